@@ -1,0 +1,91 @@
+# Holdfast needs python3 (3.11 or newer) and make; everything else is fetched into .venv.
+#
+# The files named .venv/….done are the memory of what is installed: a second `make run` starts at once,
+# a changed lock file starts a new .venv, a changed pyproject.toml installs Holdfast itself again.
+
+PYTHON  ?= python3
+WORKERS ?= 4
+ARGS    ?=
+
+PIP     := .venv/bin/python -m pip --quiet --disable-pip-version-check --no-input
+INSTALL := $(PIP) install --require-hashes
+PYTEST  := .venv/bin/python -m pytest -n $(WORKERS) --dist loadfile
+LOCKS   := requirements/run.txt requirements/test.txt requirements/lint.txt requirements/build.txt
+
+# What a user's shell may carry and would reach into .venv: other modules, a --user install.
+unexport PYTHONHOME PYTHONPATH PIP_USER PIP_TARGET PIP_PREFIX
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help run test check bench prove lock clean moved
+
+help: ## Show this list
+	@echo "Holdfast. Pass more words to a command with ARGS, for example: make test ARGS='-k lease'"
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: .venv/run.done ## Start the server on 127.0.0.1:7700
+	@exec .venv/bin/holdfast serve $(ARGS)
+
+test: .venv/test.done ## Run every test, on SQLite and on a PostgreSQL of its own
+	@$(PYTEST) $(ARGS)
+
+check: .venv/test.done .venv/lint.done ## Lint, format, types, import arrows, then the tests
+	@echo "Checking style ..."
+	@.venv/bin/ruff check
+	@.venv/bin/ruff format --check
+	@echo "Checking types ..."
+	@.venv/bin/mypy
+	@echo "Checking import arrows ..."
+	@.venv/bin/lint-imports
+	@echo "Running the tests ..."
+	@$(PYTEST) $(ARGS)
+
+bench: .venv/test.done ## Measure speed, as ratios within one run
+	@.venv/bin/python -m bench $(ARGS)
+
+prove: .venv/test.done ## Run the tests with every proof at full size (slow)
+	@HOLDFAST_PROOF=full $(PYTEST) $(ARGS)
+
+lock: ## Write requirements/ anew (ARGS=--upgrade moves to the newest versions)
+	@scripts/lock $(PYTHON) $(ARGS)
+
+clean: ## Remove .venv and everything that was made here; your data stays
+	rm -rf .venv build dist .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# --- what the commands above stand on ---------------------------------------------------------------------------
+
+.venv/run.done: .venv/new.done pyproject.toml
+	@echo "Installing Holdfast ..."
+	@# The build backend looks for its own program on PATH.
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" $(PIP) install --no-index --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.venv/test.done: .venv/run.done
+	@[ -e $@ ] || echo "Installing what the tests need ..."
+	@[ -e $@ ] || $(INSTALL) -r requirements/test.txt
+	@touch $@
+
+.venv/lint.done: .venv/run.done
+	@[ -e $@ ] || echo "Installing what the checks need ..."
+	@[ -e $@ ] || $(INSTALL) -r requirements/lint.txt
+	@touch $@
+
+# A change in any lock file makes .venv from nothing, so that it never holds what no lock file names.
+.venv/new.done: $(LOCKS)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	    || { echo "Holdfast needs Python 3.11 or newer (make run PYTHON=python3.12 names another one)." >&2; exit 1; }
+	@scripts/need-apt "$(PYTHON) -c 'import ensurepip, venv'" python3-venv
+	@echo "Creating .venv ..."
+	@rm -rf .venv
+	@$(PYTHON) -m venv .venv
+	@echo "Installing what Holdfast needs ..."
+	@$(INSTALL) -r requirements/run.txt -r requirements/build.txt
+	@printf '%s' '$(CURDIR)' > .venv/place
+	@touch $@
+
+# A .venv holds absolute paths: in a folder that was copied or moved, or after its python went away, it is made anew.
+ifneq ($(shell cat .venv/place 2>/dev/null)$(if $(realpath .venv/bin/python),,?),$(CURDIR))
+.venv/new.done: moved
+endif
+moved:

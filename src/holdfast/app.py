@@ -1,0 +1,67 @@
+"""Puts the house together. Only this file knows which concrete store is behind the contract."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from holdfast.core.acl import hash_token
+from holdfast.core.event import Cause
+from holdfast.core.names import DEFAULT_ACCOUNT
+from holdfast.core.principal import ALL_SCOPES, ISSUED, ROOT, STATIC, WORK_SCOPES, format_key
+from holdfast.engine.engine import Engine
+from holdfast.engine.identity import SyncPrincipals, Wanted
+from holdfast.settings import Settings, sqlite_path
+from holdfast.store.contract import Store
+from holdfast.store.memory import MemoryStore
+from holdfast.store.postgres import PostgresStore
+from holdfast.store.sqlite import SqliteStore
+
+KEY_BYTES = 24
+
+
+def make_store(settings: Settings) -> Store:
+    """The store that an address names."""
+    if settings.store == "memory:":
+        return MemoryStore()
+    if settings.store.startswith("sqlite:///"):
+        return SqliteStore(sqlite_path(settings.store))
+    return PostgresStore(
+        settings.store, lanes=settings.lanes, pooled=settings.postgres_pooled, listen_url=settings.postgres_listen
+    )
+
+
+@contextmanager
+def running_engine(settings: Settings) -> Iterator[Engine]:
+    """An engine over an open store, for as long as a server runs."""
+    store = make_store(settings)
+    store.open()
+    engine = Engine(store, serving=True)
+    engine.start()
+    try:
+        yield engine
+    finally:
+        engine.stop()
+        store.close()
+
+
+def settle_identities(engine: Engine, settings: Settings) -> str | None:
+    """Make credentials match the settings. A server that has none yet gets a first key, returned this once."""
+    known = engine.read(lambda reader: reader.principals(DEFAULT_ACCOUNT))
+    wanted = [Wanted(name, STATIC, hash_token(token), WORK_SCOPES) for name, token in settings.static_tokens]
+    if settings.root_key is not None:
+        wanted.append(Wanted("root", ROOT, hash_token(settings.root_key), ALL_SCOPES))
+    first_key = None
+    if not wanted and not any(principal.revoked_at is None for principal in known):
+        first_key = format_key(secrets.token_bytes(KEY_BYTES))
+        wanted.append(Wanted("first", ISSUED, hash_token(first_key), ALL_SCOPES))
+    command = SyncPrincipals(
+        account=DEFAULT_ACCOUNT,
+        cause=Cause("settings", ""),
+        wanted=tuple(wanted),
+        known=tuple(principal.id for principal in known),
+        revoke=(STATIC, ROOT),
+    )
+    engine.call(command)
+    return first_key

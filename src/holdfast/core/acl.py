@@ -1,0 +1,61 @@
+"""Who may claim a name: `user:<name>` and `token:<bearer token>`, of which only the hash is kept."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+import msgspec
+
+from holdfast.core.errors import Forbidden, Invalid
+
+MAX_ENTRIES = 100
+MAX_ENTRY_BYTES = 256
+
+_USER = re.compile(r"[A-Za-z0-9-]{1,64}")
+
+
+def token_entry(token_hash: str) -> str:
+    """How an access list names the bearer of a token."""
+    return f"token:{token_hash}"
+
+
+def hash_token(token: str) -> str:
+    """What is kept of a bearer token, here and among the keys."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def normalise(entries: list[str]) -> str:
+    """The one stored form of an access list: checked, trimmed, sorted, without doubles, as JSON text."""
+    if not 1 <= len(entries) <= MAX_ENTRIES:
+        raise Invalid(f"acl.acquire needs 1 to {MAX_ENTRIES} entries")
+    return msgspec.json.encode(sorted({_entry(entry.strip()) for entry in entries})).decode()
+
+
+def _entry(entry: str) -> str:
+    if len(entry.encode()) > MAX_ENTRY_BYTES:
+        raise Invalid(f"an acl entry is at most {MAX_ENTRY_BYTES} bytes")
+    kind, _, value = entry.partition(":")
+    if kind == "token" and value:
+        return token_entry(hash_token(value))
+    if kind == "user" and _USER.fullmatch(value):
+        return f"user:{value.lower()}"
+    raise Invalid("an acl entry is user:<letters, digits, -> or token:<bearer token>")
+
+
+def shown(acl: str) -> list[str]:
+    """The list as anybody may see it: which tokens are on it stays hidden."""
+    entries: list[str] = msgspec.json.decode(acl, type=list[str])
+    return ["token:[redacted]" if entry.startswith("token:") else entry for entry in entries]
+
+
+def check_allowed(acl: str | None, username: str, token_hash: str | None) -> None:
+    """Refuse a claimer who is not on the list."""
+    if acl is None:
+        return
+    entries = msgspec.json.decode(acl, type=list[str])
+    if f"user:{username.lower()}" in entries:
+        return
+    if token_hash is not None and token_entry(token_hash) in entries:
+        return
+    raise Forbidden("the access list of this name does not include you")

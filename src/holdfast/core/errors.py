@@ -1,0 +1,245 @@
+"""Every refusal, in one tree.
+
+Refused                       an ordinary answer: nothing was changed
+├── Invalid                   the request itself is wrong
+│   └── TooLarge              a value is over its limit
+├── Unauthenticated           no usable credential
+│   └── UnknownKey            a credential nobody issued
+├── Forbidden                 known, but not allowed
+├── Missing                   no such thing (or not yours: the two look alike)
+│   └── SessionMissing
+├── Conflict                  the thing is in another state than you think
+│   ├── LeaseLost             it was yours and is no longer
+│   ├── LeaseGone             nothing is held under that name
+│   ├── LeaseMismatch         it is held, but not by the lease you showed
+│   ├── NotHeld               there is no holder to take it from
+│   ├── SessionExpired
+│   ├── AclConflict
+│   └── IdempotencyConflict   the key was used for another request
+└── Limited                   too much at once; carries when to come back
+    ├── LockLimit
+    ├── RoomsFull
+    ├── TooManyWaiters
+    └── RateLimited
+
+Trouble                       the store could not do it: says whether it was applied
+├── Overloaded                never started; come back
+├── Draining                  this server is going away; come back
+├── StoreUnavailable          applied: no
+├── StoreFull                 applied: no, and more space is needed first
+├── ValueRefused              applied: no; the database would not take a value of this request
+└── OutcomeUnknown            applied: unknown, the connection broke inside COMMIT
+
+`code` is a promise to clients. `hint` is the next step, in words an agent can follow.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class HoldfastError(Exception):
+    """The root: a message for people, a code for programs, a hint for whoever decides what to do next."""
+
+    code: ClassVar[str] = "error"
+    hint: ClassVar[str] = ""
+
+    def __init__(self, message: str, **facts: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.facts = facts
+
+
+class Refused(HoldfastError):
+    """An ordinary answer: nothing was changed."""
+
+
+class Invalid(Refused):
+    """The request is wrong as it stands; `errors` lists each place."""
+
+    code = "invalid_request"
+    hint = "Mend the fields named in `errors` and send it again."
+
+    def __init__(self, message: str, errors: list[dict[str, str]] | None = None, **facts: Any) -> None:
+        super().__init__(message, **facts)
+        self.errors = errors or []
+
+
+class TooLarge(Invalid):
+    """A value is over its documented limit."""
+
+    code = "too_large"
+    hint = "Store the large part elsewhere and keep a reference here."
+
+
+class Unauthenticated(Refused):
+    """No usable credential came with the request."""
+
+    code = "missing_api_key"
+    hint = "Send `Authorization: Bearer <key>`."
+
+
+class UnknownKey(Unauthenticated):
+    """The credential is not one of ours, or no longer."""
+
+    code = "invalid_api_key"
+    hint = "Use a key that this server issued."
+
+
+class Forbidden(Refused):
+    """The caller is known, but may not do this."""
+
+    code = "forbidden"
+    hint = "Ask an administrator, or use a key that may do this."
+
+
+class Missing(Refused):
+    """There is no such thing, or it belongs to somebody else: the two look alike on purpose."""
+
+    code = "not_found"
+    hint = "Check the id."
+
+
+class SessionMissing(Missing):
+    """No such session for this caller."""
+
+    code = "session_not_found"
+    hint = "Open a new session."
+
+
+class Conflict(Refused):
+    """The thing is in another state than the caller thinks."""
+
+    code = "conflict"
+    hint = "Look at its present state, then decide."
+
+
+class LeaseLost(Conflict):
+    """Somebody else has it now, or it ended: the caller must stop."""
+
+    code = "lease_lost"
+    hint = "Stop work on it. Claim again if the work still needs doing."
+
+
+class LeaseGone(Conflict):
+    """Nothing is held under that name, or the lease shown has run out."""
+
+    code = "lease_gone"
+    hint = LeaseLost.hint
+
+
+class LeaseMismatch(Conflict):
+    """The name is held, but not by the lease shown."""
+
+    code = "lease_mismatch"
+    hint = LeaseLost.hint
+
+
+class NotHeld(Conflict):
+    """Nobody holds it, so there is nobody to take it from."""
+
+    code = "not_held"
+    hint = "Nothing to do: it is free."
+
+
+class SessionExpired(Conflict):
+    """The session ran out a moment ago."""
+
+    code = "session_expired"
+    hint = "Open a new session."
+
+
+class AclConflict(Conflict):
+    """The name already has another access list."""
+
+    code = "acl_conflict"
+    hint = "Leave `acl` out, or change the list with PUT."
+
+
+class IdempotencyConflict(Conflict):
+    """This Idempotency-Key was used for a different request."""
+
+    code = "idempotency_conflict"
+    hint = "Use a fresh Idempotency-Key for a different request."
+
+
+class Limited(Refused):
+    """Too much at once. `retry_after` is in seconds, where waiting helps."""
+
+    code = "rate_limited"
+    hint = "Wait, then send the same request again."
+
+    def __init__(self, message: str, retry_after: int | None = None, **facts: Any) -> None:
+        super().__init__(message, **facts)
+        self.retry_after = retry_after
+
+
+class LockLimit(Limited):
+    """The caller holds as many locks as it may."""
+
+    code = "lock_limit_exceeded"
+    hint = "Release locks you no longer need."
+
+
+class RoomsFull(Limited):
+    """As many elections are live as this server allows."""
+
+    code = "capacity_exceeded"
+
+
+class TooManyWaiters(Limited):
+    """The line for this name is as long as it may get."""
+
+    code = "too_many_waiters"
+
+
+class RateLimited(Limited):
+    """The budget of this window is spent."""
+
+
+class Trouble(HoldfastError):
+    """The store could not do it. `applied` is "no" or "unknown"; "no" is a promise."""
+
+    code = "store_unavailable"
+    hint = "Nothing was changed. Wait, then send the same request again."
+    applied: ClassVar[str] = "no"
+    retry_after: ClassVar[int] = 1
+
+
+class Overloaded(Trouble):
+    """The queue in front of the store is full; the request was never started."""
+
+    code = "overloaded"
+
+
+class Draining(Trouble):
+    """This server is shutting down; another one, or its successor, will answer."""
+
+    code = "draining"
+
+
+class StoreUnavailable(Trouble):
+    """The store cannot be reached or written just now."""
+
+
+class StoreFull(Trouble):
+    """The disk under the store is full."""
+
+    code = "storage_full"
+    hint = "Nothing was changed. The operator must free disk space; then send the same request again."
+    retry_after = 10
+
+
+class ValueRefused(Trouble):
+    """The database would not take a value of this request."""
+
+    code = "value_refused"
+    hint = "Nothing was changed. Send plain text without control characters."
+
+
+class OutcomeUnknown(Trouble):
+    """The connection broke while committing: it may or may not have happened."""
+
+    code = "outcome_unknown"
+    hint = "It may have happened. Look at the present state, or repeat with the same Idempotency-Key."
+    applied = "unknown"

@@ -1,0 +1,93 @@
+"""What things may be called. Two grammars for one set of leases: job ids are ASCII, lock names are OctoStore's."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from holdfast.core.errors import Forbidden, Invalid
+
+DEFAULT_ACCOUNT = "default"
+ELECTION_PREFIX = "__election/"
+NAME_LIMIT = 256
+LOCK_PART_LIMIT = 64
+
+_CIRCLED = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
+_NOT_LETTERS = ((0x034F, 0x034F), (0x180B, 0x180F), (0xFE00, 0xFE0F), (0xE0100, 0xE01EF))
+"""Marks that join nothing and are no letters: joiners and variation selectors."""
+
+_JOB_ID = re.compile(r"[A-Za-z0-9._:@/-]+")
+_ELECTION_ID = re.compile(r"[A-Za-z0-9_-]{8,64}")
+_CANDIDATE_ID = re.compile(r"[A-Za-z0-9._:@-]{1,64}")
+
+
+def job_id_problem(job_id: str) -> str | None:
+    """Say what is wrong with a job id, or None."""
+    if not 1 <= len(job_id) <= NAME_LIMIT:
+        return f"a job id has 1 to {NAME_LIMIT} characters, this one has {len(job_id)}"
+    if not _JOB_ID.fullmatch(job_id):
+        return "a job id is made of letters, digits and . _ : @ - /"
+    if any(part in {"", ".."} for part in job_id.split("/")):
+        return "no part of a job id between slashes may be empty or '..'"
+    if job_id.startswith(ELECTION_PREFIX):
+        return f"ids under {ELECTION_PREFIX} belong to elections"
+    return None
+
+
+def lock_name_problem(name: str) -> str | None:
+    """Say what is wrong with a lock name, or None."""
+    size = len(name.encode())
+    if not 1 <= size <= NAME_LIMIT:
+        return f"must be 1 to {NAME_LIMIT} bytes, got {size}"
+    if name.startswith("/") or name.endswith("/") or "//" in name:
+        return "slashes separate parts: none at either end, no two together"
+    parts = name.split("/")
+    if ".." in parts:
+        return "no part may be '..'"
+    if not all(_is_alphanumeric(character) or character in "-_./" for character in name):
+        return "only letters, digits, '-', '_', '.' and '/' are allowed"
+    if any(len(part.encode()) > LOCK_PART_LIMIT for part in parts):
+        return f"a part between slashes is at most {LOCK_PART_LIMIT} bytes"
+    return None
+
+
+def _is_alphanumeric(character: str) -> bool:
+    """Unicode's Alphabetic or Numeric property, as OctoStore reads it. Python's isalnum() leaves out vowel signs
+    and circled letters, which are alphabetic although their category is not a letter's."""
+    if character.isalnum():
+        return True
+    category, point = unicodedata.category(character), ord(character)
+    if category in {"Mn", "Mc"}:
+        joins = unicodedata.combining(character)
+        return (joins == 0 or 10 <= joins <= 36) and not any(first <= point <= last for first, last in _NOT_LETTERS)
+    return any(first <= point <= last for first, last in _CIRCLED)
+
+
+def check_reserved(name: str) -> None:
+    """Elections live under a prefix of their own that no lock call may touch."""
+    if name.startswith(ELECTION_PREFIX):
+        raise Forbidden(f"names under {ELECTION_PREFIX} belong to elections")
+
+
+def election_room(election_id: str) -> str:
+    """The lease name behind an election id."""
+    if not _ELECTION_ID.fullmatch(election_id):
+        raise Invalid("an election id is 8 to 64 characters of A-Z a-z 0-9 _ -")
+    return ELECTION_PREFIX + election_id
+
+
+def check_candidate(candidate_id: str) -> None:
+    """Refuse a candidate id that is not a plain label."""
+    if not _CANDIDATE_ID.fullmatch(candidate_id):
+        raise Invalid("a candidate id is 1 to 64 characters of A-Z a-z 0-9 . _ : @ -")
+
+
+def storable(text: str) -> bool:
+    """Every store keeps this text byte for byte: no U+0000, no lone surrogate."""
+    if "\0" in text:
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""Runs. Gathers the commands of many callers into one transaction, and answers only after its commit."""

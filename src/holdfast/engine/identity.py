@@ -1,0 +1,69 @@
+"""The verb that makes credentials match the configuration: named tokens come, change and go."""
+
+from __future__ import annotations
+
+import uuid
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.core import principal as principals
+from holdfast.core.principal import STATIC, Principal
+from holdfast.engine.command import Command
+from holdfast.store.view import Needs, View
+
+_NAMESPACE = uuid.UUID("6f1d6a0e-5b0f-5a76-9a0e-1f0b6a9c1d42")
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """A credential that should work."""
+
+    name: str
+    source: str
+    key_hash: str
+    scopes: str
+
+
+def principal_id(source: str, name: str) -> str:
+    """The same name is the same principal, whatever its token is today."""
+    return str(uuid.uuid5(_NAMESPACE, f"{source}:{name.lower()}"))
+
+
+class SyncPrincipals(Command[int], frozen=True):
+    """Add what is wanted; revoke configured tokens that are wanted no longer."""
+
+    wanted: tuple[Wanted, ...]
+    known: tuple[str, ...]
+    """Ids of the principals there are."""
+    revoke: tuple[str, ...] = (STATIC,)
+    """Sources whose principals go when they are not wanted."""
+
+    def needs(self) -> Needs:
+        """Everybody concerned."""
+        ids = {*self.known, *(principal_id(wanted.source, wanted.name) for wanted in self.wanted)}
+        return Needs(rows=tuple((Principal.table, self.account, row_id) for row_id in ids))
+
+    def decide(self, view: View) -> int:
+        """How many changed."""
+        changed = 0
+        wanted_ids = {principal_id(wanted.source, wanted.name) for wanted in self.wanted}
+        for row_id in sorted(set(self.known) - wanted_ids):
+            row = view.find(Principal, self.account, row_id)
+            if row is not None and row.source in self.revoke and row.revoked_at is None:
+                view.put(principals.revoke(row, view.now), "revoked")
+                changed += 1
+        for wanted in self.wanted:
+            row_id = principal_id(wanted.source, wanted.name)
+            row = view.find(Principal, self.account, row_id) or Principal(self.account, row_id, created_at=view.now)
+            after = replace(
+                row,
+                name=wanted.name,
+                source=wanted.source,
+                key_hash=wanted.key_hash,
+                scopes=wanted.scopes,
+                revoked_at=None,
+            )
+            if after != row:
+                view.put(after, "changed" if row.version else "created")
+                changed += 1
+        return changed

@@ -1,0 +1,190 @@
+"""The verbs of jobs: claim, heartbeat, release, force-release."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.core import acl
+from holdfast.core import lease as leases
+from holdfast.core import session as sessions
+from holdfast.core.errors import LeaseGone, LeaseLost, LeaseMismatch, NotHeld
+from holdfast.core.lease import FORCED, JOB, RELEASED, UNDELIVERED, Claim, Ended, Lease, proof_of
+from holdfast.core.principal import Principal
+from holdfast.core.row import Instant, Key
+from holdfast.core.session import Session
+from holdfast.engine.command import Command, Held, Outcome
+from holdfast.engine.expiry import settle
+from holdfast.store.view import Answer, Needs, View
+
+
+class Claimed(Outcome, frozen=True):
+    """The caller owns it now. Only this answer ever shows the lease id."""
+
+    lease_id: str
+    previous: Ended | None
+    previous_checkpoint: str | None
+    replayed: bool = False
+
+
+class Changed(Outcome, frozen=True):
+    """The holder did something with it, or let it go."""
+
+
+class JobCommand(Command[Outcome], frozen=True):
+    """A verb about one job."""
+
+    name: str
+
+    def needs(self) -> Needs:
+        """The lease behind the job."""
+        return Needs(rows=((Lease.table, self.account, self.name),))
+
+
+class ClaimJob(JobCommand, frozen=True):
+    """Own the job if nobody does."""
+
+    by: Principal
+    owner: str
+    lease_id: str
+    holder: str
+    ttl: Instant
+    metadata: str | None = None
+    session_id: str | None = None
+
+    def needs(self) -> Needs:
+        """The lease, and the session for whose life it is claimed."""
+        rows: tuple[Key, ...] = ((Lease.table, self.account, self.name),)
+        if self.session_id is not None:
+            rows += ((Session.table, self.account, self.session_id),)
+        return Needs(rows=rows)
+
+    def line(self) -> Key:
+        """Claimers of one job wait for each other."""
+        return (Lease.table, self.account, self.name)
+
+    def size(self) -> int:
+        """Its metadata."""
+        return len(self.metadata or "")
+
+    def decide(self, view: View) -> Claimed | Held:
+        """Grant a free job; tell of the holder otherwise."""
+        if self.session_id is not None:
+            session = view.find(Session, self.account, self.session_id)
+            sessions.check_live(session, self.by.id, view.now)
+        lease = settle(view, self.account, self.name)
+        acl.check_allowed(lease.acl, self.by.name, self.by.key_hash)
+        if leases.is_live(lease, view.now) or leases.is_resting(lease, view.now):
+            return Held(lease=lease, now=view.now)
+        claim = Claim(
+            kind=JOB,
+            holder=self.holder,
+            owner=self.owner,
+            principal=self.by.id,
+            proof=proof_of(self.lease_id),
+            ttl=self.ttl,
+            metadata=self.metadata,
+            session=self.session_id,
+            ephemeral=self.session_id is not None,
+        )
+        granted = view.put(leases.grant(lease, claim, token=view.token(), now=view.now), "claimed")
+        return self._claimed(granted, view, self.lease_id)
+
+    def replay(self, view: View, answer: Answer) -> Claimed:
+        """The same lease again, as it stands now; a replay never grants time."""
+        lease_id = str(msgspec.json.decode(answer.body)["lease_id"])
+        lease = view.lease(self.account, self.name)
+        check_owner(view, lease, lease_id)
+        return self._claimed(lease, view, lease_id, replayed=True)
+
+    def _claimed(self, lease: Lease, view: View, lease_id: str, *, replayed: bool = False) -> Claimed:
+        return Claimed(
+            lease=lease,
+            now=view.now,
+            lease_id=lease_id,
+            previous=leases.ended(lease),
+            previous_checkpoint=lease.ended_checkpoint,
+            replayed=replayed,
+        )
+
+
+class HolderCommand(JobCommand, frozen=True):
+    """A write by whoever holds the job: the lease id is its proof."""
+
+    urgent = True
+    lease_id: str
+    token: int | None = None
+    note: str | None = None
+    checkpoint: str | None = None
+
+    def size(self) -> int:
+        """What it carries."""
+        return len(self.checkpoint or "") + len(self.note or "")
+
+    def held(self, view: View) -> Lease:
+        """The caller's lease with its newest note and checkpoint, or LeaseLost."""
+        lease = view.lease(self.account, self.name)
+        check_owner(view, lease, self.lease_id)
+        if self.token is not None and self.token != lease.token:
+            raise leases.lost(lease, proof_of(self.lease_id), view.now)
+        return replace(
+            lease,
+            note=lease.note if self.note is None else self.note,
+            checkpoint=lease.checkpoint if self.checkpoint is None else self.checkpoint,
+        )
+
+
+class HeartbeatJob(HolderCommand, frozen=True):
+    """Still at work: start the time again."""
+
+    ttl: Instant | None = None
+    progress: str | None = None
+
+    def decide(self, view: View) -> Changed:
+        """The deadline moves to a full TTL from now."""
+        lease = self.held(view)
+        if self.progress is not None:
+            lease = replace(lease, progress=self.progress)
+        lease = view.put(leases.extend(lease, ttl=self.ttl or lease.ttl, now=view.now), "renewed")
+        return Changed(lease=lease, now=view.now)
+
+
+class ReleaseJob(HolderCommand, frozen=True):
+    """Done with it: the next one may have it."""
+
+    undelivered: bool = False
+
+    def decide(self, view: View) -> Changed:
+        """The job is free; its note and checkpoint stay for the successor."""
+        how = UNDELIVERED if self.undelivered else RELEASED
+        lease = view.put(leases.end(self.held(view), how, now=view.now, by=self.cause.actor), how)
+        return Changed(lease=lease, now=view.now)
+
+
+class ForceRelease(JobCommand, frozen=True):
+    """An administrator takes the job from its holder."""
+
+    urgent = True
+    by: str
+    reason: str
+
+    def decide(self, view: View) -> Changed:
+        """The job is free; the former holder's next call is told by whom and why."""
+        lease = settle(view, self.account, self.name)
+        if not leases.is_held(lease):
+            raise NotHeld(f"nobody holds {self.name}")
+        lease = view.put(leases.end(lease, FORCED, now=view.now, by=self.by, reason=self.reason), FORCED)
+        return Changed(lease=lease, now=view.now)
+
+
+def check_owner(view: View, lease: Lease, lease_id: str) -> None:
+    """Only the newest live holder may act; anybody else is told what became of the job."""
+    proof = proof_of(lease_id)
+    try:
+        leases.check_holder(lease, proof, view.now)
+    except (LeaseGone, LeaseMismatch):
+        raise leases.lost(lease, proof, view.now) from None
+    if lease.ephemeral and lease.session is not None:
+        session = view.find(Session, lease.account, lease.session)
+        if session is None or not sessions.is_live(session, view.now):
+            raise LeaseLost(f"the session that held {lease.id} is over", job_id=lease.id, ended="session_ended")

@@ -1,0 +1,159 @@
+"""A lane: one thread, one transaction at a time, as many commands in each as are waiting.
+
+It never waits to fill a batch: it takes whatever is queued the moment the last commit returns. One
+caller gets one disk flush; a hundred callers share one.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from holdfast.core.errors import Refused, StoreUnavailable, Trouble, ValueRefused
+from holdfast.core.row import Instant, Key
+from holdfast.engine.backlog import Backlog, Ticket
+from holdfast.engine.command import Command, Outcome
+from holdfast.store.contract import Rerun, Store
+from holdfast.store.view import AllNeeds, View
+
+MAX_RERUNS = 50
+ALONE_SECONDS = 10.0
+
+log = logging.getLogger("holdfast.engine")
+
+Reply = tuple[Ticket, Any]
+
+
+class Committed:
+    """What a batch left behind that others must hear of."""
+
+    def __init__(self, replies: list[Reply], view: View) -> None:
+        self.replies = replies
+        self.freed: list[Key] = view.freed()
+        self.deadline: Instant | None = view.nearest_deadline()
+        self.now = view.now
+
+
+class Lane:
+    """Runs batches until its backlog is closed."""
+
+    def __init__(
+        self,
+        number: int,
+        store: Store,
+        backlog: Backlog,
+        on_commit: Callable[[Committed], None],
+        on_return: Callable[[], list[Command[Any]]],
+    ) -> None:
+        self._number = number
+        self._store = store
+        self.backlog = backlog
+        self._on_commit = on_commit
+        self._on_return = on_return
+        self._in_trouble = False
+        self._alone: dict[str, float] = {}
+        self.thread = threading.Thread(target=self._run, name=f"holdfast-lane-{number}", daemon=True)
+
+    def _run(self) -> None:
+        while (batch := self.backlog.take()) is not None:
+            for part in self._parted(batch):
+                self._work(part)
+
+    def _parted(self, batch: list[Ticket]) -> list[list[Ticket]]:
+        """The batch, with the commands of accounts that lately sent a poisonous value each on their own."""
+        if not self._alone:
+            return [batch]
+        moment = time.monotonic()
+        self._alone = {account: until for account, until in self._alone.items() if until > moment}
+        together = [ticket for ticket in batch if ticket.command.account not in self._alone]
+        apart = [[ticket] for ticket in batch if ticket.command.account in self._alone]
+        return [*([together] if together else []), *apart]
+
+    def _work(self, batch: list[Ticket]) -> None:
+        """Run a batch, or tell all of it why not."""
+        try:
+            if self._in_trouble:
+                self._return()
+            committed = self._attempt(batch)
+        except ValueRefused as error:
+            self._split(batch, error)
+        except Trouble as error:
+            self._in_trouble = True
+            self._fail(batch, error)
+        except Exception as error:
+            log.exception("a batch of %d failed", len(batch))
+            self._fail(batch, error)
+        else:
+            self._on_commit(committed)
+
+    def _return(self) -> None:
+        """The store may be back: do first what an outage asks for, before anything can expire."""
+        commands = self._on_return()
+        if commands:
+            self._attempt([Ticket(command, _NOBODY) for command in commands])
+        self._in_trouble = False
+
+    def _attempt(self, batch: list[Ticket]) -> Committed:
+        for _ in range(MAX_RERUNS):
+            try:
+                return self._transact(batch)
+            except Rerun:
+                continue
+        raise StoreUnavailable("too many others write to the same rows")
+
+    def _transact(self, batch: list[Ticket]) -> Committed:
+        """Load, decide, save, commit. Nothing is answered before the commit has returned."""
+        with self._store.transaction(self._number) as transaction:
+            view = transaction.load(AllNeeds.of([ticket.command.all_needs() for ticket in batch]))
+            decided = [(ticket, *_decide(ticket, view)) for ticket in batch]
+            tokens = transaction.draw(view.tokens_drawn) if view.tokens_drawn else []
+            replies: list[Reply] = []
+            for ticket, outcome, changed in decided:
+                reply = outcome.with_tokens(tokens) if isinstance(outcome, Outcome) else outcome
+                if changed and ticket.command.once is not None:
+                    view.remember(ticket.command.remember(reply, view.now))
+                replies.append((ticket, reply))
+            if view.changed:
+                transaction.save(view.changes(tokens))
+        return Committed(replies, view)
+
+    def _split(self, batch: list[Ticket], error: ValueRefused) -> None:
+        """Find the command whose value the database will not take; only its owner hears of it."""
+        if len(batch) == 1:
+            self._alone[batch[0].command.account] = time.monotonic() + ALONE_SECONDS
+            self._fail(batch, error)
+            return
+        middle = len(batch) // 2
+        self._work(batch[:middle])
+        self._work(batch[middle:])
+
+    def _fail(self, batch: list[Ticket], error: Exception) -> None:
+        self._on_commit(Committed([(ticket, error) for ticket in batch], View(0, ())))
+
+
+class _Nobody:
+    """Nobody waits for what the lane does of its own accord."""
+
+    def deliver(self, replies: list[Reply]) -> None:
+        pass
+
+
+_NOBODY = _Nobody()
+
+
+def _decide(ticket: Ticket, view: View) -> tuple[Any, bool]:
+    """One command over the view: (its outcome or refusal, whether it changed anything)."""
+    view.cause = ticket.command.cause
+    try:
+        outcome = ticket.command.run(view)
+    except Refused as refusal:
+        view.undo()
+        return refusal, False
+    except Exception as error:
+        log.exception("%s could not be decided", type(ticket.command).__name__)
+        view.undo()
+        return error, False
+    return outcome, view.keep()

@@ -1,0 +1,152 @@
+"""The sweep: sleeps until the next deadline, then ends what has run out. Takeover follows within milliseconds."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from holdfast.core.errors import HoldfastError
+from holdfast.core.event import Cause
+from holdfast.core.lease import Lease
+from holdfast.core.row import SECOND, Instant, Key
+from holdfast.engine.backlog import Ticket
+from holdfast.engine.command import Command
+from holdfast.engine.expiry import ExpireLease, ExpireSession, GiveGrace
+from holdfast.store.contract import Store
+
+LONGEST_SLEEP = 1.0
+"""Other processes' leases are looked for at least this often."""
+BEAT_SECONDS = 1.0
+OUTAGE = 5 * SECOND
+AT_ONCE = 1_000
+KEEP_ANSWERS = 7 * 24 * 3600 * SECOND
+TIDY_SECONDS = 600.0
+
+log = logging.getLogger("holdfast.sweep")
+
+
+class Sweep:
+    """One thread beside the lanes."""
+
+    def __init__(self, store: Store, submit: Callable[..., Ticket], *, serving: bool) -> None:
+        self._store = store
+        self._submit = submit
+        self._serving = serving
+        self._wake = threading.Event()
+        self._stopped = False
+        self._in_trouble = False
+        self._alarm = 0.0
+        self._last_beat = 0.0
+        self._last_tidy = time.monotonic()
+        self._thread = threading.Thread(target=self._run, name="holdfast-sweep", daemon=True)
+
+    def start(self) -> None:
+        """Give grace after an outage, then watch the clock."""
+        self._run_all(self.grace())
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop watching; a server says that it ends on purpose."""
+        self._stopped = True
+        self._wake.set()
+        self._thread.join()
+        if self._serving:
+            try:
+                self._store.beat(clean=True)
+            except HoldfastError:
+                log.warning("the store could not be told that this server ends")
+
+    def expect(self, deadline: Instant, now: Instant) -> None:
+        """Something runs out then: wake up in time."""
+        alarm = time.monotonic() + (deadline - now) / SECOND
+        if alarm < self._alarm:
+            self._alarm = alarm
+            self._wake.set()
+
+    def look(self) -> None:
+        """Another process may have set an earlier deadline."""
+        self._wake.set()
+
+    def grace(self) -> list[Command[bool]]:
+        """What to do, before anything expires, when nobody served the store for a while: let holders catch up."""
+        beat = self._store.last_beat() if self._serving else None
+        if beat is None or beat[1] - beat[0] <= OUTAGE:
+            return []
+        seen = beat[0]
+        with self._store.read() as reader:
+            keys = reader.jobs_live_at(seen)
+        log.warning("nobody served the store for %.1f s: %d jobs get grace", (beat[1] - seen) / SECOND, len(keys))
+        return [GiveGrace(account=key[1], cause=_CAUSE, name=key[2], seen=seen) for key in keys]
+
+    def _run(self) -> None:
+        while not self._stopped:
+            try:
+                if self._in_trouble:
+                    self._run_all(self.grace())
+                sleep = self._pass()
+                self._in_trouble = False
+            except HoldfastError as error:
+                log.warning("the sweep could not look: %s", error.message)
+                self._in_trouble, sleep = True, LONGEST_SLEEP
+            except Exception:
+                log.exception("the sweep failed")
+                self._in_trouble, sleep = True, LONGEST_SLEEP
+            self._alarm = time.monotonic() + sleep
+            self._wake.wait(sleep)
+            self._wake.clear()
+
+    def _pass(self) -> float:
+        """End what has run out; how long until there may be more."""
+        with self._store.read() as reader:
+            due = reader.due(AT_ONCE)
+            deadline, now = reader.next_deadline(), reader.now
+        if due:
+            ended = self._run_all([_ending(key) for key in due])
+            return 0.0 if ended else LONGEST_SLEEP / 20  # one bad row cannot make the sweep spin
+        self._keep_house(now, live=deadline is not None)
+        if deadline is None:
+            return LONGEST_SLEEP
+        return min(max((deadline - now) / SECOND, 0.0) + 0.0005, LONGEST_SLEEP)
+
+    def _keep_house(self, now: Instant, *, live: bool) -> None:
+        moment = time.monotonic()
+        if self._serving and live and moment - self._last_beat >= BEAT_SECONDS:
+            self._store.beat()
+            self._last_beat = moment
+        if moment - self._last_tidy >= TIDY_SECONDS:
+            self._store.forget_answers(now - KEEP_ANSWERS)
+            self._last_tidy = moment
+
+    def _run_all(self, commands: list[Command[bool]]) -> bool:
+        """Run them through the lanes; whether any did something."""
+        futures: list[Future[Any]] = []
+        for command in commands:
+            future: Future[Any] = Future()
+            self._submit(command, _SINK, future)
+            futures.append(future)
+        return any([future.result() for future in futures])
+
+
+class _QuietSink:
+    """A failure to end one row is logged and tried again with the next pass."""
+
+    def deliver(self, replies: list[tuple[Ticket, Any]]) -> None:
+        for ticket, outcome in replies:
+            if isinstance(outcome, BaseException):
+                log.warning("%s failed: %s", type(ticket.command).__name__, outcome)
+            ticket.slot.set_result(outcome is True)
+
+
+_SINK = _QuietSink()
+_CAUSE = Cause("sweep", "")
+
+
+def _ending(key: Key) -> Command[bool]:
+    table, account, row_id = key
+    if table == Lease.table:
+        return ExpireLease(account=account, cause=_CAUSE, name=row_id)
+    return ExpireSession(account=account, cause=_CAUSE, session_id=row_id)

@@ -1,0 +1,233 @@
+"""Everything that can be set, each with its unit and default, read and checked before anything starts."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+import platformdirs
+
+PREFIX = "HOLDFAST_"
+MIN_TOKEN = 24
+DEFAULT_PORT = 7700
+
+_TRUE, _FALSE = {"1", "true", "on", "yes"}, {"0", "false", "off", "no"}
+_CLIENT = {"URL", "API_KEY", "PROOF", "SOCKET_FD"}
+_LATER = {
+    "LOCAL_REGISTRATION", "ADMIN_USERNAME", "GITHUB_CLIENT_ID", "GITHUB_CLIENT_SECRET", "GITHUB_REDIRECT_URI",
+    "OAUTH_DASHBOARD_URL", "PUBLIC_ELECTION_WATCH_STREAMS_GLOBAL", "PUBLIC_ELECTION_WATCH_STREAMS_PER_CLIENT",
+    "PUBLIC_ELECTION_WATCH_MAX_SECONDS", "CA_BUNDLE", "WEBHOOK_ALLOW_PRIVATE_NETWORKS",
+}  # fmt: skip
+
+
+class BadSettings(Exception):
+    """What is wrong with the configuration, one line each."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """One frozen set of decisions."""
+
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    store: str = ""
+    """sqlite:///path.db, postgresql://… or memory:"""
+    workers: int = 1
+    lanes: int = 2
+    """Connections that write, per process, on PostgreSQL."""
+    root_key: str | None = None
+    admin_key: str | None = None
+    static_tokens: tuple[tuple[str, str], ...] = ()
+    """(name, token)"""
+    public_elections: bool = True
+    max_public_elections: int = 10_000
+    public_election_requests_per_minute: int = 600
+    max_locks_per_user: int = 100
+    postgres_pooled: bool = False
+    """The PostgreSQL address is a pooler in transaction mode."""
+    postgres_listen: str | None = None
+    """A direct address for LISTEN when the other one is a pooler."""
+
+    @property
+    def url(self) -> str:
+        """Where the server answers."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+
+def default_store() -> str:
+    """An SQLite file in the user's state folder."""
+    return f"sqlite:///{platformdirs.user_state_path('holdfast') / 'holdfast.db'}"
+
+
+def sqlite_path(store: str) -> Path:
+    """The file that a sqlite:/// address names."""
+    return Path(store.removeprefix("sqlite:///")).expanduser()
+
+
+def load(flags: Mapping[str, str | None], environ: Mapping[str, str] | None = None) -> tuple[Settings, list[str]]:
+    """(settings, warnings) from flags, then HOLDFAST_ variables, then defaults. Raises BadSettings with all problems."""
+    reader = _Reader(flags, os.environ if environ is None else environ)
+    settings = reader.settings()
+    if reader.problems:
+        raise BadSettings(reader.problems)
+    return settings, reader.warnings()
+
+
+class _Reader:
+    """Reads one value after the other and gathers what is wrong."""
+
+    def __init__(self, flags: Mapping[str, str | None], environ: Mapping[str, str]) -> None:
+        self._flags = flags
+        self._environ = environ
+        self._seen: set[str] = set()
+        self.problems: list[str] = []
+
+    def settings(self) -> Settings:
+        host, port = self._address()
+        store = self._store()
+        workers = self._number("workers", 1, 1, 64)
+        if workers > 1 and not store.startswith("postgres"):
+            self.problems.append("--workers: more than one worker needs a PostgreSQL store (--store postgresql://…)")
+        admin_key = self._secret("ADMIN_KEY")
+        root_key = self._secret("ROOT_KEY")
+        for name in sorted(_LATER):
+            if self._text(name):
+                self.problems.append(f"{PREFIX}{name}: this version does not have that feature yet; unset it")
+        return Settings(
+            host=host,
+            port=port,
+            store=store,
+            workers=workers,
+            lanes=self._number("lanes", 2, 1, 64),
+            root_key=root_key,
+            admin_key=admin_key,
+            static_tokens=self._static_tokens({key for key in (admin_key, root_key) if key}),
+            public_elections=self._boolean("public_elections", default=True),
+            max_public_elections=self._number("max_public_elections", 10_000, 1, 10**9),
+            public_election_requests_per_minute=self._number("public_election_requests_per_minute", 600, 1, 10**9),
+            max_locks_per_user=self._number("max_locks_per_user", 100, 1, 10**9),
+            postgres_pooled=self._boolean("postgres_pooled", default=False),
+            postgres_listen=self._text("POSTGRES_LISTEN"),
+        )
+
+    def warnings(self) -> list[str]:
+        unknown = [
+            name
+            for name in self._environ
+            if name.startswith(PREFIX) and name.removeprefix(PREFIX) not in self._seen | _CLIENT
+        ]
+        return [f"{name} is not a setting of this version; it is ignored" for name in sorted(unknown)]
+
+    def _text(self, name: str) -> str | None:
+        """A value by its upper-case name: the flag first, then the environment."""
+        self._seen.add(name)
+        flag = self._flags.get(name.lower())
+        return flag if flag is not None else self._environ.get(PREFIX + name)
+
+    def _address(self) -> tuple[str, int]:
+        bound = self._text("BIND_ADDR")
+        host = self._text("HOST")
+        if bound and not re.fullmatch(r"(\[[^\]]+\]|[^:]+):\d+", bound):
+            self.problems.append(f"{PREFIX}BIND_ADDR: expected host:port, got {bound!r}")
+            bound = None
+        bound_host, _, bound_port = (bound or "").rpartition(":")
+        port = self._number("port", int(bound_port or DEFAULT_PORT), 0, 65535)
+        return host or bound_host.strip("[]") or "127.0.0.1", port
+
+    def _store(self) -> str:
+        path = self._text("DATABASE_URL")
+        store = self._text("STORE") or (path if path is None or "://" in path else f"sqlite:///{path}") or default_store()
+        if store == "memory:" or store.startswith(("postgresql://", "postgres://")):
+            return store
+        if store.startswith("sqlite:///") and len(store) > len("sqlite:///"):
+            return store
+        self.problems.append(f"--store: expected sqlite:///path.db, postgresql://… or memory:, got {store!r}")
+        return store
+
+    def _number(self, name: str, default: int, least: int, most: int) -> int:
+        text = self._text(name.upper())
+        if text is None:
+            return default
+        if not re.fullmatch(r"[0-9]{1,12}", text) or not least <= int(text) <= most:
+            self.problems.append(f"{PREFIX}{name.upper()}: expected a whole number from {least} to {most}, got {text!r}")
+            return default
+        return int(text)
+
+    def _boolean(self, name: str, *, default: bool) -> bool:
+        text = self._text(name.upper())
+        if text is None:
+            return default
+        if text.lower() not in _TRUE | _FALSE:
+            self.problems.append(f"{PREFIX}{name.upper()}: expected true or false, got {text!r}")
+        return text.lower() in _TRUE
+
+    def _secret(self, name: str) -> str | None:
+        secret = self._text(name)
+        if secret is None:
+            return None
+        if len(secret) < MIN_TOKEN or not _usable(secret):
+            self.problems.append(f"{PREFIX}{name}: must be at least {MIN_TOKEN} visible ASCII characters without spaces")
+        return secret
+
+    def _static_tokens(self, taken: set[str]) -> tuple[tuple[str, str], ...]:
+        found: list[tuple[str, str]] = []
+        listed = self._text("STATIC_TOKENS")
+        if listed is not None:
+            found += self._parse(f"{PREFIX}STATIC_TOKENS", listed)
+        path = self._text("STATIC_TOKENS_FILE")
+        if path is not None:
+            found += self._parse(f"{PREFIX}STATIC_TOKENS_FILE", self._owner_only(path))
+        names = [name.lower() for name, _ in found]
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            self.problems.append(f"static tokens: the name {name!r} is listed twice")
+        tokens = [token for _, token in found]
+        if len(tokens) != len(set(tokens)):
+            self.problems.append("static tokens: one token is listed twice")
+        if taken & set(tokens):
+            self.problems.append("static tokens: a token equals the admin key or the root key")
+        return tuple(found)
+
+    def _owner_only(self, path: str) -> str:
+        """The text of a file that nobody but its owner can read."""
+        try:
+            mode = Path(path).stat().st_mode
+            if not stat.S_ISREG(mode) or mode & 0o077:
+                self.problems.append(f"{PREFIX}STATIC_TOKENS_FILE: {path} must be a regular file only its owner can read (chmod 600)")
+                return "#"
+            return Path(path).read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            self.problems.append(f"{PREFIX}STATIC_TOKENS_FILE: cannot read {path}: {error}")
+            return "#"
+
+    def _parse(self, where: str, text: str) -> list[tuple[str, str]]:
+        """name:token entries between commas or newlines; a bare token names itself by its position."""
+        found = []
+        entries = [entry.strip() for entry in re.split(r"[,\n]", text)]
+        entries = [entry for entry in entries if entry and not entry.startswith("#")]
+        if not entries and text != "#":
+            self.problems.append(f"{where}: lists no tokens")
+        for place, entry in enumerate(entries, 1):
+            name, colon, token = (part.strip() for part in entry.partition(":"))
+            if not colon:
+                name, token = f"token-{place}", name
+            if not name or not token:
+                self.problems.append(f"{where}: entry {place} needs a name and a token, as name:token")
+            elif len(token) < MIN_TOKEN or not _usable(token):
+                self.problems.append(
+                    f"{where}: the token of {name!r} must be at least {MIN_TOKEN} visible ASCII characters without spaces"
+                )
+            else:
+                found.append((name, token))
+        return found
+
+
+def _usable(secret: str) -> bool:
+    return all("!" <= character <= "~" for character in secret)

@@ -1,0 +1,1 @@
+"""Remembers, never decides. One small contract, three stores that keep it alike."""

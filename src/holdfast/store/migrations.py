@@ -1,0 +1,18 @@
+"""Numbered SQL files, applied in order, each in the transaction that also moves the schema's number."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+from holdfast.store.contract import NewerSchema
+
+
+def pending(package: str, applied: int) -> list[tuple[int, str]]:
+    """(number, SQL) of every migration after `applied`; refuses a schema newer than the newest file."""
+    folder = resources.files(package) / "migrations"
+    files = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
+    numbered = [(int(name.split("_", 1)[0]), name) for name in files]
+    newest = numbered[-1][0]
+    if applied > newest:
+        raise NewerSchema(f"the database has schema {applied}, this Holdfast knows {newest}: use a newer Holdfast")
+    return [(number, (folder / name).read_text()) for number, name in numbered if number > applied]

@@ -1,0 +1,62 @@
+"""Connections to PostgreSQL, and what their errors mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from holdfast.core.errors import StoreFull, StoreUnavailable, Trouble, ValueRefused
+from holdfast.store.contract import Rerun
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+CONNECT_SECONDS = 3
+PREPARE_AFTER = 2
+_DEFAULTS = {
+    "connect_timeout": CONNECT_SECONDS,
+    "tcp_user_timeout": 3000,
+    "target_session_attrs": "read-write",
+    "application_name": "holdfast",
+}
+_RERUN = {"40001", "40P01"}
+_FULL = {"53100"}
+_VALUE_CLASSES = {"22", "23", "54"}
+
+
+def connect(url: str, *, pooled: bool = False) -> Connection:
+    """A connection on which every statement commits by itself unless we say BEGIN."""
+    given = conninfo_to_dict(url)
+    conninfo = make_conninfo(url, **{name: value for name, value in _DEFAULTS.items() if name not in given})
+    return psycopg.connect(conninfo, autocommit=True, prepare_threshold=None if pooled else PREPARE_AFTER)
+
+
+def is_broken(connection: Connection) -> bool:
+    """Whether nothing more can be said on it."""
+    return connection.closed or connection.broken
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Say in our words what went wrong. Raised before COMMIT, all of these mean: not applied."""
+    try:
+        yield
+    except (Trouble, Rerun):
+        raise
+    except psycopg.Error as error:
+        raise meaning(error) from error
+
+
+def meaning(error: psycopg.Error) -> Exception:
+    """What an SQLSTATE asks us to do."""
+    state = error.sqlstate or ""
+    if state in _RERUN:
+        return Rerun(str(error))
+    if state in _FULL:
+        return StoreFull("the database's disk is full")
+    if state[:2] in _VALUE_CLASSES or isinstance(error, psycopg.DataError):
+        return ValueRefused(f"the database refused a value: {error}")
+    return StoreUnavailable(f"the database cannot be used: {error}")

@@ -1,0 +1,117 @@
+"""Connect, begin batches, begin looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import psycopg
+
+from holdfast.core.row import Instant
+from holdfast.store import migrations
+from holdfast.store.contract import Clock
+from holdfast.store.postgres import queries
+from holdfast.store.postgres.connection import Connection, connect, is_broken, translated
+from holdfast.store.postgres.reader import PostgresReader
+from holdfast.store.postgres.transaction import PostgresTransaction
+from holdfast.store.postgres.watcher import ListeningWatcher
+
+MIGRATION_LOCK = 0x686F6C6466617374  # "holdfast"
+
+
+class PostgresStore:
+    """One connection a lane, a few more for looks, two for notices."""
+
+    name = "postgres"
+
+    def __init__(
+        self, url: str, clock: Clock | None = None, *, lanes: int = 2, pooled: bool = False, listen_url: str | None = None
+    ) -> None:
+        self._url = url
+        self._listen_url = listen_url or (None if pooled else url)
+        self._pooled = pooled
+        self._clock = clock
+        self.lanes = lanes
+        self._writers: dict[int, Connection] = {}
+        self._readers: list[Connection] = []
+
+    def open(self) -> None:
+        """Bring the schema up to date; servers that start together wait for each other."""
+        with translated(), self._connect() as connection, connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
+            connection.execute("CREATE TABLE IF NOT EXISTS schema_version (number integer PRIMARY KEY)")
+            row = connection.execute("SELECT coalesce(max(number), 0) FROM schema_version").fetchone()
+            for number, script in migrations.pending(__package__, row[0] if row else 0):
+                connection.execute(script)  # type: ignore[call-overload] # our own files
+                connection.execute("INSERT INTO schema_version VALUES (%s)", (number,))
+
+    def _connect(self) -> Connection:
+        return connect(self._url, pooled=self._pooled)
+
+    @contextmanager
+    def transaction(self, lane: int = 0) -> Iterator[PostgresTransaction]:
+        """Begin a batch on its lane's connection, which is made anew when it broke."""
+        with translated():
+            connection = self._writers.get(lane)
+            if connection is None or is_broken(connection):
+                connection = self._writers[lane] = self._connect()
+            transaction = PostgresTransaction(connection, self._clock)
+            try:
+                yield transaction
+                transaction.commit()
+            except BaseException:
+                transaction.abandon()
+                if is_broken(connection):
+                    del self._writers[lane]
+                raise
+
+    @contextmanager
+    def read(self) -> Iterator[PostgresReader]:
+        """Begin a look on the primary: it sees every acknowledged write."""
+        with translated():
+            connection = self._usable_reader()
+            yield PostgresReader(connection, self._clock)
+            self._readers.append(connection)
+
+    def _usable_reader(self) -> Connection:
+        while self._readers:
+            connection = self._readers.pop()
+            if not is_broken(connection):
+                return connection
+        return self._connect()
+
+    def watch(self, on_change: Callable[[], None]) -> ListeningWatcher:
+        """Listen for the notices of other servers; poll where listening is impossible."""
+        return ListeningWatcher(self._listen_url, self._connect, on_change)
+
+    def beat(self, *, clean: bool = False) -> None:
+        """Write down that the database is served just now."""
+        with self.read() as reader:
+            reader.execute(queries.BEAT, (self._given_now(), clean))
+
+    def last_beat(self) -> tuple[Instant, Instant] | None:
+        """When somebody last served this database, and now."""
+        with self.read() as reader:
+            row = reader.execute(queries.LAST_BEAT, (self._given_now(),)).fetchone()
+            return None if row is None or row[0] is None else (row[0], row[1])
+
+    def _given_now(self) -> Instant | None:
+        return None if self._clock is None else self._clock()
+
+    def forget_answers(self, before: Instant) -> None:
+        """Drop remembered answers older than that."""
+        with self.read() as reader:
+            reader.execute(queries.FORGET_ANSWERS, (before,))
+
+    def size(self) -> int:
+        """Bytes of the database."""
+        with self.read() as reader:
+            row = reader.execute(queries.SIZE).fetchone()
+            return 0 if row is None else int(row[0])
+
+    def close(self) -> None:
+        """Close every connection."""
+        for connection in [*self._writers.values(), *self._readers]:
+            with suppress(psycopg.Error):
+                connection.close()
+        self._writers, self._readers = {}, []

@@ -1,0 +1,97 @@
+"""Notices between servers: a hint that something was freed, at most 20 a second, never in a writing transaction."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import psycopg
+
+from holdfast.store.postgres import queries
+from holdfast.store.postgres.connection import Connection, connect
+
+TELL_SECONDS = 0.05
+"""NOTIFY takes a lock that all committers share, so bursts are told as one."""
+POLL_SECONDS = 0.05
+LISTEN_SECONDS = 1.0
+
+
+class ListeningWatcher:
+    """One thread listens (or polls, behind a pooler), another tells."""
+
+    def __init__(
+        self, listen_url: str | None, connect_for_telling: Callable[[], Connection], on_change: Callable[[], None]
+    ) -> None:
+        self._listen_url = listen_url
+        self._connect_for_telling = connect_for_telling
+        self._on_change = on_change
+        self._waiting = threading.Event()
+        self._to_tell = threading.Event()
+        self._closed = threading.Event()
+        self._own_pid = 0
+        listen = self._poll if listen_url is None else self._listen
+        self._threads = [
+            threading.Thread(target=listen, name="holdfast-listener", daemon=True),
+            threading.Thread(target=self._tell, name="holdfast-teller", daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def tell(self) -> None:
+        """Something was freed here."""
+        self._to_tell.set()
+
+    def attend(self, waiting: bool) -> None:  # noqa: FBT001 - see the contract
+        """Whether anybody waits here."""
+        if waiting:
+            self._waiting.set()
+        else:
+            self._waiting.clear()
+
+    def close(self) -> None:
+        """Stop both threads."""
+        self._closed.set()
+        self._waiting.set()
+        self._to_tell.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _listen(self) -> None:
+        assert self._listen_url is not None
+        while not self._closed.is_set():
+            try:
+                with connect(self._listen_url) as connection:
+                    connection.execute(queries.LISTEN)
+                    self._on_change()  # whatever happened while nobody listened
+                    while not self._closed.is_set():
+                        for notice in connection.notifies(timeout=LISTEN_SECONDS, stop_after=1):
+                            if notice.pid != self._own_pid:
+                                self._on_change()
+                        if self._waiting.is_set():
+                            self._on_change()  # notices may be lost
+            except psycopg.Error:
+                self._closed.wait(LISTEN_SECONDS)
+
+    def _poll(self) -> None:
+        while not self._closed.is_set():
+            self._waiting.wait()
+            self._on_change()
+            self._closed.wait(POLL_SECONDS)
+
+    def _tell(self) -> None:
+        connection: Connection | None = None
+        while not self._closed.is_set():
+            self._to_tell.wait()
+            self._to_tell.clear()
+            if self._closed.is_set():
+                break
+            try:
+                connection = connection or self._connect_for_telling()
+                self._own_pid = connection.info.backend_pid
+                connection.execute(queries.NOTIFY)
+            except psycopg.Error:
+                connection = None
+                self._to_tell.set()
+            self._closed.wait(TELL_SECONDS)
+        if connection is not None:
+            connection.close()

@@ -1,0 +1,180 @@
+"""Open the file, begin batches, begin looks."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+
+from holdfast.core.errors import OutcomeUnknown, StoreFull, StoreUnavailable, Trouble, ValueRefused
+from holdfast.core.row import Instant
+from holdfast.store import migrations
+from holdfast.store.contract import Clock
+from holdfast.store.sqlite import queries
+from holdfast.store.sqlite.reader import SqliteReader
+from holdfast.store.sqlite.transaction import SqliteTransaction
+from holdfast.store.sqlite.turn import Turn
+from holdfast.store.sqlite.watcher import PollingWatcher
+
+BUSY_MILLISECONDS = 5_000
+CHECKPOINT_PAGES = 4_000
+"""A WAL of 16 MB before it is folded into the file: fewer pauses for the batch that has to do it."""
+
+
+class SqliteStore:
+    """One file, one writer at a time, readers beside it."""
+
+    lanes = 1
+    name = "sqlite"
+
+    def __init__(self, path: str | Path, clock: Clock | None = None) -> None:
+        self.path = Path(path)
+        self._clock = clock
+        self._writing = threading.Lock()
+        self._writer: apsw.Connection | None = None
+        self._turn: Turn | None = None
+        self._readers: list[apsw.Connection] = []
+        self._sync_failed = False
+
+    def open(self) -> None:
+        """Create the file if need be, readable by its owner only, and bring the schema up to date."""
+        with _translated():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            self._turn = self._turn or Turn(self.path)
+            with self._turn.take():
+                connection = self._connect()
+                self._migrate(connection)
+                self._writer = connection
+
+    def _connect(self) -> apsw.Connection:
+        connection = apsw.Connection(str(self.path), statementcachesize=200)
+        connection.set_busy_timeout(BUSY_MILLISECONDS)
+        connection.pragma("journal_mode", "wal")
+        connection.pragma("synchronous", "full")
+        connection.pragma("mmap_size", 0)
+        connection.wal_autocheckpoint(CHECKPOINT_PAGES)
+        connection.create_scalar_function("holdfast_writer", lambda: None, 0)
+        return connection
+
+    def _migrate(self, connection: apsw.Connection) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for number, script in migrations.pending(__package__, connection.pragma("user_version")):
+                connection.execute(script)
+                connection.pragma("user_version", number)
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def transaction(self, lane: int = 0) -> Iterator[SqliteTransaction]:  # noqa: ARG002 - one lane only
+        """Begin a batch: take our turn, then the file's write lock."""
+        if self._sync_failed:
+            raise StoreUnavailable("the disk failed to sync: what it holds is uncertain until a restart has checked it")
+        with self._writing, _translated():
+            if self._writer is None:
+                self.open()
+            assert self._turn is not None
+            assert self._writer is not None
+            with self._turn.take():
+                self._writer.execute("BEGIN IMMEDIATE")
+                try:
+                    transaction = SqliteTransaction(self._writer, self._clock)
+                    yield transaction
+                    if transaction.saved:
+                        self._commit(self._writer)
+                    else:
+                        self._writer.execute("ROLLBACK")
+                except BaseException:
+                    self._abandon()
+                    raise
+
+    def _commit(self, connection: apsw.Connection) -> None:
+        try:
+            connection.execute("COMMIT")
+        except apsw.IOError as error:
+            # The log may hold the batch, unsynced. After a failed sync the kernel may drop what it could not write
+            # and report success next time, so nothing more is written until a restart has read the file back.
+            self._sync_failed = error.extendedresult in {apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC}
+            raise OutcomeUnknown("the disk failed while the change was being committed") from error
+
+    def _abandon(self) -> None:
+        """Undo, and let go of a connection that could not even do that."""
+        assert self._writer is not None
+        try:
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+        except apsw.Error:
+            self._writer.close(True)  # noqa: FBT003 - apsw's word for "even if in use"
+            self._writer = None
+
+    @contextmanager
+    def read(self) -> Iterator[SqliteReader]:
+        """Begin a look on a connection of its own, which sees one moment."""
+        with _translated():
+            connection = self._readers.pop() if self._readers else self._connect()
+            connection.execute("BEGIN")
+            try:
+                yield SqliteReader(connection, self._clock)
+            finally:
+                connection.execute("ROLLBACK")
+            self._readers.append(connection)
+
+    def watch(self, on_change: Callable[[], None]) -> PollingWatcher:
+        """Look at the file's change counter while somebody waits."""
+        return PollingWatcher(self._connect(), on_change)
+
+    def beat(self, *, clean: bool = False) -> None:
+        """Write down that the file is served just now."""
+        with self.transaction() as transaction:
+            transaction.beat(clean=clean)
+
+    def last_beat(self) -> tuple[Instant, Instant] | None:
+        """When somebody last served this file, and now."""
+        with self.read() as reader:
+            row = reader.fetch(queries.LAST_BEAT)
+            return None if row is None or row[0] is None else (row[0], reader.now)
+
+    def forget_answers(self, before: Instant) -> None:
+        """Drop remembered answers older than that."""
+        with self.transaction() as transaction:
+            transaction.forget_answers(before)
+
+    def size(self) -> int:
+        """Bytes of the main file."""
+        try:
+            return self.path.stat().st_size
+        except OSError:
+            return 0
+
+    def close(self) -> None:
+        """Close every connection; the last one out folds the WAL into the file."""
+        for connection in [*self._readers, *([self._writer] if self._writer else [])]:
+            connection.close()
+        self._readers, self._writer = [], None
+        if self._turn is not None:
+            self._turn.close()
+            self._turn = None
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Say in our words what went wrong. Raised before COMMIT, all of these mean: not applied."""
+    try:
+        yield
+    except Trouble:
+        raise
+    except apsw.FullError as error:
+        raise StoreFull("the disk is full") from error
+    except (apsw.ConstraintError, apsw.MismatchError, apsw.TooBigError, OverflowError, UnicodeError) as error:
+        raise ValueRefused(f"the database refused a value: {error}") from error
+    except (apsw.Error, OSError) as error:
+        raise StoreUnavailable(f"the database file cannot be used: {error}") from error
+
+

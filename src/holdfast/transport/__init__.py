@@ -1,0 +1,1 @@
+"""Translates. Doors parse, submit one command, and render; they decide nothing."""

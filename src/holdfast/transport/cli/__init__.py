@@ -1,0 +1,1 @@
+"""The command line: results on stdout, talk on stderr."""

@@ -1,0 +1,42 @@
+"""`holdfast`: what it can do, and how it starts."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from holdfast import __version__
+
+USAGE = 2
+
+
+def main() -> None:
+    """Parse the command line and do what it says."""
+    arguments = _parser().parse_args()
+    if arguments.command == "serve":
+        from holdfast.transport.cli.serve import serve  # noqa: PLC0415 - help should not wait for a web server
+
+        flags = {name: value for name, value in vars(arguments).items() if name != "command"}
+        sys.exit(serve(flags))
+    _parser().print_help(sys.stderr)
+    sys.exit(USAGE)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="holdfast", description="One live owner, a visible history and automatic recovery for agent work."
+    )
+    parser.add_argument("--version", action="version", version=f"holdfast {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    serve = commands.add_parser(
+        "serve",
+        help="start a server",
+        description="Start a server. With no flags: an SQLite file in your state folder, on 127.0.0.1:7700.",
+        epilog="Secrets come from the environment only: HOLDFAST_ROOT_KEY, HOLDFAST_ADMIN_KEY, HOLDFAST_STATIC_TOKENS, "
+        "HOLDFAST_STATIC_TOKENS_FILE. Every flag has a variable too: --port is HOLDFAST_PORT.",
+    )
+    serve.add_argument("--host", metavar="ADDRESS", help="where to listen (127.0.0.1)")
+    serve.add_argument("--port", metavar="NUMBER", help="which port (7700); 0 takes a free one")
+    serve.add_argument("--store", metavar="URL", help="sqlite:///path.db, postgresql://… or memory:")
+    serve.add_argument("--workers", metavar="NUMBER", help="processes (1); more only with PostgreSQL")
+    return parser

@@ -1,0 +1,81 @@
+"""`holdfast serve`: check the settings, open the store, say where everything is, answer until told to stop."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from holdfast.app import running_engine, settle_identities
+from holdfast.core.errors import HoldfastError
+from holdfast.settings import BadSettings, Settings, load, sqlite_path
+from holdfast.store.contract import NewerSchema
+from holdfast.transport.http.server import SOCKET_FD, bind, serve as answer, supervise
+
+CONFIGURATION, UNAVAILABLE = 2, 1
+
+
+def serve(flags: Mapping[str, str | None]) -> int:
+    """Run a server; the exit status."""
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    try:
+        settings, warnings = load(flags)
+    except BadSettings as error:
+        for problem in error.problems:
+            _say(f"holdfast: {problem}")
+        return CONFIGURATION
+    for warning in warnings:
+        _say(f"holdfast: {warning}")
+    return _start(settings)
+
+
+def _start(settings: Settings) -> int:
+    try:
+        listener = bind(settings)
+    except OSError as error:
+        _say(f"holdfast: cannot listen on {settings.host} port {settings.port}: {error.strerror or error}")
+        return UNAVAILABLE
+    settings = replace(settings, port=listener.getsockname()[1])
+    try:
+        with running_engine(settings) as engine:
+            first_key = settle_identities(engine, settings)
+            if SOCKET_FD not in os.environ:
+                _greet(settings, first_key)
+            if settings.workers == 1 or SOCKET_FD in os.environ:
+                answer(engine, settings, listener)
+                return 0
+        supervise(settings, listener)
+    except NewerSchema as error:
+        _say(f"holdfast: {error}")
+        return UNAVAILABLE
+    except HoldfastError as error:
+        _say(f"holdfast: {error.message}")
+        return UNAVAILABLE
+    return 0
+
+
+def _greet(settings: Settings, first_key: str | None) -> None:
+    _say(f"Holdfast is listening on {settings.url}")
+    _say(f"  data   {_place(settings.store)}")
+    if first_key is not None:
+        _say(f"  key    {first_key}")
+        _say("         It opens everything and is shown only now: keep it.")
+    key = first_key or "$HOLDFAST_API_KEY"
+    _say(f"  try    curl -d '{{\"owner\": \"me\"}}' -H 'Content-Type: application/json' \\")
+    _say(f"              -H 'Authorization: Bearer {key}' {settings.url}/v1/jobs/hello/claim")
+
+
+def _place(store: str) -> str:
+    if store == "memory:":
+        return "in memory: gone when this process ends"
+    if store.startswith("sqlite:///"):
+        return str(sqlite_path(store).resolve())
+    address = store.rpartition("@")[2]
+    return f"PostgreSQL at {address.partition('?')[0] or 'the local socket'}"
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)  # noqa: T201 - this is what a person reads

@@ -1,0 +1,102 @@
+"""The ASGI application: find the operation, let its handler answer, give every answer its common head."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from types import ModuleType
+
+from holdfast.core.errors import HoldfastError
+from holdfast.operations import HOUSE, OPERATIONS
+from holdfast.transport.http import elections, jobs, locks, octostore, problem, sessions, system
+from holdfast.transport.http.door import Door
+from holdfast.transport.http.message import Header, HttpRefusal, Receive, Request, Response, Scope, Send
+from holdfast.transport.http.routing import Router
+
+Handler = Callable[[Door, Request], Awaitable[Response]]
+
+log = logging.getLogger("holdfast.http")
+
+_ROOMS: tuple[ModuleType, ...] = (jobs, locks, sessions, elections, system)
+_VARY = (b"vary", b"origin, access-control-request-method, access-control-request-headers")
+_EXPOSE = (b"access-control-expose-headers", b"retry-after,x-request-id")
+_PREFLIGHT: tuple[Header, ...] = (
+    (b"access-control-allow-methods", b"GET,POST,PUT,DELETE"),
+    (b"access-control-allow-headers", b"authorization,content-type,x-admin-key,x-octostore-admin-key"),
+    (b"access-control-max-age", b"600"),
+)
+
+
+def handler_of(name: str) -> Handler:
+    """The function that answers an operation: it bears the operation's name."""
+    found = [getattr(room, name) for room in _ROOMS if hasattr(room, name)]
+    assert len(found) == 1, f"operation {name} needs one handler, has {len(found)}"
+    handler: Handler = found[0]
+    return handler
+
+
+class App:
+    """One door over one engine."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self._router = Router()
+        self._handlers = {operation.name: handler_of(operation.name) for operation in OPERATIONS}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive)
+        try:
+            response = await self._answer(request)
+        except Exception as error:  # noqa: BLE001 - whatever happened, the caller gets an answer
+            response = self._refuse(request, error)
+        await _send(request, response, send)
+
+    async def _answer(self, request: Request) -> Response:
+        if request.scope["method"] == "OPTIONS":
+            return Response(200, b"", _PREFLIGHT, b"")
+        operation, parameter = self._router.find(request.scope["method"], request.scope["raw_path"])
+        request.route(operation, parameter)
+        return await self._handlers[operation.name](self._door, request)
+
+    def _refuse(self, request: Request, error: Exception) -> Response:
+        if not isinstance(error, HoldfastError):
+            log.exception("request %s failed", request.request_id, exc_info=error)
+        ours = request.operation.family == HOUSE if request.operation else request.scope["path"].startswith("/v1/")
+        response = (problem if ours else octostore).render_error(request, error)
+        if isinstance(error, HttpRefusal) and error.close:
+            response.headers += ((b"connection", b"close"),)
+        return response
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                self._door.open()
+                await send({"type": "lifespan.startup.complete"})
+            elif message["type"] == "lifespan.shutdown":
+                self._door.close()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+
+async def _send(request: Request, response: Response, send: Send) -> None:
+    body = response.body
+    headers: list[Header] = [
+        (b"x-request-id", request.request_id.encode()),
+        _VARY,
+        *response.headers,
+    ]
+    if request.scope["method"] != "OPTIONS":
+        headers.append(_EXPOSE)
+    if response.status != 204:  # noqa: PLR2004 - no content, no length
+        headers.append((b"content-length", str(len(body)).encode()))
+        if response.content_type and body:
+            headers.append((b"content-type", response.content_type))
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    await send({"type": "http.response.body", "body": b"" if request.scope["method"] == "HEAD" else body})

@@ -1,0 +1,62 @@
+"""Who is asking: a bearer key or the admin key. Nothing about labels, everything about credentials."""
+
+from __future__ import annotations
+
+import hmac
+import time
+from collections.abc import Awaitable, Callable
+
+from holdfast.core.acl import hash_token
+from holdfast.core.errors import Forbidden, Unauthenticated, UnknownKey
+from holdfast.core.names import DEFAULT_ACCOUNT
+from holdfast.core.principal import Principal, admin, is_well_formed
+from holdfast.transport.http.message import Request
+
+CACHE_SECONDS = 5.0
+CACHE_SIZE = 10_000
+
+Find = Callable[[str], Awaitable[Principal | None]]
+
+
+class Authenticator:
+    """Knows keys for five seconds, so that a revoked one stops working almost at once."""
+
+    def __init__(self, find: Find, admin_key: str | None) -> None:
+        self._find = find
+        self._admin_key = admin_key.encode() if admin_key else None
+        self._admin = admin(DEFAULT_ACCOUNT, hash_token(admin_key)) if admin_key else None
+        self._known: dict[bytes, tuple[Principal, float]] = {}
+
+    async def check(self, request: Request) -> None:
+        """Put the caller on the request, or refuse. The admin key wins over any bearer."""
+        sent = request.headers.get(b"x-admin-key", request.headers.get(b"x-octostore-admin-key"))
+        if sent is not None and self._admin_key is not None and hmac.compare_digest(sent, self._admin_key):
+            request.principal, request.secret = self._admin, sent
+            return
+        header = request.headers.get(b"authorization", b"")
+        if not header.startswith(b"Bearer ") or len(header) == len(b"Bearer "):
+            raise Unauthenticated("a bearer token is required")
+        token = header[len(b"Bearer ") :]
+        request.principal, request.secret = await self._bearer(token), token
+
+    async def _bearer(self, token: bytes) -> Principal:
+        known = self._known.get(token)
+        if known is not None and known[1] > time.monotonic():
+            return known[0]
+        if not token.isascii() or any(byte < 0x20 or byte == 0x7F for byte in token):  # noqa: PLR2004 - control codes
+            raise Unauthenticated("a bearer token is visible ASCII")
+        text = token.decode()
+        principal = await self._find(hash_token(text)) if is_well_formed(text) else None
+        if principal is None:
+            self._known.pop(token, None)
+            raise UnknownKey("no such key")
+        if len(self._known) >= CACHE_SIZE:
+            self._known.clear()
+        self._known[token] = (principal, time.monotonic() + CACHE_SECONDS)
+        return principal
+
+
+def check_scope(request: Request, scope: str) -> None:
+    """Refuse a caller whose key does not open this door."""
+    if not request.by.may(scope):
+        raise Forbidden(f"this key lacks the scope {scope}", scope=scope)

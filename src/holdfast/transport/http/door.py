@@ -1,0 +1,169 @@
+"""What every handler may use: the engine, who is asking, and a few counts."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from ipaddress import ip_address
+from typing import Any, TypeVar
+
+import msgspec
+
+from holdfast.core.errors import RateLimited
+from holdfast.engine.backlog import Ticket
+from holdfast.engine.command import Command
+from holdfast.engine.engine import Engine
+from holdfast.settings import Settings
+from holdfast.store.contract import Reader
+from holdfast.transport.http.auth import Authenticator, check_scope
+from holdfast.transport.http.message import HttpRefusal, Request
+
+T = TypeVar("T")
+
+READERS = 4
+WINDOW_SECONDS = 60.0
+TRACKED_CLIENTS = 10_000
+
+
+class Stats(msgspec.Struct):
+    """Counts since this process started."""
+
+    started: float
+    acquires: int = 0
+    releases: int = 0
+
+
+class Door:
+    """Between handlers and the engine: asynchronous on one side, plain on the other."""
+
+    def __init__(self, engine: Engine, settings: Settings) -> None:
+        self.engine = engine
+        self.settings = settings
+        self.stats = Stats(time.monotonic())
+        self.admission = Admission(settings.public_election_requests_per_minute)
+        self._auth = Authenticator(self._find_principal, settings.admin_key)
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="holdfast-reader")
+        self._sink: LoopSink | None = None
+
+    def open(self) -> None:
+        """Bind to the running event loop."""
+        self._sink = LoopSink(asyncio.get_running_loop())
+
+    def close(self) -> None:
+        """Let the readers finish."""
+        self._readers.shutdown()
+
+    async def authenticate(self, request: Request) -> None:
+        """Who is asking, and whether they may."""
+        await self._auth.check(request)
+        assert request.operation is not None
+        if request.operation.scope is not None:
+            check_scope(request, request.operation.scope)
+
+    async def run(self, command: Command[T]) -> T:
+        """Submit a command and await what comes of it."""
+        assert self._sink is not None
+        future: asyncio.Future[Any] = self._sink.loop.create_future()
+        self.engine.submit(command, self._sink, future)
+        outcome: T = await future
+        return outcome
+
+    async def run_patiently(
+        self, command: Command[T], wait_seconds: float, request: Request, undo: Callable[[T], Command[Any] | None]
+    ) -> T:
+        """The same for a command that may stand in line. A caller who goes away leaves the line.
+
+        A grant that nobody is left to hear of is undone at once.
+        """
+        assert self._sink is not None
+        future: asyncio.Future[Any] = self._sink.loop.create_future()
+        ticket = self.engine.submit(command, self._sink, future, wait_seconds)
+        gone = asyncio.ensure_future(_disconnected(request))
+        await asyncio.wait({future, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not future.done():
+            self.engine.lines.leave(ticket)
+            future.add_done_callback(lambda done: self._undo(done, undo))
+            raise HttpRefusal(499, "the caller went away", close=True)
+        gone.cancel()
+        outcome: T = future.result()
+        return outcome
+
+    def _undo(self, done: asyncio.Future[Any], undo: Callable[[Any], Command[Any] | None]) -> None:
+        if done.cancelled() or done.exception() is not None:
+            return
+        command = undo(done.result())
+        if command is not None:
+            assert self._sink is not None
+            self.engine.submit(command, self._sink, self._sink.loop.create_future())
+
+    async def read(self, look: Callable[[Reader], T]) -> T:
+        """Look at the committed state without holding up the event loop."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self.engine.read, look)
+
+    async def _find_principal(self, key_hash: str) -> Any:
+        return await self.read(lambda reader: reader.principal(key_hash))
+
+
+class LoopSink:
+    """Replies to coroutines: one wake-up of the event loop for a whole batch."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+
+    def deliver(self, replies: list[tuple[Ticket, Any]]) -> None:
+        """Called from the engine's threads."""
+        self.loop.call_soon_threadsafe(_resolve, replies)
+
+
+def _resolve(replies: list[tuple[Ticket, Any]]) -> None:
+    for ticket, outcome in replies:
+        future: asyncio.Future[Any] = ticket.slot
+        if future.cancelled():
+            continue
+        if isinstance(outcome, BaseException):
+            future.set_exception(outcome)
+            future.exception()  # seen: a caller who went away does not fetch it
+        else:
+            future.set_result(outcome)
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+class Admission:
+    """How often one client may make or contest elections: a fixed window, as the original has it."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._windows: dict[str, tuple[float, int]] = {}
+
+    def check(self, request: Request) -> None:
+        """Count one request, or refuse it until the window is over."""
+        moment = time.monotonic()
+        client = client_address(request)
+        if client not in self._windows and len(self._windows) >= TRACKED_CLIENTS:
+            client = "overflow"
+        started, count = self._windows.get(client, (moment, 0))
+        if moment - started >= WINDOW_SECONDS:
+            started, count = moment, 0
+        if count >= self._limit:
+            wait = max(int(started + WINDOW_SECONDS - moment), 1)
+            raise RateLimited(f"too many requests; try again in {wait} seconds", retry_after=wait)
+        self._windows[client] = (started, count + 1)
+
+
+def client_address(request: Request) -> str:
+    """Whom to count: the peer, or whom a proxy on this very machine names."""
+    peer = request.scope.get("client")
+    address = peer[0] if peer else "unknown"
+    named = request.headers.get(b"cf-connecting-ip")
+    try:
+        if named is not None and ip_address(address).is_loopback:
+            return str(ip_address(named.decode("latin-1").strip()))
+    except ValueError:
+        pass
+    return address

@@ -1,0 +1,119 @@
+"""A request as the door sees it, and a response as it leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.core.errors import HoldfastError
+from holdfast.core.event import Cause
+from holdfast.operations import HOUSE, Operation
+
+if TYPE_CHECKING:
+    from holdfast.core.principal import Principal
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Header = tuple[bytes, bytes]
+
+BODY_SECONDS = 30.0
+HOUSE_BODY_LIMIT = 1024 * 1024
+OCTOSTORE_BODY_LIMIT = 2 * 1024 * 1024
+
+_CLIENT_REQUEST_ID = re.compile(rb"[A-Za-z0-9_.:-]{1,128}")
+
+encode = msgspec.json.Encoder().encode
+
+
+class HttpRefusal(HoldfastError):
+    """The door itself says no: the request never reached a rule."""
+
+    def __init__(self, status: int, message: str, *, headers: tuple[Header, ...] = (), close: bool = False) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = headers
+        self.close = close
+
+
+class Response(msgspec.Struct):
+    """Status, body and what else goes in the head."""
+
+    status: int
+    body: bytes = b""
+    headers: tuple[Header, ...] = ()
+    content_type: bytes = b"application/json"
+
+
+def json_response(status: int, document: Any, headers: tuple[Header, ...] = ()) -> Response:
+    """A compact JSON answer."""
+    return Response(status, encode(document), headers)
+
+
+class Request:
+    """One request. Its body is read when a handler asks for it."""
+
+    __slots__ = ("headers", "operation", "parameter", "principal", "receive", "request_id", "scope", "secret")
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self.scope = scope
+        self.receive = receive
+        self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        self.operation: Operation | None = None
+        self.parameter = ""
+        self.principal: Principal | None = None
+        self.secret = b""
+        """The credential as it was sent."""
+        self.request_id = "req_" + secrets.token_hex(16)
+
+    def route(self, operation: Operation, parameter: str) -> None:
+        """Note where it goes. Our own routes keep a request id that the client chose."""
+        self.operation = operation
+        self.parameter = parameter
+        if operation.family == HOUSE:
+            chosen = self.headers.get(b"x-request-id")
+            if chosen is not None and _CLIENT_REQUEST_ID.fullmatch(chosen):
+                self.request_id = chosen.decode()
+
+    @property
+    def by(self) -> Principal:
+        """Who is asking; handlers of scoped operations may rely on it."""
+        assert self.principal is not None
+        return self.principal
+
+    def cause(self) -> Cause:
+        """What the log says of who asked."""
+        return Cause(self.principal.id if self.principal else "anonymous", self.request_id)
+
+    async def body(self, limit: int) -> bytes:
+        """The whole body, within its limits of size and time."""
+        declared = self.headers.get(b"content-length")
+        if declared is not None and declared.isdigit() and int(declared) > limit:
+            raise HttpRefusal(413, f"the body is larger than {limit} bytes", close=True)
+        message = await self.receive()
+        if not message.get("more_body"):
+            chunk: bytes = message.get("body", b"")
+            if len(chunk) > limit:
+                raise HttpRefusal(413, f"the body is larger than {limit} bytes", close=True)
+            return chunk
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                return await self._rest(message, limit)
+        except TimeoutError:
+            raise HttpRefusal(408, f"the body did not arrive within {BODY_SECONDS:.0f} seconds", close=True) from None
+
+    async def _rest(self, message: MutableMapping[str, Any], limit: int) -> bytes:
+        chunks = bytearray(message.get("body", b""))
+        while message.get("more_body"):
+            message = await self.receive()
+            if message["type"] == "http.disconnect":
+                raise HttpRefusal(400, "the caller went away", close=True)
+            chunks += message.get("body", b"")
+            if len(chunks) > limit:
+                raise HttpRefusal(413, f"the body is larger than {limit} bytes", close=True)
+        return bytes(chunks)

@@ -1,0 +1,257 @@
+"""Our own routes' wire: strict bodies with every error at once, and RFC 9457 problems."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from holdfast.core import contract as contracts
+from holdfast.core import errors
+from holdfast.core.contract import Contract
+from holdfast.core.errors import Invalid, TooLarge
+from holdfast.core.names import storable
+from holdfast.engine.command import Once
+from holdfast.transport.http.message import HOUSE_BODY_LIMIT, Header, HttpRefusal, Request, Response, encode
+from holdfast.transport.times import rfc3339
+
+MAX_DEPTH = 32
+MAX_KEY = 255
+TYPE_PREFIX = "urn:holdfast:problem:"
+
+B = TypeVar("B", bound=msgspec.Struct)
+
+# -- bodies ------------------------------------------------------------------------------------------------------
+
+
+async def read_body(request: Request, shape: type[B]) -> tuple[B, list[str], bytes]:
+    """(the body, warnings about fields nobody knows, the raw bytes). An empty body means {}."""
+    kind = request.headers.get(b"content-type", b"application/json").split(b";", 1)[0].strip().lower()
+    if kind != b"application/json":
+        raise HttpRefusal(415, "the body must be application/json")
+    raw = await request.body(HOUSE_BODY_LIMIT) or b"{}"
+    try:
+        body = msgspec.json.decode(raw, type=shape)
+        given = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    except msgspec.ValidationError:
+        raise Invalid("the body does not have the right form", _all_errors(raw, shape)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Invalid(f"the body is not JSON: {error}", [_error("", "malformed_json", str(error))]) from None
+    return body, _warnings(given, shape), raw
+
+
+def _all_errors(raw: bytes, shape: type[msgspec.Struct]) -> list[dict[str, str]]:
+    """Every field that is wrong, not only the first."""
+    document = msgspec.json.decode(raw)
+    if not isinstance(document, dict):
+        return [_error("", "wrong_type", "the body must be a JSON object")]
+    found = []
+    for field in msgspec.structs.fields(shape):
+        if field.encode_name not in document:
+            if field.required:
+                found.append(_error(f"/{field.encode_name}", "missing", f"`{field.encode_name}` is required"))
+            continue
+        try:
+            msgspec.convert(document[field.encode_name], type=field.type)
+        except msgspec.ValidationError as error:
+            found.append(_error(f"/{field.encode_name}", "invalid", str(error)))
+    return found
+
+
+def _warnings(given: dict[str, Any], shape: type[msgspec.Struct]) -> list[str]:
+    known = [field.encode_name for field in msgspec.structs.fields(shape)]
+    warnings = []
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean '{near[0]}'?" if near else ""
+            warnings.append(f"unknown field {name[:64]!r} was ignored{hint}")
+    return warnings
+
+
+class Checks:
+    """Gathers what is wrong with the values, so that all of it is told at once."""
+
+    def __init__(self) -> None:
+        self.errors: list[dict[str, str]] = []
+
+    def that(self, holds: bool, field: str, message: str) -> None:  # noqa: FBT001 - reads as a sentence
+        """Note a value that is out of bounds."""
+        if not holds:
+            self.errors.append(_error(f"/{field}", "out_of_range", message))
+
+    def text(self, value: str | None, field: str, limit: int) -> None:
+        """A text within its limit that every store keeps as it is."""
+        if value is None:
+            return
+        self.that(len(value) <= limit, field, f"`{field}` has at most {limit} characters, this one has {len(value)}")
+        self.that(storable(value), field, f"`{field}` must not contain U+0000")
+
+    def json(self, raw: msgspec.Raw | None, field: str, limit: int) -> str | None:
+        """A JSON value as compact text, within its limits of size and depth."""
+        if raw is None:
+            return None
+        text = msgspec.json.format(bytes(raw), indent=-1)
+        if len(text) > limit:
+            raise TooLarge(
+                f"`{field}` is {len(text)} bytes, the limit is {limit}",
+                [_error(f"/{field}", "too_large", f"at most {limit} bytes of compact JSON")],
+            )
+        try:
+            value = msgspec.json.decode(text)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise Invalid(f"`{field}` is not JSON", [_error(f"/{field}", "malformed_json", str(error))]) from None
+        self.that(_depth(value) <= MAX_DEPTH, field, f"`{field}` is nested deeper than {MAX_DEPTH} levels")
+        self.that(_storable(value), field, f"`{field}` must not contain U+0000")
+        return None if value is None else text.decode()
+
+    def done(self) -> None:
+        """Refuse if anything was noted."""
+        if self.errors:
+            raise Invalid("; ".join(error["message"] for error in self.errors), self.errors)
+
+
+def _depth(value: Any, level: int = 1) -> int:
+    if level > MAX_DEPTH:
+        return level
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return max((_depth(element, level + 1) for element in inner), default=level - 1 if not isinstance(value, dict | list) else level)
+
+
+def _storable(value: Any) -> bool:
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, dict):
+        return all(storable(key) and _storable(element) for key, element in value.items())
+    return all(map(_storable, value)) if isinstance(value, list) else True
+
+
+def _error(pointer: str, code: str, message: str) -> dict[str, str]:
+    return {"pointer": pointer, "code": code, "message": message}
+
+
+def once(request: Request, raw: bytes, render: Callable[[Any], tuple[int, bytes]]) -> Once | None:
+    """The request's Idempotency-Key, bound to its method, path and body."""
+    key = request.headers.get(b"idempotency-key")
+    if key is None:
+        return None
+    if not 1 <= len(key) <= MAX_KEY or not all(0x20 < byte < 0x7F for byte in key):  # noqa: PLR2004 - visible ASCII
+        message = f"Idempotency-Key is 1 to {MAX_KEY} visible ASCII characters"
+        raise Invalid(message, [_error("", "invalid_header", message)])
+    head = f"{request.scope['method']} {request.scope['path']}\n".encode()
+    return Once(key.decode(), hashlib.sha256(head + raw).hexdigest(), render)
+
+
+# -- errors ------------------------------------------------------------------------------------------------------
+
+_STATUS: dict[type[Exception], int] = {
+    errors.TooLarge: 413,
+    errors.Invalid: 400,
+    errors.Unauthenticated: 401,
+    errors.Forbidden: 403,
+    errors.Missing: 404,
+    errors.SessionExpired: 410,
+    errors.IdempotencyConflict: 422,
+    errors.Conflict: 409,
+    errors.Limited: 429,
+    errors.StoreFull: 507,
+    errors.ValueRefused: 400,
+    errors.Trouble: 503,
+}
+_TITLES = {
+    400: "Bad request",
+    401: "Not authenticated",
+    403: "Not allowed",
+    404: "Not found",
+    405: "Wrong method",
+    408: "Too slow",
+    409: "Conflict",
+    410: "Gone",
+    413: "Too large",
+    415: "Not JSON",
+    422: "Key used for another request",
+    429: "Too many",
+    500: "Internal error",
+    503: "Not available just now",
+    507: "Disk full",
+}
+_DOOR_CODES = {404: "not_found", 405: "wrong_method", 408: "request_timeout", 413: "too_large", 415: "unsupported_media_type"}
+_TIMES = {"ended_at", "held_since", "expires_at"}
+
+
+def render_error(request: Request, error: Exception) -> Response:
+    """A problem document. What the store says about itself never leaks into it."""
+    status = _status(error)
+    code, message = _words(error, status)
+    document: dict[str, Any] = {
+        "type": TYPE_PREFIX + code,
+        "title": _TITLES.get(status, "Error"),
+        "status": status,
+        "detail": message,
+        "instance": f"{TYPE_PREFIX}request:{request.request_id}",
+        "error": code,
+        "message": message,
+        "request_id": request.request_id,
+    }
+    if isinstance(error, Invalid) and error.errors:
+        document["errors"] = error.errors
+    if isinstance(error, errors.HoldfastError):
+        document |= {
+            name: rfc3339(value) if name in _TIMES and value is not None else value for name, value in error.facts.items()
+        }
+    headers: list[Header] = [*error.headers] if isinstance(error, HttpRefusal) else []
+    wait = getattr(error, "retry_after", None)
+    if wait is not None:
+        document["retry_after"] = wait
+        headers.append((b"retry-after", str(wait).encode()))
+    if isinstance(error, errors.Trouble):
+        document["applied"] = error.applied
+    if status == 401:  # noqa: PLR2004 - HTTP's own number
+        headers.append((b"www-authenticate", b"Bearer"))
+    elif isinstance(error, errors.Forbidden) and "scope" in error.facts:
+        headers.append((b"www-authenticate", b'Bearer error="insufficient_scope"'))
+    document["agent_contract"] = _contract(request, error, wait)
+    return Response(status, encode(document), tuple(headers), b"application/problem+json")
+
+
+def _status(error: Exception) -> int:
+    if isinstance(error, HttpRefusal):
+        return error.status
+    return next((_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS), 500)
+
+
+def _words(error: Exception, status: int) -> tuple[str, str]:
+    if isinstance(error, HttpRefusal):
+        return _DOOR_CODES.get(status, "invalid_request"), error.message
+    if isinstance(error, errors.Trouble):
+        return error.code, error.hint
+    if isinstance(error, errors.HoldfastError):
+        return error.code, error.message
+    return "server_error", "Something went wrong on our side; it is in the server's log under this request id."
+
+
+def _contract(request: Request, error: Exception, wait: int | None) -> Contract:
+    job_id = request.parameter
+    if isinstance(error, errors.LeaseLost):
+        return contracts.job_lost(job_id)
+    if isinstance(error, errors.Unauthenticated):
+        return contracts.authenticate(retryable=not isinstance(error, errors.UnknownKey))
+    if isinstance(error, errors.OutcomeUnknown):
+        return contracts.look_first(f"GET /v1/jobs/{job_id}" if job_id else "GET /v1/jobs", "get_job_owner")
+    if isinstance(error, errors.SessionExpired | errors.SessionMissing):
+        return contracts.session_over()
+    if isinstance(error, errors.NotHeld):
+        return contracts.job_free(job_id)
+    if isinstance(error, errors.Trouble | errors.Limited) and not isinstance(error, errors.ValueRefused):
+        return contracts.wait_and_retry(wait or 5)
+    if isinstance(error, errors.HoldfastError):
+        hint = error.hint or error.message
+        return contracts.fix_request(hint) if not isinstance(error, HttpRefusal) or error.status != 404 else _lost()  # noqa: PLR2004
+    return contracts.wait_and_retry(5)
+
+
+def _lost() -> Contract:
+    return contracts.look_first("GET /v1/jobs", "list_claimed_jobs")

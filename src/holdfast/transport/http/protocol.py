@@ -1,0 +1,110 @@
+"""uvicorn's HTTP protocol with limits it lacks: slow or oversized heads end here, before the application."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from asyncio import TimerHandle
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from holdfast.core import contract as contracts
+from holdfast.transport.http.message import encode
+
+HEAD_SECONDS = 10.0
+MAX_URL = 8 * 1024
+MAX_HEAD = 16 * 1024
+MAX_HEADERS = 100
+
+_PHRASES = {400: "Bad Request", 408: "Request Timeout", 414: "URI Too Long", 431: "Request Header Fields Too Large"}
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    """Closes connections whose request head is too slow or too large, with an answer that says so."""
+
+    _head_size = 0
+    _in_head = False
+    _refused: tuple[int, str] | None = None
+    _head_timer: TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A caller that says nothing is not waited for."""
+        super().connection_made(transport)
+        self._head_timer = self.loop.call_later(HEAD_SECONDS, self._too_slow)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing to wait for any more."""
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """A head that arrives whole needs no timer; one that stops in the middle gets one."""
+        super().data_received(data)
+        if self._in_head and self._head_timer is None and not self.transport.is_closing():
+            self._head_timer = self.loop.call_later(HEAD_SECONDS, self._too_slow)
+
+    def on_message_begin(self) -> None:
+        """A new head."""
+        self._head_size = 0
+        self._in_head = True
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        """Count it."""
+        super().on_url(url)
+        if len(self.url) > MAX_URL:
+            self._refuse(414, f"a URL has at most {MAX_URL} bytes")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Count it."""
+        self._head_size += len(name) + len(value) + 4
+        if self._head_size > MAX_HEAD or len(self.headers) >= MAX_HEADERS:
+            self._refuse(431, f"headers have at most {MAX_HEAD} bytes in {MAX_HEADERS} lines")
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """The head is here."""
+        self._in_head = False
+        if self._head_timer is not None:
+            self._stop_timer()
+        super().on_headers_complete()
+
+    def _refuse(self, status: int, message: str) -> None:
+        """Stop the parser: its error then asks for our answer."""
+        self._refused = (status, message)
+        raise ValueError(message)
+
+    def _too_slow(self) -> None:
+        self._head_timer = None
+        if self.transport.is_closing():
+            return
+        if self._in_head:
+            self._refused = (408, f"the request head did not arrive within {HEAD_SECONDS:.0f} seconds")
+            self.send_400_response("")
+        else:
+            self.transport.close()
+
+    def _stop_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def send_400_response(self, msg: str) -> None:
+        """Say what is wrong in the same envelope as everything else, and close."""
+        status, message = self._refused or (400, msg or "this is not HTTP")
+        request_id = "req_" + secrets.token_hex(16)
+        body = encode(
+            {
+                "agent_contract": contracts.fix_request(message),
+                "code": "invalid_input",
+                "details": message,
+                "error": "Invalid input",
+                "request_id": request_id,
+            }
+        )
+        head = (
+            f"HTTP/1.1 {status} {_PHRASES[status]}\r\ncontent-type: application/json\r\n"
+            f"content-length: {len(body)}\r\nx-request-id: {request_id}\r\nconnection: close\r\n\r\n"
+        )
+        self.transport.write(head.encode() + body)
+        self.transport.close()

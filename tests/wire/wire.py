@@ -1,0 +1,130 @@
+"""A very small HTTP client that sends exactly what it is given.
+
+Friendlier clients tidy paths (`//`, `%2F`, `..`), merge repeated query parameters and add
+headers of their own. The wire's corners are what we came to see, so nothing here is tidied.
+"""
+
+import http.client
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import quote
+
+TIMEOUT_SECONDS = 20
+NOTHING = object()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back, untouched."""
+
+    status: int
+    headers: http.client.HTTPMessage
+    raw: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.raw)
+
+    def header(self, name: str) -> str | None:
+        """All values of a header, joined as HTTP joins them; None if it was not sent."""
+        values = self.headers.get_all(name)
+        return None if values is None else ", ".join(values)
+
+    def words(self, name: str) -> set[str]:
+        """A comma-separated header as a set of lower-case words."""
+        return {word.strip().lower() for word in (self.header(name) or "").split(",")} - {""}
+
+    def __str__(self) -> str:
+        return f"{self.status} {self.raw[:400]!r}"
+
+
+def send(port: int, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
+    """One request on one connection."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_SECONDS)
+    try:
+        connection.putrequest(method, path, skip_accept_encoding=True)
+        for name, value in headers.items():
+            connection.putheader(name, value)
+        if body is not None:
+            connection.putheader("Content-Length", str(len(body)))
+        # A server may refuse an oversized body before it has read it all; its answer still waits for us.
+        with suppress(BrokenPipeError, ConnectionResetError):
+            connection.endheaders(body)
+        response = connection.getresponse()
+        return Answer(response.status, response.headers, response.read())
+    finally:
+        connection.close()
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Somebody who knocks: a port, the headers they always send, and who they are."""
+
+    port: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    name: str = ""
+    token: str = field(default="", repr=False)
+
+    def saying(self, **headers: str) -> "Caller":
+        """The same caller with more headers (underscores stand for hyphens)."""
+        more = {name.replace("_", "-"): value for name, value in headers.items()}
+        return replace(self, headers={**self.headers, **more})
+
+    def send(self, method: str, path: str, body: bytes | None = None, **headers: str) -> Answer:
+        return send(self.port, method, path, body, self.saying(**headers).headers)
+
+    def send_json(self, method: str, path: str, value: object) -> Answer:
+        return self.send(method, path, json.dumps(value).encode(), Content_Type="application/json")
+
+    def get(self, path: str) -> Answer:
+        return self.send("GET", path)
+
+    def delete(self, path: str) -> Answer:
+        return self.send("DELETE", path)
+
+    def put(self, path: str, value: object) -> Answer:
+        return self.send_json("PUT", path, value)
+
+    def post(self, path: str, value: object = NOTHING) -> Answer:
+        """POST a JSON value, or nothing at all."""
+        return self.send("POST", path) if value is NOTHING else self.send_json("POST", path, value)
+
+    # The verbs of the sheet, so that tests read as sentences.
+
+    def acquire(self, lock: str, **fields: object) -> Answer:
+        return self.post(lock_path(lock, "/acquire"), fields)
+
+    def renew(self, lock: str, lease_id: str, **fields: object) -> Answer:
+        return self.post(lock_path(lock, "/renew"), {"lease_id": lease_id, **fields})
+
+    def release(self, lock: str, lease_id: str) -> Answer:
+        return self.post(lock_path(lock, "/release"), {"lease_id": lease_id})
+
+    def look(self, lock: str) -> Answer:
+        return self.get(lock_path(lock))
+
+    def set_acl(self, lock: str, *principals: str) -> Answer:
+        return self.put(lock_path(lock, "/acl"), {"acl": {"acquire": list(principals)}})
+
+    def open_session(self, **fields: object) -> Answer:
+        return self.post("/sessions", fields)
+
+    def keep_alive(self, session: str) -> Answer:
+        return self.post(f"/sessions/{session}/keepalive")
+
+    def campaign(self, room: str, candidate: str = "candidate", **fields: object) -> Answer:
+        return self.post(f"/elections/{room}/campaign", {"candidate_id": candidate, **fields})
+
+    def renew_leadership(self, room: str, leader_token: str, **fields: object) -> Answer:
+        return self.post(f"/elections/{room}/renew", {"leader_token": leader_token, **fields})
+
+    def resign(self, room: str, leader_token: str, **fields: object) -> Answer:
+        return self.post(f"/elections/{room}/resign", {"leader_token": leader_token, **fields})
+
+
+def lock_path(lock: str, verb: str = "") -> str:
+    """A lock's path: its name is one segment, slashes and all."""
+    return f"/locks/{quote(lock, safe='')}{verb}"
