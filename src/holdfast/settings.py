@@ -73,7 +73,7 @@ def sqlite_path(store: str) -> Path:
 
 
 def load(flags: Mapping[str, str | None], environ: Mapping[str, str] | None = None) -> tuple[Settings, list[str]]:
-    """(settings, warnings) from flags, then HOLDFAST_ variables, then defaults. Raises BadSettings with all problems."""
+    """(settings, warnings) from flags, else HOLDFAST_ variables, else defaults. BadSettings tells every problem."""
     reader = _Reader(flags, os.environ if environ is None else environ)
     settings = reader.settings()
     if reader.problems:
@@ -144,7 +144,9 @@ class _Reader:
 
     def _store(self) -> str:
         path = self._text("DATABASE_URL")
-        store = self._text("STORE") or (path if path is None or "://" in path else f"sqlite:///{path}") or default_store()
+        store = (
+            self._text("STORE") or (path if path is None or "://" in path else f"sqlite:///{path}") or default_store()
+        )
         if store == "memory:" or store.startswith(("postgresql://", "postgres://")):
             return store
         if store.startswith("sqlite:///") and len(store) > len("sqlite:///"):
@@ -157,7 +159,9 @@ class _Reader:
         if text is None:
             return default
         if not re.fullmatch(r"[0-9]{1,12}", text) or not least <= int(text) <= most:
-            self.problems.append(f"{PREFIX}{name.upper()}: expected a whole number from {least} to {most}, got {text!r}")
+            self.problems.append(
+                f"{PREFIX}{name.upper()}: expected a whole number from {least} to {most}, got {text!r}"
+            )
             return default
         return int(text)
 
@@ -174,7 +178,9 @@ class _Reader:
         if secret is None:
             return None
         if len(secret) < MIN_TOKEN or not _usable(secret):
-            self.problems.append(f"{PREFIX}{name}: must be at least {MIN_TOKEN} visible ASCII characters without spaces")
+            self.problems.append(
+                f"{PREFIX}{name}: must be at least {MIN_TOKEN} visible ASCII characters without spaces"
+            )
         return secret
 
     def _static_tokens(self, taken: set[str]) -> tuple[tuple[str, str], ...]:
@@ -200,7 +206,9 @@ class _Reader:
         try:
             mode = Path(path).stat().st_mode
             if not stat.S_ISREG(mode) or mode & 0o077:
-                self.problems.append(f"{PREFIX}STATIC_TOKENS_FILE: {path} must be a regular file only its owner can read (chmod 600)")
+                self.problems.append(
+                    f"{PREFIX}STATIC_TOKENS_FILE: {path} must be a regular file only its owner can read (chmod 600)"
+                )
                 return "#"
             return Path(path).read_text()
         except (OSError, UnicodeDecodeError) as error:
@@ -222,7 +230,7 @@ class _Reader:
                 self.problems.append(f"{where}: entry {place} needs a name and a token, as name:token")
             elif len(token) < MIN_TOKEN or not _usable(token):
                 self.problems.append(
-                    f"{where}: the token of {name!r} must be at least {MIN_TOKEN} visible ASCII characters without spaces"
+                    f"{where}: the token of {name!r} must be at least {MIN_TOKEN} visible ASCII characters"
                 )
             else:
                 found.append((name, token))

@@ -61,8 +61,13 @@ def job_claimed(job_id: str, expires_in: int, every: float) -> Contract:
 def job_held(job_id: str, wait: int) -> Contract:
     """Somebody else owns it."""
     return contract(
-        action("retry_after_wait", f"POST /v1/jobs/{job_id}/claim", best=True, wait=wait,
-               why="Take other work, or claim again later; `wait_seconds` stands in line for you."),
+        action(
+            "retry_after_wait",
+            f"POST /v1/jobs/{job_id}/claim",
+            best=True,
+            wait=wait,
+            why="Take other work, or claim again later; `wait_seconds` stands in line for you.",
+        ),
         action("get_job_owner", f"GET /v1/jobs/{job_id}"),
         retryable=True,
     )
@@ -76,7 +81,11 @@ def job_free(job_id: str) -> Contract:
 def job_lost(job_id: str) -> Contract:
     """The caller's lease is over."""
     return contract(
-        action("stop_work", best=True, why="Your lease is over: another may be at work. Undo or abandon what is unfinished."),
+        action(
+            "stop_work",
+            best=True,
+            why="Your lease is over: another may be at work. Undo or abandon what is unfinished.",
+        ),
         action("get_job_owner", f"GET /v1/jobs/{job_id}"),
         action("claim_job", f"POST /v1/jobs/{job_id}/claim"),
     )
@@ -85,7 +94,9 @@ def job_lost(job_id: str) -> Contract:
 def job_list(first_id: str | None) -> Contract:
     """A page of jobs."""
     if first_id is None:
-        return contract(action("claim_job", "POST /v1/jobs/{job_id}/claim", best=True, why="No job is held: claim one."))
+        return contract(
+            action("claim_job", "POST /v1/jobs/{job_id}/claim", best=True, why="No job is held: claim one.")
+        )
     return contract(action("get_job_owner", f"GET /v1/jobs/{first_id}", best=True))
 
 
@@ -100,7 +111,9 @@ def lock_path(name: str) -> str:
 def lock_acquired(name: str) -> Contract:
     """The caller has the lock."""
     path = lock_path(name)
-    return contract(action("renew_lock", f"POST {path}/renew", best=True), action("release_lock", f"POST {path}/release"))
+    return contract(
+        action("renew_lock", f"POST {path}/renew", best=True), action("release_lock", f"POST {path}/release")
+    )
 
 
 def lock_held(name: str, wait: int) -> Contract:
@@ -186,6 +199,11 @@ def authenticate(*, retryable: bool) -> Contract:
 def fix_request(why: str = "") -> Contract:
     """The request is wrong as it stands."""
     return contract(action("fix_request", why=why))
+
+
+def lock_limit() -> Contract:
+    """The caller holds as many locks as it may."""
+    return contract(action("release_lock", "POST /locks/{name}/release", best=True))
 
 
 def stop_work(call: str, code: str) -> Contract:

@@ -68,7 +68,9 @@ def fold(blank: Row, events: Iterable[Event]) -> dict[str, Any]:
 
 def picture(row: Row) -> dict[str, Any]:
     """The image of a row that folding its events must give."""
-    shown = {column: _shown(row, column, value) for column, value in zip(row.__struct_fields__, astuple(row), strict=True)}
+    shown = {
+        column: _shown(row, column, value) for column, value in zip(row.__struct_fields__, astuple(row), strict=True)
+    }
     image: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(shown))
     return image
 

@@ -13,6 +13,8 @@ NAME_LIMIT = 256
 LOCK_PART_LIMIT = 64
 
 _CIRCLED = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
+_POINTS = range(10, 37)
+"""Combining classes of Hebrew and Arabic points, which count as alphabetic; accents do not."""
 _NOT_LETTERS = ((0x034F, 0x034F), (0x180B, 0x180F), (0xFE00, 0xFE0F), (0xE0100, 0xE01EF))
 """Marks that join nothing and are no letters: joiners and variation selectors."""
 
@@ -52,14 +54,16 @@ def lock_name_problem(name: str) -> str | None:
 
 
 def _is_alphanumeric(character: str) -> bool:
-    """Unicode's Alphabetic or Numeric property, as OctoStore reads it. Python's isalnum() leaves out vowel signs
-    and circled letters, which are alphabetic although their category is not a letter's."""
+    """Unicode's Alphabetic or Numeric property, as OctoStore reads it.
+
+    Python's isalnum() leaves out vowel signs and circled letters, which are alphabetic without being letters.
+    """
     if character.isalnum():
         return True
     category, point = unicodedata.category(character), ord(character)
     if category in {"Mn", "Mc"}:
         joins = unicodedata.combining(character)
-        return (joins == 0 or 10 <= joins <= 36) and not any(first <= point <= last for first, last in _NOT_LETTERS)
+        return (joins == 0 or joins in _POINTS) and not any(first <= point <= last for first, last in _NOT_LETTERS)
     return any(first <= point <= last for first, last in _CIRCLED)
 
 

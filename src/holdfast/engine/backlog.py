@@ -133,5 +133,3 @@ class _Batch:
         self._bytes += ticket.command.size()
         if ticket.command.once is not None:
             self._once.add((ticket.command.account, ticket.command.once.key))
-
-

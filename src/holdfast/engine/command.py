@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -84,12 +84,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     lease: Lease
     now: Instant
 
-    def with_tokens(self: O, tokens: list[int]) -> O:
+    def with_tokens(self, tokens: list[int]) -> Self:
         """Itself, with the token that was drawn for it."""
         return self if self.lease.token >= 0 else replace(self, lease=with_token(self.lease, tokens))
-
-
-O = TypeVar("O", bound=Outcome)
 
 
 class Held(Outcome, frozen=True):

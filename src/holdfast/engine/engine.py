@@ -36,7 +36,7 @@ class Engine:
             for number in range(store.lanes)
         ]
         self._sweep = Sweep(store, self.submit, serving=serving)
-        self.lines = Lines(self._try_again, self._deliver, lambda waiting: self._watcher.attend(waiting))
+        self.lines = Lines(self._try_again, self._deliver, self._attend)
 
     def start(self) -> None:
         """Begin to take commands; after an outage, first give grace to those who could not renew."""
@@ -127,6 +127,9 @@ class Engine:
         for part in by_sink.values():
             part[0][0].sink.deliver(part)
 
+    def _attend(self, waiting: bool) -> None:  # noqa: FBT001 - see the store's contract
+        self._watcher.attend(waiting)
+
     def _grace(self) -> list[Command[Any]]:
         """What a lane must do first when the store is back after trouble."""
         return [*self._sweep.grace()]
@@ -146,5 +149,3 @@ class _ThreadSink:
                 ticket.slot.set_exception(outcome)
             else:
                 ticket.slot.set_result(outcome)
-
-

@@ -7,7 +7,16 @@ from msgspec.structs import replace
 from holdfast.core import acl as access
 from holdfast.core import lease as leases
 from holdfast.core import session as sessions
-from holdfast.core.errors import AclConflict, Forbidden, LeaseGone, LeaseMismatch, LockLimit, Missing, SessionExpired, SessionMissing
+from holdfast.core.errors import (
+    AclConflict,
+    Forbidden,
+    LeaseGone,
+    LeaseMismatch,
+    LockLimit,
+    Missing,
+    SessionExpired,
+    SessionMissing,
+)
 from holdfast.core.lease import LOCK, RELEASED, SESSION_ENDED, Claim, Lease, derived_id, proof_of
 from holdfast.core.principal import ADMIN_ID, Principal
 from holdfast.core.row import Instant, Key

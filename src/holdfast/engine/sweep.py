@@ -128,7 +128,8 @@ class Sweep:
             future: Future[Any] = Future()
             self._submit(command, _SINK, future)
             futures.append(future)
-        return any([future.result() for future in futures])
+        results = [future.result() for future in futures]
+        return any(results)
 
 
 class _QuietSink:

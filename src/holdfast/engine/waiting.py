@@ -145,7 +145,7 @@ class Lines:
         ticket.in_line = True
         line.tickets.append(ticket)
         self._timer.at(ticket.deadline, ticket)
-        self._attend(True)
+        self._attend(True)  # noqa: FBT003 - see the store's contract
 
     def _remove(self, ticket: Ticket) -> bool:
         """Take a ticket out of its line. Whether the next head should look at once."""
@@ -158,7 +158,7 @@ class Lines:
         if not line.tickets:
             del self._lines[ticket.line or ("", "", "")]
             if not self._lines:
-                self._attend(False)
+                self._attend(False)  # noqa: FBT003 - see the store's contract
             return False
         if was_head and line.trying:
             # Its try is settled, or its caller is gone and the try will be: either way the next one may look.

@@ -140,5 +140,3 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Let go of everything."""
-
-

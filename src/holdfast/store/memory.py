@@ -110,9 +110,9 @@ class MemoryTransaction:
         for row in held:
             if row.ephemeral and (row.account, row.session) in needs.session_leases:
                 wanted[row.key] = row
-        for row in list(wanted.values()):
-            if isinstance(row, Lease) and row.session is not None:
-                key = (Session.table, row.account, row.session)
+        for lease in [row for row in wanted.values() if isinstance(row, Lease)]:
+            if lease.session is not None:
+                key = (Session.table, lease.account, lease.session)
                 wanted.setdefault(key, store.rows[key])
         return View(
             now,
@@ -180,7 +180,9 @@ class MemoryReader:
             for row in self._leases()
             if row.account == account and row.id.startswith(prefix) and leases.is_live(row, self.now)
         ]
-        return sorted((row for row in found if row.id.encode() > after.encode()), key=lambda row: row.id.encode())[:limit]
+        return sorted((row for row in found if row.id.encode() > after.encode()), key=lambda row: row.id.encode())[
+            :limit
+        ]
 
     def count_of_session(self, account: str, session_id: str) -> int:
         """How many leases carry this session."""

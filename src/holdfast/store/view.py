@@ -7,8 +7,9 @@ before anything reaches the store.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -120,8 +121,8 @@ class View:
 
     def find(self, row_type: type[R], account: str, row_id: str) -> R | None:
         """The row, if there is one."""
-        row: Any = self._rows.get((row_type.table, account, row_id))
-        return row
+        row = self._rows.get((row_type.table, account, row_id))
+        return row if isinstance(row, row_type) else None
 
     def leases_of(self, account: str, session: str) -> list[Lease]:
         """The leases claimed for a session's life that are still on their rows."""
@@ -241,12 +242,16 @@ def with_token(row: R, tokens: list[int]) -> R:
     return row
 
 
+_SURROGATES = range(0xD800, 0xE000)
+"""Code points that are no characters."""
+
+
 def after_prefix(prefix: str) -> str | None:
     """The least text, bytewise, that sorts after everything beginning with `prefix`; None if there is none."""
     for cut in range(len(prefix) - 1, -1, -1):
         following = ord(prefix[cut]) + 1
-        if 0xD800 <= following <= 0xDFFF:  # surrogates are no characters
-            following = 0xE000
-        if following <= 0x10FFFF:
+        if following in _SURROGATES:
+            following = _SURROGATES.stop
+        if following <= sys.maxunicode:
             return prefix[:cut] + chr(following)
     return None

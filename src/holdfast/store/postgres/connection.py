@@ -16,7 +16,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 CONNECT_SECONDS = 3
 PREPARE_AFTER = 2
-_DEFAULTS = {
+_DEFAULTS: dict[str, str | int] = {
     "connect_timeout": CONNECT_SECONDS,
     "tcp_user_timeout": 3000,
     "target_session_attrs": "read-write",

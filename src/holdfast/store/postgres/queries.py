@@ -45,7 +45,9 @@ LIVE_ROOMS = (
     "SELECT count(*) FROM leases WHERE account = %s AND id >= '__election/' AND id < '__election0'"
     " AND kind = 'election' AND expires_at > (SELECT coalesce(%s::bigint, holdfast_now()))"
 )
-ANSWER = f"SELECT {_columns(Answer)} FROM answers WHERE (account, key) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"
+ANSWER = (
+    f"SELECT {_columns(Answer)} FROM answers WHERE (account, key) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"
+)
 NOW = "SELECT coalesce(%s::bigint, holdfast_now())"
 DRAW = "SELECT nextval('fencing_tokens') FROM generate_series(1, %s)"
 
@@ -85,8 +87,8 @@ INSERT_EVENT = (
 # -- looking -----------------------------------------------------------------------------------------------------
 
 LIST_LEASES = (
-    f"SELECT {_columns(Lease)} FROM leases WHERE account = %s AND id > %s AND id >= %s AND (%s::text IS NULL OR id < %s)"
-    " AND expires_at > %s ORDER BY id LIMIT %s"
+    f"SELECT {_columns(Lease)} FROM leases WHERE account = %s AND id > %s AND id >= %s"
+    " AND (%s::text IS NULL OR id < %s) AND expires_at > %s ORDER BY id LIMIT %s"
 )
 COUNT_OF_SESSION = "SELECT count(*) FROM leases WHERE account = %s AND session = %s"
 COUNT_LIVE = "SELECT count(*) FROM leases WHERE account = %s AND expires_at > %s"

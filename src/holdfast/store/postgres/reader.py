@@ -26,7 +26,7 @@ class PostgresReader:
 
     def execute(self, query: str, arguments: tuple[Any, ...] = ()) -> psycopg.Cursor[tuple[Any, ...]]:
         """Say one statement."""
-        return self._connection.execute(query, arguments)  # type: ignore[call-overload,no-any-return] # our own queries
+        return self._connection.execute(query, arguments)
 
     def _count(self, query: str, *arguments: Any) -> int:
         row = self.execute(query, arguments).fetchone()

@@ -25,7 +25,13 @@ class PostgresStore:
     name = "postgres"
 
     def __init__(
-        self, url: str, clock: Clock | None = None, *, lanes: int = 2, pooled: bool = False, listen_url: str | None = None
+        self,
+        url: str,
+        clock: Clock | None = None,
+        *,
+        lanes: int = 2,
+        pooled: bool = False,
+        listen_url: str | None = None,
     ) -> None:
         self._url = url
         self._listen_url = listen_url or (None if pooled else url)
@@ -42,7 +48,7 @@ class PostgresStore:
             connection.execute("CREATE TABLE IF NOT EXISTS schema_version (number integer PRIMARY KEY)")
             row = connection.execute("SELECT coalesce(max(number), 0) FROM schema_version").fetchone()
             for number, script in migrations.pending(__package__, row[0] if row else 0):
-                connection.execute(script)  # type: ignore[call-overload] # our own files
+                connection.execute(script)
                 connection.execute("INSERT INTO schema_version VALUES (%s)", (number,))
 
     def _connect(self) -> Connection:

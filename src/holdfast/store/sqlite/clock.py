@@ -51,7 +51,9 @@ def read() -> Reading:
 
 def _boot_id() -> str:
     if sys.platform == "darwin":
-        return subprocess.run(["/usr/sbin/sysctl", "-n", "kern.bootsessionuuid"], capture_output=True, check=True, text=True).stdout.strip()
+        return subprocess.run(
+            ["/usr/sbin/sysctl", "-n", "kern.bootsessionuuid"], capture_output=True, check=True, text=True
+        ).stdout.strip()
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 

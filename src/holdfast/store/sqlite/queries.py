@@ -17,25 +17,28 @@ def _places(record: type[Row | Event | Answer]) -> str:
     return ", ".join("?" * len(record.__struct_fields__))
 
 
+def _settings(row: type[Row]) -> str:
+    return ", ".join(f"{name} = ?{place}" for place, name in enumerate(row.__struct_fields__[2:], 3))
+
+
 # -- loading -----------------------------------------------------------------------------------------------------
 
-ROW_BY_KEY = {
-    row.table: f"SELECT {_columns(row)} FROM {row.table} WHERE account = ? AND id = ?" for row in ROW_TYPES
-}
-LEASES_OF_SESSION = f"SELECT {_columns(Lease)} FROM leases WHERE account = ? AND session = ? AND ephemeral AND proof IS NOT NULL"
+ROW_BY_KEY = {row.table: f"SELECT {_columns(row)} FROM {row.table} WHERE account = ? AND id = ?" for row in ROW_TYPES}
+LEASES_OF_SESSION = (
+    f"SELECT {_columns(Lease)} FROM leases WHERE account = ? AND session = ? AND ephemeral AND proof IS NOT NULL"
+)
 LIVE_LOCKS = "SELECT count(*) FROM leases WHERE account = ? AND principal = ? AND kind = 'lock' AND expires_at > ?"
-LIVE_ROOMS = "SELECT count(*) FROM leases WHERE account = ? AND id >= '__election/' AND id < '__election0' AND kind = 'election' AND expires_at > ?"
+LIVE_ROOMS = (
+    "SELECT count(*) FROM leases WHERE account = ? AND id >= '__election/' AND id < '__election0'"
+    " AND kind = 'election' AND expires_at > ?"
+)
 ANSWER = f"SELECT {_columns(Answer)} FROM answers WHERE account = ? AND key = ?"
 STATE = "SELECT token, now, boot_id, boot_at FROM state"
 
 # -- saving ------------------------------------------------------------------------------------------------------
 
 INSERT_ROW = {row.table: f"INSERT INTO {row.table} ({_columns(row)}) VALUES ({_places(row)})" for row in ROW_TYPES}
-UPDATE_ROW = {
-    row.table: f"UPDATE {row.table} SET {', '.join(f'{name} = ?{place}' for place, name in enumerate(row.__struct_fields__, 1) if place > 2)}"
-    " WHERE account = ?1 AND id = ?2"
-    for row in ROW_TYPES
-}
+UPDATE_ROW = {row.table: f"UPDATE {row.table} SET {_settings(row)} WHERE account = ?1 AND id = ?2" for row in ROW_TYPES}
 INSERT_ANSWER = f"INSERT INTO answers ({_columns(Answer)}) VALUES ({_places(Answer)})"
 COUNT_EVENTS = (
     "INSERT INTO event_counters (account, seq) VALUES (?1, ?2)"

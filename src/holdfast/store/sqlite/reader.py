@@ -23,7 +23,9 @@ class SqliteReader:
 
     def __init__(self, connection: apsw.Connection, clock: Clock | None) -> None:
         self._execute = connection.execute
-        self._token, now, boot_id, boot_at = self._execute(queries.STATE).fetchone()
+        state: Any = self._execute(queries.STATE).fetchone()
+        self._token: int
+        self._token, now, boot_id, boot_at = state
         self.now: Instant = now_by(clock, clocks.Mark(now, boot_id, boot_at), clocks.read())
 
     def fetch(self, query: str, *arguments: Any) -> tuple[Any, ...] | None:
@@ -32,8 +34,8 @@ class SqliteReader:
         return row
 
     def _count(self, query: str, *arguments: Any) -> int:
-        number: int = self._execute(query, arguments).fetchone()[0]
-        return number
+        row: Any = self._execute(query, arguments).fetchone()
+        return int(row[0])
 
     def lease(self, account: str, name: str) -> Lease | None:
         """The row of a name."""

@@ -58,7 +58,7 @@ class SqliteStore:
         connection.pragma("synchronous", "full")
         connection.pragma("mmap_size", 0)
         connection.wal_autocheckpoint(CHECKPOINT_PAGES)
-        connection.create_scalar_function("holdfast_writer", lambda: None, 0)
+        connection.create_scalar_function("holdfast_writer", _writes, 0)
         return connection
 
     def _migrate(self, connection: apsw.Connection) -> None:
@@ -101,7 +101,10 @@ class SqliteStore:
         except apsw.IOError as error:
             # The log may hold the batch, unsynced. After a failed sync the kernel may drop what it could not write
             # and report success next time, so nothing more is written until a restart has read the file back.
-            self._sync_failed = error.extendedresult in {apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC}
+            self._sync_failed = getattr(error, "extendedresult", 0) in {
+                apsw.SQLITE_IOERR_FSYNC,
+                apsw.SQLITE_IOERR_DIR_FSYNC,
+            }
             raise OutcomeUnknown("the disk failed while the change was being committed") from error
 
     def _abandon(self) -> None:
@@ -163,6 +166,10 @@ class SqliteStore:
             self._turn = None
 
 
+def _writes(*_: object) -> None:
+    """What the trigger on `state` asks for; programs that cannot answer cannot write."""
+
+
 @contextmanager
 def _translated() -> Iterator[None]:
     """Say in our words what went wrong. Raised before COMMIT, all of these mean: not applied."""
@@ -176,5 +183,3 @@ def _translated() -> Iterator[None]:
         raise ValueRefused(f"the database refused a value: {error}") from error
     except (apsw.Error, OSError) as error:
         raise StoreUnavailable(f"the database file cannot be used: {error}") from error
-
-

@@ -26,8 +26,9 @@ class SqliteTransaction:
     def __init__(self, connection: apsw.Connection, clock: Clock | None) -> None:
         self._execute = connection.execute
         self._executemany = connection.executemany
-        token, now, boot_id, boot_at = self._execute(queries.STATE).fetchone()
-        self._token: int = token
+        state: Any = self._execute(queries.STATE).fetchone()
+        self._token: int
+        self._token, now, boot_id, boot_at = state
         self._reading = clocks.read()
         self.now: Instant = now_by(clock, clocks.Mark(now, boot_id, boot_at), self._reading)
         self.saved = False
@@ -98,8 +99,8 @@ class SqliteTransaction:
         self.saved = True
 
     def _value(self, query: str, arguments: tuple[Any, ...]) -> int:
-        value: int = self._execute(query, arguments).fetchone()[0]
-        return value
+        row: Any = self._execute(query, arguments).fetchone()
+        return int(row[0])
 
 
 def now_by(clock: Clock | None, mark: clocks.Mark, reading: clocks.Reading) -> Instant:
@@ -110,5 +111,5 @@ def now_by(clock: Clock | None, mark: clocks.Mark, reading: clocks.Reading) -> I
 def from_columns(row_type: type[Any], columns: tuple[Any, ...]) -> Any:
     """A row as SQLite gives it, which has no booleans of its own."""
     if row_type is Lease:
-        return Lease(*columns[:_EPHEMERAL], bool(columns[_EPHEMERAL]), *columns[_EPHEMERAL + 1 :])
+        columns = (*columns[:_EPHEMERAL], bool(columns[_EPHEMERAL]), *columns[_EPHEMERAL + 1 :])
     return row_type(*columns)

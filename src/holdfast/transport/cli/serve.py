@@ -13,7 +13,8 @@ from holdfast.app import running_engine, settle_identities
 from holdfast.core.errors import HoldfastError
 from holdfast.settings import BadSettings, Settings, load, sqlite_path
 from holdfast.store.contract import NewerSchema
-from holdfast.transport.http.server import SOCKET_FD, bind, serve as answer, supervise
+from holdfast.transport.http.server import SOCKET_FD, bind, supervise
+from holdfast.transport.http.server import serve as answer
 
 CONFIGURATION, UNAVAILABLE = 2, 1
 
@@ -64,7 +65,7 @@ def _greet(settings: Settings, first_key: str | None) -> None:
         _say(f"  key    {first_key}")
         _say("         It opens everything and is shown only now: keep it.")
     key = first_key or "$HOLDFAST_API_KEY"
-    _say(f"  try    curl -d '{{\"owner\": \"me\"}}' -H 'Content-Type: application/json' \\")
+    _say("  try    curl -d '{\"owner\": \"me\"}' -H 'Content-Type: application/json' \\")
     _say(f"              -H 'Authorization: Bearer {key}' {settings.url}/v1/jobs/hello/claim")
 
 
@@ -78,4 +79,4 @@ def _place(store: str) -> str:
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)  # noqa: T201 - this is what a person reads
+    print(text, file=sys.stderr, flush=True)

@@ -66,9 +66,9 @@ class App:
 
     def _refuse(self, request: Request, error: Exception) -> Response:
         if not isinstance(error, HoldfastError):
-            log.exception("request %s failed", request.request_id, exc_info=error)
+            log.error("request %s failed", request.request_id, exc_info=error)
         ours = request.operation.family == HOUSE if request.operation else request.scope["path"].startswith("/v1/")
-        response = (problem if ours else octostore).render_error(request, error)
+        response: Response = (problem if ours else octostore).render_error(request, error)
         if isinstance(error, HttpRefusal) and error.close:
             response.headers += ((b"connection", b"close"),)
         return response

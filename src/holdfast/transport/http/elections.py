@@ -97,7 +97,9 @@ async def campaign(door: Door, request: Request) -> Response:
             "election_id": request.parameter,
             "leader": _leader(lease),
             "retry_after_ms": milliseconds_left(lease.expires_at, now),
-            "agent_contract": contracts.election_led(request.parameter, contracts.seconds_to_wait(lease.expires_at, now)),
+            "agent_contract": contracts.election_led(
+                request.parameter, contracts.seconds_to_wait(lease.expires_at, now)
+            ),
         },
     )
 

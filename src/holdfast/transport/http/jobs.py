@@ -214,7 +214,7 @@ async def list_claimed_jobs(door: Door, request: Request) -> Response:
     found, now = await door.read(look)
     page, more = found[:limit], len(found) > limit
     jobs = [{"status": "claimed", **_ownership(lease, now)} for lease in page]
-    document = {"jobs": jobs, "nextCursor": _cursor(page[-1].id) if more else None, "hasMore": more}
+    document: dict[str, Any] = {"jobs": jobs, "nextCursor": _cursor(page[-1].id) if more else None, "hasMore": more}
     document["agent_contract"] = contracts.job_list(page[0].id if page else None)
     return json_response(200, document, ((b"cache-control", b"no-store"),))
 
@@ -257,7 +257,9 @@ def _read_cursor(cursor: str) -> str:
     except (binascii.Error, ValueError):
         after = "\0"
     if not storable(after):
-        raise Invalid("`cursor` is not one of ours", [{"pointer": "/cursor", "code": "invalid_cursor", "message": "unknown"}])
+        raise Invalid(
+            "`cursor` is not one of ours", [{"pointer": "/cursor", "code": "invalid_cursor", "message": "unknown"}]
+        )
     return after
 
 
@@ -375,5 +377,3 @@ def _undelivered(command: ClaimJob, outcome: Any) -> Command[Any] | None:
     return ReleaseJob(
         account=command.account, cause=command.cause, name=command.name, lease_id=outcome.lease_id, undelivered=True
     )
-
-

@@ -15,7 +15,7 @@ from holdfast.core.lease import Lease
 from holdfast.core.names import ELECTION_PREFIX, check_reserved, lock_name_problem, storable
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.command import Held, Outcome
-from holdfast.engine.locks import AcquireLock, Acquired, Delayed, ReleaseLock, RenewLock, SetLockAcl
+from holdfast.engine.locks import Acquired, AcquireLock, Delayed, ReleaseLock, RenewLock, SetLockAcl
 from holdfast.store.contract import Reader
 from holdfast.transport.http.door import Door
 from holdfast.transport.http.message import HttpRefusal, Request, Response, json_response
@@ -171,7 +171,9 @@ async def get_lock_status(door: Door, request: Request) -> Response:
 
     lease, now, next_token = await door.read(look)
     live = leases.is_live(lease, now)
-    document = _status(lease, next_token) if live else _free(lease, lease.token if leases.is_held(lease) else next_token)
+    document = (
+        _status(lease, next_token) if live else _free(lease, lease.token if leases.is_held(lease) else next_token)
+    )
     if lease.acl is not None:
         document["acl"] = {"acquire": access.shown(lease.acl)}
     wait = contracts.seconds_to_wait(lease.expires_at, now)

@@ -7,6 +7,7 @@ import re
 import types
 import typing
 import uuid
+from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -89,14 +90,20 @@ def _struct_of(value: Any, shape: type[B]) -> B:
     if not isinstance(value, dict):
         raise msgspec.ValidationError("Expected `object`")
     for field in fields:
-        inner = next((kind for kind in _choices(field.type) if isinstance(kind, type) and issubclass(kind, msgspec.Struct)), None)
+        inner = next(
+            (kind for kind in _choices(field.type) if isinstance(kind, type) and issubclass(kind, msgspec.Struct)), None
+        )
         if inner is not None and isinstance(value.get(field.encode_name), list):
             value[field.encode_name] = msgspec.to_builtins(_struct_of(value[field.encode_name], inner))
     return msgspec.convert(value, type=shape)
 
 
 def _choices(kind: Any) -> tuple[Any, ...]:
-    return typing.get_args(kind) if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union else (kind,)
+    return (
+        typing.get_args(kind)
+        if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union
+        else (kind,)
+    )
 
 
 def _check_doubles(raw: bytes, shape: type[msgspec.Struct]) -> None:
@@ -226,7 +233,7 @@ def render_error(request: Request, error: Exception) -> Response:
             document["retry_after_ms"] = wait * 1000
     if isinstance(error, errors.Trouble):
         document["applied"] = error.applied
-    document["agent_contract"] = _contract(request, error, code, wait)
+    document["agent_contract"] = next(tell for kinds, tell in _NEXT if isinstance(error, kinds))(request, error)
     return json_response(status, dict(sorted(document.items())), headers)
 
 
@@ -242,7 +249,11 @@ def _details(code: str, label: str, message: str, error: Exception) -> str:
 
 def _framework_error(request: Request, error: HttpRefusal) -> Response:
     if error.status in _UNPARSED:
-        label, code, details = "Invalid input", "invalid_input", "The request cannot be parsed, or this route does not support it."
+        label, code, details = (
+            "Invalid input",
+            "invalid_input",
+            "The request cannot be parsed, or this route does not support it.",
+        )
     elif error.status >= 500:  # noqa: PLR2004 - HTTP's own border
         label, code, details = "Internal server error", "internal_error", "Internal server error"
     else:
@@ -257,26 +268,31 @@ def _framework_error(request: Request, error: HttpRefusal) -> Response:
     return Response(error.status, encode(document), error.headers)
 
 
-def _contract(request: Request, error: Exception, code: str, wait: int | None) -> Contract:
-    """What to do after a refusal on this route."""
-    path = request.scope["path"]
-    if isinstance(error, errors.OutcomeUnknown):
-        return contracts.look_first(f"GET {_subject(request)}", "check_status")
-    if isinstance(error, errors.Trouble | errors.RoomsFull | errors.RateLimited) or code == "internal_error":
-        return contracts.wait_and_retry(wait or 5)
-    if isinstance(error, errors.Unauthenticated):
-        return contracts.authenticate(retryable=not isinstance(error, errors.UnknownKey))
-    if isinstance(error, errors.LeaseGone | errors.LeaseMismatch):
-        election = path.startswith("/elections/")
-        verb, call = ("campaign", "campaign") if election else ("acquire_lock", "acquire")
-        return contracts.stop_work(f"POST {_subject(request)}/{call}", verb)
-    if isinstance(error, errors.SessionExpired | errors.SessionMissing):
-        return contracts.session_over()
-    if isinstance(error, errors.LockLimit):
-        return contracts.contract(contracts.action("release_lock", "POST /locks/{name}/release", best=True))
-    if isinstance(error, errors.Conflict | errors.Missing | errors.Forbidden):
-        return contracts.look_first(f"GET {_subject(request)}", "get_lock_status")
-    return contracts.fix_request(error.message if isinstance(error, errors.HoldfastError) else "")
+_NEXT: tuple[tuple[tuple[type[Exception], ...], Callable[[Request, Any], Contract]], ...] = (
+    ((errors.OutcomeUnknown,), lambda request, _: contracts.look_first(f"GET {_subject(request)}", "check_status")),
+    (
+        (errors.Trouble, errors.RoomsFull, errors.RateLimited),
+        lambda _, error: contracts.wait_and_retry(error.retry_after),
+    ),
+    ((errors.UnknownKey,), lambda *_: contracts.authenticate(retryable=False)),
+    ((errors.Unauthenticated,), lambda *_: contracts.authenticate(retryable=True)),
+    ((errors.LeaseGone, errors.LeaseMismatch), lambda request, _: contracts.stop_work(*_claim_again(request))),
+    ((errors.SessionExpired, errors.SessionMissing), lambda *_: contracts.session_over()),
+    ((errors.LockLimit,), lambda *_: contracts.lock_limit()),
+    (
+        (errors.Conflict, errors.Missing, errors.Forbidden),
+        lambda request, _: contracts.look_first(f"GET {_subject(request)}", "get_lock_status"),
+    ),
+    ((errors.HoldfastError,), lambda _, error: contracts.fix_request(error.message)),
+    ((Exception,), lambda *_: contracts.wait_and_retry(5)),
+)
+"""What to do after each refusal on these routes; the first row that fits."""
+
+
+def _claim_again(request: Request) -> tuple[str, str]:
+    if request.scope["path"].startswith("/elections/"):
+        return f"POST {_subject(request)}/campaign", "campaign"
+    return f"POST {_subject(request)}/acquire", "acquire_lock"
 
 
 def _subject(request: Request) -> str:

@@ -118,7 +118,10 @@ def _depth(value: Any, level: int = 1) -> int:
     if level > MAX_DEPTH:
         return level
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return max((_depth(element, level + 1) for element in inner), default=level - 1 if not isinstance(value, dict | list) else level)
+    return max(
+        (_depth(element, level + 1) for element in inner),
+        default=level - 1 if not isinstance(value, dict | list) else level,
+    )
 
 
 def _storable(value: Any) -> bool:
@@ -178,7 +181,13 @@ _TITLES = {
     503: "Not available just now",
     507: "Disk full",
 }
-_DOOR_CODES = {404: "not_found", 405: "wrong_method", 408: "request_timeout", 413: "too_large", 415: "unsupported_media_type"}
+_DOOR_CODES = {
+    404: "not_found",
+    405: "wrong_method",
+    408: "request_timeout",
+    413: "too_large",
+    415: "unsupported_media_type",
+}
 _TIMES = {"ended_at", "held_since", "expires_at"}
 
 
@@ -200,7 +209,8 @@ def render_error(request: Request, error: Exception) -> Response:
         document["errors"] = error.errors
     if isinstance(error, errors.HoldfastError):
         document |= {
-            name: rfc3339(value) if name in _TIMES and value is not None else value for name, value in error.facts.items()
+            name: rfc3339(value) if name in _TIMES and value is not None else value
+            for name, value in error.facts.items()
         }
     headers: list[Header] = [*error.headers] if isinstance(error, HttpRefusal) else []
     wait = getattr(error, "retry_after", None)
@@ -213,7 +223,7 @@ def render_error(request: Request, error: Exception) -> Response:
         headers.append((b"www-authenticate", b"Bearer"))
     elif isinstance(error, errors.Forbidden) and "scope" in error.facts:
         headers.append((b"www-authenticate", b'Bearer error="insufficient_scope"'))
-    document["agent_contract"] = _contract(request, error, wait)
+    document["agent_contract"] = next(tell for kinds, tell in _NEXT if isinstance(error, kinds))(request, error)
     return Response(status, encode(document), tuple(headers), b"application/problem+json")
 
 
@@ -233,25 +243,20 @@ def _words(error: Exception, status: int) -> tuple[str, str]:
     return "server_error", "Something went wrong on our side; it is in the server's log under this request id."
 
 
-def _contract(request: Request, error: Exception, wait: int | None) -> Contract:
-    job_id = request.parameter
-    if isinstance(error, errors.LeaseLost):
-        return contracts.job_lost(job_id)
-    if isinstance(error, errors.Unauthenticated):
-        return contracts.authenticate(retryable=not isinstance(error, errors.UnknownKey))
-    if isinstance(error, errors.OutcomeUnknown):
-        return contracts.look_first(f"GET /v1/jobs/{job_id}" if job_id else "GET /v1/jobs", "get_job_owner")
-    if isinstance(error, errors.SessionExpired | errors.SessionMissing):
-        return contracts.session_over()
-    if isinstance(error, errors.NotHeld):
-        return contracts.job_free(job_id)
-    if isinstance(error, errors.Trouble | errors.Limited) and not isinstance(error, errors.ValueRefused):
-        return contracts.wait_and_retry(wait or 5)
-    if isinstance(error, errors.HoldfastError):
-        hint = error.hint or error.message
-        return contracts.fix_request(hint) if not isinstance(error, HttpRefusal) or error.status != 404 else _lost()  # noqa: PLR2004
-    return contracts.wait_and_retry(5)
-
-
-def _lost() -> Contract:
-    return contracts.look_first("GET /v1/jobs", "list_claimed_jobs")
+_NEXT: tuple[tuple[tuple[type[Exception], ...], Callable[[Request, Any], Contract]], ...] = (
+    ((errors.LeaseLost,), lambda request, _: contracts.job_lost(request.parameter)),
+    ((errors.UnknownKey,), lambda *_: contracts.authenticate(retryable=False)),
+    ((errors.Unauthenticated,), lambda *_: contracts.authenticate(retryable=True)),
+    (
+        (errors.OutcomeUnknown,),
+        lambda request, _: contracts.look_first(f"GET /v1/jobs/{request.parameter}", "get_job_owner"),
+    ),
+    ((errors.SessionExpired, errors.SessionMissing), lambda *_: contracts.session_over()),
+    ((errors.NotHeld,), lambda request, _: contracts.job_free(request.parameter)),
+    ((errors.ValueRefused,), lambda _, error: contracts.fix_request(error.hint)),
+    ((errors.Trouble, errors.Limited), lambda _, error: contracts.wait_and_retry(error.retry_after or 5)),
+    ((HttpRefusal,), lambda _, error: contracts.fix_request(error.message)),
+    ((errors.HoldfastError,), lambda _, error: contracts.fix_request(error.hint)),
+    ((Exception,), lambda *_: contracts.wait_and_retry(5)),
+)
+"""What to do after each refusal on these routes; the first row that fits."""

@@ -8,6 +8,8 @@ from holdfast.operations import OPERATIONS, Operation
 from holdfast.transport.http.message import HttpRefusal
 
 JOBS = b"/v1/jobs/"
+_NAME = 2
+"""Where the free segment stands: "", "locks", name."""
 
 
 class Router:
@@ -39,8 +41,9 @@ class Router:
             operations = self._shapes.get(raw, {})
             if not operations:
                 parts = raw.split(b"/")
-                if len(parts) == 3 and parts[2] or len(parts) == 4:
-                    parameter, parts[2] = parts[2], b"*"
+                # An empty name reaches its verb ("/locks//acquire"), but a path that ends in "/" goes nowhere.
+                if len(parts) > _NAME and parts[-1]:
+                    parameter, parts[_NAME] = parts[_NAME], b"*"
                     operations = self._shapes.get(b"/".join(parts), {})
         if not operations:
             raise HttpRefusal(404, "there is nothing at this path")

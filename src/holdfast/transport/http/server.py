@@ -36,7 +36,7 @@ class DrainingServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """uvicorn would raise the signal again at the end; a drained server has done what it was told."""
+        """The base class would raise the signal again at the end; a drained server has done what it was told."""
         with super().capture_signals():
             yield
             self._captured_signals.clear()
@@ -79,7 +79,9 @@ def supervise(settings: Settings, listener: socket.socket) -> None:
     environment = os.environ | {SOCKET_FD: str(listener.fileno())}
 
     def start() -> subprocess.Popen[bytes]:
-        return subprocess.Popen([sys.executable, "-m", "holdfast", *sys.argv[1:]], env=environment, pass_fds=[listener.fileno()])
+        return subprocess.Popen(  # noqa: S603 - ourselves
+            [sys.executable, "-m", "holdfast", *sys.argv[1:]], env=environment, pass_fds=[listener.fileno()]
+        )
 
     def stop(_signal: int, _frame: object) -> None:
         nonlocal stopping
