@@ -41,10 +41,13 @@ def subject_of(row: Row) -> str:
 
 def tell(before: Row, after: Row, kind: str, cause: Cause) -> Event:
     """The event of one change: only the columns that differ, large ones by hash."""
-    changed: dict[str, Any] = {}
-    for column, old, new in zip(after.__struct_fields__, astuple(before), astuple(after), strict=True):
-        if new is not old and new != old:
-            changed[column] = _shown(after, column, new)
+    changed: dict[str, Any] = {
+        column: new
+        for column, old, new in zip(after.__struct_fields__, astuple(before), astuple(after), strict=True)
+        if new is not old and new != old
+    }
+    for column in changed.keys() & after.special:
+        changed[column] = _shown(after, column, changed[column])
     return Event(
         account=after.account,
         subject=subject_of(after),

@@ -41,6 +41,7 @@ class Lease(Row, frozen=True):
     noun: ClassVar[str] = "lease"
     hashed: ClassVar[frozenset[str]] = frozenset({"checkpoint", "ended_checkpoint"})
     json: ClassVar[frozenset[str]] = frozenset({"metadata", "progress", "acl", "ended"})
+    booleans: ClassVar[frozenset[str]] = frozenset({"ephemeral"})
 
     kind: str | None = None
     holder: str | None = None

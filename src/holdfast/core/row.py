@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -25,12 +25,21 @@ class Row(msgspec.Struct, frozen=True):
     """Columns that events show only by hash and size."""
     json: ClassVar[frozenset[str]] = frozenset()
     """Columns that hold JSON text."""
+    booleans: ClassVar[frozenset[str]] = frozenset()
+    """Columns that are true or false, for databases that have to be told."""
+
+    special: ClassVar[frozenset[str]] = frozenset()
+    """All columns that events do not show as they are."""
 
     account: str
     id: str
     version: int = 0
     """How many events this row has; 0 means that it was never stored."""
     changed_at: Instant = 0
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.special = cls.hashed | cls.json
 
     @property
     def key(self) -> Key:

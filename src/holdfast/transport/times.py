@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+import time
+from functools import lru_cache
 
-from holdfast.core.row import Instant
+from holdfast.core.row import SECOND, Instant
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MILLISECOND = SECOND // 1000
 
 
 def rfc3339(instant: Instant) -> str:
     """2026-08-10T12:00:00.123456Z, or with 3 or no digits where that is exact."""
-    moment = (_EPOCH + timedelta(microseconds=instant)).replace(tzinfo=None)
-    exact = instant % 1_000_000
-    return moment.isoformat(timespec="microseconds" if exact % 1000 else "milliseconds" if exact else "seconds") + "Z"
+    seconds, rest = divmod(instant, SECOND)
+    if rest % MILLISECOND:
+        return f"{_to_the_second(seconds)}.{rest:06d}Z"
+    return f"{_to_the_second(seconds)}.{rest // MILLISECOND:03d}Z" if rest else f"{_to_the_second(seconds)}Z"
 
 
 def rfc3339_or_none(instant: Instant | None) -> str | None:
     """The same, for a time that may be absent."""
     return None if instant is None else rfc3339(instant)
+
+
+@lru_cache(maxsize=4096)
+def _to_the_second(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))

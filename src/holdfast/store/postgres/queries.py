@@ -16,24 +16,31 @@ def _columns(record: type[Row | Event | Answer], alias: str = "") -> str:
     return ", ".join(f"{alias}{name}" for name in record.__struct_fields__)
 
 
+def _and_now(select: str) -> str:
+    """The rows as one JSON document, and the clock read after the last of them was locked."""
+    return f"WITH found AS ({select}) SELECT coalesce(json_agg(found), '[]')::text, holdfast_now() FROM found"
+
+
 # -- loading -----------------------------------------------------------------------------------------------------
 
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 ROW_BY_KEY = {
-    row.table: f"SELECT {_columns(row)} FROM {row.table}"
-    " WHERE (account, id) IN (SELECT * FROM unnest(%s::text[], %s::text[])) ORDER BY account, id FOR UPDATE"
+    row.table: _and_now(
+        f"SELECT {_columns(row)} FROM {row.table}"
+        " WHERE (account, id) IN (SELECT * FROM unnest(%s::text[], %s::text[])) ORDER BY account, id FOR UPDATE"
+    )
     for row in ROW_TYPES
 }
-LEASES_OF_SESSION = (
+LEASES_OF_SESSION = _and_now(
     f"SELECT {_columns(Lease)} FROM leases"
     " WHERE (account, id) IN (SELECT * FROM unnest(%s::text[], %s::text[]) UNION"
     " SELECT account, id FROM leases WHERE (account, session) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"
     " AND ephemeral AND proof IS NOT NULL) ORDER BY account, id FOR UPDATE"
 )
-SESSIONS_OF_LEASES = (
-    f"SELECT {_columns(Session)} FROM sessions WHERE (account, id) IN"
-    " (SELECT account, session FROM leases WHERE session IS NOT NULL"
-    " AND (account, id) IN (SELECT * FROM unnest(%s::text[], %s::text[])))"
+# Read, not locked: a lease's session is looked at after the lease is locked, and whoever ends that session must
+# wait for the lease.
+SESSIONS_OF_LEASES = _and_now(
+    f"SELECT {_columns(Session)} FROM sessions WHERE (account, id) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"
 )
 # Counting alone would let two transactions count the same free place; whoever counts a principal's locks goes first.
 COUNT_ALONE = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from holdfast.core.errors import OutcomeUnknown
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
-from holdfast.core.row import Row
+from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.store.contract import Clock
 from holdfast.store.postgres import queries
@@ -26,6 +26,7 @@ from holdfast.store.view import ROW_TYPES, AllNeeds, Answer, Changes, View
 Cursor = psycopg.Cursor[tuple[Any, ...]]
 
 _encode = msgspec.json.Encoder().encode
+_DECODERS: dict[type[Row], Any] = {row: msgspec.json.Decoder(list[row]).decode for row in ROW_TYPES}  # type: ignore[valid-type]
 
 
 class PostgresTransaction:
@@ -49,15 +50,14 @@ class PostgresTransaction:
             locks = [self._count_locks(owner, given) for owner in needs.locks_of]
             rooms = [execute(queries.LIVE_ROOMS, (account, given)) for account in needs.rooms]
             answers = execute(queries.ANSWER, _pairs(needs.answers)) if needs.answers else None
-            clock = execute(queries.NOW, (given,))
-        rows: dict[tuple[str, str, str], Row] = {}
-        for row_type, cursor in found:
-            for columns in cursor:
-                row = row_type(*columns)
-                rows[row.key] = row
-        now = max([_value(clock), *(row.changed_at for row in rows.values())])
+        rows: dict[Key, Row] = {}
+        now = self._gather(rows, found) if found else _value(execute(queries.NOW, (given,)))
+        carried = {(row.account, row.session) for row in rows.values() if isinstance(row, Lease) and row.session}
+        if carried:
+            pairs = _pairs(sorted(carried))
+            now = self._gather(rows, [(Session, execute(queries.SESSIONS_OF_LEASES, pairs))])
         return View(
-            now,
+            max([given or now, *(row.changed_at for row in rows.values())]),
             rows.values(),
             locks_of=dict(zip(needs.locks_of, map(_value, locks), strict=True)),
             rooms=dict(zip(needs.rooms, map(_value, rooms), strict=True)),
@@ -73,11 +73,15 @@ class PostgresTransaction:
                 found.append((Lease, execute(queries.LEASES_OF_SESSION, (*keys, *_pairs(needs.session_leases)))))
             elif keys[0]:
                 found.append((row_type, execute(queries.ROW_BY_KEY[row_type.table], keys)))
-            if row_type is Lease and keys[0]:
-                # Read, not locked: a lease's session is looked at after the lease is locked, and whoever ends
-                # that session must wait for the lease. Those locked above are read again and stay the same.
-                found.append((Session, execute(queries.SESSIONS_OF_LEASES, keys)))
         return found
+
+    def _gather(self, rows: dict[Key, Row], found: list[tuple[type[Row], Cursor]]) -> Instant:
+        """Add the rows that were found; the time at which the last of them was read."""
+        now = 0
+        for row_type, cursor in found:
+            document, now = _first(cursor)
+            rows.update((row.key, row) for row in _DECODERS[row_type](document))
+        return now
 
     def _count_locks(self, owner: tuple[str, str], given: int | None) -> Cursor:
         self._connection.execute(queries.COUNT_ALONE, ("\x1f".join(owner),))
@@ -156,8 +160,12 @@ def _pairs(keys: list[Any]) -> tuple[list[str], list[str]]:
     return [key[0] for key in keys], [key[1] for key in keys]
 
 
-def _value(cursor: Cursor) -> int:
+def _first(cursor: Cursor) -> tuple[Any, ...]:
     row = cursor.fetchone()
     assert row is not None
-    value: int = row[0]
+    return row
+
+
+def _value(cursor: Cursor) -> int:
+    value: int = _first(cursor)[0]
     return value

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from itertools import count
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import chain, count
 from typing import Any
 
 import apsw
-from msgspec.structs import astuple
+import msgspec
+from msgspec.structs import astuple, replace
 
 from holdfast.core.lease import Lease
-from holdfast.core.row import Instant, Row
+from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.store.contract import Clock
 from holdfast.store.sqlite import clock as clocks
 from holdfast.store.sqlite import queries
 from holdfast.store.view import ROW_TYPES, AllNeeds, Answer, Changes, View
 
-ROW_TYPE = {row.table: row for row in ROW_TYPES}
+MOST_AT_ONCE = 64
+
+_encode = msgspec.json.Encoder().encode
+_DECODERS: dict[type[Row], Any] = {row: msgspec.json.Decoder(list[row]).decode for row in ROW_TYPES}  # type: ignore[valid-type]
 _EPHEMERAL = Lease.__struct_fields__.index("ephemeral")
 
 
@@ -25,7 +31,6 @@ class SqliteTransaction:
 
     def __init__(self, connection: apsw.Connection, clock: Clock | None) -> None:
         self._execute = connection.execute
-        self._executemany = connection.executemany
         state: Any = self._execute(queries.STATE).fetchone()
         self._token: int
         self._token, now, boot_id, boot_at = state
@@ -35,19 +40,13 @@ class SqliteTransaction:
 
     def load(self, needs: AllNeeds) -> View:
         """Everything the batch needs."""
-        rows: dict[tuple[str, str, str], Row] = {}
-        for key in needs.rows:
-            found = self._execute(queries.ROW_BY_KEY[key[0]], key[1:]).fetchone()
-            if found is not None:
-                rows[key] = from_columns(ROW_TYPE[key[0]], found)
-        for owner in needs.session_leases:
-            for found in self._execute(queries.LEASES_OF_SESSION, owner):
-                lease = from_columns(Lease, found)
-                rows[lease.key] = lease
-        for row in [row for row in rows.values() if isinstance(row, Lease) and row.session is not None]:
-            key = (Session.table, row.account, row.session or "")
-            if key not in rows and (found := self._execute(queries.SESSION_BY_KEY, key[1:]).fetchone()):
-                rows[key] = Session(*found)
+        rows: dict[Key, Row] = {}
+        for row_type in ROW_TYPES:
+            keys = [key[1:] for key in needs.rows if key[0] == row_type.table]
+            self._add(rows, row_type, queries.ROW_BY_KEY[row_type.table], keys)
+        self._add(rows, Lease, queries.LEASES_OF_SESSION, needs.session_leases)
+        carried = {(row.account, row.session) for row in rows.values() if isinstance(row, Lease) and row.session}
+        self._add(rows, Session, queries.ROW_BY_KEY[Session.table], list(carried))
         return View(
             self.now,
             rows.values(),
@@ -55,6 +54,12 @@ class SqliteTransaction:
             rooms={account: self._value(queries.LIVE_ROOMS, (account, self.now)) for account in needs.rooms},
             answers=[Answer(*found) for key in needs.answers for found in self._execute(queries.ANSWER, key)],
         )
+
+    def _add(self, rows: dict[Key, Row], row_type: type[Row], query: str, keys: list[Any]) -> None:
+        """Add the rows that a list of keys finds, all in one call."""
+        if keys:
+            found: Any = self._execute(query, (_encode(keys).decode(),)).fetchone()
+            rows.update((row.key, row) for row in _DECODERS[row_type](found[0]))
 
     def draw(self, count: int) -> list[int]:
         """Fencing tokens; the counter is saved with the state row."""
@@ -64,11 +69,10 @@ class SqliteTransaction:
 
     def save(self, changes: Changes) -> None:
         """All rows that changed, their events and the remembered answers."""
-        for table, rows in changes.inserts.items():
-            self._executemany(queries.INSERT_ROW[table], map(astuple, rows))
-        for table, rows in changes.updates.items():
-            self._executemany(queries.UPDATE_ROW[table], map(astuple, rows))
-        self._executemany(queries.INSERT_ANSWER, map(astuple, changes.answers))
+        for row_type in ROW_TYPES:
+            self._write(partial(queries.insert_row, row_type), changes.inserts.get(row_type.table, []))
+            self._write(partial(queries.update_row, row_type), changes.updates.get(row_type.table, []))
+        self._write(queries.insert_answer, changes.answers)
         self._save_events(changes)
         self._save_state()
 
@@ -90,9 +94,17 @@ class SqliteTransaction:
             account: count(self._value(queries.COUNT_EVENTS, (account, total)) - total + 1)
             for account, total in totals.items()
         }
-        self._executemany(
-            queries.INSERT_EVENT, ((*astuple(event)[:-1], next(following[event.account])) for event in changes.events)
-        )
+        numbered = [replace(event, seq=next(following[event.account])) for event in changes.events]
+        self._write(queries.insert_event, numbered)
+
+    def _write(self, statement: Callable[[int], str], records: Sequence[Any]) -> None:
+        """All records in few statements, of sizes that come again, so that SQLite need not parse them anew."""
+        place, size = 0, MOST_AT_ONCE
+        while place < len(records):
+            while size > len(records) - place:
+                size //= 2
+            self._execute(statement(size), [*chain.from_iterable(map(astuple, records[place : place + size]))])
+            place += size
 
     def _save_state(self) -> None:
         self._execute(queries.SAVE_STATE, (self._token, self.now, self._reading.boot_id, self._reading.boot_at))

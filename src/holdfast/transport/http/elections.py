@@ -19,6 +19,7 @@ from holdfast.core.row import SECOND, Instant
 from holdfast.engine.command import Outcome
 from holdfast.engine.elections import Campaign, Leading, RenewLeadership, Resign
 from holdfast.store.contract import Reader
+from holdfast.transport.chance import chance
 from holdfast.transport.http.door import Door
 from holdfast.transport.http.locks import check_metadata
 from holdfast.transport.http.message import Request, Response, json_response
@@ -72,15 +73,15 @@ async def campaign(door: Door, request: Request) -> Response:
     if body.metadata is not None:
         check_metadata(body.metadata)
     ttl = _ttl(body.ttl_seconds)
-    holder, lease_id = uuid.uuid4(), uuid.uuid4()
+    holder, lease_id = chance.uuid(), chance.uuid()
     outcome: Any = await door.run(
         Campaign(
             account=DEFAULT_ACCOUNT,
             cause=request.cause(),
             room=room,
             candidate=body.candidate_id,
-            holder=str(holder),
-            lease_id=str(lease_id),
+            holder=holder,
+            lease_id=lease_id,
             ttl=ttl,
             max_rooms=door.settings.max_public_elections,
             metadata=None if body.metadata is None else msgspec.json.encode(body.metadata).decode(),
@@ -169,9 +170,9 @@ async def get_election_status(door: Door, request: Request) -> Response:
     )
 
 
-def leader_token(holder: uuid.UUID, lease_id: uuid.UUID) -> str:
+def leader_token(holder: str, lease_id: str) -> str:
     """A leader's whole authority in 43 characters."""
-    return base64.urlsafe_b64encode(holder.bytes + lease_id.bytes).decode().rstrip("=")
+    return base64.urlsafe_b64encode(bytes.fromhex((holder + lease_id).replace("-", ""))).decode().rstrip("=")
 
 
 def read_leader_token(token: str) -> tuple[str, str]:

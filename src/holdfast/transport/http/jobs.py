@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 import functools
-import uuid
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -20,6 +19,7 @@ from holdfast.core.row import SECOND, Instant
 from holdfast.engine.command import Command, Outcome, Replayed
 from holdfast.engine.jobs import Claimed, ClaimJob, ForceRelease, HeartbeatJob, ReleaseJob
 from holdfast.store.contract import Reader
+from holdfast.transport.chance import chance
 from holdfast.transport.http.door import Door
 from holdfast.transport.http.message import Request, Response, encode, json_response
 from holdfast.transport.http.octostore import parse_uuid
@@ -33,7 +33,7 @@ MAX_OWNER, MAX_NOTE, MAX_REASON = 256, 4096, 500
 PAGE, MAX_PAGE = 100, 1000
 
 
-class ClaimBody(msgspec.Struct):
+class ClaimBody(msgspec.Struct, forbid_unknown_fields=True):
     """What claim takes."""
 
     owner: str
@@ -43,7 +43,7 @@ class ClaimBody(msgspec.Struct):
     wait_seconds: int | float = 0
 
 
-class HeartbeatBody(msgspec.Struct):
+class HeartbeatBody(msgspec.Struct, forbid_unknown_fields=True):
     """What heartbeat takes."""
 
     lease_id: str
@@ -54,7 +54,7 @@ class HeartbeatBody(msgspec.Struct):
     progress: msgspec.Raw | None = None
 
 
-class ReleaseBody(msgspec.Struct):
+class ReleaseBody(msgspec.Struct, forbid_unknown_fields=True):
     """What release takes."""
 
     lease_id: str
@@ -63,7 +63,7 @@ class ReleaseBody(msgspec.Struct):
     checkpoint: msgspec.Raw | None = None
 
 
-class ForceBody(msgspec.Struct):
+class ForceBody(msgspec.Struct, forbid_unknown_fields=True):
     """What force-release takes."""
 
     reason: str
@@ -91,8 +91,8 @@ async def claim_job(door: Door, request: Request) -> Response:
         name=request.parameter,
         by=request.by,
         owner=body.owner,
-        lease_id=str(uuid.uuid4()),
-        holder=str(uuid.uuid4()),
+        lease_id=chance.uuid(),
+        holder=chance.uuid(),
         ttl=body.ttl_seconds * SECOND,
         metadata=metadata,
         session_id=session_id,

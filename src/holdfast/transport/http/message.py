@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ import msgspec
 from holdfast.core.errors import HoldfastError
 from holdfast.core.event import Cause
 from holdfast.operations import HOUSE, Operation
+from holdfast.transport.chance import chance
 
 if TYPE_CHECKING:
     from holdfast.core.principal import Principal
@@ -69,7 +69,7 @@ class Request:
         self.principal: Principal | None = None
         self.secret = b""
         """The credential as it was sent."""
-        self.request_id = "req_" + secrets.token_hex(16)
+        self.request_id = chance.request_id()
 
     def route(self, operation: Operation, parameter: str) -> None:
         """Note where it goes. Our own routes keep a request id that the client chose."""

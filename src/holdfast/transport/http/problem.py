@@ -34,13 +34,21 @@ async def read_body(request: Request, shape: type[B]) -> tuple[B, list[str], byt
         raise HttpRefusal(415, "the body must be application/json")
     raw = await request.body(HOUSE_BODY_LIMIT) or b"{}"
     try:
-        body = msgspec.json.decode(raw, type=shape)
-        given = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+        return msgspec.json.decode(raw, type=shape), [], raw
     except msgspec.ValidationError:
-        raise Invalid("the body does not have the right form", _all_errors(raw, shape)) from None
+        return *_leniently(raw, shape), raw
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Invalid(f"the body is not JSON: {error}", [_error("", "malformed_json", str(error))]) from None
-    return body, _warnings(given, shape), raw
+
+
+def _leniently(raw: bytes, shape: type[B]) -> tuple[B, list[str]]:
+    """The body without the fields nobody knows, and a warning for each; or every error there is."""
+    try:
+        given = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+        known = {name: given[name] for name in shape.__struct_encode_fields__ if name in given}
+        return msgspec.json.decode(encode(known), type=shape), _warnings(given, shape)
+    except msgspec.ValidationError:
+        raise Invalid("the body does not have the right form", _all_errors(raw, shape)) from None
 
 
 def _all_errors(raw: bytes, shape: type[msgspec.Struct]) -> list[dict[str, str]]:
@@ -62,7 +70,7 @@ def _all_errors(raw: bytes, shape: type[msgspec.Struct]) -> list[dict[str, str]]
 
 
 def _warnings(given: dict[str, Any], shape: type[msgspec.Struct]) -> list[str]:
-    known = [field.encode_name for field in msgspec.structs.fields(shape)]
+    known = shape.__struct_encode_fields__
     warnings = []
     for name in given:
         if name not in known:

@@ -53,6 +53,7 @@ def serve(engine: Engine, settings: Settings, listener: socket.socket) -> None:
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=DRAIN_SECONDS,
         backlog=2048,

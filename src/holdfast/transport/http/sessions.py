@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
-
 import msgspec
 
 from holdfast.core import contract as contracts
@@ -12,6 +10,7 @@ from holdfast.core.row import SECOND, Instant
 from holdfast.core.session import Session
 from holdfast.engine.sessions import EndSession, KeepSessionAlive, OpenSession
 from holdfast.store.contract import Reader
+from holdfast.transport.chance import chance
 from holdfast.transport.http.door import Door
 from holdfast.transport.http.message import Request, Response, json_response
 from holdfast.transport.http.octostore import U32, path_uuid, read_body
@@ -33,7 +32,7 @@ async def open_session(door: Door, request: Request) -> Response:
             account=request.by.account,
             cause=request.cause(),
             by=request.by,
-            session_id=str(uuid.uuid4()),
+            session_id=chance.uuid(),
             ttl_seconds=body.ttl_seconds,
         )
     )

@@ -1,0 +1,49 @@
+"""Two servers to compare with: uvicorn with nothing on it, and our own door with an operation that only echoes."""
+
+from __future__ import annotations
+
+import socket
+import sys
+
+import uvicorn
+
+from holdfast.app import running_engine
+from holdfast.operations import OPERATIONS, SYSTEM, Operation
+from holdfast.settings import Settings
+from holdfast.transport.http.app import App
+from holdfast.transport.http.door import Door
+from holdfast.transport.http.message import HOUSE_BODY_LIMIT, Request, Response
+from holdfast.transport.http.routing import Router
+
+
+async def bare(scope, receive, send):
+    """The least an ASGI application can do with a body."""
+    message = await receive()
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", str(len(message["body"])).encode())]})
+    await send({"type": "http.response.body", "body": message["body"]})
+
+
+async def echo(door: Door, request: Request) -> Response:
+    """What our server, router and middleware cost by themselves."""
+    return Response(200, await request.body(HOUSE_BODY_LIMIT))
+
+
+def main() -> None:
+    """`python -m bench.echoes bare|door PORT`."""
+    kind, port = sys.argv[1:]
+    listener = socket.create_server(("127.0.0.1", int(port)), backlog=2048)
+    options = {"log_config": None, "access_log": False, "ws": "none", "proxy_headers": False}
+    if kind == "bare":
+        uvicorn.Server(uvicorn.Config(bare, http="httptools", lifespan="off", **options)).run(sockets=[listener])
+        return
+    settings = Settings(store="memory:")
+    with running_engine(settings) as engine:
+        app = App(Door(engine, settings))
+        app._router = Router((*OPERATIONS, Operation("echo", "POST", "/echo", SYSTEM, "")))
+        app._handlers["echo"] = echo
+        protocol = "holdfast.transport.http.protocol:LimitedProtocol"
+        uvicorn.Server(uvicorn.Config(app, http=protocol, lifespan="on", **options)).run(sockets=[listener])
+
+
+if __name__ == "__main__":
+    main()
