@@ -6,6 +6,7 @@ Every answer counted here was flushed to disk before it was given.
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import signal
 import socket
@@ -145,15 +146,15 @@ def renewals(port: int) -> Callable[[], bytes]:
             data=b'{"owner":"bench"}',
             headers={"content-type": "application/json", "authorization": f"Bearer {KEY}"},
         )
-        import json
-
         lease = json.load(urllib.request.urlopen(request))["lease_id"]
         prepared.append(post(f"/v1/jobs/{name}/heartbeat", json.dumps({"lease_id": lease}).encode(), KEY))
     turns = itertools.cycle(prepared)
     return lambda: next(turns)
 
 
-def tell(what: str, figure: float, unit: str, against: str, ratio: float, aim: float | None, *, less: bool = False) -> None:
+def tell(
+    what: str, figure: float, unit: str, against: str, ratio: float, aim: float | None = None, *, less: bool = False
+) -> None:
     """One line: the figure, the ratio, the aim."""
     met = aim is None or (ratio <= aim if less else ratio >= aim)
     if not met:

@@ -12,18 +12,19 @@ from holdfast.operations import OPERATIONS, SYSTEM, Operation
 from holdfast.settings import Settings
 from holdfast.transport.http.app import App
 from holdfast.transport.http.door import Door
-from holdfast.transport.http.message import HOUSE_BODY_LIMIT, Request, Response
+from holdfast.transport.http.message import HOUSE_BODY_LIMIT, Receive, Request, Response, Scope, Send
 from holdfast.transport.http.routing import Router
 
 
-async def bare(scope, receive, send):
+async def bare(_scope: Scope, receive: Receive, send: Send) -> None:
     """The least an ASGI application can do with a body."""
     message = await receive()
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", str(len(message["body"])).encode())]})
+    length = (b"content-length", str(len(message["body"])).encode())
+    await send({"type": "http.response.start", "status": 200, "headers": [length]})
     await send({"type": "http.response.body", "body": message["body"]})
 
 
-async def echo(door: Door, request: Request) -> Response:
+async def echo(_door: Door, request: Request) -> Response:
     """What our server, router and middleware cost by themselves."""
     return Response(200, await request.body(HOUSE_BODY_LIMIT))
 

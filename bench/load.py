@@ -6,6 +6,7 @@ import asyncio
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 import uvloop
 
@@ -15,7 +16,9 @@ HOST = "127.0.0.1"
 class Caller(asyncio.Protocol):
     """Sends a request, waits for the whole answer, sends the next."""
 
-    def __init__(self, requests: Callable[[], bytes], until: float, latencies: list[float], done: asyncio.Future) -> None:
+    def __init__(
+        self, requests: Callable[[], bytes], until: float, latencies: list[float], done: asyncio.Future[None]
+    ) -> None:
         self._requests = requests
         self._until = until
         self._latencies = latencies
@@ -72,7 +75,8 @@ def run(port: int, requests: Callable[[], bytes], *, connections: int, seconds: 
         started = time.perf_counter()
         done = [loop.create_future() for _ in range(connections)]
         for future in done:
-            await loop.create_connection(lambda future=future: Caller(requests, started + seconds, latencies, future), HOST, port)
+            caller = Caller(requests, started + seconds, latencies, future)
+            await loop.create_connection(partial(_itself, caller), HOST, port)
         await asyncio.gather(*done)
         return Result(latencies, time.perf_counter() - started)
 
@@ -80,8 +84,12 @@ def run(port: int, requests: Callable[[], bytes], *, connections: int, seconds: 
         return runner.run(drive())
 
 
+def _itself(caller: Caller) -> Caller:
+    return caller
+
+
 def post(path: str, body: bytes, key: str = "") -> bytes:
     """The bytes of a POST."""
     authorization = f"authorization: Bearer {key}\r\n" if key else ""
-    head = f"POST {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\n{authorization}content-length: {len(body)}\r\n\r\n"
-    return head.encode() + body
+    head = f"POST {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\n{authorization}"
+    return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body

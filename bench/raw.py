@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
@@ -45,7 +46,7 @@ def postgres_commits(url: str, seconds: float) -> float:
         return _count(seconds, commit)
 
 
-def _count(seconds: float, commit) -> float:
+def _count(seconds: float, commit: Callable[[], object]) -> float:
     done, started = 0, time.perf_counter()
     while time.perf_counter() - started < seconds:
         commit()

@@ -15,6 +15,7 @@ PREFIX = "HOLDFAST_"
 MIN_TOKEN = 24
 DEFAULT_PORT = 7700
 
+_FORM = "visible ASCII characters without spaces"
 _TRUE, _FALSE = {"1", "true", "on", "yes"}, {"0", "false", "off", "no"}
 _CLIENT = {"URL", "API_KEY", "PROOF", "SOCKET_FD"}
 _LATER = {
@@ -178,9 +179,7 @@ class _Reader:
         if secret is None:
             return None
         if len(secret) < MIN_TOKEN or not _usable(secret):
-            self.problems.append(
-                f"{PREFIX}{name}: must be at least {MIN_TOKEN} visible ASCII characters without spaces"
-            )
+            self.problems.append(f"{PREFIX}{name}: must be at least {MIN_TOKEN} {_FORM}")
         return secret
 
     def _static_tokens(self, taken: set[str]) -> tuple[tuple[str, str], ...]:
@@ -229,9 +228,7 @@ class _Reader:
             if not name or not token:
                 self.problems.append(f"{where}: entry {place} needs a name and a token, as name:token")
             elif len(token) < MIN_TOKEN or not _usable(token):
-                self.problems.append(
-                    f"{where}: the token of {name!r} must be at least {MIN_TOKEN} visible ASCII characters"
-                )
+                self.problems.append(f"{where}: the token of {name!r} must be at least {MIN_TOKEN} {_FORM}")
             else:
                 found.append((name, token))
         return found

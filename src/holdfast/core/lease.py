@@ -24,7 +24,6 @@ class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
     owner: str | None
     how: str
     at: Instant
-    token: int
     kind: str
     proof: str
     claimed_at: Instant | None = None
@@ -168,7 +167,6 @@ def end(
         owner=lease.owner,
         how=how,
         at=now,
-        token=lease.token,
         kind=lease.kind,
         proof=lease.proof,
         claimed_at=lease.claimed_at,

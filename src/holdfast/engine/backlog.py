@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 from holdfast.core.errors import Draining, Overloaded
@@ -25,7 +25,7 @@ class Sink(Protocol):
 class Ticket:
     """A command on its way, and where its reply goes."""
 
-    __slots__ = ("command", "deadline", "in_line", "last_try", "line", "sink", "slot")
+    __slots__ = ("command", "deadline", "gone", "in_line", "last_try", "line", "sink", "slot")
 
     def __init__(self, command: Command[Any], sink: Sink, slot: Any = None, deadline: float | None = None) -> None:
         self.command = command
@@ -36,6 +36,8 @@ class Ticket:
         self.line: Key | None = None if deadline is None else command.line()
         self.in_line = False
         self.last_try = False
+        self.gone = False
+        """Its caller went away: it must not stand in line any more."""
 
 
 class Backlog:
@@ -53,18 +55,21 @@ class Backlog:
         self._new: dict[str, deque[Ticket]] = {}
         self._sorted = 0
         self._closed = False
+        self._finished = False
 
     def put(self, ticket: Ticket) -> None:
-        """Queue a ticket."""
+        """Queue a ticket. One that has stood in line was admitted long ago, however full it is now."""
         if self._closed:
             raise Draining("this server is shutting down")
-        if self._inbox.qsize() + self._sorted >= self._max_queued:
+        if not ticket.in_line and self._inbox.qsize() + self._sorted >= self._max_queued:
             raise Overloaded("too many requests are waiting for the store")
         self._inbox.put(ticket)
+        if self._finished:  # it was closed between the first line and the last
+            self.finish()
 
     def take(self) -> list[Ticket] | None:
         """Whatever is queued, up to a batch; waits for the first. None once closed and empty."""
-        self._sort(wait=not self._sorted)
+        self._sort(wait=not self._sorted and not self._closed)
         if not self._sorted:
             return None
         # New work keeps a quarter of each batch, so that renewals cannot starve it.
@@ -81,6 +86,17 @@ class Backlog:
         """Take nothing more; what is queued is still handed out."""
         self._closed = True
         self._inbox.put(None)
+
+    def finish(self) -> None:
+        """Nobody takes any more: whatever still came is told so, by whoever finds it."""
+        self._finished = True
+        while True:
+            try:
+                ticket = self._inbox.get_nowait()
+            except Empty:
+                return
+            if ticket is not None:
+                ticket.sink.deliver([(ticket, Draining("this server is shutting down"))])
 
     def _sort(self, *, wait: bool) -> None:
         """Move what has arrived to where it belongs: by urgency, by account, in order."""
@@ -112,8 +128,9 @@ class Backlog:
                     continue
                 taken.add(line.popleft())
                 moved = True
-                if not line:
-                    del queue[account]
+                del queue[account]
+                if line:
+                    queue[account] = line  # behind the others, also in the next batch
             if not moved:
                 return
 

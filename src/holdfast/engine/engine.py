@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import zlib
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from holdfast.core.errors import HoldfastError
+from holdfast.core.row import SECOND
 from holdfast.engine.backlog import MAX_BATCH, MAX_QUEUED, Backlog, Sink, Ticket
 from holdfast.engine.command import Command, Held, Replayed
 from holdfast.engine.lane import Committed, Lane
@@ -17,6 +19,8 @@ from holdfast.engine.waiting import Lines
 from holdfast.store.contract import Reader, Store
 
 T = TypeVar("T")
+
+log = logging.getLogger("holdfast.engine")
 
 
 class Engine:
@@ -111,9 +115,10 @@ class Engine:
         except HoldfastError as error:
             self._deliver([(ticket, error)])
             return
-        until = outcome.lease.expires_at or outcome.lease.available_at
-        if until is not None:
-            self._sweep.expect(until, committed.now)
+        if outcome.lease.expires_at is not None:
+            self._sweep.expect(outcome.lease.expires_at, committed.now)
+        elif outcome.lease.available_at is not None:  # it rests; nobody ends that, it just ends
+            self.lines.look_later(outcome.lease.key, (outcome.lease.available_at - committed.now) / SECOND)
 
     def _committed_one(self, ticket: Ticket, outcome: Any) -> None:
         self.lines.settled(ticket)
@@ -125,7 +130,10 @@ class Engine:
         for reply in replies:
             by_sink.setdefault(id(reply[0].sink), []).append(reply)
         for part in by_sink.values():
-            part[0][0].sink.deliver(part)
+            try:
+                part[0][0].sink.deliver(part)
+            except Exception:
+                log.exception("%d replies could not be delivered", len(part))
 
     def _attend(self, waiting: bool) -> None:  # noqa: FBT001 - see the store's contract
         self._watcher.attend(waiting)

@@ -15,7 +15,7 @@ from typing import Any
 from holdfast.core.errors import Refused, StoreUnavailable, Trouble, ValueRefused
 from holdfast.core.row import Instant, Key
 from holdfast.engine.backlog import Backlog, Ticket
-from holdfast.engine.command import Command, Outcome
+from holdfast.engine.command import Command, Held, Outcome
 from holdfast.store.contract import Rerun, Store
 from holdfast.store.view import AllNeeds, View
 
@@ -61,6 +61,7 @@ class Lane:
         while (batch := self.backlog.take()) is not None:
             for part in self._parted(batch):
                 self._work(part)
+        self.backlog.finish()
 
     def _parted(self, batch: list[Ticket]) -> list[list[Ticket]]:
         """The batch, with the commands of accounts that lately sent a poisonous value each on their own."""
@@ -80,12 +81,14 @@ class Lane:
             committed = self._attempt(batch)
         except ValueRefused as error:
             self._split(batch, error)
+        except UnicodeError as error:
+            self._split(batch, ValueRefused(f"a text of this request is no Unicode: {error}"))
         except Trouble as error:
             self._in_trouble = True
             self._fail(batch, error)
         except Exception as error:
             log.exception("a batch of %d failed", len(batch))
-            self._fail(batch, error)
+            self._split(batch, error)
         else:
             self._on_commit(committed)
 
@@ -113,15 +116,15 @@ class Lane:
             replies: list[Reply] = []
             for ticket, outcome, changed in decided:
                 reply = outcome.with_tokens(tokens) if isinstance(outcome, Outcome) else outcome
-                if changed and ticket.command.once is not None:
+                if changed and ticket.command.once is not None and not isinstance(reply, Held):
                     view.remember(ticket.command.remember(reply, view.now))
                 replies.append((ticket, reply))
             if view.changed:
                 transaction.save(view.changes(tokens))
         return Committed(replies, view)
 
-    def _split(self, batch: list[Ticket], error: ValueRefused) -> None:
-        """Find the command whose value the database will not take; only its owner hears of it."""
+    def _split(self, batch: list[Ticket], error: Exception) -> None:
+        """Find the command that the store will not take; only its owner hears of it."""
         if len(batch) == 1:
             self._alone[batch[0].command.account] = time.monotonic() + ALONE_SECONDS
             self._fail(batch, error)

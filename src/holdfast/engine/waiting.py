@@ -13,6 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from holdfast.core.errors import Draining, TooManyWaiters
@@ -21,6 +22,8 @@ from holdfast.engine.backlog import Ticket
 from holdfast.engine.command import Held
 
 MAX_WAITERS = 1_000
+JUST_AFTER = 0.002
+"""A little later than the moment itself, which is not over yet at that moment."""
 
 Submit = Callable[[Ticket], None]
 Deliver = Callable[[list[tuple[Ticket, Any]]], None]
@@ -49,7 +52,7 @@ class Lines:
         self._lock = threading.Lock()
         self._lines: dict[Key, Line] = {}
         self._draining = False
-        self._timer = _Timer(self._run_out)
+        self._timer = _Timer()
 
     def length(self, key: Key) -> int:
         """How many wait for a name in this process."""
@@ -68,26 +71,28 @@ class Lines:
     def held(self, ticket: Ticket, outcome: Held) -> None:
         """A claim with patience was told that somebody has it: stand in line, or keep its place there."""
         with self._lock:
-            if not ticket.in_line:
+            if ticket.gone:
+                return
+            if not ticket.in_line and not ticket.last_try:
                 self._stand(ticket)
                 return
-            line = self._lines[ticket.line or ("", "", "")]
-            if not ticket.last_try:
-                line.trying = False
-                retry, line.again = line.again, False
+            if ticket.last_try:
+                look = self._remove(ticket)
             else:
-                retry = self._remove(ticket)
+                line = self._lines[_key(ticket)]
+                line.trying = False
+                look, line.again = line.again, False
         if ticket.last_try:
             self._deliver([(ticket, outcome)])
-        if retry:
-            self.wake([ticket.line or ("", "", "")])
+        if look:
+            self.wake([_key(ticket)])
 
     def settled(self, ticket: Ticket) -> None:
         """Its claim was granted, or refused for good: it leaves, and the next one looks if there is reason to."""
         with self._lock:
             look = self._remove(ticket)
         if look:
-            self.wake([ticket.line or ("", "", "")])
+            self.wake([_key(ticket)])
 
     def wake(self, keys: Iterable[Key]) -> None:
         """Let the heads of these lines try again."""
@@ -99,7 +104,7 @@ class Lines:
                     continue
                 if line.trying:
                     line.again = True
-                elif not line.tickets[0].last_try:
+                else:
                     line.trying = True
                     heads.append(line.tickets[0])
         for head in heads:
@@ -112,23 +117,29 @@ class Lines:
         self.wake(keys)
 
     def leave(self, ticket: Ticket) -> None:
-        """Its caller went away."""
+        """Its caller went away, whether it stands in line already or not yet."""
         with self._lock:
-            if ticket.in_line:
-                look = self._remove(ticket)
-            else:
-                return
+            ticket.gone = True
+            look = self._remove(ticket)
         if look:
-            self.wake([ticket.line or ("", "", "")])
+            self.wake([_key(ticket)])
 
     def drain(self) -> None:
-        """Send everybody away with a hint to come back."""
+        """Send everybody away with a hint to come back; whose claim is on its way is answered by that."""
         with self._lock:
             self._draining = True
-            tickets = [ticket for line in self._lines.values() for ticket in line.tickets if not ticket.last_try]
+            tickets = []
+            for line in self._lines.values():
+                if line.trying:
+                    line.tickets[0].last_try = True
+                tickets += [ticket for ticket in line.tickets if not ticket.last_try]
             for ticket in tickets:
                 self._remove(ticket)
         self._deliver([(ticket, Draining("this server is shutting down")) for ticket in tickets])
+
+    def look_later(self, key: Key, seconds: float) -> None:
+        """The name is free for the taking then: let the head of its line try."""
+        self._timer.at(time.monotonic() + seconds + JUST_AFTER, partial(self.wake, [key]))
 
     def close(self) -> None:
         """Stop the timer."""
@@ -144,55 +155,61 @@ class Lines:
             raise TooManyWaiters(f"{MAX_WAITERS} callers already wait for this name", retry_after=5)
         ticket.in_line = True
         line.tickets.append(ticket)
-        self._timer.at(ticket.deadline, ticket)
+        self._timer.at(ticket.deadline, partial(self._run_out, ticket))
         self._attend(True)  # noqa: FBT003 - see the store's contract
 
     def _remove(self, ticket: Ticket) -> bool:
         """Take a ticket out of its line. Whether the next head should look at once."""
-        line = self._lines.get(ticket.line or ("", "", ""))
+        line = self._lines.get(_key(ticket))
         if line is None or not ticket.in_line:
             return False
         was_head = line.tickets[0] is ticket
         line.tickets.remove(ticket)
         ticket.in_line = False
         if not line.tickets:
-            del self._lines[ticket.line or ("", "", "")]
+            del self._lines[_key(ticket)]
             if not self._lines:
                 self._attend(False)  # noqa: FBT003 - see the store's contract
             return False
-        if was_head and line.trying:
-            # Its try is settled, or its caller is gone and the try will be: either way the next one may look.
-            line.trying = line.again = False
-            return True
-        return False
+        if not was_head:
+            return False
+        # Its try is settled, or its caller is gone and the try will be: the next one looks if there is reason to.
+        look, line.trying, line.again = line.trying or line.again, False, False
+        return look
 
     def _run_out(self, ticket: Ticket) -> None:
         """A waiter's patience ends: it tries one last time, so that the answer is fresh."""
         with self._lock:
             if not ticket.in_line or ticket.last_try:
                 return
-            line = self._lines[ticket.line or ("", "", "")]
+            line = self._lines[_key(ticket)]
             ticket.last_try = True
-            if line.trying and line.tickets[0] is ticket:
-                return  # the try under way is the last one
+            if line.tickets[0] is ticket:
+                if line.trying:
+                    return  # the try under way is the last one
+                line.trying = True
         self._submit(ticket)
 
 
-class _Timer:
-    """One thread for every waiter's patience."""
+def _key(ticket: Ticket) -> Key:
+    assert ticket.line is not None
+    return ticket.line
 
-    def __init__(self, run_out: Callable[[Ticket], None]) -> None:
-        self._run_out = run_out
-        self._heap: list[tuple[float, int, Ticket]] = []
+
+class _Timer:
+    """One thread for everything that is to be done later."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._changed = threading.Condition()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="holdfast-patience", daemon=True)
         self._thread.start()
 
-    def at(self, moment: float, ticket: Ticket) -> None:
+    def at(self, moment: float, action: Callable[[], None]) -> None:
         with self._changed:
-            heapq.heappush(self._heap, (moment, next(self._order), ticket))
+            heapq.heappush(self._heap, (moment, next(self._order), action))
             self._changed.notify()
 
     def close(self) -> None:
@@ -208,5 +225,5 @@ class _Timer:
                     self._changed.wait(self._heap[0][0] - time.monotonic() if self._heap else None)
                 if self._closed:
                     return
-                _, _, ticket = heapq.heappop(self._heap)
-            self._run_out(ticket)
+                _, _, action = heapq.heappop(self._heap)
+            action()

@@ -126,11 +126,12 @@ class View:
 
     def leases_of(self, account: str, session: str) -> list[Lease]:
         """The leases claimed for a session's life that are still on their rows."""
-        return [
+        found = [
             row
             for row in self._rows.values()
             if isinstance(row, Lease) and row.ephemeral and row.account == account and row.session == session
         ]
+        return sorted(found, key=lambda row: row.id)  # every store tells the log in the same order
 
     def live_locks(self, account: str, principal: str) -> int:
         """How many live locks the principal has, this batch's included."""

@@ -58,5 +58,9 @@ def meaning(error: psycopg.Error) -> Exception:
     if state in _FULL:
         return StoreFull("the database's disk is full")
     if state[:2] in _VALUE_CLASSES or isinstance(error, psycopg.DataError):
-        return ValueRefused(f"the database refused a value: {error}")
-    return StoreUnavailable(f"the database cannot be used: {error}")
+        return ValueRefused(f"the database refused a value: {_line(error)}")
+    return StoreUnavailable(f"the database cannot be used: {_line(error)}")
+
+
+def _line(error: psycopg.Error) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)

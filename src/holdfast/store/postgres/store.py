@@ -66,9 +66,9 @@ class PostgresStore:
                 yield transaction
                 transaction.commit()
             except BaseException:
-                transaction.abandon()
-                if is_broken(connection):
-                    del self._writers[lane]
+                # What failed in a pipeline leaves the driver believing in prepared statements that the server
+                # skipped, so the connection is not used again. Refusals do not come this way; trouble does.
+                self._writers.pop(lane).close()
                 raise
 
     @contextmanager

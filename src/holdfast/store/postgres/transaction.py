@@ -98,7 +98,8 @@ class PostgresTransaction:
     def commit(self) -> None:
         """Save and COMMIT in one round trip."""
         if self._changes is None:
-            self.abandon()
+            if self._begun:
+                self._connection.execute("ROLLBACK")
             return
         self._connection.add_notice_handler(self._heed)
         try:
@@ -111,7 +112,6 @@ class PostgresTransaction:
             raise meaning(error) from error
         finally:
             self._connection.remove_notice_handler(self._heed)
-        self._begun = False
         if self._unconfirmed:
             raise OutcomeUnknown("the change is committed here, but no standby has confirmed it")
 
@@ -131,15 +131,6 @@ class PostgresTransaction:
             execute(queries.INSERT_ANSWER, (_document(changes.answers), len(changes.answers)))
         if changes.events:
             execute(queries.INSERT_EVENT, (_document(_placed(changes.events)),))
-
-    def abandon(self) -> None:
-        """Leave no trace."""
-        if self._begun and not is_broken(self._connection):
-            self._begun = False
-            try:
-                self._connection.execute("ROLLBACK")
-            except psycopg.Error:
-                self._connection.close()
 
 
 def _placed(events: list[Event]) -> list[Event]:

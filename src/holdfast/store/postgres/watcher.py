@@ -13,7 +13,7 @@ from holdfast.store.postgres.connection import Connection, connect
 TELL_SECONDS = 0.05
 """NOTIFY takes a lock that all committers share, so bursts are told as one."""
 POLL_SECONDS = 0.05
-LISTEN_SECONDS = 1.0
+LISTEN_SECONDS = 0.25
 
 
 class ListeningWatcher:

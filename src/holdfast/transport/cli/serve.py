@@ -13,7 +13,7 @@ from holdfast.app import running_engine, settle_identities
 from holdfast.core.errors import HoldfastError
 from holdfast.settings import BadSettings, Settings, load, sqlite_path
 from holdfast.store.contract import NewerSchema
-from holdfast.transport.http.server import SOCKET_FD, bind, supervise
+from holdfast.transport.http.server import SOCKET_FD, bind, follow_parent, supervise
 from holdfast.transport.http.server import serve as answer
 
 CONFIGURATION, UNAVAILABLE = 2, 1
@@ -45,6 +45,8 @@ def _start(settings: Settings) -> int:
             first_key = settle_identities(engine, settings)
             if SOCKET_FD not in os.environ:
                 _greet(settings, first_key)
+            if SOCKET_FD in os.environ:
+                follow_parent()
             if settings.workers == 1 or SOCKET_FD in os.environ:
                 answer(engine, settings, listener)
                 return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import functools
+import re
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -23,7 +24,7 @@ from holdfast.transport.chance import chance
 from holdfast.transport.http.door import Door
 from holdfast.transport.http.message import Request, Response, encode, json_response
 from holdfast.transport.http.octostore import parse_uuid
-from holdfast.transport.http.problem import Checks, once, read_body
+from holdfast.transport.http.problem import NOTHING, Checks, once, read_body
 from holdfast.transport.times import rfc3339, rfc3339_or_none
 
 DEFAULT_TTL, MAX_TTL = 120, 3600
@@ -38,7 +39,7 @@ class ClaimBody(msgspec.Struct, forbid_unknown_fields=True):
 
     owner: str
     ttl_seconds: int = DEFAULT_TTL
-    metadata: msgspec.Raw | None = None
+    metadata: msgspec.Raw = NOTHING
     session_id: str | None = None
     wait_seconds: int | float = 0
 
@@ -50,8 +51,8 @@ class HeartbeatBody(msgspec.Struct, forbid_unknown_fields=True):
     token: int | None = None
     ttl_seconds: int | None = None
     note: str | None = None
-    checkpoint: msgspec.Raw | None = None
-    progress: msgspec.Raw | None = None
+    checkpoint: msgspec.Raw = NOTHING
+    progress: msgspec.Raw = NOTHING
 
 
 class ReleaseBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -60,7 +61,7 @@ class ReleaseBody(msgspec.Struct, forbid_unknown_fields=True):
     lease_id: str
     token: int | None = None
     note: str | None = None
-    checkpoint: msgspec.Raw | None = None
+    checkpoint: msgspec.Raw = NOTHING
 
 
 class ForceBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -200,7 +201,8 @@ async def list_claimed_jobs(door: Door, request: Request) -> Response:
     await door.authenticate(request)
     query = dict(parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True, errors="replace"))
     checks = Checks()
-    limit = int(query.get("limit", PAGE)) if query.get("limit", "1").isdecimal() else 0
+    asked = query.get("limit", str(PAGE))
+    limit = int(asked) if re.fullmatch("[0-9]{1,6}", asked) else 0
     checks.that(1 <= limit <= MAX_PAGE, "limit", f"`limit` is 1 to {MAX_PAGE}")
     prefix = query.get("prefix", "")
     checks.that(storable(prefix), "prefix", "`prefix` must not contain U+0000")

@@ -18,11 +18,16 @@ from holdfast.engine.command import Once
 from holdfast.transport.http.message import HOUSE_BODY_LIMIT, Header, HttpRefusal, Request, Response, encode
 from holdfast.transport.times import rfc3339
 
+NOTHING = msgspec.Raw(b"null")
+"""A field of any JSON that was left out."""
 MAX_DEPTH = 32
 MAX_KEY = 255
 TYPE_PREFIX = "urn:holdfast:problem:"
 
 B = TypeVar("B", bound=msgspec.Struct)
+
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What a decoder raises for bytes that are not the JSON we can take."""
 
 # -- bodies ------------------------------------------------------------------------------------------------------
 
@@ -37,7 +42,7 @@ async def read_body(request: Request, shape: type[B]) -> tuple[B, list[str], byt
         return msgspec.json.decode(raw, type=shape), [], raw
     except msgspec.ValidationError:
         return *_leniently(raw, shape), raw
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except _UNREADABLE as error:
         raise Invalid(f"the body is not JSON: {error}", [_error("", "malformed_json", str(error))]) from None
 
 
@@ -47,13 +52,16 @@ def _leniently(raw: bytes, shape: type[B]) -> tuple[B, list[str]]:
         given = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
         known = {name: given[name] for name in shape.__struct_encode_fields__ if name in given}
         return msgspec.json.decode(encode(known), type=shape), _warnings(given, shape)
-    except msgspec.ValidationError:
+    except _UNREADABLE:
         raise Invalid("the body does not have the right form", _all_errors(raw, shape)) from None
 
 
 def _all_errors(raw: bytes, shape: type[msgspec.Struct]) -> list[dict[str, str]]:
     """Every field that is wrong, not only the first."""
-    document = msgspec.json.decode(raw)
+    try:
+        document = msgspec.json.decode(raw)
+    except _UNREADABLE as error:
+        return [_error("", "malformed_json", str(error))]
     if not isinstance(document, dict):
         return [_error("", "wrong_type", "the body must be a JSON object")]
     found = []
@@ -98,9 +106,9 @@ class Checks:
         self.that(len(value) <= limit, field, f"`{field}` has at most {limit} characters, this one has {len(value)}")
         self.that(storable(value), field, f"`{field}` must not contain U+0000")
 
-    def json(self, raw: msgspec.Raw | None, field: str, limit: int) -> str | None:
-        """A JSON value as compact text, within its limits of size and depth."""
-        if raw is None:
+    def json(self, raw: msgspec.Raw, field: str, limit: int) -> str | None:
+        """A JSON value as compact text, within its limits of size and depth; null is as good as nothing."""
+        if raw == NOTHING:
             return None
         text = msgspec.json.format(bytes(raw), indent=-1)
         if len(text) > limit:
@@ -110,11 +118,11 @@ class Checks:
             )
         try:
             value = msgspec.json.decode(text)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except _UNREADABLE as error:
             raise Invalid(f"`{field}` is not JSON", [_error(f"/{field}", "malformed_json", str(error))]) from None
         self.that(_depth(value) <= MAX_DEPTH, field, f"`{field}` is nested deeper than {MAX_DEPTH} levels")
         self.that(_storable(value), field, f"`{field}` must not contain U+0000")
-        return None if value is None else text.decode()
+        return text.decode()
 
     def done(self) -> None:
         """Refuse if anything was noted."""

@@ -61,6 +61,7 @@ class LimitedProtocol(HttpToolsProtocol):
     """Closes connections whose request head is too slow or too large, with an answer that says so."""
 
     _head_size = 0
+    _unparsed = 0
     _in_head = False
     _refused: tuple[int, str] | None = None
     _head_timer: TimerHandle | None = None
@@ -77,13 +78,20 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """A head that arrives whole needs no timer; one that stops in the middle gets one."""
+        if self._in_head:
+            # Headers are counted when they are whole; one without an end is counted here.
+            self._unparsed += len(data)
+            if self._unparsed > MAX_URL + MAX_HEAD:
+                self._refused = (431, f"headers have at most {MAX_HEAD} bytes in {MAX_HEADERS} lines")
+                self.send_400_response("")
+                return
         super().data_received(data)
         if self._in_head and self._head_timer is None and not self.transport.is_closing():
             self._head_timer = self.loop.call_later(HEAD_SECONDS, self._too_slow)
 
     def on_message_begin(self) -> None:
         """A new head."""
-        self._head_size = 0
+        self._head_size = self._unparsed = 0
         self._in_head = True
         super().on_message_begin()
 

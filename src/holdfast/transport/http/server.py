@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ from holdfast.transport.http.app import App
 from holdfast.transport.http.door import Door
 
 DRAIN_SECONDS = 30
+RESTART_SECONDS = 0.5
+PARENT_SECONDS = 1.0
 SOCKET_FD = "HOLDFAST_SOCKET_FD"
 
 
@@ -61,6 +64,18 @@ def serve(engine: Engine, settings: Settings, listener: socket.socket) -> None:
     DrainingServer(config, engine.lines.drain).run(sockets=[listener])
 
 
+def follow_parent() -> None:
+    """A worker whose parent was killed has nobody to replace it, or to stop it: it drains and ends."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(PARENT_SECONDS)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, name="holdfast-parent", daemon=True).start()
+
+
 def bind(settings: Settings) -> socket.socket:
     """The listening socket: a new one, or the one that the parent process handed down."""
     inherited = os.environ.get(SOCKET_FD)
@@ -95,7 +110,7 @@ def supervise(settings: Settings, listener: socket.socket) -> None:
     signal.signal(signal.SIGINT, stop)
     workers += [start() for _ in range(settings.workers)]
     while not stopping:
-        time.sleep(0.2)
+        time.sleep(RESTART_SECONDS)
         for place, worker in enumerate(workers):
             if worker.poll() is not None and not stopping:
                 workers[place] = start()

@@ -81,7 +81,7 @@ CREATE TABLE principals (
     revoked_at bigint,
     PRIMARY KEY (account, id)
 );
-CREATE UNIQUE INDEX principals_by_key ON principals (key_hash) WHERE revoked_at IS NULL;
+CREATE INDEX principals_by_key ON principals (key_hash) WHERE revoked_at IS NULL;
 
 CREATE TABLE answers (
     account     text COLLATE "C" NOT NULL,

@@ -75,7 +75,7 @@ CREATE TABLE principals (
     revoked_at INTEGER,
     PRIMARY KEY (account, id)
 ) STRICT, WITHOUT ROWID;
-CREATE UNIQUE INDEX principals_by_key ON principals (key_hash) WHERE revoked_at IS NULL;
+CREATE INDEX principals_by_key ON principals (key_hash) WHERE revoked_at IS NULL;
 
 CREATE TABLE answers (
     account     TEXT NOT NULL,

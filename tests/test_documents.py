@@ -1,0 +1,155 @@
+"""Documents that cannot lie: what they show is run, what they list is compared with the code."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from holdfast.core import errors, lease, session
+from holdfast.core.lease import Claim, Lease
+from holdfast.core.session import Session
+from holdfast.operations import OPERATIONS
+from holdfast.transport.http import octostore, problem
+from holdfast.transport.http.app import handler_of
+from tests.wire.server import Server
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", path.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def test_the_readmes_ten_lines_print_what_it_says(tmp_path):
+    server = Server(f"sqlite:///{tmp_path}/readme.db", tokens="reader:a-key-for-the-readme-0123456789").start()
+    try:
+        program = blocks(ROOT / "README.md", "python")[0]
+        environment = {
+            "HOLDFAST_URL": f"http://127.0.0.1:{server.port}",
+            "HOLDFAST_API_KEY": "a-key-for-the-readme-0123456789",
+        }
+        result = subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+        )
+    finally:
+        server.close()
+    assert result.stdout == blocks(ROOT / "README.md", "")[-1]
+
+
+def transitions(number: int) -> set[tuple[str, str, str]]:
+    diagram = blocks(ROOT / "docs/architecture.md", "mermaid")[number]
+    return set(re.findall(r"^\s+(\S+) --> (\S+)(?:: (.+))?$", diagram, re.MULTILINE))
+
+
+def state_of(row: Lease, now: int) -> str:
+    if lease.is_live(row, now):
+        return "held"
+    return "resting" if lease.is_resting(row, now) else "free"
+
+
+def test_the_diagram_of_a_name_is_what_core_does():
+    claim = Claim(kind="job", holder="h", owner="o", principal="p", proof="x", ttl=10)
+    free = Lease("default", "name")
+    held = lease.grant(free, claim, token=1, now=0)
+    slow = lease.grant(
+        free, Claim(kind="lock", holder="h", owner="o", principal="p", proof="x", ttl=10, delay=5), token=1, now=0
+    )
+    done = {("[*]", state_of(free, 0), ""), ("free", state_of(held, 1), "claimed")}
+    done.add(("held", state_of(lease.extend(held, ttl=10, now=5), 6), "renewed"))
+    for how in (lease.RELEASED, lease.EXPIRED, lease.FORCED, lease.UNDELIVERED):
+        done.add(("held", state_of(lease.end(held, how, now=5), 5), how))
+    for how in (lease.RELEASED, lease.EXPIRED):
+        done.add(("held", state_of(lease.end(slow, how, now=5), 5), f"{how} with a delay"))
+    done.add(("resting", state_of(lease.end(slow, lease.RELEASED, now=5), 10), "delay over"))
+    assert done == transitions(0)
+
+
+def test_the_diagram_of_a_session_is_what_core_does():
+    opened = Session("default", "s", version=1, principal="p", ttl=10, expires_at=10)
+
+    def state(row: Session) -> str:
+        return "live" if session.is_live(row, 5) else "ended"
+
+    done = {
+        ("[*]", state(opened), "opened"),
+        ("live", state(session.keep_alive(opened, 5)), "renewed"),
+        ("ended", "[*]", ""),
+    }
+    done |= {("live", state(session.end(opened, how, 5)), how) for how in (session.DELETED, session.EXPIRED)}
+    assert done == transitions(1)
+
+
+def test_every_file_on_the_path_of_a_claim_exists():
+    path = blocks(ROOT / "docs/architecture.md", "")[0]
+    files = re.findall(r"[\w/]+\.py", path)
+    assert len(files) >= 6
+    for file in files:
+        assert (ROOT / "src/holdfast" / file).is_file(), file
+
+
+def tree(root: type[Exception]) -> set[type[Exception]]:
+    return {root} | {kind for child in root.__subclasses__() for kind in tree(child)}
+
+
+def listed(section: str) -> dict[str, set[int]]:
+    """Code and statuses of every row of a table on the errors page."""
+    text = (ROOT / "docs/errors.md").read_text().split(section, 1)[1].split("\n## ", 1)[0]
+    found: dict[str, set[int]] = {}
+    for code, statuses in re.findall(r"\| `(\w+)` \| ([\d, ]+?) (?=\|)", text):
+        found.setdefault(code, set()).update(map(int, statuses.split(", ")))
+    return found
+
+
+# Refusals that only OctoStore's routes can give.
+ELSEWHERE = {
+    "lease_gone",
+    "lease_mismatch",
+    "acl_conflict",
+    "lock_limit_exceeded",
+    "capacity_exceeded",
+    "rate_limited",
+    "conflict",
+}
+
+
+def test_the_errors_page_lists_every_code_of_our_routes_with_its_status():
+    codes: dict[str, set[int]] = {"server_error": {500}}
+    for kind in tree(errors.Refused) | tree(errors.Trouble):
+        if kind not in {errors.Refused, octostore.InvalidTtl, octostore.InvalidLockName} and kind.code not in ELSEWHERE:
+            codes.setdefault(kind.code, set()).add(problem._status(kind("x")))
+    for status, code in problem._DOOR_CODES.items():
+        codes.setdefault(code, set()).add(status)
+    assert listed("## Our own routes") == codes
+
+
+def test_the_errors_page_lists_every_code_of_octostores_routes_with_its_status():
+    codes: dict[str, set[int]] = {}
+    for status, code, _ in octostore._CODES.values():
+        if status != 507:
+            codes.setdefault(code, set()).add(status)
+    assert listed("## OctoStore's routes") == codes
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_between_documents_lead_somewhere(document):
+    for target in re.findall(r"\]\(([^)#]+)\)", document.read_text()):
+        assert (document.parent / target).exists(), target
+
+
+def test_every_operation_has_one_handler_that_bears_its_name():
+    for operation in OPERATIONS:
+        assert handler_of(operation.name).__name__ == operation.name
+
+
+def test_the_front_door_opens_only_on_purpose():
+    assert holdfast.__all__ == ["__version__"]
+
+
+def test_the_version_is_told_once():
+    assert f'version = "{holdfast.__version__}"' in (ROOT / "pyproject.toml").read_text()

@@ -1,0 +1,155 @@
+"""Bad configuration: the server does not start, and one line says exactly what is wrong."""
+
+import socket
+
+import apsw
+import psycopg
+import pytest
+
+from holdfast.settings import BadSettings, load
+from tests.trouble.program import run
+from tests.wire.server import free_port
+
+GOOD = "0123456789abcdefghijklmn"
+TOO_WEAK = "must be at least 24 visible ASCII characters without spaces"
+EQUAL = "static tokens: a token equals the admin key or the root key"
+
+
+WRONG = [
+    ({"port": "seven"}, {}, "HOLDFAST_PORT: expected a whole number from 0 to 65535, got 'seven'"),
+    ({"port": "65536"}, {}, "HOLDFAST_PORT: expected a whole number from 0 to 65535, got '65536'"),
+    ({}, {"PORT": "-1"}, "HOLDFAST_PORT: expected a whole number from 0 to 65535, got '-1'"),
+    ({"store": "my"}, {}, "--store: expected sqlite:///path.db, postgresql://… or memory:, got 'my'"),
+    ({"store": "sqlite:///"}, {}, "--store: expected sqlite:///path.db, postgresql://… or memory:, got 'sqlite:///'"),
+    ({"workers": "2"}, {}, "--workers: more than one worker needs a PostgreSQL store (--store postgresql://…)"),
+    ({"workers": "0"}, {}, "HOLDFAST_WORKERS: expected a whole number from 1 to 64, got '0'"),
+    ({}, {"STATIC_TOKENS": "bob:short"}, f"HOLDFAST_STATIC_TOKENS: the token of 'bob' {TOO_WEAK}"),
+    ({}, {"STATIC_TOKENS": f"bob:{GOOD} {GOOD}"}, f"HOLDFAST_STATIC_TOKENS: the token of 'bob' {TOO_WEAK}"),
+    ({}, {"STATIC_TOKENS": " "}, "HOLDFAST_STATIC_TOKENS: lists no tokens"),
+    ({}, {"STATIC_TOKENS": f"bob:{GOOD},Bob:{GOOD}2"}, "static tokens: the name 'bob' is listed twice"),
+    ({}, {"STATIC_TOKENS": f"a:{GOOD},b:{GOOD}"}, "static tokens: one token is listed twice"),
+    ({}, {"STATIC_TOKENS": f"bob:{GOOD}", "ADMIN_KEY": GOOD}, EQUAL),
+    ({}, {"STATIC_TOKENS": f"bob:{GOOD}", "ROOT_KEY": GOOD}, EQUAL),
+    ({}, {"ADMIN_KEY": "short"}, f"HOLDFAST_ADMIN_KEY: {TOO_WEAK} without spaces"),
+    ({}, {"ROOT_KEY": "short"}, f"HOLDFAST_ROOT_KEY: {TOO_WEAK} without spaces"),
+    ({}, {"BIND_ADDR": "here"}, "HOLDFAST_BIND_ADDR: expected host:port, got 'here'"),
+    ({}, {"PUBLIC_ELECTIONS": "maybe"}, "HOLDFAST_PUBLIC_ELECTIONS: expected true or false, got 'maybe'"),
+]
+AS_A_PROGRAM = [0, 3, 5, 7, 12, 14]
+"""Some of them also with the program itself, which takes half a second each."""
+
+
+@pytest.mark.parametrize(("flags", "variables", "line"), WRONG)
+def test_a_wrong_setting_is_named(flags, variables, line):
+    with pytest.raises(BadSettings) as refusal:
+        load({"store": "memory:"} | flags, {f"HOLDFAST_{name}": value for name, value in variables.items()})
+    assert refusal.value.problems == [line]
+
+
+@pytest.mark.parametrize(("flags", "variables", "line"), [WRONG[number] for number in AS_A_PROGRAM])
+def test_a_server_with_a_wrong_setting_does_not_start(flags, variables, line):
+    given = [word for name, value in ({"store": "memory:"} | flags).items() for word in (f"--{name}", value)]
+    ended = run(*given, **variables)
+    assert ended.lines == [f"holdfast: {line}"]
+    assert ended.status == 2
+
+
+def test_several_wrong_settings_are_all_named_at_once():
+    ended = run("--port", "x", "--store", "what", ADMIN_KEY="short")
+    assert [line.split(":")[1].strip() for line in ended.lines] == ["HOLDFAST_PORT", "--store", "HOLDFAST_ADMIN_KEY"]
+    assert ended.status == 2
+
+
+def test_secrets_are_never_told_back():
+    ended = run("--store", "memory:", ADMIN_KEY="canary-1", ROOT_KEY="canary-2", STATIC_TOKENS="bob:canary-3")
+    assert len(ended.lines) == 3
+    assert "canary" not in "".join(ended.lines)
+
+
+def test_a_file_of_tokens_that_others_can_read_is_refused(tmp_path):
+    path = tmp_path / "tokens"
+    path.write_text(f"bob:{GOOD}\n")
+    path.chmod(0o640)
+    ended = run("--store", "memory:", STATIC_TOKENS_FILE=str(path))
+    reason = f"{path} must be a regular file only its owner can read (chmod 600)"
+    assert ended.lines == [f"holdfast: HOLDFAST_STATIC_TOKENS_FILE: {reason}"]
+    assert ended.status == 2
+
+
+def test_a_file_of_tokens_that_is_not_there_is_refused(tmp_path):
+    ended = run("--store", "memory:", STATIC_TOKENS_FILE=str(tmp_path / "none"))
+    assert len(ended.lines) == 1
+    assert ended.lines[0].startswith(f"holdfast: HOLDFAST_STATIC_TOKENS_FILE: cannot read {tmp_path / 'none'}: ")
+    assert ended.status == 2
+
+
+def test_a_port_in_use_is_named():
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        ended = run("--store", "memory:", "--port", str(port))
+    assert ended.lines == [f"holdfast: cannot listen on 127.0.0.1 port {port}: Address already in use"]
+    assert ended.status == 1
+
+
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "203.0.113.1"])
+def test_an_address_that_is_not_ours_is_named(host):
+    port = free_port()
+    ended = run("--store", "memory:", "--host", host, "--port", str(port))
+    assert len(ended.lines) == 1
+    assert ended.lines[0].startswith(f"holdfast: cannot listen on {host} port {port}: ")
+    assert ended.status == 1
+
+
+def test_a_path_that_cannot_be_opened_is_named(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    ended = run("--port", "0", "--store", f"sqlite:///{tmp_path}/file/x.db")
+    assert len(ended.lines) == 1, ended.lines
+    assert ended.lines[0].startswith("holdfast: the database file cannot be used: ")
+    assert f"{tmp_path}/file" in ended.lines[0]
+    assert ended.status == 1
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path):
+    path = tmp_path / "x.db"
+    path.write_bytes(b"a letter to my aunt\n" * 500)
+    ended = run("--port", "0", "--store", f"sqlite:///{path}")
+    assert len(ended.lines) == 1, ended.lines
+    assert ended.lines[0].startswith("holdfast: the database file cannot be used: ")
+    assert ended.status == 1
+    assert path.read_bytes() == b"a letter to my aunt\n" * 500
+
+
+def test_a_newer_schema_is_refused_on_sqlite(tmp_path):
+    path = tmp_path / "x.db"
+    connection = apsw.Connection(str(path))
+    connection.pragma("user_version", 999)
+    connection.close()
+    ended = run("--port", "0", "--store", f"sqlite:///{path}")
+    assert len(ended.lines) == 1, ended.lines
+    assert ended.lines[0].startswith("holdfast: the database has schema 999, this Holdfast knows ")
+    assert ended.lines[0].endswith(": use a newer Holdfast")
+    assert ended.status == 1
+
+
+def test_a_newer_schema_is_refused_on_postgres(new_postgres_database):
+    url = new_postgres_database()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE schema_version (number integer PRIMARY KEY)")
+        connection.execute("INSERT INTO schema_version VALUES (999)")
+    ended = run("--port", "0", "--store", url)
+    assert len(ended.lines) == 1, ended.lines
+    assert ended.lines[0].startswith("holdfast: the database has schema 999, this Holdfast knows ")
+    assert ended.status == 1
+    with psycopg.connect(url) as connection:
+        tables = connection.execute("SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public'")
+        assert tables.fetchone() == (1,)
+
+
+def test_a_postgres_that_does_not_answer_is_named_in_one_line_without_its_password(tmp_path):
+    ended = run("--port", "0", "--store", f"postgresql://me:canary@/db?host={tmp_path}")
+    assert len(ended.lines) == 1, ended.lines
+    assert ended.lines[0].startswith("holdfast: the database cannot be used: ")
+    assert "canary" not in ended.lines[0]
+    assert ended.status == 1
