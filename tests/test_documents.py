@@ -153,3 +153,15 @@ def test_the_front_door_opens_only_on_purpose():
 
 def test_the_version_is_told_once():
     assert f'version = "{holdfast.__version__}"' in (ROOT / "pyproject.toml").read_text()
+
+
+def test_every_promise_is_kept_by_a_test_or_says_not_yet():
+    functions = set()
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        functions |= set(re.findall(r"^def (test_\w+)", path.read_text(), re.MULTILINE))
+    rows = re.findall(r"^\| (P\d+) \| (.+?) \| (.+?) \|$", (ROOT / "docs/promises.md").read_text(), re.MULTILINE)
+    assert [name for name, _, _ in rows] == [f"P{number}" for number in range(1, 23)]
+    for name, _, kept_by in rows:
+        tests = re.findall(r"`(test_\w+)`", kept_by)
+        assert tests or kept_by == "not yet", name
+        assert set(tests) <= functions, (name, set(tests) - functions)
