@@ -76,7 +76,11 @@ class PostgresStore:
         """Begin a look on the primary: it sees every acknowledged write."""
         with translated():
             connection = self._usable_reader()
-            yield PostgresReader(connection, self._clock)
+            try:
+                yield PostgresReader(connection, self._clock)
+            except BaseException:
+                connection.close()
+                raise
             self._readers.append(connection)
 
     def _usable_reader(self) -> Connection:

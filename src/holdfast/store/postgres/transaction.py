@@ -103,9 +103,9 @@ class PostgresTransaction:
             return
         self._connection.add_notice_handler(self._heed)
         try:
-            with self._connection.pipeline():
-                self._send(self._changes)
-                self._connection.execute("COMMIT")
+            with self._connection.pipeline(), self._connection.cursor() as cursor:
+                self._send(self._changes, cursor)
+                cursor.execute("COMMIT")
         except psycopg.Error as error:
             if is_broken(self._connection):
                 raise OutcomeUnknown("the connection broke while the change was being committed") from error
@@ -119,8 +119,8 @@ class PostgresTransaction:
         if "synchronous replication" in (notice.message_primary or ""):
             self._unconfirmed = True
 
-    def _send(self, changes: Changes) -> None:
-        execute = self._connection.execute
+    def _send(self, changes: Changes, cursor: Cursor) -> None:
+        execute = cursor.execute
         for row_type in ROW_TYPES:
             if inserted := changes.inserts.get(row_type.table):
                 execute(queries.INSERT_ROW[row_type.table], (_document(inserted), len(inserted)))

@@ -122,11 +122,13 @@ class SqliteStore:
         """Begin a look on a connection of its own, which sees one moment."""
         with _translated():
             connection = self._readers.pop() if self._readers else self._connect()
-            connection.execute("BEGIN")
             try:
+                connection.execute("BEGIN")
                 yield SqliteReader(connection, self._clock)
-            finally:
                 connection.execute("ROLLBACK")
+            except BaseException:
+                connection.close(True)  # noqa: FBT003 - apsw's word for "even if in use"
+                raise
             self._readers.append(connection)
 
     def watch(self, on_change: Callable[[], None]) -> PollingWatcher:
