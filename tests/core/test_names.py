@@ -1,0 +1,134 @@
+"""Two grammars for one set of leases, and what no store may be asked to keep."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.core import names
+from holdfast.core.errors import Forbidden, Invalid
+
+
+@pytest.mark.parametrize(
+    "job_id",
+    [
+        "a",
+        "A-z_0.9:@",
+        "deploy/web",
+        "a/b/c",
+        ".",
+        "a/.",
+        "...",
+        "a" * 256,
+        "__elections/x",
+        "x/__election/y",
+        "claim",
+        "-",
+    ],
+)
+def test_job_ids_that_are_fine(job_id):
+    assert names.job_id_problem(job_id) is None
+
+
+@pytest.mark.parametrize(
+    "job_id",
+    [
+        "",
+        "a" * 257,
+        "a b",
+        "a\n",
+        "\u00e4",
+        "a//b",
+        "/a",
+        "a/",
+        "..",
+        "a/../b",
+        "a/..",
+        "a?b",
+        "a%2Fb",
+        "a\\b",
+        "a\0",
+        "__election/abcdefgh",
+        "\u0661",
+    ],
+)
+def test_job_ids_that_are_not(job_id):
+    assert names.job_id_problem(job_id)
+
+
+@given(st.text(max_size=8))
+def test_a_job_id_is_ascii_and_storable(text):
+    if names.job_id_problem(text) is None:
+        assert text.isascii()
+        assert names.storable(text)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a", "a-b_c.d", "a/b", "\u00fcber", "\u65e5\u672c", "\u0915\u093f", "\u24b6", "\u00bd", "\u0661", ".", "a/.",
+        "a" * 64, "/".join(["a" * 63] * 4), "\u00e9" * 32,
+    ],
+)  # fmt: skip
+def test_lock_names_that_are_fine(name):
+    assert names.lock_name_problem(name) is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "", "a" * 65, "\u00e9" * 33, "/".join(["a" * 63] * 4) + "/b", "/a", "a/", "a//b", "..", "a/../b", "a b", "a:b",
+        "a@b", "a\n", "\U0001f600", "a\u200d", "a\ufe0f", "a\0", "\u0301",
+    ],
+)  # fmt: skip
+def test_lock_names_that_are_not(name):
+    assert names.lock_name_problem(name)
+
+
+@given(st.text(max_size=8))
+def test_a_lock_name_fits_its_bytes(text):
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        return
+    if names.lock_name_problem(text) is None:
+        assert 1 <= size <= 256
+        assert all(0 < len(part.encode()) <= 64 for part in text.split("/"))
+
+
+def test_no_lock_call_may_touch_an_election():
+    names.check_reserved("__elections/x")
+    with pytest.raises(Forbidden):
+        names.check_reserved("__election/abcdefgh")
+
+
+@pytest.mark.parametrize("election_id", ["abcdefgh", "A_-0" * 16])
+def test_an_election_has_a_room(election_id):
+    assert names.election_room(election_id) == f"__election/{election_id}"
+
+
+@pytest.mark.parametrize(
+    "election_id", ["", "abcdefg", "a" * 65, "abcdefg/", "abcdefg.", "abcdefgh\n", "\u00e4bcdefgh"]
+)
+def test_an_election_id_that_is_none_has_no_room(election_id):
+    with pytest.raises(Invalid):
+        names.election_room(election_id)
+
+
+@pytest.mark.parametrize("candidate", ["a", "node-1.eu:7@x_", "a" * 64])
+def test_candidates_with_a_plain_label_may_stand(candidate):
+    names.check_candidate(candidate)
+
+
+@pytest.mark.parametrize("candidate", ["", "a" * 65, "a b", "a/b", "a\n", "\u00e4"])
+def test_candidates_without_one_may_not(candidate):
+    with pytest.raises(Invalid):
+        names.check_candidate(candidate)
+
+
+@pytest.mark.parametrize(
+    ("text", "fine"), [("", True), ("\u00e4\U0001f600\x01", True), ("a\0b", False), ("\ud800", False)]
+)
+def test_text_that_every_store_keeps_byte_for_byte(text, fine):
+    assert names.storable(text) is fine

@@ -1,0 +1,153 @@
+"""What waits in front of a lane: holders first but never alone, accounts in turn, never more than fits."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+
+import pytest
+
+from holdfast.core.errors import Draining, Overloaded
+from holdfast.engine import backlog as backlogs
+from holdfast.engine.backlog import Backlog, Ticket
+from tests.support import Keep, claim, heartbeat, once
+
+SINK = Keep()
+
+
+def fill(backlog, *commands):
+    for command in commands:
+        backlog.put(Ticket(command, SINK))
+
+
+def taken(backlog):
+    return [ticket.command for ticket in backlog.take()]
+
+
+def in_time(call, seconds=2):
+    """What it returns; a call that hangs is told rather than waited for."""
+    answer = Future()
+    threading.Thread(target=lambda: answer.set_result(call()), daemon=True).start()
+    return answer.result(seconds)
+
+
+def names(commands):
+    return [command.name for command in commands]
+
+
+def test_commands_come_out_as_they_went_in():
+    backlog = Backlog()
+    fill(backlog, *(claim(str(number)) for number in range(10)))
+    assert names(taken(backlog)) == [str(number) for number in range(10)]
+
+
+def test_holders_writes_come_before_new_work():
+    backlog = Backlog()
+    fill(backlog, claim("new"), heartbeat("held"))
+    assert names(taken(backlog)) == ["held", "new"]
+
+
+def test_new_work_keeps_a_quarter_of_every_batch():
+    backlog = Backlog(max_batch=8)
+    fill(
+        backlog,
+        *(heartbeat(f"held-{number}") for number in range(30)),
+        *(claim(f"new-{number}") for number in range(30)),
+    )
+    for _ in range(3):
+        kinds = Counter(name.split("-")[0] for name in names(taken(backlog)))
+        assert kinds == {"held": 6, "new": 2}
+
+
+@pytest.mark.parametrize(("held", "new"), [(30, 0), (30, 1), (0, 30), (2, 30)])
+def test_a_quarter_that_nobody_needs_is_not_left_empty(held, new):
+    backlog = Backlog(max_batch=8)
+    fill(backlog, *(heartbeat(f"h{number}") for number in range(held)), *(claim(f"n{number}") for number in range(new)))
+    assert len(taken(backlog)) == 8
+
+
+def test_accounts_take_turns_within_a_batch():
+    backlog = Backlog(max_batch=4)
+    fill(
+        backlog,
+        *(claim(f"a{number}", account="a") for number in range(10)),
+        claim("b0", account="b"),
+        claim("b1", account="b"),
+    )
+    assert names(taken(backlog)) == ["a0", "b0", "a1", "b1"]
+
+
+def test_accounts_take_turns_from_batch_to_batch():
+    backlog = Backlog(max_batch=2)
+    for account in "abcd":
+        fill(backlog, *(claim(f"{account}{number}", account=account) for number in range(8)))
+    served = Counter(command.account for _ in range(8) for command in taken(backlog))
+    assert served == {"a": 4, "b": 4, "c": 4, "d": 4}
+
+
+def test_a_full_queue_refuses_more_and_keeps_what_it_has():
+    backlog = Backlog(max_queued=3)
+    fill(backlog, claim("1"), heartbeat("2"), claim("3"))
+    with pytest.raises(Overloaded) as caught:
+        fill(backlog, claim("4"))
+    assert caught.value.applied == "no"
+    assert sorted(names(taken(backlog))) == ["1", "2", "3"]
+    fill(backlog, claim("5"))
+    assert names(taken(backlog)) == ["5"]
+
+
+def test_equal_requests_are_never_in_one_batch():
+    backlog = Backlog()
+    twice = [claim("x", once=once("k")), claim("x", once=once("k"))]
+    fill(backlog, *twice, claim("y", account="b", once=once("k")), claim("z", account="c"))
+    assert sorted(names(taken(backlog))) == ["x", "y", "z"]
+    assert names(taken(backlog)) == ["x"]
+
+
+def test_a_batch_stays_below_its_bytes_but_a_giant_still_passes_alone(monkeypatch):
+    monkeypatch.setattr(backlogs, "MAX_BATCH_BYTES", 100)
+    backlog = Backlog()
+    sizes = [60, 40, 1, 500, 3]
+    fill(backlog, *(claim(str(size), metadata="x" * size) for size in sizes))
+    batches = []
+    while sum(map(len, batches)) < len(sizes):
+        batches.append(names(taken(backlog)))
+    assert batches == [["60", "40"], ["1"], ["500"], ["3"]]
+
+
+def test_whoever_has_waited_in_line_goes_first():
+    backlog = Backlog()
+    fill(backlog, claim("newcomer"))
+    waited = Ticket(claim("from the line"), SINK)
+    waited.in_line = True
+    backlog.put(waited)
+    assert names(taken(backlog)) == ["from the line", "newcomer"]
+
+
+def test_a_closed_queue_refuses_but_hands_out_what_it_has():
+    backlog = Backlog()
+    fill(backlog, claim("last"))
+    backlog.close()
+    with pytest.raises(Draining):
+        fill(backlog, claim("late"))
+    assert names(taken(backlog)) == ["last"]
+    assert in_time(backlog.take) is None
+
+
+def test_taking_waits_for_the_first_command():
+    backlog = Backlog()
+    with ThreadPoolExecutor(1) as lane:
+        batch = lane.submit(backlog.take)
+        assert not wait([batch], 0.05).done
+        fill(backlog, claim("at last"))
+        assert names(ticket.command for ticket in batch.result(5)) == ["at last"]
+
+
+def test_closing_wakes_whoever_waits():
+    backlog = Backlog()
+    with ThreadPoolExecutor(1) as lane:
+        batch = lane.submit(backlog.take)
+        assert not wait([batch], 0.05).done
+        backlog.close()
+        assert batch.result(5) is None

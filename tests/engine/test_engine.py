@@ -1,0 +1,236 @@
+"""The engine: many callers, one transaction, one answer each, whatever happens around it."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+import pytest
+
+from holdfast.core.errors import Draining, LeaseLost, Overloaded
+from holdfast.core.event import Event
+from holdfast.core.lease import Lease
+from holdfast.engine.command import Command, Held
+from holdfast.engine.engine import Engine
+from holdfast.engine.jobs import Claimed
+from holdfast.store.view import Needs
+from tests.support import (
+    ACCOUNT,
+    CAUSE,
+    Futures,
+    Keep,
+    check_log,
+    claim,
+    every,
+    release,
+    results,
+    stop_in_time,
+    wait_until,
+)
+
+KEY = ("leases", ACCOUNT, "job")
+
+
+class Pause(Command[None], frozen=True):
+    """Holds up its lane until told otherwise."""
+
+    reached: threading.Event
+    go_on: threading.Event
+
+    def needs(self):
+        return Needs()
+
+    def decide(self, view):
+        self.reached.set()
+        assert self.go_on.wait(10)
+
+
+@pytest.fixture
+def paused():
+    """Call it with an engine to hold up its lane; call what it gives to let it go on."""
+    gates = []
+
+    def paused(engine):
+        pause = Pause(account=ACCOUNT, cause=CAUSE, reached=threading.Event(), go_on=threading.Event())
+        gates.append(pause.go_on)
+        engine.submit(pause, Keep())
+        assert pause.reached.wait(5)
+        return pause.go_on.set
+
+    yield paused
+    for gate in gates:
+        gate.set()
+
+
+def test_a_script_may_call_the_engine_directly(engine):
+    claimed = engine.call(claim("job", "l1"))
+    assert isinstance(claimed, Claimed)
+    assert isinstance(engine.call(claim("job", "l2")), Held)
+    assert engine.read(lambda reader: reader.lease(ACCOUNT, "job")) == claimed.lease
+    with pytest.raises(LeaseLost):
+        engine.call(release("job", "l2"))
+    engine.call(release("job", "l1"))
+    assert engine.call(claim("job", "l3")).lease.token > claimed.lease.token
+    check_log(engine.store)
+
+
+def test_commands_that_wait_together_share_a_transaction(opened, started, paused):
+    engine = started(opened("memory"))
+    sink, go_on = Futures(), paused(engine)
+    sent = [sink.send(engine, claim(f"job-{number}", f"l{number}"))[1] for number in range(100)]
+    transactions = []
+    engine._lanes[0]._store = counted = engine.store
+    original = counted.transaction
+    counted.transaction = lambda lane=0: transactions.append(lane) or original(lane)
+    go_on()
+    assert all(isinstance(outcome, Claimed) for outcome in results(sent))
+    assert len(transactions) == 1
+
+
+def test_max_batch_bounds_a_transaction(opened, started, paused):
+    engine = started(opened("memory"), max_batch=1)
+    sink, go_on = Futures(), paused(engine)
+    sent = [sink.send(engine, claim(f"job-{number}", f"l{number}"))[1] for number in range(5)]
+    transactions = []
+    original = engine.store.transaction
+    engine.store.transaction = lambda lane=0: transactions.append(lane) or original(lane)
+    go_on()
+    results(sent)
+    assert len(transactions) == 5
+
+
+def test_a_full_engine_says_so_at_once(opened, started, paused):
+    engine = started(opened("memory"), max_queued=2)
+    go_on = paused(engine)
+    sink = Futures()
+    sent = [sink.send(engine, claim(name, name))[1] for name in "ab"]
+    with pytest.raises(Overloaded):
+        engine.call(claim("c", "c"))
+    go_on()
+    assert all(isinstance(outcome, Claimed) for outcome in results(sent))
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_stopping_finishes_what_was_accepted(opened, size):
+    engine = Engine(opened("memory"))
+    engine.start()
+    sink = Futures()
+    sent = [sink.send(engine, claim(f"job-{number}", f"l{number}"))[1] for number in range(size)]
+    stop_in_time(engine)
+    assert all(isinstance(outcome, Claimed) for outcome in results(sent, 1))
+    with pytest.raises(Draining):
+        engine.submit(claim("late"), sink)
+
+
+def test_nobody_who_races_a_stop_is_left_without_an_answer(opened):
+    for _ in range(20):
+        engine = Engine(opened("memory"))
+        engine.start()
+        gate, answers = threading.Barrier(3), []
+
+        def call(name, engine=engine, gate=gate, answers=answers):
+            sink = Futures()
+            gate.wait()
+            for number in range(20):
+                try:
+                    answers.append(sink.send(engine, claim(f"{name}-{number}", f"{name}{number}"))[1])
+                except Draining:
+                    return
+
+        callers = [threading.Thread(target=call, args=(name,), daemon=True) for name in "ab"]
+        for caller in callers:
+            caller.start()
+        gate.wait()
+        stop_in_time(engine)
+        for caller in callers:
+            caller.join(5)
+        results(answers, 1)
+
+
+def test_a_sink_that_fails_does_not_stop_its_lane(opened, started):
+    class Broken:
+        def deliver(self, replies):
+            raise RuntimeError("the loop of this caller is closed")
+
+    engine = started(opened("memory"))
+    engine.submit(claim("a"), Broken())
+    _, future = Futures().send(engine, claim("b", "l2"))
+    assert isinstance(future.result(2), Claimed)
+
+
+@pytest.mark.parametrize("freed", [False, True], ids=["still held", "free"])
+def test_a_waiter_is_answered_once_although_the_server_drains_in_the_middle_of_its_try(opened, started, paused, freed):
+    engine = started(opened("memory"))
+    engine.call(claim("job", "l0"))
+    sink = Keep()
+    engine.submit(claim("job", "w1"), sink, None, 20)
+    wait_until(lambda: engine.lines.length(KEY) == 1)
+    go_on = paused(engine)
+    if freed:
+        engine.submit(release("job", "l0"), Keep())
+    engine.lines.wake([KEY])
+    engine.lines.drain()
+    go_on()
+    engine.call(claim("something else", "x"))
+    outcomes = [outcome for _, outcome in sink.replies]
+    assert len(outcomes) == 1
+    holder = engine.read(lambda reader: reader.lease(ACCOUNT, "job")).owner
+    if isinstance(outcomes[0], Draining):
+        assert holder == (None if freed else "worker"), "whoever is told that nothing was done must not hold the job"
+
+
+def test_a_long_line_survives_a_full_queue(opened, started, paused):
+    engine = started(opened("memory"), max_queued=600)
+    engine.call(claim("job", "l0"))
+    waiters, others = Keep(), Keep()
+    for number in range(500):
+        engine.submit(claim("job", f"w{number}"), waiters, None, 20)
+    wait_until(lambda: engine.lines.length(KEY) == 500)
+    go_on = paused(engine)
+    fits = 0
+    with suppress(Overloaded):
+        while fits < 700:
+            engine.submit(claim(f"other-{fits}", f"o{fits}"), others)
+            fits += 1
+    assert fits == 600
+    engine.lines.wake([KEY])
+    go_on()
+    wait_until(lambda: len(others.replies) == fits)
+    engine.call(release("job", "l0"))
+    wait_until(lambda: any(isinstance(outcome, Claimed) for _, outcome in waiters.replies))
+    assert engine.lines.length(KEY) + len(waiters.replies) == 500
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_of_racing_claimers_on_two_servers_exactly_one_wins(opened, started, kind):
+    engines = [started(opened(kind)), started(opened(kind))]
+    tokens = []
+    with ThreadPoolExecutor(8) as pool:
+        for turn in range(10):
+            outcomes = list(
+                pool.map(
+                    lambda number, turn=turn: engines[number % 2].call(claim("job", f"l{turn}-{number}")), range(8)
+                )
+            )
+            winners = [outcome for outcome in outcomes if isinstance(outcome, Claimed)]
+            assert len(winners) == 1
+            tokens.append(winners[0].lease.token)
+            engines[turn % 2].call(release("job", winners[0].lease_id))
+    assert tokens == sorted(set(tokens))
+    assert len(every(engines[0].store, Event)) == 20
+    check_log(engines[0].store)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_fresh_names_raced_for_on_two_servers_have_one_owner_each(opened, started, kind):
+    """Rows that do not exist cannot be locked: both servers find nothing, and one of them must find that out."""
+    engines = [started(opened(kind)), started(opened(kind))]
+    with ThreadPoolExecutor(8) as pool:
+        outcomes = list(
+            pool.map(lambda number: engines[number % 2].call(claim(f"job-{number // 4}", f"l{number}")), range(160))
+        )
+    winners = [outcome.lease.id for outcome in outcomes if isinstance(outcome, Claimed)]
+    assert sorted(winners) == sorted(f"job-{number}" for number in range(40))
+    assert {row.version for row in every(engines[0].store, Lease)} == {1}
+    check_log(engines[0].store)

@@ -1,0 +1,113 @@
+"""After an outage holders of jobs get some grace; after a clean end, for locks and for scripts there is none."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.core.lease import LOCK
+from holdfast.core.row import SECOND
+from holdfast.engine import expiry
+from holdfast.engine.command import Held
+from holdfast.engine.expiry import GiveGrace
+from holdfast.engine.jobs import Claimed
+from tests.support import ACCOUNT, CAUSE, START, a_lease, check_log, claim, put, run, stop_in_time, wait_until
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def served(opened, clock, kind):
+    """A store whose server was killed just after its last beat, with one job of a minute and one of three seconds."""
+    store = opened(kind, clock)
+    put(store, a_lease("long"), a_lease("short", ends=START + 3 * SECOND, ttl=3 * SECOND), a_lease("lock", kind=LOCK))
+    store.beat()
+    return store
+
+
+def deadline(store, name):
+    with store.read() as reader:
+        return reader.lease(ACCOUNT, name).expires_at
+
+
+@pytest.mark.parametrize(
+    ("outage", "ttl", "given"), [(6, 60, 10), (20, 60, 20), (600, 60, 60), (600, 3, 10), (3600, 3600, 3600)]
+)
+def test_grace_is_the_outage_but_no_more_than_the_ttl_and_ten_seconds_at_least(outage, ttl, given):
+    assert expiry.grace(outage * SECOND, ttl * SECOND) == given * SECOND
+
+
+def test_a_server_that_comes_back_gives_jobs_time_to_renew(served, clock, started):
+    clock.advance(100)
+    engine = started(served, serving=True)
+    assert deadline(served, "long") == clock.now + 60 * SECOND
+    assert deadline(served, "short") == clock.now + 10 * SECOND
+    assert isinstance(engine.call(claim("short", "l9")), Held)
+    check_log(served)
+
+
+def test_grace_never_shortens_a_lease(served, clock, started):
+    clock.advance(6)
+    started(served, serving=True)
+    assert deadline(served, "long") == START + 60 * SECOND
+
+
+def test_locks_get_none(served, clock, started):
+    clock.advance(100)
+    started(served, serving=True)
+    wait_until(lambda: deadline(served, "lock") is None)
+
+
+def test_a_short_absence_gives_none(served, clock, started):
+    clock.advance(5)
+    started(served, serving=True)
+    wait_until(lambda: deadline(served, "short") is None)
+
+
+def test_a_clean_end_gives_none(served, clock, started):
+    served.beat(clean=True)
+    clock.advance(100)
+    started(served, serving=True)
+    wait_until(lambda: deadline(served, "long") is None)
+
+
+def test_a_server_that_stops_on_purpose_says_so(opened, clock, kind, started):
+    store = opened(kind, clock)
+    engine = started(store, serving=True)
+    engine.call(claim("job", "l1"))
+    wait_until(lambda: store.last_beat() is not None)
+    stop_in_time(engine)
+    assert store.last_beat() is None
+
+
+def test_a_script_gives_none(served, clock, started):
+    clock.advance(100)
+    engine = started(served)
+    assert isinstance(engine.call(claim("long", "l9")), Claimed)
+
+
+def test_a_script_keeps_no_beat(opened, clock, kind, started):
+    store = opened(kind, clock)
+    engine = started(store)
+    engine.call(claim("job", "l1"))
+    stop_in_time(engine)
+    assert store.last_beat() is None
+
+
+@pytest.mark.parametrize(
+    ("row", "given"),
+    [
+        (a_lease(ends=START + 1), True),
+        (a_lease(ends=START), False),
+        (a_lease(ends=START + 1, kind=LOCK), False),
+        (a_lease(ends=START + 999 * SECOND), False),
+        (a_lease(ends=None), False),
+    ],
+    ids=["live when last seen", "over when last seen", "a lock", "has time enough", "free"],
+)
+def test_grace_is_for_jobs_that_were_live_when_the_store_was_last_served(memory, clock, row, given):
+    put(memory, row)
+    clock.advance(100)
+    assert run(memory, GiveGrace(account=ACCOUNT, cause=CAUSE, name="job", seen=START)) is given

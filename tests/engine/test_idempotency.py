@@ -1,0 +1,107 @@
+"""Idempotency-Key: the same request has one effect and one answer, also after it is over, also all at once."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from holdfast.core.errors import IdempotencyConflict, LeaseLost
+from holdfast.core.lease import Lease
+from holdfast.core.row import SECOND
+from holdfast.engine.command import Held, Replayed
+from holdfast.engine.jobs import Changed, Claimed
+from tests.support import ACCOUNT, START, acquire, check_log, claim, every, heartbeat, once, release, run
+
+
+def test_a_repeated_claim_gives_the_same_lease(store, clock):
+    first = run(store, claim("a", "l1", once=once()))
+    clock.advance(5)
+    again = run(store, claim("a", "l2", once=once()))
+    assert (again.lease_id, again.lease.token, again.replayed) == ("l1", first.lease.token, True)
+    assert again.lease == first.lease
+    assert again.now == START + 5 * SECOND
+
+
+def test_a_replay_grants_no_time(store, clock):
+    run(store, claim("a", "l1", ttl=10 * SECOND, once=once()))
+    clock.advance(9)
+    assert run(store, claim("a", "l2", once=once())).lease.expires_at == START + 10 * SECOND
+
+
+def test_another_body_under_the_same_key_is_refused(store):
+    run(store, claim("a", "l1", once=once("k", "one body")))
+    with pytest.raises(IdempotencyConflict):
+        run(store, claim("b", "l2", once=once("k", "another body")))
+    assert [row.id for row in every(store, Lease)] == ["a"]
+
+
+def test_accounts_do_not_share_keys(store):
+    run(store, claim("a", "l1", once=once()))
+    assert run(store, claim("a", "l2", account="other", once=once())).lease_id == "l2"
+
+
+@pytest.mark.parametrize("how", ["released", "expired"])
+def test_a_replay_after_the_lease_is_over_says_so(store, clock, how):
+    run(store, claim("a", "l1", once=once()))
+    if how == "released":
+        run(store, release("a", "l1"))
+    else:
+        clock.advance(60)
+    with pytest.raises(LeaseLost) as caught:
+        run(store, claim("a", "l2", once=once()))
+    assert caught.value.facts["ended"] == how
+
+
+def test_a_claim_that_was_refused_is_not_remembered(store):
+    run(store, claim("a", "l1"))
+    assert isinstance(run(store, claim("a", "l2", once=once())), Held)
+    run(store, release("a", "l1"))
+    assert run(store, claim("a", "l3", once=once())).lease_id == "l3"
+
+
+def test_a_claim_that_found_its_name_resting_is_not_remembered(store, clock):
+    """It ended a lease that had run out, so it changed something, but its answer was still: held."""
+    run(store, acquire("a", ttl=SECOND, delay=5 * SECOND))
+    clock.advance(2)
+    assert isinstance(run(store, claim("a", "l1", once=once())), Held)
+    clock.advance(9)
+    assert run(store, claim("a", "l2", once=once())).lease_id == "l2"
+
+
+def test_a_repeated_release_gets_its_first_answer_again(store):
+    run(store, claim("a", "l1"))
+    assert isinstance(run(store, release("a", "l1", once=once("k"))), Changed)
+    assert run(store, release("a", "l1", once=once("k"))) == Replayed(200, b'{"status":"Changed"}')
+
+
+def test_a_repeated_heartbeat_grants_no_time(store, clock):
+    run(store, claim("a", "l1"))
+    run(store, heartbeat("a", "l1", once=once("k")))
+    clock.advance(5)
+    assert isinstance(run(store, heartbeat("a", "l1", once=once("k"))), Replayed)
+    assert every(store, Lease)[0].expires_at == START + 60 * SECOND
+
+
+def test_fifty_duplicates_over_two_servers_are_one_lease(opened, started):
+    engines = [started(opened("postgres")), started(opened("postgres"))]
+
+    def send(number):
+        return engines[number % 2].call(claim("a", f"l{number}", once=once()))
+
+    with ThreadPoolExecutor(50) as pool:
+        answers = list(pool.map(send, range(50)))
+    assert all(isinstance(answer, Claimed) for answer in answers)
+    assert len({(answer.lease_id, answer.lease.token) for answer in answers}) == 1
+    assert sum(not answer.replayed for answer in answers) == 1
+    assert [row.version for row in every(engines[0].store, Lease)] == [1]
+    check_log(engines[0].store)
+
+
+def test_duplicates_in_a_hurry_on_one_server_are_one_lease(opened, started):
+    engine = started(opened("memory"))
+    with ThreadPoolExecutor(20) as pool:
+        answers = list(pool.map(lambda number: engine.call(claim("a", f"l{number}", once=once())), range(20)))
+    assert len({answer.lease_id for answer in answers}) == 1
+    with engine.store.read() as reader:
+        assert len(reader.history(ACCOUNT, "lease:a")) == 1

@@ -1,0 +1,56 @@
+"""Credentials follow the configuration: they come, change, go, and change hands."""
+
+from __future__ import annotations
+
+from holdfast.core.principal import ISSUED, STATIC, Principal
+from holdfast.engine.identity import SyncPrincipals, Wanted, principal_id
+from tests.support import ACCOUNT, CAUSE, check_log, every, run
+
+
+def sync(store, *pairs, revoke=(STATIC,), source=STATIC):
+    wanted = tuple(Wanted(name, source, key, "jobs") for name, key in pairs)
+    with store.read() as reader:
+        known = tuple(row.id for row in reader.principals(ACCOUNT))
+    return run(store, SyncPrincipals(account=ACCOUNT, cause=CAUSE, wanted=wanted, known=known, revoke=revoke))
+
+
+def who_has(store, key):
+    with store.read() as reader:
+        found = reader.principal(key)
+        return None if found is None else found.name
+
+
+def test_named_tokens_come_change_and_go(store):
+    assert sync(store, ("alice", "k1"), ("bob", "k2")) == 2
+    assert sync(store, ("alice", "k1"), ("bob", "k2")) == 0
+    assert sync(store, ("alice", "k3")) == 2
+    assert [who_has(store, key) for key in ("k1", "k2", "k3")] == [None, None, "alice"]
+    assert sync(store, ("alice", "k3"), ("bob", "k2")) == 1
+    assert who_has(store, "k2") == "bob"
+    check_log(store)
+
+
+def test_a_name_is_one_principal_whatever_its_token_is(store):
+    sync(store, ("alice", "k1"))
+    sync(store, ("alice", "k2"))
+    assert [row.id for row in every(store, Principal)] == [principal_id(STATIC, "alice")]
+
+
+def test_issued_keys_stay_when_the_configuration_changes(store):
+    sync(store, ("first", "k1"), source=ISSUED)
+    sync(store, ("alice", "k2"))
+    assert who_has(store, "k1") == "first"
+
+
+def test_a_token_may_be_given_to_another_name(store):
+    sync(store, ("alice", "k1"))
+    sync(store, ("alicia", "k1"))
+    assert who_has(store, "k1") == "alicia"
+    check_log(store)
+
+
+def test_two_names_may_change_tokens(store):
+    sync(store, ("alice", "k1"), ("bob", "k2"))
+    sync(store, ("alice", "k2"), ("bob", "k1"))
+    assert [who_has(store, key) for key in ("k1", "k2")] == ["bob", "alice"]
+    check_log(store)

@@ -1,0 +1,213 @@
+"""A lane: every command on its own, however it fails, and nothing answered before the commit."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import pytest
+
+from holdfast.core.errors import LeaseLost, NotHeld, OutcomeUnknown, StoreFull, StoreUnavailable, ValueRefused
+from holdfast.core.event import Event
+from holdfast.core.lease import Lease
+from holdfast.core.row import SECOND
+from holdfast.engine.backlog import Ticket
+from holdfast.engine.command import Held
+from holdfast.engine.expiry import GiveGrace
+from holdfast.engine.jobs import Changed, Claimed, ClaimJob, ForceRelease
+from holdfast.engine.lane import MAX_RERUNS
+from holdfast.store.contract import Rerun
+from tests.support import (
+    ACCOUNT,
+    CAUSE,
+    START,
+    Keep,
+    a_lease,
+    check_log,
+    claim,
+    every,
+    heartbeat,
+    idle_lane,
+    put,
+    release,
+    run,
+    transact,
+)  # fmt: skip
+
+POISON = 2**63
+"""A number that no database takes."""
+
+
+class Unlucky(ClaimJob, frozen=True):
+    """A verb with a bug in it."""
+
+    def decide(self, view):
+        view.put(a_lease(self.name), "claimed")
+        raise ZeroDivisionError("a bug in a verb")
+
+
+class Troubled:
+    """A store that fails a number of times, at its beginning or at its end."""
+
+    lanes = 1
+
+    def __init__(self, store, *failures):
+        self._store = store
+        self.failures = list(failures)
+        self.transactions = 0
+
+    @contextmanager
+    def transaction(self, lane=0):
+        self.transactions += 1
+        if self.failures:
+            raise self.failures.pop(0)
+        with self._store.transaction(lane) as transaction:
+            yield transaction
+
+
+def work(store, *commands, on_return=list):
+    """Hand one batch to a lane; every reply, by the name of its command."""
+    replies = []
+    lane = idle_lane(store, lambda committed: replies.extend(committed.replies))
+    lane._on_return = on_return
+    lane._work([Ticket(command, Keep()) for command in commands])
+    return lane, {ticket.command.name: outcome for ticket, outcome in replies}
+
+
+def test_a_refused_command_changes_nothing_and_its_neighbours_do(store):
+    outcomes = transact(store, claim("a", "l1"), release("b", "wrong"), claim("c", "l3"), claim("a", "l4"))
+    assert [type(outcome) for outcome in outcomes] == [Claimed, LeaseLost, Claimed, Held]
+    assert [row.id for row in every(store, Lease)] == ["a", "c"]
+    assert [event.subject for event in every(store, Event)] == ["lease:a", "lease:c"]
+    assert [outcome.lease.token for outcome in outcomes if isinstance(outcome, Claimed)] == [1, 2]
+    check_log(store)
+
+
+def test_what_a_refused_command_had_begun_is_undone(store, clock):
+    """It ended a lease that had run out, then found nobody to take it from: the end stays for the sweep to tell."""
+    run(store, claim("a", "l1", ttl=SECOND))
+    clock.advance(2)
+    force = ForceRelease(account=ACCOUNT, cause=CAUSE, name="a", by="x", reason="y")
+    outcomes = transact(store, force, claim("b", "l2"))
+    assert [type(outcome) for outcome in outcomes] == [NotHeld, Claimed]
+    assert [(row.id, row.version) for row in every(store, Lease)] == [("a", 1), ("b", 1)]
+    check_log(store)
+
+
+def test_a_refused_attempt_consumes_no_token(store):
+    run(store, claim("a", "l1"))
+    transact(store, claim("a", "l2"), claim("a", "l3"))
+    assert run(store, claim("b", "l4")).lease.token == 2
+
+
+def test_a_verb_with_a_bug_hits_only_its_own_caller(store):
+    bug = Unlucky(**{name: getattr(claim("b"), name) for name in ClaimJob.__struct_fields__})
+    outcomes = transact(store, claim("a", "l1"), bug, claim("c", "l3"))
+    assert [type(outcome) for outcome in outcomes] == [Claimed, ZeroDivisionError, Claimed]
+    assert [row.id for row in every(store, Lease)] == ["a", "c"]
+    check_log(store)
+
+
+def test_commands_of_one_batch_see_each_other(store):
+    first, beat, free, second = transact(
+        store, claim("a", "l1"), heartbeat("a", "l1"), release("a", "l1", note="done"), claim("a", "l2")
+    )
+    assert [type(outcome) for outcome in (first, beat, free, second)] == [Claimed, Changed, Changed, Claimed]
+    assert second.lease.token > first.lease.token
+    assert second.previous.note == "done"
+    check_log(store)
+
+
+def test_a_lease_that_began_and_ended_in_one_batch_leaves_no_placeholder_behind(store):
+    force = ForceRelease(account=ACCOUNT, cause=CAUSE, name="a", by="x", reason="y")
+    granted, freed, again = transact(store, claim("a", "l1"), force, claim("a", "l2"))
+    assert [outcome.lease.token for outcome in (granted, freed, again)] == [1, 1, 2]
+    assert '":-' not in every(store, Lease)[0].ended
+    check_log(store)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 16])
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_poisonous_value_fails_only_its_owner(opened, clock, kind, size):
+    store = opened(kind, clock)
+    commands = [claim(f"job-{number:02}", f"l{number}", account=f"account-{number % 3}") for number in range(size)]
+    commands.insert(size // 2, claim("poison", "lp", ttl=POISON, account="careless"))
+    lane, replies = work(store, *commands)
+    assert isinstance(replies.pop("poison"), ValueRefused)
+    assert [outcome for outcome in replies.values() if not isinstance(outcome, Claimed)] == []
+    assert sorted(row.id for row in every(store, Lease)) == sorted(replies)
+    assert set(lane._alone) == {"careless"}
+    check_log(store)
+
+
+def test_text_that_is_no_unicode_fails_only_its_owner(store):
+    _, replies = work(store, claim("a", "l1"), claim("b", "l2", owner="\ud800"), claim("c", "l3"))
+    assert isinstance(replies["b"], ValueRefused)
+    assert isinstance(replies["a"], Claimed)
+    assert isinstance(replies["c"], Claimed)
+
+
+def test_an_account_that_sent_poison_runs_alone_for_a_while(memory):
+    lane = idle_lane(memory)
+    batch = [Ticket(claim(str(number), account=account), Keep()) for number, account in enumerate("abab")]
+    assert lane._parted(batch) == [batch]
+    lane._split([batch[1]], ValueRefused("poison"))
+    assert lane._parted(batch) == [[batch[0], batch[2]], [batch[1]], [batch[3]]]
+    lane._alone = dict.fromkeys(lane._alone, 0.0)
+    assert lane._parted(batch) == [batch]
+
+
+@pytest.mark.parametrize("trouble", [StoreUnavailable("gone"), StoreFull("full"), OutcomeUnknown("who knows")], ids=str)
+def test_trouble_fails_the_whole_batch_and_says_whether_it_was_applied(memory, trouble):
+    lane, replies = work(Troubled(memory, trouble), claim("a", "l1"), claim("b", "l2"))
+    assert list(replies.values()) == [trouble, trouble]
+    assert trouble.applied == ("unknown" if isinstance(trouble, OutcomeUnknown) else "no")
+    assert every(memory, Lease) == []
+    assert lane._in_trouble
+
+
+def test_an_error_nobody_thought_of_fails_its_batch_and_not_the_lane(memory):
+    _, replies = work(Troubled(memory, RuntimeError("surprise")), claim("a"))
+    assert isinstance(replies["a"], RuntimeError)
+
+
+def test_a_lost_race_is_run_again_and_decided_anew(memory):
+    troubled = Troubled(memory, Rerun(), Rerun())
+    _, replies = work(troubled, claim("a"))
+    assert isinstance(replies["a"], Claimed)
+    assert troubled.transactions == 3
+
+
+def test_a_race_that_is_always_lost_ends_as_trouble(memory):
+    troubled = Troubled(memory, *(Rerun() for _ in range(MAX_RERUNS)))
+    _, replies = work(troubled, claim("a"))
+    assert isinstance(replies["a"], StoreUnavailable)
+    assert troubled.transactions == MAX_RERUNS
+
+
+def test_after_trouble_grace_comes_before_anything_can_expire(memory, clock):
+    """The first batch after an outage would take over a job that its holder could not renew."""
+    put(memory, a_lease("job", ends=START + SECOND))
+    clock.advance(20)
+    grace = GiveGrace(account=ACCOUNT, cause=CAUSE, name="job", seen=START)
+    replies = []
+    lane = idle_lane(Troubled(memory, StoreUnavailable("gone")), lambda committed: replies.extend(committed.replies))
+    lane._on_return = lambda: [grace]
+    for number in range(2):
+        lane._work([Ticket(claim("job", f"l{number}"), Keep())])
+    assert [type(outcome) for _, outcome in replies] == [StoreUnavailable, Held]
+    assert not lane._in_trouble
+
+
+def test_nothing_is_saved_by_a_batch_of_looks_alone(store):
+    run(store, claim("a", "l1"))
+    before = every(store, Event)
+    transact(store, claim("a", "l2"), release("b", "x"))
+    assert every(store, Event) == before
+
+
+def test_a_batch_tells_what_was_freed_and_when_to_look_again(memory, clock):
+    lane = idle_lane(memory)
+    committed = lane._transact([Ticket(claim("a", "l1", ttl=9), Keep()), Ticket(claim("b", "l2", ttl=5), Keep())])
+    assert (committed.freed, committed.deadline, committed.now) == ([], START + 5, START)
+    committed = lane._transact([Ticket(release("a", "l1"), Keep())])
+    assert committed.freed == [("leases", ACCOUNT, "a")]

@@ -1,0 +1,61 @@
+"""What time does by itself: leases and sessions end within moments of their deadline, asked or not."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from holdfast.core.lease import EXPIRED, SESSION_ENDED, Lease, ended
+from holdfast.core.row import SECOND
+from holdfast.core.session import Session
+from tests.support import ACCOUNT, a_lease, a_session, check_log, claim, every, put, wait_until
+
+
+def row_of(engine, name="job"):
+    return engine.read(lambda reader: reader.lease(ACCOUNT, name))
+
+
+def test_a_lease_that_ran_out_is_ended_although_nobody_asks(engine):
+    claimed = engine.call(claim("job", "l1", ttl=SECOND // 4))
+    wait_until(lambda: row_of(engine).proof is None)
+    story = ended(row_of(engine))
+    assert story.how == EXPIRED
+    assert 0 <= story.at - claimed.lease.expires_at < SECOND
+    check_log(engine.store)
+
+
+def test_a_session_that_ran_out_frees_what_it_held_in_one_transaction(engine):
+    now = engine.read(lambda reader: reader.now)
+    put(
+        engine.store, a_session("s1", ends=now + SECOND // 4),
+        *(a_lease(name, session="s1", ephemeral=True, ends=now + 60 * SECOND) for name in ("a", "b")),
+        a_lease("c", session="s1", ends=now + 60 * SECOND),
+    )  # fmt: skip
+    engine._sweep.look()
+    wait_until(lambda: every(engine.store, Session)[0].ended_at is not None)
+    held = {row.id: row.proof is not None for row in every(engine.store, Lease)}
+    assert held == {"a": False, "b": False, "c": True}
+    stories = [ended(row) for row in every(engine.store, Lease)[:2]]
+    assert [story.how for story in stories] == [SESSION_ENDED] * 2
+    assert {story.at for story in stories} == {every(engine.store, Session)[0].ended_at}
+    check_log(engine.store)
+
+
+def test_many_deadlines_at_once_are_all_met(engine):
+    now = engine.read(lambda reader: reader.now)
+    put(engine.store, *(a_lease(f"job-{number}", ends=now + SECOND // 5) for number in range(300)))
+    engine._sweep.look()
+    wait_until(lambda: engine.read(lambda reader: reader.next_deadline()) is None)
+    check_log(engine.store)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_the_deadlines_of_another_server_that_died_are_met_within_a_second(opened, started, kind):
+    other, engine = opened(kind), started(opened(kind))
+    with other.read() as reader:
+        now = reader.now
+    put(other, a_lease("job", ends=now + SECOND // 5))
+    began = time.monotonic()
+    wait_until(lambda: row_of(engine).proof is None)
+    assert time.monotonic() - began < 0.2 + 1.0 + 0.2

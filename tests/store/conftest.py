@@ -1,0 +1,51 @@
+"""One word per store: every test of the contract runs over all of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.store.postgres import PostgresStore
+from tests.support import STORES, DrivenClock, empty, make_store
+
+
+@pytest.fixture(scope="module")
+def database(new_postgres_database):
+    """A database for a whole file; tests empty it rather than make their own."""
+    return new_postgres_database()
+
+
+@pytest.fixture
+def clock():
+    return DrivenClock()
+
+
+@pytest.fixture
+def postgres_store(database, clock):
+    """PostgreSQL by a driven clock, as if just made."""
+    store = PostgresStore(database, clock)
+    store.open()
+    empty(store)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def sqlite_store(tmp_path, clock):
+    """SQLite by a driven clock."""
+    store = make_store("sqlite", tmp_path, str, clock)
+    yield store
+    store.close()
+
+
+@pytest.fixture(params=STORES)
+def store(request, clock):
+    """Each store in turn."""
+    if request.param == "memory":
+        return make_store("memory", None, str, clock)
+    return request.getfixturevalue(f"{request.param}_store")
+
+
+@pytest.fixture(params=STORES[1:])
+def sql_store(request):
+    """Each store that outlives its process."""
+    return request.getfixturevalue(f"{request.param}_store")

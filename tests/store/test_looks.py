@@ -1,0 +1,176 @@
+"""The contract, reading: lists in bytewise order, exact prefixes, deadlines to the microsecond."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.core.lease import LOCK
+from holdfast.core.principal import Principal
+from holdfast.core.row import SECOND
+from holdfast.store.contract import Counts
+from holdfast.store.view import after_prefix
+from tests.support import ACCOUNT, ALICE, BOB, START, a_lease, a_session, put
+
+NAMES = [
+    "a", "a%", "a%b", "a_", "a_b", "ab", "axb", "A", "B", "Z", "\u00e4", "\u00e9", "\u65e5\u672c", "\ud7ff", "\ue000",
+    "\uffff", "\U0001f600", "\U0010ffff", "\U0010ffffx", "z", "a/b", "a\\b", "'",
+]  # fmt: skip
+BYTEWISE = sorted(NAMES, key=str.encode)
+
+
+def listed(store, prefix="", after="", limit=100):
+    with store.read() as reader:
+        return [lease.id for lease in reader.leases(ACCOUNT, prefix, after, limit)]
+
+
+def test_leases_are_listed_bytewise(store):
+    put(store, *map(a_lease, NAMES))
+    assert listed(store) == BYTEWISE
+
+
+def test_a_prefix_means_itself_and_no_pattern(store):
+    put(store, *map(a_lease, NAMES))
+    for prefix in [*NAMES, "b", "a%%", "%", "_", "\U0001f601"]:
+        assert listed(store, prefix) == [name for name in BYTEWISE if name.startswith(prefix)], prefix
+
+
+def test_pages_join_without_gaps_or_doubles(store):
+    put(store, *map(a_lease, NAMES))
+    for size in (1, 4):
+        pages, after = [], ""
+        while page := listed(store, after=after, limit=size):
+            assert len(page) <= size
+            pages += page
+            after = page[-1]
+        assert pages == BYTEWISE
+
+
+def test_a_page_within_a_prefix_goes_on_after_its_cursor(store):
+    put(store, *map(a_lease, NAMES))
+    assert listed(store, "a", "a%", 2) == ["a%b", "a/b"]
+    assert listed(store, "a", "A") == [name for name in BYTEWISE if name.startswith("a")]
+    assert listed(store, "a", "b") == []
+
+
+def test_only_live_leases_of_the_account_are_listed(store):
+    put(
+        store, a_lease("live", ends=START + 1), a_lease("run out", ends=START), a_lease("free", ends=None),
+        a_lease("abroad", account="other"),
+    )  # fmt: skip
+    assert listed(store) == ["live"]
+
+
+@given(prefix=st.text(max_size=3), text=st.text(max_size=5))
+def test_the_end_of_a_prefix_cuts_exactly_where_the_prefix_does(prefix, text):
+    try:
+        raw = text.encode()
+        prefix.encode()
+    except UnicodeEncodeError:
+        return
+    end = after_prefix(prefix)
+    between = raw >= prefix.encode() and (end is None or raw < end.encode())
+    assert between == text.startswith(prefix)
+
+
+def test_due_rows_come_longest_overdue_first_and_no_more_than_asked(store, clock):
+    put(
+        store, a_lease("late", ends=START - 1), a_lease("just now", ends=START), a_lease("not yet", ends=START + 1),
+        a_lease("free", ends=None), a_lease("latest", ends=START - 5, account="other", kind=LOCK),
+        a_session("over", ends=START - 3), a_session("tidied", ends=START - 9, ended_at=START - 8, ended_how="expired"),
+        a_session("alive", ends=START + 1),
+    )  # fmt: skip
+    with store.read() as reader:
+        due = reader.due(100)
+        assert due == [
+            ("leases", "other", "latest"), ("sessions", ACCOUNT, "over"), ("leases", ACCOUNT, "late"),
+            ("leases", ACCOUNT, "just now"),
+        ]  # fmt: skip
+        assert reader.due(2) == due[:2]
+    clock.now += 1
+    with store.read() as reader:
+        assert {key[2] for key in reader.due(100)} == {"latest", "over", "late", "just now", "not yet", "alive"}
+
+
+def test_the_next_deadline_is_the_nearest_of_leases_and_open_sessions(store):
+    with store.read() as reader:
+        assert reader.next_deadline() is None
+    put(store, a_lease("free", ends=None), a_session("tidied", ends=START + 1, ended_at=START, ended_how="deleted"))
+    with store.read() as reader:
+        assert reader.next_deadline() is None
+    put(store, a_lease("job", ends=START + 9))
+    with store.read() as reader:
+        assert reader.next_deadline() == START + 9
+    put(store, a_session("open", ends=START + 5))
+    with store.read() as reader:
+        assert reader.next_deadline() == START + 5
+
+
+def test_counts_are_of_live_leases_and_valid_principals(store):
+    put(
+        store,
+        ALICE,
+        BOB,
+        Principal(ACCOUNT, "gone", key_hash="x", revoked_at=1),
+        Principal("other", "abroad", key_hash="y"),
+        a_lease("1"),
+        a_lease("2", kind=LOCK),
+        a_lease("3", ends=START),
+        a_lease("4", account="other"),
+    )
+    with store.read() as reader:
+        assert reader.counts(ACCOUNT) == Counts(live_leases=2, principals=2)
+
+
+def test_jobs_live_at_a_moment_leave_out_everything_else(store):
+    put(
+        store, a_lease("job", ends=START), a_lease("lock", kind=LOCK), a_lease("free", ends=None),
+        a_lease("abroad", account="a-first"),
+    )  # fmt: skip
+    with store.read() as reader:
+        assert reader.jobs_live_at(START - 1) == [("leases", "a-first", "abroad"), ("leases", ACCOUNT, "job")]
+        assert reader.jobs_live_at(START) == [("leases", "a-first", "abroad")]
+
+
+def test_a_key_stands_for_one_principal_until_it_is_revoked(store):
+    put(store, ALICE, Principal(ACCOUNT, "former", key_hash=BOB.key_hash, revoked_at=1))
+    with store.read() as reader:
+        assert reader.principal(ALICE.key_hash).id == ALICE.id
+        assert reader.principal(BOB.key_hash) is None
+        assert reader.principal("") is None
+        assert [row.id for row in reader.principals(ACCOUNT)] == ["former", ALICE.id]
+        assert reader.principals("other") == []
+
+
+def test_a_session_is_found_by_its_account_and_id_and_counts_its_leases(store):
+    put(
+        store, a_session("s1"), a_session("s2", account="other"), a_lease("1", session="s1", ephemeral=True),
+        a_lease("2", session="s1"),
+    )  # fmt: skip
+    with store.read() as reader:
+        assert reader.session(ACCOUNT, "s1").id == "s1"
+        assert reader.session(ACCOUNT, "s2") is None
+        assert reader.session("other", "s1") is None
+        assert reader.count_of_session(ACCOUNT, "s1") == 2
+        assert reader.count_of_session("other", "s1") == 0
+        assert reader.lease("other", "1") is None
+
+
+def test_the_log_is_read_from_a_cursor_and_by_subject(store):
+    for turn in range(3):
+        put(store, a_lease("x", ttl=turn), a_lease("y", ttl=turn))
+    with store.read() as reader:
+        assert [event.seq for event in reader.events(ACCOUNT, 0, 4)] == [1, 2, 3, 4]
+        assert [event.seq for event in reader.events(ACCOUNT, 4, 100)] == [5, 6]
+        assert reader.events(ACCOUNT, 6, 100) == []
+        assert reader.events("other", 0, 100) == []
+        assert [(event.seq, event.version) for event in reader.history(ACCOUNT, "lease:y")] == [(2, 1), (4, 2), (6, 3)]
+        assert reader.history(ACCOUNT, "lease:z") == []
+
+
+@pytest.mark.parametrize("seconds", [0, 1, 3600])
+def test_a_look_knows_the_time(store, clock, seconds):
+    clock.advance(seconds)
+    with store.read() as reader:
+        assert reader.now == START + seconds * SECOND

@@ -1,0 +1,127 @@
+"""Schemas: applied once, also when several servers start together; never touched when a newer Holdfast wrote them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import apsw
+import psycopg
+import pytest
+
+from holdfast.core.lease import Lease
+from holdfast.store import migrations
+from holdfast.store.contract import SCHEMA_VERSION, NewerSchema
+from holdfast.store.postgres import PostgresStore
+from holdfast.store.sqlite import SqliteStore
+from tests.support import a_lease, check_log, every, put
+
+OPEN_TOGETHER = """
+import sys
+from holdfast.store.postgres import PostgresStore
+from holdfast.store.sqlite import SqliteStore
+where = sys.argv[1]
+store = PostgresStore(where) if where.startswith("postgresql:") else SqliteStore(where)
+print("ready", flush=True)
+sys.stdin.readline()
+store.open()
+with store.read() as reader:
+    assert reader.next_token() == 1
+store.close()
+"""
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request, tmp_path):
+    """Where nothing is yet."""
+    return str(tmp_path / "new.db") if request.param == "sqlite" else request.getfixturevalue("new_postgres_database")()
+
+
+def store_at(place):
+    return PostgresStore(place) if place.startswith("postgresql:") else SqliteStore(place)
+
+
+def schema_of(place, set_to=None):
+    """The number that the database carries, or with `set_to` will carry."""
+    if place.startswith("postgresql:"):
+        with psycopg.connect(place, autocommit=True) as connection:
+            if set_to is not None:
+                connection.execute("INSERT INTO schema_version VALUES (%s)", (set_to,))
+            return connection.execute("SELECT array_agg(number ORDER BY number) FROM schema_version").fetchone()[0]
+    connection = apsw.Connection(place)
+    if set_to is not None:
+        connection.pragma("user_version", set_to)
+    return [connection.pragma("user_version")]
+
+
+def test_opening_again_keeps_everything(place):
+    store = store_at(place)
+    store.open()
+    put(store, a_lease())
+    store.close()
+    again = store_at(place)
+    again.open()
+    again.open()
+    assert len(every(again, Lease)) == 1
+    check_log(again)
+    again.close()
+    assert schema_of(place) == [SCHEMA_VERSION]
+
+
+def test_four_processes_may_open_a_fresh_store_together(place):
+    starters = [
+        subprocess.Popen(
+            [sys.executable, "-c", OPEN_TOGETHER, place], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(4)
+    ]
+    for starter in starters:
+        assert starter.stdout.readline() == "ready\n"
+    for starter in starters:
+        starter.stdin.write("go\n")
+        starter.stdin.flush()
+    for starter in starters:
+        starter.communicate()
+        assert starter.returncode == 0
+    assert schema_of(place) == [SCHEMA_VERSION]
+
+
+def test_threads_may_open_a_fresh_store_together(place):
+    failures = []
+
+    def start():
+        try:
+            store = store_at(place)
+            gate.wait()
+            store.open()
+            store.close()
+        except Exception as error:  # noqa: BLE001 - shown below
+            failures.append(error)
+
+    gate = threading.Barrier(4)
+    starters = [threading.Thread(target=start) for _ in range(4)]
+    for starter in starters:
+        starter.start()
+    for starter in starters:
+        starter.join()
+    assert failures == []
+    assert schema_of(place) == [SCHEMA_VERSION]
+
+
+def test_a_newer_schema_is_refused_and_left_alone(place):
+    store = store_at(place)
+    store.open()
+    put(store, a_lease())
+    store.close()
+    numbers = schema_of(place, set_to=SCHEMA_VERSION + 1)
+    with pytest.raises(NewerSchema):
+        store_at(place).open()
+    assert schema_of(place) == numbers
+
+
+@pytest.mark.parametrize("package", ["holdfast.store.sqlite", "holdfast.store.postgres"])
+def test_migrations_are_numbered_from_one_without_gaps_in_both_dialects(package):
+    numbers = [number for number, _ in migrations.pending(package, 0)]
+    assert numbers == list(range(1, SCHEMA_VERSION + 1))
+    assert migrations.pending(package, SCHEMA_VERSION) == []

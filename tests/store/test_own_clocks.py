@@ -1,0 +1,44 @@
+"""Without a clock from outside each store asks its own: it runs, in microseconds, and is what rows are stamped with."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from holdfast.core.row import SECOND
+from tests.support import STORES, a_lease, look, make_store, put, wait_until
+
+
+@pytest.fixture(params=STORES)
+def own(request, tmp_path):
+    url = (lambda: request.getfixturevalue("database")) if request.param == "postgres" else str
+    store = make_store(request.param, tmp_path, url)
+    yield store
+    store.close()
+
+
+def now_of(store):
+    with store.read() as reader:
+        return reader.now
+
+
+def test_a_store_tells_the_time_of_day_by_its_own_clock(own):
+    assert abs(now_of(own) - time.time_ns() // 1000) < 5 * SECOND
+
+
+def test_a_store_s_time_runs_and_never_goes_back(own):
+    seen = [now_of(own) for _ in range(20)]
+    assert seen == sorted(seen)
+    wait_until(lambda: now_of(own) > seen[0] + 1000)
+
+
+def test_a_change_is_stamped_with_the_time_of_its_transaction(own):
+    before = now_of(own)
+    put(own, a_lease())
+    row = look(own, rows=(a_lease().key,)).lease("default", "job")
+    assert before <= row.changed_at <= now_of(own)
+
+
+def test_a_batch_that_needs_no_row_still_knows_the_time(own):
+    assert look(own).now >= now_of(own) - SECOND

@@ -1,0 +1,242 @@
+"""PostgreSQL in trouble: races on absent rows, poisonous values, connections that die before and inside COMMIT."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import suppress
+
+import psycopg
+import pytest
+
+from holdfast.core.errors import OutcomeUnknown, StoreUnavailable, ValueRefused
+from holdfast.core.event import Event
+from holdfast.core.lease import Lease
+from holdfast.store.contract import Rerun
+from holdfast.store.postgres import PostgresStore
+from holdfast.store.view import AllNeeds, Answer, Needs
+from tests.support import ACCOUNT, BOB, START, a_lease, check_log, claim, every, look, put, transact
+
+
+def begun(transaction, *rows, answer=None):
+    """Loaded and decided; not saved yet."""
+    wanted = () if answer is None else ((ACCOUNT, answer.key),)
+    view = transaction.load(AllNeeds.of([Needs(rows=tuple(row.key for row in rows), answers=wanted)]))
+    for row in rows:
+        view.put(row, "changed")
+    if answer is not None:
+        view.remember(answer)
+    return view.changes([])
+
+
+def end_session_of(url, transaction):
+    """As an administrator does, or a server that goes away."""
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute("SELECT pg_terminate_backend(%s, 5000)", (transaction._connection.info.backend_pid,))
+
+
+def test_of_two_that_both_found_nothing_the_second_runs_again(postgres_store):
+    with pytest.raises(Rerun), postgres_store.transaction(0) as late:
+        changes = begun(late, a_lease(owner="late"))
+        with postgres_store.transaction(1) as early:
+            early.save(begun(early, a_lease(owner="early")))
+        late.save(changes)
+    assert [(row.owner, row.version) for row in every(postgres_store, Lease)] == [("early", 1)]
+    check_log(postgres_store)
+
+
+def test_of_two_that_both_found_no_answer_the_second_runs_again(postgres_store):
+    def answer(body):
+        return Answer(ACCOUNT, "key-1", "print", 200, body, START)
+
+    with pytest.raises(Rerun), postgres_store.transaction(0) as late:
+        changes = begun(late, a_lease("x"), answer=answer("late"))
+        with postgres_store.transaction(1) as early:
+            early.save(begun(early, a_lease("y"), answer=answer("early")))
+        late.save(changes)
+    assert look(postgres_store, answers=((ACCOUNT, "key-1"),)).answer(ACCOUNT, "key-1").body == "early"
+    assert [row.id for row in every(postgres_store, Lease)] == ["y"]
+
+
+@pytest.mark.parametrize("history", ["grrg", "rgrrgg", "gxxg", "xgxxgg"])
+def test_a_connection_is_as_good_as_new_after_lost_races_and_poison(postgres_store, database, clock, history):
+    """r loses a race, x sends poison, g must go well: statements that an error skipped were never prepared."""
+    other = PostgresStore(database, clock)
+    for number, step in enumerate(history):
+        row = a_lease(f"job-{number}")
+        if step == "g":
+            transact(postgres_store, claim(row.id))
+        elif step == "x":
+            with pytest.raises(ValueRefused):
+                transact(postgres_store, claim(row.id, ttl=2**63))
+        else:
+            with pytest.raises(Rerun), postgres_store.transaction() as late:
+                changes = begun(late, row)
+                late.draw(1)
+                put(other, row)
+                late.save(changes)
+    other.close()
+
+
+def test_a_row_that_changed_behind_its_lock_runs_again(postgres_store, database):
+    put(postgres_store, a_lease())
+    with pytest.raises(Rerun), postgres_store.transaction() as transaction:
+        changes = begun(transaction, a_lease(owner="late"))
+        changes.loaded[a_lease().key] = 7
+        transaction.save(changes)
+    assert [row.version for row in every(postgres_store, Lease)] == [1]
+
+
+def test_a_batch_waits_for_another_that_holds_the_row(postgres_store):
+    put(postgres_store, a_lease())
+    seen = []
+
+    def second():
+        with postgres_store.transaction(1) as transaction:
+            seen.append(transaction.load(AllNeeds.of([Needs(rows=(a_lease().key,))])).lease(ACCOUNT, "job").owner)
+
+    with postgres_store.transaction(0) as first:
+        changes = begun(first, a_lease(owner="first"))
+        waiting = threading.Thread(target=second)
+        waiting.start()
+        waiting.join(0.2)
+        assert waiting.is_alive()
+        first.save(changes)
+    waiting.join()
+    assert seen == ["first"]
+
+
+def test_two_batches_count_a_principal_s_locks_one_after_the_other(postgres_store):
+    counted = []
+
+    def second():
+        with postgres_store.transaction(1) as transaction:
+            view = transaction.load(AllNeeds.of([Needs(locks_of=((ACCOUNT, BOB.id),))]))
+            counted.append(view.live_locks(ACCOUNT, BOB.id))
+
+    with postgres_store.transaction(0) as first:
+        lock = a_lease("lock", kind="lock", principal=BOB.id)
+        view = first.load(AllNeeds.of([Needs(rows=(lock.key,), locks_of=((ACCOUNT, BOB.id),))]))
+        view.put(lock, "claimed")
+        counting = threading.Thread(target=second)
+        counting.start()
+        counting.join(0.2)
+        assert counting.is_alive()
+        first.save(view.changes([]))
+    counting.join()
+    assert counted == [1]
+
+
+@pytest.mark.parametrize(
+    "poison",
+    [a_lease("x", note="a\0b"), a_lease("x\0y"), a_lease("x", ttl=2**63), a_lease("x", checkpoint="a\0b")],
+    ids=["in a column", "in the key", "too large a number", "in a hashed column"],
+)
+def test_a_value_that_the_database_will_not_take_is_told_as_such(postgres_store, poison):
+    with pytest.raises(ValueRefused):
+        put(postgres_store, poison)
+    assert every(postgres_store, Event) == []
+    put(postgres_store, a_lease("y"))
+    assert [row.id for row in every(postgres_store, Lease)] == ["y"]
+
+
+def test_a_connection_that_died_between_batches_costs_one_batch(postgres_store, database):
+    with postgres_store.transaction() as transaction:
+        transaction.load(AllNeeds.of([]))
+        dying = transaction
+    end_session_of(database, dying)
+    with pytest.raises(StoreUnavailable) as caught:
+        put(postgres_store, a_lease())
+    assert caught.value.applied == "no"
+    assert every(postgres_store, Lease) == []
+    put(postgres_store, a_lease())
+    assert len(every(postgres_store, Lease)) == 1
+
+
+def test_a_connection_that_dies_before_commit_means_not_applied(postgres_store, database):
+    with pytest.raises(StoreUnavailable) as caught, postgres_store.transaction() as transaction:
+        transaction.load(AllNeeds.of([Needs(rows=(a_lease().key,))]))
+        end_session_of(database, transaction)
+        transaction.draw(1)
+    assert caught.value.applied == "no"
+    put(postgres_store, a_lease())
+    assert len(every(postgres_store, Lease)) == 1
+
+
+def test_a_look_on_a_dead_connection_is_told_and_the_next_one_works(postgres_store, database):
+    with postgres_store.read() as reader:
+        dying = reader
+    end_session_of(database, dying)
+    with pytest.raises(StoreUnavailable), postgres_store.read() as reader:
+        reader.counts(ACCOUNT)
+    with postgres_store.read() as reader:
+        assert reader.counts(ACCOUNT).live_leases == 0
+
+
+class CuttingProxy:
+    """Between a store and its database; cuts the line when COMMIT goes by: on its way there, or on its way back."""
+
+    def __init__(self, socket_path, *, on_the_way_back):
+        self._socket_path = socket_path
+        self._on_the_way_back = on_the_way_back
+        self.cutting = False
+        self.cuts = 0
+        self._door = socket.create_server(("127.0.0.1", 0))
+        self.port = self._door.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        while True:
+            try:
+                client, _ = self._door.accept()
+            except OSError:
+                return
+            server = socket.socket(socket.AF_UNIX)
+            server.connect(str(self._socket_path))
+            ends = [(client, server, False), (server, client, True)]
+            for way in ends:
+                threading.Thread(target=self._pass_on, args=way, daemon=True).start()
+
+    def _pass_on(self, source, target, back):
+        seen = b""
+        while chunk := self._receive(source):
+            seen = seen[-6:] + chunk
+            if self.cutting and back is self._on_the_way_back and b"COMMIT\0" in seen:
+                self.cuts += 1
+                break
+            target.sendall(chunk)
+        for end in (source, target):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+    @staticmethod
+    def _receive(end):
+        try:
+            return end.recv(65536)
+        except OSError:
+            return b""
+
+    def close(self):
+        self._door.close()
+
+
+@pytest.mark.parametrize("applied", [True, False], ids=["committed", "never arrived"])
+def test_a_connection_cut_inside_commit_means_unknown(postgres_store, postgres, database, clock, applied):
+    proxy = CuttingProxy(postgres.home / ".s.PGSQL.5432", on_the_way_back=applied)
+    name = psycopg.conninfo.conninfo_to_dict(database)["dbname"]
+    cut = PostgresStore(
+        f"postgresql://postgres@127.0.0.1:{proxy.port}/{name}?sslmode=disable&gssencmode=disable", clock
+    )
+    transact(cut, claim("warm up"))
+    proxy.cutting = True
+    with pytest.raises(OutcomeUnknown) as caught:
+        transact(cut, claim("job"))
+    assert caught.value.applied == "unknown"
+    assert proxy.cuts == 1
+    assert [row.id for row in every(postgres_store, Lease)] == (["job", "warm up"] if applied else ["warm up"])
+    proxy.cutting = False
+    transact(cut, claim("afterwards"))
+    cut.close()
+    proxy.close()
+    check_log(postgres_store)

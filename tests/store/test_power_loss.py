@@ -1,0 +1,174 @@
+"""Power fails at any write: what was acknowledged is there, whatever the disk did with the rest.
+
+A file system of our own remembers what was flushed and what was only written. At chosen moments it takes an image:
+everything flushed, and of what was only written a random half of the sectors, torn at 512 bytes. Each image is then
+opened like any file after a crash. Two controls show that the proof can fail: a store that does not flush at every
+commit, and a disk that lies.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import apsw
+import pytest
+
+from holdfast.core.lease import Lease
+from holdfast.engine.jobs import Claimed
+from holdfast.store.sqlite import SqliteStore
+from tests.support import check_log, claim, every, release, transact
+from tests.trouble.scale import sized
+
+SECTOR = 512
+IMAGES = sized(40, 400)
+STEPS = sized(60, 150)
+
+
+class Contents:
+    """One file: what is surely on the disk, and what was written since."""
+
+    def __init__(self) -> None:
+        self.durable = bytearray()
+        self.pending: list[tuple[int, bytes]] = []
+
+    def image(self, chance: random.Random) -> bytes:
+        """What a crash may leave: each pending sector either made it or did not."""
+        image = bytearray(self.durable)
+        for offset, data in self.pending:
+            for start in range(0, len(data), SECTOR):
+                if chance.random() < 0.5:
+                    put(image, offset + start, data[start : start + SECTOR])
+        return bytes(image)
+
+
+def put(image: bytearray, offset: int, data: bytes) -> None:
+    if len(image) < offset:
+        image.extend(bytes(offset - len(image)))
+    image[offset : offset + len(data)] = data
+
+
+class PowerDisk(apsw.VFS):
+    """The system's own files, with a memory for what was flushed."""
+
+    def __init__(self, chance: random.Random, *, lies: bool = False) -> None:
+        super().__init__("power", "unix", makedefault=True)
+        self.files: dict[str, Contents] = {}
+        self.chance = chance
+        self.lies = lies
+        self.acknowledged: list[tuple[str, int]] = []
+        self.images: list[tuple[dict[str, bytes], int]] = []
+
+    def xOpen(self, name, flags):  # noqa: N802 - the names are SQLite's
+        return PowerFile(self, name, flags)
+
+    def xDelete(self, filename, syncdir):  # noqa: N802
+        self.files.pop(filename, None)
+        super().xDelete(filename, syncdir)
+
+    def moment(self) -> None:
+        """Perhaps the power fails right here."""
+        if self.chance.random() < 0.15:
+            files = {path: contents.image(self.chance) for path, contents in self.files.items()}
+            self.images.append((files, len(self.acknowledged)))
+
+
+class PowerFile(apsw.VFSFile):
+    """A file that tells its disk what happens to it."""
+
+    def __init__(self, disk: PowerDisk, name, flags) -> None:
+        super().__init__("unix", name, flags)
+        path = name.filename() if isinstance(name, apsw.URIFilename) else name
+        self._disk = disk
+        self._contents = disk.files.setdefault(path, Contents()) if path else Contents()
+
+    def xWrite(self, data, offset):  # noqa: N802
+        self._disk.moment()
+        self._contents.pending.append((offset, bytes(data)))
+        super().xWrite(data, offset)
+
+    def xSync(self, flags):  # noqa: N802
+        self._disk.moment()
+        if not self._disk.lies:
+            for offset, data in self._contents.pending:
+                put(self._contents.durable, offset, data)
+            self._contents.pending.clear()
+        super().xSync(flags)
+
+
+@pytest.fixture
+def power(tmp_path):
+    """Runs claims and releases on a disk of its own; the images it took."""
+    disks = []
+
+    def run(*, lies: bool = False, synchronous: str = "full") -> PowerDisk:
+        disk = PowerDisk(random.Random(7), lies=lies)
+        disks.append(disk)
+        store = SqliteStore(tmp_path / "power.db")
+        store.open()
+        store._writer.pragma("synchronous", synchronous)
+        store._writer.wal_autocheckpoint(20)  # fold the log into the file often, so that this is crashed into as well
+        disk.images.clear()
+        for step in range(STEPS):
+            work(store, disk, step)
+        store.close()
+        disk.unregister()
+        return disk
+
+    yield run
+    for disk in disks:
+        disk.unregister()
+
+
+def work(store: SqliteStore, disk: PowerDisk, step: int) -> None:
+    commands = [claim(f"job-{step}-{number}", f"l{step}-{number}") for number in range(3)]
+    if step:
+        commands.append(release(f"job-{step - 1}-0", f"l{step - 1}-0"))
+    outcomes = transact(store, *commands)
+    disk.acknowledged += [
+        (outcome.lease.id, outcome.lease.token) for outcome in outcomes if isinstance(outcome, Claimed)
+    ]
+
+
+def losses(disk: PowerDisk, folder: Path) -> int:
+    """In how many of the images something acknowledged is missing."""
+    lost = 0
+    for number, (files, known) in enumerate(disk.images[:IMAGES]):
+        place = folder / f"image-{number}"
+        place.mkdir()
+        for path, data in files.items():
+            (place / Path(path).name).write_bytes(data)
+        lost += not survives(place / "power.db", dict(disk.acknowledged[:known]))
+    return lost
+
+
+def survives(path: Path, acknowledged: dict[str, int]) -> bool:
+    store = SqliteStore(path)
+    try:
+        store.open()
+        tokens = {lease.id: lease.token for lease in every(store, Lease)}
+        with store.read() as reader:
+            following = reader.next_token()
+            whole = reader.fetch("PRAGMA integrity_check") == ("ok",)
+        check_log(store)
+    except Exception:  # noqa: BLE001 - an image that cannot be read has lost everything
+        return False
+    finally:
+        store.close()
+    kept = all(tokens.get(name) == token for name, token in acknowledged.items())
+    return whole and kept and following > max(acknowledged.values(), default=0)
+
+
+def test_what_was_acknowledged_survives_power_loss_at_any_write(power, tmp_path):
+    disk = power()
+    assert len(disk.images) >= IMAGES
+    assert len(disk.acknowledged) == 3 * STEPS
+    assert losses(disk, tmp_path) == 0
+
+
+def test_the_proof_notices_a_commit_that_is_not_flushed(power, tmp_path):
+    assert losses(power(synchronous="normal"), tmp_path) > 0
+
+
+def test_the_proof_notices_a_disk_that_lies(power, tmp_path):
+    assert losses(power(lies=True), tmp_path) > 0

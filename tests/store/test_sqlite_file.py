@@ -1,0 +1,132 @@
+"""One file, several processes: private, in turns, and closed to programs whose SQLite is not ours."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from holdfast.core.errors import StoreUnavailable
+from holdfast.core.lease import Lease
+from holdfast.store.sqlite import SqliteStore
+from tests.support import ACCOUNT, a_lease, check_log, every, put
+
+RACE = """
+import sys, time
+from holdfast.store.sqlite import SqliteStore
+from tests.support import a_lease, put
+store = SqliteStore(sys.argv[1])
+store.open()
+print("ready", flush=True)
+sys.stdin.readline()
+commits, end = 0, time.monotonic() + 2.0
+while time.monotonic() < end:
+    put(store, a_lease(sys.argv[2]))
+    commits += 1
+print(commits)
+"""
+
+
+def test_nobody_else_on_the_machine_may_read_the_file(sqlite_store, tmp_path):
+    put(sqlite_store, a_lease())
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert {"holdfast.db", "holdfast.db-wal", "holdfast.db-shm", "holdfast.db-turn", "holdfast.db-lock"} <= set(modes)
+    assert set(modes.values()) == {0o600}
+
+
+def test_a_folder_that_is_not_there_yet_is_made(tmp_path):
+    store = SqliteStore(tmp_path / "deep" / "down" / "holdfast.db")
+    store.open()
+    store.close()
+
+
+def test_a_place_that_is_no_database_is_told(tmp_path):
+    (tmp_path / "poem.txt").write_text("Shall I compare thee to a summer's day?" * 99)
+    with pytest.raises(StoreUnavailable):
+        SqliteStore(tmp_path / "poem.txt").open()
+
+
+def test_a_program_with_another_sqlite_cannot_write(sqlite_store):
+    put(sqlite_store, a_lease())
+    sqlite_store.close()
+    stranger = sqlite3.connect(sqlite_store.path)
+    with pytest.raises(sqlite3.OperationalError, match="holdfast_writer"):
+        stranger.execute("UPDATE state SET token = 0")
+    stranger.rollback()
+    stranger.close()
+
+
+def test_every_commit_passes_the_check_that_keeps_strangers_out(sqlite_store):
+    """The trigger is on one row, so each way of committing must touch it."""
+    seen = []
+    put(sqlite_store, a_lease())
+    sqlite_store._writer.create_scalar_function("holdfast_writer", lambda: seen.append(1), 0)
+    for write in (lambda: put(sqlite_store, a_lease()), sqlite_store.beat, lambda: sqlite_store.forget_answers(0)):
+        seen.clear()
+        write()
+        assert seen
+
+
+def test_two_stores_on_one_file_see_each_other_s_commits(sqlite_store, clock):
+    other = SqliteStore(sqlite_store.path, clock)
+    other.open()
+    for turn in range(3):
+        put(sqlite_store, a_lease("a", ttl=turn))
+        put(other, a_lease("a", ttl=turn + 10))
+    assert [(row.version, row.ttl) for row in every(sqlite_store, Lease)] == [(6, 12)]
+    check_log(other)
+    other.close()
+
+
+def test_two_processes_on_one_file_take_turns(sqlite_store):
+    racers = [
+        subprocess.Popen(
+            [sys.executable, "-c", RACE, sqlite_store.path, name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for name in ("a", "b")
+    ]
+    for racer in racers:
+        assert racer.stdout.readline() == "ready\n"
+    for racer in racers:
+        racer.stdin.write("go\n")
+        racer.stdin.flush()
+    commits = [int(racer.communicate()[0]) for racer in racers]
+    assert min(commits) >= sum(commits) / 4, commits
+    assert sum(row.version for row in every(sqlite_store, Lease)) == sum(commits)
+
+
+def test_many_threads_may_look_at_once(sql_store):
+    put(sql_store, a_lease())
+    failures = []
+
+    def gaze():
+        try:
+            for _ in range(100):
+                with sql_store.read() as reader:
+                    assert reader.lease(ACCOUNT, "job") is not None
+        except Exception as error:  # noqa: BLE001 - shown below
+            failures.append(error)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    gazers = [threading.Thread(target=gaze) for _ in range(4)]
+    for gazer in gazers:
+        gazer.start()
+    for gazer in gazers:
+        gazer.join()
+    sys.setswitchinterval(before)
+    assert failures == []
+
+
+def test_a_look_that_fails_does_not_spoil_the_next(sql_store):
+    put(sql_store, a_lease())
+    with pytest.raises(ZeroDivisionError), sql_store.read():
+        raise ZeroDivisionError
+    with sql_store.read() as reader:
+        assert reader.lease(ACCOUNT, "job") is not None

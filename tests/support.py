@@ -1,0 +1,294 @@
+"""What the inner shelves share: a clock one can drive, stores to open and empty, rows and commands in one line."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+
+from holdfast.core.acl import hash_token
+from holdfast.core.event import Cause, Event, fold, picture, subject_of
+from holdfast.core.lease import JOB, LOCK, Lease, proof_of
+from holdfast.core.principal import ADMIN_ID, Principal
+from holdfast.core.row import SECOND, Instant, Row
+from holdfast.core.session import Session
+from holdfast.engine.backlog import Backlog, Ticket
+from holdfast.engine.command import Command, Once
+from holdfast.engine.engine import Engine
+from holdfast.engine.jobs import Claimed, ClaimJob, HeartbeatJob, ReleaseJob
+from holdfast.engine.lane import Committed, Lane, Outages
+from holdfast.engine.locks import AcquireLock
+from holdfast.engine.sessions import OpenSession
+from holdfast.store.contract import Clock, Store
+from holdfast.store.memory import MemoryStore
+from holdfast.store.postgres import PostgresStore
+from holdfast.store.sqlite import SqliteStore
+from holdfast.store.view import ROW_TYPES, AllNeeds, Needs, View
+
+# A busy machine makes single examples slow; that is no failure.
+settings.register_profile("holdfast", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("holdfast")
+
+STORES = ["memory", "sqlite", "postgres"]
+FULL_PROOF = os.environ.get("HOLDFAST_PROOF") == "full"
+
+START: Instant = 1_700_000_000 * SECOND
+CAUSE = Cause("tester", "req_1")
+ACCOUNT = "default"
+
+ALICE = Principal(ACCOUNT, "id-alice", version=1, name="alice", key_hash=hash_token("alice's token"))
+BOB = Principal(ACCOUNT, "id-bob", version=1, name="bob", key_hash=hash_token("bob's token"))
+ADMIN = Principal(ACCOUNT, ADMIN_ID, version=1, name="admin")
+
+
+class DrivenClock:
+    """Time stands still until a test moves it."""
+
+    def __init__(self, now: Instant = START) -> None:
+        self.now = now
+
+    def __call__(self) -> Instant:
+        return self.now
+
+    def advance(self, seconds: float) -> Instant:
+        self.now += int(seconds * SECOND)
+        return self.now
+
+
+# -- stores ------------------------------------------------------------------------------------------------------
+
+
+def make_store(kind: str, place: Path, url: Callable[[], str], clock: Clock | None = None) -> Store:
+    """An open store; `url` is asked only when a database is needed."""
+    store: Store
+    if kind == "memory":
+        store = MemoryStore(clock)
+    elif kind == "sqlite":
+        store = SqliteStore(place / "holdfast.db", clock)
+    else:
+        store = PostgresStore(url(), clock)
+    store.open()
+    return store
+
+
+def empty(store: Any) -> None:
+    """As if it had just been made: cheaper than a new database for every case."""
+    tables = [*(row.table for row in ROW_TYPES), "answers", "event_counters", "events"]
+    if store.name == "memory":
+        store.__init__(store._clock)
+    elif store.name == "sqlite":
+        forget = "".join(f"DELETE FROM {table};" for table in tables)  # noqa: S608 - our own names
+        state = "UPDATE state SET token = 0, now = 0, boot_id = '', alive_at = NULL, clean = 1;"
+        with store.transaction():
+            pass  # whoever holds no writer yet gets one
+        store._writer.execute(f"BEGIN IMMEDIATE; {forget} {state} COMMIT")
+    else:
+        with store.read() as reader:
+            reader.execute(f"TRUNCATE {', '.join(tables)}")
+            reader.execute("ALTER SEQUENCE fencing_tokens RESTART")
+            reader.execute("UPDATE state SET alive_at = NULL, clean = true")
+
+
+def every(store: Any, record: type[Any]) -> list[Any]:
+    """Every row, or every event, of a store."""
+    if store.name == "memory":
+        if record is Event:
+            return [event for account in sorted(store.log) for event in store.log[account]]
+        return sorted((row for row in store.rows.values() if type(row) is record), key=lambda row: row.key)
+    table, order = ("events", "account, seq") if record is Event else (record.table, "account, id")
+    query = f"SELECT {', '.join(record.__struct_fields__)} FROM {table} ORDER BY {order}"  # noqa: S608 - our own names
+    with store.read() as reader:
+        found = list(reader._execute(query) if store.name == "sqlite" else reader.execute(query))
+    if record is Lease:
+        place = Lease.__struct_fields__.index("ephemeral")
+        found = [(*row[:place], bool(row[place]), *row[place + 1 :]) for row in found]
+    return [record(*row) for row in found]
+
+
+def put(store: Store, *rows: Row, kind: str = "changed") -> View:
+    """Save rows through a transaction of their own."""
+    with store.transaction() as transaction:
+        view = transaction.load(AllNeeds.of([Needs(rows=tuple(row.key for row in rows))]))
+        for row in rows:
+            view.put(row, kind)
+        view.keep()
+        transaction.save(view.changes([]))
+    return view
+
+
+def look(store: Store, **needs: Any) -> View:
+    """What a transaction would see, and no change."""
+    with store.transaction() as transaction:
+        return transaction.load(AllNeeds.of([Needs(**needs)]))
+
+
+def check_log(store: Store) -> None:
+    """The log is dense, tells every change once, and folds back into every row there is."""
+    events = every(store, Event)
+    by_account: dict[str, list[int]] = {}
+    by_subject: dict[tuple[str, str], list[Event]] = {}
+    for event in events:
+        by_account.setdefault(event.account, []).append(event.seq)
+        by_subject.setdefault((event.account, event.subject), []).append(event)
+    for account, numbers in by_account.items():
+        assert numbers == list(range(1, len(numbers) + 1)), f"{account}: seq has gaps"
+    for row_type in ROW_TYPES:
+        for row in every(store, row_type):
+            told = by_subject.pop((row.account, subject_of(row)), [])
+            assert fold(row_type(row.account, row.id), told) == picture(row), f"{row.key} differs from its log"
+    assert not by_subject, "the log tells of rows that are not there"
+
+
+# -- rows --------------------------------------------------------------------------------------------------------
+
+
+def a_lease(
+    name: str = "job", *, account: str = ACCOUNT, ends: Instant | None = START + 60 * SECOND, **more: Any
+) -> Lease:
+    """A held lease, or with `ends=None` a free row."""
+    if ends is None:
+        return Lease(account, name, **more)
+    held: dict[str, Any] = {
+        "kind": JOB,
+        "holder": "h1",
+        "owner": "worker",
+        "principal": ALICE.id,
+        "proof": proof_of("l1"),
+        "token": 1,
+        "ttl": 60 * SECOND,
+        "claimed_at": ends - 60 * SECOND,
+        "expires_at": ends,
+    }
+    return Lease(account, name, **(held | more))
+
+
+def a_lock(name: str = "lock", **more: Any) -> Lease:
+    return a_lease(name, **({"kind": LOCK} | more))
+
+
+def a_session(name: str = "s1", *, account: str = ACCOUNT, ends: Instant = START + 60 * SECOND, **more: Any) -> Session:
+    told: dict[str, Any] = {
+        "principal": ALICE.id,
+        "ttl": 60 * SECOND,
+        "opened_at": ends - 60 * SECOND,
+        "expires_at": ends,
+    }
+    return Session(account, name, **(told | more))
+
+
+# -- commands ----------------------------------------------------------------------------------------------------
+
+
+def claim(name: str = "job", lease_id: str = "l1", **more: Any) -> ClaimJob:
+    given: dict[str, Any] = {"by": ALICE, "owner": "worker", "holder": f"h-{lease_id}", "ttl": 60 * SECOND}
+    return ClaimJob(**({"account": ACCOUNT, "cause": CAUSE, "name": name, "lease_id": lease_id} | given | more))
+
+
+def heartbeat(name: str = "job", lease_id: str = "l1", **more: Any) -> HeartbeatJob:
+    return HeartbeatJob(**({"account": ACCOUNT, "cause": CAUSE, "name": name, "lease_id": lease_id} | more))
+
+
+def release(name: str = "job", lease_id: str = "l1", **more: Any) -> ReleaseJob:
+    return ReleaseJob(**({"account": ACCOUNT, "cause": CAUSE, "name": name, "lease_id": lease_id} | more))
+
+
+def acquire(name: str = "lock", by: Principal = ALICE, **more: Any) -> AcquireLock:
+    given: dict[str, Any] = {"secret": by.name.encode(), "ttl": 60 * SECOND, "limit": 100}
+    return AcquireLock(**({"account": ACCOUNT, "cause": CAUSE, "name": name, "by": by} | given | more))
+
+
+def open_session(name: str = "s1", by: Principal = ALICE, **more: Any) -> OpenSession:
+    return OpenSession(**({"account": ACCOUNT, "cause": CAUSE, "session_id": name, "by": by} | more))
+
+
+def once(key: str = "key-1", fingerprint: str = "body-1") -> Once:
+    """An Idempotency-Key over an answer that shows the lease id, as the door's does."""
+    return Once(key, fingerprint, render_claim)
+
+
+def render_claim(outcome: Any) -> tuple[int, bytes]:
+    if isinstance(outcome, Claimed):
+        return 200, b'{"status":"claimed","lease_id":"%s"}' % outcome.lease_id.encode()
+    return 200, b'{"status":"%s"}' % type(outcome).__name__.encode()
+
+
+# -- running them ------------------------------------------------------------------------------------------------
+
+
+class Keep:
+    """A sink that keeps every reply, in order."""
+
+    def __init__(self) -> None:
+        self.replies: list[tuple[Ticket, Any]] = []
+
+    def deliver(self, replies: list[tuple[Ticket, Any]]) -> None:
+        self.replies += replies
+
+
+def idle_lane(store: Store, on_commit: Callable[[Committed], None] = lambda _: None) -> Lane:
+    """A lane whose thread is not started: batches are handed to it by name."""
+    return Lane(0, store, Backlog(), Outages(), on_commit=on_commit, on_return=list)
+
+
+def transact(store: Store, *commands: Command[Any]) -> list[Any]:
+    """Run commands as one batch, here and now; what came of each."""
+    sink = Keep()
+    committed = idle_lane(store)._transact([Ticket(command, sink) for command in commands])
+    return [outcome for _, outcome in committed.replies]
+
+
+def run(store: Store, command: Command[Any]) -> Any:
+    """Run one command alone; a refusal is raised."""
+    (outcome,) = transact(store, command)
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome
+
+
+class Futures:
+    """A sink for callers on threads of their own; notes the order and the moment of each reply."""
+
+    def __init__(self) -> None:
+        self.order: list[Any] = []
+        self.at: dict[Any, float] = {}
+
+    def deliver(self, replies: list[tuple[Ticket, Any]]) -> None:
+        for ticket, outcome in replies:
+            name = getattr(ticket.command, "lease_id", None)
+            self.order.append(name)
+            self.at[name] = time.monotonic()
+            if isinstance(outcome, BaseException):
+                ticket.slot.set_exception(outcome)
+            else:
+                ticket.slot.set_result(outcome)
+
+    def send(self, engine: Engine, command: Command[Any], wait_seconds: float = 0.0) -> tuple[Ticket, Future[Any]]:
+        future: Future[Any] = Future()
+        return engine.submit(command, self, future, wait_seconds), future
+
+
+def stop_in_time(engine: Engine, seconds: float = 5.0) -> None:
+    """Stop an engine; one that hangs is told rather than waited for."""
+    stopping = threading.Thread(target=engine.stop, daemon=True)
+    stopping.start()
+    stopping.join(seconds)
+    assert not stopping.is_alive(), f"the engine did not stop within {seconds} s"
+
+
+def wait_until(true: Callable[[], Any], seconds: float = 5.0) -> None:
+    """Poll instead of sleeping; a condition that never comes is told."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, f"still waiting after {seconds} s"
+        time.sleep(0.002)
+
+
+def results(futures: Iterable[Future[Any]], seconds: float = 10.0) -> list[Any]:
+    """What came of each; an error in the place of a result."""
+    return [future.exception(seconds) or future.result() for future in futures]
