@@ -53,7 +53,7 @@ def settle_identities(engine: Engine, settings: Settings) -> str | None:
     if settings.root_key is not None:
         wanted.append(Wanted("root", ROOT, hash_token(settings.root_key), ALL_SCOPES))
     first_key = None
-    if not wanted and not any(principal.revoked_at is None for principal in known):
+    if not wanted and not any(principal.source == ISSUED and principal.revoked_at is None for principal in known):
         first_key = format_key(secrets.token_bytes(KEY_BYTES))
         wanted.append(Wanted("first", ISSUED, hash_token(first_key), ALL_SCOPES))
     command = SyncPrincipals(
@@ -64,4 +64,6 @@ def settle_identities(engine: Engine, settings: Settings) -> str | None:
         revoke=(STATIC, ROOT),
     )
     engine.call(command)
+    if first_key is not None and engine.read(lambda reader: reader.principal(hash_token(first_key))) is None:
+        return None  # another server, starting at the same moment, made it first
     return first_key

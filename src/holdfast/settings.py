@@ -11,6 +11,8 @@ from pathlib import Path
 import msgspec
 import platformdirs
 
+from holdfast.core.principal import is_well_formed
+
 PREFIX = "HOLDFAST_"
 MIN_TOKEN = 24
 DEFAULT_PORT = 7700
@@ -152,7 +154,8 @@ class _Reader:
             return store
         if store.startswith("sqlite:///") and len(store) > len("sqlite:///"):
             return store
-        self.problems.append(f"--store: expected sqlite:///path.db, postgresql://… or memory:, got {store!r}")
+        shown = re.sub(r"//[^/@]*@", "//…@", store)
+        self.problems.append(f"--store: expected sqlite:///path.db, postgresql://… or memory:, got {shown!r}")
         return store
 
     def _number(self, name: str, default: int, least: int, most: int) -> int:
@@ -180,6 +183,8 @@ class _Reader:
             return None
         if len(secret) < MIN_TOKEN or not _usable(secret):
             self.problems.append(f"{PREFIX}{name}: must be at least {MIN_TOKEN} {_FORM}")
+        elif not is_well_formed(secret):
+            self.problems.append(f"{PREFIX}{name}: it looks like one of our keys, but its checksum is wrong")
         return secret
 
     def _static_tokens(self, taken: set[str]) -> tuple[tuple[str, str], ...]:
@@ -227,6 +232,10 @@ class _Reader:
                 name, token = f"token-{place}", name
             if not name or not token:
                 self.problems.append(f"{where}: entry {place} needs a name and a token, as name:token")
+            elif not is_well_formed(token):
+                self.problems.append(
+                    f"{where}: the token of {name!r} looks like one of our keys, but its checksum is wrong"
+                )
             elif len(token) < MIN_TOKEN or not _usable(token):
                 self.problems.append(f"{where}: the token of {name!r} must be at least {MIN_TOKEN} {_FORM}")
             else:

@@ -7,6 +7,7 @@ import pytest
 
 from holdfast.core import acl
 from holdfast.core.errors import Forbidden, Invalid
+from holdfast.core.principal import Principal
 
 TOKEN = "a-bearer-token-nobody-may-read"
 
@@ -57,13 +58,13 @@ def test_only_those_on_the_list_may_claim(entries, username, token, allowed):
     stored = None if entries is None else acl.normalise(entries)
     hashed = None if token is None else acl.hash_token(token)
     if allowed:
-        acl.check_allowed(stored, username, hashed)
+        acl.check_allowed(stored, Principal("default", "someone", name=username, key_hash=hashed))
     else:
         with pytest.raises(Forbidden):
-            acl.check_allowed(stored, username, hashed)
+            acl.check_allowed(stored, Principal("default", "someone", name=username, key_hash=hashed))
 
 
 def test_a_user_called_like_a_token_entry_does_not_pass_for_it():
     stored = acl.normalise([f"token:{TOKEN}"])
     with pytest.raises(Forbidden):
-        acl.check_allowed(stored, acl.token_entry(acl.hash_token(TOKEN)), None)
+        acl.check_allowed(stored, Principal("default", "someone", name=acl.token_entry(acl.hash_token(TOKEN))))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.core.acl import normalise
-from holdfast.core.errors import Forbidden, LeaseLost, NotHeld, SessionExpired, SessionMissing
-from holdfast.core.lease import EXPIRED, FORCED, RELEASED, UNDELIVERED, Lease
+from holdfast.core.errors import Forbidden, LeaseLost, NotHeld, SessionExpired, SessionMissing, WrongToken
+from holdfast.core.lease import EXPIRED, FORCED, RELEASED, Lease
 from holdfast.core.row import SECOND
 from holdfast.engine.command import Held
 from holdfast.engine.jobs import Claimed, ForceRelease
@@ -62,18 +62,40 @@ def test_a_heartbeat_at_the_deadline_is_too_late(memory, clock):
 def test_a_token_that_is_sent_must_match_as_well(memory):
     token = run(memory, claim("job", "l1")).lease.token
     run(memory, heartbeat("job", "l1", token=token))
-    with pytest.raises(LeaseLost):
+    with pytest.raises(WrongToken):
         run(memory, heartbeat("job", "l1", token=token + 1))
 
 
-@pytest.mark.parametrize("how", [RELEASED, UNDELIVERED, EXPIRED, FORCED])
+def test_a_grant_that_nobody_heard_of_has_no_story(memory):
+    run(memory, claim("job", "l1", owner="first"))
+    run(memory, release("job", "l1", note="for the next one"))
+    run(memory, claim("job", "l2", owner="gone"))
+    run(memory, release("job", "l2", undelivered=True))
+    previous = run(memory, claim("job", "l3")).previous
+    assert (previous.owner, previous.how, previous.note) == ("first", RELEASED, "for the next one")
+
+
+def test_context_outlives_owners_who_were_cut_off_before_they_left_any(memory, clock):
+    run(memory, claim("job", "l1", owner="first"))
+    run(memory, heartbeat("job", "l1", note="step 4 next", checkpoint='{"step":4}'))
+    for number in (2, 3):
+        clock.advance(60)
+        run(memory, claim("job", f"l{number}", owner=f"crasher-{number}"))
+    clock.advance(60)
+    claimed = run(memory, claim("job", "l4"))
+    assert (claimed.previous.owner, claimed.previous.how) == ("crasher-3", EXPIRED)
+    assert (claimed.previous.note, claimed.previous.context_from) == ("step 4 next", "first")
+    assert claimed.previous_checkpoint == '{"step":4}'
+
+
+@pytest.mark.parametrize("how", [RELEASED, EXPIRED, FORCED])
 def test_a_successor_learns_how_the_last_ownership_ended(memory, clock, how):
     run(memory, claim("job", "l1", owner="first"))
     run(memory, heartbeat("job", "l1", note="half way", checkpoint='{"n":1}', progress="0.5"))
     if how == EXPIRED:
         clock.advance(60)
     else:
-        run(memory, force() if how == FORCED else release("job", "l1", undelivered=how == UNDELIVERED))
+        run(memory, force() if how == FORCED else release("job", "l1"))
     claimed = run(memory, claim("job", "l2"))
     assert (claimed.previous.owner, claimed.previous.how, claimed.previous.note) == ("first", how, "half way")
     assert claimed.previous_checkpoint == '{"n":1}'

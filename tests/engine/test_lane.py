@@ -162,7 +162,8 @@ def test_trouble_fails_the_whole_batch_and_says_whether_it_was_applied(memory, t
     assert list(replies.values()) == [trouble, trouble]
     assert trouble.applied == ("unknown" if isinstance(trouble, OutcomeUnknown) else "no")
     assert every(memory, Lease) == []
-    assert lane._in_trouble
+    assert lane._outages.count == 1
+    assert not lane._outages.writable
 
 
 def test_an_error_nobody_thought_of_fails_its_batch_and_not_the_lane(memory):
@@ -195,7 +196,7 @@ def test_after_trouble_grace_comes_before_anything_can_expire(memory, clock):
     for number in range(2):
         lane._work([Ticket(claim("job", f"l{number}"), Keep())])
     assert [type(outcome) for _, outcome in replies] == [StoreUnavailable, Held]
-    assert not lane._in_trouble
+    assert lane._outages_seen == lane._outages.count == 1
 
 
 def test_nothing_is_saved_by_a_batch_of_looks_alone(store):

@@ -132,7 +132,8 @@ def problem(answer: Answer, status: int, code: str) -> dict[str, Any]:
 def lost(answer: Answer) -> dict[str, Any]:
     """No longer the caller's."""
     body = problem(answer, 409, "lease_lost")
-    assert body["agent_contract"]["next_actions"][0]["action"] == "stop_work"
+    released = body.get("ended") == "released" and "held_by" not in body
+    assert body["agent_contract"]["next_actions"][0]["action"] == ("get_job_owner" if released else "stop_work")
     assert not body.keys() & {"lease_id", "token"}
     return body
 
@@ -165,7 +166,7 @@ def assert_leads_somewhere(step: dict[str, Any]) -> None:
     if "endpoint" not in step:
         assert step["action"] in CONTRACT_WORDS, step
         return
-    path = re.sub(r"\{[a-z_]+\}", "some-name", step["endpoint"])
+    path = re.sub(r"\{[a-z_]+\}", "some-name", step["endpoint"]).partition("?")[0]
     try:
         operation, _ = Router().find(step["method"], path.encode())
     except HoldfastError as error:

@@ -30,7 +30,8 @@ def test_the_whole_life_of_a_job_by_advice_alone(alice, bob):
     seen = bob.owner_of(job)
     assert held(follow(bob, seen, owner="other"))["owner"] == "me"
     released = ok(alice.release_job(job, lease["lease_id"]))
-    assert claimed(follow(bob, released, owner="other"))["owner"] == "other"
+    assert advice(released)["action"] == "list_claimed_jobs", "whoever is done is not sent back to the same job"
+    assert claimed(follow(bob, bob.owner_of(job), owner="other"))["owner"] == "other"
 
 
 def test_a_list_leads_to_its_first_job_and_an_empty_one_to_a_claim(alice, job):
@@ -39,9 +40,9 @@ def test_a_list_leads_to_its_first_job_and_an_empty_one_to_a_claim(alice, job):
     assert advice(alice.jobs(f"?prefix={fresh()}"))["action"] == "claim_job"
 
 
-def test_after_a_loss_the_advice_is_to_stop_and_the_rest_can_be_followed(alice, bob, job):
+def test_after_a_loss_the_advice_is_to_stop_and_the_rest_can_be_followed(alice, root, job):
     lease = claimed(alice.claim(job))
-    ok(alice.release_job(job, lease["lease_id"]))
+    ok(root.force_release(job))
     body = lost(alice.heartbeat(job, lease["lease_id"]))
     assert advice(body)["action"] == "stop_work"
     assert body["agent_contract"]["retryable"] is False
@@ -50,8 +51,15 @@ def test_after_a_loss_the_advice_is_to_stop_and_the_rest_can_be_followed(alice, 
     claimed(alice.post(steps["claim_job"]["endpoint"], {"owner": "again"}))
 
 
-def test_a_job_without_a_holder_is_offered_to_the_one_who_wanted_to_free_it(root, job):
-    claimed(follow(root, problem(root.force_release(job), 409, "not_held"), owner="me"))
+def test_whoever_wanted_to_free_a_free_job_is_shown_that_it_is_free(root, job):
+    body = problem(root.force_release(job), 409, "not_held")
+    assert ok(follow(root, body))["status"] == "free"
+
+
+def test_whoever_releases_twice_is_told_that_there_is_nothing_to_do(alice, job):
+    lease = claimed(alice.claim(job))
+    ok(alice.release_job(job, lease["lease_id"]))
+    assert ok(follow(alice, lost(alice.release_job(job, lease["lease_id"]))))["status"] == "free"
 
 
 def test_a_session_that_is_not_there_leads_to_a_new_one(alice, job):
@@ -67,7 +75,7 @@ def test_a_session_that_is_not_there_leads_to_a_new_one(alice, job):
         ("/claim", {}, 400),
         ("/claim", {"owner": "me", "metadata": "x" * 5000}, 413),
         ("/force-release", {"reason": "x"}, 403),
-        ("/nonsense", {}, 405),
+        ("/nonsense", {}, 404),
     ],
 )
 def test_a_wrong_request_says_what_to_mend_and_is_not_worth_repeating(alice, job, path, body, status):

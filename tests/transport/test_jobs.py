@@ -108,8 +108,8 @@ def test_note_and_progress_are_seen_by_others_while_the_job_runs(alice, bob, job
 def test_a_lease_id_is_proof_for_whoever_shows_it_and_the_token_must_match_if_sent(alice, bob, job):
     lease = claimed(alice.claim(job))
     ok(bob.heartbeat(job, lease["lease_id"], token=lease["token"]))
-    lost(alice.heartbeat(job, lease["lease_id"], token=lease["token"] + 1))
-    lost(alice.release_job(job, lease["lease_id"], token=lease["token"] - 1))
+    problem(alice.heartbeat(job, lease["lease_id"], token=lease["token"] + 1), 409, "wrong_token")
+    problem(alice.release_job(job, lease["lease_id"], token=lease["token"] - 1), 409, "wrong_token")
     ok(alice.release_job(job, lease["lease_id"], token=lease["token"]))
 
 
@@ -258,7 +258,7 @@ def test_only_a_key_with_the_admin_scope_may_take_a_job_away(alice, job):
 
 def test_there_is_nothing_to_take_from_nobody(root, job):
     body = problem(root.force_release(job), 409, "not_held")
-    assert body["agent_contract"]["next_actions"][0]["action"] == "claim_job"
+    assert body["agent_contract"]["next_actions"][0]["action"] == "get_job_owner"
 
 
 # -- the same names as locks -------------------------------------------------------------------------------------

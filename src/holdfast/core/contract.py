@@ -91,8 +91,27 @@ def job_lost(job_id: str) -> Contract:
     )
 
 
-def job_list(first_id: str | None) -> Contract:
+def job_released(job_id: str) -> Contract:
+    """The job is somebody else's to claim: the caller is done with it."""
+    return contract(
+        action(
+            "list_claimed_jobs", "GET /v1/jobs", best=True, why="You are done with this job; see what else is going on."
+        ),
+        action("claim_job", f"POST /v1/jobs/{job_id}/claim", why="Only if there is more to do."),
+    )
+
+
+def job_released_before(job_id: str) -> Contract:
+    """The caller asks again about a lease that it gave back itself."""
+    return contract(
+        action("get_job_owner", f"GET /v1/jobs/{job_id}", best=True, why="You released it already: nothing to do.")
+    )
+
+
+def job_list(first_id: str | None, next_page: str | None = None) -> Contract:
     """A page of jobs."""
+    if next_page is not None:
+        return contract(action("list_claimed_jobs", f"GET /v1/jobs?{next_page}", best=True, why="There are more."))
     if first_id is None:
         return contract(
             action("claim_job", "POST /v1/jobs/{job_id}/claim", best=True, why="No job is held: claim one.")
@@ -144,6 +163,9 @@ def session_open(session_id: str) -> Contract:
     return contract(
         action("keepalive_session", f"POST /sessions/{session_id}/keepalive", best=True),
         action("acquire_lock", "POST /locks/{name}/acquire"),
+        action(
+            "claim_job", "POST /v1/jobs/{job_id}/claim", why="With this session_id: the job goes when the session does."
+        ),
     )
 
 
@@ -167,6 +189,14 @@ def election_led(election_id: str, wait: int) -> Contract:
         action("retry_after_wait", f"POST /elections/{election_id}/campaign", best=True, wait=wait),
         action("get_election_status", f"GET /elections/{election_id}"),
         retryable=True,
+    )
+
+
+def election_resigned(election_id: str) -> Contract:
+    """The caller stopped leading."""
+    return contract(
+        action("get_election_status", f"GET /elections/{election_id}", best=True),
+        action("campaign", f"POST /elections/{election_id}/campaign", why="Only to lead again."),
     )
 
 
@@ -198,7 +228,7 @@ def authenticate(*, retryable: bool) -> Contract:
 
 def fix_request(why: str = "") -> Contract:
     """The request is wrong as it stands."""
-    return contract(action("fix_request", why=why))
+    return contract(action("fix_request", best=True, why=why))
 
 
 def lock_limit() -> Contract:

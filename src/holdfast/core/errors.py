@@ -12,6 +12,7 @@ Refused                       an ordinary answer: nothing was changed
 │   ├── LeaseLost             it was yours and is no longer
 │   ├── LeaseGone             nothing is held under that name
 │   ├── LeaseMismatch         it is held, but not by the lease you showed
+│   ├── WrongToken            the right lease with another's token
 │   ├── NotHeld               there is no holder to take it from
 │   ├── SessionExpired
 │   ├── AclConflict
@@ -133,6 +134,13 @@ class LeaseMismatch(Conflict):
 
     code = "lease_mismatch"
     hint = LeaseLost.hint
+
+
+class WrongToken(Conflict):
+    """The lease is the caller's, but the fencing token that came with it is another's."""
+
+    code = "wrong_token"
+    hint = "Send the token that the claim answered, or none."
 
 
 class NotHeld(Conflict):

@@ -29,6 +29,8 @@ class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
     claimed_at: Instant | None = None
     principal: str | None = None
     note: str | None = None
+    context_from: str | None = None
+    """Whose note and checkpoint these are: the last owner's who left any."""
     by: str | None = None
     reason: str | None = None
 
@@ -160,9 +162,18 @@ def extend(lease: Lease, *, ttl: Instant, now: Instant) -> Lease:
 def end(
     lease: Lease, how: str, *, now: Instant, note: str | None = None, by: str | None = None, reason: str | None = None
 ) -> Lease:
-    """Free the name, remember how it went, and let it rest if its holder asked for that."""
+    """Free the name, remember how it went, and let it rest if its holder asked for that.
+
+    What an earlier owner left stays for the next one if this owner was cut off and left nothing: a successor that
+    dies before its first checkpoint does not wipe out the work before it.
+    """
     assert lease.proof is not None
     assert lease.kind is not None
+    if how == UNDELIVERED:
+        return _freed(lease, now)  # nobody ever heard that they had it, so there is no story to tell
+    left = lease.note if note is None else note
+    wrote = left is not None or lease.checkpoint is not None
+    before = None if wrote or how == RELEASED else ended(lease)
     story = Ended(
         owner=lease.owner,
         how=how,
@@ -171,10 +182,19 @@ def end(
         proof=lease.proof,
         claimed_at=lease.claimed_at,
         principal=lease.principal,
-        note=lease.note if note is None else note,
+        note=before.note if before else left,
+        context_from=before.context_from if before else lease.owner if wrote else None,
         by=by,
         reason=reason,
     )
+    return replace(
+        _freed(lease, now),
+        ended=msgspec.json.encode(story).decode(),
+        ended_checkpoint=lease.ended_checkpoint if before else lease.checkpoint,
+    )
+
+
+def _freed(lease: Lease, now: Instant) -> Lease:
     return replace(
         lease,
         kind=None,
@@ -193,8 +213,6 @@ def end(
         note=None,
         checkpoint=None,
         progress=None,
-        ended=msgspec.json.encode(story).decode(),
-        ended_checkpoint=lease.checkpoint,
     )
 
 
@@ -219,6 +237,8 @@ def lost(lease: Lease, proof: str, now: Instant) -> LeaseLost:
     if is_live(lease, now) and lease.proof != proof:
         facts |= {"held_by": lease.owner, "held_since": lease.claimed_at, "expires_at": lease.expires_at}
         return LeaseLost(f"{lease.id} is now held by another owner", **facts)
+    if facts.get("ended") == RELEASED:
+        return LeaseLost(f"you released {lease.id} already", **facts)
     return LeaseLost(f"your lease on {lease.id} is over and nobody holds it now", **facts)
 
 

@@ -13,6 +13,8 @@ from holdfast.engine.command import Command
 MAX_BATCH = 256
 MAX_BATCH_BYTES = 4 * 1024 * 1024
 MAX_QUEUED = 20_000
+RESERVE = 4
+"""A queue full of new work still has a quarter more room for holders' writes."""
 
 
 class Sink(Protocol):
@@ -25,10 +27,23 @@ class Sink(Protocol):
 class Ticket:
     """A command on its way, and where its reply goes."""
 
-    __slots__ = ("command", "deadline", "gone", "in_line", "last_try", "line", "sink", "slot")
+    __slots__ = (
+        "command",
+        "deadline",
+        "gone",
+        "in_line",
+        "last_try",
+        "line",
+        "sink",
+        "slot",
+        "under_way",
+        "while_waiting",
+    )
 
     def __init__(self, command: Command[Any], sink: Sink, slot: Any = None, deadline: float | None = None) -> None:
         self.command = command
+        self.while_waiting = command
+        """What it asks for once it stands in line, where nobody is passed any more."""
         self.sink = sink
         self.slot = slot
         self.deadline = deadline
@@ -36,6 +51,8 @@ class Ticket:
         self.line: Key | None = None if deadline is None else command.line()
         self.in_line = False
         self.last_try = False
+        self.under_way = False
+        """Its claim is on its way through the engine: it must not be sent a second time."""
         self.gone = False
         """Its caller went away: it must not stand in line any more."""
 
@@ -61,7 +78,8 @@ class Backlog:
         """Queue a ticket. One that has stood in line was admitted long ago, however full it is now."""
         if self._closed:
             raise Draining("this server is shutting down")
-        if not ticket.in_line and self._inbox.qsize() + self._sorted >= self._max_queued:
+        room = self._max_queued + (self._max_queued // RESERVE if ticket.command.urgent else 0)
+        if not ticket.in_line and self._inbox.qsize() + self._sorted >= room:
             raise Overloaded("too many requests are waiting for the store")
         self._inbox.put(ticket)
         if self._finished:  # it was closed between the first line and the last

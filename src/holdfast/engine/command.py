@@ -56,6 +56,10 @@ class Command(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
         """The row in whose line it may wait, if it may wait at all."""
         return None
 
+    def giving_way(self) -> Self:
+        """Itself, for a caller without patience who finds others in line: it must not pass them."""
+        return self
+
     def all_needs(self) -> Needs:
         """What the verb needs, and the answer under its Idempotency-Key."""
         needs = self.needs()

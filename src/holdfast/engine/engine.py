@@ -13,7 +13,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.row import SECOND
 from holdfast.engine.backlog import MAX_BATCH, MAX_QUEUED, Backlog, Sink, Ticket
 from holdfast.engine.command import Command, Held, Replayed
-from holdfast.engine.lane import Committed, Lane
+from holdfast.engine.lane import Committed, Lane, Outages
 from holdfast.engine.sweep import Sweep
 from holdfast.engine.waiting import Lines
 from holdfast.store.contract import Reader, Store
@@ -35,11 +35,19 @@ class Engine:
     ) -> None:
         self.store = store
         self._sink = _ThreadSink()
+        self._outages = Outages()
         self._lanes = [
-            Lane(number, store, Backlog(max_batch, max_queued), self._committed, self._grace)
+            Lane(
+                number,
+                store,
+                Backlog(max_batch, max_queued),
+                self._outages,
+                on_commit=self._committed,
+                on_return=self._grace,
+            )
             for number in range(store.lanes)
         ]
-        self._sweep = Sweep(store, self.submit, serving=serving)
+        self._sweep = Sweep(store, self.submit, self._outages, serving=serving)
         self.lines = Lines(self._try_again, self._deliver, self._attend)
 
     def start(self) -> None:
@@ -64,7 +72,10 @@ class Engine:
         """Send a command on its way; its reply goes to `sink`. With patience it may stand in line first."""
         deadline = time.monotonic() + wait_seconds if wait_seconds > 0 else None
         ticket = Ticket(command, sink, slot, deadline)
-        if ticket.line is None or not self.lines.queue_behind(ticket):
+        if (deadline is None or command.once is not None) and self.lines.stand_for(command.line()):
+            ticket.command = command.giving_way()
+        # A repeated request looks for its answer first; only a new one stands behind those who wait.
+        if ticket.line is None or command.once is not None or not self.lines.queue_behind(ticket):
             self._lane_of(command).backlog.put(ticket)
         return ticket
 
@@ -74,6 +85,14 @@ class Engine:
         self.submit(command, self._sink, future, wait_seconds)
         result: T | Replayed = future.result()
         return result
+
+    def is_ready(self) -> bool:
+        """Whether it can do its work: every thread alive, and the last write went well or none has failed since."""
+        alive = all(lane.thread.is_alive() for lane in self._lanes) and self._sweep.is_alive()
+        if alive and not self._outages.writable:
+            self.store.beat()  # find out; it raises if not
+            self._outages.writable = True
+        return alive
 
     def read(self, look: Callable[[Reader], T]) -> T:
         """Look at the committed state, on the caller's thread."""
@@ -110,11 +129,15 @@ class Engine:
 
     def _held(self, ticket: Ticket, outcome: Held, committed: Committed) -> None:
         """Stand in line, and make sure that somebody looks when the holder's time runs out."""
+        newcomer = not ticket.in_line
         try:
             self.lines.held(ticket, outcome)
         except HoldfastError as error:
             self._deliver([(ticket, error)])
             return
+        if newcomer and self.lines.length(outcome.lease.key) == 1:
+            # What was freed between its answer and its standing in line was told to nobody: it looks once more.
+            self.lines.wake([outcome.lease.key])
         if outcome.lease.expires_at is not None:
             self._sweep.expect(outcome.lease.expires_at, committed.now)
         elif outcome.lease.available_at is not None:  # it rests; nobody ends that, it just ends

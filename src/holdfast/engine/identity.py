@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.core import principal as principals
-from holdfast.core.principal import STATIC, Principal
+from holdfast.core.principal import ISSUED, STATIC, Principal
 from holdfast.engine.command import Command
 from holdfast.store.view import Needs, View
 
@@ -55,6 +55,8 @@ class SyncPrincipals(Command[int], frozen=True):
         for wanted in self.wanted:
             row_id = principal_id(wanted.source, wanted.name)
             row = view.find(Principal, self.account, row_id) or Principal(self.account, row_id, created_at=view.now)
+            if row.version and wanted.source == ISSUED and row.revoked_at is None:
+                continue  # an issued key is never replaced by the way
             after = replace(
                 row,
                 name=wanted.name,

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 from holdfast.core import acl
 from holdfast.core import lease as leases
 from holdfast.core import session as sessions
-from holdfast.core.errors import LeaseGone, LeaseLost, LeaseMismatch, NotHeld
+from holdfast.core.errors import LeaseGone, LeaseLost, LeaseMismatch, NotHeld, WrongToken
 from holdfast.core.lease import FORCED, JOB, RELEASED, UNDELIVERED, Claim, Ended, Lease, proof_of
 from holdfast.core.principal import Principal
 from holdfast.core.row import Instant, Key
 from holdfast.core.session import Session
-from holdfast.engine.command import Command, Held, Outcome
+from holdfast.engine.command import Command, Held, Outcome, Replayed
 from holdfast.engine.expiry import settle
 from holdfast.store.view import Answer, Needs, View
 
@@ -51,6 +51,7 @@ class ClaimJob(JobCommand, frozen=True):
     ttl: Instant
     metadata: str | None = None
     session_id: str | None = None
+    gives_way: bool = False
 
     def needs(self) -> Needs:
         """The lease, and the session for whose life it is claimed."""
@@ -63,6 +64,10 @@ class ClaimJob(JobCommand, frozen=True):
         """Claimers of one job wait for each other."""
         return (Lease.table, self.account, self.name)
 
+    def giving_way(self) -> ClaimJob:
+        """Others wait: even a free job is not for this caller."""
+        return replace(self, gives_way=True)
+
     def size(self) -> int:
         """Its metadata."""
         return len(self.metadata or "")
@@ -73,8 +78,8 @@ class ClaimJob(JobCommand, frozen=True):
             session = view.find(Session, self.account, self.session_id)
             sessions.check_live(session, self.by.id, view.now)
         lease = settle(view, self.account, self.name)
-        acl.check_allowed(lease.acl, self.by.name, self.by.key_hash)
-        if leases.is_live(lease, view.now) or leases.is_resting(lease, view.now):
+        acl.check_allowed(lease.acl, self.by)
+        if self.gives_way or leases.is_live(lease, view.now) or leases.is_resting(lease, view.now):
             return Held(lease=lease, now=view.now)
         claim = Claim(
             kind=JOB,
@@ -126,7 +131,7 @@ class HolderCommand(JobCommand, frozen=True):
         lease = view.lease(self.account, self.name)
         check_owner(view, lease, self.lease_id)
         if self.token is not None and self.token != lease.token:
-            raise leases.lost(lease, proof_of(self.lease_id), view.now)
+            raise WrongToken(f"the lease is yours, but its token is not {self.token}", job_id=self.name)
         return replace(
             lease,
             note=lease.note if self.note is None else self.note,
@@ -139,6 +144,11 @@ class HeartbeatJob(HolderCommand, frozen=True):
 
     ttl: Instant | None = None
     progress: str | None = None
+
+    def replay(self, view: View, answer: Answer) -> Outcome | Replayed:
+        """What was answered before, if the lease still stands; a replay never grants time."""
+        check_owner(view, view.lease(self.account, self.name), self.lease_id)
+        return super().replay(view, answer)
 
     def decide(self, view: View) -> Changed:
         """The deadline moves to a full TTL from now."""
@@ -157,7 +167,7 @@ class ReleaseJob(HolderCommand, frozen=True):
     def decide(self, view: View) -> Changed:
         """The job is free; its note and checkpoint stay for the successor."""
         how = UNDELIVERED if self.undelivered else RELEASED
-        lease = view.put(leases.end(self.held(view), how, now=view.now, by=self.cause.actor), how)
+        lease = view.put(leases.end(self.held(view), how, now=view.now), how)
         return Changed(lease=lease, now=view.now)
 
 

@@ -14,13 +14,14 @@ from typing import Any
 
 from holdfast.core.errors import Refused, StoreUnavailable, Trouble, ValueRefused
 from holdfast.core.row import Instant, Key
-from holdfast.engine.backlog import Backlog, Ticket
+from holdfast.engine.backlog import MAX_BATCH, Backlog, Ticket
 from holdfast.engine.command import Command, Held, Outcome
 from holdfast.store.contract import Rerun, Store
 from holdfast.store.view import AllNeeds, View
 
 MAX_RERUNS = 50
 ALONE_SECONDS = 10.0
+OUTAGE_SECONDS = 5.0
 
 log = logging.getLogger("holdfast.engine")
 
@@ -37,6 +38,21 @@ class Committed:
         self.now = view.now
 
 
+class Outages:
+    """What all lanes must know: how often the store failed any of them, and whether this process stood still."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.pulse = time.monotonic()
+        """When the sweep, which looks at least once a second, last did."""
+        self.writable = True
+        """Whether the last batch that tried to write could."""
+
+    def paused(self) -> bool:
+        """Nobody renewed while this process was stopped, or asleep with its machine."""
+        return time.monotonic() - self.pulse > OUTAGE_SECONDS
+
+
 class Lane:
     """Runs batches until its backlog is closed."""
 
@@ -45,6 +61,8 @@ class Lane:
         number: int,
         store: Store,
         backlog: Backlog,
+        outages: Outages,
+        *,
         on_commit: Callable[[Committed], None],
         on_return: Callable[[], list[Command[Any]]],
     ) -> None:
@@ -53,7 +71,8 @@ class Lane:
         self.backlog = backlog
         self._on_commit = on_commit
         self._on_return = on_return
-        self._in_trouble = False
+        self._outages = outages
+        self._outages_seen = outages.count
         self._alone: dict[str, float] = {}
         self.thread = threading.Thread(target=self._run, name=f"holdfast-lane-{number}", daemon=True)
 
@@ -76,7 +95,7 @@ class Lane:
     def _work(self, batch: list[Ticket]) -> None:
         """Run a batch, or tell all of it why not."""
         try:
-            if self._in_trouble:
+            if self._outages_seen != self._outages.count or self._outages.paused():
                 self._return()
             committed = self._attempt(batch)
         except ValueRefused as error:
@@ -84,20 +103,23 @@ class Lane:
         except UnicodeError as error:
             self._split(batch, ValueRefused(f"a text of this request is no Unicode: {error}"))
         except Trouble as error:
-            self._in_trouble = True
+            self._outages.count += 1
+            self._outages.writable = False
             self._fail(batch, error)
         except Exception as error:
             log.exception("a batch of %d failed", len(batch))
             self._split(batch, error)
         else:
-            self._on_commit(committed)
+            self._tell(committed)
 
     def _return(self) -> None:
         """The store may be back: do first what an outage asks for, before anything can expire."""
+        count = self._outages.count
         commands = self._on_return()
-        if commands:
-            self._attempt([Ticket(command, _NOBODY) for command in commands])
-        self._in_trouble = False
+        for place in range(0, len(commands), MAX_BATCH):
+            self._attempt([Ticket(command, _NOBODY) for command in commands[place : place + MAX_BATCH]])
+        self._outages_seen = count
+        self._outages.pulse = time.monotonic()
 
     def _attempt(self, batch: list[Ticket]) -> Committed:
         for _ in range(MAX_RERUNS):
@@ -121,6 +143,7 @@ class Lane:
                 replies.append((ticket, reply))
             if view.changed:
                 transaction.save(view.changes(tokens))
+        self._outages.writable = self._outages.writable or view.changed
         return Committed(replies, view)
 
     def _split(self, batch: list[Ticket], error: Exception) -> None:
@@ -134,7 +157,14 @@ class Lane:
         self._work(batch[middle:])
 
     def _fail(self, batch: list[Ticket], error: Exception) -> None:
-        self._on_commit(Committed([(ticket, error) for ticket in batch], View(0, ())))
+        self._tell(Committed([(ticket, error) for ticket in batch], View(0, ())))
+
+    def _tell(self, committed: Committed) -> None:
+        """Whatever goes wrong while telling, the lane goes on."""
+        try:
+            self._on_commit(committed)
+        except Exception:
+            log.exception("the outcome of a batch could not be told")
 
 
 class _Nobody:

@@ -95,8 +95,7 @@ class AcquireLock(LockCommand, frozen=True):
     def _check_list(self, lease: Lease) -> None:
         if lease.acl is not None and self.acl is not None and self.acl != lease.acl:
             raise AclConflict("the lock already has another access list")
-        if self.by.id != ADMIN_ID:
-            access.check_allowed(lease.acl or self.acl, self.by.name, self.by.key_hash)
+        access.check_allowed(lease.acl or self.acl, self.by)
 
     def _first(self, lease: Lease, view: View) -> Acquired:
         lease_id = derived_id(self.secret, self.account, self.name, view.now)

@@ -16,12 +16,12 @@ from holdfast.core.row import SECOND, Instant, Key
 from holdfast.engine.backlog import Ticket
 from holdfast.engine.command import Command
 from holdfast.engine.expiry import ExpireLease, ExpireSession, GiveGrace
+from holdfast.engine.lane import OUTAGE_SECONDS, Outages
 from holdfast.store.contract import Store
 
 LONGEST_SLEEP = 1.0
 """Other processes' leases are looked for at least this often."""
 BEAT_SECONDS = 1.0
-OUTAGE = 5 * SECOND
 AT_ONCE = 1_000
 KEEP_ANSWERS = 7 * 24 * 3600 * SECOND
 TIDY_SECONDS = 600.0
@@ -32,9 +32,10 @@ log = logging.getLogger("holdfast.sweep")
 class Sweep:
     """One thread beside the lanes."""
 
-    def __init__(self, store: Store, submit: Callable[..., Ticket], *, serving: bool) -> None:
+    def __init__(self, store: Store, submit: Callable[..., Ticket], outages: Outages, *, serving: bool) -> None:
         self._store = store
         self._submit = submit
+        self._outages = outages
         self._serving = serving
         self._wake = threading.Event()
         self._stopped = False
@@ -47,6 +48,7 @@ class Sweep:
     def start(self) -> None:
         """Give grace after an outage, then watch the clock."""
         self._run_all(self.grace())
+        self._outages.pulse = time.monotonic()
         self._thread.start()
 
     def stop(self) -> None:
@@ -59,6 +61,10 @@ class Sweep:
                 self._store.beat(clean=True)
             except HoldfastError:
                 log.warning("the store could not be told that this server ends")
+
+    def is_alive(self) -> bool:
+        """Whether it watches."""
+        return self._thread.is_alive()
 
     def expect(self, deadline: Instant, now: Instant) -> None:
         """Something runs out then: wake up in time."""
@@ -74,7 +80,7 @@ class Sweep:
     def grace(self) -> list[Command[bool]]:
         """What to do, before anything expires, when nobody served the store for a while: let holders catch up."""
         beat = self._store.last_beat() if self._serving else None
-        if beat is None or beat[1] - beat[0] <= OUTAGE:
+        if beat is None or beat[1] - beat[0] <= OUTAGE_SECONDS * SECOND:
             return []
         seen = beat[0]
         with self._store.read() as reader:
@@ -85,8 +91,9 @@ class Sweep:
     def _run(self) -> None:
         while not self._stopped:
             try:
-                if self._in_trouble:
+                if self._in_trouble or self._outages.paused():
                     self._run_all(self.grace())
+                self._outages.pulse = time.monotonic()
                 sleep = self._pass()
                 self._in_trouble = False
             except HoldfastError as error:
@@ -104,10 +111,10 @@ class Sweep:
         with self._store.read() as reader:
             due = reader.due(AT_ONCE)
             deadline, now = reader.next_deadline(), reader.now
+        self._keep_house(now, live=deadline is not None)
         if due:
             ended = self._run_all([_ending(key) for key in due])
-            return 0.0 if ended else LONGEST_SLEEP / 20  # one bad row cannot make the sweep spin
-        self._keep_house(now, live=deadline is not None)
+            return 0.0 if ended else LONGEST_SLEEP  # one bad row cannot make the sweep spin
         if deadline is None:
             return LONGEST_SLEEP
         return min(max((deadline - now) / SECOND, 0.0) + 0.0005, LONGEST_SLEEP)
@@ -122,14 +129,17 @@ class Sweep:
             self._last_tidy = moment
 
     def _run_all(self, commands: list[Command[bool]]) -> bool:
-        """Run them through the lanes; whether any did something."""
-        futures: list[Future[Any]] = []
-        for command in commands:
-            future: Future[Any] = Future()
-            self._submit(command, _SINK, future)
-            futures.append(future)
-        results = [future.result() for future in futures]
-        return any(results)
+        """Run them through the lanes, a thousand at a time; whether any did something."""
+        any_done = False
+        for place in range(0, len(commands), AT_ONCE):
+            futures: list[Future[Any]] = []
+            for command in commands[place : place + AT_ONCE]:
+                future: Future[Any] = Future()
+                self._submit(command, _SINK, future)
+                futures.append(future)
+            results = [future.result() for future in futures]
+            any_done = any_done or any(results)
+        return any_done
 
 
 class _QuietSink:

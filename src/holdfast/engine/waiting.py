@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import logging
 import threading
 import time
 from collections import deque
@@ -20,6 +21,8 @@ from holdfast.core.errors import Draining, TooManyWaiters
 from holdfast.core.row import Key
 from holdfast.engine.backlog import Ticket
 from holdfast.engine.command import Held
+
+log = logging.getLogger("holdfast.waiting")
 
 MAX_WAITERS = 1_000
 JUST_AFTER = 0.002
@@ -60,6 +63,10 @@ class Lines:
             line = self._lines.get(key)
             return len(line.tickets) if line else 0
 
+    def stand_for(self, key: Key | None) -> bool:
+        """Whether anybody waits for that name here; asked without the lock, because every claim asks it."""
+        return key in self._lines
+
     def queue_behind(self, ticket: Ticket) -> bool:
         """Stand at the end of the line if there is one; a newcomer does not pass those who wait."""
         with self._lock:
@@ -71,6 +78,7 @@ class Lines:
     def held(self, ticket: Ticket, outcome: Held) -> None:
         """A claim with patience was told that somebody has it: stand in line, or keep its place there."""
         with self._lock:
+            ticket.under_way = False
             if ticket.gone:
                 return
             if not ticket.in_line and not ticket.last_try:
@@ -83,13 +91,15 @@ class Lines:
                 line.trying = False
                 look, line.again = line.again, False
         if ticket.last_try:
-            self._deliver([(ticket, outcome)])
+            draining = Draining("this server is shutting down") if self._draining else None
+            self._deliver([(ticket, draining or outcome)])
         if look:
             self.wake([_key(ticket)])
 
     def settled(self, ticket: Ticket) -> None:
         """Its claim was granted, or refused for good: it leaves, and the next one looks if there is reason to."""
         with self._lock:
+            ticket.under_way = False
             look = self._remove(ticket)
         if look:
             self.wake([_key(ticket)])
@@ -104,9 +114,13 @@ class Lines:
                     continue
                 if line.trying:
                     line.again = True
+                    continue
+                head, line.trying = line.tickets[0], True
+                if head.under_way:  # its last try, sent while it stood further back
+                    line.again = True
                 else:
-                    line.trying = True
-                    heads.append(line.tickets[0])
+                    head.under_way = True
+                    heads.append(head)
         for head in heads:
             self._submit(head)
 
@@ -154,6 +168,7 @@ class Lines:
         if len(line.tickets) >= MAX_WAITERS:
             raise TooManyWaiters(f"{MAX_WAITERS} callers already wait for this name", retry_after=5)
         ticket.in_line = True
+        ticket.command = ticket.while_waiting
         line.tickets.append(ticket)
         self._timer.at(ticket.deadline, partial(self._run_out, ticket))
         self._attend(True)  # noqa: FBT003 - see the store's contract
@@ -184,10 +199,10 @@ class Lines:
                 return
             line = self._lines[_key(ticket)]
             ticket.last_try = True
-            if line.tickets[0] is ticket:
-                if line.trying:
-                    return  # the try under way is the last one
-                line.trying = True
+            if ticket.under_way:
+                return  # the try under way is the last one
+            ticket.under_way = True
+            line.trying = line.trying or line.tickets[0] is ticket
         self._submit(ticket)
 
 
@@ -226,4 +241,7 @@ class _Timer:
                 if self._closed:
                     return
                 _, _, action = heapq.heappop(self._heap)
-            action()
+            try:
+                action()
+            except Exception:
+                log.exception("something due could not be done")

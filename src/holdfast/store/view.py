@@ -204,10 +204,13 @@ class View:
             real = with_token(after, tokens)
             events.append(tell(with_token(before, tokens), real, kind, cause))
             last[real.key] = real
-        for key, row in last.items():
+        # In the order in which rows are locked: two servers that insert the same new rows then wait for each other
+        # in turn, never in a circle.
+        for key, row in sorted(last.items()):
             target = updates if self._loaded.get(key) else inserts
             target.setdefault(row.table, []).append(row)
-        return Changes(inserts, updates, self._loaded, events, self._new_answers)
+        answers = sorted(self._new_answers, key=lambda answer: (answer.account, answer.key))
+        return Changes(inserts, updates, self._loaded, events, answers)
 
     def freed(self) -> list[Key]:
         """Names that had a holder and have none now: somebody in line may want them."""

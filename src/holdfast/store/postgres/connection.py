@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -22,6 +23,8 @@ _DEFAULTS: dict[str, str | int] = {
     "target_session_attrs": "read-write",
     "application_name": "holdfast",
 }
+# A server that stands still in the middle of a batch must not hold up all the others for ever.
+_LIMITS = "-c lock_timeout=5s -c idle_in_transaction_session_timeout=10s -c statement_timeout=30s"
 _RERUN = {"40001", "40P01"}
 _FULL = {"53100"}
 _VALUE_CLASSES = {"22", "23", "54"}
@@ -30,7 +33,8 @@ _VALUE_CLASSES = {"22", "23", "54"}
 def connect(url: str, *, pooled: bool = False) -> Connection:
     """A connection on which every statement commits by itself unless we say BEGIN."""
     given = conninfo_to_dict(url)
-    conninfo = make_conninfo(url, **{name: value for name, value in _DEFAULTS.items() if name not in given})
+    defaults = _DEFAULTS if pooled else _DEFAULTS | {"options": _LIMITS}
+    conninfo = make_conninfo(url, **{name: value for name, value in defaults.items() if name not in given})
     return psycopg.connect(conninfo, autocommit=True, prepare_threshold=None if pooled else PREPARE_AFTER)
 
 
@@ -63,4 +67,5 @@ def meaning(error: psycopg.Error) -> Exception:
 
 
 def _line(error: psycopg.Error) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
+    """The first line of what the database says, without the password of an address it repeats."""
+    return re.sub(r"//[^/@\s]*@", "//…@", next(iter(str(error).splitlines()), type(error).__name__))

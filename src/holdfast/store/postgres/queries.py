@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
+from holdfast.core.principal import Principal
 from holdfast.core.row import Row
 from holdfast.core.session import Session
 from holdfast.store.view import ROW_TYPES, Answer
@@ -100,8 +101,8 @@ LIST_LEASES = (
 COUNT_OF_SESSION = "SELECT count(*) FROM leases WHERE account = %s AND session = %s"
 COUNT_LIVE = "SELECT count(*) FROM leases WHERE account = %s AND expires_at > %s"
 COUNT_PRINCIPALS = "SELECT count(*) FROM principals WHERE account = %s AND revoked_at IS NULL"
-PRINCIPAL_BY_KEY = f"SELECT {_columns(ROW_TYPES[2])} FROM principals WHERE key_hash = %s AND revoked_at IS NULL"
-LIST_PRINCIPALS = f"SELECT {_columns(ROW_TYPES[2])} FROM principals WHERE account = %s ORDER BY id"
+PRINCIPAL_BY_KEY = f"SELECT {_columns(Principal)} FROM principals WHERE key_hash = %s AND revoked_at IS NULL"
+LIST_PRINCIPALS = f"SELECT {_columns(Principal)} FROM principals WHERE account = %s ORDER BY id"
 DUE = (
     "SELECT 'leases', account, id, expires_at FROM leases WHERE expires_at IS NOT NULL AND expires_at <= %s"
     " UNION ALL SELECT 'sessions', account, id, expires_at FROM sessions WHERE ended_at IS NULL AND expires_at <= %s"

@@ -84,11 +84,12 @@ class PostgresStore:
             self._readers.append(connection)
 
     def _usable_reader(self) -> Connection:
-        while self._readers:
-            connection = self._readers.pop()
-            if not is_broken(connection):
-                return connection
-        return self._connect()
+        try:
+            while is_broken(connection := self._readers.pop()):
+                pass
+        except IndexError:  # looked at by several threads, so asking first would not do
+            return self._connect()
+        return connection
 
     def watch(self, on_change: Callable[[], None]) -> ListeningWatcher:
         """Listen for the notices of other servers; poll where listening is impossible."""

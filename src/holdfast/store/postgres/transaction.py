@@ -50,12 +50,15 @@ class PostgresTransaction:
             locks = [self._count_locks(owner, given) for owner in needs.locks_of]
             rooms = [execute(queries.LIVE_ROOMS, (account, given)) for account in needs.rooms]
             answers = execute(queries.ANSWER, _pairs(needs.answers)) if needs.answers else None
+            clock = None if found and not locks else execute(queries.NOW, (given,))
         rows: dict[Key, Row] = {}
-        now = self._gather(rows, found) if found else _value(execute(queries.NOW, (given,)))
+        now = self._gather(rows, found)
         carried = {(row.account, row.session) for row in rows.values() if isinstance(row, Lease) and row.session}
         if carried:
             pairs = _pairs(sorted(carried))
             now = self._gather(rows, [(Session, execute(queries.SESSIONS_OF_LEASES, pairs))])
+        if clock is not None:  # read after the wait for the right to count
+            now = max(now, _value(clock))
         return View(
             max([given or now, *(row.changed_at for row in rows.values())]),
             rows.values(),

@@ -12,6 +12,7 @@ from functools import cache
 
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
+from holdfast.core.principal import Principal
 from holdfast.core.row import Row
 from holdfast.core.session import Session
 from holdfast.store.view import ROW_TYPES, Answer
@@ -106,8 +107,8 @@ LIST_LEASES = (
 COUNT_OF_SESSION = "SELECT count(*) FROM leases WHERE account = ? AND session = ?"
 COUNT_LIVE = "SELECT count(*) FROM leases WHERE account = ? AND expires_at > ?"
 COUNT_PRINCIPALS = "SELECT count(*) FROM principals WHERE account = ? AND revoked_at IS NULL"
-PRINCIPAL_BY_KEY = f"SELECT {_columns(ROW_TYPES[2])} FROM principals WHERE key_hash = ? AND revoked_at IS NULL"
-LIST_PRINCIPALS = f"SELECT {_columns(ROW_TYPES[2])} FROM principals WHERE account = ? ORDER BY id"
+PRINCIPAL_BY_KEY = f"SELECT {_columns(Principal)} FROM principals WHERE key_hash = ? AND revoked_at IS NULL"
+LIST_PRINCIPALS = f"SELECT {_columns(Principal)} FROM principals WHERE account = ? ORDER BY id"
 DUE = (
     "SELECT 'leases', account, id, expires_at FROM leases WHERE expires_at IS NOT NULL AND expires_at <= ?1"
     " UNION ALL SELECT 'sessions', account, id, expires_at FROM sessions WHERE ended_at IS NULL AND expires_at <= ?1"

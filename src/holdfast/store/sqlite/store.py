@@ -121,7 +121,7 @@ class SqliteStore:
     def read(self) -> Iterator[SqliteReader]:
         """Begin a look on a connection of its own, which sees one moment."""
         with _translated():
-            connection = self._readers.pop() if self._readers else self._connect()
+            connection = self._idle_reader()
             try:
                 connection.execute("BEGIN")
                 yield SqliteReader(connection, self._clock)
@@ -131,9 +131,20 @@ class SqliteStore:
                 raise
             self._readers.append(connection)
 
+    def _idle_reader(self) -> apsw.Connection:
+        try:
+            return self._readers.pop()
+        except IndexError:  # looked at by several threads, so asking first would not do
+            return self._connect()
+
     def watch(self, on_change: Callable[[], None]) -> PollingWatcher:
         """Look at the file's change counter while somebody waits."""
-        return PollingWatcher(self._connect(), on_change)
+        return PollingWatcher(self._foreign_version, on_change)
+
+    def _foreign_version(self) -> int | None:
+        """A number that moves when somebody else has committed; asked on the writer, it ignores our own commits."""
+        with self._writing:
+            return None if self._writer is None else int(self._writer.pragma("data_version"))
 
     def beat(self, *, clean: bool = False) -> None:
         """Write down that the file is served just now."""

@@ -11,10 +11,10 @@ POLL_SECONDS = 0.05
 
 
 class PollingWatcher:
-    """Looks at `PRAGMA data_version`, which moves when another connection has committed."""
+    """Looks at `PRAGMA data_version`, which moves when another process has committed."""
 
-    def __init__(self, connection: apsw.Connection, on_change: Callable[[], None]) -> None:
-        self._connection = connection
+    def __init__(self, version: Callable[[], int | None], on_change: Callable[[], None]) -> None:
+        self._version = version
         self._on_change = on_change
         self._waiting = threading.Event()
         self._closed = threading.Event()
@@ -36,14 +36,13 @@ class PollingWatcher:
         self._closed.set()
         self._waiting.set()
         self._thread.join()
-        self._connection.close()
 
     def _run(self) -> None:
         seen = None
         while not self._closed.is_set():
             self._waiting.wait()
             try:
-                version = self._connection.pragma("data_version")
+                version = self._version()
             except apsw.Error:
                 version = None
             if version != seen:

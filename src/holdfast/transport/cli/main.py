@@ -37,6 +37,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     serve.add_argument("--host", metavar="ADDRESS", help="where to listen (127.0.0.1)")
     serve.add_argument("--port", metavar="NUMBER", help="which port (7700); 0 takes a free one")
-    serve.add_argument("--store", metavar="URL", help="sqlite:///path.db, postgresql://… or memory:")
+    serve.add_argument(
+        "--store",
+        metavar="URL",
+        help="sqlite:///path.db (four slashes for an absolute path), postgresql://… or memory:",
+    )
     serve.add_argument("--workers", metavar="NUMBER", help="processes (1); more only with PostgreSQL")
     return parser

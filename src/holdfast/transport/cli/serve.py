@@ -67,8 +67,9 @@ def _greet(settings: Settings, first_key: str | None) -> None:
         _say(f"  key    {first_key}")
         _say("         It opens everything and is shown only now: keep it.")
     key = first_key or "$HOLDFAST_API_KEY"
+    quote = "'" if first_key else '"'
     _say("  try    curl -d '{\"owner\": \"me\"}' -H 'Content-Type: application/json' \\")
-    _say(f"              -H 'Authorization: Bearer {key}' {settings.url}/v1/jobs/hello/claim")
+    _say(f"              -H {quote}Authorization: Bearer {key}{quote} {settings.url}/v1/jobs/hello/claim")
 
 
 def _place(store: str) -> str:

@@ -6,12 +6,13 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from ipaddress import ip_address
 from typing import Any, TypeVar
 
 import msgspec
 
-from holdfast.core.errors import RateLimited
+from holdfast.core.errors import HoldfastError, Overloaded, RateLimited
 from holdfast.engine.backlog import Ticket
 from holdfast.engine.command import Command
 from holdfast.engine.engine import Engine
@@ -23,6 +24,7 @@ from holdfast.transport.http.message import HttpRefusal, Request
 T = TypeVar("T")
 
 READERS = 4
+MAX_LOOKS = 1_000
 WINDOW_SECONDS = 60.0
 TRACKED_CLIENTS = 10_000
 
@@ -45,6 +47,7 @@ class Door:
         self.admission = Admission(settings.public_election_requests_per_minute)
         self._auth = Authenticator(self._find_principal, settings.admin_key)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="holdfast-reader")
+        self._looking = 0
         self._sink: LoopSink | None = None
 
     def open(self) -> None:
@@ -82,7 +85,7 @@ class Door:
         ticket = self.engine.submit(command, self._sink, future, wait_seconds)
         gone = asyncio.ensure_future(_disconnected(request))
         await asyncio.wait({future, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if not future.done():
+        if gone.done():
             self.engine.lines.leave(ticket)
             future.add_done_callback(lambda done: self._undo(done, undo))
             raise HttpRefusal(499, "the caller went away", close=True)
@@ -96,10 +99,20 @@ class Door:
         command = undo(done.result())
         if command is not None:
             assert self._sink is not None
-            self.engine.submit(command, self._sink, self._sink.loop.create_future())
+            with suppress(HoldfastError):  # a server that is going away leaves it to time
+                self.engine.submit(command, self._sink, self._sink.loop.create_future())
 
     async def read(self, look: Callable[[Reader], T]) -> T:
         """Look at the committed state without holding up the event loop."""
+        if self._looking >= MAX_LOOKS:
+            raise Overloaded("too many are looking at the store")
+        self._looking += 1
+        try:
+            return await self._look(look)
+        finally:
+            self._looking -= 1
+
+    async def _look(self, look: Callable[[Reader], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._readers, self.engine.read, look)
 
     async def _find_principal(self, key_hash: str) -> Any:
@@ -120,7 +133,7 @@ class LoopSink:
 def _resolve(replies: list[tuple[Ticket, Any]]) -> None:
     for ticket, outcome in replies:
         future: asyncio.Future[Any] = ticket.slot
-        if future.cancelled():
+        if future.done():
             continue
         if isinstance(outcome, BaseException):
             future.set_exception(outcome)
@@ -146,7 +159,9 @@ class Admission:
         moment = time.monotonic()
         client = client_address(request)
         if client not in self._windows and len(self._windows) >= TRACKED_CLIENTS:
-            client = "overflow"
+            live = {name: seen for name, seen in self._windows.items() if moment - seen[0] < WINDOW_SECONDS}
+            self._windows = live
+            client = client if len(live) < TRACKED_CLIENTS else "overflow"
         started, count = self._windows.get(client, (moment, 0))
         if moment - started >= WINDOW_SECONDS:
             started, count = moment, 0

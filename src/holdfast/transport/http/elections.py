@@ -134,7 +134,7 @@ async def resign(door: Door, request: Request) -> Response:
             "election_id": request.parameter,
             "status": "vacant",
             "previous_term": outcome.lease.token,
-            "agent_contract": contracts.election_vacant(request.parameter),
+            "agent_contract": contracts.election_resigned(request.parameter),
         },
     )
 

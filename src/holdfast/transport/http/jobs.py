@@ -7,7 +7,7 @@ import binascii
 import functools
 import re
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 
@@ -217,7 +217,8 @@ async def list_claimed_jobs(door: Door, request: Request) -> Response:
     page, more = found[:limit], len(found) > limit
     jobs = [{"status": "claimed", **_ownership(lease, now)} for lease in page]
     document: dict[str, Any] = {"jobs": jobs, "nextCursor": _cursor(page[-1].id) if more else None, "hasMore": more}
-    document["agent_contract"] = contracts.job_list(page[0].id if page else None)
+    following = urlencode({"prefix": prefix, "limit": limit, "cursor": _cursor(page[-1].id)}) if more else None
+    document["agent_contract"] = contracts.job_list(page[0].id if page else None, following)
     return json_response(200, document, ((b"cache-control", b"no-store"),))
 
 
@@ -301,7 +302,7 @@ def _render_ended(status: str, warnings: list[str], outcome: Outcome) -> tuple[i
         "released_at": rfc3339(outcome.now),
         "previous": _previous(leases.ended(lease), lease.ended_checkpoint),
     }
-    return 200, encode(_finish(document, warnings, contracts.job_free(lease.id)))
+    return 200, encode(_finish(document, warnings, contracts.job_released(lease.id)))
 
 
 def _state(lease: Lease, now: Instant) -> dict[str, Any]:
@@ -358,6 +359,7 @@ def _previous(story: Ended | None, checkpoint: str | None) -> dict[str, Any] | N
         "reason": story.reason,
         "note": story.note,
         "checkpoint": _raw(checkpoint),
+        "context_from": story.context_from,
     }
 
 

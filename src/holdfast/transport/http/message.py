@@ -95,25 +95,20 @@ class Request:
         declared = self.headers.get(b"content-length")
         if declared is not None and declared.isdigit() and int(declared) > limit:
             raise HttpRefusal(413, f"the body is larger than {limit} bytes", close=True)
-        message = await self.receive()
-        if not message.get("more_body"):
-            chunk: bytes = message.get("body", b"")
-            if len(chunk) > limit:
-                raise HttpRefusal(413, f"the body is larger than {limit} bytes", close=True)
-            return chunk
         try:
             async with asyncio.timeout(BODY_SECONDS):
-                return await self._rest(message, limit)
+                return await self._whole(limit)
         except TimeoutError:
             raise HttpRefusal(408, f"the body did not arrive within {BODY_SECONDS:.0f} seconds", close=True) from None
 
-    async def _rest(self, message: MutableMapping[str, Any], limit: int) -> bytes:
-        chunks = bytearray(message.get("body", b""))
-        while message.get("more_body"):
+    async def _whole(self, limit: int) -> bytes:
+        chunks: bytes = b""
+        while True:
             message = await self.receive()
             if message["type"] == "http.disconnect":
                 raise HttpRefusal(400, "the caller went away", close=True)
             chunks += message.get("body", b"")
             if len(chunks) > limit:
                 raise HttpRefusal(413, f"the body is larger than {limit} bytes", close=True)
-        return bytes(chunks)
+            if not message.get("more_body"):
+                return chunks

@@ -66,7 +66,7 @@ def parse(raw: bytes, shape: type[B]) -> B:
         if trailing and int(trailing[1]):
             return parse(raw[: _end_of_value(raw, int(trailing[1]))], shape)
         raise HttpRefusal(400, str(error)) from None
-    except (UnicodeDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         raise HttpRefusal(400, "the body is not JSON") from None
     return body
 

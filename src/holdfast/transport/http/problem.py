@@ -13,6 +13,7 @@ from holdfast.core import contract as contracts
 from holdfast.core import errors
 from holdfast.core.contract import Contract
 from holdfast.core.errors import Invalid, TooLarge
+from holdfast.core.lease import RELEASED
 from holdfast.core.names import storable
 from holdfast.engine.command import Once
 from holdfast.transport.http.message import HOUSE_BODY_LIMIT, Header, HttpRefusal, Request, Response, encode
@@ -68,7 +69,9 @@ def _all_errors(raw: bytes, shape: type[msgspec.Struct]) -> list[dict[str, str]]
     for field in msgspec.structs.fields(shape):
         if field.encode_name not in document:
             if field.required:
-                found.append(_error(f"/{field.encode_name}", "missing", f"`{field.encode_name}` is required"))
+                near = difflib.get_close_matches(field.encode_name, document, n=1)
+                hint = f"; you sent `{near[0]}`" if near else ""
+                found.append(_error(f"/{field.encode_name}", "missing", f"`{field.encode_name}` is required{hint}"))
             continue
         try:
             msgspec.convert(document[field.encode_name], type=field.type)
@@ -120,8 +123,9 @@ class Checks:
             value = msgspec.json.decode(text)
         except _UNREADABLE as error:
             raise Invalid(f"`{field}` is not JSON", [_error(f"/{field}", "malformed_json", str(error))]) from None
-        self.that(_depth(value) <= MAX_DEPTH, field, f"`{field}` is nested deeper than {MAX_DEPTH} levels")
-        self.that(_storable(value), field, f"`{field}` must not contain U+0000")
+        shallow = _depth(value) <= MAX_DEPTH
+        self.that(shallow, field, f"`{field}` is nested deeper than {MAX_DEPTH} levels")
+        self.that(not shallow or _storable(value), field, f"`{field}` must not contain U+0000")
         return text.decode()
 
     def done(self) -> None:
@@ -160,7 +164,8 @@ def once(request: Request, raw: bytes, render: Callable[[Any], tuple[int, bytes]
     if not 1 <= len(key) <= MAX_KEY or not all(0x20 < byte < 0x7F for byte in key):  # noqa: PLR2004 - visible ASCII
         message = f"Idempotency-Key is 1 to {MAX_KEY} visible ASCII characters"
         raise Invalid(message, [_error("", "invalid_header", message)])
-    head = f"{request.scope['method']} {request.scope['path']}\n".encode()
+    # Whoever guesses another's key must not be shown that one's lease: the caller is part of the request.
+    head = f"{request.by.id} {request.scope['method']} {request.scope['path']}\n".encode()
     return Once(key.decode(), hashlib.sha256(head + raw).hexdigest(), render)
 
 
@@ -260,7 +265,14 @@ def _words(error: Exception, status: int) -> tuple[str, str]:
 
 
 _NEXT: tuple[tuple[tuple[type[Exception], ...], Callable[[Request, Any], Contract]], ...] = (
-    ((errors.LeaseLost,), lambda request, _: contracts.job_lost(request.parameter)),
+    (
+        (errors.LeaseLost,),
+        lambda request, error: (
+            contracts.job_released_before
+            if error.facts.get("ended") == RELEASED and "held_by" not in error.facts
+            else contracts.job_lost
+        )(request.parameter),
+    ),
     ((errors.UnknownKey,), lambda *_: contracts.authenticate(retryable=False)),
     ((errors.Unauthenticated,), lambda *_: contracts.authenticate(retryable=True)),
     (
@@ -268,7 +280,7 @@ _NEXT: tuple[tuple[tuple[type[Exception], ...], Callable[[Request, Any], Contrac
         lambda request, _: contracts.look_first(f"GET /v1/jobs/{request.parameter}", "get_job_owner"),
     ),
     ((errors.SessionExpired, errors.SessionMissing), lambda *_: contracts.session_over()),
-    ((errors.NotHeld,), lambda request, _: contracts.job_free(request.parameter)),
+    ((errors.NotHeld,), lambda request, _: contracts.look_first(f"GET /v1/jobs/{request.parameter}", "get_job_owner")),
     ((errors.ValueRefused,), lambda _, error: contracts.fix_request(error.hint)),
     ((errors.Trouble, errors.Limited), lambda _, error: contracts.wait_and_retry(error.retry_after or 5)),
     ((HttpRefusal,), lambda _, error: contracts.fix_request(error.message)),

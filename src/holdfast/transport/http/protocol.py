@@ -78,14 +78,13 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """A head that arrives whole needs no timer; one that stops in the middle gets one."""
-        if self._in_head:
+        super().data_received(data)
+        if self._in_head and not self.transport.is_closing():
             # Headers are counted when they are whole; one without an end is counted here.
             self._unparsed += len(data)
             if self._unparsed > MAX_URL + MAX_HEAD:
                 self._refused = (431, f"headers have at most {MAX_HEAD} bytes in {MAX_HEADERS} lines")
                 self.send_400_response("")
-                return
-        super().data_received(data)
         if self._in_head and self._head_timer is None and not self.transport.is_closing():
             self._head_timer = self.loop.call_later(HEAD_SECONDS, self._too_slow)
 

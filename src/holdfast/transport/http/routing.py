@@ -59,6 +59,8 @@ class Router:
             return {"GET": self._job}, rest
         job_id, _, verb = rest.rpartition(b"/")
         operation = self._jobs.get(verb.decode("latin-1"))
+        if method == "POST" and (operation is None or not job_id):
+            raise HttpRefusal(404, f"after the job id comes one of: {', '.join(self._jobs)}")
         if operation is None or not job_id:
             return {"GET": self._job}, rest
         return {"POST": operation}, job_id

@@ -108,11 +108,13 @@ def supervise(settings: Settings, listener: socket.socket) -> None:
     workers: list[subprocess.Popen[bytes]] = []
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
-    workers += [start() for _ in range(settings.workers)]
+    workers.extend(start() for _ in range(settings.workers))
     while not stopping:
         time.sleep(RESTART_SECONDS)
         for place, worker in enumerate(workers):
             if worker.poll() is not None and not stopping:
                 workers[place] = start()
+    for worker in workers:
+        worker.terminate()  # one that was just started may have missed the first word
     for worker in workers:
         worker.wait()

@@ -44,11 +44,13 @@ async def healthz(door: Door, request: Request) -> Response:  # noqa: ARG001 - e
 
 
 async def readyz(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
-    """The store can be read just now."""
+    """The store can be read and, if a write failed lately, written again."""
     try:
-        await door.read(lambda reader: reader.next_token())
+        ready = await door.read(lambda reader: reader.next_token() > 0 and door.engine.is_ready())
     except HoldfastError as error:
         return json_response(503, {"status": "unavailable", "reason": error.code}, ((b"retry-after", b"1"),))
+    if not ready:
+        return json_response(503, {"status": "unavailable", "reason": "a thread of this server has died"})
     return json_response(200, {"status": "ready", "store": door.engine.store.name})
 
 

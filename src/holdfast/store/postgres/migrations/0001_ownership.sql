@@ -64,6 +64,8 @@ CREATE TABLE leases (
     PRIMARY KEY (account, id)
 );
 CREATE INDEX leases_due ON leases (expires_at) WHERE expires_at IS NOT NULL;
+-- Names that are held, so that counting and listing cost what is live, not what ever was.
+CREATE INDEX leases_held ON leases (account, id) WHERE expires_at IS NOT NULL;
 CREATE INDEX leases_of_principal ON leases (account, principal, expires_at) WHERE kind = 'lock';
 CREATE INDEX leases_of_session ON leases (account, session) WHERE session IS NOT NULL;
 
