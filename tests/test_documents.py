@@ -14,7 +14,7 @@ from holdfast.core import errors, lease, session
 from holdfast.core.lease import Claim, Lease
 from holdfast.core.session import Session
 from holdfast.operations import OPERATIONS
-from holdfast.transport.http import octostore, problem
+from holdfast.transport.http import jobs, octostore, problem
 from holdfast.transport.http.app import handler_of
 from tests.wire.server import Server
 
@@ -62,7 +62,7 @@ def test_the_diagram_of_a_name_is_what_core_does():
     )
     done = {("[*]", state_of(free, 0), ""), ("free", state_of(held, 1), "claimed")}
     done.add(("held", state_of(lease.extend(held, ttl=10, now=5), 6), "renewed"))
-    for how in (lease.RELEASED, lease.EXPIRED, lease.FORCED, lease.UNDELIVERED):
+    for how in (lease.RELEASED, lease.EXPIRED, lease.FORCED, lease.UNDELIVERED, lease.SESSION_ENDED):
         done.add(("held", state_of(lease.end(held, how, now=5), 5), how))
     for how in (lease.RELEASED, lease.EXPIRED):
         done.add(("held", state_of(lease.end(slow, how, now=5), 5), f"{how} with a delay"))
@@ -165,3 +165,16 @@ def test_every_promise_is_kept_by_a_test_or_says_not_yet():
         tests = re.findall(r"`(test_\w+)`", kept_by)
         assert tests or kept_by == "not yet", name
         assert set(tests) <= functions, (name, set(tests) - functions)
+
+
+def test_the_api_page_lists_every_operation_and_no_other():
+    page = (ROOT / "docs/api.md").read_text()
+    shown = set(re.findall(r"^\| `(GET|POST|PUT|DELETE) ([^`?]+)[^`]*` \|", page, re.MULTILINE))
+    assert shown == {(operation.method, operation.path.replace("...", "")) for operation in OPERATIONS}
+
+
+def test_the_api_page_lists_every_field_of_the_job_routes():
+    page = (ROOT / "docs/api.md").read_text()
+    for body in (jobs.ClaimBody, jobs.HeartbeatBody, jobs.ReleaseBody, jobs.ForceBody):
+        for field in body.__struct_fields__:
+            assert re.search(rf"^\| `{field}` \|", page, re.MULTILINE), field

@@ -61,6 +61,7 @@ OPERATIONS = (
     Operation("campaign", "POST", "/elections/{id}/campaign", OCTOSTORE, "Lead if nobody does."),
     Operation("renew_leadership", "POST", "/elections/{id}/renew", OCTOSTORE, "Lead for longer."),
     Operation("resign", "POST", "/elections/{id}/resign", OCTOSTORE, "Stop leading."),
+    Operation("index", "GET", "/", SYSTEM, "What this server answers."),
     Operation("health", "GET", "/health", SYSTEM, "Whether the server answers."),
     Operation("status", "GET", "/status", SYSTEM, "What the server has done so far."),
     Operation("healthz", "GET", "/healthz", SYSTEM, "Whether the process is alive."),

@@ -10,7 +10,7 @@ import pytest
 
 from tests.postgres import Postgres
 from tests.transport.agent import ROOT_KEY, agent, claimed, fresh, lost, ok
-from tests.wire.expect import acquired, assert_lasts, refused
+from tests.wire.expect import acquired, assert_lasts, refused, seconds_left
 from tests.wire.server import Server
 
 AWAY_SECONDS = 6.0
@@ -72,7 +72,8 @@ def story(request, stories):
 def test_a_job_whose_holder_could_not_renew_is_still_its_holders(story):
     seen = eventually_served(story)
     assert (seen["status"], seen["owner"]) == ("claimed", "me")
-    assert_lasts(seen["expires_at"], GRACE_SECONDS)
+    # Counted from the store's return, a few seconds ago on a busy machine; without grace it would be free by now.
+    assert 0 < seconds_left(seen["expires_at"]) <= GRACE_SECONDS
     renewed = ok(story.caller.heartbeat(story.job, story.lease_id))
     assert_lasts(renewed["expires_at"], TTL)
 

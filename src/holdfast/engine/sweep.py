@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import HoldfastError, StoreUnavailable
 from holdfast.core.event import Cause
 from holdfast.core.lease import Lease
 from holdfast.core.row import SECOND, Instant, Key
@@ -47,7 +47,7 @@ class Sweep:
 
     def start(self) -> None:
         """Give grace after an outage, then watch the clock."""
-        self._run_all(self.grace())
+        self._give_grace()
         self._outages.pulse = time.monotonic()
         self._thread.start()
 
@@ -88,11 +88,16 @@ class Sweep:
         log.warning("nobody served the store for %.1f s: %d jobs get grace", (beat[1] - seen) / SECOND, len(keys))
         return [GiveGrace(account=key[1], cause=_CAUSE, name=key[2], seen=seen) for key in keys]
 
+    def _give_grace(self) -> None:
+        """All of it, or stay in trouble: nothing may expire, and no beat may hide the outage, before it is given."""
+        if None in self._run_all(self.grace()):
+            raise StoreUnavailable("grace could not be given to everybody")
+
     def _run(self) -> None:
         while not self._stopped:
             try:
                 if self._in_trouble or self._outages.paused():
-                    self._run_all(self.grace())
+                    self._give_grace()
                 self._outages.pulse = time.monotonic()
                 sleep = self._pass()
                 self._in_trouble = False
@@ -114,7 +119,7 @@ class Sweep:
         self._keep_house(now, live=deadline is not None)
         if due:
             ended = self._run_all([_ending(key) for key in due])
-            return 0.0 if ended else LONGEST_SLEEP  # one bad row cannot make the sweep spin
+            return 0.0 if any(ended) else LONGEST_SLEEP  # one bad row cannot make the sweep spin
         if deadline is None:
             return LONGEST_SLEEP
         return min(max((deadline - now) / SECOND, 0.0) + 0.0005, LONGEST_SLEEP)
@@ -128,18 +133,17 @@ class Sweep:
             self._store.forget_answers(now - KEEP_ANSWERS)
             self._last_tidy = moment
 
-    def _run_all(self, commands: list[Command[bool]]) -> bool:
-        """Run them through the lanes, a thousand at a time; whether any did something."""
-        any_done = False
+    def _run_all(self, commands: list[Command[bool]]) -> list[bool | None]:
+        """Run them through the lanes, a thousand at a time: what each did, None for one that failed."""
+        results: list[bool | None] = []
         for place in range(0, len(commands), AT_ONCE):
-            futures: list[Future[Any]] = []
+            futures: list[Future[bool | None]] = []
             for command in commands[place : place + AT_ONCE]:
-                future: Future[Any] = Future()
+                future: Future[bool | None] = Future()
                 self._submit(command, _SINK, future)
                 futures.append(future)
-            results = [future.result() for future in futures]
-            any_done = any_done or any(results)
-        return any_done
+            results += [future.result() for future in futures]
+        return results
 
 
 class _QuietSink:
@@ -147,9 +151,10 @@ class _QuietSink:
 
     def deliver(self, replies: list[tuple[Ticket, Any]]) -> None:
         for ticket, outcome in replies:
-            if isinstance(outcome, BaseException):
+            failed = isinstance(outcome, BaseException)
+            if failed:
                 log.warning("%s failed: %s", type(ticket.command).__name__, outcome)
-            ticket.slot.set_result(outcome is True)
+            ticket.slot.set_result(None if failed else outcome)
 
 
 _SINK = _QuietSink()

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import apsw
 
-from holdfast.core.errors import OutcomeUnknown, StoreFull, StoreUnavailable, Trouble, ValueRefused
+from holdfast.core.errors import StoreFull, StoreUnavailable, Trouble, ValueRefused
 from holdfast.core.row import Instant
 from holdfast.store import migrations
 from holdfast.store.contract import Clock
 from holdfast.store.sqlite import queries
 from holdfast.store.sqlite.reader import SqliteReader
-from holdfast.store.sqlite.transaction import SqliteTransaction
+from holdfast.store.sqlite.transaction import SqliteTransaction, sync_failed
 from holdfast.store.sqlite.turn import Turn
 from holdfast.store.sqlite.watcher import PollingWatcher
 
@@ -87,25 +87,13 @@ class SqliteStore:
                 try:
                     transaction = SqliteTransaction(self._writer, self._clock)
                     yield transaction
-                    if transaction.saved:
-                        self._commit(self._writer)
-                    else:
-                        self._writer.execute("ROLLBACK")
-                except BaseException:
+                    transaction.commit()
+                except BaseException as error:
+                    # After a failed sync the kernel may drop what it could not write and report success next time,
+                    # so nothing more is written until a restart has read the file back.
+                    self._sync_failed = isinstance(error.__cause__, apsw.IOError) and sync_failed(error.__cause__)
                     self._abandon()
                     raise
-
-    def _commit(self, connection: apsw.Connection) -> None:
-        try:
-            connection.execute("COMMIT")
-        except apsw.IOError as error:
-            # The log may hold the batch, unsynced. After a failed sync the kernel may drop what it could not write
-            # and report success next time, so nothing more is written until a restart has read the file back.
-            self._sync_failed = getattr(error, "extendedresult", 0) in {
-                apsw.SQLITE_IOERR_FSYNC,
-                apsw.SQLITE_IOERR_DIR_FSYNC,
-            }
-            raise OutcomeUnknown("the disk failed while the change was being committed") from error
 
     def _abandon(self) -> None:
         """Undo, and let go of a connection that could not even do that."""

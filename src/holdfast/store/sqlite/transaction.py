@@ -11,6 +11,7 @@ import apsw
 import msgspec
 from msgspec.structs import astuple, replace
 
+from holdfast.core.errors import OutcomeUnknown
 from holdfast.core.lease import Lease
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
@@ -36,7 +37,7 @@ class SqliteTransaction:
         self._token, now, boot_id, boot_at = state
         self._reading = clocks.read()
         self.now: Instant = now_by(clock, clocks.Mark(now, boot_id, boot_at), self._reading)
-        self.saved = False
+        self._saved = False
 
     def load(self, needs: AllNeeds) -> View:
         """Everything the batch needs."""
@@ -76,6 +77,16 @@ class SqliteTransaction:
         self._save_events(changes)
         self._save_state()
 
+    def commit(self) -> None:
+        """COMMIT, which flushes; what saved nothing leaves no trace."""
+        if not self._saved:
+            self._execute("ROLLBACK")
+            return
+        try:
+            self._execute("COMMIT")
+        except apsw.IOError as error:  # the log may hold the batch, flushed or not
+            raise OutcomeUnknown("the disk failed while the change was being committed") from error
+
     def beat(self, *, clean: bool) -> None:
         """Write down that the file is served."""
         self._execute(queries.BEAT, (self.now, clean))
@@ -108,11 +119,16 @@ class SqliteTransaction:
 
     def _save_state(self) -> None:
         self._execute(queries.SAVE_STATE, (self._token, self.now, self._reading.boot_id, self._reading.boot_at))
-        self.saved = True
+        self._saved = True
 
     def _value(self, query: str, arguments: tuple[Any, ...]) -> int:
         row: Any = self._execute(query, arguments).fetchone()
         return int(row[0])
+
+
+def sync_failed(error: apsw.IOError) -> bool:
+    """Whether the disk could not flush, after which nothing it says can be trusted."""
+    return getattr(error, "extendedresult", 0) in {apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC}
 
 
 def now_by(clock: Clock | None, mark: clocks.Mark, reading: clocks.Reading) -> Instant:

@@ -8,8 +8,23 @@ from holdfast import __version__
 from holdfast.core import contract as contracts
 from holdfast.core.errors import HoldfastError
 from holdfast.core.names import DEFAULT_ACCOUNT
+from holdfast.operations import OPERATIONS
 from holdfast.transport.http.door import Door
 from holdfast.transport.http.message import Request, Response, json_response
+
+
+async def index(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
+    """Every operation, for whoever knows only the address."""
+    table = [
+        {
+            "action": operation.name,
+            "method": operation.method,
+            "endpoint": operation.path,
+            "description": operation.summary,
+        }
+        for operation in OPERATIONS
+    ]
+    return json_response(200, {"name": "holdfast", "version": __version__, "operations": table})
 
 
 async def health(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
