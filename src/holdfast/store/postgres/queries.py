@@ -1,6 +1,7 @@
 """Every statement we say to PostgreSQL. `sqlite/queries.py` has the same names in the same order.
 
-A batch travels as one JSON document per statement: encoding it costs less than arrays of parameters.
+A batch travels as one JSON document per statement: encoding it costs less than arrays of parameters. Loading and
+saving go straight over libpq (`wire.py`), whose places are $1, $2; looking goes through psycopg, whose places are %s.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ def _columns(record: type[Row | Event | Answer], alias: str = "") -> str:
     return ", ".join(f"{alias}{name}" for name in record.__struct_fields__)
 
 
+_KEYS = "SELECT value ->> 0, value ->> 1 FROM json_array_elements($1::json)"
+
+
 def _and_now(select: str) -> str:
     """The rows as one JSON document, and the clock read after the last of them was locked."""
     return f"WITH found AS ({select}) SELECT coalesce(json_agg(found), '[]')::text, holdfast_now() FROM found"
@@ -27,63 +31,58 @@ def _and_now(select: str) -> str:
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 ROW_BY_KEY = {
     row.table: _and_now(
-        f"SELECT {_columns(row)} FROM {row.table}"
-        " WHERE (account, id) IN (SELECT * FROM unnest(%s::text[], %s::text[])) ORDER BY account, id FOR UPDATE"
+        f"SELECT {_columns(row)} FROM {row.table} WHERE (account, id) IN ({_KEYS}) ORDER BY account, id FOR UPDATE"
     )
     for row in ROW_TYPES
 }
 LEASES_OF_SESSION = _and_now(
-    f"SELECT {_columns(Lease)} FROM leases"
-    " WHERE (account, id) IN (SELECT * FROM unnest(%s::text[], %s::text[]) UNION"
-    " SELECT account, id FROM leases WHERE (account, session) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"
+    f"SELECT {_columns(Lease)} FROM leases WHERE (account, id) IN ({_KEYS} UNION"
+    f" SELECT account, id FROM leases WHERE (account, session) IN ({_KEYS.replace('$1', '$2')})"
     " AND ephemeral AND proof IS NOT NULL) ORDER BY account, id FOR UPDATE"
 )
 # Read, not locked: a lease's session is looked at after the lease is locked, and whoever ends that session must
 # wait for the lease.
-SESSIONS_OF_LEASES = _and_now(
-    f"SELECT {_columns(Session)} FROM sessions WHERE (account, id) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"
-)
+SESSIONS_OF_LEASES = _and_now(f"SELECT {_columns(Session)} FROM sessions WHERE (account, id) IN ({_KEYS})")
 # Counting alone would let two transactions count the same free place; whoever counts a principal's locks goes first.
-COUNT_ALONE = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
+COUNT_ALONE = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"
 LIVE_LOCKS = (
-    "SELECT count(*) FROM leases WHERE account = %s AND principal = %s AND kind = 'lock'"
-    " AND expires_at > (SELECT coalesce(%s::bigint, holdfast_now()))"
+    "SELECT count(*) FROM leases WHERE account = $1 AND principal = $2 AND kind = 'lock'"
+    " AND expires_at > (SELECT coalesce($3::bigint, holdfast_now()))"
 )
 LIVE_ROOMS = (
-    "SELECT count(*) FROM leases WHERE account = %s AND id >= '__election/' AND id < '__election0'"
-    " AND kind = 'election' AND expires_at > (SELECT coalesce(%s::bigint, holdfast_now()))"
+    "SELECT count(*) FROM leases WHERE account = $1 AND id >= '__election/' AND id < '__election0'"
+    " AND kind = 'election' AND expires_at > (SELECT coalesce($2::bigint, holdfast_now()))"
 )
-ANSWER = (
-    f"SELECT {_columns(Answer)} FROM answers WHERE (account, key) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"
-)
-NOW = "SELECT coalesce(%s::bigint, holdfast_now())"
-DRAW = "SELECT nextval('fencing_tokens') FROM generate_series(1, %s)"
+ANSWER = _and_now(f"SELECT {_columns(Answer)} FROM answers WHERE (account, key) IN ({_KEYS})")
+NOW_OR = "SELECT coalesce($1::bigint, holdfast_now())"
+DRAW = "SELECT nextval('fencing_tokens') FROM generate_series(1, $1::int)"
+ROLLBACK = "ROLLBACK"
 
 # -- saving ------------------------------------------------------------------------------------------------------
 
 INSERT_ROW = {
     row.table: f"WITH done AS (INSERT INTO {row.table} ({_columns(row)})"
-    f" SELECT {_columns(row)} FROM json_populate_recordset(NULL::{row.table}, %s::json)"
-    " ON CONFLICT DO NOTHING RETURNING 1) SELECT holdfast_expect((SELECT count(*) FROM done), %s)"
+    f" SELECT {_columns(row)} FROM json_populate_recordset(NULL::{row.table}, $1::json)"
+    " ON CONFLICT DO NOTHING RETURNING 1) SELECT holdfast_expect((SELECT count(*) FROM done), $2::bigint)"
     for row in ROW_TYPES
 }
 UPDATE_ROW = {
     row.table: f"WITH done AS (UPDATE {row.table} AS old"
     f" SET {', '.join(f'{name} = new.{name}' for name in row.__struct_fields__[2:])}"
-    f" FROM ROWS FROM (json_populate_recordset(NULL::{row.table}, %s::json), unnest(%s::bigint[])) AS new"
+    f" FROM ROWS FROM (json_populate_recordset(NULL::{row.table}, $1::json), unnest($2::bigint[])) AS new"
     " WHERE old.account = new.account AND old.id = new.id AND old.version = new.unnest RETURNING 1)"
-    " SELECT holdfast_expect((SELECT count(*) FROM done), %s)"
+    " SELECT holdfast_expect((SELECT count(*) FROM done), $3::bigint)"
     for row in ROW_TYPES
 }
 INSERT_ANSWER = (
     f"WITH done AS (INSERT INTO answers ({_columns(Answer)})"
-    f" SELECT {_columns(Answer)} FROM json_populate_recordset(NULL::answers, %s::json)"
-    " ON CONFLICT DO NOTHING RETURNING 1) SELECT holdfast_expect((SELECT count(*) FROM done), %s)"
+    f" SELECT {_columns(Answer)} FROM json_populate_recordset(NULL::answers, $1::json)"
+    " ON CONFLICT DO NOTHING RETURNING 1) SELECT holdfast_expect((SELECT count(*) FROM done), $2::bigint)"
 )
 # The counter row is locked last and held only over COMMIT: readers by cursor then see every event
 # once, in order, and writers meet here for the shortest time. `seq` comes in as a place within the batch.
 INSERT_EVENT = (
-    "WITH new AS (SELECT * FROM json_populate_recordset(NULL::events, %s::json)),"
+    "WITH new AS (SELECT * FROM json_populate_recordset(NULL::events, $1::json)),"
     " totals AS (SELECT account, count(*) AS total FROM new GROUP BY account ORDER BY account),"
     " counters AS (INSERT INTO event_counters AS counter (account, seq) SELECT account, total FROM totals"
     " ON CONFLICT (account) DO UPDATE SET seq = counter.seq + excluded.seq RETURNING account, seq)"
@@ -91,6 +90,8 @@ INSERT_EVENT = (
     f" SELECT {_columns(Event, 'new.').replace('new.seq', 'counters.seq - totals.total + new.seq')}"
     " FROM new JOIN counters USING (account) JOIN totals USING (account)"
 )
+
+COMMIT = "COMMIT"
 
 # -- looking -----------------------------------------------------------------------------------------------------
 
@@ -113,6 +114,7 @@ NEXT_DEADLINE = (
     " UNION ALL SELECT min(expires_at) FROM sessions WHERE ended_at IS NULL) AS deadlines"
 )
 JOBS_LIVE_AT = "SELECT account, id FROM leases WHERE kind = 'job' AND expires_at > %s ORDER BY account, id"
+NOW = "SELECT coalesce(%s::bigint, holdfast_now())"
 EVENTS = f"SELECT {_columns(Event)} FROM events WHERE account = %s AND seq > %s ORDER BY seq LIMIT %s"
 HISTORY = f"SELECT {_columns(Event)} FROM events WHERE account = %s AND subject = %s ORDER BY version"
 NEXT_TOKEN = "SELECT last_value + is_called::int FROM fencing_tokens"

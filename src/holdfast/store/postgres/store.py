@@ -7,14 +7,16 @@ from contextlib import contextmanager, suppress
 
 import psycopg
 
+from holdfast.core.errors import ValueRefused
 from holdfast.core.row import Instant
 from holdfast.store import migrations
-from holdfast.store.contract import Clock
+from holdfast.store.contract import Clock, Rerun
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.connection import Connection, connect, is_broken, translated
 from holdfast.store.postgres.reader import PostgresReader
 from holdfast.store.postgres.transaction import PostgresTransaction
 from holdfast.store.postgres.watcher import ListeningWatcher
+from holdfast.store.postgres.wire import Wire
 
 MIGRATION_LOCK = 0x686F6C6466617374  # "holdfast"
 
@@ -38,7 +40,7 @@ class PostgresStore:
         self._pooled = pooled
         self._clock = clock
         self.lanes = lanes
-        self._writers: dict[int, Connection] = {}
+        self._writers: dict[int, tuple[Connection, Wire]] = {}
         self._readers: list[Connection] = []
 
     def open(self) -> None:
@@ -58,18 +60,24 @@ class PostgresStore:
     def transaction(self, lane: int = 0) -> Iterator[PostgresTransaction]:
         """Begin a batch on its lane's connection, which is made anew when it broke."""
         with translated():
-            connection = self._writers.get(lane)
-            if connection is None or is_broken(connection):
-                connection = self._writers[lane] = self._connect()
-            transaction = PostgresTransaction(connection, self._clock)
+            connection, wire = self._writer(lane)
+            transaction = PostgresTransaction(connection, wire, self._clock)
             try:
                 yield transaction
                 transaction.commit()
-            except BaseException:
-                # What failed in a pipeline leaves the driver believing in prepared statements that the server
-                # skipped, so the connection is not used again. Refusals do not come this way; trouble does.
-                self._writers.pop(lane).close()
+            except (Rerun, ValueRefused):
+                transaction.abandon()
                 raise
+            except BaseException:
+                self._writers.pop(lane)[0].close()
+                raise
+
+    def _writer(self, lane: int) -> tuple[Connection, Wire]:
+        """The lane's connection, made anew when it broke."""
+        if lane not in self._writers or is_broken(self._writers[lane][0]):
+            connection = self._connect()
+            self._writers[lane] = connection, Wire(connection, prepare=not self._pooled)
+        return self._writers[lane]
 
     @contextmanager
     def read(self) -> Iterator[PostgresReader]:
@@ -122,7 +130,7 @@ class PostgresStore:
 
     def close(self) -> None:
         """Close every connection."""
-        for connection in [*self._writers.values(), *self._readers]:
+        for connection in [*(connection for connection, _ in self._writers.values()), *self._readers]:
             with suppress(psycopg.Error):
                 connection.close()
         self._writers, self._readers = {}, []

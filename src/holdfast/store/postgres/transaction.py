@@ -1,4 +1,4 @@
-"""One batch on PostgreSQL, in two round trips: lock and load, then save and COMMIT.
+"""One batch on PostgreSQL, in two round trips: lock and load, then save and COMMIT; one more if tokens are drawn.
 
 READ COMMITTED with explicit row locks. The order of locks is the same in every batch: sessions, leases,
 principals (each by account and id, bytewise), then a principal's right to count, then the event counters.
@@ -21,19 +21,20 @@ from holdfast.core.session import Session
 from holdfast.store.contract import Clock
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.connection import Connection, is_broken, meaning
+from holdfast.store.postgres.wire import Rows, Statement, Wire
 from holdfast.store.view import ROW_TYPES, AllNeeds, Answer, Changes, View
 
-Cursor = psycopg.Cursor[tuple[Any, ...]]
-
 _encode = msgspec.json.Encoder().encode
-_DECODERS: dict[type[Row], Any] = {row: msgspec.json.Decoder(list[row]).decode for row in ROW_TYPES}  # type: ignore[valid-type]
+_RECORDS: tuple[type[Any], ...] = (*ROW_TYPES, Answer)
+_DECODERS = {record: msgspec.json.Decoder(list[record]).decode for record in _RECORDS}  # type: ignore[valid-type]
 
 
 class PostgresTransaction:
     """Between BEGIN and COMMIT on one connection."""
 
-    def __init__(self, connection: Connection, clock: Clock | None) -> None:
+    def __init__(self, connection: Connection, wire: Wire, clock: Clock | None) -> None:
         self._connection = connection
+        self._run = wire.run
         self._clock = clock
         self._begun = False
         self._unconfirmed = False
@@ -41,58 +42,40 @@ class PostgresTransaction:
 
     def load(self, needs: AllNeeds) -> View:
         """Lock and read everything in one round trip; the clock is read after the last lock is granted."""
-        execute = self._connection.execute
         given = None if self._clock is None else self._clock()
+        locking = _locking(needs)
+        counting: list[Statement] = []
+        for owner in needs.locks_of:
+            counting += [(queries.COUNT_ALONE, ("\x1f".join(owner),)), (queries.LIVE_LOCKS, (*owner, given))]
+        rooms: list[Statement] = [(queries.LIVE_ROOMS, (account, given)) for account in needs.rooms]
+        answers: list[Statement] = [(queries.ANSWER, (_document(needs.answers),))] if needs.answers else []
+        # Without a wait for the right to count, the time that came with the last rows will do.
+        clock: list[Statement] = [] if locking and not counting else [(queries.NOW_OR, (given,))]
         self._begun = True
-        with self._connection.pipeline():
-            execute(queries.BEGIN)
-            found = self._lock_rows(needs)
-            locks = [self._count_locks(owner, given) for owner in needs.locks_of]
-            rooms = [execute(queries.LIVE_ROOMS, (account, given)) for account in needs.rooms]
-            answers = execute(queries.ANSWER, _pairs(needs.answers)) if needs.answers else None
-            clock = None if found and not locks else execute(queries.NOW, (given,))
+        statements = [statement for _, statement in locking]
+        _, *found = self._run((queries.BEGIN, ()), *statements, *counting, *rooms, *answers, *clock)
         rows: dict[Key, Row] = {}
-        now = self._gather(rows, found)
+        now = _gather(rows, [row_type for row_type, _ in locking], _take(found, len(locking)))
+        counts = [_number(answer) for answer in _take(found, len(counting))[1::2]]
+        room_counts = [_number(answer) for answer in _take(found, len(rooms))]
+        known = _decode(Answer, found.pop(0)) if answers else []
         carried = {(row.account, row.session) for row in rows.values() if isinstance(row, Lease) and row.session}
         if carried:
-            pairs = _pairs(sorted(carried))
-            now = self._gather(rows, [(Session, execute(queries.SESSIONS_OF_LEASES, pairs))])
-        if clock is not None:  # read after the wait for the right to count
-            now = max(now, _value(clock))
+            sessions = self._run((queries.SESSIONS_OF_LEASES, (_document(sorted(carried)),)))
+            now = _gather(rows, [Session], sessions)
+        if clock:
+            now = max(now, _number(found.pop(0)))
         return View(
             max([given or now, *(row.changed_at for row in rows.values())]),
             rows.values(),
-            locks_of=dict(zip(needs.locks_of, map(_value, locks), strict=True)),
-            rooms=dict(zip(needs.rooms, map(_value, rooms), strict=True)),
-            answers=[Answer(*columns) for columns in answers or ()],
+            locks_of=dict(zip(needs.locks_of, counts, strict=True)),
+            rooms=dict(zip(needs.rooms, room_counts, strict=True)),
+            answers=known,
         )
-
-    def _lock_rows(self, needs: AllNeeds) -> list[tuple[type[Row], Cursor]]:
-        execute = self._connection.execute
-        found: list[tuple[type[Row], Cursor]] = []
-        for row_type in ROW_TYPES:
-            keys = _pairs([key[1:] for key in needs.rows if key[0] == row_type.table])
-            if row_type is Lease and needs.session_leases:
-                found.append((Lease, execute(queries.LEASES_OF_SESSION, (*keys, *_pairs(needs.session_leases)))))
-            elif keys[0]:
-                found.append((row_type, execute(queries.ROW_BY_KEY[row_type.table], keys)))
-        return found
-
-    def _gather(self, rows: dict[Key, Row], found: list[tuple[type[Row], Cursor]]) -> Instant:
-        """Add the rows that were found; the time at which the last of them was read."""
-        now = 0
-        for row_type, cursor in found:
-            document, now = _first(cursor)
-            rows.update((row.key, row) for row in _DECODERS[row_type](document))
-        return now
-
-    def _count_locks(self, owner: tuple[str, str], given: int | None) -> Cursor:
-        self._connection.execute(queries.COUNT_ALONE, ("\x1f".join(owner),))
-        return self._connection.execute(queries.LIVE_LOCKS, (*owner, given))
 
     def draw(self, count: int) -> list[int]:
         """Fencing tokens from the sequence, exactly as many as are granted."""
-        return [token for (token,) in self._connection.execute(queries.DRAW, (count,))]
+        return [int(token or b"0") for (token,) in self._run((queries.DRAW, (count,)))[0]]
 
     def save(self, changes: Changes) -> None:
         """Kept aside: it travels together with COMMIT."""
@@ -101,39 +84,60 @@ class PostgresTransaction:
     def commit(self) -> None:
         """Save and COMMIT in one round trip."""
         if self._changes is None:
-            if self._begun:
-                self._connection.execute("ROLLBACK")
+            self.abandon()
             return
         self._connection.add_notice_handler(self._heed)
         try:
-            with self._connection.pipeline(), self._connection.cursor() as cursor:
-                self._send(self._changes, cursor)
-                cursor.execute("COMMIT")
+            self._run(*_saving(self._changes), (queries.COMMIT, ()))
         except psycopg.Error as error:
             if is_broken(self._connection):
                 raise OutcomeUnknown("the connection broke while the change was being committed") from error
             raise meaning(error) from error
         finally:
             self._connection.remove_notice_handler(self._heed)
+        self._begun = False
         if self._unconfirmed:
             raise OutcomeUnknown("the change is committed here, but no standby has confirmed it")
+
+    def abandon(self) -> None:
+        """Leave no trace."""
+        if self._begun:
+            self._begun = False
+            self._run((queries.ROLLBACK, ()))
 
     def _heed(self, notice: psycopg.errors.Diagnostic) -> None:
         if "synchronous replication" in (notice.message_primary or ""):
             self._unconfirmed = True
 
-    def _send(self, changes: Changes, cursor: Cursor) -> None:
-        execute = cursor.execute
-        for row_type in ROW_TYPES:
-            if inserted := changes.inserts.get(row_type.table):
-                execute(queries.INSERT_ROW[row_type.table], (_document(inserted), len(inserted)))
-            if updated := changes.updates.get(row_type.table):
-                versions = [changes.loaded[row.key] for row in updated]
-                execute(queries.UPDATE_ROW[row_type.table], (_document(updated), versions, len(updated)))
-        if changes.answers:
-            execute(queries.INSERT_ANSWER, (_document(changes.answers), len(changes.answers)))
-        if changes.events:
-            execute(queries.INSERT_EVENT, (_document(_placed(changes.events)),))
+
+def _locking(needs: AllNeeds) -> list[tuple[type[Row], Statement]]:
+    """The statements that lock and read rows, in the one order of locks."""
+    statements: list[tuple[type[Row], Statement]] = []
+    for row_type in ROW_TYPES:
+        keys = [key[1:] for key in needs.rows if key[0] == row_type.table]
+        if row_type is Lease and needs.session_leases:
+            both = (_document(keys), _document(needs.session_leases))
+            statements.append((Lease, (queries.LEASES_OF_SESSION, both)))
+        elif keys:
+            statements.append((row_type, (queries.ROW_BY_KEY[row_type.table], (_document(keys),))))
+    return statements
+
+
+def _saving(changes: Changes) -> list[Statement]:
+    """The statements that write everything, the event counters last."""
+    statements: list[Statement] = []
+    for row_type in ROW_TYPES:
+        if inserted := changes.inserts.get(row_type.table):
+            statements.append((queries.INSERT_ROW[row_type.table], (_document(inserted), len(inserted))))
+        if updated := changes.updates.get(row_type.table):
+            versions = ",".join(str(changes.loaded[row.key]) for row in updated)
+            update = (_document(updated), f"{{{versions}}}", len(updated))
+            statements.append((queries.UPDATE_ROW[row_type.table], update))
+    if changes.answers:
+        statements.append((queries.INSERT_ANSWER, (_document(changes.answers), len(changes.answers))))
+    if changes.events:
+        statements.append((queries.INSERT_EVENT, (_document(_placed(changes.events)),)))
+    return statements
 
 
 def _placed(events: list[Event]) -> list[Event]:
@@ -146,20 +150,29 @@ def _placed(events: list[Event]) -> list[Event]:
     return placed
 
 
+def _gather(rows: dict[Key, Row], row_types: list[type[Row]], answers: list[Rows]) -> Instant:
+    """Add the rows that were found; the time at which the last of them was read."""
+    now = 0
+    for row_type, answer in zip(row_types, answers, strict=True):
+        rows.update((row.key, row) for row in _decode(row_type, answer))
+        now = int(answer[0][1] or b"0")
+    return now
+
+
+def _decode(record: type[Any], answer: Rows) -> list[Any]:
+    found: list[Any] = _DECODERS[record](answer[0][0] or b"[]")
+    return found
+
+
+def _take(answers: list[Rows], count: int) -> list[Rows]:
+    """The next so many answers, which are then gone from the list."""
+    taken, answers[:count] = answers[:count], []
+    return taken
+
+
+def _number(answer: Rows) -> int:
+    return int(answer[0][0] or b"0")
+
+
 def _document(records: list[Any]) -> str:
     return _encode(records).decode()
-
-
-def _pairs(keys: list[Any]) -> tuple[list[str], list[str]]:
-    return [key[0] for key in keys], [key[1] for key in keys]
-
-
-def _first(cursor: Cursor) -> tuple[Any, ...]:
-    row = cursor.fetchone()
-    assert row is not None
-    return row
-
-
-def _value(cursor: Cursor) -> int:
-    value: int = _first(cursor)[0]
-    return value
