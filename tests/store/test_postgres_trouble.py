@@ -12,10 +12,12 @@ import pytest
 from holdfast.core.errors import OutcomeUnknown, StoreUnavailable, ValueRefused
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
+from holdfast.engine.command import Held
+from holdfast.engine.locks import Acquired
 from holdfast.store.contract import Rerun
 from holdfast.store.postgres import PostgresStore
 from holdfast.store.view import AllNeeds, Answer, Needs
-from tests.support import ACCOUNT, BOB, START, a_lease, check_log, claim, every, look, put, transact
+from tests.support import ACCOUNT, BOB, START, a_lease, acquire, check_log, claim, every, look, put, run, transact
 
 
 def begun(transaction, *rows, answer=None):
@@ -240,3 +242,19 @@ def test_a_connection_cut_inside_commit_means_unknown(postgres_store, postgres, 
     cut.close()
     proxy.close()
     check_log(postgres_store)
+
+
+def test_behind_a_pooler_nothing_of_ours_stays_in_the_session(new_postgres_database):
+    """A pooler hands the next transaction to any session: no prepared statement and no setting may stay."""
+    store = PostgresStore(new_postgres_database(), pooled=True)
+    store.open()
+    try:
+        granted, refused = transact(store, claim("job", "l1"), claim("job", "l2"))
+        assert (granted.lease.token, type(refused)) == (1, Held)
+        assert isinstance(run(store, acquire("lock")), Acquired)
+        connection, _ = store._writers[0]
+        assert connection.execute("SELECT count(*) FROM pg_prepared_statements").fetchone() == (0,)
+        assert connection.execute("SHOW enable_seqscan").fetchone() == ("on",)
+        check_log(store)
+    finally:
+        store.close()

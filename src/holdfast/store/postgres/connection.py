@@ -23,8 +23,18 @@ _DEFAULTS: dict[str, str | int] = {
     "target_session_attrs": "read-write",
     "application_name": "holdfast",
 }
-# A server that stands still in the middle of a batch must not hold up all the others for ever.
-_LIMITS = "-c lock_timeout=5s -c idle_in_transaction_session_timeout=10s -c statement_timeout=30s"
+MANNERS = {
+    # A server that stands still in the middle of a batch must not hold up all the others for ever.
+    "lock_timeout": "5s",
+    "idle_in_transaction_session_timeout": "10s",
+    "statement_timeout": "30s",
+    # Every statement of ours finds its rows by key. A plan made while the tables were small would scan them whole, and
+    # be kept while they grow: a claim took 8 ms instead of 2 after 14,000 others.
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+}
+"""How our sessions behave. A pooler hands sessions around, so behind one they are set in each transaction."""
 _RERUN = {"40001", "40P01"}
 _FULL = {"53100"}
 _VALUE_CLASSES = {"22", "23", "54"}
@@ -33,7 +43,8 @@ _VALUE_CLASSES = {"22", "23", "54"}
 def connect(url: str, *, pooled: bool = False) -> Connection:
     """A connection on which every statement commits by itself unless we say BEGIN."""
     given = conninfo_to_dict(url)
-    defaults = _DEFAULTS if pooled else _DEFAULTS | {"options": _LIMITS}
+    options = " ".join(f"-c {name}={value}" for name, value in MANNERS.items())
+    defaults = _DEFAULTS if pooled else _DEFAULTS | {"options": options}
     conninfo = make_conninfo(url, **{name: value for name, value in defaults.items() if name not in given})
     return psycopg.connect(conninfo, autocommit=True, prepare_threshold=None if pooled else PREPARE_AFTER)
 

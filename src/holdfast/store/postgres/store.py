@@ -61,7 +61,7 @@ class PostgresStore:
         """Begin a batch on its lane's connection, which is made anew when it broke."""
         with translated():
             connection, wire = self._writer(lane)
-            transaction = PostgresTransaction(connection, wire, self._clock)
+            transaction = PostgresTransaction(connection, wire, self._clock, pooled=self._pooled)
             try:
                 yield transaction
                 transaction.commit()

@@ -20,7 +20,7 @@ from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.store.contract import Clock
 from holdfast.store.postgres import queries
-from holdfast.store.postgres.connection import Connection, is_broken, meaning
+from holdfast.store.postgres.connection import MANNERS, Connection, is_broken, meaning
 from holdfast.store.postgres.wire import Rows, Statement, Wire
 from holdfast.store.view import ROW_TYPES, AllNeeds, Answer, Changes, View
 
@@ -29,11 +29,15 @@ _RECORDS: tuple[type[Any], ...] = (*ROW_TYPES, Answer)
 _DECODERS = {record: msgspec.json.Decoder(list[record]).decode for record in _RECORDS}  # type: ignore[valid-type]
 
 
+_MANNERS: list[Statement] = [(f"SET LOCAL {name} = '{value}'", ()) for name, value in MANNERS.items()]
+
+
 class PostgresTransaction:
     """Between BEGIN and COMMIT on one connection."""
 
-    def __init__(self, connection: Connection, wire: Wire, clock: Clock | None) -> None:
+    def __init__(self, connection: Connection, wire: Wire, clock: Clock | None, *, pooled: bool = False) -> None:
         self._connection = connection
+        self._begin: list[Statement] = [(queries.BEGIN, ()), *(_MANNERS if pooled else ())]
         self._run = wire.run
         self._clock = clock
         self._begun = False
@@ -53,7 +57,7 @@ class PostgresTransaction:
         clock: list[Statement] = [] if locking and not counting else [(queries.NOW_OR, (given,))]
         self._begun = True
         statements = [statement for _, statement in locking]
-        _, *found = self._run((queries.BEGIN, ()), *statements, *counting, *rooms, *answers, *clock)
+        found = self._run(*self._begin, *statements, *counting, *rooms, *answers, *clock)[len(self._begin) :]
         rows: dict[Key, Row] = {}
         now = _gather(rows, [row_type for row_type, _ in locking], _take(found, len(locking)))
         counts = [_number(answer) for answer in _take(found, len(counting))[1::2]]

@@ -56,7 +56,7 @@ CREATE TABLE leases (
     ended            TEXT,
     ended_checkpoint TEXT,
     PRIMARY KEY (account, id)
-) STRICT;
+) STRICT, WITHOUT ROWID;
 CREATE INDEX leases_due ON leases (expires_at) WHERE expires_at IS NOT NULL;
 -- Names that are held, so that counting and listing cost what is live, not what ever was.
 CREATE INDEX leases_held ON leases (account, id) WHERE expires_at IS NOT NULL;
