@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import psycopg
 
+from holdfast.store.attention import Attention
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.connection import Connection, connect
 
@@ -16,18 +17,17 @@ POLL_SECONDS = 0.05
 LISTEN_SECONDS = 0.25
 
 
-class ListeningWatcher:
+class ListeningWatcher(Attention):
     """One thread listens (or polls, behind a pooler), another tells."""
 
     def __init__(
         self, listen_url: str | None, connect_for_telling: Callable[[], Connection], on_change: Callable[[], None]
     ) -> None:
+        super().__init__()
         self._listen_url = listen_url
         self._connect_for_telling = connect_for_telling
         self._on_change = on_change
-        self._waiting = threading.Event()
         self._to_tell = threading.Event()
-        self._closed = threading.Event()
         self._own_pid = 0
         listen = self._poll if listen_url is None else self._listen
         self._threads = [
@@ -41,20 +41,11 @@ class ListeningWatcher:
         """Something was freed here."""
         self._to_tell.set()
 
-    def attend(self, waiting: bool) -> None:  # noqa: FBT001 - see the contract
-        """Whether anybody waits here."""
-        if waiting:
-            self._waiting.set()
-        else:
-            self._waiting.clear()
-
     def close(self) -> None:
-        """Stop both threads."""
+        """Stop listening and telling."""
         self._closed.set()
-        self._waiting.set()
         self._to_tell.set()
-        for thread in self._threads:
-            thread.join()
+        super().close()
 
     def _listen(self) -> None:
         assert self._listen_url is not None

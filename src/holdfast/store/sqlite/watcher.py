@@ -7,35 +7,23 @@ from collections.abc import Callable
 
 import apsw
 
+from holdfast.store.attention import Attention
+
 POLL_SECONDS = 0.05
 
 
-class PollingWatcher:
+class PollingWatcher(Attention):
     """Looks at `PRAGMA data_version`, which moves when another process has committed."""
 
     def __init__(self, version: Callable[[], int | None], on_change: Callable[[], None]) -> None:
+        super().__init__()
         self._version = version
         self._on_change = on_change
-        self._waiting = threading.Event()
-        self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="holdfast-watcher", daemon=True)
-        self._thread.start()
+        self._threads = [threading.Thread(target=self._run, name="holdfast-watcher", daemon=True)]
+        self._threads[0].start()
 
     def tell(self) -> None:
         """The file itself tells the others."""
-
-    def attend(self, waiting: bool) -> None:  # noqa: FBT001 - see the contract
-        """Poll only while somebody waits."""
-        if waiting:
-            self._waiting.set()
-        else:
-            self._waiting.clear()
-
-    def close(self) -> None:
-        """Stop polling."""
-        self._closed.set()
-        self._waiting.set()
-        self._thread.join()
 
     def _run(self) -> None:
         seen = None

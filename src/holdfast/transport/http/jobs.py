@@ -6,6 +6,7 @@ import base64
 import binascii
 import functools
 import re
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -32,6 +33,8 @@ MAX_WAIT = 60
 MAX_METADATA, MAX_CHECKPOINT, MAX_PROGRESS = 4 * 1024, 64 * 1024, 1024
 MAX_OWNER, MAX_NOTE, MAX_REASON = 256, 4096, 500
 PAGE, MAX_PAGE = 100, 1000
+
+Render = Callable[[Any], tuple[int, bytes]]
 
 
 class ClaimBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -86,10 +89,7 @@ async def claim_job(door: Door, request: Request) -> Response:
     checks.done()
     render = functools.partial(_render_claim, door, warnings)
     command = ClaimJob(
-        account=request.by.account,
-        cause=request.cause(),
-        once=once(request, raw, render),
-        name=request.parameter,
+        **_common(request, raw, render),
         by=request.by,
         owner=body.owner,
         lease_id=chance.uuid(),
@@ -113,11 +113,9 @@ async def heartbeat_job(door: Door, request: Request) -> Response:
     await door.authenticate(request)
     body, warnings, raw = await read_body(request, HeartbeatBody)
     checks = _checks(request)
-    lease_id = _lease_id(checks, body.lease_id)
+    written = _written(checks, body)
     ttl = body.ttl_seconds
     checks.that(ttl is None or 1 <= ttl <= MAX_TTL, "ttl_seconds", f"`ttl_seconds` is 1 to {MAX_TTL}")
-    checks.text(body.note, "note", MAX_NOTE)
-    checkpoint = checks.json(body.checkpoint, "checkpoint", MAX_CHECKPOINT)
     progress = checks.json(body.progress, "progress", MAX_PROGRESS)
     checks.done()
 
@@ -125,18 +123,8 @@ async def heartbeat_job(door: Door, request: Request) -> Response:
         document = {"status": "claimed", **_ownership(outcome.lease, outcome.now), **_pace(outcome.lease)}
         return 200, encode(_finish(document, warnings, _holding(outcome.lease, outcome.now)))
 
-    command = HeartbeatJob(
-        account=request.by.account,
-        cause=request.cause(),
-        once=once(request, raw, render),
-        name=request.parameter,
-        lease_id=lease_id,
-        token=body.token,
-        ttl=None if ttl is None else ttl * SECOND,
-        note=body.note,
-        checkpoint=checkpoint,
-        progress=progress,
-    )
+    seconds = None if ttl is None else ttl * SECOND
+    command = HeartbeatJob(**_common(request, raw, render), **written, ttl=seconds, progress=progress)
     return _answer(await door.run(command), render)
 
 
@@ -145,22 +133,10 @@ async def release_job(door: Door, request: Request) -> Response:
     await door.authenticate(request)
     body, warnings, raw = await read_body(request, ReleaseBody)
     checks = _checks(request)
-    lease_id = _lease_id(checks, body.lease_id)
-    checks.text(body.note, "note", MAX_NOTE)
-    checkpoint = checks.json(body.checkpoint, "checkpoint", MAX_CHECKPOINT)
+    written = _written(checks, body)
     checks.done()
     render = functools.partial(_render_ended, "released", warnings)
-    command = ReleaseJob(
-        account=request.by.account,
-        cause=request.cause(),
-        once=once(request, raw, render),
-        name=request.parameter,
-        lease_id=lease_id,
-        token=body.token,
-        note=body.note,
-        checkpoint=checkpoint,
-    )
-    return _answer(await door.run(command), render)
+    return _answer(await door.run(ReleaseJob(**_common(request, raw, render), **written)), render)
 
 
 async def force_release_job(door: Door, request: Request) -> Response:
@@ -172,14 +148,7 @@ async def force_release_job(door: Door, request: Request) -> Response:
     checks.text(body.reason, "reason", MAX_REASON)
     checks.done()
     render = functools.partial(_render_ended, "released", warnings)
-    command = ForceRelease(
-        account=request.by.account,
-        cause=request.cause(),
-        once=once(request, raw, render),
-        name=request.parameter,
-        by=request.by.name,
-        reason=body.reason,
-    )
+    command = ForceRelease(**_common(request, raw, render), by=request.by.name, reason=body.reason)
     return _answer(await door.run(command), render)
 
 
@@ -232,10 +201,23 @@ def _checks(request: Request) -> Checks:
     return Checks()
 
 
-def _lease_id(checks: Checks, text: str) -> str:
-    lease_id = parse_uuid(text)
+def _common(request: Request, raw: bytes, render: Render) -> dict[str, Any]:
+    """What every command about a job carries."""
+    return {
+        "account": request.by.account,
+        "cause": request.cause(),
+        "once": once(request, raw, render),
+        "name": request.parameter,
+    }
+
+
+def _written(checks: Checks, body: HeartbeatBody | ReleaseBody) -> dict[str, Any]:
+    """What a holder writes: its proof, and what it leaves for the next one."""
+    lease_id = parse_uuid(body.lease_id)
     checks.that(lease_id is not None, "lease_id", "`lease_id` is the UUID that the claim answered")
-    return lease_id or ""
+    checks.text(body.note, "note", MAX_NOTE)
+    checkpoint = checks.json(body.checkpoint, "checkpoint", MAX_CHECKPOINT)
+    return {"lease_id": lease_id or "", "token": body.token, "note": body.note, "checkpoint": checkpoint}
 
 
 def _page(reader: Reader, account: str, prefix: str, after: str, limit: int) -> list[Lease]:
