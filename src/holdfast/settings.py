@@ -135,6 +135,10 @@ class _Reader:
         flag = self._flags.get(name.lower())
         return flag if flag is not None else self._environ.get(PREFIX + name)
 
+    def _label(self, name: str) -> str:
+        """What the user typed: the flag, or the variable."""
+        return f"--{name}" if self._flags.get(name) is not None else f"{PREFIX}{name.upper()}"
+
     def _address(self) -> tuple[str, int]:
         bound = self._text("BIND_ADDR")
         host = self._text("HOST")
@@ -155,7 +159,9 @@ class _Reader:
         if store.startswith("sqlite:///") and len(store) > len("sqlite:///"):
             return store
         shown = re.sub(r"//[^/@]*@", "//…@", store)
-        self.problems.append(f"--store: expected sqlite:///path.db, postgresql://… or memory:, got {shown!r}")
+        self.problems.append(
+            f"{self._label('store')}: expected sqlite:///path.db, postgresql://… or memory:, got {shown!r}"
+        )
         return store
 
     def _number(self, name: str, default: int, least: int, most: int) -> int:
@@ -163,9 +169,8 @@ class _Reader:
         if text is None:
             return default
         if not re.fullmatch(r"[0-9]{1,12}", text) or not least <= int(text) <= most:
-            self.problems.append(
-                f"{PREFIX}{name.upper()}: expected a whole number from {least} to {most}, got {text!r}"
-            )
+            label = self._label(name)
+            self.problems.append(f"{label}: expected a whole number from {least} to {most}, got {text!r}")
             return default
         return int(text)
 

@@ -7,10 +7,13 @@ import pytest
 from holdfast.core.lease import LOCK
 from holdfast.core.row import SECOND
 from holdfast.engine import expiry
+from holdfast.engine.backlog import Backlog, Ticket
 from holdfast.engine.command import Held
 from holdfast.engine.expiry import GiveGrace
 from holdfast.engine.jobs import Claimed
-from tests.support import ACCOUNT, CAUSE, START, a_lease, check_log, claim, put, run, stop_in_time, wait_until
+from holdfast.engine.lane import Lane, Outages
+from holdfast.engine.sweep import Sweep
+from tests.support import ACCOUNT, CAUSE, START, Keep, a_lease, check_log, claim, put, run, stop_in_time, wait_until
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -111,3 +114,29 @@ def test_grace_is_for_jobs_that_were_live_when_the_store_was_last_served(memory,
     put(memory, row)
     clock.advance(100)
     assert run(memory, GiveGrace(account=ACCOUNT, cause=CAUSE, name="job", seen=START)) is given
+
+
+def test_a_server_that_stood_still_gives_grace_before_anything_expires(served, clock):
+    """SIGSTOP, or the machine's sleep: nothing failed, but nobody could renew. The lane may wake before the sweep."""
+    outages = Outages()
+    sweep = Sweep(served, None, outages, serving=True)
+    replies = []
+    lane = Lane(
+        0, served, Backlog(), outages, on_commit=lambda done: replies.extend(done.replies), on_return=sweep.grace
+    )
+    clock.advance(100)
+    outages.pulse -= 100
+    lane._work([Ticket(claim("short", "l9"), Keep())])
+    assert isinstance(replies[0][1], Held)
+    assert deadline(served, "short") == clock.now + 10 * SECOND
+    assert not outages.paused()
+
+
+def test_grace_for_more_jobs_than_a_queue_holds_is_given_in_parts(opened, clock, started):
+    store = opened("sqlite", clock)
+    put(store, *(a_lease(f"job-{number:04}") for number in range(2_500)))
+    store.beat()
+    clock.advance(100)
+    engine = started(store, serving=True, max_queued=1_000)
+    assert isinstance(engine.call(claim("job-2499", "l9")), Held)
+    assert deadline(store, "job-0000") == deadline(store, "job-2499") == clock.now + 60 * SECOND

@@ -16,13 +16,13 @@ EQUAL = "static tokens: a token equals the admin key or the root key"
 
 
 WRONG = [
-    ({"port": "seven"}, {}, "HOLDFAST_PORT: expected a whole number from 0 to 65535, got 'seven'"),
-    ({"port": "65536"}, {}, "HOLDFAST_PORT: expected a whole number from 0 to 65535, got '65536'"),
+    ({"port": "seven"}, {}, "--port: expected a whole number from 0 to 65535, got 'seven'"),
+    ({"port": "65536"}, {}, "--port: expected a whole number from 0 to 65535, got '65536'"),
     ({}, {"PORT": "-1"}, "HOLDFAST_PORT: expected a whole number from 0 to 65535, got '-1'"),
     ({"store": "my"}, {}, "--store: expected sqlite:///path.db, postgresql://… or memory:, got 'my'"),
     ({"store": "sqlite:///"}, {}, "--store: expected sqlite:///path.db, postgresql://… or memory:, got 'sqlite:///'"),
     ({"workers": "2"}, {}, "--workers: more than one worker needs a PostgreSQL store (--store postgresql://…)"),
-    ({"workers": "0"}, {}, "HOLDFAST_WORKERS: expected a whole number from 1 to 64, got '0'"),
+    ({"workers": "0"}, {}, "--workers: expected a whole number from 1 to 64, got '0'"),
     ({}, {"STATIC_TOKENS": "bob:short"}, f"HOLDFAST_STATIC_TOKENS: the token of 'bob' {TOO_WEAK}"),
     ({}, {"STATIC_TOKENS": f"bob:{GOOD} {GOOD}"}, f"HOLDFAST_STATIC_TOKENS: the token of 'bob' {TOO_WEAK}"),
     ({}, {"STATIC_TOKENS": " "}, "HOLDFAST_STATIC_TOKENS: lists no tokens"),
@@ -56,7 +56,7 @@ def test_a_server_with_a_wrong_setting_does_not_start(flags, variables, line):
 
 def test_several_wrong_settings_are_all_named_at_once():
     ended = run("--port", "x", "--store", "what", ADMIN_KEY="short")
-    assert [line.split(":")[1].strip() for line in ended.lines] == ["HOLDFAST_PORT", "--store", "HOLDFAST_ADMIN_KEY"]
+    assert [line.split(":")[1].strip() for line in ended.lines] == ["--port", "--store", "HOLDFAST_ADMIN_KEY"]
     assert ended.status == 2
 
 
