@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -26,79 +27,104 @@ from holdfast.store.postgres import PostgresStore
 from holdfast.store.sqlite import SqliteStore
 from tests.postgres import Postgres
 
-SECONDS = float(os.environ.get("HOLDFAST_BENCH_SECONDS", "4"))
+SECONDS = float(os.environ.get("HOLDFAST_BENCH_SECONDS", "2"))
+ROUNDS = int(os.environ.get("HOLDFAST_BENCH_ROUNDS", "3"))
 KEY = "bench-root-key-0123456789abcdef"
 CONNECTIONS = 128
 CALLERS = 64
+
+Figures = dict[str, list[float]]
 
 missed: list[str] = []
 
 
 def main() -> None:
-    """Measure everything, print it, and say which aims were missed."""
+    """Measure everything, print it, and say which aims were missed.
+
+    What is compared is measured side by side, round after round, and the median of the rounds' ratios counts: the
+    machine's speed wanders by a factor of two within minutes.
+    """
     with tempfile.TemporaryDirectory(prefix="hf-bench-", dir=Path.cwd()) as folder:
         database = Postgres()
         try:
-            measure(Path(folder), database)
+            flush = statistics.median(raw.flush_seconds(Path(folder)) for _ in range(ROUNDS))
+            print(
+                f"one flush (fdatasync after 4 KiB): {flush * 1000:.2f} ms; all figures are medians of {ROUNDS} rounds\n"
+            )
+            report("SQLite", gather(lambda: one_round(Path(folder), f"sqlite:///{folder}/{uuid.uuid4().hex}.db")))
+            report("PostgreSQL", gather(lambda: one_round(Path(folder), database.new_database())))
         finally:
             database.remove()
     if missed:
         print(f"\nbelow their aim: {', '.join(missed)}")
 
 
-def measure(folder: Path, database: Postgres) -> None:
-    """The doors, then the engine, on both stores."""
-    flush = raw.flush_seconds(folder)
-    print(f"one flush of this disk                {flush * 1000:8.2f} ms (median fdatasync after 4 KiB)\n")
-    bare, door = echo("bare"), echo("door")
-    print(f"bare uvicorn echo, {CONNECTIONS} connections   {bare:8.0f} /s")
-    tell("our door's echo", door, "/s", "of bare", door / bare, 0.5)
-    stores: dict[str, Callable[[], str]] = {
-        "SQLite": lambda: f"sqlite:///{folder}/{uuid.uuid4().hex}.db",
-        "PostgreSQL": database.new_database,
-    }
-    for name, url in stores.items():
-        print(f"\n{name}")
-        doors(name, url(), door, flush)
-        engines(name, url(), folder)
+def gather(measure: Callable[[], dict[str, float]]) -> Figures:
+    """The figures of all rounds."""
+    figures: Figures = {}
+    for _ in range(ROUNDS):
+        for name, figure in measure().items():
+            figures.setdefault(name, []).append(figure)
+    return figures
 
 
-def doors(name: str, url: str, echoes: float, flush: float) -> None:
-    """Over HTTP: claims at many connections, latency at one, claim and release in turn."""
-    sqlite = name == "SQLite"
+def one_round(folder: Path, url: str) -> dict[str, float]:
+    """Everything once on one store, with what it is compared to right beside it."""
+    figures = {"bare": echo("bare"), "door": echo("door")}
     with server(url) as port:
-        many = run(port, claims(), connections=CONNECTIONS, seconds=SECONDS)
-        tell("durable claims over HTTP", many.rate, "/s", "of echo", many.rate / echoes, 0.4 if sqlite else None)
-        one = run(port, claims(), connections=1, seconds=SECONDS)
-        allowed = flush + (0.001 if sqlite else 0.0025)
-        tell("one claim alone, median", one.median * 1000, "ms", "of allowed", one.median / allowed, 1.0, less=True)
-    with server(url) as port:
-        cycles = run(port, renewals(port), connections=32, seconds=SECONDS)
-        print(f"  {'renewals, 32 connections':<36}{cycles.rate:8.0f} /s   p99 {cycles.p99 * 1000:.1f} ms")
+        figures["claims"] = run(port, claims(), connections=CONNECTIONS, seconds=SECONDS).rate
+        figures["flush"] = raw.flush_seconds(folder)
+        figures["alone"] = run(port, claims(), connections=1, seconds=SECONDS).median
+        figures["renewals"] = run(port, renewals(port), connections=32, seconds=SECONDS).rate
+    figures["raw"] = (
+        raw.postgres_commits(url, SECONDS) if url.startswith("postgresql") else raw.sqlite_commits(folder, SECONDS)
+    )
+    figures["single"] = engine_rate(url, max_batch=1)
+    figures["batched"] = engine_rate(url)
+    return figures
 
 
-def engines(name: str, url: str, folder: Path) -> None:
-    """In process: batches against one command a transaction, and that against raw commits."""
-    sqlite = name == "SQLite"
+def report(store: str, figures: Figures) -> None:
+    """The lines of one store, each figure beside the aim it has."""
+    allowed = 0.001 if store == "SQLite" else 0.0025
+    figures["allowed"] = [flush + allowed for flush in figures["flush"]]
+    print(store)
+    tell(figures, "bare", f"bare uvicorn echo, {CONNECTIONS} connections", "/s")
+    tell(figures, "door", "our door's echo", "/s", "bare", 0.5)
+    tell(figures, "claims", "durable claims over HTTP", "/s", "door", 0.4 if store == "SQLite" else None)
+    tell(figures, "renewals", "durable renewals, 32 connections", "/s")
+    tell(figures, "alone", "one claim alone, of a flush + " + f"{allowed * 1000:g} ms", "ms", "allowed", 1.0)
+    tell(figures, "raw", "raw one-row commits", "/s")
+    tell(figures, "single", "engine, one claim a transaction", "/s", "raw", 0.5)
+    tell(figures, "batched", f"engine, batching, {CALLERS} callers", "/s", "single", 4.0)
+    print()
 
-    def store() -> SqliteStore | PostgresStore:
-        made = SqliteStore(url.removeprefix("sqlite:///")) if sqlite else PostgresStore(url)
-        made.open()
-        return made
 
-    def rate(**options: int) -> float:
-        opened = store()
-        try:
-            return engine.claims_per_second(opened, callers=CALLERS, seconds=SECONDS, **options)
-        finally:
-            opened.close()
+def tell(figures: Figures, name: str, what: str, unit: str, against: str = "", aim: float | None = None) -> None:
+    """One line: the median figure, the median ratio, the aim. A time is to stay below its aim, a rate above."""
+    time_like = unit == "ms"
+    figure = statistics.median(figures[name]) * (1000 if time_like else 1)
+    line = f"  {what:<42}{figure:9.{2 if time_like else 0}f} {unit}"
+    if against:
+        ratio = statistics.median(ours / theirs for ours, theirs in zip(figures[name], figures[against], strict=True))
+        line += f"  {ratio:6.2f} of {against}"
+        if aim is not None:
+            met = ratio <= aim if time_like else ratio >= aim
+            line += f" (aim {'≤' if time_like else '≥'} {aim:g}: {'met' if met else 'MISSED'})"
+            missed.extend([] if met else [what])
+    print(line, flush=True)
 
-    commits = raw.sqlite_commits(folder, SECONDS) if sqlite else raw.postgres_commits(url, SECONDS)
-    print(f"  {'raw one-row commits':<36}{commits:8.0f} /s")
-    single = rate(max_batch=1)
-    tell("engine, one claim a transaction", single, "/s", "of raw", single / commits, 0.5)
-    batched = rate()
-    tell(f"engine, batching, {CALLERS} callers", batched, "/s", "x single", batched / single, 4.0)
+
+def engine_rate(url: str, **options: int) -> float:
+    """Claims a second of the engine in process."""
+    store: SqliteStore | PostgresStore = (
+        PostgresStore(url) if url.startswith("postgresql") else SqliteStore(url.removeprefix("sqlite:///"))
+    )
+    store.open()
+    try:
+        return engine.claims_per_second(store, callers=CALLERS, seconds=SECONDS, **options)
+    finally:
+        store.close()
 
 
 def echo(kind: str) -> float:
@@ -149,18 +175,6 @@ def renewals(port: int) -> Callable[[], bytes]:
         prepared.append(post(f"/v1/jobs/{name}/heartbeat", json.dumps({"lease_id": lease}).encode(), KEY))
     turns = itertools.cycle(prepared)
     return lambda: next(turns)
-
-
-def tell(
-    what: str, figure: float, unit: str, against: str, ratio: float, aim: float | None = None, *, less: bool = False
-) -> None:
-    """One line: the figure, the ratio, the aim."""
-    met = aim is None or (ratio <= aim if less else ratio >= aim)
-    if not met:
-        missed.append(what)
-    verdict = "" if aim is None else f"(aim {'≤' if less else '≥'} {aim:g}: {'met' if met else 'MISSED'})"
-    digits = 2 if unit == "ms" else 0
-    print(f"  {what:<36}{figure:8.{digits}f} {unit:<3} {ratio:6.2f} {against} {verdict}")
 
 
 def free_port() -> int:

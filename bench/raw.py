@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def flush_seconds(folder: Path, count: int = 300) -> float:
 
 def sqlite_commits(folder: Path, seconds: float) -> float:
     """One-row transactions a second: BEGIN IMMEDIATE, INSERT, COMMIT, each flushed."""
-    connection = apsw.Connection(str(folder / "raw.db"))
+    connection = apsw.Connection(str(folder / f"raw-{uuid.uuid4().hex}.db"))
     connection.pragma("journal_mode", "wal")
     connection.pragma("synchronous", "full")
     connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, body TEXT)")
@@ -37,7 +38,7 @@ def sqlite_commits(folder: Path, seconds: float) -> float:
 def postgres_commits(url: str, seconds: float) -> float:
     """The same on PostgreSQL, in three statements on one connection, as a plain program would."""
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE t (id bigserial PRIMARY KEY, body text)")
+        connection.execute("CREATE TABLE IF NOT EXISTS t (id bigserial PRIMARY KEY, body text)")
 
         def commit() -> None:
             with connection.transaction():

@@ -255,5 +255,6 @@ def test_a_silent_connection_is_closed(slow_callers):
 @pytest.mark.skipif(not FULL, reason="waits 30 s: part of make prove")
 def test_a_body_that_takes_longer_than_thirty_seconds_is_408(slow_callers):
     received, seconds = told(slow_callers, "stopped in the body")
-    problem(parse(received), 408, "request_timeout")
+    assert b"408 Request Timeout" in received
+    assert b"body did not arrive within 30 seconds" in received
     assert BODY_SECONDS - 0.5 < seconds < BODY_SECONDS + 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,6 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Header = tuple[bytes, bytes]
 
-BODY_SECONDS = 30.0
 HOUSE_BODY_LIMIT = 1024 * 1024
 OCTOSTORE_BODY_LIMIT = 2 * 1024 * 1024
 
@@ -91,17 +89,10 @@ class Request:
         return Cause(self.principal.id if self.principal else "anonymous", self.request_id)
 
     async def body(self, limit: int) -> bytes:
-        """The whole body, within its limits of size and time."""
+        """The whole body, within its limit; how long it may take is the protocol's business."""
         declared = self.headers.get(b"content-length")
         if declared is not None and declared.isdigit() and int(declared) > limit:
             raise HttpRefusal(413, f"the body is larger than {limit} bytes", close=True)
-        try:
-            async with asyncio.timeout(BODY_SECONDS):
-                return await self._whole(limit)
-        except TimeoutError:
-            raise HttpRefusal(408, f"the body did not arrive within {BODY_SECONDS:.0f} seconds", close=True) from None
-
-    async def _whole(self, limit: int) -> bytes:
         chunks: bytes = b""
         while True:
             message = await self.receive()

@@ -205,7 +205,6 @@ _TITLES = {
 _DOOR_CODES = {
     404: "not_found",
     405: "wrong_method",
-    408: "request_timeout",
     413: "too_large",
     415: "unsupported_media_type",
 }

@@ -1,4 +1,4 @@
-"""uvicorn's HTTP protocol with limits it lacks: slow or oversized heads end here, before the application."""
+"""uvicorn's HTTP protocol with limits it lacks: slow requests and oversized heads end here, before the application."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from holdfast.transport.chance import chance
 from holdfast.transport.http.message import encode
 
 HEAD_SECONDS = 10.0
+BODY_SECONDS = 30.0
 MAX_URL = 8 * 1024
 MAX_HEAD = 16 * 1024
 MAX_HEADERS = 100
@@ -63,13 +64,14 @@ class LimitedProtocol(HttpToolsProtocol):
     _head_size = 0
     _unparsed = 0
     _in_head = False
+    _in_body = False
     _refused: tuple[int, str] | None = None
-    _head_timer: TimerHandle | None = None
+    _timer: TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A caller that says nothing is not waited for."""
         super().connection_made(Corked(transport))  # type: ignore[arg-type] # everything else is the transport's
-        self._head_timer = self.loop.call_later(HEAD_SECONDS, self._too_slow)
+        self._timer = self.loop.call_later(HEAD_SECONDS, self._too_slow)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing to wait for any more."""
@@ -77,7 +79,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """A head that arrives whole needs no timer; one that stops in the middle gets one."""
+        """A request that arrives whole needs no timer; one that stops in the middle gets one."""
         super().data_received(data)
         if self._in_head and not self.transport.is_closing():
             # Headers are counted when they are whole; one without an end is counted here.
@@ -85,8 +87,8 @@ class LimitedProtocol(HttpToolsProtocol):
             if self._unparsed > MAX_URL + MAX_HEAD:
                 self._refused = (431, f"headers have at most {MAX_HEAD} bytes in {MAX_HEADERS} lines")
                 self.send_400_response("")
-        if self._in_head and self._head_timer is None and not self.transport.is_closing():
-            self._head_timer = self.loop.call_later(HEAD_SECONDS, self._too_slow)
+        if (self._in_head or self._in_body) and self._timer is None and not self.transport.is_closing():
+            self._timer = self.loop.call_later(HEAD_SECONDS if self._in_head else BODY_SECONDS, self._too_slow)
 
     def on_message_begin(self) -> None:
         """A new head."""
@@ -109,10 +111,15 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """The head is here."""
-        self._in_head = False
-        if self._head_timer is not None:
-            self._stop_timer()
+        self._in_head, self._in_body = False, True
+        self._stop_timer()
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """The body is here."""
+        self._in_body = False
+        self._stop_timer()
+        super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """An answer to HEAD has no body that would take its head along."""
@@ -125,19 +132,20 @@ class LimitedProtocol(HttpToolsProtocol):
         raise ValueError(message)
 
     def _too_slow(self) -> None:
-        self._head_timer = None
+        self._timer = None
         if self.transport.is_closing():
             return
-        if self._in_head:
-            self._refused = (408, f"the request head did not arrive within {HEAD_SECONDS:.0f} seconds")
+        if self._in_head or self._in_body:
+            part, limit = ("head", HEAD_SECONDS) if self._in_head else ("body", BODY_SECONDS)
+            self._refused = (408, f"the request's {part} did not arrive within {limit:.0f} seconds")
             self.send_400_response("")
         else:
             self.transport.close()
 
     def _stop_timer(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def send_400_response(self, msg: str) -> None:
         """Say what is wrong in the same envelope as everything else, and close."""
