@@ -48,9 +48,7 @@ def main() -> None:
         database = Postgres()
         try:
             flush = statistics.median(raw.flush_seconds(Path(folder)) for _ in range(ROUNDS))
-            print(
-                f"one flush (fdatasync after 4 KiB): {flush * 1000:.2f} ms; all figures are medians of {ROUNDS} rounds\n"
-            )
+            print(f"one flush (fdatasync after 4 KiB): {flush * 1000:.2f} ms; medians of {ROUNDS} rounds\n")
             report("SQLite", gather(lambda: one_round(Path(folder), f"sqlite:///{folder}/{uuid.uuid4().hex}.db")))
             report("PostgreSQL", gather(lambda: one_round(Path(folder), database.new_database())))
         finally:
