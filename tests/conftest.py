@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.postgres import Postgres
+from tests.support import DrivenClock
 
 
 @pytest.fixture(scope="session")
@@ -21,3 +22,15 @@ def postgres() -> Iterator[Postgres]:
 def new_postgres_database(postgres: Postgres) -> Callable[[], str]:
     """Call it for the address of a fresh, empty database."""
     return postgres.new_database
+
+
+@pytest.fixture(scope="module")
+def database(new_postgres_database: Callable[[], str]) -> str:
+    """A database for a whole file; tests empty it rather than make their own."""
+    return new_postgres_database()
+
+
+@pytest.fixture
+def clock() -> DrivenClock:
+    """A clock that moves only when told to."""
+    return DrivenClock()

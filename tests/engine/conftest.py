@@ -11,18 +11,7 @@ from holdfast.engine.engine import Engine
 from holdfast.store.memory import MemoryStore
 from holdfast.store.postgres import PostgresStore
 from holdfast.store.sqlite import SqliteStore
-from tests.support import STORES, DrivenClock, empty, make_store, stop_in_time
-
-
-@pytest.fixture(scope="module")
-def database(new_postgres_database):
-    """A database for a whole file; tests empty it rather than make their own."""
-    return new_postgres_database()
-
-
-@pytest.fixture
-def clock():
-    return DrivenClock()
+from tests.support import STORES, empty, make_store, stop_in_time
 
 
 @pytest.fixture

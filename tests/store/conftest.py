@@ -5,18 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.store.postgres import PostgresStore
-from tests.support import STORES, DrivenClock, empty, make_store
-
-
-@pytest.fixture(scope="module")
-def database(new_postgres_database):
-    """A database for a whole file; tests empty it rather than make their own."""
-    return new_postgres_database()
-
-
-@pytest.fixture
-def clock():
-    return DrivenClock()
+from tests.support import STORES, empty, make_store
 
 
 @pytest.fixture

@@ -18,8 +18,6 @@ from holdfast.store.view import AllNeeds, Changes, View
 Clock = Callable[[], Instant]
 """A clock given from outside, for tests that drive time. Without one a store asks its own."""
 
-SCHEMA_VERSION = 1
-
 
 class Rerun(Exception):
     """Another transaction got there first: load again and decide again. Never leaves the engine."""
