@@ -21,8 +21,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench import engine, raw
+from bench import baseline, cycles, engine, raw, tasks
 from bench.load import post, run
+from holdfast.store.contract import Store
 from holdfast.store.postgres import PostgresStore
 from holdfast.store.sqlite import SqliteStore
 from tests.postgres import Postgres
@@ -32,6 +33,7 @@ ROUNDS = int(os.environ.get("HOLDFAST_BENCH_ROUNDS", "3"))
 KEY = "bench-root-key-0123456789abcdef"
 CONNECTIONS = 128
 CALLERS = 64
+LOOP_CONNECTIONS = 16
 
 Figures = dict[str, list[float]]
 
@@ -79,6 +81,23 @@ def one_round(folder: Path, url: str) -> dict[str, float]:
     )
     figures["single"] = engine_rate(url, max_batch=1)
     figures["batched"] = engine_rate(url)
+    return figures | task_round(folder, url)
+
+
+def task_round(folder: Path, url: str) -> dict[str, float]:
+    """Tasks once on one store, beside the plain loop that people write themselves."""
+    postgres = url.startswith("postgresql")
+    figures = {
+        "loop": baseline.cycles_per_second(url, LOOP_CONNECTIONS, SECONDS)
+        if postgres
+        else baseline.sqlite_cycles_per_second(folder, SECONDS),
+        "cycles": on_store(url, lambda store: cycles.cycles_per_second(store, callers=CALLERS, seconds=SECONDS)),
+    }
+    with server(url) as port:
+        figures["hundreds"] = tasks.cycles_per_second(port, KEY, connections=4, many=100, seconds=SECONDS)
+        ones = tasks.cycles_per_second(port, KEY, connections=CONNECTIONS, many=1, seconds=SECONDS)
+    figures["requests"] = 3 * ones
+    figures["echo"] = echo("door")
     return figures
 
 
@@ -95,6 +114,13 @@ def report(store: str, figures: Figures) -> None:
     tell(figures, "raw", "raw one-row commits", "/s")
     tell(figures, "single", "engine, one claim a transaction", "/s", "raw", 0.5)
     tell(figures, "batched", f"engine, batching, {CALLERS} callers", "/s", "single", 4.0)
+    print("  tasks: cycles of create, claim, complete, with the event log")
+    postgres = store == "PostgreSQL"
+    loop = f"plain SKIP LOCKED loop, {LOOP_CONNECTIONS} connections" if postgres else "plain loop, a row a transaction"
+    tell(figures, "loop", loop, "/s")
+    tell(figures, "cycles", f"engine, {CALLERS} callers", "/s", "loop", 1.5 if postgres else 4.0)
+    tell(figures, "hundreds", "over HTTP, a hundred a request", "/s", "loop", 2.5 if postgres else None)
+    tell(figures, "requests", "over HTTP, one a request (requests)", "/s", "echo", 0.35)
     print()
 
 
@@ -115,12 +141,17 @@ def tell(figures: Figures, name: str, what: str, unit: str, against: str = "", a
 
 def engine_rate(url: str, **options: int) -> float:
     """Claims a second of the engine in process."""
+    return on_store(url, lambda store: engine.claims_per_second(store, callers=CALLERS, seconds=SECONDS, **options))
+
+
+def on_store(url: str, measure: Callable[[Store], float]) -> float:
+    """Measure something on a store, without a server."""
     store: SqliteStore | PostgresStore = (
         PostgresStore(url) if url.startswith("postgresql") else SqliteStore(url.removeprefix("sqlite:///"))
     )
     store.open()
     try:
-        return engine.claims_per_second(store, callers=CALLERS, seconds=SECONDS, **options)
+        return measure(store)
     finally:
         store.close()
 

@@ -8,13 +8,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import holdfast
-from holdfast.core import errors, lease, session
+from holdfast.core import errors, lease, session, task
 from holdfast.core.lease import Claim, Lease
 from holdfast.core.session import Session
+from holdfast.core.task import Task
 from holdfast.operations import OPERATIONS
-from holdfast.transport.http import jobs, octostore, problem
+from holdfast.transport.http import jobs, lives, octostore, problem, task_batch, task_outcomes, tasks
 from holdfast.transport.http.app import handler_of
 from tests.wire.server import Server
 
@@ -85,6 +87,33 @@ def test_the_diagram_of_a_session_is_what_core_does():
     assert done == transitions(1)
 
 
+def test_the_diagram_of_a_task_is_what_core_does():
+    pending = task.create(Task("default", "t", max_attempts=2), 0)
+    held = task.claim(pending, task.Claim("w", "p"), proof="x", token=1, now=1)
+    last = replace(held, attempt_count=2)
+    asked = task.request_cancel(held)
+    dead = task.fail(last, reason=None, now=2)
+    done = {
+        ("[*]", pending, "created"),
+        (pending, held, "claimed"),
+        (held, task.heartbeat(held, 2), "renewed"),
+        (held, task.complete(held, result=None, output_id=None, now=2), "completed"),
+        (held, task.fail(held, reason=None, now=2), "failed"),
+        (held, task.hand_back(held, task.RELEASED, now=2), "released"),
+        (held, task.lapse(held, 2), "expired"),
+        (last, dead, "last attempt failed"),
+        (last, task.lapse(last, 2), "last attempt expired"),
+        (held, task.fail(held, reason=None, now=2, permanent=True), "failed for good"),
+        (held, task.force_cancel(held, 2), "forced"),
+        (asked, task.fail(asked, reason=None, now=2), "asked to stop, then failed"),
+        (asked, task.hand_back(asked, task.RELEASED, now=2), "asked to stop, then released"),
+        (asked, task.lapse(asked, 2), "asked to stop, then expired"),
+        (pending, task.cancel(pending), "cancelled"),
+        (dead, task.requeue(dead, 3), "requeued"),
+    }
+    assert {tuple(getattr(row, "state", row) for row in step) for step in done} == transitions(2)
+
+
 def test_every_file_on_the_path_of_a_claim_exists():
     path = blocks(ROOT / "docs/architecture.md", "")[0]
     files = re.findall(r"[\w/]+\.py", path)
@@ -122,7 +151,8 @@ def test_the_errors_page_lists_every_code_of_our_routes_with_its_status():
     codes: dict[str, set[int]] = {"server_error": {500}}
     for kind in tree(errors.Refused) | tree(errors.Trouble):
         if kind not in {errors.Refused, octostore.InvalidTtl, octostore.InvalidLockName} and kind.code not in ELSEWHERE:
-            codes.setdefault(kind.code, set()).add(problem._status(kind("x")))
+            error = kind("x", retry_after=1) if kind is errors.NotYetClaimable else kind("x")
+            codes.setdefault(kind.code, set()).add(problem._status(error))
     for status, code in problem._DOOR_CODES.items():
         codes.setdefault(code, set()).add(status)
     assert listed("## Our own routes") == codes
@@ -169,12 +199,24 @@ def test_every_promise_is_kept_by_a_test_or_says_not_yet():
 
 def test_the_api_page_lists_every_operation_and_no_other():
     page = (ROOT / "docs/api.md").read_text()
-    shown = set(re.findall(r"^\| `(GET|POST|PUT|DELETE) ([^`?]+)[^`]*` \|", page, re.MULTILINE))
+    shown = set(re.findall(r"^\| `(GET|POST|PUT|PATCH|DELETE) ([^`?]+)[^`]*` \|", page, re.MULTILINE))
     assert shown == {(operation.method, operation.path.replace("...", "")) for operation in OPERATIONS}
 
 
-def test_the_api_page_lists_every_field_of_the_job_routes():
-    page = (ROOT / "docs/api.md").read_text()
-    for body in (jobs.ClaimBody, jobs.HeartbeatBody, jobs.ReleaseBody, jobs.ForceBody):
-        for field in body.__struct_fields__:
-            assert re.search(rf"^\| `{field}` \|", page, re.MULTILINE), field
+BODIES = {
+    "Jobs": (jobs.ClaimBody, jobs.HeartbeatBody, jobs.ReleaseBody, jobs.ForceBody),
+    "Tasks": (
+        *(tasks.CreateBody, tasks.ClaimBody, tasks.ClaimOneBody, task_batch.BatchBody),
+        *(shape for _, shape, _ in task_outcomes.VERBS.values()),
+    ),
+    "Sessions that survive their process": (lives.BeginBody, lives.HeartbeatBody, lives.WriteBody, lives.CloseBody),
+}
+
+
+@pytest.mark.parametrize("section", BODIES)
+def test_the_api_page_lists_every_field_of_a_body(section):
+    text = (ROOT / "docs/api.md").read_text().split(f"## {section}\n", 1)[1].split("\n## ", 1)[0]
+    rows = re.findall(r"^\| (`.+?`) \|", text, re.MULTILINE)
+    shown = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    wanted = {field for body in BODIES[section] for field in body.__struct_encode_fields__}
+    assert wanted <= shown

@@ -10,8 +10,10 @@ from holdfast.core.acl import hash_token
 from holdfast.core.event import Cause
 from holdfast.core.names import DEFAULT_ACCOUNT
 from holdfast.core.principal import ALL_SCOPES, ISSUED, ROOT, STATIC, WORK_SCOPES, format_key
+from holdfast.engine.alerts import KINDS, Alerts
 from holdfast.engine.engine import Engine
 from holdfast.engine.identity import SyncPrincipals, Wanted
+from holdfast.engine.retention import DAY, Retention
 from holdfast.settings import Settings, sqlite_path
 from holdfast.store.contract import Store
 from holdfast.store.memory import MemoryStore
@@ -32,12 +34,27 @@ def make_store(settings: Settings) -> Store:
     )
 
 
+def retention_of(settings: Settings) -> Retention:
+    """How long what is over is kept. Names nobody uses are forgotten when their last events are."""
+    return Retention(
+        tasks=settings.task_retention_days * DAY,
+        events=settings.event_retention_days * DAY,
+        names=settings.event_retention_days * DAY,
+        dead_letters=settings.purge_dead_letters,
+    )
+
+
+def alerts_of(settings: Settings) -> Alerts:
+    """What is worth a warning."""
+    return Alerts({kind: getattr(settings, f"alert_{kind}") for kind in KINDS})
+
+
 @contextmanager
 def running_engine(settings: Settings) -> Iterator[Engine]:
     """An engine over an open store, for as long as a server runs."""
     store = make_store(settings)
     store.open()
-    engine = Engine(store, serving=True)
+    engine = Engine(store, serving=True, retention=retention_of(settings), alerts=alerts_of(settings))
     engine.start()
     try:
         yield engine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-OCTOSTORE, HOUSE, SYSTEM = "octostore", "house", "system"
+OCTOSTORE, ORCHESTRION, HOUSE, SYSTEM = "octostore", "orchestrion", "house", "system"
 
 
 class Operation(msgspec.Struct, frozen=True):
@@ -46,6 +46,49 @@ OPERATIONS = (
         "jobs",
     ),
     Operation("list_claimed_jobs", "GET", "/v1/jobs", HOUSE, "Jobs that somebody owns right now.", "jobs"),
+    *(
+        Operation(name, method, path, ORCHESTRION, summary, scope)
+        for name, method, path, summary, scope in (
+            ("register", "POST", "/v1/keys/register", "Get an account and its first key.", None),
+            ("create_task", "POST", "/v1/tasks", "Put work into its queue.", "tasks"),
+            ("list_tasks", "GET", "/v1/tasks", "Tasks, newest first.", "tasks"),
+            ("count_tasks", "GET", "/v1/tasks/counts", "How many tasks of each type are in each state.", "tasks"),
+            ("batch_tasks", "POST", "/v1/tasks/batch", "Up to 1,000 verbs in one transaction.", "tasks"),
+            ("claim_task", "POST", "/v1/tasks/claim", "Take the next task of some types.", "tasks"),
+            (
+                "check_task_status",
+                "GET",
+                "/v1/tasks/{id}",
+                "A task as it is, or its result once there is one.",
+                "tasks",
+            ),
+            ("claim_task_by_id", "POST", "/v1/tasks/{id}/claim", "Take this task.", "tasks"),
+            ("heartbeat", "POST", "/v1/tasks/{id}/heartbeat", "Still at work: start the lease again.", "tasks"),
+            ("complete_task", "POST", "/v1/tasks/{id}/complete", "Done, with its result.", "tasks"),
+            ("fail_task", "POST", "/v1/tasks/{id}/fail", "It went wrong: retry later, or never.", "tasks"),
+            ("release_task", "POST", "/v1/tasks/{id}/release", "Hand it back; the attempt is not counted.", "tasks"),
+            ("snooze_task", "POST", "/v1/tasks/{id}/snooze", "Not now: hand it back for a while.", "tasks"),
+            ("cancel_task", "POST", "/v1/tasks/{id}/cancel", "Nobody needs it any more.", "tasks"),
+            ("requeue_task", "POST", "/v1/tasks/{id}/requeue", "Give a dead letter another life.", "tasks"),
+            ("resolve_task", "POST", "/v1/tasks/{id}/resolve", "A dead letter has been dealt with.", "tasks"),
+            ("task_events", "GET", "/v1/tasks/{id}/events", "Everything that happened to a task.", "tasks"),
+            ("task_attempts", "GET", "/v1/tasks/{id}/attempts", "Who held a task, and how that went.", "tasks"),
+        )
+    ),
+    *(
+        Operation(name, method, path, HOUSE, summary, scope)
+        for name, method, path, summary, scope in (
+            ("recover", "POST", "/v1/recover", "End now whatever has run out.", "admin"),
+            ("settle_account", "PATCH", "/v1/account", "Decide how your account is served.", "admin"),
+            ("begin_session", "POST", "/v1/sessions", "Open a session by its name, or resume it.", "jobs"),
+            ("list_sessions", "GET", "/v1/sessions", "Sessions with a name.", "jobs"),
+            ("read_session", "GET", "/v1/sessions/{id}", "A session, its context and what it holds.", "jobs"),
+            ("heartbeat_session", "POST", "/v1/sessions/{id}/heartbeat", "Renew it and all that it holds.", "jobs"),
+            ("write_context", "POST", "/v1/sessions/{id}/context", "Write down what the next life must know.", "jobs"),
+            ("close_session", "DELETE", "/v1/sessions/{id}", "End it and give everything back.", "jobs"),
+            ("list_events", "GET", "/v1/events", "The log of the account, from a cursor on.", "jobs"),
+        )
+    ),
     Operation("list_locks", "GET", "/locks", OCTOSTORE, "Locks that somebody holds right now.", "jobs"),
     Operation("get_lock_status", "GET", "/locks/{name}", OCTOSTORE, "Who holds a lock.", "jobs"),
     Operation("acquire_lock", "POST", "/locks/{name}/acquire", OCTOSTORE, "Take a lock, or keep it.", "jobs"),

@@ -53,6 +53,17 @@ class Settings(msgspec.Struct, frozen=True):
     max_public_elections: int = 10_000
     public_election_requests_per_minute: int = 600
     max_locks_per_user: int = 100
+    task_retention_days: int = 30
+    """How long finished tasks are kept; 0 keeps them for ever."""
+    event_retention_days: int = 90
+    """How long the log is kept; 0 keeps it for ever."""
+    alert_conflicts: int = 0
+    alert_lapses: int = 0
+    alert_dead_letters: int = 0
+    alert_recovery_failures: int = 1
+    """More than so many in an hour is worth a warning; 0 is never."""
+    purge_dead_letters: bool = True
+    """Whether dead letters go as other finished tasks do."""
     postgres_pooled: bool = False
     """The PostgreSQL address is a pooler in transaction mode."""
     postgres_listen: str | None = None
@@ -117,6 +128,13 @@ class _Reader:
             max_public_elections=self._number("max_public_elections", 10_000, 1, 10**9),
             public_election_requests_per_minute=self._number("public_election_requests_per_minute", 600, 1, 10**9),
             max_locks_per_user=self._number("max_locks_per_user", 100, 1, 10**9),
+            task_retention_days=self._number("task_retention_days", 30, 0, 36_500),
+            event_retention_days=self._number("event_retention_days", 90, 0, 36_500),
+            alert_conflicts=self._number("alert_conflicts", 0, 0, 10**9),
+            alert_lapses=self._number("alert_lapses", 0, 0, 10**9),
+            alert_dead_letters=self._number("alert_dead_letters", 0, 0, 10**9),
+            alert_recovery_failures=self._number("alert_recovery_failures", 1, 0, 10**9),
+            purge_dead_letters=self._boolean("purge_dead_letters", default=True),
             postgres_pooled=self._boolean("postgres_pooled", default=False),
             postgres_listen=self._text("POSTGRES_LISTEN"),
         )

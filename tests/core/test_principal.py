@@ -59,10 +59,14 @@ def test_static_tokens_have_no_checksum(token):
         (ALL_SCOPES, "admin", True),
         (WORK_SCOPES, "jobs", True),
         (WORK_SCOPES, "admin", False),
-        (ALL_SCOPES, "adm", False),
+        (WORK_SCOPES, "tasks", True),
+        (WORK_SCOPES, "job", False),
+        ("jobs", "tasks", False),
+        ("admin", "tasks", True),
+        ("administrator", "tasks", False),
     ],
 )
-def test_a_key_opens_the_doors_of_its_scopes_and_no_others(scopes, scope, may):
+def test_a_key_opens_the_doors_of_its_scopes_and_an_administrator_s_opens_all(scopes, scope, may):
     assert principals.Principal("default", "p", scopes=scopes).may(scope) is may
 
 

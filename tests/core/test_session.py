@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.core import session as sessions
-from holdfast.core.errors import SessionExpired, SessionMissing
+from holdfast.core.errors import ContextConflict, LeaseLost, SessionExpired, SessionMissing, SessionTaken
 from holdfast.core.row import SECOND
-from holdfast.core.session import DELETED, EXPIRED, MEMORY, Session
+from holdfast.core.session import DELETED, EXPIRED, MEMORY, Context, Session
 from tests.support import ALICE, BOB, START, a_session
 
 END = START + 60 * SECOND
@@ -77,3 +77,76 @@ def test_keeping_alive_starts_a_full_time_to_live_from_now():
 )
 def test_a_time_to_live_is_bounded_and_never_refused(asked, given):
     assert sessions.clamp_ttl(asked) == given
+
+
+# -- sessions that survive their process -------------------------------------------------------------------------
+
+NAMED = replace(
+    OPEN, name="agent", secret="hash", proof="life 1", token=3, generation=1, context="{}", context_version=2, turn=4
+)
+OVER = sessions.end(NAMED, DELETED, START)
+
+
+@pytest.mark.parametrize(
+    ("session", "secret", "by", "now", "fine"),
+    [
+        (Session("default", "s1"), None, ALICE, START, True),
+        (NAMED, "hash", ALICE, START, True),
+        (NAMED, None, ALICE, START, False),
+        (NAMED, "wrong", ALICE, START, False),
+        (NAMED, "hash", BOB, START, False),
+        (NAMED, None, ALICE, END, True),
+        (NAMED, "hash", ALICE, END, True),
+        (NAMED, "wrong", ALICE, END, False),
+        (NAMED, None, BOB, END, False),
+        (OVER, None, ALICE, START, True),
+        (OVER, "hash", ALICE, START, True),
+        (OVER, None, BOB, START, False),
+        (replace(NAMED, secret=None), None, ALICE, START, False),
+    ],
+    ids=[
+        "new", "with its secret", "live, without", "live, wrong one", "another's, with its secret", "run out, without",
+        "run out, with it", "run out, wrong one", "another's, run out", "ended, without", "ended, with it",
+        "another's, ended", "no secret to know",
+    ],
+)  # fmt: skip
+def test_a_live_name_is_resumed_by_its_secret_alone_and_one_that_is_over_by_whoever_had_it(
+    session, secret, by, now, fine
+):
+    if fine:
+        sessions.check_name(session, secret, by.id, now)
+        return
+    with pytest.raises(SessionTaken):
+        sessions.check_name(session, secret, by.id, now)
+
+
+def test_a_new_life_fences_the_former_one_and_keeps_its_context():
+    begun = sessions.begin(OVER, proof="life 2", token=9, now=START + 5)
+    assert begun == replace(
+        NAMED, opened_at=START + 5, expires_at=START + 5 + NAMED.ttl, proof="life 2", token=9, generation=2
+    )
+    sessions.check_life(begun, "life 2", START + 5)
+    with pytest.raises(LeaseLost) as caught:
+        sessions.check_life(begun, "life 1", START + 5)
+    assert caught.value.facts == {"held_since": START + 5}
+
+
+@pytest.mark.parametrize("proof", ["life 1", None])
+def test_a_life_ends_with_its_time(proof):
+    sessions.check_life(NAMED, proof, END - 1)
+    with pytest.raises(SessionExpired):
+        sessions.check_life(NAMED, proof, END)
+
+
+def test_what_is_left_out_of_a_context_stays_as_it_was_and_each_writing_has_a_version():
+    written = sessions.write(NAMED, Context(next_action="rest", context='{"a":1}'), 2)
+    assert written == replace(NAMED, next_action="rest", context='{"a":1}', context_version=3)
+    assert sessions.write(NAMED, Context(), 2) == NAMED
+    assert sessions.write(NAMED, Context(turn=0), None).turn == 0
+
+
+@pytest.mark.parametrize("seen", [1, 3])
+def test_whoever_read_another_version_of_the_context_is_told_the_present_one(seen):
+    with pytest.raises(ContextConflict) as caught:
+        sessions.write(NAMED, Context(turn=5), seen)
+    assert caught.value.facts == {"version": 2}

@@ -67,7 +67,7 @@ def test_a_script_may_call_the_engine_directly(engine):
     claimed = engine.call(claim("job", "l1"))
     assert isinstance(claimed, Claimed)
     assert isinstance(engine.call(claim("job", "l2")), Held)
-    assert engine.read(lambda reader: reader.lease(ACCOUNT, "job")) == claimed.lease
+    assert engine.read(lambda reader: reader.row(Lease, ACCOUNT, "job")) == claimed.lease
     with pytest.raises(LeaseLost):
         engine.call(release("job", "l2"))
     engine.call(release("job", "l1"))
@@ -175,7 +175,7 @@ def test_a_waiter_is_answered_once_although_the_server_drains_in_the_middle_of_i
     engine.call(claim("something else", "x"))
     outcomes = [outcome for _, outcome in sink.replies]
     assert len(outcomes) == 1
-    holder = engine.read(lambda reader: reader.lease(ACCOUNT, "job")).owner
+    holder = engine.read(lambda reader: reader.row(Lease, ACCOUNT, "job")).owner
     if isinstance(outcomes[0], Draining):
         assert holder == (None if freed else "worker"), "whoever is told that nothing was done must not hold the job"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.core.lease import LOCK
+from holdfast.core.lease import LOCK, Lease
 from holdfast.core.row import SECOND
 from holdfast.engine import expiry
 from holdfast.engine.backlog import Backlog, Ticket
@@ -32,7 +32,7 @@ def served(opened, clock, kind):
 
 def deadline(store, name):
     with store.read() as reader:
-        return reader.lease(ACCOUNT, name).expires_at
+        return reader.row(Lease, ACCOUNT, name).expires_at
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_script_keeps_no_beat(opened, clock, kind, started):
 def test_grace_is_for_jobs_that_were_live_when_the_store_was_last_served(memory, clock, row, given):
     put(memory, row)
     clock.advance(100)
-    assert run(memory, GiveGrace(account=ACCOUNT, cause=CAUSE, name="job", seen=START)) is given
+    assert run(memory, GiveGrace(account=ACCOUNT, cause=CAUSE, key=row.key, seen=START)) is given
 
 
 def test_a_server_that_stood_still_gives_grace_before_anything_expires(served, clock):

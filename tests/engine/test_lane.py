@@ -15,7 +15,7 @@ from holdfast.engine.command import Held
 from holdfast.engine.expiry import GiveGrace
 from holdfast.engine.jobs import Changed, Claimed, ClaimJob, ForceRelease
 from holdfast.engine.lane import MAX_RERUNS
-from holdfast.store.contract import Rerun
+from holdfast.store.contract import Rerun, Severed
 from tests.support import (
     ACCOUNT,
     CAUSE,
@@ -185,11 +185,18 @@ def test_a_race_that_is_always_lost_ends_as_trouble(memory):
     assert troubled.transactions == MAX_RERUNS
 
 
+def test_a_connection_that_had_died_unused_costs_no_answer_but_asks_for_grace(memory):
+    troubled, asked = Troubled(memory, Severed()), []
+    _, replies = work(troubled, claim("a"), on_return=lambda: asked.append(True) or [])
+    assert isinstance(replies["a"], Claimed)
+    assert (troubled.transactions, asked) == (2, [True])
+
+
 def test_after_trouble_grace_comes_before_anything_can_expire(memory, clock):
     """The first batch after an outage would take over a job that its holder could not renew."""
     put(memory, a_lease("job", ends=START + SECOND))
     clock.advance(20)
-    grace = GiveGrace(account=ACCOUNT, cause=CAUSE, name="job", seen=START)
+    grace = GiveGrace(account=ACCOUNT, cause=CAUSE, key=a_lease("job").key, seen=START)
     replies = []
     lane = idle_lane(Troubled(memory, StoreUnavailable("gone")), lambda committed: replies.extend(committed.replies))
     lane._on_return = lambda: [grace]

@@ -10,6 +10,7 @@ from holdfast.core.errors import Draining, TooManyWaiters
 from holdfast.engine import waiting
 from holdfast.engine.backlog import Ticket
 from holdfast.engine.command import Held
+from holdfast.engine.timer import Timer
 from holdfast.engine.waiting import Lines
 from tests.support import ACCOUNT, START, Keep, a_lease, claim
 
@@ -24,7 +25,8 @@ class Desk:
         self.tries = []
         self.answers = []
         self.attended = []
-        self.lines = Lines(self.tries.append, self.answers.extend, self.attended.append)
+        self.timer = Timer()
+        self.lines = Lines(self.tries.append, self.answers.extend, self.attended.append, self.timer)
 
     def stand(self, lease_id, patience=60.0):
         ticket = Ticket(claim("job", lease_id), Keep(), deadline=time.monotonic() + patience)
@@ -40,7 +42,7 @@ class Desk:
 def desk():
     desk = Desk()
     yield desk
-    desk.lines.close()
+    desk.timer.close()
 
 
 def test_only_the_head_tries_and_the_next_when_it_has_it(desk):

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.lease import LOCK
+from holdfast.core.lease import LOCK, Lease
 from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND
+from holdfast.core.session import Session
 from holdfast.store.contract import Counts
 from holdfast.store.view import after_prefix
 from tests.support import ACCOUNT, ALICE, BOB, START, a_lease, a_session, put
@@ -123,14 +124,14 @@ def test_counts_are_of_live_leases_and_valid_principals(store):
         assert reader.counts(ACCOUNT) == Counts(live_leases=2, principals=2)
 
 
-def test_jobs_live_at_a_moment_leave_out_everything_else(store):
+def test_what_is_held_at_a_moment_leaves_out_locks_and_what_is_free(store):
     put(
         store, a_lease("job", ends=START), a_lease("lock", kind=LOCK), a_lease("free", ends=None),
         a_lease("abroad", account="a-first"),
     )  # fmt: skip
     with store.read() as reader:
-        assert reader.jobs_live_at(START - 1) == [("leases", "a-first", "abroad"), ("leases", ACCOUNT, "job")]
-        assert reader.jobs_live_at(START) == [("leases", "a-first", "abroad")]
+        assert reader.held_at(START - 1) == [("leases", "a-first", "abroad"), ("leases", ACCOUNT, "job")]
+        assert reader.held_at(START) == [("leases", "a-first", "abroad")]
 
 
 def test_a_key_stands_for_one_principal_until_it_is_revoked(store):
@@ -149,12 +150,12 @@ def test_a_session_is_found_by_its_account_and_id_and_counts_its_leases(store):
         a_lease("2", session="s1"),
     )  # fmt: skip
     with store.read() as reader:
-        assert reader.session(ACCOUNT, "s1").id == "s1"
-        assert reader.session(ACCOUNT, "s2") is None
-        assert reader.session("other", "s1") is None
+        assert reader.row(Session, ACCOUNT, "s1").id == "s1"
+        assert reader.row(Session, ACCOUNT, "s2") is None
+        assert reader.row(Session, "other", "s1") is None
         assert reader.count_of_session(ACCOUNT, "s1") == 2
         assert reader.count_of_session("other", "s1") == 0
-        assert reader.lease("other", "1") is None
+        assert reader.row(Lease, "other", "1") is None
 
 
 def test_the_log_is_read_from_a_cursor_and_by_subject(store):

@@ -149,7 +149,7 @@ def survives(path: Path, acknowledged: dict[str, int]) -> bool:
         tokens = {lease.id: lease.token for lease in every(store, Lease)}
         with store.read() as reader:
             following = reader.next_token()
-            whole = reader.fetch("PRAGMA integrity_check") == ("ok",)
+            whole = reader.value("PRAGMA integrity_check") == "ok"
         check_log(store)
     except Exception:  # noqa: BLE001 - an image that cannot be read has lost everything
         return False

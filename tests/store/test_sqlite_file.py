@@ -109,7 +109,7 @@ def test_many_threads_may_look_at_once(sql_store):
         try:
             for _ in range(100):
                 with sql_store.read() as reader:
-                    assert reader.lease(ACCOUNT, "job") is not None
+                    assert reader.row(Lease, ACCOUNT, "job") is not None
         except Exception as error:  # noqa: BLE001 - shown below
             failures.append(error)
 
@@ -129,4 +129,4 @@ def test_a_look_that_fails_does_not_spoil_the_next(sql_store):
     with pytest.raises(ZeroDivisionError), sql_store.read():
         raise ZeroDivisionError
     with sql_store.read() as reader:
-        assert reader.lease(ACCOUNT, "job") is not None
+        assert reader.row(Lease, ACCOUNT, "job") is not None

@@ -181,7 +181,7 @@ def test_a_session_brings_what_was_claimed_for_its_life_and_nothing_else(store):
         a_lease("another's", session="s2", ephemeral=True),
         a_lease("abroad", account="other", session="s1", ephemeral=True),
     )  # fmt: skip
-    view = look(store, session_leases=((ACCOUNT, "s1"),))
+    view = look(store, holdings=((ACCOUNT, "s1"),))
     assert sorted(lease.id for lease in view.leases_of(ACCOUNT, "s1")) == ["mine", "run out"]
     assert view.find(Lease, ACCOUNT, "not for its life") is None
     assert view.leases_of("other", "s1") == []
@@ -246,9 +246,9 @@ def test_another_look_sees_a_batch_only_after_its_commit(store):
     with store.transaction() as transaction:
         saved_by(transaction, a_lease())
         with store.read() as reader:
-            assert reader.lease(ACCOUNT, "job") is None
+            assert reader.row(Lease, ACCOUNT, "job") is None
     with store.read() as reader:
-        assert reader.lease(ACCOUNT, "job") is not None
+        assert reader.row(Lease, ACCOUNT, "job") is not None
 
 
 def test_events_cannot_be_rewritten(sql_store):
@@ -268,7 +268,7 @@ def test_a_store_reopened_has_everything_it_acknowledged(sql_store):
     sql_store.close()
     sql_store.open()
     with sql_store.read() as reader:
-        assert reader.lease(ACCOUNT, "job").token == 1
+        assert reader.row(Lease, ACCOUNT, "job").token == 1
         assert reader.next_token() == 2
     check_log(sql_store)
 

@@ -153,10 +153,10 @@ def test_listed_leases_are_those_that_core_calls_live(fresh, held, prefix, after
 
 @twins
 @given(held=lease_lists, moment=instants)
-def test_jobs_live_at_a_moment_are_those_that_core_calls_live_then(fresh, held, moment):
+def test_jobs_held_at_a_moment_are_those_that_core_calls_live_then(fresh, held, moment):
     store = fresh(*held)
     with store.read() as reader:
-        assert reader.jobs_live_at(moment) == sorted(row.key for row in held if leases.counts_for(row, JOB, moment))
+        assert reader.held_at(moment) == sorted(row.key for row in held if leases.counts_for(row, JOB, moment))
 
 
 @twins
@@ -165,7 +165,7 @@ def test_the_leases_of_a_session_are_those_held_for_its_life(fresh, held):
     store = fresh(*held)
     for account in "ab":
         for session in ("s1", "s2"):
-            view = look(store, session_leases=((account, session),))
+            view = look(store, holdings=((account, session),))
             mine = [row for row in held if (row.account, row.session) == (account, session)]
             assert {row.key for row in view.leases_of(account, session)} == {
                 row.key for row in mine if row.ephemeral and leases.is_held(row)

@@ -53,7 +53,8 @@ def test_a_path_that_is_not_there_is_not_found(alice, path):
     answer = alice.get(path)
     assert answer.status == 404
     if path.startswith("/v1/"):
-        problem(answer, 404, "not_found")
+        assert answer.json["error"] == "not_found"
+        assert answer.json["agent_contract"]["next_actions"][0]["action"] == "list_tasks"
 
 
 # -- fields ------------------------------------------------------------------------------------------------------

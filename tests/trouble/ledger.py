@@ -35,7 +35,7 @@ def assert_log_tells_all(url: str) -> None:
         assert [event.seq for event in log] == list(range(1, len(log) + 1))
         for subject in {event.subject for event in log if event.subject.startswith("lease:")}:
             name = subject.removeprefix("lease:")
-            row = reader.lease(DEFAULT_ACCOUNT, name)
+            row = reader.row(Lease, DEFAULT_ACCOUNT, name)
             assert row is not None, name
             history = reader.history(DEFAULT_ACCOUNT, subject)
             assert fold(Lease(DEFAULT_ACCOUNT, name), history) == picture(row)

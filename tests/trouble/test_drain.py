@@ -45,12 +45,17 @@ def tell_it_to_end(seen):
         head = f"POST {job_path(seen.flying, '/claim')} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
         flying.sendall(f"{head}Authorization: Bearer {TOKENS['alice-1']}\r\n\r\n".encode() + body[:-5])
         line = [crowd.send(worker.claim, seen.held, f"waiter-{n}", wait_seconds=15) for n in range(6)]
+        crowded = [crowd.send(worker.post, "/v1/tasks/claim", {"type": "t", "wait_seconds": 15}) for _ in range(4)]
+        last = worker.get("/v1/events?limit=1000").json["nextCursor"]
+        readers = [crowd.send(worker.get, f"/v1/events?after={last}&wait_seconds=15") for _ in range(3)]
         time.sleep(0.6)
-        assert not any(waiter.done() for waiter in line)
+        assert not any(waiter.done() for waiter in (*line, *crowded, *readers))
         assert silent.fileno() > 0
         told = time.monotonic()
         server.process.terminate()
         seen.line = [waiter.result(5)[0] for waiter in line]
+        seen.crowd = [waiter.result(5)[0] for waiter in crowded]
+        seen.readers = [reader.result(5)[0] for reader in readers]
         seen.line_seconds = time.monotonic() - told
         time.sleep(0.3)
         seen.status_in_flight = server.process.poll()
@@ -74,6 +79,14 @@ def test_those_in_line_get_a_hint_to_come_back(story):
         assert (body["error"], body["applied"]) == ("draining", "no")
         assert body["agent_contract"]["next_actions"][0]["action"] == "retry_after_wait"
     assert story.line_seconds < 2
+
+
+def test_those_who_wait_for_work_or_for_news_are_sent_away_as_well(story):
+    for answer in story.crowd:
+        assert (answer.status, answer.json["error"], answer.json["applied"]) == (503, "draining", "no")
+        assert answer.header("Retry-After") is not None
+    for answer in story.readers:
+        assert (answer.status, answer.json["events"]) == (200, [])
 
 
 def test_it_ends_soon_and_well_whoever_is_still_connected(story):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from tests.wire.expect import acquired, instant, success
+from tests.wire.expect import acquired, delayed, instant, success
 from tests.wire.server import Server
 from tests.wire.wire import Answer
 
@@ -24,6 +24,7 @@ class Lifetimes:
 
     def __init__(self, server: Server) -> None:
         self.sleeper = server.user("sleeper")
+        self.successor = server.user("lapser")
         self.anyone = server.anyone
         self.seen = SimpleNamespace()
         self.error: Exception | None = None
@@ -96,6 +97,7 @@ class Lifetimes:
             lambda answer: answer.json["status"] == "free",
             since=end,
         )
+        seen.cooling_lock = delayed(self.successor.acquire(seen.cooling))  # it rests for 30 s: looked at while it does
         _, seen.second_inactive = self.first(
             lambda: sleeper.get(f"/sessions/{self.second_id}"),
             lambda answer: not answer.json["active"],

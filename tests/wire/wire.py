@@ -45,6 +45,7 @@ def send(port: int, method: str, path: str, body: bytes | None, headers: Mapping
     """One request on one connection."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_SECONDS)
     try:
+        connection.connect()
         connection.putrequest(method, path, skip_accept_encoding=True)
         for name, value in headers.items():
             connection.putheader(name, value)

@@ -174,6 +174,27 @@ def session_over() -> Contract:
     return contract(action("open_session", "POST /sessions", best=True))
 
 
+def life_live(session_id: str) -> Contract:
+    """A named session lives."""
+    path = f"/v1/sessions/{session_id}"
+    return contract(
+        action("heartbeat_session", f"POST {path}/heartbeat", best=True, why="Renews it and all that it holds."),
+        action("write_context", f"POST {path}/context", why="What your next life must know."),
+        action("claim_task", "POST /v1/tasks/claim", why="With this session_id."),
+        action("claim_job", "POST /v1/jobs/{job_id}/claim", why="With this session_id."),
+    )
+
+
+def life_over(session_id: str) -> Contract:
+    """A named session has ended; its context stays for its next life."""
+    return contract(
+        action(
+            "resume_session", "POST /v1/sessions", best=True, why="With the same name, and its secret if you have it."
+        ),
+        action("read_session", f"GET /v1/sessions/{session_id}"),
+    )
+
+
 # -- elections ---------------------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,8 @@ Refused                       an ordinary answer: nothing was changed
 │   └── UnknownKey            a credential nobody issued
 ├── Forbidden                 known, but not allowed
 ├── Missing                   no such thing (or not yours: the two look alike)
-│   └── SessionMissing
+│   ├── SessionMissing
+│   └── TaskMissing
 ├── Conflict                  the thing is in another state than you think
 │   ├── LeaseLost             it was yours and is no longer
 │   ├── LeaseGone             nothing is held under that name
@@ -15,7 +16,16 @@ Refused                       an ordinary answer: nothing was changed
 │   ├── WrongToken            the right lease with another's token
 │   ├── NotHeld               there is no holder to take it from
 │   ├── SessionExpired
+│   ├── SessionTaken          the name lives, and you did not show its secret
+│   ├── SessionBusy           a lane has one task in flight, and this session has it
+│   ├── ContextConflict       somebody wrote the context since you read it
+│   ├── InvalidTransition     the task's state does not allow that
+│   ├── LeaseExpired          the task's lease ran out before this call
+│   ├── LeaseSuperseded       the task is another worker's now, or finished
+│   ├── TaskClaimed           somebody holds the task
+│   ├── NotYetClaimable       the task is scheduled for later
 │   ├── AclConflict
+│   ├── CursorTooOld          retention has removed what comes after that cursor
 │   └── IdempotencyConflict   the key was used for another request
 └── Limited                   too much at once; carries when to come back
     ├── LockLimit
@@ -26,6 +36,7 @@ Refused                       an ordinary answer: nothing was changed
 Trouble                       the store could not do it: says whether it was applied
 ├── Overloaded                never started; come back
 ├── Draining                  this server is going away; come back
+├── InFlight                  the first request under this Idempotency-Key still runs
 ├── StoreUnavailable          applied: no
 ├── StoreFull                 applied: no, and more space is needed first
 ├── ValueRefused              applied: no; the database would not take a value of this request
@@ -108,6 +119,13 @@ class SessionMissing(Missing):
     hint = "Open a new session."
 
 
+class TaskMissing(Missing):
+    """No such task in this account."""
+
+    code = "task_not_found"
+    hint = "List the tasks to find the right id."
+
+
 class Conflict(Refused):
     """The thing is in another state than the caller thinks."""
 
@@ -155,6 +173,73 @@ class SessionExpired(Conflict):
 
     code = "session_expired"
     hint = "Open a new session."
+
+
+class SessionTaken(Conflict):
+    """The name belongs to a live session, and the caller did not show its secret."""
+
+    code = "session_taken"
+    hint = "Send the `secret` that opening it answered, choose another name, or wait until it has run out."
+
+
+class SessionBusy(Conflict):
+    """The session is a lane, and it has a task in flight."""
+
+    code = "session_busy"
+    hint = "Finish the task in flight first."
+
+
+class ContextConflict(Conflict):
+    """The context has another version than the caller read."""
+
+    code = "context_conflict"
+    hint = "Read the session's context again, then write."
+
+
+class InvalidTransition(Conflict):
+    """The task's state does not allow that."""
+
+    code = "invalid_transition"
+    hint = "Look at the task's present state."
+
+
+class LeaseExpired(Conflict):
+    """The task's lease ran out before this call."""
+
+    code = "lease_expired"
+    hint = "Stop work on it and look at its state; somebody else may have it by now."
+
+
+class LeaseSuperseded(Conflict):
+    """The lease shown is over: the task is another worker's now, or finished."""
+
+    code = "lease_superseded"
+    hint = "Stop work on it. What you did after losing the lease must not be published."
+
+
+class TaskClaimed(Conflict):
+    """Somebody holds the task."""
+
+    code = "task_currently_claimed"
+    hint = "Wait for the lease to end, or take other work."
+
+
+class NotYetClaimable(Conflict):
+    """The task is scheduled for later."""
+
+    code = "not_yet_claimable"
+    hint = "Come back when it is due."
+
+    def __init__(self, message: str, retry_after: int, **facts: Any) -> None:
+        super().__init__(message, **facts)
+        self.retry_after = retry_after
+
+
+class CursorTooOld(Conflict):
+    """Retention has removed events after this cursor: following from it would skip them."""
+
+    code = "cursor_too_old"
+    hint = "Start again from `oldest`, knowing that something was missed."
 
 
 class AclConflict(Conflict):
@@ -224,6 +309,14 @@ class Draining(Trouble):
     """This server is shutting down; another one, or its successor, will answer."""
 
     code = "draining"
+
+
+class InFlight(Trouble):
+    """Another request under the same Idempotency-Key has not been answered yet."""
+
+    code = "idempotency_in_flight"
+    hint = "Wait, then send the same request with the same key again."
+    retry_after = 2
 
 
 class StoreUnavailable(Trouble):

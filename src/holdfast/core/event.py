@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from itertools import compress
+from operator import is_not
 from typing import Any
 
 import msgspec
 from msgspec.structs import astuple
 
 from holdfast.core.row import Instant, Row
+
+SNAPSHOT = "snapshot"
+"""Tells a whole row, so that what came before may be forgotten."""
+
+GONE = frozenset({"purged", "forgotten"})
+"""The last word on a row that is there no longer."""
 
 
 class Cause(msgspec.Struct, frozen=True):
@@ -39,33 +47,59 @@ def subject_of(row: Row) -> str:
     return f"{row.noun}:{row.id}"
 
 
-def tell(before: Row, after: Row, kind: str, cause: Cause) -> Event:
-    """The event of one change: only the columns that differ, large ones by hash."""
-    changed: dict[str, Any] = {
-        column: new
-        for column, old, new in zip(after.__struct_fields__, astuple(before), astuple(after), strict=True)
-        if new is not old and new != old
-    }
-    for column in changed.keys() & after.special:
-        changed[column] = _shown(after, column, changed[column])
+def tell(changed: dict[str, Any], after: Row, kind: str, cause: Cause, now: Instant) -> Event:
+    """The event of one change: only the columns that differ, large ones by hash; a snapshot tells them all."""
+    special = after.special
+    if kind == SNAPSHOT:
+        changed = picture(after)
+    elif not special.isdisjoint(changed):
+        changed = {name: _shown(after, name, new) if name in special else new for name, new in changed.items()}
     return Event(
         account=after.account,
         subject=subject_of(after),
         version=after.version,
         kind=f"{after.noun}.{kind}",
-        at=after.changed_at,
+        at=now,
         actor=cause.actor,
         request_id=cause.request_id,
         data=msgspec.json.encode(changed).decode(),
     )
 
 
-def fold(blank: Row, events: Iterable[Event]) -> dict[str, Any]:
-    """Replay a subject's events, oldest first, into the image of its row."""
-    image = picture(blank)
+def difference(before: Row, after: Row) -> dict[str, Any]:
+    """The columns that differ, as they are now. Most are the very same object, which costs next to nothing to see."""
+    old, new, columns = astuple(before), astuple(after), after.__struct_fields__
+    others = compress(range(len(new)), map(is_not, new, old))
+    return {columns[place]: new[place] for place in others if new[place] != old[place]}
+
+
+class BrokenLog(Exception):
+    """The log of a subject does not tell its story without gaps."""
+
+
+def fold(blank: Row, events: Iterable[Event]) -> dict[str, Any] | None:
+    """Replay a subject's events, oldest first, into the image of its row; None if it is gone, or never was.
+
+    Where retention has cut the beginning off, the story starts at the first snapshot.
+    """
+    image: dict[str, Any] | None = None
+    version, cut = 0, False
     for event in events:
-        assert event.version == image["version"] + 1, f"{event.subject}: version {event.version} does not follow"
-        image |= msgspec.json.decode(event.data)
+        verb = event.kind.partition(".")[2]
+        if version == 0 and event.version != 1:
+            version, cut = event.version - 1, True
+        if event.version != version + 1:
+            raise BrokenLog(f"{event.subject}: version {event.version} does not follow {version}")
+        version = event.version
+        told = msgspec.json.decode(event.data)
+        if verb == SNAPSHOT:
+            image, cut = told, False
+        elif verb in GONE:
+            image, cut = None, False
+        elif not cut:
+            image = (picture(blank) if image is None else image) | told
+    if cut:
+        raise BrokenLog(f"{blank.noun}:{blank.id}: the beginning is gone and no snapshot stands for it")
     return image
 
 

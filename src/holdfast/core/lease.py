@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import uuid
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -33,6 +33,18 @@ class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whose note and checkpoint these are: the last owner's who left any."""
     by: str | None = None
     reason: str | None = None
+
+
+class Leased(Protocol):
+    """Whatever can be held: a name, or a task."""
+
+    @property
+    def proof(self) -> str | None:
+        """What is kept of the lease id, while it is held."""
+
+    @property
+    def expires_at(self) -> Instant | None:
+        """When the holder's time runs out, while it is held."""
 
 
 class Lease(Row, frozen=True):
@@ -103,17 +115,17 @@ def derived_id(secret: bytes, account: str, name: str, claimed_at: Instant) -> s
     return str(uuid.UUID(bytes=digest[:16], version=4))
 
 
-def is_held(lease: Lease) -> bool:
+def is_held(lease: Leased) -> bool:
     """Somebody's lease is on the row, run out or not."""
     return lease.proof is not None
 
 
-def is_live(lease: Lease, now: Instant) -> bool:
+def is_live(lease: Leased, now: Instant) -> bool:
     """Held, and its time has not run out: at `expires_at` itself it has."""
     return lease.expires_at is not None and lease.expires_at > now
 
 
-def is_due(lease: Lease, now: Instant) -> bool:
+def is_due(lease: Leased, now: Instant) -> bool:
     """Held, and its time has run out: the sweep may take it."""
     return lease.expires_at is not None and lease.expires_at <= now
 

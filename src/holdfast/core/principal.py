@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from holdfast.core.row import Instant, Row
 
-ALL_SCOPES = "admin jobs"
-WORK_SCOPES = "jobs"
+ALL_SCOPES = "admin jobs tasks"
+WORK_SCOPES = "jobs tasks"
 
 ROOT, STATIC, ISSUED = "root", "static", "issued"
 
@@ -38,8 +38,9 @@ class Principal(Row, frozen=True):
     revoked_at: Instant | None = None
 
     def may(self, scope: str) -> bool:
-        """Whether its key opens doors marked with this scope."""
-        return scope in self.scopes.split()
+        """Whether its key opens doors marked with this scope; an administrator's opens all of its account."""
+        scopes = self.scopes.split()
+        return scope in scopes or "admin" in scopes
 
 
 def admin(account: str, key_hash: str) -> Principal:

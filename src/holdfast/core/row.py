@@ -28,6 +28,9 @@ class Row(msgspec.Struct, frozen=True):
     booleans: ClassVar[frozenset[str]] = frozenset()
     """Columns that are true or false, for databases that have to be told."""
 
+    parts: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    """Columns that change together, for stores that save only what changed; the others are always saved."""
+
     special: ClassVar[frozenset[str]] = frozenset()
     """All columns that events do not show as they are."""
 

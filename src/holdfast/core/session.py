@@ -1,12 +1,13 @@
-"""A session: an agent's life. What it claimed for its life goes when it goes."""
+"""A session: an agent's life. What it claimed for its life goes when it goes; its context stays for its next life."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
+import msgspec
 from msgspec.structs import replace
 
-from holdfast.core.errors import SessionExpired, SessionMissing
+from holdfast.core.errors import ContextConflict, LeaseLost, SessionExpired, SessionMissing, SessionTaken
 from holdfast.core.row import SECOND, Instant, Row
 
 MIN_TTL, MAX_TTL, DEFAULT_TTL = 10, 300, 60
@@ -22,6 +23,8 @@ class Session(Row, frozen=True):
 
     table: ClassVar[str] = "sessions"
     noun: ClassVar[str] = "session"
+    hashed: ClassVar[frozenset[str]] = frozenset({"context", "secret"})
+    booleans: ClassVar[frozenset[str]] = frozenset({"lane"})
 
     principal: str = ""
     ttl: Instant = 0
@@ -29,6 +32,24 @@ class Session(Row, frozen=True):
     expires_at: Instant = 0
     ended_at: Instant | None = None
     ended_how: str | None = None
+    name: str | None = None
+    """What an agent calls itself in every life; sessions without one cannot be resumed."""
+    secret: str | None = None
+    """SHA-256 of what resuming needs."""
+    proof: str | None = None
+    """SHA-256 of this life's lease id."""
+    token: int = 0
+    generation: int = 0
+    """How many lives it has had."""
+    lane: bool = False
+    """At most one task in flight."""
+    turn: int | None = None
+    last_action: str | None = None
+    next_action: str | None = None
+    context_hash: str | None = None
+    memory_ref: str | None = None
+    context: str | None = None
+    context_version: int = 0
 
 
 def clamp_ttl(seconds: int | None) -> int:
@@ -63,6 +84,14 @@ def check_live(session: Session | None, principal: str, now: Instant) -> Session
     return found
 
 
+def check_claimer(session: Session | None, principal: str, proof: str | None, now: Instant) -> Session:
+    """The session for whose life something is claimed; who shows a life's lease id must be its newest life."""
+    found = check_live(session, principal, now)
+    if proof is not None:
+        check_life(found, proof, now)
+    return found
+
+
 def keep_alive(session: Session, now: Instant) -> Session:
     """Start its time to live again from now."""
     return replace(session, expires_at=now + session.ttl)
@@ -71,3 +100,66 @@ def keep_alive(session: Session, now: Instant) -> Session:
 def end(session: Session, how: str, now: Instant) -> Session:
     """Close the session; what it held is freed beside this, in the same transaction."""
     return replace(session, ended_at=now, ended_how=how)
+
+
+# -- sessions that survive their process -------------------------------------------------------------------------
+
+
+class Context(msgspec.Struct, frozen=True):
+    """What an agent wants to know in its next life. What is left out stays as it was."""
+
+    turn: int | None = None
+    last_action: str | None = None
+    next_action: str | None = None
+    context_hash: str | None = None
+    memory_ref: str | None = None
+    context: str | None = None
+
+
+def check_name(session: Session, secret: str | None, principal: str, now: Instant) -> None:
+    """Only who knows the secret may resume a live session; a name whose session is over is free to whoever used it."""
+    knows = secret is not None and session.secret == secret
+    if session.version == 0 or (knows and session.principal == principal):
+        return
+    if session.principal != principal or is_live(session, now):
+        raise SessionTaken("this name belongs to a live session", expires_at=session.expires_at)
+    if secret is not None:
+        raise SessionTaken("this is not the session's secret")
+
+
+def begin(session: Session, *, proof: str, token: int, now: Instant) -> Session:
+    """A new life: its former self is fenced, its context stays."""
+    return replace(
+        session,
+        opened_at=now,
+        expires_at=now + session.ttl,
+        ended_at=None,
+        ended_how=None,
+        proof=proof,
+        token=token,
+        generation=session.generation + 1,
+    )
+
+
+def check_life(session: Session, proof: str | None, now: Instant) -> None:
+    """Only the newest life may act."""
+    if proof is not None and session.proof != proof:
+        raise LeaseLost("this session goes on in a newer life", held_since=session.opened_at)
+    if not is_live(session, now):
+        raise SessionExpired("the session has run out")
+
+
+def write(session: Session, context: Context, if_version: int | None) -> Session:
+    """The session with its newer context."""
+    if if_version is not None and if_version != session.context_version:
+        raise ContextConflict(
+            f"the context has version {session.context_version}, not {if_version}", version=session.context_version
+        )
+    given = {
+        name: value
+        for name, value in zip(context.__struct_fields__, msgspec.structs.astuple(context), strict=True)
+        if value is not None
+    }
+    if not given:
+        return session
+    return replace(session, **given, context_version=session.context_version + 1)

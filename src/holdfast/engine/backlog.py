@@ -1,17 +1,21 @@
-"""What waits in front of a lane: holders' writes first, accounts in turn, never more than fits."""
+"""What waits in front of the lanes: holders' writes first, accounts in turn, never more than fits."""
 
 from __future__ import annotations
 
+import threading
 from collections import deque
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 from holdfast.core.errors import Draining, Overloaded
 from holdfast.core.row import Key
-from holdfast.engine.command import Command
+from holdfast.engine.command import Command, Queue
+from holdfast.engine.timer import Alarm
 
 MAX_BATCH = 256
 MAX_BATCH_BYTES = 4 * 1024 * 1024
+MAX_BATCH_ROWS = 2_000
 MAX_QUEUED = 20_000
 RESERVE = 4
 """A queue full of new work still has a quarter more room for holders' writes."""
@@ -28,12 +32,15 @@ class Ticket:
     """A command on its way, and where its reply goes."""
 
     __slots__ = (
+        "again",
+        "alarm",
         "command",
         "deadline",
         "gone",
         "in_line",
         "last_try",
         "line",
+        "queues",
         "sink",
         "slot",
         "under_way",
@@ -49,10 +56,15 @@ class Ticket:
         self.deadline = deadline
         """Until when, by the monotonic clock, its caller will wait in line; None for no patience."""
         self.line: Key | None = None if deadline is None else command.line()
+        self.queues: tuple[Queue, ...] = () if deadline is None else command.queues()
         self.in_line = False
+        self.alarm: Alarm | None = None
+        """What ends its patience."""
         self.last_try = False
         self.under_way = False
         """Its claim is on its way through the engine: it must not be sent a second time."""
+        self.again = False
+        """There was something new while it was."""
         self.gone = False
         """Its caller went away: it must not stand in line any more."""
 
@@ -60,13 +72,14 @@ class Ticket:
 class Backlog:
     """A bounded queue that hands out batches.
 
-    Callers put tickets into an inbox that needs no lock of ours; only the lane's own thread sorts them. A lock
+    Callers put tickets into an inbox that needs no lock of ours; only a lane that takes a batch sorts them. A lock
     held while sorting cost every caller 80 µs, most of it spent on getting Python's lock back.
     """
 
     def __init__(self, max_batch: int = MAX_BATCH, max_queued: int = MAX_QUEUED) -> None:
         self._max_batch = max_batch
         self._max_queued = max_queued
+        self._taking = threading.Lock()
         self._inbox: SimpleQueue[Ticket | None] = SimpleQueue()
         self._urgent: dict[str, deque[Ticket]] = {}
         self._new: dict[str, deque[Ticket]] = {}
@@ -86,7 +99,11 @@ class Backlog:
             self.finish()
 
     def take(self) -> list[Ticket] | None:
-        """Whatever is queued, up to a batch; waits for the first. None once closed and empty."""
+        """Whatever is queued, up to a batch; waits for the first. None once closed and empty. Lanes take in turn."""
+        with self._taking:
+            return self._take()
+
+    def _take(self) -> list[Ticket] | None:
         self._sort(wait=not self._sorted and not self._closed)
         if not self._sorted:
             return None
@@ -118,23 +135,24 @@ class Backlog:
 
     def _sort(self, *, wait: bool) -> None:
         """Move what has arrived to where it belongs: by urgency, by account, in order."""
-        if wait:
-            self._append(self._inbox.get())
-        for _ in range(self._inbox.qsize()):
-            self._append(self._inbox.get())
+        arrived: list[Ticket | None] = [self._inbox.get()] if wait else []
+        with suppress(Empty):
+            while len(arrived) < self._max_queued:
+                arrived.append(self._inbox.get_nowait())
+        tickets = [ticket for ticket in arrived if ticket is not None]
+        for ticket in reversed([ticket for ticket in tickets if ticket.in_line]):
+            self._line_of(ticket).appendleft(ticket)  # they have waited long enough, in this order
+        for ticket in tickets:
+            if not ticket.in_line:
+                self._line_of(ticket).append(ticket)
+        self._sorted += len(tickets)
 
-    def _append(self, ticket: Ticket | None) -> None:
-        if ticket is None:
-            return
+    def _line_of(self, ticket: Ticket) -> deque[Ticket]:
         queue = self._urgent if ticket.command.urgent else self._new
         line = queue.get(ticket.command.account)
         if line is None:
             line = queue[ticket.command.account] = deque()
-        if ticket.in_line:
-            line.appendleft(ticket)  # it has waited long enough
-        else:
-            line.append(ticket)
-        self._sorted += 1
+        return line
 
     def _pull(self, queue: dict[str, deque[Ticket]], taken: _Batch) -> None:
         """One ticket of each account in turn, until the batch is full."""
@@ -160,16 +178,20 @@ class _Batch:
         self.tickets: list[Ticket] = []
         self.limit = limit
         self._bytes = 0
+        self._rows = 0
         self._once: set[tuple[str, str]] = set()
 
     def accepts(self, command: Command[Any]) -> bool:
-        if len(self.tickets) >= self.limit or (self.tickets and self._bytes + command.size() > MAX_BATCH_BYTES):
+        if len(self.tickets) >= self.limit:
+            return False
+        too_much = self._bytes + command.size() > MAX_BATCH_BYTES or self._rows + command.weight() > MAX_BATCH_ROWS
+        if self.tickets and too_much:
             return False
         # The second of two equal requests must find the first one's answer in the store.
-        return command.once is None or (command.account, command.once.key) not in self._once
+        return self._once.isdisjoint(command.once_keys())
 
     def add(self, ticket: Ticket) -> None:
         self.tickets.append(ticket)
         self._bytes += ticket.command.size()
-        if ticket.command.once is not None:
-            self._once.add((ticket.command.account, ticket.command.once.key))
+        self._rows += ticket.command.weight()
+        self._once.update(ticket.command.once_keys())

@@ -16,6 +16,9 @@ from holdfast.store.view import Answer, Needs, View, with_token
 
 T = TypeVar("T")
 
+Queue = tuple[str, str]
+"""(account, type of task); type "" stands for all."""
+
 
 class Once(msgspec.Struct, frozen=True):
     """An Idempotency-Key: the same request under it has one effect and one answer."""
@@ -56,14 +59,26 @@ class Command(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
         """The row in whose line it may wait, if it may wait at all."""
         return None
 
+    def queues(self) -> tuple[Queue, ...]:
+        """The queues of tasks in which it may wait for work, if it asks for any."""
+        return ()
+
+    def weight(self) -> int:
+        """About how many rows it touches."""
+        return 1
+
     def giving_way(self) -> Self:
         """Itself, for a caller without patience who finds others in line: it must not pass them."""
         return self
 
+    def once_keys(self) -> tuple[tuple[str, str], ...]:
+        """(account, Idempotency-Key) of everything it must find answered if it was asked before."""
+        return () if self.once is None else ((self.account, self.once.key),)
+
     def all_needs(self) -> Needs:
         """What the verb needs, and the answer under its Idempotency-Key."""
         needs = self.needs()
-        return needs if self.once is None else replace(needs, answers=((self.account, self.once.key),))
+        return needs if self.once is None else replace(needs, answers=self.once_keys())
 
     def run(self, view: View) -> T | Replayed:
         """Decide, or replay if this request was answered before."""
@@ -83,18 +98,37 @@ class Command(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a command about one lease, at the store's time."""
+    """What came of a command, at the store's time."""
+
+    waits: ClassVar[bool] = False
+    """For a caller with patience this means: not yet."""
+
+    now: Instant
+
+    @property
+    def binding(self) -> bool | None:
+        """Whether whoever repeats the request must hear the same; None means: if it changed anything."""
+        return False if self.waits else None
+
+    def with_tokens(self, tokens: list[int]) -> Self:  # noqa: ARG002 - for those that show tokens
+        """Itself, with the tokens that were drawn for it."""
+        return self
+
+
+class LeaseOutcome(Outcome, frozen=True):
+    """What came of a command about one lease."""
 
     lease: Lease
-    now: Instant
 
     def with_tokens(self, tokens: list[int]) -> Self:
         """Itself, with the token that was drawn for it."""
         return self if self.lease.token >= 0 else replace(self, lease=with_token(self.lease, tokens))
 
 
-class Held(Outcome, frozen=True):
+class Held(LeaseOutcome, frozen=True):
     """Somebody else has it. For a caller with patience this means: stand in line."""
+
+    waits = True
 
 
 class Replayed(msgspec.Struct, frozen=True):

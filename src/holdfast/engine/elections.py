@@ -6,20 +6,20 @@ from holdfast.core import lease as leases
 from holdfast.core.errors import LeaseMismatch, RoomsFull
 from holdfast.core.lease import ELECTION, RELEASED, Claim, Lease, proof_of
 from holdfast.core.row import Instant
-from holdfast.engine.command import Command, Held, Outcome
+from holdfast.engine.command import Command, Held, LeaseOutcome
 from holdfast.engine.expiry import settle
 from holdfast.store.view import Needs, View
 
 
-class Leading(Outcome, frozen=True):
+class Leading(LeaseOutcome, frozen=True):
     """The caller leads, newly or still."""
 
 
-class Resigned(Outcome, frozen=True):
+class Resigned(LeaseOutcome, frozen=True):
     """The room is vacant again; `lease.token` is the term that ended."""
 
 
-class ElectionCommand(Command[Outcome], frozen=True):
+class ElectionCommand(Command[LeaseOutcome], frozen=True):
     """A verb about one room."""
 
     room: str

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
-import zlib
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, TypeVar
 
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import HoldfastError, LeaseLost, LeaseMismatch, LeaseSuperseded, TaskClaimed
 from holdfast.core.row import SECOND
+from holdfast.engine.alerts import CONFLICTS, DEAD_LETTERS, LAPSES, RECOVERY_FAILURES, Alerts
 from holdfast.engine.backlog import MAX_BATCH, MAX_QUEUED, Backlog, Sink, Ticket
-from holdfast.engine.command import Command, Held, Replayed
+from holdfast.engine.bells import Bells
+from holdfast.engine.command import Command, Held, Outcome, Replayed
+from holdfast.engine.crowd import Crowd
 from holdfast.engine.lane import Committed, Lane, Outages
+from holdfast.engine.retention import Retention
 from holdfast.engine.sweep import Sweep
+from holdfast.engine.timer import Timer
 from holdfast.engine.waiting import Lines
 from holdfast.store.contract import Reader, Store
 
 T = TypeVar("T")
 
 log = logging.getLogger("holdfast.engine")
+
+_MET_ANOTHER = (Held, LeaseLost, LeaseMismatch, LeaseSuperseded, TaskClaimed)
 
 
 class Engine:
@@ -31,42 +39,69 @@ class Engine:
     """
 
     def __init__(
-        self, store: Store, *, serving: bool = False, max_batch: int = MAX_BATCH, max_queued: int = MAX_QUEUED
+        self,
+        store: Store,
+        *,
+        serving: bool = False,
+        max_batch: int = MAX_BATCH,
+        max_queued: int = MAX_QUEUED,
+        retention: Retention | None = None,
+        alerts: Alerts | None = None,
     ) -> None:
         self.store = store
         self._sink = _ThreadSink()
         self._outages = Outages()
+        # All lanes take from one backlog: while one waits for its commit, the next batch is on its way.
+        self._backlog = Backlog(max_batch, max_queued)
         self._lanes = [
             Lane(
                 number,
                 store,
-                Backlog(max_batch, max_queued),
+                self._backlog,
                 self._outages,
                 on_commit=self._committed,
                 on_return=self._grace,
             )
             for number in range(store.lanes)
         ]
-        self._sweep = Sweep(store, self.submit, self._outages, serving=serving)
-        self.lines = Lines(self._try_again, self._deliver, self._attend)
+        self.alerts = alerts or Alerts()
+        self.sweep = Sweep(
+            store,
+            self.submit,
+            self._outages,
+            serving=serving,
+            retention=retention,
+            on_failure=partial(self.alerts.note, RECOVERY_FAILURES),
+        )
+        self._attentive: set[str] = set()
+        self._attending = threading.Lock()
+        self._timer = Timer()
+        self.lines = Lines(self._try_again, self._deliver, partial(self._attend, "lines"), self._timer)
+        self.crowd = Crowd(self._try_again, self._deliver, partial(self._attend, "crowd"), self._timer)
+        self.bells = Bells(partial(self._attend, "bells"))
 
     def start(self) -> None:
         """Begin to take commands; after an outage, first give grace to those who could not renew."""
         self._watcher = self.store.watch(self._elsewhere)
         for lane in self._lanes:
             lane.thread.start()
-        self._sweep.start()
+        self.sweep.start()
 
     def stop(self) -> None:
         """Send the waiters away, finish what is queued, then rest."""
-        self.lines.drain()
-        self._sweep.stop()
-        for lane in self._lanes:
-            lane.backlog.close()
+        self.drain()
+        self.sweep.stop()
+        self._backlog.close()
         for lane in self._lanes:
             lane.thread.join()
         self._watcher.close()
-        self.lines.close()
+        self._timer.close()
+
+    def drain(self) -> None:
+        """Send everybody away who waits: in a line, in the crowd, or at a bell."""
+        self.lines.drain()
+        self.crowd.drain()
+        self.bells.drain()
 
     def submit(self, command: Command[Any], sink: Sink, slot: Any = None, wait_seconds: float = 0.0) -> Ticket:
         """Send a command on its way; its reply goes to `sink`. With patience it may stand in line first."""
@@ -76,7 +111,7 @@ class Engine:
             ticket.command = command.giving_way()
         # A repeated request looks for its answer first; only a new one stands behind those who wait.
         if ticket.line is None or command.once is not None or not self.lines.queue_behind(ticket):
-            self._lane_of(command).backlog.put(ticket)
+            self._backlog.put(ticket)
         return ticket
 
     def call(self, command: Command[T], wait_seconds: float = 0.0) -> T | Replayed:
@@ -88,9 +123,9 @@ class Engine:
 
     def is_ready(self) -> bool:
         """Whether it can do its work: every thread alive, and the last write went well or none has failed since."""
-        alive = all(lane.thread.is_alive() for lane in self._lanes) and self._sweep.is_alive()
+        alive = all(lane.thread.is_alive() for lane in self._lanes) and self.sweep.is_alive()
         if alive and not self._outages.writable:
-            self.store.forget_answers(before=0)  # a write that changes nothing: it raises if there can be none
+            self.store.forget_answers(0)  # a write that changes nothing: it raises if there can be none
             self._outages.writable = True
         return alive
 
@@ -99,21 +134,26 @@ class Engine:
         with self.store.read() as reader:
             return look(reader)
 
-    def _lane_of(self, command: Command[Any]) -> Lane:
-        # By account alone: two lanes of one process would otherwise queue on one account's event counter.
-        return self._lanes[zlib.crc32(command.account.encode()) % len(self._lanes)]
-
     def _try_again(self, ticket: Ticket) -> None:
         try:
-            self._lane_of(ticket.command).backlog.put(ticket)
+            self._backlog.put(ticket)
         except HoldfastError as error:
             self._committed_one(ticket, error)
 
     def _committed(self, committed: Committed) -> None:
         """A batch is durable: answer it, then tell those who may care."""
         replies = []
+        self.alerts.note(CONFLICTS, sum(isinstance(outcome, _MET_ANOTHER) for _, outcome in committed.replies))
+        self.alerts.note(LAPSES, committed.lapses)
+        self.alerts.note(DEAD_LETTERS, committed.dead_letters)
         for ticket, outcome in committed.replies:
-            if ticket.line is None:
+            if ticket.queues:
+                if not isinstance(outcome, Outcome) or not outcome.waits:
+                    self.crowd.settled(ticket, outcome)
+                    replies.append((ticket, outcome))
+                else:
+                    self._found_nothing(ticket, outcome)
+            elif ticket.line is None:
                 replies.append((ticket, outcome))
             elif isinstance(outcome, Held):
                 self._held(ticket, outcome, committed)
@@ -122,10 +162,24 @@ class Engine:
                 replies.append((ticket, outcome))
         self._deliver(replies)
         if committed.deadline is not None:
-            self._sweep.expect(committed.deadline, committed.now)
+            self.sweep.expect(committed.deadline, committed.now)
         if committed.freed:
             self.lines.wake(committed.freed)
+        if committed.offered:
+            self.crowd.offer(committed.offered)
+        self.bells.ring(committed.touched)
+        if committed.touched:
             self._watcher.tell()
+
+    def _found_nothing(self, ticket: Ticket, outcome: Outcome) -> None:
+        try:
+            self.crowd.found_nothing(ticket, outcome)
+        except HoldfastError as error:
+            self._deliver([(ticket, error)])
+
+    def leave(self, ticket: Ticket) -> None:
+        """The caller of a patient command went away."""
+        (self.crowd if ticket.queues else self.lines).leave(ticket)
 
     def _held(self, ticket: Ticket, outcome: Held, committed: Committed) -> None:
         """Stand in line, and make sure that somebody looks when the holder's time runs out."""
@@ -139,12 +193,15 @@ class Engine:
             # What was freed between its answer and its standing in line was told to nobody: it looks once more.
             self.lines.wake([outcome.lease.key])
         if outcome.lease.expires_at is not None:
-            self._sweep.expect(outcome.lease.expires_at, committed.now)
+            self.sweep.expect(outcome.lease.expires_at, committed.now)
         elif outcome.lease.available_at is not None:  # it rests; nobody ends that, it just ends
             self.lines.look_later(outcome.lease.key, (outcome.lease.available_at - committed.now) / SECOND)
 
     def _committed_one(self, ticket: Ticket, outcome: Any) -> None:
-        self.lines.settled(ticket)
+        if ticket.queues:
+            self.crowd.settled(ticket, outcome)
+        else:
+            self.lines.settled(ticket)
         self._deliver([(ticket, outcome)])
 
     def _deliver(self, replies: list[tuple[Ticket, Any]]) -> None:
@@ -158,17 +215,22 @@ class Engine:
             except Exception:
                 log.exception("%d replies could not be delivered", len(part))
 
-    def _attend(self, waiting: bool) -> None:  # noqa: FBT001 - see the store's contract
-        self._watcher.attend(waiting)
+    def _attend(self, who: str, waiting: bool) -> None:  # noqa: FBT001 - see the store's contract
+        """Others' commits matter while anybody waits here: in a line, in the crowd, or at a bell."""
+        with self._attending:
+            (self._attentive.add if waiting else self._attentive.discard)(who)
+            self._watcher.attend(bool(self._attentive))
 
     def _grace(self) -> list[Command[Any]]:
         """What a lane must do first when the store is back after trouble."""
-        return [*self._sweep.grace()]
+        return [*self.sweep.grace()]
 
     def _elsewhere(self) -> None:
         """Another process may have changed the store."""
         self.lines.wake_all()
-        self._sweep.look()
+        self.crowd.look()
+        self.bells.ring_all()
+        self.sweep.look()
 
 
 class _ThreadSink:

@@ -1,4 +1,4 @@
-"""The verb that makes credentials match the configuration: named tokens come, change and go."""
+"""The verbs of identity: accounts register and settle things; configured tokens come, change and go."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import uuid
 import msgspec
 from msgspec.structs import replace
 
+from holdfast.core import account as accounts
 from holdfast.core import principal as principals
-from holdfast.core.principal import ISSUED, STATIC, Principal
+from holdfast.core.account import Account
+from holdfast.core.principal import ALL_SCOPES, ISSUED, STATIC, Principal
 from holdfast.engine.command import Command
 from holdfast.store.view import Needs, View
 
@@ -69,3 +71,46 @@ class SyncPrincipals(Command[int], frozen=True):
                 view.put(after, "changed" if row.version else "created")
                 changed += 1
         return changed
+
+
+class RegisterAccount(Command[Account], frozen=True):
+    """A new tenant with its first key."""
+
+    principal_id: str
+    key_hash: str
+
+    def needs(self) -> Needs:
+        """Nothing: its ids are new."""
+        return Needs()
+
+    def decide(self, view: View) -> Account:
+        """The account; its key opens everything in it, and nothing anywhere else."""
+        account = view.put(Account(self.account, self.account, created_at=view.now), "registered")
+        key = Principal(
+            self.account,
+            self.principal_id,
+            name="first",
+            source=ISSUED,
+            key_hash=self.key_hash,
+            scopes=ALL_SCOPES,
+            created_at=view.now,
+        )
+        view.put(key, "created")
+        return account
+
+
+class SettleAccount(Command[Account], frozen=True):
+    """An account decides how it wants to be served."""
+
+    require_lease_id: bool | None = None
+
+    def needs(self) -> Needs:
+        """The account."""
+        return Needs(rows=((Account.table, self.account, self.account),))
+
+    def decide(self, view: View) -> Account:
+        """As it is settled now."""
+        found = view.find(Account, self.account, self.account)
+        account = found or Account(self.account, self.account, created_at=view.now)
+        after = accounts.settle(account, require_lease_id=self.require_lease_id)
+        return account if after == account else view.put(after, "settled")

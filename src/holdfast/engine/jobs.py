@@ -13,12 +13,13 @@ from holdfast.core.lease import FORCED, JOB, RELEASED, UNDELIVERED, Claim, Ended
 from holdfast.core.principal import Principal
 from holdfast.core.row import Instant, Key
 from holdfast.core.session import Session
-from holdfast.engine.command import Command, Held, Outcome, Replayed
+from holdfast.engine.command import Command, Held, LeaseOutcome, Replayed
 from holdfast.engine.expiry import settle
+from holdfast.store.contract import Rerun
 from holdfast.store.view import Answer, Needs, View
 
 
-class Claimed(Outcome, frozen=True):
+class Claimed(LeaseOutcome, frozen=True):
     """The caller owns it now. Only this answer ever shows the lease id."""
 
     lease_id: str
@@ -27,11 +28,11 @@ class Claimed(Outcome, frozen=True):
     replayed: bool = False
 
 
-class Changed(Outcome, frozen=True):
+class Changed(LeaseOutcome, frozen=True):
     """The holder did something with it, or let it go."""
 
 
-class JobCommand(Command[Outcome], frozen=True):
+class JobCommand(Command[LeaseOutcome], frozen=True):
     """A verb about one job."""
 
     name: str
@@ -51,6 +52,7 @@ class ClaimJob(JobCommand, frozen=True):
     ttl: Instant
     metadata: str | None = None
     session_id: str | None = None
+    session_lease_id: str | None = None
     gives_way: bool = False
 
     def needs(self) -> Needs:
@@ -75,8 +77,8 @@ class ClaimJob(JobCommand, frozen=True):
     def decide(self, view: View) -> Claimed | Held:
         """Grant a free job; tell of the holder otherwise."""
         if self.session_id is not None:
-            session = view.find(Session, self.account, self.session_id)
-            sessions.check_live(session, self.by.id, view.now)
+            proof = None if self.session_lease_id is None else proof_of(self.session_lease_id)
+            sessions.check_claimer(view.find(Session, self.account, self.session_id), self.by.id, proof, view.now)
         lease = settle(view, self.account, self.name)
         acl.check_allowed(lease.acl, self.by)
         if self.gives_way or leases.is_live(lease, view.now) or leases.is_resting(lease, view.now):
@@ -99,6 +101,8 @@ class ClaimJob(JobCommand, frozen=True):
         """The same lease again, as it stands now; a replay never grants time."""
         lease_id = str(msgspec.json.decode(answer.body)["lease_id"])
         lease = view.lease(self.account, self.name)
+        if lease.version == 0:  # it was made between our look at the rows and our look at the answers
+            raise Rerun
         check_owner(view, lease, lease_id)
         return self._claimed(lease, view, lease_id, replayed=True)
 
@@ -145,7 +149,7 @@ class HeartbeatJob(HolderCommand, frozen=True):
     ttl: Instant | None = None
     progress: str | None = None
 
-    def replay(self, view: View, answer: Answer) -> Outcome | Replayed:
+    def replay(self, view: View, answer: Answer) -> LeaseOutcome | Replayed:
         """What was answered before, if the lease still stands; a replay never grants time."""
         check_owner(view, view.lease(self.account, self.name), self.lease_id)
         return super().replay(view, answer)

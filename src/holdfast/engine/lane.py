@@ -15,11 +15,14 @@ from typing import Any
 from holdfast.core.errors import Refused, StoreUnavailable, Trouble, ValueRefused
 from holdfast.core.row import Instant, Key
 from holdfast.engine.backlog import MAX_BATCH, Backlog, Ticket
-from holdfast.engine.command import Command, Held, Outcome
-from holdfast.store.contract import Rerun, Store
+from holdfast.engine.command import Command, Outcome, Queue
+from holdfast.store.contract import Rerun, Severed, Store
 from holdfast.store.view import AllNeeds, View
 
 MAX_RERUNS = 50
+MAX_LOOKS = 5
+"""How often a claim looks again for tasks that another server had locked."""
+LOOK_SECONDS = 0.001
 ALONE_SECONDS = 10.0
 OUTAGE_SECONDS = 5.0
 
@@ -28,12 +31,20 @@ log = logging.getLogger("holdfast.engine")
 Reply = tuple[Ticket, Any]
 
 
+class PassedOver(Rerun):
+    """A claim came up short, but there is work that another server has locked: look once more."""
+
+
 class Committed:
     """What a batch left behind that others must hear of."""
 
     def __init__(self, replies: list[Reply], view: View) -> None:
         self.replies = replies
         self.freed: list[Key] = view.freed()
+        self.offered: dict[Queue, int] = view.offered()
+        self.touched: set[Key] = view.touched()
+        self.lapses = view.lapsed()
+        self.dead_letters = view.told("dead_lettered")
         self.deadline: Instant | None = view.nearest_deadline()
         self.now = view.now
 
@@ -68,7 +79,7 @@ class Lane:
     ) -> None:
         self._number = number
         self._store = store
-        self.backlog = backlog
+        self._backlog = backlog
         self._on_commit = on_commit
         self._on_return = on_return
         self._outages = outages
@@ -77,10 +88,10 @@ class Lane:
         self.thread = threading.Thread(target=self._run, name=f"holdfast-lane-{number}", daemon=True)
 
     def _run(self) -> None:
-        while (batch := self.backlog.take()) is not None:
+        while (batch := self._backlog.take()) is not None:
             for part in self._parted(batch):
                 self._work(part)
-        self.backlog.finish()
+        self._backlog.finish()
 
     def _parted(self, batch: list[Ticket]) -> list[list[Ticket]]:
         """The batch, with the commands of accounts that lately sent a poisonous value each on their own."""
@@ -98,11 +109,15 @@ class Lane:
             if self._outages_seen != self._outages.count or self._outages.paused():
                 self._return()
             committed = self._attempt(batch)
+        except Severed:  # a new connection finds out whether the store is there, and what it missed meanwhile
+            self._outages.count += 1
+            self._work(batch)
         except ValueRefused as error:
             self._split(batch, error)
         except UnicodeError as error:
             self._split(batch, ValueRefused(f"a text of this request is no Unicode: {error}"))
         except Trouble as error:
+            log.warning("a batch of %d was not written: %s", len(batch), error.message)
             self._outages.count += 1
             self._outages.writable = False
             self._fail(batch, error)
@@ -122,23 +137,29 @@ class Lane:
         self._outages.pulse = time.monotonic()
 
     def _attempt(self, batch: list[Ticket]) -> Committed:
-        for _ in range(MAX_RERUNS):
+        for attempt in range(MAX_RERUNS):
             try:
-                return self._transact(batch)
+                return self._transact(batch, look_again=attempt < MAX_LOOKS)
+            except PassedOver:
+                time.sleep(LOOK_SECONDS * 2**attempt)
             except Rerun:
                 continue
         raise StoreUnavailable("too many others write to the same rows")
 
-    def _transact(self, batch: list[Ticket]) -> Committed:
+    def _transact(self, batch: list[Ticket], *, look_again: bool = False) -> Committed:
         """Load, decide, save, commit. Nothing is answered before the commit has returned."""
         with self._store.transaction(self._number) as transaction:
-            view = transaction.load(AllNeeds.of([ticket.command.all_needs() for ticket in batch]))
+            needs = AllNeeds.of([ticket.command.all_needs() for ticket in batch])
+            view = transaction.load(needs)
             decided = [(ticket, *_decide(ticket, view)) for ticket in batch]
+            if view.came_up_short and look_again and view.passed_over(transaction.seen_ready(needs)):
+                raise PassedOver
             tokens = transaction.draw(view.tokens_drawn) if view.tokens_drawn else []
             replies: list[Reply] = []
             for ticket, outcome, changed in decided:
                 reply = outcome.with_tokens(tokens) if isinstance(outcome, Outcome) else outcome
-                if changed and ticket.command.once is not None and not isinstance(reply, Held):
+                binding = reply.binding if isinstance(reply, Outcome) else None
+                if ticket.command.once is not None and (changed if binding is None else binding):
                     view.remember(ticket.command.remember(reply, view.now))
                 replies.append((ticket, reply))
             if view.changed:
@@ -180,8 +201,11 @@ _NOBODY = _Nobody()
 def _decide(ticket: Ticket, view: View) -> tuple[Any, bool]:
     """One command over the view: (its outcome or refusal, whether it changed anything)."""
     view.cause = ticket.command.cause
+    steps = view.steps()
     try:
         outcome = ticket.command.run(view)
+    except Rerun:
+        raise
     except Refused as refusal:
         view.undo()
         return refusal, False
@@ -189,4 +213,5 @@ def _decide(ticket: Ticket, view: View) -> tuple[Any, bool]:
         log.exception("%s could not be decided", type(ticket.command).__name__)
         view.undo()
         return error, False
-    return outcome, view.keep()
+    view.keep()
+    return outcome, view.steps() > steps

@@ -21,26 +21,26 @@ from holdfast.core.lease import LOCK, RELEASED, SESSION_ENDED, Claim, Lease, der
 from holdfast.core.principal import ADMIN_ID, Principal
 from holdfast.core.row import Instant, Key
 from holdfast.core.session import Session
-from holdfast.engine.command import Command, Held, Outcome
+from holdfast.engine.command import Command, Held, LeaseOutcome
 from holdfast.engine.expiry import settle
 from holdfast.store.view import Needs, View
 
 
-class Acquired(Outcome, frozen=True):
+class Acquired(LeaseOutcome, frozen=True):
     """The caller has the lock, newly or again. A lock acquired again shows the same lease id."""
 
     lease_id: str
 
 
-class Delayed(Outcome, frozen=True):
+class Delayed(LeaseOutcome, frozen=True):
     """The name rests after its last holder; nobody may have it yet."""
 
 
-class Changed(Outcome, frozen=True):
+class Changed(LeaseOutcome, frozen=True):
     """The holder renewed or released it, or its access list was set."""
 
 
-class LockCommand(Command[Outcome], frozen=True):
+class LockCommand(Command[LeaseOutcome], frozen=True):
     """A verb about one lock."""
 
     by: Principal

@@ -1,4 +1,4 @@
-"""The verbs of sessions: open, keep alive, end."""
+"""The verbs of OctoStore's sessions: open, keep alive, end. `lives.py` has those that survive their process."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ from holdfast.engine.expiry import end_session
 from holdfast.store.view import Needs, View
 
 
+def with_holdings(account: str, session_id: str) -> Needs:
+    """A session and what was claimed for its life."""
+    return Needs(rows=((Session.table, account, session_id),), holdings=((account, session_id),))
+
+
 class SessionCommand(Command[Session], frozen=True):
     """A verb about one session of the caller's."""
 
@@ -20,6 +25,11 @@ class SessionCommand(Command[Session], frozen=True):
     def needs(self) -> Needs:
         """The session."""
         return Needs(rows=((Session.table, self.account, self.session_id),))
+
+    def unnamed(self, view: View) -> Session | None:
+        """The session, if it has no name: one with a name has lives, and only its newest may act."""
+        session = view.find(Session, self.account, self.session_id)
+        return None if session is None or session.name is not None else session
 
 
 class OpenSession(SessionCommand, frozen=True):
@@ -48,7 +58,7 @@ class KeepSessionAlive(SessionCommand, frozen=True):
 
     def decide(self, view: View) -> Session:
         """The session with its new deadline."""
-        session = sessions.check_live(view.find(Session, self.account, self.session_id), self.by.id, view.now)
+        session = sessions.check_live(self.unnamed(view), self.by.id, view.now)
         return view.put(sessions.keep_alive(session, view.now), "renewed")
 
 
@@ -58,14 +68,11 @@ class EndSession(SessionCommand, frozen=True):
     urgent = True
 
     def needs(self) -> Needs:
-        """The session and its leases."""
-        return Needs(
-            rows=((Session.table, self.account, self.session_id),),
-            session_leases=((self.account, self.session_id),),
-        )
+        """The session and what it holds."""
+        return with_holdings(self.account, self.session_id)
 
     def decide(self, view: View) -> Session:
         """The session as it was; one that has just run out may still be ended."""
-        session = sessions.find(view.find(Session, self.account, self.session_id), self.by.id, view.now)
+        session = sessions.find(self.unnamed(view), self.by.id, view.now)
         end_session(view, session, sessions.DELETED)
         return session

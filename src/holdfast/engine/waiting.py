@@ -7,9 +7,6 @@ A notice carries no data; the woken claim runs again and the store decides.
 
 from __future__ import annotations
 
-import heapq
-import itertools
-import logging
 import threading
 import time
 from collections import deque
@@ -21,8 +18,7 @@ from holdfast.core.errors import Draining, TooManyWaiters
 from holdfast.core.row import Key
 from holdfast.engine.backlog import Ticket
 from holdfast.engine.command import Held
-
-log = logging.getLogger("holdfast.waiting")
+from holdfast.engine.timer import Timer
 
 MAX_WAITERS = 1_000
 JUST_AFTER = 0.002
@@ -48,14 +44,14 @@ class Line:
 class Lines:
     """Every line of this process."""
 
-    def __init__(self, submit: Submit, deliver: Deliver, attend: Callable[[bool], None]) -> None:
+    def __init__(self, submit: Submit, deliver: Deliver, attend: Callable[[bool], None], timer: Timer) -> None:
         self._submit = submit
         self._deliver = deliver
         self._attend = attend
         self._lock = threading.Lock()
         self._lines: dict[Key, Line] = {}
         self._draining = False
-        self._timer = _Timer()
+        self._timer = timer
 
     def length(self, key: Key) -> int:
         """How many wait for a name in this process."""
@@ -155,10 +151,6 @@ class Lines:
         """The name is free for the taking then: let the head of its line try."""
         self._timer.at(time.monotonic() + seconds + JUST_AFTER, partial(self.wake, [key]))
 
-    def close(self) -> None:
-        """Stop the timer."""
-        self._timer.close()
-
     def _stand(self, ticket: Ticket) -> None:
         assert ticket.line is not None
         assert ticket.deadline is not None
@@ -170,7 +162,7 @@ class Lines:
         ticket.in_line = True
         ticket.command = ticket.while_waiting
         line.tickets.append(ticket)
-        self._timer.at(ticket.deadline, partial(self._run_out, ticket))
+        ticket.alarm = self._timer.at(ticket.deadline, partial(self._run_out, ticket))
         self._attend(True)  # noqa: FBT003 - see the store's contract
 
     def _remove(self, ticket: Ticket) -> bool:
@@ -181,6 +173,8 @@ class Lines:
         was_head = line.tickets[0] is ticket
         line.tickets.remove(ticket)
         ticket.in_line = False
+        if ticket.alarm is not None:
+            ticket.alarm.cancel()
         if not line.tickets:
             del self._lines[_key(ticket)]
             if not self._lines:
@@ -209,39 +203,3 @@ class Lines:
 def _key(ticket: Ticket) -> Key:
     assert ticket.line is not None
     return ticket.line
-
-
-class _Timer:
-    """One thread for everything that is to be done later."""
-
-    def __init__(self) -> None:
-        self._heap: list[tuple[float, int, Callable[[], None]]] = []
-        self._order = itertools.count()
-        self._changed = threading.Condition()
-        self._closed = False
-        self._thread = threading.Thread(target=self._run, name="holdfast-patience", daemon=True)
-        self._thread.start()
-
-    def at(self, moment: float, action: Callable[[], None]) -> None:
-        with self._changed:
-            heapq.heappush(self._heap, (moment, next(self._order), action))
-            self._changed.notify()
-
-    def close(self) -> None:
-        with self._changed:
-            self._closed = True
-            self._changed.notify()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                while not self._closed and (not self._heap or self._heap[0][0] > time.monotonic()):
-                    self._changed.wait(self._heap[0][0] - time.monotonic() if self._heap else None)
-                if self._closed:
-                    return
-                _, _, action = heapq.heappop(self._heap)
-            try:
-                action()
-            except Exception:
-                log.exception("something due could not be done")

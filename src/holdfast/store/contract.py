@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
 from holdfast.core.principal import Principal
-from holdfast.core.row import Instant, Key
+from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
+from holdfast.core.task import Task
 from holdfast.store.view import AllNeeds, Changes, View
+
+R = TypeVar("R", bound=Row)
 
 Clock = Callable[[], Instant]
 """A clock given from outside, for tests that drive time. Without one a store asks its own."""
@@ -21,6 +24,10 @@ Clock = Callable[[], Instant]
 
 class Rerun(Exception):
     """Another transaction got there first: load again and decide again. Never leaves the engine."""
+
+
+class Severed(Exception):
+    """The connection had died while nobody used it: nothing was said on it, a new one may do."""
 
 
 class NewerSchema(Exception):
@@ -34,11 +41,23 @@ class Counts(msgspec.Struct, frozen=True):
     principals: int
 
 
+class TaskPath(msgspec.Struct, frozen=True):
+    """Along which index a list of tasks is read: the first of tag, key, and type or state; else all of them."""
+
+    type: str | None = None
+    state: str | None = None
+    tag: str | None = None
+    unique_key: str | None = None
+
+
 class Transaction(Protocol):
     """One batch. Leaving it normally after `save` commits; leaving it any other way leaves no trace."""
 
     def load(self, needs: AllNeeds) -> View:
         """Everything the batch needs, locked until this transaction ends, in one fixed order."""
+
+    def seen_ready(self, needs: AllNeeds) -> dict[tuple[str, str], int]:
+        """(account, type): how many ready tasks there are, up to as many as were asked for, locked elsewhere or not."""
 
     def draw(self, count: int) -> list[int]:
         """That many fencing tokens, each larger than every one drawn before, ascending."""
@@ -52,44 +71,77 @@ class Reader(Protocol):
 
     now: Instant
 
-    def lease(self, account: str, name: str) -> Lease | None:
-        """The row of a name."""
-
-    def session(self, account: str, session_id: str) -> Session | None:
-        """The row of a session."""
-
-    def leases(self, account: str, prefix: str, after: str, limit: int) -> list[Lease]:
-        """Live leases whose name begins with `prefix` and sorts after `after`, by name, bytewise."""
-
-    def count_of_session(self, account: str, session_id: str) -> int:
-        """How many leases carry this session."""
-
-    def next_token(self) -> int:
-        """The token that the next grant would get."""
-
-    def counts(self, account: str) -> Counts:
-        """Totals for the status page."""
+    def row(self, row_type: type[R], account: str, row_id: str) -> R | None:
+        """A row by its key."""
 
     def principal(self, key_hash: str) -> Principal | None:
         """Whom a credential stands for, unless revoked."""
 
+    def history(self, account: str, subject: str) -> list[Event]:
+        """All events of one subject, oldest first."""
+
+    def leases(self, account: str, prefix: str, after: str, limit: int) -> list[Lease]:
+        """Live leases whose name begins with `prefix` and sorts after `after`, by name, bytewise."""
+
     def principals(self, account: str) -> list[Principal]:
         """Everybody with a credential, revoked or not."""
 
-    def due(self, limit: int) -> list[Key]:
-        """Rows whose time has run out, longest overdue first."""
+    def sessions(self, account: str, after: str, limit: int) -> list[Session]:
+        """Sessions by id."""
+
+    def holdings(self, account: str, session_id: str) -> tuple[list[Lease], list[Task]]:
+        """What was claimed for a session's life."""
+
+    def tasks(self, account: str, by: TaskPath, before: str, limit: int) -> list[Task]:
+        """Tasks older than an id, newest first, along one index."""
+
+    def rows_after(self, row_type: type[R], account: str, row_id: str, limit: int) -> list[R]:
+        """Rows of every account, in the order of their keys."""
+
+    def counts(self, account: str) -> Counts:
+        """Totals for the status page."""
+
+    def count_of_session(self, account: str, session_id: str) -> int:
+        """How many leases carry this session."""
+
+    def task_counts(self, account: str) -> list[tuple[str, str, int]]:
+        """(type, state, how many), where there are any."""
+
+    def next_token(self) -> int:
+        """The token that the next grant would get."""
+
+    def due(self, limit: int, account: str = "") -> list[Key]:
+        """Rows whose time has run out, or has come, longest overdue first; of one account or of all."""
 
     def next_deadline(self) -> Instant | None:
-        """When the next row's time runs out."""
+        """When the next row's time runs out or comes."""
 
-    def jobs_live_at(self, instant: Instant) -> list[Key]:
-        """Jobs still held whose time had not run out at that moment."""
+    def held_at(self, instant: Instant) -> list[Key]:
+        """Jobs, tasks and named sessions still held whose time had not run out at that moment."""
+
+    def finished_before(self, instant: Instant, limit: int, *, dead: bool) -> list[Key]:
+        """Tasks that finished before then, oldest first; with the dead letters or without."""
 
     def events(self, account: str, after: int, limit: int) -> list[Event]:
         """The log from a cursor on."""
 
-    def history(self, account: str, subject: str) -> list[Event]:
-        """All events of one subject, oldest first."""
+    def events_of_request(self, account: str, request_id: str, after: int) -> list[Event]:
+        """What one request changed, looked for from a cursor on."""
+
+    def log_bounds(self, account: str) -> tuple[int, int]:
+        """(up to where retention has removed the log, its last event)."""
+
+    def logs(self) -> list[str]:
+        """Every account that has a log."""
+
+    def older_than(self, account: str, instant: Instant, limit: int) -> int:
+        """The last of an account's `limit` oldest events that is older than that; 0 if none is."""
+
+    def subjects_until(self, account: str, seq: int) -> list[str]:
+        """Whom the log tells of up to there."""
+
+    def subjects_after(self, account: str, subject: str, limit: int) -> list[str]:
+        """Whom the log tells of, by name."""
 
 
 class Watcher(Protocol):
@@ -130,8 +182,11 @@ class Store(Protocol):
     def last_beat(self) -> tuple[Instant, Instant] | None:
         """(when somebody last served this store, now), or None if nobody did or it ended cleanly."""
 
-    def forget_answers(self, before: Instant) -> None:
-        """Drop remembered answers older than that."""
+    def forget_answers(self, before: Instant, limit: int = 1_000) -> int:
+        """Drop remembered answers older than that, so many at most; how many it were."""
+
+    def forget_events(self, account: str, floor: int) -> None:
+        """Remove an account's events up to there; the rows that survive must have been told since."""
 
     def size(self) -> int:
         """Bytes on disk, 0 where that has no meaning."""

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from msgspec.structs import replace
 
 from holdfast.core import lease as leases
 from holdfast.core import session as sessions
+from holdfast.core import task as tasks
 from holdfast.core.event import Event
 from holdfast.core.lease import ELECTION, JOB, LOCK, Lease
 from holdfast.core.principal import Principal
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
-from holdfast.store.contract import Clock, Counts
-from holdfast.store.view import AllNeeds, Answer, Changes, View
+from holdfast.core.task import LIVE_STATES, Task
+from holdfast.store.contract import Clock, Counts, TaskPath
+from holdfast.store.view import AllNeeds, Answer, Changes, View, absent_subjects
+
+R = TypeVar("R", bound=Row)
 
 
 class MemoryStore:
@@ -31,6 +37,8 @@ class MemoryStore:
         self._lock = threading.RLock()
         self.rows: dict[Key, Row] = {}
         self.log: dict[str, list[Event]] = {}
+        self.ends: dict[str, tuple[int, int]] = {}
+        """(floor, last seq) of each account's log."""
         self.answers: dict[tuple[str, str], Answer] = {}
         self.token = 0
         self._now: Instant = 0
@@ -68,10 +76,19 @@ class MemoryStore:
         """There is no life before this one."""
         return None
 
-    def forget_answers(self, before: Instant) -> None:
+    def forget_answers(self, before: Instant, limit: int = 1_000) -> int:
         """Drop remembered answers older than that."""
         with self._lock:
-            self.answers = {key: answer for key, answer in self.answers.items() if answer.answered_at >= before}
+            old = [key for key, answer in self.answers.items() if answer.answered_at < before][:limit]
+            for key in old:
+                del self.answers[key]
+            return len(old)
+
+    def forget_events(self, account: str, floor: int) -> None:
+        """Remove the oldest events of an account."""
+        with self._lock:
+            self.log[account] = [event for event in self.log.get(account, []) if event.seq > floor]
+            self.ends[account] = (max(floor, self.ends[account][0]), self.ends[account][1])
 
     def size(self) -> int:
         """Nothing is on disk."""
@@ -106,14 +123,24 @@ class MemoryTransaction:
         """Everything the batch needs."""
         store, now = self._store, self._store.now()
         held = [row for row in store.rows.values() if isinstance(row, Lease) and leases.is_held(row)]
+        queued = [row for row in store.rows.values() if isinstance(row, Task)]
         wanted = {key: store.rows[key] for key in needs.rows if key in store.rows}
-        for row in held:
-            if row.ephemeral and (row.account, row.session) in needs.session_leases:
-                wanted[row.key] = row
-        for lease in [row for row in wanted.values() if isinstance(row, Lease)]:
-            if lease.session is not None:
-                key = (Session.table, lease.account, lease.session)
-                wanted.setdefault(key, store.rows[key])
+        keys = {(row.account, row.unique_key) for row in queued if (row.account, row.id) in needs.twins}
+        keys |= set(needs.live_keys)
+        own: list[Lease | Task] = [*(row for row in held if row.ephemeral), *queued]
+        wanted |= {row.key: row for row in own if (row.account, row.session) in needs.holdings}
+        for task in queued:
+            if task.unique_key is not None and (task.account, task.unique_key) in keys and task.state in LIVE_STATES:
+                wanted[task.key] = task
+        for account, task_type, many in needs.ready:
+            queue = [row for row in queued if row.account == account and task_type in {"", row.type}]
+            ready = sorted((row for row in queue if tasks.is_claimable(row, now)), key=tasks.order)
+            wanted |= {row.key: row for row in ready[:many]}
+        for carrier in [row for row in wanted.values() if isinstance(row, Lease | Task)]:
+            if carrier.session is not None:
+                key = (Session.table, carrier.account, carrier.session)
+                if key in store.rows:
+                    wanted[key] = store.rows[key]
         return View(
             now,
             wanted.values(),
@@ -126,7 +153,21 @@ class MemoryTransaction:
                 for account in needs.rooms
             },
             answers=[store.answers[key] for key in needs.answers if key in store.answers],
+            versions=self._last_versions(absent_subjects(needs, wanted)),
         )
+
+    def _last_versions(self, absent: dict[tuple[str, str], Key]) -> dict[Key, int]:
+        """Rows that are not there may have been: their versions go on from the log."""
+        found = {}
+        for (account, subject), key in absent.items():
+            told = [event.version for event in self._store.log.get(account, []) if event.subject == subject]
+            if told:
+                found[key] = max(told)
+        return found
+
+    def seen_ready(self, needs: AllNeeds) -> dict[tuple[str, str], int]:  # noqa: ARG002 - see the contract
+        """Nobody else holds locks: what was loaded is all there is."""
+        return {}
 
     def draw(self, count: int) -> list[int]:
         """Fencing tokens."""
@@ -144,12 +185,16 @@ class MemoryTransaction:
             return
         store = self._store
         store.token = self._drawn
-        for rows in (self._changes.inserts, self._changes.updates):
-            for table in rows.values():
-                store.rows |= {row.key: row for row in table}
+        for saved in (self._changes.inserts, self._changes.updates):
+            for rows in saved.values():
+                store.rows |= {row.key: row for row in rows}
+        for rows in self._changes.deletes.values():
+            for row in rows:
+                del store.rows[row.key]
         for event in self._changes.events:
-            log = store.log.setdefault(event.account, [])
-            log.append(replace(event, seq=len(log) + 1))
+            floor, last = store.ends.get(event.account, (0, 0))
+            store.ends[event.account] = (floor, last + 1)
+            store.log.setdefault(event.account, []).append(replace(event, seq=last + 1))
         store.answers |= {(answer.account, answer.key): answer for answer in self._changes.answers}
 
 
@@ -163,15 +208,18 @@ class MemoryReader:
     def _leases(self) -> list[Lease]:
         return [row for row in self._store.rows.values() if isinstance(row, Lease)]
 
-    def lease(self, account: str, name: str) -> Lease | None:
-        """The row of a name."""
-        row = self._store.rows.get((Lease.table, account, name))
-        return row if isinstance(row, Lease) else None
+    def _tasks(self) -> list[Task]:
+        return [row for row in self._store.rows.values() if isinstance(row, Task)]
 
-    def session(self, account: str, session_id: str) -> Session | None:
-        """The row of a session."""
-        row = self._store.rows.get((Session.table, account, session_id))
-        return row if isinstance(row, Session) else None
+    def row(self, row_type: type[R], account: str, row_id: str) -> R | None:
+        """A row by its key."""
+        row = self._store.rows.get((row_type.table, account, row_id))
+        return row if isinstance(row, row_type) else None
+
+    def rows_after(self, row_type: type[R], account: str, row_id: str, limit: int) -> list[R]:
+        """Rows of every account, in the order of their keys."""
+        found = [row for row in self._store.rows.values() if isinstance(row, row_type)]
+        return sorted((row for row in found if row.key[1:] > (account, row_id)), key=lambda row: row.key)[:limit]
 
     def leases(self, account: str, prefix: str, after: str, limit: int) -> list[Lease]:
         """Live leases by name."""
@@ -207,35 +255,105 @@ class MemoryReader:
         rows = [row for row in self._store.rows.values() if isinstance(row, Principal) and row.account == account]
         return sorted(rows, key=lambda row: row.id)
 
-    def due(self, limit: int) -> list[Key]:
-        """Rows whose time has run out."""
-        found: list[tuple[Instant, Key]] = []
-        for row in self._store.rows.values():
-            if isinstance(row, Lease) and leases.is_due(row, self.now):
-                found.append((row.expires_at or 0, row.key))
-            elif isinstance(row, Session) and sessions.is_due(row, self.now):
-                found.append((row.expires_at, row.key))
+    def sessions(self, account: str, after: str, limit: int) -> list[Session]:
+        """Sessions by id."""
+        rows = [row for row in self._store.rows.values() if isinstance(row, Session)]
+        found = [row for row in rows if row.account == account and row.id > after]
+        return sorted(found, key=lambda row: row.id)[:limit]
+
+    def holdings(self, account: str, session_id: str) -> tuple[list[Lease], list[Task]]:
+        """What was claimed for a session's life."""
+        mine = (account, session_id)
+        held = [row for row in self._leases() if row.ephemeral and (row.account, row.session) == mine]
+        taken = [row for row in self._tasks() if (row.account, row.session) == mine]
+        return sorted(held, key=lambda row: row.id), sorted(taken, key=lambda row: row.id)
+
+    def tasks(self, account: str, by: TaskPath, before: str, limit: int) -> list[Task]:
+        """Tasks older than an id, newest first."""
+        found = [row for row in self._tasks() if row.account == account and row.id < before]
+        if by.tag is not None:
+            found = [row for row in found if row.tag == by.tag]
+        elif by.unique_key is not None:
+            found = [row for row in found if row.unique_key == by.unique_key]
+        else:
+            found = [row for row in found if by.type in {None, row.type} and by.state in {None, row.state}]
+        return sorted(found, key=lambda row: row.id, reverse=True)[:limit]
+
+    def task_counts(self, account: str) -> list[tuple[str, str, int]]:
+        """(type, state, how many)."""
+        counted = Counter((row.type, row.state) for row in self._tasks() if row.account == account)
+        return [(*key, counted[key]) for key in sorted(counted)]
+
+    def due(self, limit: int, account: str = "") -> list[Key]:
+        """Rows whose time has run out, or has come."""
+        found = [(at, row.key) for at, row in self._deadlines() if at <= self.now and account in {"", row.account}]
         return [key for _, key in sorted(found)][:limit]
 
     def next_deadline(self) -> Instant | None:
-        """When the next row's time runs out."""
-        deadlines = [row.expires_at for row in self._leases() if row.expires_at is not None]
-        deadlines += [
-            row.expires_at for row in self._store.rows.values() if isinstance(row, Session) and row.ended_at is None
-        ]
-        return min(deadlines, default=None)
+        """When the next row's time runs out or comes."""
+        return min((at for at, _ in self._deadlines()), default=None)
 
-    def jobs_live_at(self, instant: Instant) -> list[Key]:
-        """Jobs live at a moment."""
-        return sorted(row.key for row in self._leases() if leases.counts_for(row, JOB, instant))
+    def _deadlines(self) -> Iterator[tuple[Instant, Row]]:
+        for row in self._store.rows.values():
+            at: Instant | None = None
+            if isinstance(row, Task):
+                at = tasks.deadline(row)
+            elif isinstance(row, Lease) or (isinstance(row, Session) and row.ended_at is None):
+                at = row.expires_at
+            if at is not None:
+                yield at, row
+
+    def held_at(self, instant: Instant) -> list[Key]:
+        """Jobs, tasks and named sessions held at a moment."""
+        found: list[Row] = [row for row in self._leases() if leases.counts_for(row, JOB, instant)]
+        found += [row for row in self._tasks() if leases.is_live(row, instant)]
+        found += [
+            row
+            for row in self._store.rows.values()
+            if isinstance(row, Session) and row.name is not None and sessions.is_live(row, instant)
+        ]
+        return sorted(row.key for row in found)
+
+    def finished_before(self, instant: Instant, limit: int, *, dead: bool) -> list[Key]:
+        """Tasks that finished before then, oldest first."""
+        found = [row for row in self._tasks() if tasks.is_old(row, instant) and (dead or row.state != tasks.DEAD)]
+        return [row.key for row in sorted(found, key=lambda row: row.changed_at)][:limit]
 
     def events(self, account: str, after: int, limit: int) -> list[Event]:
         """The log from a cursor on."""
-        return self._store.log.get(account, [])[after : after + limit]
+        log = self._store.log.get(account, [])
+        return [event for event in log if event.seq > after][:limit]
 
     def history(self, account: str, subject: str) -> list[Event]:
         """All events of one subject."""
         return [event for event in self._store.log.get(account, []) if event.subject == subject]
+
+    def events_of_request(self, account: str, request_id: str, after: int) -> list[Event]:
+        """What one request changed."""
+        log = self._store.log.get(account, [])
+        return [event for event in log if event.seq > after and event.request_id == request_id]
+
+    def log_bounds(self, account: str) -> tuple[int, int]:
+        """(up to where retention has removed the log, its last event)."""
+        return self._store.ends.get(account, (0, 0))
+
+    def logs(self) -> list[str]:
+        """Every account that has a log."""
+        return sorted(self._store.ends)
+
+    def older_than(self, account: str, instant: Instant, limit: int) -> int:
+        """The last of the oldest events that is older than that."""
+        first = self._store.log.get(account, [])[:limit]
+        return max((event.seq for event in first if event.at < instant), default=0)
+
+    def subjects_until(self, account: str, seq: int) -> list[str]:
+        """Whom the log tells of up to there."""
+        return sorted({event.subject for event in self._store.log.get(account, []) if event.seq <= seq})
+
+    def subjects_after(self, account: str, subject: str, limit: int) -> list[str]:
+        """Whom the log tells of, by name."""
+        found = {event.subject for event in self._store.log.get(account, []) if event.subject > subject}
+        return sorted(found)[:limit]
 
 
 def _boot_clock() -> Clock:

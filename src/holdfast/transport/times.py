@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime
 from functools import lru_cache
 
 from holdfast.core.row import SECOND, Instant
@@ -18,6 +19,17 @@ def rfc3339(instant: Instant) -> str:
     return f"{_to_the_second(seconds)}.{rest // MILLISECOND:03d}Z" if rest else f"{_to_the_second(seconds)}Z"
 
 
+def milliseconds(instant: Instant) -> str:
+    """2026-08-10T12:00:00.123Z, always with three digits."""
+    seconds, rest = divmod(instant, SECOND)
+    return f"{_to_the_second(seconds)}.{rest // MILLISECOND:03d}Z"
+
+
+def milliseconds_or_none(instant: Instant | None) -> str | None:
+    """The same, for a time that may be absent."""
+    return None if instant is None else milliseconds(instant)
+
+
 def rfc3339_or_none(instant: Instant | None) -> str | None:
     """The same, for a time that may be absent."""
     return None if instant is None else rfc3339(instant)
@@ -26,3 +38,17 @@ def rfc3339_or_none(instant: Instant | None) -> str | None:
 @lru_cache(maxsize=4096)
 def _to_the_second(seconds: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+
+
+def parse(text: str) -> Instant | None:
+    """An ISO 8601 time with its offset, or None if it is none."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        return None
+    try:
+        return round(moment.timestamp() * SECOND)
+    except (ValueError, OverflowError):
+        return None

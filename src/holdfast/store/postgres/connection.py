@@ -11,7 +11,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from holdfast.core.errors import StoreFull, StoreUnavailable, Trouble, ValueRefused
-from holdfast.store.contract import Rerun
+from holdfast.store.contract import Rerun, Severed
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -37,7 +37,8 @@ MANNERS = {
 """How our sessions behave. A pooler hands sessions around, so behind one they are set in each transaction."""
 _RERUN = {"40001", "40P01"}
 _FULL = {"53100"}
-_VALUE_CLASSES = {"22", "23", "54"}
+_VALUE_CLASSES = {"22", "23", "54", "P0"}
+"""Data, constraints, program limits, and what our own triggers refuse."""
 
 
 def connect(url: str, *, pooled: bool = False) -> Connection:
@@ -59,7 +60,7 @@ def translated() -> Iterator[None]:
     """Say in our words what went wrong. Raised before COMMIT, all of these mean: not applied."""
     try:
         yield
-    except (Trouble, Rerun):
+    except (Trouble, Rerun, Severed):
         raise
     except psycopg.Error as error:
         raise meaning(error) from error
@@ -68,7 +69,7 @@ def translated() -> Iterator[None]:
 def meaning(error: psycopg.Error) -> Exception:
     """What an SQLSTATE asks us to do."""
     state = error.sqlstate or ""
-    if state in _RERUN:
+    if state in _RERUN or error.diag.constraint_name == "tasks_one_live":
         return Rerun(str(error))
     if state in _FULL:
         return StoreFull("the database's disk is full")

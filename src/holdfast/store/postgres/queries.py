@@ -6,11 +6,15 @@ saving go straight over libpq (`wire.py`), whose places are $1, $2; looking goes
 
 from __future__ import annotations
 
+from functools import cache
+
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
 from holdfast.core.principal import Principal
 from holdfast.core.row import Row
 from holdfast.core.session import Session
+from holdfast.core.task import Task
+from holdfast.store.shape import Shape, sql_types
 from holdfast.store.view import ROW_TYPES, Answer
 
 
@@ -18,7 +22,12 @@ def _columns(record: type[Row | Event | Answer], alias: str = "") -> str:
     return ", ".join(f"{alias}{name}" for name in record.__struct_fields__)
 
 
-_KEYS = "SELECT value ->> 0, value ->> 1 FROM json_array_elements($1::json)"
+def _keys(place: int) -> str:
+    """Pairs of account and something, out of a JSON document."""
+    return f"SELECT value ->> 0, value ->> 1 FROM json_array_elements(${place}::json)"
+
+
+_KEYS = _keys(1)
 
 
 def _and_now(select: str) -> str:
@@ -37,8 +46,49 @@ ROW_BY_KEY = {
 }
 LEASES_OF_SESSION = _and_now(
     f"SELECT {_columns(Lease)} FROM leases WHERE (account, id) IN ({_KEYS} UNION"
-    f" SELECT account, id FROM leases WHERE (account, session) IN ({_KEYS.replace('$1', '$2')})"
+    f" SELECT account, id FROM leases WHERE (account, session) IN ({_keys(2)})"
     " AND ephemeral AND proof IS NOT NULL) ORDER BY account, id FOR UPDATE"
+)
+TASKS_OF_SESSION = _and_now(
+    f"SELECT {_columns(Task)} FROM tasks WHERE (account, id) IN ({_KEYS}"
+    f" UNION SELECT account, id FROM tasks WHERE (account, session) IN ({_keys(2)})"
+    f" UNION SELECT account, id FROM tasks WHERE (account, unique_key) IN ({_keys(3)} UNION"
+    f" SELECT account, unique_key FROM tasks WHERE (account, id) IN ({_keys(4)}) AND unique_key IS NOT NULL)"
+    " AND unique_key IS NOT NULL AND state IN ('pending', 'claimed')) ORDER BY account, id FOR UPDATE"
+)
+# The first tasks of each queue, past those that other servers have locked.
+_QUEUES = (
+    "queues AS (SELECT value ->> 0 AS account, value ->> 1 AS type, (value ->> 2)::int AS most"
+    " FROM json_array_elements($1::json))"
+)
+
+
+def _first_of(where: str, priority: str = "priority DESC") -> str:
+    """The first tasks of each of the queues in $1 that are as they should be."""
+    return (
+        f"WITH {_QUEUES}, found AS (SELECT task.* FROM queues CROSS JOIN LATERAL (SELECT {_columns(Task)} FROM tasks"
+        f" WHERE account = queues.account AND {where}"
+        f" ORDER BY {priority}, place, id LIMIT queues.most FOR UPDATE SKIP LOCKED) AS task)"
+        " SELECT coalesce(json_agg(found), '[]')::text, holdfast_now() FROM found"
+    )
+
+
+_RIPE = "state = 'pending' AND NOT ready AND scheduled_at <= (SELECT coalesce($2::bigint, holdfast_now()))"
+READY = _first_of("type = queues.type AND ready")
+READY_ANY = _first_of("ready", "-priority")
+RIPE = _first_of(f"type = queues.type AND {_RIPE}")
+RIPE_ANY = _first_of(_RIPE)
+# What could be claimed, locked elsewhere or not, up to as many as were asked for.
+_SEEN = "(SELECT count(*) FROM (SELECT FROM tasks WHERE tasks.account = queues.account AND {} LIMIT most) AS seen)"
+_OF_TYPE = "tasks.type = queues.type AND "
+SEEN_READY = (
+    f"WITH {_QUEUES} SELECT account, type, {_SEEN.format(_OF_TYPE + 'ready')} + {_SEEN.format(_OF_TYPE + _RIPE)}"
+    f" FROM queues WHERE type <> '' UNION ALL SELECT account, type, {_SEEN.format('ready')} + {_SEEN.format(_RIPE)}"
+    " FROM queues WHERE type = ''"
+)
+LAST_VERSIONS = (
+    "SELECT wanted.value ->> 0, wanted.value ->> 1, (SELECT max(version) FROM events WHERE account = wanted.value ->> 0"
+    " AND subject = wanted.value ->> 1) FROM json_array_elements($1::json) AS wanted"
 )
 # Read, not locked: a lease's session is looked at after the lease is locked, and whoever ends that session must
 # wait for the lease.
@@ -60,24 +110,54 @@ ROLLBACK = "ROLLBACK"
 
 # -- saving ------------------------------------------------------------------------------------------------------
 
-INSERT_ROW = {
-    row.table: f"WITH done AS (INSERT INTO {row.table} ({_columns(row)})"
-    f" SELECT {_columns(row)} FROM json_populate_recordset(NULL::{row.table}, $1::json)"
-    " ON CONFLICT DO NOTHING RETURNING 1) SELECT holdfast_expect((SELECT count(*) FROM done), $2::bigint)"
-    for row in ROW_TYPES
-}
-UPDATE_ROW = {
-    row.table: f"WITH done AS (UPDATE {row.table} AS old"
-    f" SET {', '.join(f'{name} = new.{name}' for name in row.__struct_fields__[2:])}"
-    f" FROM ROWS FROM (json_populate_recordset(NULL::{row.table}, $1::json), unnest($2::bigint[])) AS new"
-    " WHERE old.account = new.account AND old.id = new.id AND old.version = new.unnest RETURNING 1)"
-    " SELECT holdfast_expect((SELECT count(*) FROM done), $3::bigint)"
+
+def _recordset(row: type[Row], shape: Shape, more: str = "") -> str:
+    """A JSON document as rows of these columns."""
+    types = sql_types(row)
+    return f"json_to_recordset($1::json) AS new({', '.join(f'{name} {types[name]}' for name in shape)}{more})"
+
+
+def _expecting(write: str) -> str:
+    """A write that raises unless it touches as many rows as it means to."""
+    return f"WITH done AS ({write} RETURNING 1) SELECT holdfast_expect((SELECT count(*) FROM done), $2::bigint)"
+
+
+@cache
+def insert_row(row: type[Row], shape: Shape) -> str:
+    """INSERT_ROW with these columns; the others have their defaults."""
+    columns = ", ".join(shape)
+    return _expecting(
+        f"INSERT INTO {row.table} ({columns}) SELECT {columns} FROM {_recordset(row, shape)} ON CONFLICT DO NOTHING"
+    )
+
+
+@cache
+def update_row(row: type[Row], shape: Shape) -> str:
+    """UPDATE_ROW of these columns; `was` is the version that was loaded."""
+    settings = ", ".join(f"{name} = new.{name}" for name in shape[2:])
+    return _expecting(
+        f"UPDATE {row.table} AS old SET {settings} FROM {_recordset(row, shape, ', was bigint')}"
+        " WHERE old.account = new.account AND old.id = new.id AND old.version = new.was"
+    )
+
+
+DELETE_ROW = {
+    row.table: _expecting(
+        f"DELETE FROM {row.table} AS old USING {_recordset(row, ('account', 'id'), ', was bigint')}"
+        " WHERE old.account = new.account AND old.id = new.id AND old.version = new.was"
+    )
     for row in ROW_TYPES
 }
 INSERT_ANSWER = (
     f"WITH done AS (INSERT INTO answers ({_columns(Answer)})"
     f" SELECT {_columns(Answer)} FROM json_populate_recordset(NULL::answers, $1::json)"
     " ON CONFLICT DO NOTHING RETURNING 1) SELECT holdfast_expect((SELECT count(*) FROM done), $2::bigint)"
+)
+# Whoever counts tasks of the same kind waits here in turn; only the event counters are locked after these.
+COUNT_TASKS = (
+    "INSERT INTO task_counts AS counted (account, type, state, total) SELECT value ->> 0, value ->> 1, value ->> 2,"
+    " (value ->> 3)::bigint FROM json_array_elements($1::json) ORDER BY 1, 2, 3"
+    " ON CONFLICT (account, type, state) DO UPDATE SET total = counted.total + excluded.total"
 )
 # The counter row is locked last and held only over COMMIT: readers by cursor then see every event
 # once, in order, and writers meet here for the shortest time. `seq` comes in as a place within the batch.
@@ -105,28 +185,76 @@ COUNT_PRINCIPALS = "SELECT count(*) FROM principals WHERE account = %s AND revok
 PRINCIPAL_BY_KEY = f"SELECT {_columns(Principal)} FROM principals WHERE key_hash = %s AND revoked_at IS NULL"
 LIST_PRINCIPALS = f"SELECT {_columns(Principal)} FROM principals WHERE account = %s ORDER BY id"
 DUE = (
-    "SELECT 'leases', account, id, expires_at FROM leases WHERE expires_at IS NOT NULL AND expires_at <= %s"
+    "SELECT kind, account, id, at FROM ("
+    "SELECT 'leases' AS kind, account, id, expires_at AS at FROM leases"
+    " WHERE expires_at IS NOT NULL AND expires_at <= %s"
     " UNION ALL SELECT 'sessions', account, id, expires_at FROM sessions WHERE ended_at IS NULL AND expires_at <= %s"
-    " ORDER BY 4, 1, 2, 3 LIMIT %s"
+    " UNION ALL SELECT 'tasks', account, id, expires_at FROM tasks WHERE expires_at IS NOT NULL AND expires_at <= %s"
+    " UNION ALL SELECT 'tasks', account, id, scheduled_at FROM tasks"
+    " WHERE state = 'pending' AND NOT ready AND scheduled_at <= %s"
+    ") AS due WHERE %s IN ('', account) ORDER BY at, kind, account, id LIMIT %s"
 )
 NEXT_DEADLINE = (
     "SELECT min(at) FROM (SELECT min(expires_at) AS at FROM leases WHERE expires_at IS NOT NULL"
-    " UNION ALL SELECT min(expires_at) FROM sessions WHERE ended_at IS NULL) AS deadlines"
+    " UNION ALL SELECT min(expires_at) FROM sessions WHERE ended_at IS NULL"
+    " UNION ALL SELECT min(expires_at) FROM tasks WHERE expires_at IS NOT NULL"
+    " UNION ALL SELECT min(scheduled_at) FROM tasks WHERE state = 'pending' AND NOT ready) AS deadlines"
 )
-JOBS_LIVE_AT = "SELECT account, id FROM leases WHERE kind = 'job' AND expires_at > %s ORDER BY account, id"
-NOW = "SELECT coalesce(%s::bigint, holdfast_now())"
+HELD_AT = (
+    "SELECT 'leases', account, id FROM leases WHERE kind = 'job' AND expires_at > %s"
+    " UNION ALL SELECT 'sessions', account, id FROM sessions"
+    " WHERE ended_at IS NULL AND expires_at > %s AND name IS NOT NULL"
+    " UNION ALL SELECT 'tasks', account, id FROM tasks WHERE expires_at > %s ORDER BY 1, 2, 3"
+)
 EVENTS = f"SELECT {_columns(Event)} FROM events WHERE account = %s AND seq > %s ORDER BY seq LIMIT %s"
+EVENTS_OF_REQUEST = (
+    f"SELECT {_columns(Event)} FROM events WHERE account = %s AND seq > %s AND request_id = %s ORDER BY seq"
+)
 HISTORY = f"SELECT {_columns(Event)} FROM events WHERE account = %s AND subject = %s ORDER BY version"
+LOG_BOUNDS = "SELECT floor, seq FROM event_counters WHERE account = %s"
+LOGS = "SELECT account FROM event_counters ORDER BY account"
+OLDER_EVENTS = (
+    "SELECT max(seq) FROM (SELECT seq, at FROM events WHERE account = %s ORDER BY seq LIMIT %s) AS first WHERE at < %s"
+)
+SUBJECTS = "SELECT DISTINCT subject FROM events WHERE account = %s AND seq <= %s"
+NEXT_SUBJECTS = "SELECT DISTINCT subject FROM events WHERE account = %s AND subject > %s ORDER BY subject LIMIT %s"
+ROW_BY_ID = {row.table: f"SELECT {_columns(row)} FROM {row.table} WHERE account = %s AND id = %s" for row in ROW_TYPES}
+NEXT_ROWS = {
+    row.table: f"SELECT {_columns(row)} FROM {row.table} WHERE (account, id) > (%s, %s) ORDER BY account, id LIMIT %s"
+    for row in ROW_TYPES
+}
+TASKS_LISTED = (
+    f"SELECT {_columns(Task)} FROM tasks WHERE account = %s AND type = %s AND state = %s AND id < %s"
+    " ORDER BY id DESC LIMIT %s"
+)
+TASKS_TAGGED = (
+    f"SELECT {_columns(Task)} FROM tasks WHERE account = %s AND tag = %s AND id < %s ORDER BY id DESC LIMIT %s"
+)
+TASKS_KEYED = (
+    f"SELECT {_columns(Task)} FROM tasks WHERE account = %s AND unique_key = %s AND id < %s ORDER BY id DESC LIMIT %s"
+)
+TASKS_NEWEST = f"SELECT {_columns(Task)} FROM tasks WHERE account = %s AND id < %s ORDER BY id DESC LIMIT %s"
+TASKS_HELD = f"SELECT {_columns(Task)} FROM tasks WHERE account = %s AND session = %s ORDER BY id"
+TASKS_FINISHED = (
+    "SELECT account, id FROM tasks WHERE state IN ('completed', 'dead_letter', 'cancelled') AND changed_at < %s"
+    " AND (%s OR state <> 'dead_letter') ORDER BY changed_at LIMIT %s"
+)
+TASK_COUNTS = "SELECT type, state, total FROM task_counts WHERE account = %s AND total <> 0 ORDER BY type, state"
+LEASES_HELD = f"SELECT {_columns(Lease)} FROM leases WHERE account = %s AND session = %s AND ephemeral ORDER BY id"
+LIST_SESSIONS = f"SELECT {_columns(Session)} FROM sessions WHERE account = %s AND id > %s ORDER BY id LIMIT %s"
+NOW = "SELECT coalesce(%s::bigint, holdfast_now())"
 NEXT_TOKEN = "SELECT last_value + is_called::int FROM fencing_tokens"
 
 # -- keeping house -----------------------------------------------------------------------------------------------
 
 BEAT = "UPDATE state SET alive_at = coalesce(%s::bigint, holdfast_now()), clean = %s"
 LAST_BEAT = "SELECT alive_at, coalesce(%s::bigint, holdfast_now()) FROM state WHERE NOT clean"
-FORGET_ANSWERS = "DELETE FROM answers WHERE answered_at < %s"
+FORGET_ANSWERS = (
+    "DELETE FROM answers WHERE ctid = ANY (ARRAY"
+    " (SELECT ctid FROM answers WHERE answered_at < %s ORDER BY answered_at LIMIT %s)) RETURNING 1"
+)
+RAISE_FLOOR = "UPDATE event_counters SET floor = %s WHERE account = %s AND floor < %s"
+FORGET_EVENTS = "DELETE FROM events WHERE account = %s AND seq <= %s"
 SIZE = "SELECT pg_database_size(current_database())"
 LISTEN = "LISTEN holdfast"
 NOTIFY = "NOTIFY holdfast"
-
-LEASE_BY_KEY = f"SELECT {_columns(Lease)} FROM leases WHERE account = %s AND id = %s"
-SESSION_BY_KEY = f"SELECT {_columns(Session)} FROM sessions WHERE account = %s AND id = %s"

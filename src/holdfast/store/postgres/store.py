@@ -10,7 +10,7 @@ import psycopg
 from holdfast.core.errors import ValueRefused
 from holdfast.core.row import Instant
 from holdfast.store import migrations
-from holdfast.store.contract import Clock, Rerun
+from holdfast.store.contract import Clock, Rerun, Severed
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.connection import Connection, connect, is_broken, translated
 from holdfast.store.postgres.reader import PostgresReader
@@ -60,6 +60,7 @@ class PostgresStore:
     def transaction(self, lane: int = 0) -> Iterator[PostgresTransaction]:
         """Begin a batch on its lane's connection, which is made anew when it broke."""
         with translated():
+            known = lane in self._writers
             connection, wire = self._writer(lane)
             transaction = PostgresTransaction(connection, wire, self._clock, pooled=self._pooled)
             try:
@@ -68,8 +69,11 @@ class PostgresStore:
             except (Rerun, ValueRefused):
                 transaction.abandon()
                 raise
-            except BaseException:
+            except BaseException as error:
+                broke = isinstance(error, psycopg.Error) and is_broken(connection)
                 self._writers.pop(lane)[0].close()
+                if broke and known and not transaction.loaded:
+                    raise Severed from error
                 raise
 
     def _writer(self, lane: int) -> tuple[Connection, Wire]:
@@ -83,21 +87,27 @@ class PostgresStore:
     def read(self) -> Iterator[PostgresReader]:
         """Begin a look on the primary: it sees every acknowledged write."""
         with translated():
-            connection = self._usable_reader()
+            connection, reader = self._reader()
             try:
-                yield PostgresReader(connection, self._clock)
+                yield reader
             except BaseException:
                 connection.close()
                 raise
             self._readers.append(connection)
 
-    def _usable_reader(self) -> Connection:
-        try:
-            while is_broken(connection := self._readers.pop()):
-                pass
-        except IndexError:  # looked at by several threads, so asking first would not do
-            return self._connect()
-        return connection
+    def _reader(self) -> tuple[Connection, PostgresReader]:
+        """A connection that answers: one that died while nobody used it is let go of."""
+        while True:
+            try:
+                connection = self._readers.pop()
+            except IndexError:  # looked at by several threads, so asking first would not do
+                connection = self._connect()
+                return connection, PostgresReader(connection, self._clock)
+            try:
+                return connection, PostgresReader(connection, self._clock)
+            except psycopg.Error:
+                if not is_broken(connection):
+                    raise
 
     def watch(self, on_change: Callable[[], None]) -> ListeningWatcher:
         """Listen for the notices of other servers; poll where listening is impossible."""
@@ -106,27 +116,32 @@ class PostgresStore:
     def beat(self, *, clean: bool = False) -> None:
         """Write down that the database is served just now."""
         with self.read() as reader:
-            reader.execute(queries.BEAT, (self._given_now(), clean))
+            reader.look(queries.BEAT, self._given_now(), clean)
 
     def last_beat(self) -> tuple[Instant, Instant] | None:
         """When somebody last served this database, and now."""
         with self.read() as reader:
-            row = reader.execute(queries.LAST_BEAT, (self._given_now(),)).fetchone()
+            row = reader.look(queries.LAST_BEAT, self._given_now()).fetchone()
             return None if row is None or row[0] is None else (row[0], row[1])
 
     def _given_now(self) -> Instant | None:
         return None if self._clock is None else self._clock()
 
-    def forget_answers(self, before: Instant) -> None:
+    def forget_answers(self, before: Instant, limit: int = 1_000) -> int:
         """Drop remembered answers older than that."""
         with self.read() as reader:
-            reader.execute(queries.FORGET_ANSWERS, (before,))
+            return len(list(reader.look(queries.FORGET_ANSWERS, before, limit)))
+
+    def forget_events(self, account: str, floor: int) -> None:
+        """Remove the oldest events of an account. Its counter, at which writers meet, is locked for a moment only."""
+        with self.read() as reader:
+            reader.look(queries.RAISE_FLOOR, floor, account, floor)
+            reader.look(queries.FORGET_EVENTS, account, floor)
 
     def size(self) -> int:
         """Bytes of the database."""
         with self.read() as reader:
-            row = reader.execute(queries.SIZE).fetchone()
-            return 0 if row is None else int(row[0])
+            return int(reader.value(queries.SIZE))
 
     def close(self) -> None:
         """Close every connection."""

@@ -1,7 +1,8 @@
 """One batch on PostgreSQL, in two round trips: lock and load, then save and COMMIT; one more if tokens are drawn.
 
-READ COMMITTED with explicit row locks. The order of locks is the same in every batch: sessions, leases,
-principals (each by account and id, bytewise), then a principal's right to count, then the event counters.
+READ COMMITTED with explicit row locks. The order of locks is the same in every batch: sessions, leases, tasks,
+principals, accounts (each by account and id, bytewise), then ready tasks (never waiting), then a principal's right to
+count, then the counters of tasks and events.
 Rows that do not exist cannot be locked, so inserts that meet one made meanwhile run the batch again.
 """
 
@@ -18,11 +19,13 @@ from holdfast.core.event import Event
 from holdfast.core.lease import Lease
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
+from holdfast.core.task import Task
 from holdfast.store.contract import Clock
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.connection import MANNERS, Connection, is_broken, meaning
 from holdfast.store.postgres.wire import Rows, Statement, Wire
-from holdfast.store.view import ROW_TYPES, AllNeeds, Answer, Changes, View
+from holdfast.store.shape import Shape, by_shape, values
+from holdfast.store.view import ROW_TYPES, AllNeeds, Answer, Changes, View, absent_subjects
 
 _encode = msgspec.json.Encoder().encode
 _RECORDS: tuple[type[Any], ...] = (*ROW_TYPES, Answer)
@@ -41,13 +44,15 @@ class PostgresTransaction:
         self._run = wire.run
         self._clock = clock
         self._begun = False
+        self.loaded = False
         self._unconfirmed = False
         self._changes: Changes | None = None
+        self._versions: dict[Key, int] = {}
 
     def load(self, needs: AllNeeds) -> View:
         """Lock and read everything in one round trip; the clock is read after the last lock is granted."""
         given = None if self._clock is None else self._clock()
-        locking = _locking(needs)
+        locking = _locking(needs, given)
         counting: list[Statement] = []
         for owner in needs.locks_of:
             counting += [(queries.COUNT_ALONE, ("\x1f".join(owner),)), (queries.LIVE_LOCKS, (*owner, given))]
@@ -58,15 +63,13 @@ class PostgresTransaction:
         self._begun = True
         statements = [statement for _, statement in locking]
         found = self._run(*self._begin, *statements, *counting, *rooms, *answers, *clock)[len(self._begin) :]
+        self.loaded = True
         rows: dict[Key, Row] = {}
         now = _gather(rows, [row_type for row_type, _ in locking], _take(found, len(locking)))
         counts = [_number(answer) for answer in _take(found, len(counting))[1::2]]
         room_counts = [_number(answer) for answer in _take(found, len(rooms))]
         known = _decode(Answer, found.pop(0)) if answers else []
-        carried = {(row.account, row.session) for row in rows.values() if isinstance(row, Lease) and row.session}
-        if carried:
-            sessions = self._run((queries.SESSIONS_OF_LEASES, (_document(sorted(carried)),)))
-            now = _gather(rows, [Session], sessions)
+        now = max(now, self._load_more(rows, needs))
         if clock:
             now = max(now, _number(found.pop(0)))
         return View(
@@ -75,7 +78,31 @@ class PostgresTransaction:
             locks_of=dict(zip(needs.locks_of, counts, strict=True)),
             rooms=dict(zip(needs.rooms, room_counts, strict=True)),
             answers=known,
+            versions=self._versions,
         )
+
+    def _load_more(self, rows: dict[Key, Row], needs: AllNeeds) -> Instant:
+        """What the first answers ask for: sessions that hold what was loaded, versions of names that were forgotten."""
+        carried = {(row.account, row.session) for row in rows.values() if isinstance(row, Lease | Task) and row.session}
+        carried -= {key[1:] for key in rows if key[0] == Session.table}
+        absent = absent_subjects(needs, rows)
+        more: list[Statement] = []
+        if carried:
+            more.append((queries.SESSIONS_OF_LEASES, (_document(sorted(carried)),)))
+        if absent:
+            more.append((queries.LAST_VERSIONS, (_document(list(absent)),)))
+        found = self._run(*more) if more else []
+        now = _gather(rows, [Session], _take(found, 1)) if carried else 0
+        for account, subject, version in found[0] if absent else []:
+            if version is not None:
+                self._versions[absent[(account or b"").decode(), (subject or b"").decode()]] = int(version)
+        return now
+
+    def seen_ready(self, needs: AllNeeds) -> dict[tuple[str, str], int]:
+        """How many ready tasks there are, also those that another server has locked."""
+        given = None if self._clock is None else self._clock()
+        found = self._run((queries.SEEN_READY, (_document(needs.ready), given)))[0]
+        return {((account or b"").decode(), (name or b"").decode()): int(seen or b"0") for account, name, seen in found}
 
     def draw(self, count: int) -> list[int]:
         """Fencing tokens from the sequence, exactly as many as are granted."""
@@ -114,34 +141,59 @@ class PostgresTransaction:
             self._unconfirmed = True
 
 
-def _locking(needs: AllNeeds) -> list[tuple[type[Row], Statement]]:
+def _locking(needs: AllNeeds, given: Instant | None) -> list[tuple[type[Row], Statement]]:
     """The statements that lock and read rows, in the one order of locks."""
     statements: list[tuple[type[Row], Statement]] = []
     for row_type in ROW_TYPES:
         keys = [key[1:] for key in needs.rows if key[0] == row_type.table]
-        if row_type is Lease and needs.session_leases:
-            both = (_document(keys), _document(needs.session_leases))
-            statements.append((Lease, (queries.LEASES_OF_SESSION, both)))
+        if row_type is Lease and needs.holdings:
+            statements.append((Lease, (queries.LEASES_OF_SESSION, (_document(keys), _document(needs.holdings)))))
+        elif row_type is Task and (needs.holdings or needs.live_keys or needs.twins):
+            ways = (keys, needs.holdings, needs.live_keys, needs.twins)
+            statements.append((Task, (queries.TASKS_OF_SESSION, tuple(map(_document, ways)))))
         elif keys:
             statements.append((row_type, (queries.ROW_BY_KEY[row_type.table], (_document(keys),))))
+    # These never wait, so they may come last.
+    typed = [queue for queue in needs.ready if queue[1]]
+    if typed:
+        statements.append((Task, (queries.READY, (_document(typed),))))
+        statements.append((Task, (queries.RIPE, (_document(typed), given))))
+    of_any = [queue for queue in needs.ready if not queue[1]]
+    if of_any:
+        statements.append((Task, (queries.READY_ANY, (_document(of_any),))))
+        statements.append((Task, (queries.RIPE_ANY, (_document(of_any), given))))
     return statements
 
 
 def _saving(changes: Changes) -> list[Statement]:
-    """The statements that write everything, the event counters last."""
+    """The statements that write everything, the counters last."""
     statements: list[Statement] = []
     for row_type in ROW_TYPES:
-        if inserted := changes.inserts.get(row_type.table):
-            statements.append((queries.INSERT_ROW[row_type.table], (_document(inserted), len(inserted))))
-        if updated := changes.updates.get(row_type.table):
-            versions = ",".join(str(changes.loaded[row.key]) for row in updated)
-            update = (_document(updated), f"{{{versions}}}", len(updated))
-            statements.append((queries.UPDATE_ROW[row_type.table], update))
+        for shape, rows in by_shape(changes.updates.get(row_type.table, []), changes.touched):
+            statements.append((queries.update_row(row_type, shape), (_rows(shape, rows, changes), len(rows))))
+        for shape, rows in by_shape(changes.inserts.get(row_type.table, []), changes.touched):
+            statements.append((queries.insert_row(row_type, shape), (_rows(shape, rows), len(rows))))
+        if deleted := changes.deletes.get(row_type.table):
+            gone = _rows(("account", "id"), deleted, changes)
+            statements.append((queries.DELETE_ROW[row_type.table], (gone, len(deleted))))
     if changes.answers:
         statements.append((queries.INSERT_ANSWER, (_document(changes.answers), len(changes.answers))))
+    if changes.counts:
+        steps = [(*key, step) for key, step in changes.counts.items()]
+        statements.append((queries.COUNT_TASKS, (_document(steps),)))
     if changes.events:
         statements.append((queries.INSERT_EVENT, (_document(_placed(changes.events)),)))
     return statements
+
+
+def _rows(shape: Shape, rows: list[Row], changes: Changes | None = None) -> str:
+    """Rows as JSON objects of these columns, and the versions that they had."""
+    told = values(shape)
+    documents: list[dict[str, Any]] = [dict(zip(shape, told(row), strict=True)) for row in rows]
+    if changes is not None:
+        for row, document in zip(rows, documents, strict=True):
+            document["was"] = changes.loaded[row.key].version
+    return _document(documents)
 
 
 def _placed(events: list[Event]) -> list[Event]:

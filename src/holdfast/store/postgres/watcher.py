@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 import psycopg
@@ -15,6 +16,8 @@ TELL_SECONDS = 0.05
 """NOTIFY takes a lock that all committers share, so bursts are told as one."""
 POLL_SECONDS = 0.05
 LISTEN_SECONDS = 0.25
+LOST_SECONDS = 1.0
+"""Who waits looks at least this often, whatever became of the notices."""
 
 
 class ListeningWatcher(Attention):
@@ -54,11 +57,14 @@ class ListeningWatcher(Attention):
                 with connect(self._listen_url) as connection:
                     connection.execute(queries.LISTEN)
                     self._on_change()  # whatever happened while nobody listened
+                    looked = time.monotonic()
                     while not self._closed.is_set():
                         for notice in connection.notifies(timeout=LISTEN_SECONDS, stop_after=1):
                             if notice.pid != self._own_pid:
+                                looked = time.monotonic()
                                 self._on_change()
-                        if self._waiting.is_set():
+                        if self._waiting.is_set() and time.monotonic() - looked >= LOST_SECONDS:
+                            looked = time.monotonic()
                             self._on_change()  # notices may be lost
             except psycopg.Error:
                 self._closed.wait(LISTEN_SECONDS)

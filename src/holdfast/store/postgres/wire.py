@@ -30,6 +30,8 @@ class Wire:
         self._names: dict[str, bytes] = {}
         self._readable = select.poll()
         self._readable.register(self._pgconn.socket, select.POLLIN)
+        self._ready = select.poll()
+        self._ready.register(self._pgconn.socket, select.POLLIN | select.POLLOUT)
 
     def run(self, *statements: Statement) -> list[Rows]:
         """The rows that each statement answers. After the first error the server skips the rest, and it is raised."""
@@ -67,7 +69,8 @@ class Wire:
     def _next(self) -> pq.abc.PGresult | None:
         """Wait for it without Python's lock."""
         pgconn = self._pgconn
-        while pgconn.flush():
+        while pgconn.flush():  # more than the socket takes at once
+            self._ready.poll()
             pgconn.consume_input()
         while pgconn.is_busy():
             self._readable.poll()

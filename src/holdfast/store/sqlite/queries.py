@@ -15,6 +15,8 @@ from holdfast.core.lease import Lease
 from holdfast.core.principal import Principal
 from holdfast.core.row import Row
 from holdfast.core.session import Session
+from holdfast.core.task import Task
+from holdfast.store.shape import Shape
 from holdfast.store.view import ROW_TYPES, Answer
 
 
@@ -31,15 +33,15 @@ def _object(row: type[Row]) -> str:
     return f"json_object({', '.join(shown)})"
 
 
-def _rows(record: type[Row | Event | Answer], count: int) -> str:
+def _rows(shape: Shape, count: int) -> str:
     """Places for that many records."""
-    one = f"({', '.join('?' * len(record.__struct_fields__))})"
+    one = f"({', '.join('?' * len(shape))})"
     return ", ".join([one] * count)
 
 
-def _settings(row: type[Row]) -> str:
+def _settings(shape: Shape) -> str:
     """Each column from the one at its place in VALUES; the first two are the key."""
-    return ", ".join(f"{name} = new.column{place}" for place, name in enumerate(row.__struct_fields__[2:], 3))
+    return ", ".join(f"{name} = new.column{place}" for place, name in enumerate(shape[2:], 3))
 
 
 # -- loading -----------------------------------------------------------------------------------------------------
@@ -54,6 +56,40 @@ LEASES_OF_SESSION = (
     " ON row.account = wanted.value ->> 0 AND row.session = wanted.value ->> 1"
     " AND row.ephemeral AND row.proof IS NOT NULL"
 )
+TASKS_OF_SESSION = (
+    f"SELECT json_group_array({_object(Task)}) FROM json_each(?) AS wanted CROSS JOIN tasks AS row"
+    " ON row.account = wanted.value ->> 0 AND row.session = wanted.value ->> 1"
+)
+TASKS_UNDER_KEY = (
+    f"SELECT json_group_array({_object(Task)}) FROM json_each(?) AS wanted CROSS JOIN tasks AS row"
+    " ON row.account = wanted.value ->> 0 AND row.unique_key = wanted.value ->> 1"
+    " AND row.unique_key IS NOT NULL AND row.state IN ('pending', 'claimed')"
+)
+KEYS_OF_TASKS = (
+    "SELECT row.account, row.unique_key FROM json_each(?) AS wanted CROSS JOIN tasks AS row"
+    " ON row.account = wanted.value ->> 0 AND row.id = wanted.value ->> 1 WHERE row.unique_key IS NOT NULL"
+)
+READY = (
+    f"SELECT json_group_array({_object(Task)}) FROM (SELECT * FROM tasks WHERE account = ? AND type = ? AND ready"
+    " ORDER BY priority DESC, place, id LIMIT ?) AS row"
+)
+READY_ANY = (
+    f"SELECT json_group_array({_object(Task)}) FROM (SELECT * FROM tasks WHERE account = ? AND ready"
+    " ORDER BY -priority, place, id LIMIT ?) AS row"
+)
+RIPE = (
+    f"SELECT json_group_array({_object(Task)}) FROM (SELECT * FROM tasks WHERE account = ? AND type = ?"
+    " AND state = 'pending' AND NOT ready AND scheduled_at <= ? ORDER BY priority DESC, place, id LIMIT ?) AS row"
+)
+# A plus sign keeps SQLite from walking through all that an account ever had; what has just come due is little.
+RIPE_ANY = (
+    f"SELECT json_group_array({_object(Task)}) FROM (SELECT * FROM tasks WHERE +account = ?"
+    " AND state = 'pending' AND NOT ready AND scheduled_at <= ? ORDER BY priority DESC, place, id LIMIT ?) AS row"
+)
+LAST_VERSIONS = (
+    "SELECT wanted.value ->> 0, wanted.value ->> 1, max(version) FROM json_each(?) AS wanted CROSS JOIN events"
+    " ON events.account = wanted.value ->> 0 AND events.subject = wanted.value ->> 1 GROUP BY 1, 2"
+)
 LIVE_LOCKS = "SELECT count(*) FROM leases WHERE account = ? AND principal = ? AND kind = 'lock' AND expires_at > ?"
 LIVE_ROOMS = (
     "SELECT count(*) FROM leases WHERE account = ? AND id >= '__election/' AND id < '__election0'"
@@ -66,32 +102,43 @@ STATE = "SELECT token, now, boot_id, boot_at FROM state"
 
 
 @cache
-def insert_row(row: type[Row], count: int) -> str:
+def insert_row(row: type[Row], shape: Shape, count: int) -> str:
     """INSERT_ROW for that many rows in one statement."""
-    return f"INSERT INTO {row.table} ({_columns(row)}) VALUES {_rows(row, count)}"
+    return f"INSERT INTO {row.table} ({', '.join(shape)}) VALUES {_rows(shape, count)}"
 
 
 @cache
-def update_row(row: type[Row], count: int) -> str:
+def update_row(row: type[Row], shape: Shape, count: int) -> str:
     """UPDATE_ROW for that many rows in one statement."""
     return (
-        f"UPDATE {row.table} SET {_settings(row)} FROM (VALUES {_rows(row, count)}) AS new"
+        f"UPDATE {row.table} SET {_settings(shape)} FROM (VALUES {_rows(shape, count)}) AS new"
         f" WHERE {row.table}.account = new.column1 AND {row.table}.id = new.column2"
     )
+
+
+DELETE_ROW = {
+    row.table: f"DELETE FROM {row.table} WHERE (account, id) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))"
+    for row in ROW_TYPES
+}
 
 
 @cache
 def insert_answer(count: int) -> str:
     """INSERT_ANSWER for that many answers in one statement."""
-    return f"INSERT INTO answers ({_columns(Answer)}) VALUES {_rows(Answer, count)}"
+    return f"INSERT INTO answers ({_columns(Answer)}) VALUES {_rows(Answer.__struct_fields__, count)}"
 
 
 @cache
 def insert_event(count: int) -> str:
     """INSERT_EVENT for that many events in one statement."""
-    return f"INSERT INTO events ({_columns(Event)}) VALUES {_rows(Event, count)}"
+    return f"INSERT INTO events ({_columns(Event)}) VALUES {_rows(Event.__struct_fields__, count)}"
 
 
+COUNT_TASKS = (
+    "INSERT INTO task_counts (account, type, state, total)"
+    " SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?) WHERE true"
+    " ON CONFLICT (account, type, state) DO UPDATE SET total = total + excluded.total"
+)
 COUNT_EVENTS = (
     "INSERT INTO event_counters (account, seq) VALUES (?1, ?2)"
     " ON CONFLICT (account) DO UPDATE SET seq = seq + ?2 RETURNING seq"
@@ -101,8 +148,8 @@ SAVE_STATE = "UPDATE state SET token = ?, now = ?, boot_id = ?, boot_at = ?"
 # -- looking -----------------------------------------------------------------------------------------------------
 
 LIST_LEASES = (
-    f"SELECT {_columns(Lease)} FROM leases WHERE account = ?1 AND id > ?2 AND id >= ?3 AND (?4 IS NULL OR id < ?4)"
-    " AND expires_at > ?5 ORDER BY id LIMIT ?6"
+    f"SELECT {_columns(Lease)} FROM leases WHERE account = ? AND id > ? AND id >= ? AND (? IS NULL OR id < ?)"
+    " AND expires_at > ? ORDER BY id LIMIT ?"
 )
 COUNT_OF_SESSION = "SELECT count(*) FROM leases WHERE account = ? AND session = ?"
 COUNT_LIVE = "SELECT count(*) FROM leases WHERE account = ? AND expires_at > ?"
@@ -110,23 +157,69 @@ COUNT_PRINCIPALS = "SELECT count(*) FROM principals WHERE account = ? AND revoke
 PRINCIPAL_BY_KEY = f"SELECT {_columns(Principal)} FROM principals WHERE key_hash = ? AND revoked_at IS NULL"
 LIST_PRINCIPALS = f"SELECT {_columns(Principal)} FROM principals WHERE account = ? ORDER BY id"
 DUE = (
-    "SELECT 'leases', account, id, expires_at FROM leases WHERE expires_at IS NOT NULL AND expires_at <= ?1"
-    " UNION ALL SELECT 'sessions', account, id, expires_at FROM sessions WHERE ended_at IS NULL AND expires_at <= ?1"
-    " ORDER BY 4, 1, 2, 3 LIMIT ?2"
+    "SELECT kind, account, id, at FROM ("
+    "SELECT 'leases' AS kind, account, id, expires_at AS at FROM leases"
+    " WHERE expires_at IS NOT NULL AND expires_at <= ?"
+    " UNION ALL SELECT 'sessions', account, id, expires_at FROM sessions WHERE ended_at IS NULL AND expires_at <= ?"
+    " UNION ALL SELECT 'tasks', account, id, expires_at FROM tasks WHERE expires_at IS NOT NULL AND expires_at <= ?"
+    " UNION ALL SELECT 'tasks', account, id, scheduled_at FROM tasks"
+    " WHERE state = 'pending' AND NOT ready AND scheduled_at <= ?"
+    ") AS due WHERE ? IN ('', account) ORDER BY at, kind, account, id LIMIT ?"
 )
 NEXT_DEADLINE = (
     "SELECT min(at) FROM (SELECT min(expires_at) AS at FROM leases WHERE expires_at IS NOT NULL"
-    " UNION ALL SELECT min(expires_at) FROM sessions WHERE ended_at IS NULL)"
+    " UNION ALL SELECT min(expires_at) FROM sessions WHERE ended_at IS NULL"
+    " UNION ALL SELECT min(expires_at) FROM tasks WHERE expires_at IS NOT NULL"
+    " UNION ALL SELECT min(scheduled_at) FROM tasks WHERE state = 'pending' AND NOT ready)"
 )
-JOBS_LIVE_AT = "SELECT account, id FROM leases WHERE kind = 'job' AND expires_at > ? ORDER BY account, id"
+HELD_AT = (
+    "SELECT 'leases', account, id FROM leases WHERE kind = 'job' AND expires_at > ?"
+    " UNION ALL SELECT 'sessions', account, id FROM sessions"
+    " WHERE ended_at IS NULL AND expires_at > ? AND name IS NOT NULL"
+    " UNION ALL SELECT 'tasks', account, id FROM tasks WHERE expires_at > ? ORDER BY 1, 2, 3"
+)
 EVENTS = f"SELECT {_columns(Event)} FROM events WHERE account = ? AND seq > ? ORDER BY seq LIMIT ?"
+EVENTS_OF_REQUEST = (
+    f"SELECT {_columns(Event)} FROM events WHERE account = ? AND seq > ? AND request_id = ? ORDER BY seq"
+)
 HISTORY = f"SELECT {_columns(Event)} FROM events WHERE account = ? AND subject = ? ORDER BY version"
+LOG_BOUNDS = "SELECT floor, seq FROM event_counters WHERE account = ?"
+LOGS = "SELECT account FROM event_counters ORDER BY account"
+OLDER_EVENTS = (
+    "SELECT max(seq) FROM (SELECT seq, at FROM events WHERE account = ? ORDER BY seq LIMIT ?) AS first WHERE at < ?"
+)
+SUBJECTS = "SELECT DISTINCT subject FROM events WHERE account = ? AND seq <= ?"
+NEXT_SUBJECTS = "SELECT DISTINCT subject FROM events WHERE account = ? AND subject > ? ORDER BY subject LIMIT ?"
+ROW_BY_ID = {row.table: f"SELECT {_columns(row)} FROM {row.table} WHERE account = ? AND id = ?" for row in ROW_TYPES}
+NEXT_ROWS = {
+    row.table: f"SELECT {_columns(row)} FROM {row.table} WHERE (account, id) > (?, ?) ORDER BY account, id LIMIT ?"
+    for row in ROW_TYPES
+}
+TASKS_LISTED = (
+    f"SELECT {_columns(Task)} FROM tasks WHERE account = ? AND type = ? AND state = ? AND id < ?"
+    " ORDER BY id DESC LIMIT ?"
+)
+TASKS_TAGGED = f"SELECT {_columns(Task)} FROM tasks WHERE account = ? AND tag = ? AND id < ? ORDER BY id DESC LIMIT ?"
+TASKS_KEYED = (
+    f"SELECT {_columns(Task)} FROM tasks WHERE account = ? AND unique_key = ? AND id < ? ORDER BY id DESC LIMIT ?"
+)
+TASKS_NEWEST = f"SELECT {_columns(Task)} FROM tasks WHERE account = ? AND id < ? ORDER BY id DESC LIMIT ?"
+TASKS_HELD = f"SELECT {_columns(Task)} FROM tasks WHERE account = ? AND session = ? ORDER BY id"
+TASKS_FINISHED = (
+    "SELECT account, id FROM tasks WHERE state IN ('completed', 'dead_letter', 'cancelled') AND changed_at < ?"
+    " AND (? OR state <> 'dead_letter') ORDER BY changed_at LIMIT ?"
+)
+TASK_COUNTS = "SELECT type, state, total FROM task_counts WHERE account = ? AND total <> 0 ORDER BY type, state"
+LEASES_HELD = f"SELECT {_columns(Lease)} FROM leases WHERE account = ? AND session = ? AND ephemeral ORDER BY id"
+LIST_SESSIONS = f"SELECT {_columns(Session)} FROM sessions WHERE account = ? AND id > ? ORDER BY id LIMIT ?"
 
 # -- keeping house -----------------------------------------------------------------------------------------------
 
 BEAT = "UPDATE state SET alive_at = ?, clean = ?"
 LAST_BEAT = "SELECT alive_at FROM state WHERE NOT clean"
-FORGET_ANSWERS = "DELETE FROM answers WHERE answered_at < ?"
-
-LEASE_BY_KEY = f"SELECT {_columns(Lease)} FROM leases WHERE account = ? AND id = ?"
-SESSION_BY_KEY = f"SELECT {_columns(Session)} FROM sessions WHERE account = ? AND id = ?"
+FORGET_ANSWERS = (
+    "DELETE FROM answers WHERE rowid IN"
+    " (SELECT rowid FROM answers WHERE answered_at < ? ORDER BY answered_at LIMIT ?) RETURNING 1"
+)
+RAISE_FLOOR = "UPDATE event_counters SET floor = ? WHERE account = ? AND floor < ?"
+FORGET_EVENTS = "DELETE FROM events WHERE account = ? AND seq <= ?"

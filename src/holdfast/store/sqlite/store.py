@@ -142,13 +142,18 @@ class SqliteStore:
     def last_beat(self) -> tuple[Instant, Instant] | None:
         """When somebody last served this file, and now."""
         with self.read() as reader:
-            row = reader.fetch(queries.LAST_BEAT)
-            return None if row is None or row[0] is None else (row[0], reader.now)
+            (alive_at,) = next(iter(reader.look(queries.LAST_BEAT)), (None,))
+            return None if alive_at is None else (alive_at, reader.now)
 
-    def forget_answers(self, before: Instant) -> None:
+    def forget_answers(self, before: Instant, limit: int = 1_000) -> int:
         """Drop remembered answers older than that."""
         with self.transaction() as transaction:
-            transaction.forget_answers(before)
+            return transaction.forget_answers(before, limit)
+
+    def forget_events(self, account: str, floor: int) -> None:
+        """Remove the oldest events of an account."""
+        with self.transaction() as transaction:
+            transaction.forget_events(account, floor)
 
     def size(self) -> int:
         """Bytes of the main file."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import chain, count
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 import msgspec
@@ -15,16 +15,19 @@ from holdfast.core.errors import OutcomeUnknown
 from holdfast.core.lease import Lease
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
+from holdfast.core.task import Task
 from holdfast.store.contract import Clock
+from holdfast.store.shape import by_shape, values
 from holdfast.store.sqlite import clock as clocks
 from holdfast.store.sqlite import queries
-from holdfast.store.view import ROW_TYPES, AllNeeds, Answer, Changes, View
+from holdfast.store.view import ROW_TYPES, AllNeeds, Answer, Changes, View, absent_subjects
 
 MOST_AT_ONCE = 64
 
+R = TypeVar("R", bound=Row)
+
 _encode = msgspec.json.Encoder().encode
 _DECODERS: dict[type[Row], Any] = {row: msgspec.json.Decoder(list[row]).decode for row in ROW_TYPES}  # type: ignore[valid-type]
-_EPHEMERAL = Lease.__struct_fields__.index("ephemeral")
 
 
 class SqliteTransaction:
@@ -45,8 +48,12 @@ class SqliteTransaction:
         for row_type in ROW_TYPES:
             keys = [key[1:] for key in needs.rows if key[0] == row_type.table]
             self._add(rows, row_type, queries.ROW_BY_KEY[row_type.table], keys)
-        self._add(rows, Lease, queries.LEASES_OF_SESSION, needs.session_leases)
-        carried = {(row.account, row.session) for row in rows.values() if isinstance(row, Lease) and row.session}
+        self._add(rows, Lease, queries.LEASES_OF_SESSION, needs.holdings)
+        self._add(rows, Task, queries.TASKS_OF_SESSION, needs.holdings)
+        twins = self._execute(queries.KEYS_OF_TASKS, (_document(needs.twins),)).fetchall() if needs.twins else []
+        self._add(rows, Task, queries.TASKS_UNDER_KEY, [*needs.live_keys, *twins])
+        self._add_ready(rows, needs.ready)
+        carried = {(row.account, row.session) for row in rows.values() if isinstance(row, Lease | Task) and row.session}
         self._add(rows, Session, queries.ROW_BY_KEY[Session.table], list(carried))
         return View(
             self.now,
@@ -54,13 +61,34 @@ class SqliteTransaction:
             locks_of={owner: self._value(queries.LIVE_LOCKS, (*owner, self.now)) for owner in needs.locks_of},
             rooms={account: self._value(queries.LIVE_ROOMS, (account, self.now)) for account in needs.rooms},
             answers=[Answer(*found) for key in needs.answers for found in self._execute(queries.ANSWER, key)],
+            versions=self._last_versions(absent_subjects(needs, rows)),
         )
 
-    def _add(self, rows: dict[Key, Row], row_type: type[Row], query: str, keys: list[Any]) -> None:
+    def _add_ready(self, rows: dict[Key, Row], wanted: list[tuple[str, str, int]]) -> None:
+        """Add the first tasks of each queue, and those whose time has come but that do not stand in it yet."""
+        for account, task_type, many in wanted:
+            queue = (account, task_type) if task_type else (account,)
+            ready, ripe = (queries.READY, queries.RIPE) if task_type else (queries.READY_ANY, queries.RIPE_ANY)
+            for query, arguments in ((ready, (*queue, many)), (ripe, (*queue, self.now, many))):
+                document: Any = self._execute(query, arguments).fetchone()
+                rows.update((row.key, row) for row in _DECODERS[Task](document[0]))
+
+    def _last_versions(self, absent: dict[tuple[str, str], Key]) -> dict[Key, int]:
+        """Rows that are not there may have been: their versions go on from the log."""
+        if not absent:
+            return {}
+        found = self._execute(queries.LAST_VERSIONS, (_document(list(absent)),))
+        return {absent[account, subject]: version for account, subject, version in found}
+
+    def _add(self, rows: dict[Key, Row], row_type: type[Row], query: str, keys: Sequence[Any]) -> None:
         """Add the rows that a list of keys finds, all in one call."""
         if keys:
-            found: Any = self._execute(query, (_encode(keys).decode(),)).fetchone()
+            found: Any = self._execute(query, (_document(keys),)).fetchone()
             rows.update((row.key, row) for row in _DECODERS[row_type](found[0]))
+
+    def seen_ready(self, needs: AllNeeds) -> dict[tuple[str, str], int]:  # noqa: ARG002 - see the contract
+        """Nobody else holds locks: what was loaded is all there is."""
+        return {}
 
     def draw(self, count: int) -> list[int]:
         """Fencing tokens; the counter is saved with the state row."""
@@ -71,8 +99,13 @@ class SqliteTransaction:
     def save(self, changes: Changes) -> None:
         """All rows that changed, their events and the remembered answers."""
         for row_type in ROW_TYPES:
-            self._write(partial(queries.insert_row, row_type), changes.inserts.get(row_type.table, []))
-            self._write(partial(queries.update_row, row_type), changes.updates.get(row_type.table, []))
+            for statement, saved in ((queries.update_row, changes.updates), (queries.insert_row, changes.inserts)):
+                for shape, rows in by_shape(saved.get(row_type.table, []), changes.touched):
+                    self._write(partial(statement, row_type, shape), rows, values(shape))
+            if deleted := changes.deletes.get(row_type.table):
+                self._execute(queries.DELETE_ROW[row_type.table], (_document([row.key[1:] for row in deleted]),))
+        if changes.counts:
+            self._execute(queries.COUNT_TASKS, (_document([(*key, step) for key, step in changes.counts.items()]),))
         self._write(queries.insert_answer, changes.answers)
         self._save_events(changes)
         self._save_state()
@@ -92,9 +125,16 @@ class SqliteTransaction:
         self._execute(queries.BEAT, (self.now, clean))
         self._save_state()
 
-    def forget_answers(self, before: Instant) -> None:
+    def forget_answers(self, before: Instant, limit: int) -> int:
         """Drop old answers."""
-        self._execute(queries.FORGET_ANSWERS, (before,))
+        gone = self._execute(queries.FORGET_ANSWERS, (before, limit)).fetchall()
+        self._save_state()
+        return len(gone)
+
+    def forget_events(self, account: str, floor: int) -> None:
+        """Remove the oldest events of an account."""
+        self._execute(queries.RAISE_FLOOR, (floor, account, floor))
+        self._execute(queries.FORGET_EVENTS, (account, floor))
         self._save_state()
 
     def _save_events(self, changes: Changes) -> None:
@@ -108,13 +148,15 @@ class SqliteTransaction:
         numbered = [replace(event, seq=next(following[event.account])) for event in changes.events]
         self._write(queries.insert_event, numbered)
 
-    def _write(self, statement: Callable[[int], str], records: Sequence[Any]) -> None:
+    def _write(
+        self, statement: Callable[[int], str], records: Sequence[Any], told: Callable[[Any], tuple[Any, ...]] = astuple
+    ) -> None:
         """All records in few statements, of sizes that come again, so that SQLite need not parse them anew."""
         place, size = 0, MOST_AT_ONCE
         while place < len(records):
             while size > len(records) - place:
                 size //= 2
-            self._execute(statement(size), [*chain.from_iterable(map(astuple, records[place : place + size]))])
+            self._execute(statement(size), [*chain.from_iterable(map(told, records[place : place + size]))])
             place += size
 
     def _save_state(self) -> None:
@@ -136,8 +178,17 @@ def now_by(clock: Clock | None, mark: clocks.Mark, reading: clocks.Reading) -> I
     return clocks.advance(mark, reading) if clock is None else max(clock(), mark.now)
 
 
-def from_columns(row_type: type[Any], columns: tuple[Any, ...]) -> Any:
+def from_columns(row_type: type[R], columns: tuple[Any, ...]) -> R:
     """A row as SQLite gives it, which has no booleans of its own."""
-    if row_type is Lease:
-        columns = (*columns[:_EPHEMERAL], bool(columns[_EPHEMERAL]), *columns[_EPHEMERAL + 1 :])
+    for place in _booleans(row_type):
+        columns = (*columns[:place], bool(columns[place]), *columns[place + 1 :])
     return row_type(*columns)
+
+
+@cache
+def _booleans(row_type: type[Row]) -> list[int]:
+    return [row_type.__struct_fields__.index(name) for name in row_type.booleans]
+
+
+def _document(records: Sequence[Any]) -> str:
+    return _encode(records).decode()

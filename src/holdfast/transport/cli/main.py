@@ -18,6 +18,10 @@ def main() -> None:
 
         flags = {name: value for name, value in vars(arguments).items() if name != "command"}
         sys.exit(serve(flags))
+    if arguments.command == "verify":
+        from holdfast.transport.cli.verify import run  # noqa: PLC0415 - the same
+
+        sys.exit(run(vars(arguments)))
     _parser().print_help(sys.stderr)
     sys.exit(USAGE)
 
@@ -43,4 +47,12 @@ def _parser() -> argparse.ArgumentParser:
         help="sqlite:///path.db (four slashes for an absolute path), postgresql://… or memory:",
     )
     serve.add_argument("--workers", metavar="NUMBER", help="processes (1); more only with PostgreSQL")
+    verify = commands.add_parser(
+        "verify",
+        help="compare the log with the rows",
+        description="Fold every event of the log and report any difference with the rows. "
+        "Safe while a server is at work. Exit status 0: no difference, 3: some.",
+    )
+    verify.add_argument("--store", metavar="URL", help="the same as for serve")
+    verify.add_argument("-o", "--output", choices=["text", "json"], help="how to report (text)")
     return parser

@@ -7,8 +7,24 @@ from collections.abc import Awaitable, Callable
 from types import ModuleType
 
 from holdfast.core.errors import HoldfastError
-from holdfast.operations import HOUSE, OPERATIONS
-from holdfast.transport.http import elections, jobs, locks, octostore, problem, sessions, system
+from holdfast.operations import HOUSE, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTEM
+from holdfast.transport.http import (
+    accounts,
+    elections,
+    events,
+    jobs,
+    lives,
+    locks,
+    octostore,
+    orchestrion,
+    problem,
+    sessions,
+    system,
+    task_batch,
+    task_lists,
+    task_outcomes,
+    tasks,
+)
 from holdfast.transport.http.door import Door
 from holdfast.transport.http.message import Header, HttpRefusal, Receive, Request, Response, Scope, Send
 from holdfast.transport.http.routing import Router
@@ -17,7 +33,21 @@ Handler = Callable[[Door, Request], Awaitable[Response]]
 
 log = logging.getLogger("holdfast.http")
 
-_ROOMS: tuple[ModuleType, ...] = (jobs, locks, sessions, elections, system)
+_ROOMS: tuple[ModuleType, ...] = (
+    jobs,
+    tasks,
+    task_lists,
+    task_outcomes,
+    task_batch,
+    lives,
+    events,
+    accounts,
+    locks,
+    sessions,
+    elections,
+    system,
+)
+_WIRES = {HOUSE: problem, ORCHESTRION: orchestrion, OCTOSTORE: octostore, SYSTEM: octostore}
 _VARY = (b"vary", b"origin, access-control-request-method, access-control-request-headers")
 _EXPOSE = (b"access-control-expose-headers", b"retry-after,x-request-id")
 _PREFLIGHT: tuple[Header, ...] = (
@@ -33,6 +63,15 @@ def handler_of(name: str) -> Handler:
     assert len(found) == 1, f"operation {name} needs one handler, has {len(found)}"
     handler: Handler = found[0]
     return handler
+
+
+def _wire_of(request: Request) -> ModuleType:
+    """In whose words a refusal is told: by the operation, or by the path if there is none."""
+    if request.operation is not None:
+        return _WIRES[request.operation.family]
+    path = request.scope["path"]
+    house = path.startswith(("/v1/jobs", "/v1/sessions", "/v1/events", "/v1/account", "/v1/recover"))
+    return problem if house else orchestrion if path.startswith("/v1/") else octostore
 
 
 class App:
@@ -67,8 +106,7 @@ class App:
     def _refuse(self, request: Request, error: Exception) -> Response:
         if not isinstance(error, HoldfastError):
             log.error("request %s failed", request.request_id, exc_info=error)
-        ours = request.operation.family == HOUSE if request.operation else request.scope["path"].startswith("/v1/")
-        response: Response = (problem if ours else octostore).render_error(request, error)
+        response: Response = _wire_of(request).render_error(request, error)
         if isinstance(error, HttpRefusal) and error.close:
             response.headers += ((b"connection", b"close"),)
         return response

@@ -12,19 +12,25 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from holdfast.core.errors import HoldfastError, Overloaded, RateLimited
+from holdfast.core.account import Account
+from holdfast.core.errors import HoldfastError, InFlight, Overloaded, RateLimited, TaskMissing
+from holdfast.core.names import storable
+from holdfast.core.row import Key
 from holdfast.engine.backlog import Ticket
 from holdfast.engine.command import Command
 from holdfast.engine.engine import Engine
+from holdfast.operations import HOUSE, ORCHESTRION
 from holdfast.settings import Settings
 from holdfast.store.contract import Reader
-from holdfast.transport.http.auth import Authenticator, check_scope
+from holdfast.transport.http.auth import CACHE_SECONDS, Authenticator, check_scope
 from holdfast.transport.http.message import HttpRefusal, Request
+from holdfast.transport.http.problem import check_key_in_query
 
 T = TypeVar("T")
 
 READERS = 4
 MAX_LOOKS = 1_000
+IN_FLIGHT_SECONDS = 2.0
 WINDOW_SECONDS = 60.0
 TRACKED_CLIENTS = 10_000
 
@@ -48,6 +54,9 @@ class Door:
         self._auth = Authenticator(self._find_principal, settings.admin_key)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="holdfast-reader")
         self._looking = 0
+        self._watching = asyncio.Semaphore(READERS)
+        self._in_flight: dict[tuple[str, str], asyncio.Future[Any]] = {}
+        self._accounts: dict[str, tuple[Account, float]] = {}
         self._sink: LoopSink | None = None
 
     def open(self) -> None:
@@ -60,8 +69,12 @@ class Door:
 
     async def authenticate(self, request: Request) -> None:
         """Who is asking, and whether they may."""
-        await self._auth.check(request)
         assert request.operation is not None
+        if request.operation.family in {HOUSE, ORCHESTRION}:
+            check_key_in_query(request)
+        await self._auth.check(request)
+        if request.operation.family == ORCHESTRION and not storable(request.parameter):
+            raise TaskMissing("there is no such task")
         if request.operation.scope is not None:
             check_scope(request, request.operation.scope)
 
@@ -72,6 +85,74 @@ class Door:
         self.engine.submit(command, self._sink, future)
         outcome: T = await future
         return outcome
+
+    async def run_once(self, command: Command[T]) -> T:
+        """The same; but while an equal request is on its way, wait for its answer rather than ask a second time."""
+        if command.once is None:
+            return await self.run(command)
+        key = (command.account, command.once.key)
+        deadline = time.monotonic() + IN_FLIGHT_SECONDS
+        while (first := self._in_flight.get(key)) is not None:
+            done, _ = await asyncio.wait({first}, timeout=deadline - time.monotonic())
+            if not done:
+                raise InFlight("the first request under this Idempotency-Key still runs")
+        running = self._in_flight[key] = asyncio.ensure_future(self.run(command))
+        try:
+            outcome: T = await running
+            return outcome
+        finally:
+            del self._in_flight[key]
+
+    async def watch(
+        self,
+        key: Key,
+        look: Callable[[Reader], T],
+        enough: Callable[[T], bool],
+        wait_seconds: float,
+        request: Request,
+    ) -> T:
+        """Look until it is enough, or until patience ends; a caller who goes away stops waiting."""
+        loop = asyncio.get_running_loop()
+        bell = asyncio.Event()
+        gone = asyncio.ensure_future(_disconnected(request))
+
+        def ring() -> None:
+            loop.call_soon_threadsafe(bell.set)
+
+        self.engine.bells.listen(key, ring)
+        try:
+            deadline = loop.time() + wait_seconds
+            while True:
+                bell.clear()
+                async with self._watching:  # a ring for a thousand readers must not count as a thousand looks at once
+                    found = await self._look(look)
+                patience = deadline - loop.time()
+                if patience <= 0 or enough(found) or self.engine.bells.draining:
+                    return found
+                rung = asyncio.ensure_future(bell.wait())
+                await asyncio.wait({rung, gone}, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+                rung.cancel()
+                if gone.done():
+                    raise HttpRefusal(499, "the caller went away", close=True)
+        finally:
+            gone.cancel()
+            self.engine.bells.forget(key, ring)
+
+    async def account(self, account_id: str) -> Account:
+        """What an account has settled, at most five seconds old."""
+        known = self._accounts.get(account_id)
+        if known is not None and known[1] > time.monotonic():
+            return known[0]
+        found = await self.read(lambda reader: reader.row(Account, account_id, account_id))
+        account = found or Account(account_id, account_id)
+        if len(self._accounts) >= TRACKED_CLIENTS:
+            self._accounts.clear()
+        self.remember_account(account)
+        return account
+
+    def remember_account(self, account: Account) -> None:
+        """What it has settled just now holds here at once."""
+        self._accounts[account.id] = (account, time.monotonic() + CACHE_SECONDS)
 
     async def run_patiently(
         self, command: Command[T], wait_seconds: float, request: Request, undo: Callable[[T], Command[Any] | None]
@@ -84,12 +165,15 @@ class Door:
         future: asyncio.Future[Any] = self._sink.loop.create_future()
         ticket = self.engine.submit(command, self._sink, future, wait_seconds)
         gone = asyncio.ensure_future(_disconnected(request))
-        await asyncio.wait({future, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if gone.done():
-            self.engine.lines.leave(ticket)
-            future.add_done_callback(lambda done: self._undo(done, undo))
+        try:
+            await asyncio.wait({future, gone}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not future.done():  # the caller went away, or this server cannot wait any longer
+                self.engine.leave(ticket)
+                future.add_done_callback(lambda done: self._undo(done, undo))
+            gone.cancel()
+        if not future.done():
             raise HttpRefusal(499, "the caller went away", close=True)
-        gone.cancel()
         outcome: T = future.result()
         return outcome
 

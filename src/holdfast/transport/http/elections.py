@@ -16,7 +16,7 @@ from holdfast.core.errors import Forbidden, Invalid
 from holdfast.core.lease import Lease
 from holdfast.core.names import DEFAULT_ACCOUNT, ELECTION_PREFIX, check_candidate, election_room
 from holdfast.core.row import SECOND, Instant
-from holdfast.engine.command import Outcome
+from holdfast.engine.command import LeaseOutcome
 from holdfast.engine.elections import Campaign, Leading, RenewLeadership, Resign
 from holdfast.store.contract import Reader
 from holdfast.transport.chance import chance
@@ -145,7 +145,7 @@ async def get_election_status(door: Door, request: Request) -> Response:
     room, election_id = election_room(request.parameter), request.parameter
 
     def look(reader: Reader) -> tuple[Lease | None, Instant]:
-        return reader.lease(DEFAULT_ACCOUNT, room), reader.now
+        return reader.row(Lease, DEFAULT_ACCOUNT, room), reader.now
 
     lease, now = await door.read(look)
     if lease is None or not leases.is_live(lease, now):
@@ -205,7 +205,7 @@ def _leader(lease: Lease) -> dict[str, Any]:
     return leader | {"term": lease.token, "expires_at": rfc3339(lease.expires_at or 0)}
 
 
-def _leading(outcome: Outcome, token: str, ttl: Instant) -> dict[str, Any]:
+def _leading(outcome: LeaseOutcome, token: str, ttl: Instant) -> dict[str, Any]:
     election_id = outcome.lease.id.removeprefix(ELECTION_PREFIX)
     return {
         "status": "leader",

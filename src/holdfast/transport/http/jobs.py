@@ -6,35 +6,31 @@ import base64
 import binascii
 import functools
 import re
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 
 from holdfast.core import contract as contracts
-from holdfast.core import lease as leases
 from holdfast.core.errors import Invalid
-from holdfast.core.lease import Ended, Lease
+from holdfast.core.lease import Lease
 from holdfast.core.names import job_id_problem, storable
 from holdfast.core.row import SECOND, Instant
-from holdfast.engine.command import Command, Outcome, Replayed
+from holdfast.engine.command import Command, LeaseOutcome
 from holdfast.engine.jobs import Claimed, ClaimJob, ForceRelease, HeartbeatJob, ReleaseJob
 from holdfast.store.contract import Reader
 from holdfast.transport.chance import chance
 from holdfast.transport.http.door import Door
-from holdfast.transport.http.message import Request, Response, encode, json_response
+from holdfast.transport.http.job_documents import finish, holding, ownership, pace, render_claim, render_ended, state
+from holdfast.transport.http.message import Render, Request, Response, answer, encode, json_response
 from holdfast.transport.http.octostore import parse_uuid
 from holdfast.transport.http.problem import NOTHING, Checks, once, read_body
-from holdfast.transport.times import rfc3339, rfc3339_or_none
 
 DEFAULT_TTL, MAX_TTL = 120, 3600
 MAX_WAIT = 60
 MAX_METADATA, MAX_CHECKPOINT, MAX_PROGRESS = 4 * 1024, 64 * 1024, 1024
 MAX_OWNER, MAX_NOTE, MAX_REASON = 256, 4096, 500
 PAGE, MAX_PAGE = 100, 1000
-
-Render = Callable[[Any], tuple[int, bytes]]
 
 
 class ClaimBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -44,6 +40,7 @@ class ClaimBody(msgspec.Struct, forbid_unknown_fields=True):
     ttl_seconds: int = DEFAULT_TTL
     metadata: msgspec.Raw = NOTHING
     session_id: str | None = None
+    session_lease_id: str | None = None
     wait_seconds: int | float = 0
 
 
@@ -84,10 +81,11 @@ async def claim_job(door: Door, request: Request) -> Response:
     checks.that(0 <= body.wait_seconds <= MAX_WAIT, "wait_seconds", f"`wait_seconds` is 0 to {MAX_WAIT}")
     metadata = checks.json(body.metadata, "metadata", MAX_METADATA)
     checks.that(metadata is None or metadata[0] in '{"', "metadata", "`metadata` is a JSON object or a string")
+    checks.text(body.session_lease_id, "session_lease_id", MAX_OWNER)
     session_id = None if body.session_id is None else parse_uuid(body.session_id)
     checks.that(session_id is not None or body.session_id is None, "session_id", "`session_id` is a UUID")
     checks.done()
-    render = functools.partial(_render_claim, door, warnings)
+    render = functools.partial(render_claim, door, warnings)
     command = ClaimJob(
         **_common(request, raw, render),
         by=request.by,
@@ -97,6 +95,7 @@ async def claim_job(door: Door, request: Request) -> Response:
         ttl=body.ttl_seconds * SECOND,
         metadata=metadata,
         session_id=session_id,
+        session_lease_id=body.session_lease_id,
     )
     if body.wait_seconds:
         undo = functools.partial(_undelivered, command)
@@ -119,13 +118,13 @@ async def heartbeat_job(door: Door, request: Request) -> Response:
     progress = checks.json(body.progress, "progress", MAX_PROGRESS)
     checks.done()
 
-    def render(outcome: Outcome) -> tuple[int, bytes]:
-        document = {"status": "claimed", **_ownership(outcome.lease, outcome.now), **_pace(outcome.lease)}
-        return 200, encode(_finish(document, warnings, _holding(outcome.lease, outcome.now)))
+    def render(outcome: LeaseOutcome) -> tuple[int, bytes]:
+        document = {"status": "claimed", **ownership(outcome.lease, outcome.now), **pace(outcome.lease)}
+        return 200, encode(finish(document, warnings, holding(outcome.lease, outcome.now)))
 
     seconds = None if ttl is None else ttl * SECOND
     command = HeartbeatJob(**_common(request, raw, render), **written, ttl=seconds, progress=progress)
-    return _answer(await door.run(command), render)
+    return answer(await door.run(command), render)
 
 
 async def release_job(door: Door, request: Request) -> Response:
@@ -135,8 +134,8 @@ async def release_job(door: Door, request: Request) -> Response:
     checks = _checks(request)
     written = _written(checks, body)
     checks.done()
-    render = functools.partial(_render_ended, "released", warnings)
-    return _answer(await door.run(ReleaseJob(**_common(request, raw, render), **written)), render)
+    render = functools.partial(render_ended, "released", warnings)
+    return answer(await door.run(ReleaseJob(**_common(request, raw, render), **written)), render)
 
 
 async def force_release_job(door: Door, request: Request) -> Response:
@@ -147,9 +146,9 @@ async def force_release_job(door: Door, request: Request) -> Response:
     checks.that(bool(body.reason.strip()), "reason", "`reason` is told to the former holder; it must not be empty")
     checks.text(body.reason, "reason", MAX_REASON)
     checks.done()
-    render = functools.partial(_render_ended, "released", warnings)
+    render = functools.partial(render_ended, "released", warnings)
     command = ForceRelease(**_common(request, raw, render), by=request.by.name, reason=body.reason)
-    return _answer(await door.run(command), render)
+    return answer(await door.run(command), render)
 
 
 async def get_job_owner(door: Door, request: Request) -> Response:
@@ -159,10 +158,10 @@ async def get_job_owner(door: Door, request: Request) -> Response:
     account, name = request.by.account, request.parameter
 
     def look(reader: Reader) -> tuple[Lease, Instant]:
-        return reader.lease(account, name) or Lease(account, name), reader.now
+        return reader.row(Lease, account, name) or Lease(account, name), reader.now
 
     lease, now = await door.read(look)
-    return json_response(200, _state(lease, now), ((b"cache-control", b"no-store"),))
+    return json_response(200, state(lease, now), ((b"cache-control", b"no-store"),))
 
 
 async def list_claimed_jobs(door: Door, request: Request) -> Response:
@@ -184,7 +183,7 @@ async def list_claimed_jobs(door: Door, request: Request) -> Response:
 
     found, now = await door.read(look)
     page, more = found[:limit], len(found) > limit
-    jobs = [{"status": "claimed", **_ownership(lease, now)} for lease in page]
+    jobs = [{"status": "claimed", **ownership(lease, now)} for lease in page]
     document: dict[str, Any] = {"jobs": jobs, "nextCursor": _cursor(page[-1].id) if more else None, "hasMore": more}
     following = urlencode({"prefix": prefix, "limit": limit, "cursor": _cursor(page[-1].id)}) if more else None
     document["agent_contract"] = contracts.job_list(page[0].id if page else None, following)
@@ -246,114 +245,6 @@ def _read_cursor(cursor: str) -> str:
             "`cursor` is not one of ours", [{"pointer": "/cursor", "code": "invalid_cursor", "message": "unknown"}]
         )
     return after
-
-
-# -- rendering ---------------------------------------------------------------------------------------------------
-
-
-def _answer(outcome: Any, render: Any) -> Response:
-    if isinstance(outcome, Replayed):
-        return Response(outcome.status, outcome.body, ((b"idempotency-replayed", b"true"),))
-    status, body = render(outcome)
-    return Response(status, body)
-
-
-def _render_claim(door: Door, warnings: list[str], outcome: Any) -> tuple[int, bytes]:
-    lease, now = outcome.lease, outcome.now
-    if isinstance(outcome, Claimed):
-        document = {
-            "status": "claimed",
-            **_ownership(lease, now),
-            "lease_id": outcome.lease_id,
-            "token": lease.token,
-            **_pace(lease),
-            "previous": _previous(outcome.previous, outcome.previous_checkpoint),
-        }
-        return 200, encode(_finish(document, warnings, _holding(lease, now)))
-    wait = contracts.seconds_to_wait(lease.expires_at or lease.available_at, now)
-    document = {"status": "held", **_ownership(lease, now), "retry_after_seconds": wait}
-    document["waiting"] = door.engine.lines.length(lease.key)
-    return 200, encode(_finish(document, warnings, contracts.job_held(lease.id, wait)))
-
-
-def _render_ended(status: str, warnings: list[str], outcome: Outcome) -> tuple[int, bytes]:
-    lease = outcome.lease
-    document = {
-        "status": status,
-        "job_id": lease.id,
-        "released_at": rfc3339(outcome.now),
-        "previous": _previous(leases.ended(lease), lease.ended_checkpoint),
-    }
-    return 200, encode(_finish(document, warnings, contracts.job_released(lease.id)))
-
-
-def _state(lease: Lease, now: Instant) -> dict[str, Any]:
-    story = leases.ended(lease)
-    if leases.is_live(lease, now):
-        document = {"status": "claimed", **_ownership(lease, now)}
-        contract = contracts.job_held(lease.id, contracts.seconds_to_wait(lease.expires_at, now))
-    else:
-        document, contract = {"status": "free", "job_id": lease.id, "owner": None}, contracts.job_free(lease.id)
-        if leases.is_held(lease):  # its time ran out a moment ago and nobody has tidied up yet
-            ended = leases.end(lease, leases.EXPIRED, now=lease.expires_at or now)
-            story, lease = leases.ended(ended), ended
-    document["previous"] = _previous(story, lease.ended_checkpoint)
-    return document | {"agent_contract": contract}
-
-
-def _ownership(lease: Lease, now: Instant) -> dict[str, Any]:
-    """What anybody may see of who owns a job; never the lease id, never the token."""
-    return {
-        "job_id": lease.id,
-        "owner": lease.owner,
-        "metadata": _raw(lease.metadata),
-        "claimed_at": rfc3339_or_none(lease.claimed_at),
-        "expires_at": rfc3339_or_none(lease.expires_at or lease.available_at),
-        "expires_in_seconds": contracts.seconds_left(lease.expires_at or lease.available_at, now),
-        "note": lease.note,
-        "progress": _raw(lease.progress),
-        "session_id": lease.session if lease.ephemeral else None,
-    }
-
-
-def _pace(lease: Lease) -> dict[str, Any]:
-    return {"ttl_seconds": lease.ttl // SECOND, "heartbeat_every_seconds": _every(lease)}
-
-
-def _every(lease: Lease) -> float:
-    pace = leases.heartbeat_pace(lease.ttl)
-    return pace // SECOND if pace >= SECOND else round(pace / SECOND, 3)
-
-
-def _holding(lease: Lease, now: Instant) -> contracts.Contract:
-    return contracts.job_claimed(lease.id, contracts.seconds_left(lease.expires_at, now), _every(lease))
-
-
-def _previous(story: Ended | None, checkpoint: str | None) -> dict[str, Any] | None:
-    """How the last ownership ended, for a successor."""
-    if story is None:
-        return None
-    return {
-        "owner": story.owner,
-        "outcome": story.how,
-        "ended_at": rfc3339(story.at),
-        "by": story.by if story.how == leases.FORCED else None,
-        "reason": story.reason,
-        "note": story.note,
-        "checkpoint": _raw(checkpoint),
-        "context_from": story.context_from,
-    }
-
-
-def _raw(text: str | None) -> msgspec.Raw | None:
-    return None if text is None else msgspec.Raw(text.encode())
-
-
-def _finish(document: dict[str, Any], warnings: list[str], contract: contracts.Contract) -> dict[str, Any]:
-    if warnings:
-        document["warnings"] = warnings
-    document["agent_contract"] = contract
-    return document
 
 
 def _undelivered(command: ClaimJob, outcome: Any) -> Command[Any] | None:

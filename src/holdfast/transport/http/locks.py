@@ -14,7 +14,7 @@ from holdfast.core.errors import Forbidden, Invalid
 from holdfast.core.lease import Lease
 from holdfast.core.names import ELECTION_PREFIX, check_reserved, lock_name_problem, storable
 from holdfast.core.row import SECOND, Instant
-from holdfast.engine.command import Held, Outcome
+from holdfast.engine.command import Held, LeaseOutcome
 from holdfast.engine.locks import Acquired, AcquireLock, Delayed, ReleaseLock, RenewLock, SetLockAcl
 from holdfast.store.contract import Reader
 from holdfast.transport.http.door import Door
@@ -167,7 +167,7 @@ async def get_lock_status(door: Door, request: Request) -> Response:
     account = request.by.account
 
     def look(reader: Reader) -> tuple[Lease, Instant, int]:
-        return reader.lease(account, name) or Lease(account, name), reader.now, reader.next_token()
+        return reader.row(Lease, account, name) or Lease(account, name), reader.now, reader.next_token()
 
     lease, now, next_token = await door.read(look)
     live = leases.is_live(lease, now)
@@ -265,7 +265,7 @@ def _held(outcome: Held) -> dict[str, Any]:
     }
 
 
-def _delayed(outcome: Outcome) -> dict[str, Any]:
+def _delayed(outcome: LeaseOutcome) -> dict[str, Any]:
     lease, story = outcome.lease, leases.ended(outcome.lease)
     delay = (lease.available_at or 0) - (story.at if story else 0)
     return {

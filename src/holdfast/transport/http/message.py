@@ -10,7 +10,8 @@ import msgspec
 
 from holdfast.core.errors import HoldfastError
 from holdfast.core.event import Cause
-from holdfast.operations import HOUSE, Operation
+from holdfast.engine.command import Replayed
+from holdfast.operations import HOUSE, ORCHESTRION, Operation
 from holdfast.transport.chance import chance
 
 if TYPE_CHECKING:
@@ -20,8 +21,11 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Header = tuple[bytes, bytes]
+Render = Callable[[Any], tuple[int, bytes]]
+"""Status and body of an outcome."""
 
 HOUSE_BODY_LIMIT = 1024 * 1024
+BATCH_BODY_LIMIT = 8 * 1024 * 1024
 OCTOSTORE_BODY_LIMIT = 2 * 1024 * 1024
 
 _CLIENT_REQUEST_ID = re.compile(rb"[A-Za-z0-9_.:-]{1,128}")
@@ -53,6 +57,24 @@ def json_response(status: int, document: Any, headers: tuple[Header, ...] = ()) 
     return Response(status, encode(document), headers)
 
 
+def answer(outcome: Any, render: Render) -> Response:
+    """Render what came of a command, or say again what was said the first time."""
+    if isinstance(outcome, Replayed):
+        return Response(outcome.status, outcome.body, ((b"idempotency-replayed", b"true"),))
+    status, body = render(outcome)
+    return Response(status, body)
+
+
+def raw_json(text: str | None) -> msgspec.Raw | None:
+    """JSON text as it is kept, for a document that shows it."""
+    return None if text is None else msgspec.Raw(text.encode())
+
+
+def warned(document: dict[str, Any], warnings: list[str]) -> dict[str, Any]:
+    """The document, with what was odd about the request if anything was."""
+    return document | {"warnings": warnings} if warnings else document
+
+
 class Request:
     """One request. Its body is read when a handler asks for it."""
 
@@ -73,7 +95,7 @@ class Request:
         """Note where it goes. Our own routes keep a request id that the client chose."""
         self.operation = operation
         self.parameter = parameter
-        if operation.family == HOUSE:
+        if operation.family in {HOUSE, ORCHESTRION}:
             chosen = self.headers.get(b"x-request-id")
             if chosen is not None and _CLIENT_REQUEST_ID.fullmatch(chosen):
                 self.request_id = chosen.decode()

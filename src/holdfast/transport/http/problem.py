@@ -6,6 +6,7 @@ import difflib
 import hashlib
 from collections.abc import Callable
 from typing import Any, TypeVar
+from urllib.parse import parse_qsl
 
 import msgspec
 
@@ -33,16 +34,21 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 # -- bodies ------------------------------------------------------------------------------------------------------
 
 
-async def read_body(request: Request, shape: type[B]) -> tuple[B, list[str], bytes]:
+async def read_body(request: Request, shape: type[B], limit: int = HOUSE_BODY_LIMIT) -> tuple[B, list[str], bytes]:
     """(the body, warnings about fields nobody knows, the raw bytes). An empty body means {}."""
     kind = request.headers.get(b"content-type", b"application/json").split(b";", 1)[0].strip().lower()
-    if kind != b"application/json":
+    raw = await request.body(limit)
+    if raw and kind != b"application/json":
         raise HttpRefusal(415, "the body must be application/json")
-    raw = await request.body(HOUSE_BODY_LIMIT) or b"{}"
+    return *parse_body(raw or b"{}", shape), raw or b"{}"
+
+
+def parse_body(raw: bytes, shape: type[B]) -> tuple[B, list[str]]:
+    """(the body, warnings about fields nobody knows)."""
     try:
-        return msgspec.json.decode(raw, type=shape), [], raw
+        return msgspec.json.decode(raw, type=shape), []
     except msgspec.ValidationError:
-        return *_leniently(raw, shape), raw
+        return _leniently(raw, shape)
     except _UNREADABLE as error:
         raise Invalid(f"the body is not JSON: {error}", [_error("", "malformed_json", str(error))]) from None
 
@@ -50,11 +56,27 @@ async def read_body(request: Request, shape: type[B]) -> tuple[B, list[str], byt
 def _leniently(raw: bytes, shape: type[B]) -> tuple[B, list[str]]:
     """The body without the fields nobody knows, and a warning for each; or every error there is."""
     try:
-        given = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+        given = _respelled(msgspec.json.decode(raw, type=dict[str, msgspec.Raw]), shape)
         known = {name: given[name] for name in shape.__struct_encode_fields__ if name in given}
         return msgspec.json.decode(encode(known), type=shape), _warnings(given, shape)
     except _UNREADABLE:
         raise Invalid("the body does not have the right form", _all_errors(raw, shape)) from None
+
+
+def _respelled(given: dict[str, Any], shape: type[msgspec.Struct]) -> dict[str, Any]:
+    """Fields may be spelled in camelCase or in snake_case; where both are there, the usual spelling counts."""
+    usual = {_bare(name): name for name in shape.__struct_encode_fields__}
+    respelled: dict[str, Any] = {}
+    for name, value in given.items():
+        known = usual.get(_bare(name), name)
+        if known == name or known not in given:
+            respelled[known] = value
+    return respelled
+
+
+def _bare(name: str) -> str:
+    """What both spellings of a name share."""
+    return name.replace("_", "").lower()
 
 
 def _all_errors(raw: bytes, shape: type[msgspec.Struct]) -> list[dict[str, str]]:
@@ -65,6 +87,7 @@ def _all_errors(raw: bytes, shape: type[msgspec.Struct]) -> list[dict[str, str]]
         return [_error("", "malformed_json", str(error))]
     if not isinstance(document, dict):
         return [_error("", "wrong_type", "the body must be a JSON object")]
+    document = _respelled(document, shape)
     found = []
     for field in msgspec.structs.fields(shape):
         if field.encode_name not in document:
@@ -72,6 +95,8 @@ def _all_errors(raw: bytes, shape: type[msgspec.Struct]) -> list[dict[str, str]]
                 near = difflib.get_close_matches(field.encode_name, document, n=1)
                 hint = f"; you sent `{near[0]}`" if near else ""
                 found.append(_error(f"/{field.encode_name}", "missing", f"`{field.encode_name}` is required{hint}"))
+            continue
+        if field.type is msgspec.Raw:  # any JSON will do
             continue
         try:
             msgspec.convert(document[field.encode_name], type=field.type)
@@ -109,7 +134,7 @@ class Checks:
         self.that(len(value) <= limit, field, f"`{field}` has at most {limit} characters, this one has {len(value)}")
         self.that(storable(value), field, f"`{field}` must not contain U+0000")
 
-    def json(self, raw: msgspec.Raw, field: str, limit: int) -> str | None:
+    def json(self, raw: msgspec.Raw, field: str, limit: int, depth: int = MAX_DEPTH) -> str | None:
         """A JSON value as compact text, within its limits of size and depth; null is as good as nothing."""
         if raw == NOTHING:
             return None
@@ -123,10 +148,18 @@ class Checks:
             value = msgspec.json.decode(text)
         except _UNREADABLE as error:
             raise Invalid(f"`{field}` is not JSON", [_error(f"/{field}", "malformed_json", str(error))]) from None
-        shallow = _depth(value) <= MAX_DEPTH
-        self.that(shallow, field, f"`{field}` is nested deeper than {MAX_DEPTH} levels")
-        self.that(not shallow or _storable(value), field, f"`{field}` must not contain U+0000")
+        # Every level costs an opening bracket, so text with few of them need not be walked through.
+        shallow = text.count(b"{") + text.count(b"[") <= depth or _depth(value) <= depth
+        self.that(shallow, field, f"`{field}` is nested deeper than {depth} levels")
+        if shallow and b"\\u" in text:
+            self.that(_storable(value), field, f"`{field}` must not contain U+0000")
         return text.decode()
+
+    def document(self, raw: msgspec.Raw, field: str, limit: int, depth: int = MAX_DEPTH) -> str | None:
+        """The same for a value that must be a JSON object."""
+        text = self.json(raw, field, limit, depth)
+        self.that(text is None or text.startswith("{"), field, f"`{field}` is a JSON object")
+        return text
 
     def done(self) -> None:
         """Refuse if anything was noted."""
@@ -156,6 +189,19 @@ def _error(pointer: str, code: str, message: str) -> dict[str, str]:
     return {"pointer": pointer, "code": code, "message": message}
 
 
+def check_key_in_query(request: Request) -> None:
+    """Addresses end up in logs: a credential there is refused, so that it is noticed at once."""
+    if not request.scope["query_string"]:
+        return
+    for name, value in parse_qsl(request.scope["query_string"].decode("latin-1"), errors="replace"):
+        if name in _KEY_NAMES or value.startswith(("hf_live_", "hf_test_", "orch_live_")):
+            message = "a key does not belong in an address; send `Authorization: Bearer <key>`"
+            raise Invalid(message, [_error(f"/{name[:64]}", "key_in_query", message)])
+
+
+_KEY_NAMES = {"api_key", "apiKey", "apikey", "access_token", "authorization"}
+
+
 def once(request: Request, raw: bytes, render: Callable[[Any], tuple[int, bytes]]) -> Once | None:
     """The request's Idempotency-Key, bound to its method, path and body."""
     key = request.headers.get(b"idempotency-key")
@@ -178,6 +224,7 @@ _STATUS: dict[type[Exception], int] = {
     errors.Forbidden: 403,
     errors.Missing: 404,
     errors.SessionExpired: 410,
+    errors.CursorTooOld: 410,
     errors.IdempotencyConflict: 422,
     errors.Conflict: 409,
     errors.Limited: 429,
@@ -263,14 +310,27 @@ def _words(error: Exception, status: int) -> tuple[str, str]:
     return "server_error", "Something went wrong on our side; it is in the server's log under this request id."
 
 
+def _is_life(request: Request) -> bool:
+    return bool(request.scope["path"].startswith("/v1/sessions"))
+
+
+def _session_of(request: Request) -> str:
+    return request.parameter or "{session_id}"
+
+
+def _after_loss(request: Request, error: errors.LeaseLost) -> Contract:
+    if _is_life(request):
+        return contracts.stop_work(f"GET /v1/sessions/{_session_of(request)}", "read_session")
+    released = error.facts.get("ended") == RELEASED and "held_by" not in error.facts
+    return (contracts.job_released_before if released else contracts.job_lost)(request.parameter)
+
+
 _NEXT: tuple[tuple[tuple[type[Exception], ...], Callable[[Request, Any], Contract]], ...] = (
+    ((errors.LeaseLost,), _after_loss),
+    ((errors.SessionTaken, errors.ContextConflict), lambda request, _: contracts.life_over(_session_of(request))),
     (
-        (errors.LeaseLost,),
-        lambda request, error: (
-            contracts.job_released_before
-            if error.facts.get("ended") == RELEASED and "held_by" not in error.facts
-            else contracts.job_lost
-        )(request.parameter),
+        (errors.CursorTooOld,),
+        lambda _, error: contracts.look_first(f"GET /v1/events?after={error.facts['oldest'] - 1}", "list_events"),
     ),
     ((errors.UnknownKey,), lambda *_: contracts.authenticate(retryable=False)),
     ((errors.Unauthenticated,), lambda *_: contracts.authenticate(retryable=True)),
@@ -278,7 +338,10 @@ _NEXT: tuple[tuple[tuple[type[Exception], ...], Callable[[Request, Any], Contrac
         (errors.OutcomeUnknown,),
         lambda request, _: contracts.look_first(f"GET /v1/jobs/{request.parameter}", "get_job_owner"),
     ),
-    ((errors.SessionExpired, errors.SessionMissing), lambda *_: contracts.session_over()),
+    (
+        (errors.SessionExpired, errors.SessionMissing),
+        lambda request, _: contracts.life_over(_session_of(request)) if _is_life(request) else contracts.session_over(),
+    ),
     ((errors.NotHeld,), lambda request, _: contracts.look_first(f"GET /v1/jobs/{request.parameter}", "get_job_owner")),
     ((errors.ValueRefused,), lambda _, error: contracts.fix_request(error.hint)),
     ((errors.Trouble, errors.Limited), lambda _, error: contracts.wait_and_retry(error.retry_after or 5)),

@@ -8,8 +8,7 @@ from holdfast.operations import OPERATIONS, Operation
 from holdfast.transport.http.message import HttpRefusal
 
 JOBS = b"/v1/jobs/"
-_NAME = 2
-"""Where the free segment stands: "", "locks", name."""
+V1 = b"/v1/"
 
 
 class Router:
@@ -41,9 +40,10 @@ class Router:
             operations = self._shapes.get(raw, {})
             if not operations:
                 parts = raw.split(b"/")
+                place = 3 if raw.startswith(V1) else 2  # "", "v1", "tasks", id; or "", "locks", name
                 # An empty name reaches its verb ("/locks//acquire"), but a path that ends in "/" goes nowhere.
-                if len(parts) > _NAME and parts[-1]:
-                    parameter, parts[_NAME] = parts[_NAME], b"*"
+                if len(parts) > place and parts[-1]:
+                    parameter, parts[place] = parts[place], b"*"
                     operations = self._shapes.get(b"/".join(parts), {})
         if not operations:
             raise HttpRefusal(404, "there is nothing at this path")

@@ -61,7 +61,7 @@ def serve(engine: Engine, settings: Settings, listener: socket.socket) -> None:
         timeout_graceful_shutdown=DRAIN_SECONDS,
         backlog=2048,
     )
-    DrainingServer(config, engine.lines.drain).run(sockets=[listener])
+    DrainingServer(config, engine.drain).run(sockets=[listener])
 
 
 def follow_parent() -> None:

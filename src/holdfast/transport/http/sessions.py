@@ -71,7 +71,7 @@ async def get_session(door: Door, request: Request) -> Response:
     account = request.by.account
 
     def look(reader: Reader) -> tuple[Session | None, int, Instant]:
-        return reader.session(account, session_id), reader.count_of_session(account, session_id), reader.now
+        return reader.row(Session, account, session_id), reader.count_of_session(account, session_id), reader.now
 
     found, count, now = await door.read(look)
     session = rules.find(found, request.by.id, now)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from holdfast import __version__
 from holdfast.core import contract as contracts
 from holdfast.core.errors import HoldfastError
 from holdfast.core.names import DEFAULT_ACCOUNT
+from holdfast.core.row import SECOND, Instant
 from holdfast.operations import OPERATIONS
 from holdfast.transport.http.door import Door
 from holdfast.transport.http.message import Request, Response, json_response
+from holdfast.transport.times import milliseconds_or_none
 
 
 async def index(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
@@ -33,7 +36,31 @@ async def health(door: Door, request: Request) -> Response:  # noqa: ARG001 - ev
         size = await door.read(lambda _: door.engine.store.size())
     except HoldfastError:
         size = 0
-    return json_response(200, {"db_size_bytes": size, "status": "ok", "storage": "wal"})
+    sweep = door.engine.sweep
+    try:
+        now = await door.read(lambda reader: reader.now)
+    except HoldfastError:
+        now = None
+    return json_response(
+        200,
+        {
+            "db_size_bytes": size,
+            "status": "ok",
+            "storage": "wal",
+            "leaseExpiryJob": _job(sweep.swept_at, now, 90),
+            "retentionCleanupJob": _job(sweep.tidying.tidied_at, now, 120),
+        },
+    )
+
+
+def _job(last: Instant | None, now: Instant | None, stale_after: int) -> dict[str, Any]:
+    """When something that runs by itself last ran, and whether that is lately enough."""
+    stale = None if last is None or now is None else max(now - last, 0) // SECOND
+    return {
+        "lastRunAt": milliseconds_or_none(last),
+        "staleSec": stale,
+        "healthy": stale is None or stale <= stale_after,
+    }
 
 
 async def status(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
@@ -44,6 +71,7 @@ async def status(door: Door, request: Request) -> Response:  # noqa: ARG001 - ev
         {
             "active_locks": counts.live_leases,
             "agent_contract": contracts.lock_list(),
+            "alerts": door.engine.alerts.report(),
             "status": "ok",
             "total_acquires": door.stats.acquires,
             "total_releases": door.stats.releases,

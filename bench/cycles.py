@@ -1,0 +1,72 @@
+"""Tasks through the engine by itself: callers that create, claim and complete in turn, no HTTP."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from bench.baseline import PAYLOAD
+from bench.engine import BY, CAUSE
+from holdfast.core.task import Task
+from holdfast.engine.engine import Engine
+from holdfast.engine.outcomes import CompleteTask
+from holdfast.engine.tasks import Claimed, ClaimTasks, Created, CreateTask
+from holdfast.store.contract import Store
+from holdfast.transport.chance import Chance
+
+
+class Workers:
+    """A sink whose callers go on to the next step as soon as they are answered."""
+
+    def __init__(self, engine: Engine, seconds: float) -> None:
+        self._engine = engine
+        self._chance = Chance()
+        self._until = time.perf_counter() + seconds
+        self._under_way = 0
+        self.cycles = 0
+        self.done = threading.Event()
+
+    def create(self) -> None:
+        self._under_way += 1
+        task = Task("default", "tsk_" + self._chance.ulid(), type="bench", payload=PAYLOAD)
+        self._engine.submit(CreateTask(account="default", cause=CAUSE, task=task), self)
+
+    def deliver(self, replies: list[tuple[Any, Any]]) -> None:
+        over = time.perf_counter() >= self._until
+        for _, outcome in replies:
+            assert not isinstance(outcome, BaseException), outcome
+            self._under_way -= 1
+            if isinstance(outcome, Created):
+                self._under_way += 1
+                claim = ClaimTasks(
+                    account="default", cause=CAUSE, by=BY, worker="w", seed=self._chance.draw(), types=("bench",)
+                )
+                self._engine.submit(claim, self)
+            elif isinstance(outcome, Claimed):
+                self._under_way += 1
+                (taken,) = outcome.taken
+                complete = CompleteTask(
+                    account="default", cause=CAUSE, task_id=taken.task.id, lease_id=taken.lease_id, result='{"ok":true}'
+                )
+                self._engine.submit(complete, self)
+            else:
+                self.cycles += 1
+                if not over:
+                    self.create()
+        if over and self._under_way == 0:
+            self.done.set()
+
+
+def cycles_per_second(store: Store, *, callers: int, seconds: float) -> float:
+    """Durable create-claim-complete cycles a second with that many callers."""
+    engine = Engine(store)
+    engine.start()
+    workers = Workers(engine, seconds)
+    started = time.perf_counter()
+    for _ in range(callers):
+        workers.create()
+    assert workers.done.wait(seconds + 30), "the workers did not finish"
+    rate = workers.cycles / (time.perf_counter() - started)
+    engine.stop()
+    return rate

@@ -1,0 +1,26 @@
+"""An account: one tenant. Nothing ever crosses from one to another."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from msgspec.structs import replace
+
+from holdfast.core.row import Instant, Row
+
+
+class Account(Row, frozen=True):
+    """What a tenant has settled for itself. One that has settled nothing needs no row."""
+
+    table: ClassVar[str] = "accounts"
+    noun: ClassVar[str] = "account"
+    booleans: ClassVar[frozenset[str]] = frozenset({"require_lease_id"})
+
+    created_at: Instant = 0
+    require_lease_id: bool = False
+    """Workers must show their lease id: the rule of clients that know none is off."""
+
+
+def settle(account: Account, *, require_lease_id: bool | None) -> Account:
+    """Change what is given."""
+    return account if require_lease_id is None else replace(account, require_lease_id=require_lease_id)

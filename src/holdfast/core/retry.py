@@ -1,0 +1,42 @@
+"""How long a failed task waits before its next chance. Chance itself is an argument."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from holdfast.core.row import SECOND, Instant
+
+MAX_DELAY = 30 * 24 * 3600
+"""Seconds: nothing is put off for longer than thirty days."""
+
+MAX_DOUBLINGS = 32
+
+
+class Backoff(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A policy that travels with its task: the delay after attempt n, in seconds."""
+
+    kind: Literal["fixed", "linear", "exponential"]
+    base_seconds: float = 1.0
+    max_seconds: float = 3600.0
+    jitter: float = 0.0
+    """Which part of the delay is left to chance: 0 none of it, 1 all of it."""
+
+
+def problem(backoff: Backoff) -> str | None:
+    """Say what is wrong with a policy, or None."""
+    if not 0 <= backoff.base_seconds <= MAX_DELAY:
+        return f"`base_seconds` is 0 to {MAX_DELAY}"
+    if not 0 <= backoff.max_seconds <= MAX_DELAY:
+        return f"`max_seconds` is 0 to {MAX_DELAY}"
+    if not 0 <= backoff.jitter <= 1:
+        return "`jitter` is 0 to 1"
+    return None
+
+
+def delay(backoff: Backoff, attempt: int, chance: float) -> Instant:
+    """How long to wait after attempt number `attempt` (from 1); `chance` is from 0 to 1."""
+    factor = {"fixed": 1, "linear": attempt, "exponential": 2 ** min(attempt - 1, MAX_DOUBLINGS)}[backoff.kind]
+    whole = min(backoff.base_seconds * factor, backoff.max_seconds)
+    return int(whole * (1 - backoff.jitter * chance) * SECOND)

@@ -1,0 +1,46 @@
+"""Recovery on request: the same as the sweep does, at once, and telling what it did."""
+
+from __future__ import annotations
+
+from holdfast.core import session as sessions
+from holdfast.core.lease import Lease
+from holdfast.core.row import Key, Row
+from holdfast.core.session import Session
+from holdfast.core.task import Task
+from holdfast.engine.command import Command, Outcome
+from holdfast.engine.expiry import end_session, settle, settle_task
+from holdfast.store.view import Needs, View
+
+
+class Recovered(Outcome, frozen=True):
+    """The rows that were ended, as they are now."""
+
+    over: tuple[Row, ...]
+
+
+class Recover(Command[Recovered], frozen=True):
+    """End everything that has run out, now: what the sweep does by itself a moment later."""
+
+    due: tuple[Key, ...]
+
+    def needs(self) -> Needs:
+        """What may be due, and what due sessions hold."""
+        sessions_due = (key[1:] for key in self.due if key[0] == Session.table)
+        return Needs(rows=self.due, holdings=tuple(sessions_due))
+
+    def weight(self) -> int:
+        """As many rows as may be due."""
+        return len(self.due)
+
+    def decide(self, view: View) -> Recovered:
+        """Whatever this ended."""
+        over: list[Row] = []
+        for key in self.due:
+            row = view.at(key)
+            if isinstance(row, Session) and sessions.is_due(row, view.now):
+                over += end_session(view, row, sessions.EXPIRED)
+            elif isinstance(row, Task):
+                over += [after for after in [settle_task(view, row)] if after is not row]
+            elif isinstance(row, Lease):
+                over += [after for after in [settle(view, row.account, row.id)] if after is not row]
+        return Recovered(over=tuple(over), now=view.now)

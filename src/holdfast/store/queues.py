@@ -1,0 +1,37 @@
+"""The queues of a batch: which task is first in line, this batch's own included."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+
+from holdfast.core.row import Instant
+from holdfast.core.task import Task, is_claimable, order
+
+Entry = tuple[int, Instant, str]
+
+
+class Queues:
+    """Heaps by account and type. Entries whose task has moved on are dropped when they come up."""
+
+    def __init__(self, now: Instant, find: Callable[[str, str], Task | None]) -> None:
+        self._now = now
+        self._find = find
+        self._heaps: dict[str, dict[str, list[Entry]]] = {}
+
+    def add(self, task: Task) -> None:
+        """A task may have become claimable."""
+        if is_claimable(task, self._now):
+            heaps = self._heaps.setdefault(task.account, {})
+            heapq.heappush(heaps.setdefault(task.type, []), order(task))
+
+    def first(self, account: str, types: tuple[str, ...]) -> Task | None:
+        """The claimable task at the head of these queues, or of all if none is named."""
+        heaps = self._heaps.get(account, {})
+        while found := [heaps[name] for name in types or heaps if heaps.get(name)]:
+            heap = found[0] if len(found) == 1 else min(found)
+            task = self._find(account, heap[0][-1])
+            if task is not None and is_claimable(task, self._now) and order(task) == heap[0]:
+                return task
+            heapq.heappop(heap)
+        return None

@@ -1,0 +1,54 @@
+"""`holdfast verify`: fold the log and compare it with the rows."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+
+from msgspec.structs import asdict
+
+from holdfast.app import make_store
+from holdfast.core.errors import HoldfastError
+from holdfast.engine.verify import verify
+from holdfast.settings import BadSettings, load, sqlite_path
+from holdfast.store.contract import NewerSchema
+
+FINE, DIFFERENT, UNAVAILABLE, CONFIGURATION = 0, 3, 1, 2
+EVERY = 10_000
+
+
+def run(flags: Mapping[str, str | None]) -> int:
+    """The exit status: 0 if everything fits, 3 if something differs."""
+    output = flags.get("output") or "text"
+    try:
+        settings, _ = load({"store": flags.get("store")})
+    except BadSettings as error:
+        for problem in error.problems:
+            print(f"holdfast: {problem}", file=sys.stderr)
+        return CONFIGURATION
+    if settings.store.startswith("sqlite:///") and not sqlite_path(settings.store).exists():
+        print(f"holdfast: there is no file {sqlite_path(settings.store)}", file=sys.stderr)
+        return UNAVAILABLE
+    store = make_store(settings)
+    try:
+        store.open()
+        report = verify(store, _tell if sys.stderr.isatty() else lambda *_: None)
+    except (HoldfastError, NewerSchema) as error:
+        print(f"holdfast: {error}", file=sys.stderr)
+        return UNAVAILABLE
+    finally:
+        store.close()
+    if output == "json":
+        print(json.dumps(asdict(report)))
+    else:
+        for difference in report.differences:
+            print(difference)
+        found = f"{len(report.differences)} differences" if report.differences else "no difference"
+        print(f"{report.rows} rows and {report.events} events of {report.accounts} accounts: {found}")
+    return DIFFERENT if report.differences else FINE
+
+
+def _tell(what: str, how_many: int) -> None:
+    if how_many % EVERY == 0:
+        print(f"\r{how_many} {what}", end="", file=sys.stderr, flush=True)

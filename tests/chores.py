@@ -1,0 +1,167 @@
+"""Tasks and lives in one line: rows and verbs for the inner shelves, as `support.py` has them for leases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.core.lease import proof_of
+from holdfast.core.principal import Principal
+from holdfast.core.row import SECOND, Instant
+from holdfast.core.task import CLAIMED, Task
+from holdfast.engine.lives import BeginSession, EndLife, HeartbeatSession, WriteContext
+from holdfast.engine.outcomes import (
+    CancelTask,
+    CompleteTask,
+    FailTask,
+    HandBackTask,
+    HeartbeatTask,
+    RequeueTask,
+    ResolveTask,
+    UndeliverTask,
+)
+from holdfast.engine.sweep import _ending
+from holdfast.engine.tasks import ClaimTask, ClaimTasks, CreateTask, lease_id_from
+from tests.support import ACCOUNT, ALICE, CAUSE, START, transact
+
+LEASE = 300 * SECOND
+BASE: dict[str, Any] = {"account": ACCOUNT, "cause": CAUSE}
+
+
+# -- rows --------------------------------------------------------------------------------------------------------
+
+
+def a_task(task_id: str = "t1", *, account: str = ACCOUNT, **more: Any) -> Task:
+    """A task that stands in its queue."""
+    waiting: dict[str, Any] = {"type": "work", "ready": True, "created_at": START, "place": START}
+    return Task(account, task_id, **(waiting | more))
+
+
+def a_claimed(task_id: str = "t1", *, ends: Instant = START + LEASE, **more: Any) -> Task:
+    """A task in flight."""
+    held: dict[str, Any] = {
+        "state": CLAIMED,
+        "ready": False,
+        "attempt": 1,
+        "attempt_count": 1,
+        "worker": "worker",
+        "principal": ALICE.id,
+        "proof": proof_of("l1"),
+        "token": 1,
+        "claimed_at": ends - LEASE,
+        "expires_at": ends,
+    }
+    return a_task(task_id, **(held | more))
+
+
+# -- verbs -------------------------------------------------------------------------------------------------------
+
+
+def create(
+    task_id: str = "t1", *, account: str = ACCOUNT, once: Any = None, replaces: bool = False, **task: Any
+) -> Any:
+    row = Task(account, task_id, **({"type": "work"} | task))
+    return CreateTask(account=account, cause=CAUSE, task=row, replace_payload=replaces, once=once)
+
+
+def take(*types: str, seed: str = "s1", limit: int = 1, **more: Any) -> ClaimTasks:
+    """Claim from these queues, or from any."""
+    given: dict[str, Any] = {"by": ALICE, "worker": "worker", "seed": seed.encode(), "types": types, "limit": limit}
+    return ClaimTasks(**(BASE | given | more))
+
+
+def take_this(task_id: str = "t1", *, seed: str = "s1", **more: Any) -> ClaimTask:
+    """Claim by id."""
+    given: dict[str, Any] = {"by": ALICE, "worker": "worker", "seed": seed.encode(), "task_id": task_id}
+    return ClaimTask(**(BASE | given | more))
+
+
+def lease_of(task_id: str = "t1", seed: str = "s1") -> str:
+    """The lease id that a claim with this seed gives."""
+    return lease_id_from(seed.encode(), task_id)
+
+
+def _held(verb: Any, task_id: str, seed: str | None, more: dict[str, Any]) -> Any:
+    shown = {} if seed is None else {"lease_id": lease_of(task_id, seed)}
+    return verb(**(BASE | {"task_id": task_id} | shown | more))
+
+
+def beat(task_id: str = "t1", seed: str | None = "s1", **more: Any) -> HeartbeatTask:
+    """A holder's heartbeat; with `seed=None` it shows no lease id."""
+    return _held(HeartbeatTask, task_id, seed, more)
+
+
+def complete(task_id: str = "t1", seed: str | None = "s1", **more: Any) -> CompleteTask:
+    return _held(CompleteTask, task_id, seed, more)
+
+
+def fail(task_id: str = "t1", seed: str | None = "s1", **more: Any) -> FailTask:
+    return _held(FailTask, task_id, seed, more)
+
+
+def hand_back(task_id: str = "t1", seed: str | None = "s1", **more: Any) -> HandBackTask:
+    return _held(HandBackTask, task_id, seed, more)
+
+
+def undeliver(task_id: str = "t1", seed: str | None = "s1", **more: Any) -> UndeliverTask:
+    return _held(UndeliverTask, task_id, seed, more)
+
+
+def cancel(task_id: str = "t1", mode: str = "pending", **more: Any) -> CancelTask:
+    return CancelTask(**(BASE | {"task_id": task_id, "mode": mode} | more))
+
+
+def requeue(task_id: str = "t1", **more: Any) -> RequeueTask:
+    return RequeueTask(**(BASE | {"task_id": task_id} | more))
+
+
+def resolve(task_id: str = "t1", **more: Any) -> ResolveTask:
+    return ResolveTask(**(BASE | {"task_id": task_id} | more))
+
+
+# -- lives -------------------------------------------------------------------------------------------------------
+
+
+def begin(session_id: str = "s1", *, seed: str = "life-1", by: Principal = ALICE, **more: Any) -> BeginSession:
+    """Open a session by its name, or resume it; the first life's secret is `secret-<seed>`."""
+    given: dict[str, Any] = {
+        "by": by,
+        "session_id": session_id,
+        "name": f"agent-{session_id}",
+        "ttl": 60 * SECOND,
+        "seed": seed.encode(),
+        "fresh_secret": f"secret-{seed}",
+    }
+    return BeginSession(**(BASE | given | more))
+
+
+def life_of(session_id: str = "s1", seed: str = "life-1") -> str:
+    """The lease id of a life."""
+    return lease_id_from(seed.encode(), session_id)
+
+
+def _life(verb: Any, session_id: str, seed: str | None, more: dict[str, Any]) -> Any:
+    shown = None if seed is None else life_of(session_id, seed)
+    return verb(**(BASE | {"by": ALICE, "session_id": session_id, "lease_id": shown} | more))
+
+
+def keep_up(session_id: str = "s1", seed: str | None = "life-1", **more: Any) -> HeartbeatSession:
+    """A session's heartbeat, which renews all it holds."""
+    return _life(HeartbeatSession, session_id, seed, more)
+
+
+def write(session_id: str = "s1", seed: str | None = "life-1", **more: Any) -> WriteContext:
+    return _life(WriteContext, session_id, seed, more)
+
+
+def end_life(session_id: str = "s1", seed: str | None = "life-1", **more: Any) -> EndLife:
+    return _life(EndLife, session_id, seed, more)
+
+
+# -- time --------------------------------------------------------------------------------------------------------
+
+
+def sweep(store: Any) -> list[Any]:
+    """One pass of the sweep, here and now: everything that is due."""
+    with store.read() as reader:
+        due = reader.due(1_000)
+    return transact(store, *map(_ending, due)) if due else []

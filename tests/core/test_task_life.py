@@ -1,0 +1,205 @@
+"""Whatever is done to a task in whatever order: what never changes, what only grows, and what always goes together."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from holdfast.core import task as tasks
+from holdfast.core.errors import Refused
+from holdfast.core.lease import is_live
+from holdfast.core.task import CANCELLED, CLAIMED, COMPLETED, DEAD, FINAL_STATES, PENDING, Claim, Left, Task
+from tests.support import FULL_PROOF, START
+
+EXAMPLES = 3_000 if FULL_PROOF else 150
+LEASE = 10
+
+HOLDERS = ["beat", "beat", "complete", "fail", "fail", "hand back", "undeliver", "reissue"]
+OTHERS = ["claim", "claim", "claim", "sweep", "ripen", "cancel", "request", "force", "requeue", "resolve", "replace"]
+moves = st.fixed_dictionaries(
+    {
+        "verb": st.sampled_from([*HOLDERS, *OTHERS]),
+        "pass": st.sampled_from([0, 0, 1, 3, LEASE - 1, LEASE, LEASE + 1]),
+        "who": st.sampled_from(["newest", "newest", "newest", "older", "nobody"]),
+        "note": st.sampled_from([None, None, "note"]),
+        "checkpoint": st.sampled_from([None, None, '{"c":1}']),
+        "after": st.sampled_from([None, None, 0, 5]),
+        "flag": st.booleans(),
+    }
+)
+
+
+class Life:
+    """One task and everybody who ever held it."""
+
+    def __init__(self, max_attempts: int) -> None:
+        self.now = START
+        row = Task("default", "t1", type="work", max_attempts=max_attempts, lease_duration=LEASE)
+        self.task = tasks.create(row, self.now)
+        self.proofs: list[str] = []
+        self.context: tuple = (None, None, None)
+        self.told: list[tuple[str, bool]] = []
+        """Whether the lease of this call was live and the newest, for every accepted write by a holder."""
+
+    def step(self, drawn: dict) -> None:
+        self.now += drawn["pass"]
+        if drawn["verb"] in HOLDERS:
+            self.task = self.held(drawn)
+        else:
+            self.task = self.done(drawn)
+
+    def held(self, drawn: dict) -> Task:
+        task, now = self.task, self.now
+        proof = self.shown(drawn["who"])
+        tasks.check_holder(task, proof, now)
+        self.told.append((proof in {None, self.proofs[-1]}, is_live(task, now)))
+        left = tasks.leaving(task, Left(drawn["note"], drawn["checkpoint"]))
+        match drawn["verb"]:
+            case "beat":
+                return tasks.heartbeat(left, now)
+            case "complete":
+                return self.ended(left, tasks.complete(left, result="{}", output_id=None, now=now))
+            case "fail":
+                failed = tasks.fail(left, reason="no", now=now, after=drawn["after"], permanent=drawn["flag"])
+                return self.ended(left, failed)
+            case "hand back":
+                return self.ended(left, tasks.hand_back(left, tasks.RELEASED, now=now, after=drawn["after"]))
+            case "undeliver":  # whoever left anything has heard of its claim
+                return task if (task.note, task.checkpoint) != (None, None) else tasks.undeliver(task, now)
+            case _:
+                return tasks.reissue(task, proof=self.proof(), token=len(self.proofs), now=now)
+
+    def done(self, drawn: dict) -> Task:  # noqa: PLR0911 - one case a verb
+        task, now = self.task, self.now
+        match drawn["verb"]:
+            case "claim":
+                tasks.check_claimable(task, now)
+                by = Claim("worker", "p1", "s1" if drawn["flag"] else None)
+                return tasks.claim(task, by, proof=self.proof(), token=len(self.proofs), now=now)
+            case "sweep":
+                return self.ended(task, tasks.settled(task, now))
+            case "ripen":
+                return tasks.ripen(task) if tasks.is_ripe(task, now) else task
+            case "cancel":
+                return tasks.cancel(task)
+            case "request":
+                return tasks.request_cancel(task)
+            case "force":
+                return self.ended(task, tasks.force_cancel(task, now))
+            case "requeue":
+                return tasks.requeue(task, now)
+            case "resolve":
+                return tasks.resolve(task, now)
+            case _:
+                if task.state != PENDING:
+                    return task
+                scheduled = now + 7 if drawn["flag"] else None
+                wanted = Task("default", "x", max_attempts=task.max_attempts, lease_duration=LEASE)
+                return tasks.replace_work(task, replace(wanted, scheduled_at=scheduled), now)
+
+    def shown(self, who: str) -> str | None:
+        if who == "nobody":
+            return None
+        known = self.proofs or ["made up"]
+        return known[-1] if who == "newest" else known[0] if len(known) > 1 else "made up"
+
+    def proof(self) -> str:
+        self.proofs.append(f"proof-{len(self.proofs)}")
+        return self.proofs[-1]
+
+    def ended(self, before: Task, after: Task) -> Task:
+        """What the next holder must find: what the last one left who left anything."""
+        if before.state == CLAIMED and after.state != CLAIMED:
+            if before.note is not None or before.checkpoint is not None:
+                self.context = (before.note, before.checkpoint, before.attempt)
+            story = tasks.last_attempt(after)
+            assert (story.note, after.ended_checkpoint, story.context_from) == self.context
+            assert (story.attempt, story.proof) == (before.attempt, before.proof)
+        return after
+
+
+def check_shape(task: Task) -> None:
+    held = [task.proof, task.expires_at, task.claimed_at, task.principal]
+    assert all(part is not None for part in held) if task.state == CLAIMED else all(part is None for part in held)
+    assert task.session is None or task.state == CLAIMED
+    assert (task.worker is not None) == (task.state in {CLAIMED, COMPLETED})
+    assert not task.ready or task.state == PENDING
+    assert task.ready or task.state != PENDING or task.scheduled_at is not None
+    assert (task.dead_cause is not None) == (task.state == DEAD)
+    assert task.resolved_at is None or task.state == DEAD
+    assert task.cancel_requested <= (task.state == CLAIMED)
+    assert (task.note, task.checkpoint) == (None, None) or task.state == CLAIMED
+    assert 0 <= task.attempt_count <= task.max_attempts
+    assert task.attempt_count <= task.attempt
+    assert task.place == tasks.place_of(task.created_at, task.scheduled_at)
+
+
+@settings(max_examples=EXAMPLES)
+@given(max_attempts=st.integers(1, 4), script=st.lists(moves, min_size=10, max_size=40))
+def test_no_sequence_of_verbs_breaks_the_shape_of_a_task(max_attempts, script):
+    life = Life(max_attempts)
+    for drawn in script:
+        before = life.task
+        try:
+            life.step(drawn)
+        except Refused:
+            assert life.task is before
+        after = life.task
+        check_shape(after)
+        assert after.attempt >= before.attempt
+        assert (after.attempt > before.attempt) == (before.state == PENDING and after.state == CLAIMED)
+        if before.state in {COMPLETED, CANCELLED}:
+            assert after == before
+        if before.state == DEAD:
+            assert after.state == (PENDING if drawn["verb"] == "requeue" else DEAD)
+        if after.attempt_count < before.attempt_count:
+            assert drawn["verb"] in {"hand back", "undeliver", "requeue"}
+        assert after.created_at == before.created_at
+    assert all(newest and live for newest, live in life.told), "somebody acted under a lease that was over"
+
+
+@settings(max_examples=EXAMPLES // 2)
+@given(max_attempts=st.integers(1, 4), script=st.lists(moves, min_size=5, max_size=30))
+def test_a_lease_that_ran_out_is_over_swept_or_not(max_attempts, script):
+    """The same verbs, with the sweep before each of them or never: both lives take the same turns."""
+    swept, unswept = Life(max_attempts), Life(max_attempts)
+    for drawn in script:
+        outcomes = []
+        for life in (swept, unswept):
+            life.now += drawn["pass"]
+            if life is swept or drawn["verb"] not in HOLDERS:  # whoever is no holder settles first, as the engine does
+                life.task = life.ended(life.task, tasks.settled(life.task, life.now))
+            try:
+                life.step(drawn | {"pass": 0})
+            except Refused as refusal:
+                outcomes.append(type(refusal))
+            else:
+                outcomes.append(None)
+        assert outcomes[0] == outcomes[1]
+        assert stand(swept.task) == stand(tasks.settled(unswept.task, unswept.now))
+
+
+def stand(task: Task) -> tuple:
+    """Where it stands; only the moment at which its end was noticed may differ."""
+    return task.state, task.ready, task.attempt, task.attempt_count, task.dead_cause, task.scheduled_at
+
+
+@pytest.mark.parametrize("keep_count", [False, True])
+def test_a_requeued_task_has_all_its_chances_again_or_just_one(keep_count):
+    life = Life(2)
+
+    def chances() -> int:
+        used = 0
+        while life.task.state == PENDING:
+            life.task = tasks.claim(life.task, Claim(None, "p1"), proof="p", token=1, now=life.now)
+            life.task = tasks.fail(life.task, reason=None, now=life.now)
+            used += 1
+        return used
+
+    assert chances() == 2
+    life.task = tasks.requeue(life.task, life.now, keep_count=keep_count)
+    assert chances() == (1 if keep_count else 2)
+    assert life.task.attempt == (3 if keep_count else 4)
+    assert life.task.state in FINAL_STATES

@@ -1,0 +1,97 @@
+"""When a task can be had and which comes first: to the microsecond, and never starved."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast.core import task as tasks
+from holdfast.core.errors import Invalid, NotYetClaimable
+from holdfast.core.row import SECOND
+from holdfast.core.task import Task
+from tests.core.states import BACK, BURIED, DONE, DROPPED, END, HELD, LAPSED, LATER, NEW, NOW
+
+DAY = 24 * 3600 * SECOND
+
+
+@pytest.mark.parametrize(
+    ("ahead", "fine"), [(0, False), (-1, False), (1, True), (30 * DAY, True), (30 * DAY + 1, False)]
+)
+def test_a_task_is_scheduled_for_the_future_and_for_a_month_at_most(ahead, fine):
+    wanted = Task("default", "t1", scheduled_at=NOW + ahead)
+    for scheduling in (lambda: tasks.create(wanted, NOW), lambda: tasks.replace_work(NEW, wanted, NOW)):
+        if fine:
+            task = scheduling()
+            assert (task.ready, task.scheduled_at) == (False, NOW + ahead)
+        else:
+            with pytest.raises(Invalid) as caught:
+                scheduling()
+            assert caught.value.errors[0]["pointer"] == "/scheduledAt"
+
+
+@pytest.mark.parametrize(
+    ("task", "now", "claimable", "ripe", "deadline"),
+    [
+        (NEW, NOW, True, False, None),
+        (LATER, NOW + 5 * SECOND - 1, False, False, NOW + 5 * SECOND),
+        (LATER, NOW + 5 * SECOND, True, True, NOW + 5 * SECOND),
+        (tasks.ripen(LATER), NOW + 5 * SECOND, True, False, None),
+        (HELD, END, False, False, END),
+        (DONE, NOW, False, False, None),
+        (BURIED, NOW, False, False, None),
+        (DROPPED, NOW, False, False, None),
+        (tasks.cancel(LATER), NOW + 9 * SECOND, False, False, None),
+    ],
+)
+def test_a_task_can_be_had_from_its_due_time_on_and_not_a_microsecond_before(task, now, claimable, ripe, deadline):
+    assert (tasks.is_claimable(task, now), tasks.is_ripe(task, now)) == (claimable, ripe)
+    assert tasks.deadline(task) == deadline
+
+
+@pytest.mark.parametrize(("early", "wait"), [(1, 1), (SECOND, 1), (SECOND + 1, 2), (5 * SECOND, 5)])
+def test_whoever_comes_too_early_is_told_the_whole_seconds_left(early, wait):
+    with pytest.raises(NotYetClaimable) as caught:
+        tasks.check_claimable(LATER, NOW + 5 * SECOND - early)
+    assert caught.value.retry_after == wait
+
+
+def test_the_first_in_line_has_the_highest_priority_then_the_oldest_place_then_the_oldest_id():
+    line = [
+        replace(NEW, id="d", priority=100, place=NOW + 9),
+        replace(NEW, id="a", priority=1, place=NOW + 9),
+        replace(NEW, id="c", priority=0, place=NOW),
+        replace(NEW, id="b", priority=0, place=NOW + 1),
+        replace(NEW, id="e", priority=0, place=NOW + 1),
+    ]
+    mixed = [line[place] for place in (3, 0, 4, 2, 1)]
+    assert sorted(mixed, key=tasks.order) == line
+
+
+def test_a_scheduled_task_stands_behind_new_ones_for_a_minute_and_before_them_afterwards():
+    due = NOW + 5 * SECOND
+    scheduled = tasks.order(replace(LATER, id="m"))
+    made_at = lambda when: tasks.order(tasks.create(Task("default", "n"), when))  # noqa: E731 - a table in one line
+    assert made_at(NOW - DAY) < scheduled
+    assert made_at(due) < scheduled
+    assert made_at(due + tasks.PATIENCE - 1) < scheduled
+    assert scheduled < made_at(due + tasks.PATIENCE)
+
+
+def test_a_task_that_comes_back_at_once_stands_where_it_stood():
+    for back in (BACK, LAPSED, tasks.hand_back(HELD, tasks.RELEASED, now=NOW + 9), tasks.requeue(BURIED, NOW + 9)):
+        assert tasks.order(back) == tasks.order(NEW)
+
+
+@pytest.mark.parametrize(
+    ("task", "before", "old"),
+    [
+        (replace(DONE, changed_at=9), 10, True),
+        (replace(DONE, changed_at=10), 10, False),
+        (replace(BURIED, changed_at=9), 10, True),
+        (replace(DROPPED, changed_at=9), 10, True),
+        (replace(NEW, changed_at=9), 10, False),
+        (replace(HELD, changed_at=9), 10, False),
+    ],
+)
+def test_only_what_is_final_and_untouched_is_old(task, before, old):
+    assert tasks.is_old(task, before) is old

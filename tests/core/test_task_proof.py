@@ -1,0 +1,98 @@
+"""Only the newest live holder may act, and whoever is refused learns what became of its task."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast.core import task as tasks
+from holdfast.core.errors import InvalidTransition, LeaseExpired, LeaseSuperseded, TaskMissing
+from holdfast.core.task import COMPLETED, Task
+from tests.chores import LEASE
+from tests.core.states import (
+    AGAIN,
+    BACK,
+    BURIED,
+    DONE,
+    END,
+    HELD,
+    LAPSED,
+    LAPSED_DEAD,
+    MINE,
+    NEW,
+    NOW,
+    THEIRS,
+)
+
+
+@pytest.mark.parametrize(
+    ("task", "proof", "now", "refusal"),
+    [
+        (HELD, MINE, END - 1, None),
+        (HELD, None, END - 1, None),
+        (HELD, MINE, END, LeaseExpired),
+        (HELD, None, END, LeaseExpired),
+        (HELD, THEIRS, NOW, LeaseSuperseded),
+        (AGAIN, MINE, END, LeaseSuperseded),
+        (AGAIN, THEIRS, END, None),
+        (NEW, None, NOW, InvalidTransition),
+        (NEW, MINE, NOW, LeaseSuperseded),
+        (BACK, MINE, NOW, InvalidTransition),
+        (BACK, THEIRS, NOW, LeaseSuperseded),
+        (LAPSED, MINE, END, LeaseExpired),
+        (LAPSED, None, END, LeaseExpired),
+        (LAPSED, THEIRS, END, LeaseSuperseded),
+        (LAPSED_DEAD, MINE, END, LeaseExpired),
+        (LAPSED_DEAD, None, END, LeaseExpired),
+        (tasks.requeue(LAPSED_DEAD, END), None, END, LeaseExpired),
+        (DONE, MINE, NOW, InvalidTransition),
+        (DONE, THEIRS, NOW, LeaseSuperseded),
+        (DONE, None, NOW, InvalidTransition),
+    ],
+    ids=[
+        "last moment", "last moment, no id", "run out", "run out, no id", "another's", "taken over", "the successor's",
+        "never held, no id", "never held", "failed by me", "failed by another", "swept", "swept, no id",
+        "swept, another's", "swept to its end", "swept to its end, no id", "requeued, no id", "done by me",
+        "done by another", "done, no id",
+    ],
+)  # fmt: skip
+def test_only_the_newest_live_holder_may_act(task, proof, now, refusal):
+    if refusal is None:
+        tasks.check_holder(task, proof, now)
+        return
+    with pytest.raises(refusal) as caught:
+        tasks.check_holder(task, proof, now)
+    assert type(caught.value) is refusal
+
+
+def test_a_refused_holder_learns_who_has_it_but_never_how_to_act_as_them():
+    with pytest.raises(LeaseSuperseded) as caught:
+        tasks.check_holder(AGAIN, MINE, END)
+    assert caught.value.facts == {"held_by": "worker", "held_since": END, "expires_at": END + LEASE}
+
+
+@pytest.mark.parametrize(
+    ("task", "proof", "outcome", "repeat"),
+    [
+        (DONE, MINE, COMPLETED, True),
+        (DONE, None, COMPLETED, True),
+        (DONE, THEIRS, COMPLETED, False),
+        (DONE, MINE, tasks.FAILED, False),
+        (BACK, MINE, tasks.FAILED, True),
+        (BACK, None, tasks.FAILED, False),
+        (BACK, MINE, COMPLETED, False),
+        (BURIED, MINE, tasks.FAILED, True),
+        (AGAIN, MINE, tasks.EXPIRED, False),
+        (HELD, MINE, COMPLETED, False),
+        (NEW, None, COMPLETED, False),
+    ],
+)
+def test_the_same_words_by_the_same_holder_are_a_repetition(task, proof, outcome, repeat):
+    assert tasks.is_repeat(task, proof, outcome) is repeat
+
+
+@pytest.mark.parametrize("absent", [None, Task("default", "t1")])
+def test_absent_and_foreign_tasks_have_one_answer(absent):
+    with pytest.raises(TaskMissing):
+        tasks.find(absent)
+    assert tasks.find(replace(NEW, version=1)).id == "t1"

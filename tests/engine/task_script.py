@@ -1,0 +1,226 @@
+"""Random moves turned into commands about tasks and lives, mixed with those about jobs: the same for every store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.core.row import SECOND, Instant
+from holdfast.core.session import Context, Session
+from holdfast.core.task import Left, Task
+from holdfast.engine import expiry, identity, retention, tasks
+from holdfast.engine.batch import Batch, Outcomes
+from holdfast.engine.command import Once
+from holdfast.engine.lives import Begun
+from tests import chores
+from tests.engine.script import Script
+from tests.support import CAUSE, START, claim
+
+TASK_VERBS = [
+    "create", "create", "create", "take", "take", "take", "take this", "beat", "complete", "fail", "fail", "hand back",
+    "undeliver", "cancel", "requeue", "resolve", "settle", "settle", "many", "begin", "begin", "keep up",
+    "write", "end life", "expire life", "grace for", "purge", "forget", "tell again", "claim", "heartbeat", "account",
+]  # fmt: skip
+
+TYPES = ["a", "b"]
+BACKOFFS = [None, '{"kind":"fixed","base_seconds":2.0}', '{"kind":"exponential","base_seconds":1.0,"jitter":0.5}']
+
+
+LIVES = [10, 60, 600, 3600]
+
+
+def once(key: str, fingerprint: str) -> Once:
+    """An Idempotency-Key over an answer without secrets or tokens."""
+    return Once(key, fingerprint, lambda outcome: (200, type(outcome).__name__.encode()))
+
+
+class TaskScript(Script):
+    """Ids, seeds and secrets come from earlier answers, newest first, or are wrong on purpose."""
+
+    def __init__(self, clock: Any) -> None:
+        super().__init__()
+        self._clock = clock
+        self.tasks: dict[str, list[str]] = {}
+        self.seeds: dict[tuple[str, str], list[str]] = {}
+        """Of a task or a session: what its lease ids were made from."""
+        self.secrets: dict[tuple[str, str], list[str]] = {}
+
+    def command(self, drawn: dict[str, Any]) -> Any:
+        verb = getattr(self, drawn["verb"].replace(" ", "_"), None)
+        if verb is None:
+            return super().command(drawn)
+        self.made += 1
+        return verb(drawn, {"account": drawn["account"]}, drawn["extra"])
+
+    def opening(self) -> list[Any]:
+        """A world in which there is something to do."""
+        lives = [chores.begin(f"agent-{number}", seed=f"life-{number}", ttl=600 * SECOND) for number in range(2)]
+        made = [chores.create(f"t{number}", type=TYPES[number % 2], unique_key=f"k{number}") for number in range(5)]
+        return [*lives, *made, chores.take(seed="seed-0", limit=3, session_id="agent-0")]
+
+    @property
+    def now(self) -> Instant:
+        return max(START, self._clock())
+
+    # -- into the queue and out of it ----------------------------------------------------------------------------
+
+    def create(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        kind = TYPES[drawn["name"] % 2]
+        return chores.create(
+            f"t{self.made:04}", type=kind, priority=drawn["session"] // 2, max_attempts=1 + drawn["lease"] % 3,
+            lease_duration=drawn["ttl"] * SECOND, backoff=BACKOFFS[drawn["lease"] % 3], replaces=drawn["who"] == 1,
+            scheduled_at=self.now + drawn["ttl"] * SECOND if extra == 4 else None, payload=f'{{"n":{self.made}}}',
+            unique_key=f"k{drawn['name']}" if extra in {2, 5} else None, tag="red" if extra == 1 else None,
+            once=once(f"key-{drawn['lease']}", kind) if extra == 3 else None, **base,
+        )  # fmt: skip
+
+    def take(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        types = [("a",), ("b",), ("a", "b"), ()][drawn["session"]]
+        return chores.take(
+            *types, seed=f"seed-{self.made}", limit=1 + extra % 3, worker=f"w{drawn['who']}",
+            session_id=self.life(drawn) if extra >= 4 else None, **base,
+        )  # fmt: skip
+
+    def take_this(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        session = self.life(drawn) if extra == 5 else None
+        return chores.take_this(self.task(drawn), seed=f"seed-{self.made}", session_id=session, **base)
+
+    def settle(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        return expiry.SettleTask(**base, cause=CAUSE, task_id=self.task(drawn))
+
+    # -- how it goes ---------------------------------------------------------------------------------------------
+
+    def held(self, verb: Any, drawn: dict[str, Any], **more: Any) -> Any:
+        """By whoever claimed one of the last tasks that were; now and then by its first holder, or without proof."""
+        ever = [key[1] for key in self.seeds if key[0] == drawn["account"] and key[1].startswith("t")]
+        task_id = ever[-1 - drawn["name"] % len(ever)] if ever else self.task(drawn)
+        known = self.seeds.get((drawn["account"], task_id), ["wrong"])
+        seed = None if drawn["lease"] == 5 else known[-1] if drawn["lease"] else known[0]
+        return verb(task_id, seed, account=drawn["account"], **more)
+
+    def beat(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        left = Left([None, "note"][extra % 2], [None, '{"c":1}'][extra // 3], [None, "0.5"][extra % 2])
+        return self.held(chores.beat, drawn, left=left, token=self.made if extra == 4 else None)
+
+    def complete(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        return self.held(chores.complete, drawn, result=[None, '{"r":1}'][extra % 2], output_id=[None, "o"][extra // 3])
+
+    def fail(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        after = drawn["ttl"] * SECOND if extra == 2 else None
+        return self.held(chores.fail, drawn, reason="no", permanent=extra == 5, after=after, chance=0.5)
+
+    def hand_back(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        after = drawn["ttl"] * SECOND if extra == 2 else None
+        return self.held(chores.hand_back, drawn, outcome=["released", "snoozed"][extra % 2], after=after)
+
+    def undeliver(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        return self.held(chores.undeliver, drawn)
+
+    def cancel(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        return chores.cancel(self.task(drawn), ["pending", "request", "force"][extra % 3], **base)
+
+    def requeue(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        return chores.requeue(self.task(drawn), keep_count=extra == 5, **base)
+
+    def resolve(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        return chores.resolve(self.task(drawn), **base)
+
+    def many(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        """Three verbs in one request, which may be about the same task."""
+        verbs = [self.create, self.complete, self.cancel, self.fail, self.create]
+        items = []
+        for step in range(3):
+            self.made += 1
+            moved = drawn | {"name": (drawn["name"] + step) % 3}
+            items.append(verbs[(drawn["lease"] + step) % 5](moved, base, (extra + step) % 6))
+        return Batch(**base, cause=CAUSE, items=tuple(items))
+
+    # -- lives ---------------------------------------------------------------------------------------------------
+
+    def begin(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        life = f"agent-{drawn['name']}"
+        known = self.secrets.get((drawn["account"], life), [])
+        secret = known[-1] if known and extra < 5 else [None, "wrong"][drawn["who"]]
+        context = Context(turn=extra) if extra == 2 else Context()
+        return chores.begin(
+            life, seed=f"life-{self.made}", secret=secret, ttl=LIVES[drawn["session"]] * SECOND, context=context,
+            lane=[None, False, True][drawn["lease"] % 3], **base,
+        )  # fmt: skip
+
+    def lived(self, verb: Any, drawn: dict[str, Any], **more: Any) -> Any:
+        life = self.life(drawn)
+        seed = None if drawn["lease"] == 5 else self.seeds.get((drawn["account"], life), ["wrong"])[-1]
+        return verb(life, seed, account=drawn["account"], **more)
+
+    def keep_up(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        return self.lived(chores.keep_up, drawn)
+
+    def write(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        context = Context(turn=extra, context='{"x":1}' if extra == 1 else None)
+        return self.lived(chores.write, drawn, context=context, if_version=[None, None, 0, 1, 2, 3][extra])
+
+    def end_life(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        return self.lived(chores.end_life, drawn)
+
+    def expire_life(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        return expiry.ExpireSession(**base, cause=CAUSE, session_id=self.life(drawn))
+
+    # -- what the server does by itself --------------------------------------------------------------------------
+
+    def grace_for(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        return expiry.GiveGrace(**base, cause=CAUSE, key=self.key(drawn), seen=self.now - extra * 5 * SECOND)
+
+    def purge(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        return retention.PurgeTask(
+            **base, cause=CAUSE, task_id=self.task(drawn), before=self.now - extra * SECOND, dead=extra < 3
+        )
+
+    def forget(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        key = [("leases", drawn["account"], "a"), ("sessions", drawn["account"], self.life(drawn))][extra % 2]
+        return retention.ForgetRow(**base, cause=CAUSE, key=key, before=self.now)
+
+    def tell_again(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        return retention.TellAgain(**base, cause=CAUSE, key=self.key(drawn))
+
+    def account(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        return identity.SettleAccount(**base, cause=CAUSE, require_lease_id=[None, True, False][extra % 3])
+
+    def claim(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        session = self.life(drawn) if extra >= 3 else None
+        return claim("a", f"job-lease-{self.made}", session_id=session, ttl=drawn["ttl"] * SECOND, **base)
+
+    # -- what is known -------------------------------------------------------------------------------------------
+
+    def task(self, drawn: dict[str, Any]) -> str:
+        known = self.tasks.get(drawn["account"], [])
+        return known[-1 - (drawn["name"] + 3 * drawn["who"]) % len(known)] if known else "no-such-task"
+
+    def life(self, drawn: dict[str, Any]) -> str:
+        known = [key[1] for key in self.seeds if key[0] == drawn["account"] and key[1].startswith("agent")]
+        return known[drawn["name"] % len(known)] if known else "agent-0"
+
+    def key(self, drawn: dict[str, Any]) -> tuple[str, str, str]:
+        if drawn["session"] == 0:
+            return (Session.table, drawn["account"], self.life(drawn))
+        return (Task.table, drawn["account"], self.task(drawn))
+
+    def heed(self, commands: list[Any], outcomes: list[Any]) -> None:
+        """Remember the ids, seeds and secrets that answers showed."""
+        super().heed(commands, outcomes)
+        for command, outcome in zip(commands, outcomes, strict=True):
+            if isinstance(outcome, tasks.Created) and not outcome.deduplicated:
+                self.tasks.setdefault(command.account, []).append(outcome.task.id)
+            elif isinstance(outcome, tasks.Claimed):
+                for taken in outcome.taken:
+                    self.seeds.setdefault((command.account, taken.task.id), []).append(command.seed.decode())
+            elif isinstance(outcome, Begun):
+                self._begun(command, outcome)
+            elif isinstance(outcome, Outcomes):
+                self.heed(list(command.items), list(outcome.each))
+
+    def _begun(self, command: Any, outcome: Begun) -> None:
+        seed, account = command.seed.decode(), command.account
+        self.seeds.setdefault((account, outcome.session.id), []).append(seed)
+        for task in outcome.tasks:
+            self.seeds.setdefault((account, task.id), []).append(seed)
+        if outcome.secret is not None:
+            self.secrets.setdefault((account, outcome.session.id), []).append(outcome.secret)

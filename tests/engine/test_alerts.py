@@ -1,0 +1,66 @@
+"""Counts of what should be rare: since the start, in the last hour, and one warning when there is too much."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.engine.alerts import CONFLICTS, KINDS, LAPSES, WINDOW_SECONDS, Alerts
+
+
+class Watch:
+    def __init__(self):
+        self.now = 1_000.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def watch():
+    return Watch()
+
+
+def test_every_kind_is_counted_from_the_start_and_in_the_last_hour(watch):
+    alerts = Alerts({}, watch)
+    alerts.note(LAPSES, 3)
+    watch.now += WINDOW_SECONDS - 1
+    alerts.note(LAPSES)
+    assert alerts.report()[LAPSES] == {"total": 4, "last_hour": 4, "alert": False}
+    watch.now += 2
+    assert alerts.report()[LAPSES] == {"total": 4, "last_hour": 1, "alert": False}
+    watch.now += WINDOW_SECONDS
+    assert alerts.report()[LAPSES] == {"total": 4, "last_hour": 0, "alert": False}
+    assert set(alerts.report()) == set(KINDS)
+    assert alerts.report()[CONFLICTS]["total"] == 0
+
+
+def test_more_than_the_limit_is_one_warning_a_window(watch, caplog):
+    alerts = Alerts({LAPSES: 2}, watch)
+    alerts.note(LAPSES, 2)
+    assert alerts.report()[LAPSES]["alert"] is False
+    assert caplog.records == []
+    for _ in range(3):
+        alerts.note(LAPSES)
+    assert alerts.report()[LAPSES]["alert"] is True
+    assert len(caplog.records) == 1
+    assert "3 lapses in the last hour, more than 2" in caplog.text
+    watch.now += WINDOW_SECONDS + 1
+    alerts.note(LAPSES, 3)
+    assert len(caplog.records) == 2
+
+
+def test_a_kind_without_a_limit_never_warns(watch, caplog):
+    alerts = Alerts({LAPSES: 1}, watch)
+    alerts.note(CONFLICTS, 10_000)
+    alerts.note(LAPSES, 0)
+    assert caplog.records == []
+    assert alerts.report()[CONFLICTS]["alert"] is False
+
+
+def test_a_flood_is_counted_without_being_kept_one_by_one(watch):
+    alerts = Alerts({}, watch)
+    for _ in range(5_000):
+        alerts.note(CONFLICTS)
+        watch.now += 0.001
+    assert alerts.report()[CONFLICTS]["last_hour"] == 5_000
+    assert len(alerts._recent[CONFLICTS]) < 1_000

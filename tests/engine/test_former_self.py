@@ -1,0 +1,45 @@
+"""A former self, paused while its session was resumed, claims nothing if claims show the life they come from."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.core.errors import LeaseLost
+from holdfast.core.session import Session
+from holdfast.core.task import Task
+from holdfast.engine.tasks import Claimed, lease_id_from
+from tests.chores import begin, create, take, take_this
+from tests.support import claim, every, run
+
+
+def life(begun):
+    return lease_id_from(begun.seed, begun.session.id)
+
+
+@pytest.fixture
+def lives(store):
+    """(the former life, the newest one) of one session, and a task to do."""
+    former = run(store, begin(seed="life-1"))
+    newest = run(store, begin(seed="life-2", secret=former.secret))
+    run(store, create("t1"))
+    assert newest.session.generation == 2
+    return former, newest
+
+
+@pytest.mark.parametrize("verb", [take, take_this])
+def test_a_former_self_takes_no_task(store, lives, verb):
+    former, newest = lives
+    what = "work" if verb is take else "t1"
+    with pytest.raises(LeaseLost):
+        run(store, verb(what, session_id=former.session.id, session_lease_id=life(former)))
+    assert every(store, Task)[0].state == "pending"
+    taken = run(store, verb(what, session_id=newest.session.id, session_lease_id=life(newest)))
+    assert isinstance(taken, Claimed)
+
+
+def test_a_former_self_takes_no_job(store, lives):
+    former, newest = lives
+    with pytest.raises(LeaseLost):
+        run(store, claim("job", "l1", session_id=former.session.id, session_lease_id=life(former)))
+    run(store, claim("job", "l1", session_id=newest.session.id, session_lease_id=life(newest)))
+    assert every(store, Session)[0].generation == 2

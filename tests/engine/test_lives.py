@@ -1,0 +1,273 @@
+"""Sessions that survive their process: what they hold comes along, their former self is fenced, their context stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.core import session as sessions
+from holdfast.core.errors import (
+    ContextConflict,
+    LeaseExpired,
+    LeaseLost,
+    LeaseSuperseded,
+    SessionExpired,
+    SessionMissing,
+    SessionTaken,
+)
+from holdfast.core.event import Event
+from holdfast.core.lease import Lease
+from holdfast.core.row import SECOND
+from holdfast.core.session import Context, Session
+from holdfast.core.task import DEAD, PENDING, Task, last_attempt
+from holdfast.engine.expiry import ExpireSession
+from holdfast.engine.sessions import EndSession
+from tests.chores import (
+    BASE,
+    LEASE,
+    beat,
+    begin,
+    complete,
+    create,
+    end_life,
+    keep_up,
+    lease_of,
+    sweep,
+    take,
+    take_this,
+    write,
+)
+from tests.support import ALICE, BOB, START, check_log, claim, every, heartbeat, open_session, run, transact
+
+TTL = 60
+
+
+@pytest.fixture
+def living(store):
+    """A session that holds two tasks and a job."""
+    run(store, begin())
+    transact(store, create("t1"), create("t2"), create("t3"), take("work", limit=2, session_id="s1"))
+    run(store, claim("job", "l1", session_id="s1", ttl=300 * SECOND))
+    return store
+
+
+def told_of(store, subject):
+    return [event.kind for event in every(store, Event) if event.subject == subject]
+
+
+def the_session(store):
+    (session,) = every(store, Session)
+    return session
+
+
+# -- the end of a life -------------------------------------------------------------------------------------------
+
+
+def test_the_end_of_a_session_gives_its_tasks_back_uncounted_each_with_an_event(living):
+    run(living, end_life())
+    assert [(task.state, task.attempt, task.attempt_count) for task in every(living, Task)] == [
+        (PENDING, 1, 0), (PENDING, 1, 0), (PENDING, 0, 0),
+    ]  # fmt: skip
+    for subject in ("task:t1", "task:t2"):
+        assert told_of(living, subject) == ["task.created", "task.claimed", "task.released"]
+    assert told_of(living, "lease:job") == ["lease.claimed", "lease.released"]
+    assert told_of(living, "session:s1") == ["session.opened", "session.ended"]
+    assert every(living, Lease)[0].proof is None
+    check_log(living)
+
+
+def test_a_session_that_runs_out_costs_its_tasks_an_attempt(living, clock):
+    clock.advance(TTL)
+    sweep(living)
+    assert [(task.state, task.attempt_count) for task in every(living, Task)] == [
+        (PENDING, 1),
+        (PENDING, 1),
+        (PENDING, 0),
+    ]
+    story = last_attempt(every(living, Task)[0])
+    assert (story.outcome, story.reason) == ("expired", "session expired")
+    assert told_of(living, "session:s1")[-1] == "session.expired"
+    check_log(living)
+
+
+def test_a_session_that_runs_out_buries_tasks_at_their_last_chance(store, clock):
+    run(store, begin())
+    transact(store, create("t1", max_attempts=1), take("work", session_id="s1"))
+    clock.advance(TTL)
+    sweep(store)
+    assert every(store, Task)[0].state == DEAD
+    assert told_of(store, "task:t1")[-1] == "task.dead_lettered"
+
+
+def test_tasks_of_a_session_that_ran_out_are_lost_before_the_sweep_comes(living, clock):
+    clock.advance(TTL)
+    before = every(living, Task)
+    for verb in (beat("t1"), complete("t1")):
+        with pytest.raises(LeaseExpired):
+            run(living, verb)
+    assert every(living, Task) == before
+
+
+def test_a_task_whose_own_time_ran_out_is_a_lapse_however_its_session_ends(store, clock):
+    """Whether an attempt counts must not depend on how soon the sweep came."""
+    run(store, begin(ttl=LEASE * 2))
+    transact(store, create("t1"), take("work", session_id="s1"))
+    clock.advance(LEASE // SECOND)
+    run(store, end_life())
+    assert (every(store, Task)[0].attempt_count, last_attempt(every(store, Task)[0]).outcome) == (1, "expired")
+
+
+def test_only_its_own_sweep_ends_a_session_and_only_when_it_is_due(living, clock):
+    clock.now = START + TTL * SECOND - 1
+    assert run(living, ExpireSession(**BASE, session_id="s1")) is False
+    clock.now += 1
+    assert run(living, ExpireSession(**BASE, session_id="s1")) is True
+    assert run(living, ExpireSession(**BASE, session_id="s1")) is False
+
+
+# -- the next life -----------------------------------------------------------------------------------------------
+
+
+def test_resuming_brings_everything_along_under_new_leases_with_larger_tokens(living, clock):
+    before = {row.id: row for row in [*every(living, Task), *every(living, Lease)]}
+    clock.advance(30)
+    begun = run(living, begin(seed="life-2", secret="secret-life-1"))
+    assert (begun.resumed, begun.secret, begun.session.generation) == (True, None, 2)
+    assert [task.id for task in begun.tasks] == ["t1", "t2"]
+    assert [job.id for job in begun.jobs] == ["job"]
+    for row in (*begun.tasks, *begun.jobs):
+        assert row.token > before[row.id].token
+        assert row.proof != before[row.id].proof
+        assert row.expires_at == clock.now + 300 * SECOND
+    assert begun.session.token > 1
+    assert {task.attempt for task in begun.tasks} == {1}
+    assert list(begun.tasks) == every(living, Task)[:2]
+    assert told_of(living, "task:t1")[-1] == "task.reissued"
+    assert told_of(living, "session:s1") == ["session.opened", "session.resumed"]
+    check_log(living)
+
+
+def test_the_former_life_is_fenced_and_the_new_one_acts(living):
+    run(living, begin(seed="life-2", secret="secret-life-1"))
+    before = every(living, Task)
+    for verb in (beat("t1", "s1"), complete("t2", "s1")):
+        with pytest.raises(LeaseSuperseded):
+            run(living, verb)
+    with pytest.raises(LeaseLost):
+        run(living, heartbeat("job", "l1"))
+    for verb in (keep_up(), write(context=Context(turn=9)), end_life()):
+        with pytest.raises(LeaseLost):
+            run(living, verb)
+    assert every(living, Task) == before
+    assert run(living, complete("t1", "life-2")).task.state == "completed"
+    run(living, heartbeat("job", lease_of("job", "life-2")))
+    run(living, keep_up(seed="life-2"))
+
+
+def test_a_live_session_is_resumed_by_its_secret_alone(living):
+    for wrong in (begin(seed="2"), begin(seed="2", secret="guess"), begin(seed="2", secret="secret-life-1", by=BOB)):
+        with pytest.raises(SessionTaken):
+            run(living, wrong)
+    assert the_session(living).generation == 1
+    assert "secret-life-1" not in repr(every(living, Event)) + repr(the_session(living))
+
+
+def test_a_session_that_is_over_begins_again_with_its_context_and_a_new_secret(living, clock):
+    run(living, write(context=Context(turn=3, next_action="test", context='{"a":1}')))
+    clock.advance(TTL)
+    begun = run(living, begin(seed="life-2"))
+    assert (begun.resumed, begun.secret, begun.tasks, begun.jobs) == (True, "secret-life-2", (), ())
+    assert (begun.session.turn, begun.session.context, begun.session.context_version) == (3, '{"a":1}', 1)
+    assert told_of(living, "session:s1") == [
+        "session.opened", "session.context", "session.expired", "session.resumed",
+    ]  # fmt: skip
+    assert every(living, Task)[0].state == PENDING
+    with pytest.raises(SessionTaken):
+        run(living, begin(seed="life-3", secret="secret-life-1"))
+    assert run(living, begin(seed="life-3", secret="secret-life-2")).session.generation == 3
+    check_log(living)
+
+
+def test_what_had_run_out_does_not_come_back_to_life_by_resuming(store, clock):
+    run(store, begin(ttl=3 * LEASE))
+    transact(store, create("t1"), take("work", session_id="s1"), claim("job", "l1", session_id="s1", ttl=LEASE))
+    clock.advance(LEASE // SECOND)
+    begun = run(store, begin(seed="life-2", secret="secret-life-1", ttl=3 * LEASE))
+    assert (begun.tasks, begun.jobs) == ((), ())
+    assert every(store, Task)[0].state == PENDING
+    assert every(store, Lease)[0].proof is None
+    check_log(store)
+
+
+# -- being alive -------------------------------------------------------------------------------------------------
+
+
+def test_a_heartbeat_of_a_session_renews_all_that_it_holds(living, clock):
+    clock.advance(50)
+    alive = run(living, keep_up(context=Context(last_action="built")))
+    assert alive.session.expires_at == clock.now + TTL * SECOND
+    assert [task.expires_at for task in alive.tasks] == [clock.now + LEASE] * 2
+    assert [job.expires_at for job in alive.jobs] == [clock.now + 300 * SECOND]
+    assert (alive.session.last_action, alive.session.context_version) == ("built", 1)
+    assert list(alive.tasks) == every(living, Task)[:2]
+    assert told_of(living, "task:t1")[-1] == "task.renewed"
+    check_log(living)
+
+
+def test_a_heartbeat_of_a_session_revives_nothing_that_has_run_out(store, clock):
+    run(store, begin(ttl=3 * LEASE))
+    transact(store, create("t1"), take("work", session_id="s1"))
+    clock.advance(LEASE // SECOND)
+    run(store, keep_up())
+    with pytest.raises(LeaseExpired):
+        run(store, beat("t1"))
+
+
+def test_a_session_at_its_deadline_is_over(living, clock):
+    clock.now = START + TTL * SECOND - 1
+    run(living, keep_up())
+    clock.advance(TTL)
+    for verb in (keep_up(), write(context=Context(turn=1)), end_life()):
+        with pytest.raises(SessionExpired):
+            run(living, verb)
+
+
+@pytest.mark.parametrize("verb", [keep_up, end_life])
+def test_another_s_session_and_none_at_all_look_alike(living, verb):
+    for command in (verb(by=BOB), verb("s2")):
+        with pytest.raises(SessionMissing):
+            run(living, command)
+
+
+def test_a_context_is_written_by_whoever_read_its_version(living, clock):
+    clock.advance(10)
+    first = run(living, write(context=Context(turn=1, memory_ref="m"), if_version=0)).session
+    assert (first.context_version, first.turn, first.memory_ref) == (1, 1, "m")
+    assert first.expires_at == clock.now + TTL * SECOND
+    with pytest.raises(ContextConflict) as caught:
+        run(living, write(context=Context(turn=2), if_version=0))
+    assert caught.value.facts == {"version": 1}
+    second = run(living, write(context=Context(turn=2), if_version=1)).session
+    assert (second.context_version, second.turn, second.memory_ref) == (2, 2, "m")
+    check_log(living)
+
+
+@pytest.mark.parametrize(
+    ("by", "seconds", "refusal"),
+    [(BOB, 0, SessionMissing), (ALICE, TTL, SessionExpired), (ALICE, TTL + 5, SessionMissing)],
+)
+def test_only_a_live_session_of_one_s_own_can_take_tasks(store, clock, by, seconds, refusal):
+    run(store, begin())
+    run(store, create("t1"))
+    clock.advance(seconds)
+    for command in (take("work", by=by, session_id="s1"), take_this("t1", by=by, session_id="s1")):
+        with pytest.raises(refusal):
+            run(store, command)
+    assert every(store, Task)[0].state == PENDING
+
+
+def test_an_unnamed_session_s_end_gives_tasks_back_as_well(store):
+    run(store, open_session("s1"))
+    transact(store, create("t1"), take("work", session_id="s1"))
+    run(store, EndSession(**BASE, by=ALICE, session_id="s1"))
+    assert every(store, Task)[0].state == PENDING
+    assert the_session(store).ended_how == sessions.DELETED

@@ -1,0 +1,272 @@
+"""What is kept for how long: only what is old and over goes, in small bites, and the log still tells the rest."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.core.event import GONE, Event
+from holdfast.core.lease import Lease
+from holdfast.core.principal import Principal
+from holdfast.core.row import SECOND
+from holdfast.core.session import Session
+from holdfast.core.task import Task
+from holdfast.engine import retention
+from holdfast.engine.retention import DAY, ForgetRow, PurgeTask, Retention, Tidying
+from tests.chores import BASE, beat, begin, cancel, complete, create, end_life, fail, requeue, sweep, take_this
+from tests.support import (
+    ACCOUNT,
+    ALICE,
+    START,
+    a_lease,
+    acquire,
+    check_log,
+    claim,
+    every,
+    open_session,
+    put,
+    release,
+    run,
+    transact,
+)  # fmt: skip
+
+DAYS = DAY // SECOND
+
+
+def tidy(store, passes=1, **kept):
+    """So many passes of a server that keeps things for so long, in microseconds."""
+    settings = Retention(**({"tasks": 0, "events": 0, "names": 0} | kept))
+    tidying = Tidying(store, lambda commands: transact(store, *commands) if commands else [], settings)
+    for _ in range(passes):
+        tidying.run()
+
+
+def ids(store, row_type=Task):
+    return [row.id for row in every(store, row_type)]
+
+
+@pytest.fixture
+def full(store, clock):
+    """One task in every state: done, cancelled, dead, held, waiting and scheduled."""
+    transact(store, *(create(name, lease_duration=99 * DAY) for name in ("dead", "done", "dropped", "held", "ready")))
+    transact(
+        store, take_this("dead"), take_this("done"), take_this("held"), create("later", scheduled_at=START + 9 * DAY)
+    )
+    transact(store, fail("dead", permanent=True), complete("done"), cancel("dropped"))
+    return store
+
+
+# -- tasks -------------------------------------------------------------------------------------------------------
+
+
+def test_only_tasks_that_finished_long_ago_are_purged(full, clock):
+    clock.now = START + 7 * DAY
+    tidy(full, tasks=7 * DAY)
+    assert len(ids(full)) == 6, "at the limit itself it is not over"
+    clock.now += 1
+    tidy(full, tasks=7 * DAY)
+    assert ids(full) == ["held", "later", "ready"]
+    check_log(full)
+
+
+def test_what_changed_since_then_stays(full, clock):
+    clock.now = START + 6 * DAY
+    run(full, cancel("ready"))
+    clock.now = START + 8 * DAY
+    tidy(full, tasks=7 * DAY)
+    assert ids(full) == ["held", "later", "ready"]
+
+
+def test_dead_letters_stay_if_they_are_to_be_kept_and_are_in_nobody_s_way(full, clock, monkeypatch):
+    monkeypatch.setattr(retention, "TASKS_A_PASS", 1)
+    clock.now = START + 8 * DAY
+    tidy(full, passes=3, tasks=7 * DAY, dead_letters=False)
+    assert ids(full) == ["dead", "held", "later", "ready"]
+    check_log(full)
+
+
+def test_a_task_that_went_on_since_it_was_chosen_stays(full, clock):
+    clock.now = START + 8 * DAY
+    purge = {name: PurgeTask(**BASE, task_id=name, before=START + DAY, dead=False) for name in ids(full)}
+    run(full, requeue("dead"))
+    assert {name: run(full, command) for name, command in purge.items()} == {
+        "dead": False, "done": True, "dropped": True, "held": False, "later": False, "ready": False,
+    }  # fmt: skip
+    assert run(full, PurgeTask(**BASE, task_id="dead", before=clock.now + 1, dead=True)) is False
+    assert run(full, PurgeTask(**BASE, task_id="never", before=clock.now + 1, dead=True)) is False
+    check_log(full)
+
+
+def test_nothing_is_purged_if_everything_is_kept(full, clock):
+    clock.now = START + 999 * DAY
+    tidy(full)
+    assert len(ids(full)) == 6
+
+
+def test_a_pass_takes_a_thousand_tasks_at_most_the_oldest_first(store, clock):
+    rows = [create(f"t{number:04}").task for number in range(1_100)]
+    put(store, *(row for row in rows[:50]))
+    transact(store, *(cancel(row.id) for row in rows[:50]))
+    clock.advance(1)
+    put(store, *rows[50:])
+    transact(store, *(cancel(row.id) for row in rows[50:]))
+    clock.advance(8 * DAYS)
+    tidy(store, tasks=7 * DAY)
+    left = ids(store)
+    assert len(left) == 100
+    assert min(left) >= "t0050"
+    tidy(store, tasks=7 * DAY)
+    assert ids(store) == []
+    check_log(store)
+
+
+# -- names and sessions ------------------------------------------------------------------------------------------
+
+
+def test_names_and_sessions_that_nobody_uses_are_forgotten(store, clock):
+    put(
+        store, a_lease("free", ends=None), a_lease("listed", ends=None, acl='["user:bob"]'),
+        a_lease("held", ends=START + 99 * DAY), a_lease("__election/abcdefgh", ends=None),
+        a_lease("resting", ends=None, available_at=START + 99 * DAY), ALICE,
+    )  # fmt: skip
+    transact(store, begin("over"), open_session("open"))
+    run(store, end_life("over"))
+    clock.advance(3_601)
+    tidy(store, names=30 * DAY)
+    assert "__election/abcdefgh" not in ids(store, Lease), "anybody can make rooms, so they go after an hour"
+    assert len(ids(store, Lease)) == 4
+    clock.now = START + 30 * DAY + 1
+    tidy(store, names=30 * DAY)
+    assert ids(store, Lease) == ["held", "listed", "resting"]
+    assert ids(store, Session) == ["open"]
+    assert ids(store, Principal) == [ALICE.id]
+    check_log(store)
+
+
+def test_a_name_that_is_used_again_meanwhile_stays(store, clock):
+    run(store, claim("job", "l1"))
+    run(store, release("job", "l1"))
+    clock.advance(31 * DAYS)
+    before = clock.now - 30 * DAY
+    run(store, claim("job", "l2"))
+    assert run(store, ForgetRow(**BASE, key=("leases", ACCOUNT, "job"), before=before)) is False
+    assert ids(store, Lease) == ["job"]
+
+
+@pytest.mark.parametrize("together", [False, True], ids=["later", "in one batch"])
+def test_a_name_that_was_forgotten_comes_back_with_its_versions_going_on(store, clock, together):
+    run(store, claim("job", "l1"))
+    run(store, release("job", "l1"))
+    clock.advance(31 * DAYS)
+    forget = ForgetRow(**BASE, key=("leases", ACCOUNT, "job"), before=clock.now - 30 * DAY)
+    if together:
+        _, claimed = transact(store, forget, claim("job", "l2"))
+    else:
+        run(store, forget)
+        claimed = run(store, claim("job", "l2"))
+    assert (claimed.lease.version, claimed.lease.token, claimed.previous) == (4, 2, None)
+    check_log(store)
+
+
+@pytest.mark.parametrize("together", [False, True], ids=["later", "in one batch"])
+def test_a_session_that_was_forgotten_comes_back_with_its_versions_going_on(store, clock, together):
+    transact(store, begin(), end_life())
+    clock.advance(31 * DAYS)
+    forget = ForgetRow(**BASE, key=("sessions", ACCOUNT, "s1"), before=clock.now - 30 * DAY)
+    if together:
+        _, begun = transact(store, forget, begin(seed="life-2"))
+    else:
+        run(store, forget)
+        begun = run(store, begin(seed="life-2"))
+    assert (begun.session.version, begun.session.generation, begun.resumed) == (4, 1, False)
+    check_log(store)
+
+
+def test_every_name_has_its_turn_although_a_pass_looks_at_few(store, clock, monkeypatch):
+    monkeypatch.setattr(retention, "ROWS_A_PASS", 3)
+    put(store, *(a_lease(f"held-{number}", ends=START + 99 * DAY) for number in range(7)), a_lease("last", ends=None))
+    clock.now = START + 31 * DAY
+    tidy(store, passes=4, names=30 * DAY)
+    assert "last" not in ids(store, Lease)
+    assert len(ids(store, Lease)) == 7
+
+
+def test_a_lock_outlives_the_session_it_was_once_acquired_in(store, clock):
+    run(store, open_session("s1"))
+    run(store, acquire("lock", session_id="s1", ttl=90 * DAY))
+    clock.advance(60)
+    sweep(store)
+    clock.advance(31 * DAYS)
+    tidy(store, names=30 * DAY)
+    assert ids(store, Session) == []
+    assert run(store, acquire("lock", ttl=90 * DAY)).lease.id == "lock"
+
+
+# -- the log -----------------------------------------------------------------------------------------------------
+
+
+def test_old_events_go_and_the_rest_still_tells_every_row_there_is(full, clock):
+    clock.now = START + 5 * DAY
+    run(full, beat("held"))
+    run(full, claim("job", "l1"))
+    clock.now = START + 8 * DAY
+    tidy(full, events=7 * DAY)
+    log = every(full, Event)
+    assert min(event.at for event in log) == START + 5 * DAY
+    with full.read() as reader:
+        floor, last = reader.log_bounds(ACCOUNT)
+    assert (floor, last) == (log[0].seq - 1, log[-1].seq)
+    assert floor > 0
+    snapshots = {event.subject for event in log if event.kind.endswith(".snapshot")}
+    assert snapshots == {f"task:{name}" for name in ids(full)}
+    check_log(full)
+
+
+def test_a_log_that_was_cut_goes_on(full, clock):
+    for day in (8, 16, 24):
+        clock.now = START + day * DAY
+        tidy(full, events=7 * DAY)
+        check_log(full)
+    run(full, take_this("later"))
+    run(full, complete("later"))
+    check_log(full)
+
+
+def test_the_story_of_what_is_gone_may_be_cut_in_the_middle(full, clock):
+    clock.now = START + 5 * DAY
+    tidy(full, tasks=4 * DAY)
+    assert {event.kind.partition(".")[2] for event in every(full, Event) if event.at > START} <= GONE
+    clock.now = START + 8 * DAY
+    tidy(full, events=7 * DAY)
+    check_log(full)
+    clock.now = START + 13 * DAY
+    tidy(full, events=7 * DAY)
+    assert not any(event.subject == "task:done" for event in every(full, Event))
+    check_log(full)
+
+
+def test_a_pass_cuts_no_more_than_its_bite(full, clock, monkeypatch):
+    monkeypatch.setattr(retention, "EVENTS_A_PASS", 4)
+    clock.now = START + 8 * DAY
+    tidy(full, events=7 * DAY)
+    with full.read() as reader:
+        assert reader.log_bounds(ACCOUNT)[0] == 4
+    check_log(full)
+
+
+def test_the_log_is_not_cut_while_somebody_could_not_be_told_again(full, clock):
+    clock.now = START + 8 * DAY
+    before = every(full, Event)
+    Tidying(full, lambda commands: [None for _ in commands], Retention(tasks=0, names=0, events=7 * DAY)).run()
+    assert every(full, Event) == before
+
+
+def test_accounts_are_cut_each_on_their_own(store, clock):
+    run(store, create("old", account="a"))
+    clock.advance(5 * DAYS)
+    run(store, create("new", account="b"))
+    clock.advance(3 * DAYS)
+    tidy(store, events=7 * DAY)
+    with store.read() as reader:
+        assert (reader.log_bounds("a")[0], reader.log_bounds("b")[0]) == (1, 0)
+        assert reader.logs() == ["a", "b"]
+    check_log(store)

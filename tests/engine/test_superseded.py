@@ -1,0 +1,141 @@
+"""The promise itself: a worker that slept past its lease changes nothing, and whoever took over finishes undisturbed.
+
+A claims, lapses, B claims, A comes back: in many random interleavings on each store, in one batch and across batches,
+swept or not, one after the other and on two threads at once.
+"""
+
+from __future__ import annotations
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from holdfast.core.errors import InvalidTransition, LeaseExpired, LeaseSuperseded
+from holdfast.core.event import Event
+from holdfast.core.row import SECOND
+from holdfast.core.task import CLAIMED, COMPLETED, Left, Task
+from holdfast.engine.backlog import Ticket
+from tests.chores import LEASE, beat, complete, create, fail, hand_back, sweep, take, take_this, undeliver
+from tests.support import STORES, Keep, check_log, every, idle_lane, run
+from tests.trouble.scale import sized
+
+TRIALS, PARTS = sized(60, 1_000), sized(1, 10)
+REFUSED = (LeaseExpired, LeaseSuperseded, InvalidTransition)
+
+
+def attempt(store, lane, commands):
+    """One batch, as a lane runs it: a lost race is run again."""
+    working = idle_lane(store)
+    working._number = lane
+    return [outcome for _, outcome in working._attempt([Ticket(command, Keep()) for command in commands]).replies]
+
+
+class Trial:
+    """One task, a late worker A and its successor B, under one seed."""
+
+    def __init__(self, store, clock, seed):
+        self.store = store
+        self.clock = clock
+        self.chance = random.Random(seed)
+        self.task_id = f"t{seed}"
+
+    def begin(self):
+        """A holds it, works a while, and sleeps past its lease; the sweep may have been there or not."""
+        run(self.store, create(self.task_id, max_attempts=5))
+        if self.chance.random() < 0.5:
+            run(self.store, take_this(self.task_id, seed="A", worker="A"))
+        else:
+            run(self.store, take("work", seed="A", worker="A"))
+        for _ in range(self.chance.randint(0, 2)):
+            self.clock.advance(self.chance.randint(1, LEASE // SECOND - 1))
+            run(self.store, beat(self.task_id, "A", left=Left(note="from A")))
+        self.clock.now = self.row().expires_at + self.chance.choice([0, 1, SECOND])
+        if self.chance.random() < 0.3:
+            sweep(self.store)
+
+    def row(self):
+        with self.store.read() as reader:
+            return reader.row(Task, "default", self.task_id)
+
+    def late(self):
+        """What A does when it wakes up."""
+        task_id = self.task_id
+        verbs = [
+            fail(task_id, "A", reason="A says so"), fail(task_id, "A", permanent=True), hand_back(task_id, "A"),
+            undeliver(task_id, "A"), beat(task_id, "A", left=Left(note="A again")),
+        ]  # fmt: skip
+        doing = [complete(task_id, "A", result='{"by":"A"}'), *self.chance.choices(verbs, k=self.chance.randint(0, 3))]
+        self.chance.shuffle(doing)
+        return [("A", command) for command in doing]
+
+    def successor(self):
+        """B takes over, works and perhaps finishes."""
+        doing = [take_this(self.task_id, seed="B", worker="B")]
+        doing += [beat(self.task_id, "B") for _ in range(self.chance.randint(0, 2))]
+        if self.chance.random() < 0.7:
+            doing.append(complete(self.task_id, "B", result='{"by":"B"}'))
+        return [("B", command) for command in doing]
+
+    def woven(self, first, second):
+        """Both in one sequence, each in its own order, cut into batches anywhere."""
+        left, right, batches = list(first), list(second), [[]]
+        while left or right:
+            source = left if left and (not right or self.chance.random() < 0.5) else right
+            batches[-1].append(source.pop(0))
+            if self.chance.random() < 0.5:
+                batches.append([])
+        return [batch for batch in batches if batch]
+
+    def in_turn(self):
+        heard = []
+        for batch in self.woven(self.late(), self.successor()):
+            outcomes = attempt(self.store, 0, [command for _, command in batch])
+            heard += [(who, command, outcome) for (who, command), outcome in zip(batch, outcomes, strict=True)]
+        return heard
+
+    def at_once(self):
+        """Each on a thread of its own, as on two servers."""
+
+        def alone(lane, doing):
+            return [(who, command, attempt(self.store, lane, [command])[0]) for who, command in doing]
+
+        with ThreadPoolExecutor(2) as pool:
+            parts = pool.map(alone, [0, 1], [self.late(), self.successor()])
+            return [one for part in parts for one in part]
+
+    def check(self, heard):
+        """A was refused every time, B was served every time, and the row and the log know of B alone."""
+        for who, command, outcome in heard:
+            fine = isinstance(outcome, REFUSED) if who == "A" else not isinstance(outcome, BaseException)
+            assert fine, f"{who}'s {type(command).__name__} was answered {outcome!r}"
+        finished = type(heard[-1][1]).__name__ == "CompleteTask" if heard[-1][0] == "B" else None
+        row = self.row()
+        assert row.worker == "B"
+        assert row.state in {CLAIMED, COMPLETED}
+        assert finished is None or (row.state == COMPLETED) == finished
+        assert row.result == ('{"by":"B"}' if row.state == COMPLETED else None)
+        assert (row.attempt, row.attempt_count) == (2, 2)
+        with self.store.read() as reader:
+            told = [event.kind for event in reader.history("default", f"task:{self.task_id}")]
+        assert told.count("task.expired") == 1
+        assert told.count("task.claimed") == 2
+        assert told.count("task.completed") == (row.state == COMPLETED)
+        assert {"task.failed", "task.released", "task.undelivered", "task.dead_lettered"}.isdisjoint(told)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("kind", STORES)
+def test_whoever_lost_its_lease_changes_nothing_and_its_successor_finishes(opened, clock, kind, part):
+    store, seeds = opened(kind, clock), range(part, TRIALS, PARTS)
+    for seed in seeds:
+        trial = Trial(store, clock, seed)
+        trial.begin()
+        heard = trial.at_once() if seed % 3 == 0 else trial.in_turn()
+        try:
+            trial.check(heard)
+        except AssertionError as failure:
+            raise AssertionError(f"seed {seed}: {failure}") from failure
+        run(store, complete(trial.task_id, "B"))  # out of the next trial's way
+    assert sum(event.kind == "task.completed" for event in every(store, Event)) == len(seeds)
+    check_log(store)

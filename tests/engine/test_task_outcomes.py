@@ -1,0 +1,289 @@
+"""How tasks end: only the newest holder says so, the next one learns how it went, and the log calls it by its name."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from holdfast.core.errors import (
+    Invalid,
+    InvalidTransition,
+    LeaseExpired,
+    LeaseSuperseded,
+    TaskClaimed,
+    TaskMissing,
+    WrongToken,
+)
+from holdfast.core.event import Event
+from holdfast.core.retry import Backoff
+from holdfast.core.row import SECOND
+from holdfast.core.task import CANCELLED, CLAIMED, COMPLETED, DEAD, LAPSED, PENDING, Left, Task, last_attempt
+from holdfast.engine.outcomes import ReviewClaim
+from tests.chores import (
+    BASE,
+    LEASE,
+    beat,
+    cancel,
+    complete,
+    create,
+    fail,
+    hand_back,
+    lease_of,
+    requeue,
+    resolve,
+    sweep,
+    take,
+    take_this,
+    undeliver,
+)
+from tests.support import START, check_log, every, run, transact
+
+VERBS = {"heartbeat": beat, "complete": complete, "fail": fail, "release": hand_back, "undeliver": undeliver}
+
+
+@pytest.fixture
+def held(store):
+    """A task in flight under the seed s1, with two chances."""
+    transact(store, create("t1", max_attempts=2), take("work", worker="first"))
+    return store
+
+
+def told(store):
+    return [event.kind.removeprefix("task.") for event in every(store, Event)]
+
+
+def the_task(store):
+    (task,) = every(store, Task)
+    return task
+
+
+@pytest.mark.parametrize(
+    ("verb", "state", "kind"),
+    [
+        (beat(), CLAIMED, "renewed"),
+        (complete(result='{"a":1}', output_id="o"), COMPLETED, "completed"),
+        (fail(reason="no"), PENDING, "failed"),
+        (fail(permanent=True), DEAD, "dead_lettered"),
+        (hand_back(), PENDING, "released"),
+        (hand_back(outcome="snoozed", after=9), PENDING, "snoozed"),
+        (undeliver(), PENDING, "undelivered"),
+        (cancel(mode="request"), CLAIMED, "cancel_requested"),
+        (cancel(mode="force"), CANCELLED, "cancelled"),
+    ],
+)
+def test_each_step_is_one_event_with_its_name(held, verb, state, kind):
+    outcome = run(held, verb)
+    assert outcome.task == the_task(held)
+    assert outcome.task.state == state
+    assert told(held) == ["created", "claimed", kind]
+    check_log(held)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_superseded_holder_changes_nothing(held, clock, verb):
+    clock.advance(LEASE // SECOND)
+    run(held, take_this("t1", seed="next", worker="next"))
+    before = the_task(held)
+    with pytest.raises(LeaseSuperseded) as caught:
+        run(held, VERBS[verb]("t1"))
+    assert caught.value.facts["held_by"] == "next"
+    assert lease_of("t1", "next") not in repr(caught.value.facts) + caught.value.message
+    assert the_task(held) == before
+
+
+@pytest.mark.parametrize("seed", ["s1", None], ids=["with its lease id", "without"])
+@pytest.mark.parametrize("swept", [False, True])
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_holder_whose_time_ran_out_changes_nothing_swept_or_not(held, clock, verb, swept, seed):
+    clock.advance(LEASE // SECOND)
+    if swept:
+        sweep(held)
+    before = the_task(held)
+    with pytest.raises(LeaseExpired):
+        run(held, VERBS[verb]("t1", seed))
+    assert the_task(held) == before
+
+
+def test_the_last_microsecond_is_the_holder_s(held, clock):
+    clock.now = START + LEASE - 1
+    assert run(held, complete()).task.state == COMPLETED
+
+
+def test_a_token_that_is_sent_must_match_as_well(held):
+    run(held, beat(token=1))
+    with pytest.raises(WrongToken):
+        run(held, complete(token=2))
+    assert the_task(held).state == CLAIMED
+
+
+def test_an_account_may_insist_on_lease_ids(held):
+    with pytest.raises(Invalid) as caught:
+        run(held, complete("t1", None, needs_lease_id=True))
+    assert caught.value.errors[0]["pointer"] == "/lease_id"
+    assert run(held, complete("t1", None)).task.state == COMPLETED
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [complete(result='{"a":1}'), fail(reason="no"), fail(permanent=True), hand_back(), hand_back(outcome="snoozed")],
+    ids=["complete", "fail", "fail for good", "release", "snooze"],
+)
+def test_the_same_words_again_are_answered_and_not_done_again(held, verb):
+    first = run(held, verb)
+    again = run(held, verb)
+    assert again.task == first.task == the_task(held)
+    assert len(told(held)) == 3
+
+
+def test_other_words_after_the_end_are_refused(held):
+    run(held, complete())
+    for verb in (fail(), hand_back(), beat(), undeliver()):
+        with pytest.raises(InvalidTransition):
+            run(held, verb)
+    assert run(held, complete("t1", None, result='{"other":1}')).task.result is None
+
+
+def test_a_task_that_never_was_is_missing(store):
+    for verb in (beat(), complete(), fail(), hand_back(), cancel(), requeue(), resolve(), take_this()):
+        with pytest.raises(TaskMissing):
+            run(store, verb)
+
+
+# -- what the next one learns ------------------------------------------------------------------------------------
+
+
+def test_the_next_holder_finds_what_the_last_one_left_who_left_anything(held, clock):
+    run(held, beat(left=Left("step 4 next", '{"step":4}', "0.5")))
+    assert (the_task(held).note, the_task(held).progress) == ("step 4 next", "0.5")
+    clock.advance(LEASE // SECOND)
+    (again,) = run(held, take_this("t1", seed="2", worker="crasher")).taken
+    assert (again.task.note, again.task.checkpoint, again.task.progress) == (None, None, None)
+    run(held, hand_back("t1", "2"))
+    (third,) = run(held, take("work", seed="3")).taken
+    story = last_attempt(third.task)
+    assert (story.worker, story.outcome, story.attempt) == ("crasher", "released", 2)
+    assert (story.note, story.context_from, third.task.ended_checkpoint) == ("step 4 next", 1, '{"step":4}')
+    run(held, fail("t1", "3", left=Left(note="worse")))
+    story = last_attempt(the_task(held))
+    assert (story.note, story.context_from, the_task(held).ended_checkpoint) == ("worse", 3, None)
+
+
+def test_a_failure_carries_its_reason_and_its_code(held):
+    run(held, fail(reason="no disk", code="ENOSPC"))
+    assert the_task(held).failure_reason == "no disk"
+    assert (last_attempt(the_task(held)).reason, last_attempt(the_task(held)).code) == ("no disk", "ENOSPC")
+
+
+def test_a_task_that_ends_in_the_batch_of_its_claim_leaves_no_placeholder_behind(store):
+    transact(store, create("t1"), take("work"), cancel("t1", "force"))
+    assert the_task(store).token == 1
+    assert not any('":-' in told for told in (the_task(store).ended, *(event.data for event in every(store, Event))))
+    check_log(store)
+
+
+# -- chances -----------------------------------------------------------------------------------------------------
+
+
+def test_a_task_has_as_many_chances_as_it_was_given(store):
+    run(store, create("t1", max_attempts=3))
+    for chance in range(3):
+        run(store, take("work", seed=str(chance)))
+        state = run(store, fail("t1", str(chance), reason=f"no {chance}")).task.state
+        assert state == (DEAD if chance == 2 else PENDING)
+    assert (the_task(store).attempt_count, the_task(store).failure_reason) == (3, "no 2")
+    assert run(store, requeue("t1")).task.attempt_count == 0
+
+
+def test_a_hand_back_gives_the_chance_back_and_a_lapse_does_not(held, clock):
+    run(held, hand_back())
+    assert (the_task(held).attempt, the_task(held).attempt_count) == (1, 0)
+    for seed in ("2", "3"):
+        run(held, take("work", seed=seed))
+        clock.advance(LEASE // SECOND)
+        sweep(held)
+    assert (the_task(held).state, the_task(held).dead_cause) == (DEAD, LAPSED)
+    assert the_task(held).failure_reason is None
+    assert told(held)[-2:] == ["claimed", "dead_lettered"]
+
+
+def test_a_failed_task_waits_as_its_policy_says(store, clock):
+    backoff = msgspec.json.encode(Backoff("exponential", 10, jitter=0.5)).decode()
+    run(store, create("t1", backoff=backoff, max_attempts=5))
+    waits = []
+    for chance in range(3):
+        run(store, take_this("t1", seed=str(chance)))
+        due = run(store, fail("t1", str(chance), chance=1.0)).task.scheduled_at
+        waits.append((due - clock.now) // SECOND)
+        clock.now = due
+    assert waits == [5, 10, 20]
+
+
+# -- cancelling --------------------------------------------------------------------------------------------------
+
+
+def test_a_held_task_is_left_alone_asked_or_ended_as_the_caller_wants(held):
+    with pytest.raises(TaskClaimed):
+        run(held, cancel())
+    run(held, cancel(mode="request"))
+    assert len(told(held)) == 3
+    run(held, cancel(mode="request"))
+    assert len(told(held)) == 3, "asking twice is asking once"
+    assert run(held, beat()).task.cancel_requested
+    assert run(held, cancel(mode="force", reason="now")).task.state == CANCELLED
+    assert last_attempt(the_task(held)).reason == "now"
+    assert run(held, cancel()).task.state == CANCELLED
+    with pytest.raises(InvalidTransition):
+        run(held, complete())
+
+
+@pytest.mark.parametrize(
+    ("verb", "state"),
+    [(complete(), COMPLETED), (fail(), CANCELLED), (hand_back(), CANCELLED), (undeliver(), CANCELLED)],
+)
+def test_a_holder_that_was_asked_to_stop_ends_it(held, verb, state):
+    run(held, cancel(mode="request"))
+    assert run(held, verb).task.state == state
+    check_log(held)
+
+
+@pytest.mark.parametrize("mode", ["pending", "request", "force"])
+def test_a_lapsed_task_can_be_cancelled_before_the_sweep_comes(held, clock, mode):
+    clock.advance(LEASE // SECOND)
+    assert run(held, cancel(mode=mode)).task.state == CANCELLED
+    assert told(held) == ["created", "claimed", "expired", "cancelled"]
+    check_log(held)
+
+
+def test_a_holder_that_was_asked_to_stop_and_lapsed_leaves_a_cancelled_task(held, clock):
+    run(held, cancel(mode="request"))
+    clock.advance(LEASE // SECOND)
+    assert run(held, cancel()).task.state == CANCELLED
+    assert told(held)[-1] == "cancelled"
+
+
+def test_a_dead_letter_is_resolved_once(held):
+    run(held, fail(permanent=True))
+    for _ in range(2):
+        assert run(held, resolve()).task.resolved_at == START
+    assert told(held)[-2:] == ["dead_lettered", "resolved"]
+    run(held, requeue())
+    with pytest.raises(InvalidTransition):
+        run(held, resolve())
+
+
+# -- looking after claims ----------------------------------------------------------------------------------------
+
+
+def test_of_an_earlier_claim_the_leases_that_stand_are_shown_as_they_are_and_nothing_is_granted(store, clock):
+    transact(store, create("t1"), create("t2"), take("work", limit=2))
+    clock.advance(9)
+    run(store, beat("t1"))
+    review = ReviewClaim(**BASE, task_ids=("t1", "t2"), lease_ids=(lease_of("t1"), lease_of("t2")))
+    assert [each.task for each in run(store, review).taken] == every(store, Task)
+    run(store, complete("t2"))
+    before = every(store, Task)
+    assert [(each.task.id, each.lease_id) for each in run(store, review).taken] == [("t1", lease_of("t1"))]
+    clock.advance(LEASE // SECOND)
+    with pytest.raises(LeaseExpired):
+        run(store, review)
+    assert every(store, Task) == before

@@ -1,0 +1,238 @@
+"""Waiting for tasks: one made later comes promptly, also from another server, and none is lost or given twice."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from collections import Counter
+
+import pytest
+
+from holdfast.core.errors import Draining, InvalidTransition
+from holdfast.core.row import SECOND
+from holdfast.core.task import CLAIMED, Task
+from holdfast.engine.batch import Batch
+from holdfast.engine.tasks import Claimed, Empty
+from tests.chores import BASE, cancel, complete, create, fail, hand_back, requeue, take, take_this, undeliver
+from tests.support import Futures, Keep, check_log, every, results, stop_in_time, wait_until
+
+PROMPT, ACROSS = 0.1, 0.5
+
+
+def waiting(engine, sink, *types, count=1, patience=20.0, seed="w", **more):
+    """So many callers who wait, one after the other."""
+    sent = []
+    for number in range(count):
+        before = crowd_of(engine)
+        sent.append(sink.send(engine, take(*types, seed=f"{seed}{number}", **more), patience))
+        wait_until(lambda before=before: crowd_of(engine) == before + 1)
+    return sent
+
+
+def crowd_of(engine):
+    """How many wait."""
+    return len(engine.crowd._places)
+
+
+def ids(futures, seconds=5):
+    return [taken.task.id for outcome in results(futures, seconds) for taken in outcome.taken]
+
+
+def now_of(engine):
+    return engine.read(lambda reader: reader.now)
+
+
+@pytest.fixture(params=["memory alone", "sqlite alone", "postgres alone", "two on sqlite", "two on postgres"])
+def pair(request, opened, started, lasting):
+    """(where tasks are made, where the waiters are)."""
+    if request.param.endswith("alone"):
+        return (lasting(request.param.split()[0]),) * 2
+    kind = request.param.split()[-1]
+    return started(opened(kind)), started(opened(kind))
+
+
+def test_a_waiter_gets_a_task_made_later_and_soon(pair):
+    maker, waiters = pair
+    late = []
+    for turn in range(4):
+        sink = Futures()
+        ((_, future),) = waiting(waiters, sink, "work", seed=f"w{turn}-")
+        made = time.monotonic()
+        maker.call(create(f"t{turn}"))
+        assert ids([future]) == [f"t{turn}"]
+        late.append(time.monotonic() - made)
+    assert max(late) < ACROSS, late
+    assert statistics.median(late) < (PROMPT if maker is waiters else ACROSS / 2), late
+    check_log(maker.store)
+
+
+def test_n_tasks_wake_n_waiters_and_no_more(engine):
+    sent = waiting(engine, Futures(), "work", count=5)
+    for number in range(3):
+        engine.call(create(f"t{number}"))
+    wait_until(lambda: sum(future.done() for _, future in sent) == 3)
+    assert sorted(ids([future for _, future in sent if future.done()])) == ["t0", "t1", "t2"]
+    wait_until(lambda: crowd_of(engine) == 2)
+    for ticket, _ in sent:
+        engine.leave(ticket)
+
+
+def test_within_a_server_whoever_came_first_is_served_first(opened, started):
+    engine = started(opened("memory"))
+    sent = waiting(engine, Futures(), "work", count=5)
+    for number in range(5):
+        engine.call(create(f"t{number}"))
+    assert ids([future for _, future in sent]) == [f"t{number}" for number in range(5)]
+
+
+def test_tasks_of_one_batch_wake_as_many_waiters(engine):
+    sent = waiting(engine, Futures(), "work", count=4)
+    engine.call(Batch(**BASE, items=tuple(create(f"t{number}") for number in range(4))))
+    assert sorted(ids([future for _, future in sent])) == ["t0", "t1", "t2", "t3"]
+
+
+def test_a_waiter_for_several_types_or_any_takes_whichever_comes(engine):
+    sink = Futures()
+    ((stays, other),) = waiting(engine, sink, "c", seed="c")
+    ((_, several),) = waiting(engine, sink, "a", "b", seed="s")
+    engine.call(create("t1", type="b"))
+    assert ids([several]) == ["t1"]
+    ((_, anything),) = waiting(engine, sink, seed="a")
+    engine.call(create("t2", type="d"))
+    assert ids([anything]) == ["t2"]
+    assert not other.done()
+    engine.leave(stays)
+    wait_until(lambda: crowd_of(engine) == 0)
+
+
+@pytest.mark.parametrize("back", ["fail", "release", "undeliver", "requeue"])
+def test_a_waiter_gets_a_task_that_comes_back(engine, back):
+    engine.call(create("t1", max_attempts=1 if back == "requeue" else 3))
+    engine.call(take("work", seed="first"))
+    ((_, future),) = waiting(engine, Futures(), "work")
+    if back == "requeue":
+        engine.call(fail("t1", "first"))
+        engine.call(requeue("t1"))
+    else:
+        engine.call({"fail": fail, "release": hand_back, "undeliver": undeliver}[back]("t1", "first"))
+    assert ids([future]) == ["t1"]
+
+
+def test_a_waiter_gets_a_lapsed_task_soon_after_its_deadline_and_never_before(pair):
+    holder, waiters = pair
+    lease = 0.3
+    holder.call(create("t1", lease_duration=int(lease * SECOND)))
+    sent = time.monotonic()
+    holder.call(take("work", seed="first"))
+    ((_, future),) = waiting(waiters, Futures(), "work")
+    assert ids([future]) == ["t1"]
+    assert lease <= time.monotonic() - sent < lease + ACROSS
+
+
+def test_a_scheduled_task_wakes_a_waiter_at_its_time(pair):
+    maker, waiters = pair
+    ((_, future),) = waiting(waiters, Futures(), "work")
+    sent, ahead = time.monotonic(), 0.4
+    maker.call(create("t1", scheduled_at=now_of(maker) + int(ahead * SECOND)))
+    assert ids([future]) == ["t1"]
+    assert ahead - 0.05 <= time.monotonic() - sent < ahead + ACROSS
+
+
+def test_patience_that_ends_is_answered_with_nothing(engine):
+    began = time.monotonic()
+    assert isinstance(engine.call(take("work"), wait_seconds=0.2), Empty)
+    assert 0.2 <= time.monotonic() - began < 1.0
+    assert crowd_of(engine) == 0
+
+
+def test_without_patience_the_answer_comes_at_once(engine):
+    assert isinstance(engine.call(take("work")), Empty)
+    assert crowd_of(engine) == 0
+
+
+def test_whoever_is_gone_gets_nothing_and_the_next_one_does(engine):
+    (gone, nothing), (_, future) = waiting(engine, Futures(), "work", count=2)
+    engine.leave(gone)
+    engine.call(create("t1"))
+    assert ids([future]) == ["t1"]
+    assert not nothing.done()
+    assert [task.attempt for task in every(engine.store, Task)] == [1]
+
+
+def test_a_task_that_was_given_to_nobody_reaches_the_next_waiter(engine):
+    """The caller went away while its claim was being written: the door undelivers it."""
+    sent = waiting(engine, Futures(), "work", count=2)
+    engine.call(create("t1"))
+    wait_until(lambda: any(future.done() for _, future in sent))
+    served = next(number for number, (_, future) in enumerate(sent) if future.done())
+    engine.leave(sent[served][0])
+    engine.call(undeliver("t1", f"w{served}"))
+    assert ids([sent[1 - served][1]]) == ["t1"]
+    (task,) = every(engine.store, Task)
+    assert (task.attempt, task.attempt_count) == (2, 1)
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "postgres"])
+def test_a_server_that_stops_sends_its_waiters_away(opened, started, kind):
+    engine, sink = started(opened(kind)), Futures()
+    sent = waiting(engine, sink, "work", count=3)
+    stop_in_time(engine)
+    assert [type(outcome) for outcome in results((future for _, future in sent), 1)] == [Draining] * 3
+
+
+def test_waiters_whose_patience_ends_as_tasks_are_made_are_each_answered_once(engine):
+    for turn in range(6):
+        sink = Keep()
+        for number in range(20):
+            engine.submit(take("work", seed=f"{turn}-{number}"), sink, number, 0.15)
+        time.sleep(0.14 + turn * 0.002)
+        for number in range(10):
+            engine.call(create(f"t{turn}-{number}"))
+        wait_until(lambda sink=sink: len(sink.replies) >= 20)
+        time.sleep(0.02)
+        assert sorted(ticket.slot for ticket, _ in sink.replies) == list(range(20))
+        got = [each.task.id for _, outcome in sink.replies if isinstance(outcome, Claimed) for each in outcome.taken]
+        assert len(got) == len(set(got))
+        held = [task.id for task in every(engine.store, Task) if task.state == CLAIMED]
+        assert sorted(got) == sorted(name for name in held if name.startswith(f"t{turn}-"))
+        engine.call(take("work", seed=f"rest-{turn}", limit=100))
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_waiters_on_two_servers_share_all_tasks_of_both_and_none_is_lost_or_given_twice(opened, started, kind):
+    engines = [started(opened(kind)), started(opened(kind))]
+    tasks, stop = 60, threading.Event()
+    got: Counter[str] = Counter()
+
+    def work(number):
+        turn = 0
+        while not stop.is_set():
+            turn += 1
+            outcome = engines[number % 2].call(take("work", seed=f"{number}-{turn}"), wait_seconds=0.4)
+            for taken in outcome.taken if isinstance(outcome, Claimed) else ():
+                got[taken.task.id] += 1
+                engines[(number + 1) % 2].call(complete(taken.task.id, f"{number}-{turn}"))
+
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for worker in workers:
+        worker.start()
+    for number in range(tasks):
+        engines[number % 2].call(create(f"t{number:02}"))
+    wait_until(lambda: sum(got.values()) >= tasks, 20)
+    stop.set()
+    for worker in workers:
+        worker.join(10)
+    assert got == Counter({f"t{number:02}": 1 for number in range(tasks)})
+    assert {(task.state, task.attempt) for task in every(engines[0].store, Task)} == {("completed", 1)}
+    check_log(engines[0].store)
+
+
+def test_a_cancelled_task_wakes_nobody_and_a_claim_by_id_never_waits(engine):
+    ((stays, future),) = waiting(engine, Futures(), "work")
+    engine.call(create("t1", scheduled_at=now_of(engine) + 60 * SECOND))
+    engine.call(cancel("t1"))
+    with pytest.raises(InvalidTransition):
+        engine.call(take_this("t1"), wait_seconds=5)
+    assert not future.done()
+    engine.leave(stays)

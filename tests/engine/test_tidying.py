@@ -1,0 +1,34 @@
+"""Tidying up keeps nobody waiting: neither the sweep, nor whoever holds a lease."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from holdfast.engine import retention
+from holdfast.engine.retention import Tidying
+from tests.chores import create, take
+from tests.support import wait_until
+
+
+@pytest.fixture
+def stuck(monkeypatch):
+    """A round of tidying that takes until the engine is stopped."""
+    begun = threading.Event()
+
+    def run(self):
+        begun.set()
+        return not self._stopped.wait(20)
+
+    monkeypatch.setattr(retention, "ROUND_SECONDS", 0.01)
+    monkeypatch.setattr(Tidying, "run", run)
+    return begun
+
+
+def test_what_runs_out_is_ended_while_old_things_are_removed(stuck, opened, started):
+    engine = started(opened("memory"))
+    assert stuck.wait(5)
+    engine.call(create("t1", lease_duration=200_000))
+    engine.call(take("work"))
+    wait_until(lambda: engine.read(lambda reader: reader.task_counts("default")) == [("work", "pending", 1)])

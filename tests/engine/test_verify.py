@@ -1,0 +1,79 @@
+"""Verifying: a sound store has nothing to say, and whatever is tampered with behind our back is found."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from holdfast.core.row import SECOND
+from holdfast.engine import verify as verifying
+from holdfast.engine.retention import DAY, Retention, Tidying
+from holdfast.engine.verify import verify
+from tests.chores import begin, cancel, complete, create, fail, take
+from tests.support import ACCOUNT, ALICE, claim, put, run, transact
+
+
+@pytest.fixture
+def lived_in(store):
+    """A store with a bit of everything."""
+    transact(store, *(create(f"t{number}") for number in range(5)), create("abroad", account="other"))
+    transact(store, take("work", limit=3), claim("job", "l1"), begin())
+    transact(store, complete("t0"), fail("t1", permanent=True), cancel("t4"))
+    put(store, ALICE)
+    return store
+
+
+def say(store, *statements):
+    for statement in statements:
+        if store.name == "sqlite":
+            store._writer.execute(statement)
+        else:
+            with psycopg.connect(store._url) as connection:
+                connection.execute(statement)
+
+
+@pytest.mark.parametrize("page", [1, 2, 1_000])
+def test_a_sound_store_has_no_differences_however_it_is_paged(lived_in, monkeypatch, page):
+    monkeypatch.setattr(verifying, "PAGE", page)
+    told = []
+    report = verify(lived_in, lambda what, count: told.append((what, count)))
+    assert report.differences == []
+    assert (report.accounts, report.rows, report.events) == (2, 9, 15)
+    assert told[-1][0] == "events"
+
+
+def test_a_store_whose_log_was_cut_is_sound(lived_in, clock):
+    clock.advance(31 * DAY // SECOND)
+    tidying = Tidying(
+        lived_in, lambda commands: transact(lived_in, *commands) if commands else [],
+        Retention(tasks=30 * DAY, events=30 * DAY, names=0),
+    )  # fmt: skip
+    tidying.run()
+    assert verify(lived_in).differences == []
+    run(lived_in, create("again"))
+    assert verify(lived_in).differences == []
+
+
+@pytest.mark.parametrize(
+    ("statements", "told"),
+    [
+        (["UPDATE tasks SET payload = '{\"a\":2}' WHERE id = 't3'"], ["task:t3: payload differ"]),
+        (["UPDATE leases SET owner = 'thief', token = 99"], ["lease:job: owner, token differ"]),
+        (["DELETE FROM tasks WHERE id = 't3'"], ["task:t3: the log says it is there", "miscounted: work/pending"]),
+        (["UPDATE task_counts SET total = total + 1 WHERE account = 'default'"], ["miscounted: work/pending"]),
+        (["UPDATE event_counters SET floor = 3", "DELETE FROM events WHERE seq = 2"], ["default"]),
+        (["UPDATE event_counters SET seq = seq + 1 WHERE account = 'other'"], ["other: events 2 to 2 are missing"]),
+    ],
+    ids=["a column", "an owner", "a row", "a count", "an event", "the counter"],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_what_was_tampered_with_is_found(opened, clock, kind, statements, told):
+    store = opened(kind, clock)
+    transact(store, *(create(f"t{number}") for number in range(5)), create("abroad", account="other"))
+    run(store, claim("job", "l1"))
+    assert verify(store).differences == []
+    say(store, *statements)
+    differences = verify(store).differences
+    for words in told:
+        assert any(words in difference for difference in differences), differences
+    assert all(ACCOUNT in difference or "other" in difference for difference in differences)

@@ -1,0 +1,123 @@
+"""Every task is held by one at a time, finished once at most and never lost, whatever workers do, seed by seed."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast.core import task as tasks
+from holdfast.store.memory import MemoryTransaction
+from tests.simulation.factory import Factory
+from tests.support import FULL_PROOF
+
+SEEDS, PARTS = (10_000, 40) if FULL_PROOF else (120, 4)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_seed_keeps_the_promises(part):
+    seen = {}
+    for seed in range(part, SEEDS, PARTS):
+        factory = Factory(seed)
+        try:
+            factory.run()
+        except AssertionError as failure:
+            raise AssertionError(f"seed {seed}: {failure}") from failure
+        for what, count in factory.inspector.seen.items():
+            seen[what] = seen.get(what, 0) + count
+    # A run that met no trouble proves nothing.
+    assert set(seen) == {
+        "made", "granted", "acted", "refused", "repeated", "requeued", "completed", "cancelled",
+        "in the end completed", "in the end cancelled", "in the end dead_letter",
+    }  # fmt: skip
+    assert min(seen.values()) > 10, seen
+
+
+def fails(seeds=25):
+    """Whether the inspector notices within a few seeds."""
+    for seed in range(seeds):
+        try:
+            Factory(seed).run()
+        except AssertionError:
+            return True
+    return False
+
+
+def lenient(rule):
+    """A rule of core that lets a task without a holder pass, so that only the missing check is the bug."""
+    return lambda task, *args, **more: rule(task, *args, **more) if task.proof is not None else task
+
+
+def without_holder_checks(monkeypatch):
+    monkeypatch.setattr(tasks, "check_holder", lambda task, proof, now: None)
+    for name in ("complete", "fail", "hand_back", "undeliver", "heartbeat"):
+        monkeypatch.setattr(tasks, name, lenient(getattr(tasks, name)))
+
+
+def deadline_too_late(monkeypatch):
+    monkeypatch.setattr(tasks, "is_live", lambda task, now: task.expires_at is not None and task.expires_at >= now)
+
+
+def lapse_too_early(monkeypatch):
+    early = lambda task, now: task.expires_at is not None and task.expires_at - 1 <= now  # noqa: E731 - a broken rule
+    monkeypatch.setattr(tasks, "is_due", early)
+
+
+def tokens_that_come_again(monkeypatch):
+    monkeypatch.setattr(MemoryTransaction, "draw", lambda self, count: [1] * count)
+
+
+def held_tasks_in_the_queue(monkeypatch):
+    claim = tasks.claim
+    claimable = lambda task, now: task.state in tasks.LIVE_STATES  # noqa: E731 - a broken rule
+    monkeypatch.setattr(tasks, "claim", lambda task, by, **more: replace(claim(task, by, **more), ready=True))
+    monkeypatch.setattr(tasks, "is_claimable", claimable)
+    monkeypatch.setattr("holdfast.store.queues.is_claimable", claimable)
+
+
+def lapses_that_are_never_settled(monkeypatch):
+    monkeypatch.setattr(tasks, "settled", lambda task, now: task)
+
+
+def scheduled_tasks_that_never_come_due(monkeypatch):
+    monkeypatch.setattr(tasks, "is_ripe", lambda task, now: False)
+
+
+def hand_backs_that_count(monkeypatch):
+    back = tasks.hand_back
+    counted = lambda task, *args, **more: replace(back(task, *args, **more), attempt_count=task.attempt_count)  # noqa: E731
+    monkeypatch.setattr(tasks, "hand_back", counted)
+
+
+def one_chance_too_few(monkeypatch):
+    lapse = tasks.lapse
+    monkeypatch.setattr(tasks, "lapse", lambda task, now, **more: lapse(replace(task, max_attempts=1), now, **more))
+
+
+def finished_tasks_that_come_back(monkeypatch):
+    requeue = tasks.requeue
+    again = lambda task, now, **more: requeue(replace(task, state=tasks.DEAD), now, **more)  # noqa: E731 - a broken rule
+    monkeypatch.setattr(tasks, "requeue", again)
+
+
+@pytest.mark.parametrize(
+    "breaking",
+    [
+        without_holder_checks,
+        deadline_too_late,
+        lapse_too_early,
+        tokens_that_come_again,
+        held_tasks_in_the_queue,
+        lapses_that_are_never_settled,
+        scheduled_tasks_that_never_come_due,
+        hand_backs_that_count,
+        one_chance_too_few,
+        finished_tasks_that_come_back,
+    ],
+)
+def test_the_inspector_notices(monkeypatch, breaking):
+    breaking(monkeypatch)
+    assert fails()
+
+
+def test_the_inspector_notices_nothing_when_nothing_is_broken():
+    assert not fails(5)

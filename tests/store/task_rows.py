@@ -1,0 +1,131 @@
+"""Task rows with every column drawn on its own: what a database may be asked to keep, whether or not it makes sense."""
+
+from __future__ import annotations
+
+import msgspec
+from hypothesis import strategies as st
+
+from holdfast.core.task import DEAD, FINAL_STATES, LIVE_STATES, PENDING, STATES, Task
+from tests.support import START
+
+accounts = st.sampled_from(["a", "b"])
+types = st.sampled_from(["x", "y"])
+instants = st.integers(START - 2, START + 2)
+numbers = st.integers(-(2**53), 2**53) | st.sampled_from([0, 1, 2**62])
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)
+documents = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | texts,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(texts, inner, max_size=2),
+    max_leaves=4,
+).map(lambda value: msgspec.json.encode(value).decode())
+
+
+def column(field: msgspec.structs.FieldInfo) -> st.SearchStrategy:
+    """Anything its type allows."""
+    kind = str(field.type)
+    if field.name in Task.json:
+        drawn = documents
+    elif "int" in kind:
+        drawn = numbers
+    else:
+        drawn = st.booleans() if "bool" in kind else texts
+    return st.none() | drawn if "None" in kind else drawn
+
+
+FREE_COLUMNS = {
+    field.name: column(field)
+    for field in msgspec.structs.fields(Task)
+    if field.name not in {"account", "id", "version", "changed_at", "type", "state", "unique_key", "attempt"}
+}
+FREE_COLUMNS["token"] = st.integers(0, 2**62)  # below 0 it is a place for one
+changes = st.fixed_dictionaries({}, optional=FREE_COLUMNS)
+"""Any columns, changed in any way; whole parts of a row are often left alone."""
+
+
+@st.composite
+def wild_pairs(draw) -> list[tuple[Task, Task]]:
+    """Rows before and after a change that the schema allows: any columns at all, but for what is final."""
+    pairs = []
+    for number in range(draw(st.integers(1, 4))):
+        key = draw(st.none() | st.just(f"key-{number}"))
+        before = Task("a", f"t{number}", type=draw(types), state=draw(st.sampled_from(STATES)), unique_key=key)
+        before = msgspec.structs.replace(before, **draw(changes))
+        allowed = [before.state] if before.state in FINAL_STATES - {DEAD} else [*STATES]
+        if before.state == DEAD:
+            allowed = [DEAD, PENDING]
+        moved = {"state": draw(st.sampled_from(allowed)), "attempt": before.attempt + draw(st.integers(0, 2))}
+        pairs.append((before, msgspec.structs.replace(before, **draw(changes), **moved)))
+    return pairs
+
+
+@st.composite
+def task_rows(draw) -> Task:
+    """Rows of a few accounts and types whose every time is drawn on its own."""
+    state = draw(st.sampled_from(STATES))
+    return Task(
+        draw(accounts),
+        f"t{draw(st.integers(0, 99)):02}",
+        type=draw(types),
+        priority=draw(st.integers(0, 2)),
+        state=state,
+        ready=draw(st.booleans()),
+        scheduled_at=draw(st.none() | instants),
+        place=draw(instants),
+        created_at=draw(instants),
+        claimed_at=draw(st.none() | instants),
+        expires_at=draw(st.none() | instants),
+        resolved_at=draw(st.none() | instants),
+        proof=draw(st.none() | st.just("proof")),
+        session=draw(st.none() | st.sampled_from(["s1", "s2"])),
+        tag=draw(st.none() | st.sampled_from(["red", "blue"])),
+    )
+
+
+# What core ever makes: only what waits is ready, only what is claimed has a deadline.
+sensible_rows = task_rows().map(
+    lambda task: msgspec.structs.replace(
+        task,
+        ready=task.ready and task.state == PENDING,
+        expires_at=(task.expires_at or START) if task.state == "claimed" else None,
+        proof="proof" if task.state == "claimed" else None,
+        session=task.session if task.state == "claimed" else None,
+    )
+)
+
+
+def by_key(task: Task) -> tuple[str, str, str]:
+    return task.key
+
+
+task_lists = st.lists(sensible_rows, min_size=3, max_size=14, unique_by=by_key)
+
+
+@st.composite
+def queued_rows(draw) -> Task:
+    """Tasks that wait: in their queue already, or for a moment around now."""
+    ready = draw(st.booleans())
+    return Task(
+        "a",
+        f"t{draw(st.integers(0, 99)):02}",
+        type=draw(st.sampled_from("xxy")),
+        priority=draw(st.integers(0, 2)),
+        ready=ready,
+        scheduled_at=draw(st.none() | instants) if ready else draw(instants),
+        place=draw(instants),
+    )
+
+
+queues = st.lists(queued_rows(), min_size=4, max_size=14, unique_by=by_key)
+
+
+@st.composite
+def keyed_lists(draw) -> list[Task]:
+    """Tasks under few unique keys; of each key at most one lives."""
+    rows, living = [], set()
+    for row in draw(task_lists):
+        key = draw(st.none() | st.sampled_from(["k1", "k2"]))
+        if row.state in LIVE_STATES and key is not None:
+            key = None if (row.account, key) in living else key
+            living.add((row.account, key))
+        rows.append(msgspec.structs.replace(row, unique_key=key))
+    return rows

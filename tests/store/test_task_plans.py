@@ -1,0 +1,144 @@
+"""What is asked all the time costs what it finds, not what is stored: read from the databases' own plans."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from holdfast.core.task import PENDING, STATES
+from holdfast.store.postgres import PostgresStore
+from holdfast.store.postgres import queries as postgres
+from holdfast.store.sqlite import queries as sqlite
+from tests.store.test_tasks import say
+from tests.support import ACCOUNT, START, DrivenClock, make_store
+
+ROWS, ACCOUNTS = 6_000, 5
+DUE = 10
+"""Of each kind that has a deadline, so many of each account have passed it."""
+
+FILL = f"""
+WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < {ROWS - 1}),
+    kinds AS (SELECT n, n % 6 AS kind, n / 6 AS place FROM numbers)
+INSERT INTO tasks (account, id, version, changed_at, type, payload, priority, max_attempts, lease_duration, created_at,
+    tag, state, ready, scheduled_at, place, expires_at)
+SELECT CASE place % {ACCOUNTS} WHEN 0 THEN '{ACCOUNT}' ELSE 'account' || place % {ACCOUNTS} END, 't' || (100000 + n), 1,
+    {START}, 'work', '{{}}', n % 7, 3, 1, {START}, 'tag' || place % 30,
+    CASE kind WHEN 0 THEN 'pending' WHEN 1 THEN 'pending' WHEN 2 THEN 'claimed' WHEN 3 THEN 'completed'
+        WHEN 4 THEN 'dead_letter' ELSE 'cancelled' END,
+    kind = 0,
+    CASE WHEN kind = 1 THEN CASE WHEN place < {DUE * ACCOUNTS} THEN {START} - 1 ELSE {START} + n END END,
+    {START} + n,
+    CASE WHEN kind = 2 THEN CASE WHEN place < {DUE * ACCOUNTS} THEN {START} - 1 ELSE {START} + n END END
+FROM kinds
+"""  # noqa: S608 - our own names and numbers
+COUNTS = "INSERT INTO task_counts SELECT account, type, state, count(*) FROM tasks GROUP BY account, type, state"
+
+QUESTIONS = {
+    # name: (index, how many rows it may touch, whether their order must come from the index)
+    "READY": ("tasks_ready", 5, True),
+    "READY_ANY": ("tasks_ready_any", 5, True),
+    "RIPE": ("tasks_ripe", DUE * ACCOUNTS, False),
+    "RIPE_ANY": ("tasks_ripe", DUE * ACCOUNTS, False),
+    "DUE": ("tasks_due", DUE * ACCOUNTS, False),
+    "TASKS_LISTED": ("tasks_listed", 5, True),
+    "TASKS_TAGGED": ("tasks_tagged", 5, True),
+    "TASKS_NEWEST": ("tasks_pkey", 5, True),
+    "TASKS_FINISHED": ("tasks_finished", 5, True),
+}
+ARGUMENTS = {
+    "DUE": (*[START] * 4, "", 5),
+    "TASKS_LISTED": (ACCOUNT, "work", PENDING, "~", 5),
+    "TASKS_TAGGED": (ACCOUNT, "tag0", "~", 5),
+    "TASKS_NEWEST": (ACCOUNT, "~", 5),
+    "TASKS_FINISHED": (START + 1, True, 5),
+}
+
+
+def filled(store):
+    """Many tasks of every state, few of which matter now."""
+    say(store, FILL)
+    say(store, COUNTS)
+    with store.read() as reader:
+        counted = {state: total for _, state, total in reader.task_counts(ACCOUNT)}
+    assert counted == {state: ROWS // 6 // ACCOUNTS * (2 if state == PENDING else 1) for state in STATES}
+    return store
+
+
+@pytest.fixture(scope="module")
+def full_postgres(database):
+    store = PostgresStore(database, DrivenClock())
+    store.open()
+    filled(store)
+    say(store, "ANALYZE tasks")
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def full_sqlite(tmp_path_factory):
+    store = make_store("sqlite", tmp_path_factory.mktemp("full"), str, DrivenClock())
+    yield filled(store)
+    store.close()
+
+
+# -- PostgreSQL: what it did -------------------------------------------------------------------------------------
+
+
+def nodes(plan):
+    yield plan
+    for inner in plan.get("Plans", []):
+        yield from nodes(inner)
+
+
+def explained(store, name):
+    """The plan of a statement that was really run, on a connection with our manners."""
+    statement = getattr(postgres, name)
+    if name.startswith(("READY", "RIPE")):
+        wanted = json.dumps([[ACCOUNT, "" if name.endswith("_ANY") else "work", 5]])
+        statement = statement.replace("$1", f"'{wanted}'").replace("$2", str(START))
+    with store.read() as reader:
+        found = reader.look(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", *ARGUMENTS.get(name, ()))
+        return next(iter(found))[0][0]["Plan"]
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_postgres_touches_no_more_tasks_than_it_answers_with(full_postgres, name):
+    index, most, ordered = QUESTIONS[name]
+    plan = explained(full_postgres, name)
+    of_tasks = [node for node in nodes(plan) if node.get("Relation Name") == "tasks"]
+    assert of_tasks
+    assert {node["Node Type"] for node in of_tasks} <= {"Index Scan", "Index Only Scan"}
+    if not name.startswith("RIPE"):  # what has come due is little, by whichever of its two indexes
+        assert index in {node["Index Name"] for node in of_tasks}
+    touched = [node["Actual Rows"] * node["Actual Loops"] + node.get("Rows Removed by Filter", 0) for node in of_tasks]
+    assert max(touched) <= most, f"{name} touched {touched} of {ROWS}"
+    sorts = [node for node in nodes(plan) if "Sort" in node["Node Type"]]
+    sorted_tasks = [node for node in sorts if any(inner in of_tasks for inner in nodes(node))]
+    assert not (ordered and sorted_tasks), f"{name} sorts what the index has in order"
+
+
+# -- SQLite: what it means to do ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_sqlite_finds_tasks_by_their_index(full_sqlite, name):
+    index, _, ordered = QUESTIONS[name]
+    index = "sqlite_autoindex_tasks_1" if index == "tasks_pkey" else index
+    arguments = {
+        "READY": (ACCOUNT, "work", 5),
+        "READY_ANY": (ACCOUNT, 5),
+        "RIPE": (ACCOUNT, "work", START, 5),
+        "RIPE_ANY": (ACCOUNT, START, 5),
+    } | ARGUMENTS
+    with full_sqlite.read() as reader:
+        steps = [row[3] for row in reader.look(f"EXPLAIN QUERY PLAN {getattr(sqlite, name)}", *arguments[name])]
+    of_tasks = [step for step in steps if re.match(r"(SCAN|SEARCH) tasks\b", step)]
+    assert of_tasks
+    assert all(step.startswith("SEARCH") for step in of_tasks), steps
+    # What has come due is little, by whichever of its indexes; never by the key of all tasks.
+    indexes = {"tasks_ripe", "tasks_scheduled"} if name.startswith("RIPE") else {index}
+    assert all(any(f"INDEX {each} " in step for each in {*indexes, "tasks_scheduled"}) for step in of_tasks), steps
+    assert any(f"INDEX {each} " in step for each in indexes for step in of_tasks), steps
+    assert not (ordered and any("TEMP B-TREE" in step for step in steps)), steps

@@ -1,0 +1,157 @@
+"""Two transactions that want the same tasks: on PostgreSQL they meet for real, and never both win."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast.core.errors import InvalidTransition, TaskClaimed
+from holdfast.core.task import CLAIMED, DEAD, Task
+from holdfast.engine.backlog import Ticket
+from holdfast.engine.tasks import Claimed, Empty
+from holdfast.store.contract import Rerun
+from holdfast.store.postgres import PostgresStore
+from holdfast.store.view import AllNeeds, Needs
+from tests.chores import a_task, create, fail, requeue, take, take_this
+from tests.support import ACCOUNT, Keep, check_log, every, idle_lane, put, run
+
+QUEUE = AllNeeds.of([Needs(ready=((ACCOUNT, "work", 2),))])
+
+
+def ids(view):
+    found = []
+    while (task := view.next_ready(ACCOUNT, ("work",))) is not None:
+        found.append(task.id)
+        view.put(replace(task, state=CLAIMED, ready=False), "claimed")
+    return found
+
+
+def ticket(command):
+    return Ticket(command, Keep())
+
+
+class Watched:
+    """A store that notes each transaction and calls back when the first is over."""
+
+    def __init__(self, store, noted, after_first):
+        self._store = store
+        self._noted = noted
+        self._after_first = after_first
+
+    @contextmanager
+    def transaction(self, lane=0):
+        try:
+            with self._store.transaction(lane) as transaction:
+                yield transaction
+        finally:
+            self._noted.append(lane)
+            if len(self._noted) == 1:
+                self._after_first()
+
+
+@pytest.fixture
+def other(postgres_store, database, clock):
+    """A second server on the same database."""
+    store = PostgresStore(database, clock)
+    yield store
+    store.close()
+
+
+def test_a_ready_task_that_another_has_locked_is_passed_over_and_that_is_said(postgres_store, other):
+    put(postgres_store, *(a_task(f"t{number}") for number in range(3)))
+    with postgres_store.transaction() as first, other.transaction() as second:
+        assert ids(first.load(QUEUE)) == ["t0", "t1"]
+        view = second.load(QUEUE)
+        assert ids(view) == ["t2"]
+        assert view.passed_over(second.seen_ready(QUEUE))
+
+
+def test_nothing_was_passed_over_when_there_is_no_more(postgres_store, other):
+    put(postgres_store, a_task("t1"))
+    with postgres_store.transaction() as first:
+        view = first.load(QUEUE)
+        assert not view.passed_over(first.seen_ready(QUEUE))
+    with other.transaction() as second:
+        mixed = AllNeeds.of([Needs(ready=((ACCOUNT, "", 2), (ACCOUNT, "none", 5)))])
+        view = second.load(mixed)
+        assert not view.passed_over(second.seen_ready(mixed))
+        assert ids(view) == ["t1"]
+
+
+def test_a_task_locked_by_its_id_is_passed_over_as_well(postgres_store, other):
+    put(postgres_store, a_task("t1"), a_task("t2"))
+    with postgres_store.transaction() as first, other.transaction() as second:
+        first.load(AllNeeds.of([Needs(rows=(a_task("t1").key,))]))
+        assert ids(second.load(QUEUE)) == ["t2"]
+
+
+def test_a_task_whose_time_has_come_is_passed_over_when_locked(postgres_store, other, clock):
+    due = clock.now
+    put(postgres_store, *(a_task(f"t{number}", ready=False, scheduled_at=due) for number in range(2)))
+    with postgres_store.transaction() as first, other.transaction() as second:
+        first.load(AllNeeds.of([Needs(rows=(a_task("t0").key,))]))
+        assert ids(second.load(QUEUE)) == ["t1"]
+
+
+def test_a_claim_that_came_up_short_looks_again_before_it_answers_empty(postgres_store, other):
+    """The one ready task is locked by a batch that then does nothing with it."""
+    put(postgres_store, a_task("t1"))
+    looks = []
+    with ExitStack() as blocking:
+        blocking.enter_context(postgres_store.transaction()).load(QUEUE)
+        committed = idle_lane(Watched(other, looks, blocking.close))._attempt([ticket(take("work"))])
+    assert isinstance(committed.replies[0][1], Claimed)
+    assert len(looks) == 2
+
+
+def test_a_claim_that_comes_up_short_for_good_answers_what_it_has(postgres_store, other):
+    put(postgres_store, a_task("t1"), a_task("t2"))
+    with postgres_store.transaction() as blocking:
+        blocking.load(AllNeeds.of([Needs(rows=(a_task("t1").key,))]))
+        committed = idle_lane(other)._attempt([ticket(take("work", limit=2))])
+        assert [taken.task.id for taken in committed.replies[0][1].taken] == ["t2"]
+        committed = idle_lane(other)._attempt([ticket(take("work"))])
+        assert isinstance(committed.replies[0][1], Empty)
+
+
+def test_of_two_that_both_found_a_key_free_the_second_runs_again(postgres_store, other):
+    command = create("late", unique_key="k")
+    with pytest.raises(Rerun), postgres_store.transaction() as late:
+        view = late.load(AllNeeds.of([command.all_needs()]))
+        command.run(view)
+        run(other, create("early", unique_key="k"))
+        late.save(view.changes([]))
+    assert [task.id for task in every(postgres_store, Task)] == ["early"]
+    assert run(postgres_store, command).task.id == "early"
+    check_log(postgres_store)
+
+
+def test_a_dead_letter_brought_back_while_a_twin_is_born_runs_again_and_is_refused(postgres_store, other):
+    run(postgres_store, create("t1", unique_key="k", max_attempts=1))
+    run(postgres_store, take("work"))
+    run(postgres_store, fail("t1"))
+    command = requeue("t1")
+    with pytest.raises(Rerun), postgres_store.transaction() as late:
+        view = late.load(AllNeeds.of([command.all_needs()]))
+        command.run(view)
+        run(other, create("twin", unique_key="k"))
+        late.save(view.changes([]))
+    with pytest.raises(InvalidTransition):
+        run(postgres_store, command)
+    assert [(task.id, task.state) for task in every(postgres_store, Task)] == [("t1", DEAD), ("twin", "pending")]
+    check_log(postgres_store)
+
+
+def test_a_claim_by_id_waits_for_the_lock_so_that_its_answer_is_certain(postgres_store, other):
+    put(postgres_store, a_task("t1"))
+    with ThreadPoolExecutor(1) as pool, postgres_store.transaction() as first:
+        view = first.load(AllNeeds.of([take_this("t1").all_needs()]))
+        take_this("t1").run(view)
+        changes = view.changes(first.draw(1))
+        late = pool.submit(run, other, take_this("t1", seed="late"))
+        assert not wait([late], 0.2).done
+        first.save(changes)
+    assert isinstance(late.exception(5), TaskClaimed)

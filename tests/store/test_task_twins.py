@@ -1,0 +1,178 @@
+"""Twins for tasks: each WHERE and each ORDER BY chooses like the rule in core that it stands for."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from holdfast.core import lease as leases
+from holdfast.core import session as sessions
+from holdfast.core import task as tasks
+from holdfast.core.lease import JOB
+from holdfast.core.task import CLAIMED, DEAD, LIVE_STATES
+from holdfast.store.contract import TaskPath
+from tests.store.task_rows import accounts, instants, keyed_lists, queues, task_lists, types
+from tests.store.test_twins import lease_lists, session_lists
+from tests.support import FULL_PROOF, START, empty, look, put
+
+EXAMPLES = 500 if FULL_PROOF else 30
+QUEUES = [("x",), ("y",), ("x", "y"), ()]
+
+
+@pytest.fixture
+def fresh(sql_store):
+    """Empties the store before each example."""
+
+    def fill(*rows):
+        empty(sql_store)
+        if rows:
+            put(sql_store, *rows)
+        return sql_store
+
+    return fill
+
+
+def twins(test):
+    checks = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
+    phases = [phase for phase in Phase if phase is not Phase.explain]  # explaining takes minutes
+    return settings(max_examples=EXAMPLES, suppress_health_check=checks, phases=phases)(test)
+
+
+named = st.sampled_from([None, "agent"])
+named_sessions = st.lists(
+    st.tuples(session_lists, named).map(lambda pair: [replace(row, name=pair[1]) for row in pair[0]]), max_size=2
+).map(lambda lists: list({row.key: row for rows in lists for row in rows}.values()))
+
+
+def drained(view, account, names):
+    """The tasks that claims would get, one after the other."""
+    found = []
+    while (task := view.next_ready(account, names)) is not None:
+        found.append(task.id)
+        view.put(replace(task, state=CLAIMED, ready=False), "claimed")
+    return found
+
+
+def claimable(rows, account, names):
+    queue = [row for row in rows if row.account == account and (not names or row.type in names)]
+    return [row.id for row in sorted(queue, key=tasks.order) if tasks.is_claimable(row, START)]
+
+
+@twins
+@given(rows=task_lists, account=accounts, names=st.sampled_from(QUEUES))
+def test_what_can_be_claimed_is_what_core_calls_claimable_in_core_s_order(fresh, rows, account, names):
+    view = look(fresh(*rows), ready=tuple((account, name, 100) for name in names or ("",)))
+    assert drained(view, account, names) == claimable(rows, account, names)
+
+
+@twins
+@given(rows=queues, names=st.sampled_from(QUEUES), limit=st.integers(1, 3))
+def test_the_first_of_a_queue_are_loaded_whether_they_stand_in_it_or_have_just_come_due(fresh, rows, names, limit):
+    view = look(fresh(*rows), ready=tuple(("a", name, limit) for name in names or ("",)))
+    assert drained(view, "a", names)[:limit] == claimable(rows, "a", names)[:limit]
+
+
+@twins
+@given(rows=task_lists, held=lease_lists, lives=session_lists, limit=st.integers(1, 20))
+def test_due_tasks_are_those_whose_deadline_core_puts_in_the_past(fresh, rows, held, lives, limit):
+    store = fresh(*rows, *held, *lives)
+    overdue = [(tasks.deadline(row), row.key) for row in rows if (tasks.deadline(row) or START + 1) <= START]
+    overdue += [(row.expires_at, row.key) for row in held if leases.is_due(row, START)]
+    overdue += [(row.expires_at, row.key) for row in lives if sessions.is_due(row, START)]
+    with store.read() as reader:
+        assert reader.due(limit) == [key for _, key in sorted(overdue)][:limit]
+
+
+@twins
+@given(rows=task_lists)
+def test_the_next_deadline_is_the_first_that_core_gives_to_a_task(fresh, rows):
+    with fresh(*rows).read() as reader:
+        found = [tasks.deadline(row) for row in rows if tasks.deadline(row) is not None]
+        assert reader.next_deadline() == min(found, default=None)
+
+
+@twins
+@given(rows=task_lists, held=lease_lists, lives=named_sessions, moment=instants)
+def test_what_is_held_at_a_moment_is_what_core_calls_live_then(fresh, rows, held, lives, moment):
+    live = [row.key for row in rows if leases.is_live(row, moment)]
+    live += [row.key for row in held if leases.counts_for(row, JOB, moment)]
+    live += [row.key for row in lives if row.name is not None and sessions.is_live(row, moment)]
+    with fresh(*rows, *held, *lives).read() as reader:
+        assert reader.held_at(moment) == sorted(live)
+
+
+@twins
+@given(rows=task_lists, moments=st.lists(st.integers(0, 4), min_size=14, max_size=14), dead=st.booleans())
+def test_what_finished_before_a_moment_is_what_core_calls_old(fresh, clock, rows, moments, dead):
+    store, before = fresh(), START + 3
+    stamped = [replace(row, changed_at=START + at) for row, at in zip(rows, sorted(moments), strict=False)]
+    for row in stamped:
+        clock.now = row.changed_at
+        put(store, row)
+    old = [row for row in stamped if tasks.is_old(row, before) and (dead or row.state != DEAD)]
+    with store.read() as reader:
+        found = reader.finished_before(before, 100, dead=dead)
+        few = reader.finished_before(before, 2, dead=dead)
+    clock.now = START
+    at = {row.key: row.changed_at for row in old}
+    assert sorted(found) == sorted(at)
+    assert [at[key] for key in found] == sorted(at.values())
+    assert [at[key] for key in few] == sorted(at.values())[:2]
+
+
+@twins
+@given(rows=keyed_lists())
+def test_under_a_unique_key_lives_whoever_core_calls_live(fresh, rows):
+    store = fresh(*rows)
+    for account in "ab":
+        for key in ("k1", "k2"):
+            mine = [row for row in rows if (row.account, row.unique_key) == (account, key)]
+            alive = [row.id for row in mine if row.state in LIVE_STATES]
+            found = look(store, live_keys=((account, key),)).live_under(account, key)
+            assert ([] if found is None else [found.id]) == alive
+            for row in mine:
+                twin = look(store, twins=((account, row.id),)).live_under(account, key)
+                assert ([] if twin is None else [twin.id]) == alive
+
+
+@twins
+@given(rows=task_lists)
+def test_the_tasks_of_a_session_are_those_it_holds(fresh, rows):
+    store = fresh(*rows)
+    for account in "ab":
+        for session in ("s1", "s2"):
+            mine = sorted(row.id for row in rows if (row.account, row.session) == (account, session))
+            view = look(store, holdings=((account, session),))
+            assert [row.id for row in view.tasks_of(account, session)] == mine
+            with store.read() as reader:
+                assert [row.id for row in reader.holdings(account, session)[1]] == mine
+
+
+paths = st.builds(
+    TaskPath,
+    type=st.none() | types,
+    state=st.none() | st.sampled_from(tasks.STATES),
+    tag=st.none() | st.none() | st.sampled_from(["red", "green"]),
+    unique_key=st.none() | st.none() | st.sampled_from(["k1", "k3"]),
+)
+
+
+pages = st.tuples(st.sampled_from(["~", "t50", "t00"]), st.integers(1, 8))
+
+
+@twins
+@given(rows=keyed_lists(), account=accounts, path=paths, page=pages)
+def test_a_list_along_any_index_is_what_a_plain_filter_finds_newest_first(fresh, rows, account, path, page):
+    def wanted(row):
+        if path.tag is not None:
+            return row.tag == path.tag
+        if path.unique_key is not None:
+            return row.unique_key == path.unique_key
+        return path.type in {None, row.type} and path.state in {None, row.state}
+
+    before, limit = page
+    found = sorted((row.id for row in rows if row.account == account and row.id < before and wanted(row)), reverse=True)
+    with fresh(*rows).read() as reader:
+        assert [row.id for row in reader.tasks(account, path, before, limit)] == found[:limit]

@@ -1,0 +1,219 @@
+"""The contract for tasks, writing: every column comes back, counts are exact, and what is final stays so."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from msgspec.structs import replace
+
+from holdfast.core.event import Event
+from holdfast.core.session import Session
+from holdfast.core.task import CANCELLED, CLAIMED, COMPLETED, DEAD, PENDING, STATES, Task
+from holdfast.store.contract import Rerun
+from holdfast.store.view import AllNeeds, Needs
+from tests.chores import a_claimed, a_task
+from tests.store.task_rows import wild_pairs
+from tests.support import ACCOUNT, FULL_PROOF, START, a_session, check_log, empty, every, look, put
+
+EXAMPLES = 400 if FULL_PROOF else 30
+
+
+@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(pairs=wild_pairs())
+def test_every_column_of_a_task_comes_back_as_it_was_saved(store, pairs):
+    empty(store)
+    for version, rows in enumerate(zip(*pairs, strict=True), 1):
+        put(store, *(replace(row, session=None) for row in rows))
+        expected = [replace(row, session=None, version=version, changed_at=START) for row in rows]
+        assert every(store, Task) == expected
+        assert [type(row.ready) for row in every(store, Task)] == [bool] * len(rows)
+        view = look(store, rows=tuple(row.key for row in rows))
+        assert [view.find(Task, "a", row.id) for row in rows] == expected
+    check_log(store)
+
+
+def remove(transaction, *rows, kind="purged"):
+    view = transaction.load(AllNeeds.of([Needs(rows=tuple(row.key for row in rows))]))
+    for row in rows:
+        view.remove(view.at(row.key), kind)
+    return view.changes([])
+
+
+def test_a_task_that_is_removed_is_gone_with_a_last_word(store):
+    put(store, a_task("t1"), a_task("t2"))
+    with store.transaction() as transaction:
+        transaction.save(remove(transaction, a_task("t1")))
+    assert [task.id for task in every(store, Task)] == ["t2"]
+    last = every(store, Event)[-1]
+    assert (last.subject, last.kind, last.version) == ("task:t1", "task.purged", 2)
+    check_log(store)
+
+
+def test_a_task_that_changed_behind_its_lock_is_not_removed(postgres_store):
+    put(postgres_store, a_task())
+    with pytest.raises(Rerun), postgres_store.transaction() as transaction:
+        changes = remove(transaction, a_task())
+        changes.loaded[a_task().key] = a_task(version=7)
+        transaction.save(changes)
+    assert [task.version for task in every(postgres_store, Task)] == [1]
+
+
+def test_a_task_made_and_removed_in_one_batch_was_never_there(store):
+    with store.transaction() as transaction:
+        view = transaction.load(AllNeeds.of([]))
+        view.remove(view.put(a_task(), "created"), "purged")
+        transaction.save(view.changes([]))
+    assert every(store, Task) == []
+    assert [event.kind for event in every(store, Event)] == ["task.created", "task.purged"]
+    check_log(store)
+
+
+def test_tasks_are_counted_by_type_and_state_as_they_change(store):
+    put(store, a_task("t1"), a_task("t2"), a_task("t3", type="other"), a_task("t4", account="abroad"))
+    put(store, a_claimed("t1"))
+    put(store, a_task("t1", state=COMPLETED, ready=False, attempt=1))
+    with store.read() as reader:
+        assert reader.task_counts(ACCOUNT) == [("other", PENDING, 1), ("work", COMPLETED, 1), ("work", PENDING, 1)]
+        assert reader.task_counts("abroad") == [("work", PENDING, 1)]
+        assert reader.task_counts("nowhere") == []
+    with store.transaction() as transaction:
+        transaction.save(remove(transaction, a_task("t1"), a_task("t3")))
+    with store.read() as reader:
+        assert reader.task_counts(ACCOUNT) == [("work", PENDING, 1)]
+    check_log(store)
+
+
+def test_a_snapshot_tells_a_task_again_and_changes_nothing_else(store, clock):
+    put(store, a_task(payload='{"a":1}'))
+    clock.advance(9)
+    with store.transaction() as transaction:
+        view = transaction.load(AllNeeds.of([Needs(rows=(a_task().key,))]))
+        view.snapshot(view.at(a_task().key))
+        assert view.offered() == {}
+        transaction.save(view.changes([]))
+    (task,) = every(store, Task)
+    assert (task.version, task.changed_at, task.payload) == (2, START, '{"a":1}')
+    check_log(store)
+
+
+# -- what a transaction brings along -----------------------------------------------------------------------------
+
+
+def test_a_session_brings_the_tasks_it_holds_and_a_task_its_session(store):
+    put(
+        store, a_session("s1"), a_session("s2"), a_session("s1", account="other"),
+        a_claimed("t1", session="s1"), a_claimed("t2", session="s1", ends=START - 1), a_claimed("t3", session="s2"),
+        a_claimed("t4"), a_claimed("t5", account="other", session="s1"), a_task("t6"),
+    )  # fmt: skip
+    view = look(store, holdings=((ACCOUNT, "s1"),))
+    assert [task.id for task in view.tasks_of(ACCOUNT, "s1")] == ["t1", "t2"]
+    assert view.find(Task, ACCOUNT, "t3") is None
+    assert view.tasks_of("other", "s1") == []
+    assert look(store, rows=(a_task("t3").key,)).find(Session, ACCOUNT, "s2") is not None
+    with store.read() as reader:
+        assert [task.id for task in reader.holdings(ACCOUNT, "s1")[1]] == ["t1", "t2"]
+
+
+def test_a_unique_key_brings_the_one_that_lives_under_it(store):
+    put(
+        store, a_task("t1", unique_key="k", state=COMPLETED, ready=False), a_task("t2", unique_key="k"),
+        a_task("t3", unique_key="k", account="other"), a_task("t4", unique_key="other key"),
+        a_task("t5", unique_key="k", state=DEAD, ready=False),
+    )  # fmt: skip
+    assert look(store, live_keys=((ACCOUNT, "k"),)).live_under(ACCOUNT, "k").id == "t2"
+    assert look(store, live_keys=((ACCOUNT, "free"),)).live_under(ACCOUNT, "free") is None
+    twins = look(store, twins=((ACCOUNT, "t5"),))
+    assert twins.live_under(ACCOUNT, "k").id == "t2"
+    assert look(store, twins=((ACCOUNT, "t6"),)).live_under(ACCOUNT, "k") is None
+
+
+def test_a_queue_brings_its_first_tasks_and_no_more_than_asked(store):
+    put(
+        store, a_task("t1"), a_task("t2", priority=5), a_task("t3", place=START - 1), a_task("t4"),
+        a_task("t5", type="other", priority=9), a_task("t6", account="abroad"), a_claimed("t7"),
+        a_task("t8", ready=False, scheduled_at=START + 1), a_task("t9", state=DEAD, ready=False),
+    )  # fmt: skip
+
+    def in_order(types, count):
+        view = look(store, ready=tuple((ACCOUNT, name, count) for name in types or ("",)))
+        found = []
+        while (task := view.next_ready(ACCOUNT, types)) is not None:
+            found.append(task.id)
+            view.put(replace(task, state=CLAIMED, ready=False), "claimed")
+        return found
+
+    assert in_order(("work",), 100) == ["t2", "t3", "t1", "t4"]
+    assert in_order(("work",), 2) == ["t2", "t3"]
+    assert in_order(("work", "other"), 100) == ["t5", "t2", "t3", "t1", "t4"]
+    assert in_order((), 100) == ["t5", "t2", "t3", "t1", "t4"]
+    assert in_order(("none",), 100) == []
+
+
+# -- what a program cannot do ------------------------------------------------------------------------------------
+
+
+def say(store, statement):
+    """Behind our back, as another program would."""
+    if store.name == "sqlite":
+        store._writer.execute(statement)
+    else:
+        with psycopg.connect(store._url) as connection:
+            connection.execute(statement)
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("final", [COMPLETED, CANCELLED, DEAD])
+def test_what_is_final_stays_so_whatever_a_program_tries(sql_store, final, state):
+    put(sql_store, a_task(state=final, ready=False, attempt=2))
+    statement = f"UPDATE tasks SET state = '{state}'"  # noqa: S608 - a table of ours
+    if state == final or (final, state) == (DEAD, PENDING):
+        say(sql_store, statement)
+        assert every(sql_store, Task)[0].state == state
+        return
+    with pytest.raises(Exception, match="never changes its state"):
+        say(sql_store, statement)
+    assert every(sql_store, Task)[0].state == final
+
+
+def test_no_program_takes_an_attempt_back(sql_store):
+    put(sql_store, a_claimed(attempt=2))
+    with pytest.raises(Exception, match="never changes"):
+        say(sql_store, "UPDATE tasks SET state = 'pending', attempt = 1")
+
+
+def test_a_state_that_nobody_knows_is_refused(sql_store):
+    put(sql_store, a_task())
+    with pytest.raises(Exception, match=r"(?i)check constraint"):
+        say(sql_store, "UPDATE tasks SET state = 'lost'")
+
+
+def test_two_live_tasks_never_share_a_unique_key(sql_store):
+    put(sql_store, a_task("t1", unique_key="k"), a_task("t2", unique_key="k", state=DEAD, ready=False))
+    with pytest.raises(Exception, match=r"(?i)unique"):
+        say(sql_store, "UPDATE tasks SET state = 'pending' WHERE id = 't2'")
+
+
+def test_events_can_be_removed_below_the_floor_alone(sql_store):
+    for priority in range(5):
+        put(sql_store, a_task(priority=priority))
+    with pytest.raises(Exception, match="retention alone"):
+        say(sql_store, "DELETE FROM events WHERE seq = 1")
+    sql_store.forget_events(ACCOUNT, 2)
+    assert [event.seq for event in every(sql_store, Event)] == [3, 4, 5]
+    with pytest.raises(Exception, match="retention alone"):
+        say(sql_store, "DELETE FROM events WHERE seq = 3")
+    with pytest.raises(Exception, match="retention alone"):
+        say(sql_store, "DELETE FROM events")
+    with pytest.raises(Exception, match="never change"):
+        say(sql_store, "UPDATE events SET at = 0")
+    with sql_store.read() as reader:
+        assert reader.log_bounds(ACCOUNT) == (2, 5)
+    assert [event.seq for event in every(sql_store, Event)] == [3, 4, 5]
+
+
+def test_the_log_cannot_be_emptied_at_a_stroke(postgres_store):
+    put(postgres_store, a_task())
+    with pytest.raises(Exception, match="retention alone"):
+        say(postgres_store, "TRUNCATE events")
+    assert len(every(postgres_store, Event)) == 1
