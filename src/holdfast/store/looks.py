@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from types import ModuleType
 from typing import Any, TypeVar
@@ -18,15 +19,15 @@ from holdfast.store.view import after_prefix
 R = TypeVar("R", bound=Row)
 
 
-class Looks:
+class Looks(ABC):
     """The readers of SQLite and PostgreSQL: same questions, same arguments, two dialects."""
 
     queries: ModuleType
     now: Instant
 
+    @abstractmethod
     def look(self, query: str, *arguments: Any) -> Iterable[tuple[Any, ...]]:
         """Say one statement."""
-        raise NotImplementedError  # pragma: no cover - every database has its own
 
     def rows(self, row_type: type[R], query: str, *arguments: Any) -> list[R]:
         """Its answer as rows."""
