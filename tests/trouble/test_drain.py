@@ -124,5 +124,11 @@ def test_a_worker_that_dies_is_replaced(new_server, new_postgres_database, job):
 
 
 def workers_of(server):
-    children = psutil.Process(server.process.pid).children()
-    return [child.pid for child in children if child.status() != psutil.STATUS_ZOMBIE]
+    return [child.pid for child in psutil.Process(server.process.pid).children() if is_alive(child)]
+
+
+def is_alive(process):
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:  # it was reaped since it was listed
+        return False
