@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from holdfast.core.acl import hash_token
 from holdfast.core.event import Cause
 from holdfast.core.names import DEFAULT_ACCOUNT
-from holdfast.core.principal import ALL_SCOPES, ISSUED, ROOT, STATIC, WORK_SCOPES, format_key
+from holdfast.core.principal import ALL_SCOPES, ISSUED, ROOT, ROTATED, STATIC, WORK_SCOPES, format_key
 from holdfast.engine.alerts import KINDS, Alerts
 from holdfast.engine.engine import Engine
 from holdfast.engine.identity import SyncPrincipals, Wanted
@@ -78,7 +78,7 @@ def settle_identities(engine: Engine, settings: Settings) -> str | None:
         cause=Cause("settings", ""),
         wanted=tuple(wanted),
         known=tuple(principal.id for principal in known),
-        revoke=(STATIC, ROOT),
+        revoke=(STATIC, ROTATED, ROOT),
     )
     engine.call(command)
     if first_key is not None and engine.read(lambda reader: reader.principal(hash_token(first_key))) is None:

@@ -7,6 +7,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Container, Mapping
+from ipaddress import ip_address
 from pathlib import Path
 
 import msgspec
@@ -23,7 +24,7 @@ _FORM = "visible ASCII characters without spaces"
 _TRUE, _FALSE = {"1", "true", "on", "yes"}, {"0", "false", "off", "no"}
 _CLIENT = {"URL", "API_KEY", "PROOF", "SOCKET_FD"}
 _LATER = {
-    "LOCAL_REGISTRATION", "ADMIN_USERNAME", "GITHUB_CLIENT_ID", "GITHUB_CLIENT_SECRET", "GITHUB_REDIRECT_URI",
+    "ADMIN_USERNAME", "GITHUB_CLIENT_ID", "GITHUB_CLIENT_SECRET", "GITHUB_REDIRECT_URI",
     "OAUTH_DASHBOARD_URL", "PUBLIC_ELECTION_WATCH_STREAMS_GLOBAL", "PUBLIC_ELECTION_WATCH_STREAMS_PER_CLIENT",
     "PUBLIC_ELECTION_WATCH_MAX_SECONDS", "CA_BUNDLE", "WEBHOOK_ALLOW_PRIVATE_NETWORKS",
 }  # fmt: skip
@@ -77,6 +78,8 @@ class Settings(msgspec.Struct, frozen=True):
     """The PostgreSQL address is a pooler in transaction mode."""
     postgres_listen: str | None = None
     """A direct address for LISTEN when the other one is a pooler."""
+    local_registration: bool = False
+    """Whether anybody on this machine may take a name and a token: OctoStore's way to sign up."""
     plan: str = SELF_HOSTED
     """What accounts have that bought nothing. The server's own account is never limited."""
     plans: Catalogue = msgspec.field(default_factory=lambda: PLANS)
@@ -86,6 +89,14 @@ class Settings(msgspec.Struct, frozen=True):
         """Where the server answers."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is this very machine."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def default_store() -> str:
@@ -150,6 +161,7 @@ class _Reader:
             purge_dead_letters=self._boolean("purge_dead_letters", default=True),
             postgres_pooled=self._boolean("postgres_pooled", default=False),
             postgres_listen=self._text("POSTGRES_LISTEN"),
+            local_registration=self._local_registration(host),
             plans=plans,
             plan=self._choice("plan", SELF_HOSTED, plans),
         )
@@ -168,6 +180,16 @@ class _Reader:
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError, TypeError) as error:
             self.problems.append(f"{self._label('plans')}: {path}: {error}")
         return plans
+
+    def _local_registration(self, host: str) -> bool:
+        wanted = self._boolean("local_registration", default=False)
+        if not wanted:
+            return False
+        if not is_loopback(host):
+            self.problems.append(f"{PREFIX}LOCAL_REGISTRATION: only on a loopback address, not on {host}")
+        if self._text("STATIC_TOKENS") or self._text("STATIC_TOKENS_FILE"):
+            self.problems.append(f"{PREFIX}LOCAL_REGISTRATION: not together with static tokens")
+        return True
 
     def _choice(self, name: str, default: str, known: Container[str]) -> str:
         text = self._text(name.upper())

@@ -17,6 +17,7 @@ from holdfast.core.task import Task
 ARTIFACTS = "https://api.outputlayer.dev/v1/outputs"
 EMPTY_WAIT = 5
 REGISTER = "POST /v1/keys/register"
+CHECKOUT = "POST /v1/billing/checkout"
 CREATE, CLAIM, LIST = "POST /v1/tasks", "POST /v1/tasks/claim", "GET /v1/tasks"
 
 _CLAIM_NEXT = contract(action("claim_task", CLAIM, best=True, why="Take the next task of a type."))
@@ -147,10 +148,13 @@ def go_on() -> Contract:
 # -- refusals ----------------------------------------------------------------------------------------------------
 
 
-def of_error(code: str, task_id: str | None = None, wait: int | None = None) -> Contract:
+def of_error(
+    code: str, task_id: str | None = None, wait: int | None = None, billing: dict[str, Any] | None = None
+) -> Contract:
     """What to do after a refusal; a code nobody knows means: wait a little and try again."""
     known = _ERRORS.get(code)
-    return _wait(5 if wait is None else wait) if known is None else known(task_id, wait)
+    told = _wait(5 if wait is None else wait) if known is None else known(task_id, wait)
+    return told if billing is None else told | {"billing_context": billing}
 
 
 def _wait(seconds: int, **more: Any) -> Contract:
@@ -185,6 +189,7 @@ def _superseded(task_id: str | None, _: int | None) -> Contract:
     return contract(stop, look, action("claim_task", CLAIM))
 
 
+_BILLING = action("check_billing_status", "GET /v1/billing/status")
 _fix = contract(action("fix_request", why="Mend what `errors` names, then send it again."))
 _list = contract(action("list_tasks", LIST, best=True))
 
@@ -217,4 +222,9 @@ _ERRORS: dict[str, Callable[[str | None, int | None], Contract]] = {
     "idempotency_in_flight": lambda *_: _wait(2),
     "outcome_unknown": lambda task_id, _: _list if task_id is None else contract(_look(task_id)),
     "rate_limited": lambda _, wait: _wait(60 if wait is None else wait),
+    "quota_exceeded": lambda *_: contract(action("upgrade_plan", CHECKOUT, best=True), _BILLING),
+    "plan_expired": lambda *_: contract(action("renew_plan", CHECKOUT, best=True), _BILLING),
+    "max_workers_reached": lambda *_: contract(
+        action("retry_after_wait", best=True, wait=30), action("upgrade_plan", CHECKOUT), retryable=True
+    ),
 }
