@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from holdfast.core.acl import hash_token
 from holdfast.core.event import Cause
 from holdfast.core.names import DEFAULT_ACCOUNT
+from holdfast.core.plan import DAY
 from holdfast.core.principal import ALL_SCOPES, ISSUED, ROOT, ROTATED, STATIC, WORK_SCOPES, format_key
 from holdfast.engine.alerts import KINDS, Alerts
 from holdfast.engine.engine import Engine
 from holdfast.engine.identity import SyncPrincipals, Wanted
-from holdfast.engine.retention import DAY, Retention
+from holdfast.engine.retention import Retention
 from holdfast.settings import Settings, sqlite_path
 from holdfast.store.contract import Store
 from holdfast.store.memory import MemoryStore
@@ -41,6 +42,8 @@ def retention_of(settings: Settings) -> Retention:
         events=settings.event_retention_days * DAY,
         names=settings.event_retention_days * DAY,
         dead_letters=settings.purge_dead_letters,
+        plans=settings.plans,
+        plan=settings.plan,
     )
 
 

@@ -84,6 +84,8 @@ _KEYS = (
     ),
     ("revoke_key", "DELETE", "/v1/keys/{id}", "A key stops working.", "admin", MUTATION),
     ("read_account", "GET", "/v1/account", "The plan, what is used of it, and when it starts anew.", "any", READ),
+    ("export_account", "GET", "/v1/account/export", "Everything the account has, a page at a time.", "admin", READ),
+    ("delete_account", "DELETE", "/v1/account", "Erase the account and all it has, for good.", "admin", MUTATION),
     ("settle_account", "PATCH", "/v1/account", "Decide how your account is served.", "admin", MUTATION),
     ("recover", "POST", "/v1/recover", "End now whatever has run out.", "admin", MUTATION),
 )

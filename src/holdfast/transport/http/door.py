@@ -12,11 +12,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from holdfast.core import account as accounts
 from holdfast.core.account import Account
 from holdfast.core.budget import Budget, Terms
 from holdfast.core.errors import Forbidden, HoldfastError, InFlight, Overloaded, RateLimited, TaskMissing
 from holdfast.core.names import DEFAULT_ACCOUNT, storable
-from holdfast.core.plan import PLANS, SELF_HOSTED, Allowance, allowance_of
+from holdfast.core.plan import SELF_HOSTED, Allowance
 from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND, Instant, Key
 from holdfast.engine.backlog import Ticket
@@ -64,7 +65,7 @@ class Door:
         self._in_flight: dict[tuple[str, str], asyncio.Future[Any]] = {}
         self._accounts: dict[str, tuple[Account, float]] = {}
         self.meter = Meter(self._borrow)
-        self._unlimited = allowance_of(PLANS, SELF_HOSTED, given=SELF_HOSTED, until=None, anchor=0)
+        self._unlimited = accounts.allowance(Account(DEFAULT_ACCOUNT, DEFAULT_ACCOUNT), settings.plans, settings.plan)
         limited = settings.plan != SELF_HOSTED
         self._address_terms = {REGISTRATION: Terms(10, HOUR), DISCOVERY: Terms(60, 60 * SECOND)} if limited else {}
         self._uses: asyncio.Task[None] | None = None
@@ -129,14 +130,12 @@ class Door:
         """What an account may do. The server's own account is never limited."""
         if account_id == DEFAULT_ACCOUNT:
             return self._unlimited
-        account = await self.account(account_id)
-        return allowance_of(
-            self.settings.plans,
-            account.plan,
-            given=self.settings.plan,
-            until=account.plan_expires_at,
-            anchor=account.cycle_anchor or account.created_at,
-        )
+        return accounts.allowance(await self.account(account_id), self.settings.plans, self.settings.plan)
+
+    async def erase(self, account: str) -> None:
+        """Remove everything of an account that has been closed."""
+        self._accounts.pop(account, None)
+        await asyncio.get_running_loop().run_in_executor(self._readers, self.engine.store.erase, account)
 
     def forget_key(self, key: Principal) -> None:
         """A key changed: that holds here at once."""
