@@ -86,11 +86,13 @@ def _page(
 
 
 def _row(row: Row) -> dict[str, Any]:
-    columns = {name: getattr(row, name) for name in row.__struct_fields__ if name not in SECRETS}
     documents = row.json | DOCUMENTS
-    return {"record": row.noun} | {
-        name: raw_json(text) if name in documents else text for name, text in columns.items()
-    }
+    shown: dict[str, Any] = {"record": row.noun}
+    for name in row.__struct_fields__:
+        if name not in SECRETS:
+            value = getattr(row, name)
+            shown[name] = raw_json(value) if name in documents else value
+    return shown
 
 
 def _event(event: Event) -> dict[str, Any]:
