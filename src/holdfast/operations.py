@@ -110,4 +110,7 @@ OPERATIONS = (
     Operation("healthz", "GET", "/healthz", SYSTEM, "Whether the process is alive."),
     Operation("readyz", "GET", "/readyz", SYSTEM, "Whether the store can be used."),
     Operation("version", "GET", "/version", SYSTEM, "Which Holdfast this is."),
+    Operation("openapi_json", "GET", "/openapi.json", SYSTEM, "Every operation, as OpenAPI 3.1."),
+    Operation("openapi_yaml", "GET", "/openapi.yaml", SYSTEM, "The same in YAML."),
+    Operation("schema", "GET", "/v1/schema", SYSTEM, "The same as `/openapi.json`, where clients of Orchestrion look."),
 )
