@@ -85,6 +85,11 @@ class Settings(msgspec.Struct, frozen=True):
     plans: Catalogue = msgspec.field(default_factory=lambda: PLANS)
 
     @property
+    def shown_url(self) -> str:
+        """What documents say of where the server is."""
+        return self.url
+
+    @property
     def url(self) -> str:
         """Where the server answers."""
         host = f"[{self.host}]" if ":" in self.host else self.host

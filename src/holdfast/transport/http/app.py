@@ -10,6 +10,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.operations import HOUSE, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTEM
 from holdfast.transport.http import (
     accounts,
+    discovery,
     elections,
     events,
     export,
@@ -52,6 +53,7 @@ _ROOMS: tuple[ModuleType, ...] = (
     sessions,
     elections,
     system,
+    discovery,
 )
 _WIRES = {HOUSE: problem, ORCHESTRION: orchestrion, OCTOSTORE: octostore, SYSTEM: octostore}
 _FREE_OF_CHARGE = {402, 429}
@@ -151,7 +153,7 @@ async def _send(request: Request, response: Response, send: Send) -> None:
     ]
     if request.scope["method"] != "OPTIONS":
         headers.append(_EXPOSE)
-    if response.status != 204:  # noqa: PLR2004 - no content, no length
+    if response.status not in {204, 304}:  # no content, no length
         headers.append((b"content-length", str(len(body)).encode()))
         if response.content_type and body:
             headers.append((b"content-type", response.content_type))
