@@ -41,6 +41,14 @@ class Counts(msgspec.Struct, frozen=True):
     principals: int
 
 
+class Totals(msgspec.Struct, frozen=True):
+    """What the metrics tell of the store: numbers over all accounts, and nothing that names one."""
+
+    live_leases: int
+    tasks: dict[str, int]
+    """How many are in each state."""
+
+
 class TaskPath(msgspec.Struct, frozen=True):
     """Along which index a list of tasks is read: the first of tag, key, and type or state; else all of them."""
 
@@ -100,6 +108,9 @@ class Reader(Protocol):
 
     def counts(self, account: str) -> Counts:
         """Totals for the status page."""
+
+    def totals(self) -> Totals:
+        """Numbers over all accounts."""
 
     def count_of_session(self, account: str, session_id: str) -> int:
         """How many leases carry this session."""

@@ -13,7 +13,7 @@ from holdfast.core.principal import Principal
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
-from holdfast.store.contract import Counts, TaskPath
+from holdfast.store.contract import Counts, TaskPath, Totals
 from holdfast.store.view import after_prefix
 
 R = TypeVar("R", bound=Row)
@@ -103,6 +103,11 @@ class Looks(ABC):
         """Totals for the status page."""
         live = self.value(self.queries.COUNT_LIVE, account, self.now)
         return Counts(live, self.value(self.queries.COUNT_PRINCIPALS, account))
+
+    def totals(self) -> Totals:
+        """Numbers over all accounts."""
+        tasks = {found[0]: found[1] for found in self.look(self.queries.TASK_TOTALS)}
+        return Totals(self.value(self.queries.TOTAL_LIVE, self.now), tasks)
 
     def count_of_session(self, account: str, session_id: str) -> int:
         """How many leases carry this session."""

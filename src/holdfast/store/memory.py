@@ -20,7 +20,7 @@ from holdfast.core.principal import Principal
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import LIVE_STATES, Task
-from holdfast.store.contract import Clock, Counts, TaskPath
+from holdfast.store.contract import Clock, Counts, TaskPath, Totals
 from holdfast.store.view import AllNeeds, Answer, Changes, View, absent_subjects
 
 R = TypeVar("R", bound=Row)
@@ -244,6 +244,11 @@ class MemoryReader:
         """Totals."""
         live = sum(row.account == account and leases.is_live(row, self.now) for row in self._leases())
         return Counts(live, sum(row.revoked_at is None for row in self.principals(account)))
+
+    def totals(self) -> Totals:
+        """Numbers over all accounts."""
+        live = sum(leases.is_live(row, self.now) for row in self._leases())
+        return Totals(live, dict(Counter(row.state for row in self._tasks())))
 
     def principal(self, key_hash: str) -> Principal | None:
         """Whom a credential stands for."""
