@@ -6,6 +6,7 @@ Refused                       an ordinary answer: nothing was changed
 ├── Unauthenticated           no usable credential
 │   └── UnknownKey            a credential nobody issued
 ├── Forbidden                 known, but not allowed
+│   └── InsecureTransport     a key came over plain HTTP
 ├── Missing                   no such thing (or not yours: the two look alike)
 │   ├── SessionMissing
 │   └── TaskMissing
@@ -103,6 +104,13 @@ class Forbidden(Refused):
 
     code = "forbidden"
     hint = "Ask an administrator, or use a key that may do this."
+
+
+class InsecureTransport(Forbidden):
+    """A key came over plain HTTP from another machine: whoever listened on the way has it now."""
+
+    code = "insecure_transport"
+    hint = "Use the server's https address, and replace this key."
 
 
 class Missing(Refused):

@@ -89,11 +89,13 @@ class App:
             return
         if scope["type"] != "http":
             return
+        began = self._door.stats.begin()
         request = Request(scope, receive)
         try:
             response = await self._answer(request)
         except Exception as error:  # noqa: BLE001 - whatever happened, the caller gets an answer
             response = self._refuse(request, error)
+        self._door.stats.note(request.operation, scope["path"], response.status, began)
         await _send(request, response, send)
 
     async def _answer(self, request: Request) -> Response:
@@ -101,6 +103,7 @@ class App:
             return Response(200, b"", _PREFLIGHT, b"")
         operation, parameter = self._router.find(request.scope["method"], request.scope["raw_path"])
         request.route(operation, parameter)
+        self._door.network.check_way(request)
         return await self._handlers[operation.name](self._door, request)
 
     def _refuse(self, request: Request, error: Exception) -> Response:
