@@ -109,5 +109,12 @@ OPERATIONS = (
     Operation("status", "GET", "/status", SYSTEM, "What the server has done so far."),
     Operation("healthz", "GET", "/healthz", SYSTEM, "Whether the process is alive."),
     Operation("readyz", "GET", "/readyz", SYSTEM, "Whether the store can be used."),
+    Operation("admin_status", "GET", "/admin/status", SYSTEM, "Who holds what, and who has a key.", "admin"),
+    Operation("metrics", "GET", "/metrics", SYSTEM, "How busy the server is.", "admin"),
+    Operation("prometheus", "GET", "/metrics/prometheus", SYSTEM, "The same for a scraper.", "admin"),
+    Operation(
+        "metrics_history", "GET", "/admin/metrics/timeseries", SYSTEM, "How busy it was, minute by minute.", "admin"
+    ),
+    Operation("docs", "GET", "/docs", SYSTEM, "The routes as a page for people."),
     Operation("version", "GET", "/version", SYSTEM, "Which Holdfast this is."),
 )

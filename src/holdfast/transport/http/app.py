@@ -10,11 +10,14 @@ from holdfast.core.errors import HoldfastError
 from holdfast.operations import HOUSE, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTEM
 from holdfast.transport.http import (
     accounts,
+    admin,
+    docs,
     elections,
     events,
     jobs,
     lives,
     locks,
+    metrics,
     octostore,
     orchestrion,
     problem,
@@ -46,6 +49,9 @@ _ROOMS: tuple[ModuleType, ...] = (
     sessions,
     elections,
     system,
+    admin,
+    metrics,
+    docs,
 )
 _WIRES = {HOUSE: problem, ORCHESTRION: orchestrion, OCTOSTORE: octostore, SYSTEM: octostore}
 _VARY = (b"vary", b"origin, access-control-request-method, access-control-request-headers")
