@@ -17,8 +17,6 @@ from holdfast.transport.http.window import Windows
 FAILED_SIGN_INS = 20
 """A minute and address; more are answered 429."""
 
-CREDENTIALS = (b"authorization", b"x-admin-key", b"x-octostore-admin-key")
-
 _WITH_PORT = re.compile(r"\[([0-9a-fA-F:.]+)\](?::\d+)?|(\d+\.\d+\.\d+\.\d+):\d+")
 
 
@@ -37,8 +35,7 @@ class Network:
         What counts is the connection: it is encrypted, or it never left this machine, or it comes from a proxy that
         says that its own side was encrypted.
         """
-        scope = request.scope
-        if self._any_way or scope.get("scheme") == "https" or not any(name in request.headers for name in CREDENTIALS):
+        if self._any_way or request.scope.get("scheme") == "https" or not _has_credential(request):
             return
         peer = _peer(request)
         if peer is None or is_loopback(peer) or (self._trusts(peer) and _says_https(request)):
@@ -65,7 +62,7 @@ class Network:
     def count_failure(self, request: Request) -> None:
         """Count a sign-in that failed; with too many of them, refuse to say more. A valid key never comes here."""
         client = self.client(request)
-        if not is_loopback(client) and any(name in request.headers for name in CREDENTIALS):
+        if not is_loopback(client) and _has_credential(request):
             self._failures.count(neighbourhood(client))
 
     def _first_stranger(self, peer: str, hops: list[str]) -> str:
@@ -86,6 +83,12 @@ class Network:
             return False
         address = parse(text)
         return address is not None and any(address in block for block in self._trusted)
+
+
+def _has_credential(request: Request) -> bool:
+    """Whether a key was sent, good or bad. Asked for every request, so it is spelled out."""
+    headers = request.headers
+    return b"authorization" in headers or b"x-admin-key" in headers or b"x-octostore-admin-key" in headers
 
 
 def _peer(request: Request) -> str | None:
