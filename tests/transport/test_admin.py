@@ -4,10 +4,12 @@ import re
 
 import pytest
 
+from holdfast.settings import Settings
 from tests.orchestrion.account import register
-from tests.support import wait_until
+from tests.support import acquire, wait_until
 from tests.transport import agent as agents
 from tests.transport.agent import ROOT_KEY, Agent, Crowd, agent, claimed, fresh
+from tests.transport.house import House
 from tests.transport.scrape import scrape
 from tests.trouble.program import Program
 from tests.wire.expect import acquired, leads, refused, released, success
@@ -290,6 +292,26 @@ def test_another_window_is_refused_after_the_key_was_looked_at(quiet, window):
     body = refused(quiet.admin.get(path), 400, "invalid_input")
     assert "1h, 12h, 24h, 7d" in body["details"]
     refused(quiet.anyone.get(path), 401, "authentication_required")
+
+
+def test_the_newest_minute_is_told_with_the_leases_that_live_now():
+    house = House(Settings(root_key=ROOT_KEY, allow_insecure_http=True))
+    try:
+        key = {"Authorization": f"Bearer {ROOT_KEY}"}
+        house.engine.call(acquire("some-lock"))
+        for _ in range(2):
+            house.ask("/locks", key)
+            house.door.stats._minute_ends = 0  # as if the minute were over
+            page = house.ask("/admin/metrics/timeseries", key).json
+        assert page["request_volume"] == [1, 1]
+        assert page["active_locks"] == [1, 1]
+        house.ask("/locks", key)
+        house.door.stats._minute_ends = 0
+        house.ask("/locks", key)
+        house.door.stats._minute_ends = 0
+        assert house.ask("/admin/metrics/timeseries", key).json["active_locks"] == [1, 1, 0, 1]
+    finally:
+        house.close()
 
 
 # -- the page for people -----------------------------------------------------------------------------------------

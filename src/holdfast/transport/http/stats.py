@@ -22,7 +22,10 @@ OTHER = "other"
 """Probes, documents and paths that lead nowhere."""
 
 _HEADS = {"elections": "election", "auth": "auth", "sessions": "session", "webhooks": "webhook", "mcp": "mcp"}
-_V1 = {"jobs": "job", "tasks": "task", "sessions": "session", "events": "event", "webhooks": "webhook"}
+_V1 = {
+    "jobs": "job", "tasks": "task", "recover": "task", "sessions": "session", "events": "event", "webhooks": "webhook",
+    "keys": "account", "account": "account", "billing": "account",
+}  # fmt: skip
 _LOCK_VERBS = {"acquire", "release", "renew"}
 KINDS = ("acquire", "auth", "election", "list", "release", "renew", "status",
          "job", "task", "session", "event", "account", "webhook", "mcp", OTHER)  # fmt: skip
@@ -36,7 +39,7 @@ def kind_of(path: str) -> str:
         verb = rest.rpartition("/")[2] if "/" in rest else ""
         return "list" if path == "/locks" else verb if verb in _LOCK_VERBS else "status"
     if head == "v1":
-        return _V1.get(rest.partition("/")[0], "account")
+        return _V1.get(rest.partition("/")[0], OTHER)
     return _HEADS.get(head, OTHER)
 
 
@@ -130,7 +133,8 @@ class Stats:
         """The minutes that are over and began within so many seconds."""
         if time.perf_counter() >= self._minute_ends:
             self.close_minute()
-        return [minute for minute in self.minutes if minute.started >= time.time() - seconds]
+        since = time.time() - seconds
+        return [minute for minute in self.minutes if minute.started >= since]
 
     def close_minute(self) -> None:
         """Write the running minute down and begin another. Minutes in which nobody came are left out."""
