@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from holdfast.core.acl import hash_token
 from holdfast.core.event import Cause
 from holdfast.core.names import DEFAULT_ACCOUNT
-from holdfast.core.principal import ALL_SCOPES, ISSUED, ROOT, STATIC, WORK_SCOPES, Principal, format_key
+from holdfast.core.principal import ALL_SCOPES, ISSUED, ROOT, STATIC, WORK_SCOPES, format_key
 from holdfast.engine.alerts import KINDS, Alerts
 from holdfast.engine.engine import Engine
 from holdfast.engine.identity import SyncPrincipals, Wanted
@@ -67,10 +67,11 @@ def has_credential(engine: Engine, settings: Settings) -> bool:
     """Whether anybody could sign in without a first key being made."""
     if settings.root_key is not None or settings.admin_key is not None or settings.static_tokens:
         return True
-    return _has_issued(engine.read(lambda reader: reader.principals(DEFAULT_ACCOUNT)))
+    return _has_issued(engine)
 
 
-def _has_issued(known: list[Principal]) -> bool:
+def _has_issued(engine: Engine) -> bool:
+    known = engine.read(lambda reader: reader.principals(DEFAULT_ACCOUNT))
     return any(principal.source == ISSUED and principal.revoked_at is None for principal in known)
 
 
@@ -81,7 +82,7 @@ def settle_identities(engine: Engine, settings: Settings) -> str | None:
     if settings.root_key is not None:
         wanted.append(Wanted("root", ROOT, hash_token(settings.root_key), ALL_SCOPES))
     first_key = None
-    if not wanted and not _has_issued(known):
+    if not wanted and not _has_issued(engine):
         first_key = format_key(secrets.token_bytes(KEY_BYTES))
         wanted.append(Wanted("first", ISSUED, hash_token(first_key), ALL_SCOPES))
     command = SyncPrincipals(

@@ -42,6 +42,15 @@ class Settings(msgspec.Struct, frozen=True):
 
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
+    public_url: str | None = None
+    """https://host[/path]: where clients reach this server, if that is not where it listens."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses and CIDR blocks of peers whose X-Forwarded-For and X-Forwarded-Proto are believed."""
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    """PEM files; with them the server speaks https."""
+    allow_insecure_http: bool = False
+    """Whether keys may come over plain HTTP from other machines."""
     store: str = ""
     """sqlite:///path.db, postgresql://… or memory:"""
     workers: int = 1
@@ -70,15 +79,6 @@ class Settings(msgspec.Struct, frozen=True):
     """The PostgreSQL address is a pooler in transaction mode."""
     postgres_listen: str | None = None
     """A direct address for LISTEN when the other one is a pooler."""
-    public_url: str | None = None
-    """https://host[/path]: where clients reach this server, if that is not where it listens."""
-    trusted_proxies: tuple[str, ...] = ()
-    """Addresses and CIDR blocks of peers whose X-Forwarded-For and X-Forwarded-Proto are believed."""
-    tls_cert: str | None = None
-    tls_key: str | None = None
-    """PEM files; with them the server speaks https."""
-    allow_insecure_http: bool = False
-    """Whether keys may come over plain HTTP from other machines."""
 
     @property
     def url(self) -> str:
@@ -134,6 +134,10 @@ class _Reader:
         return Settings(
             host=host,
             port=port,
+            public_url=self._public_url(),
+            trusted_proxies=self._trusted_proxies(),
+            allow_insecure_http=self._boolean("allow_insecure_http", default=False),
+            **self._tls(),
             store=store,
             workers=workers,
             lanes=self._number("lanes", 2, 1, 64),
@@ -153,10 +157,6 @@ class _Reader:
             purge_dead_letters=self._boolean("purge_dead_letters", default=True),
             postgres_pooled=self._boolean("postgres_pooled", default=False),
             postgres_listen=self._text("POSTGRES_LISTEN"),
-            public_url=self._public_url(),
-            trusted_proxies=self._trusted_proxies(),
-            allow_insecure_http=self._boolean("allow_insecure_http", default=False),
-            **self._tls(),
         )
 
     def warnings(self) -> list[str]:

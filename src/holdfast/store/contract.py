@@ -109,14 +109,14 @@ class Reader(Protocol):
     def counts(self, account: str) -> Counts:
         """Totals for the status page."""
 
-    def totals(self) -> Totals:
-        """Numbers over all accounts."""
-
     def count_of_session(self, account: str, session_id: str) -> int:
         """How many leases carry this session."""
 
     def task_counts(self, account: str) -> list[tuple[str, str, int]]:
         """(type, state, how many), where there are any."""
+
+    def totals(self) -> Totals:
+        """Numbers over all accounts."""
 
     def next_token(self) -> int:
         """The token that the next grant would get."""

@@ -104,11 +104,6 @@ class Looks(ABC):
         live = self.value(self.queries.COUNT_LIVE, account, self.now)
         return Counts(live, self.value(self.queries.COUNT_PRINCIPALS, account))
 
-    def totals(self) -> Totals:
-        """Numbers over all accounts."""
-        tasks = {found[0]: found[1] for found in self.look(self.queries.TASK_TOTALS)}
-        return Totals(self.value(self.queries.TOTAL_LIVE, self.now), tasks)
-
     def count_of_session(self, account: str, session_id: str) -> int:
         """How many leases carry this session."""
         return int(self.value(self.queries.COUNT_OF_SESSION, account, session_id))
@@ -116,6 +111,11 @@ class Looks(ABC):
     def task_counts(self, account: str) -> list[tuple[str, str, int]]:
         """(type, state, how many)."""
         return [(found[0], found[1], found[2]) for found in self.look(self.queries.TASK_COUNTS, account)]
+
+    def totals(self) -> Totals:
+        """Numbers over all accounts."""
+        tasks = {found[0]: found[1] for found in self.look(self.queries.TASK_TOTALS)}
+        return Totals(self.value(self.queries.TOTAL_LIVE, self.now), tasks)
 
     # -- deadlines -------------------------------------------------------------------------------------------
 

@@ -245,11 +245,6 @@ class MemoryReader:
         live = sum(row.account == account and leases.is_live(row, self.now) for row in self._leases())
         return Counts(live, sum(row.revoked_at is None for row in self.principals(account)))
 
-    def totals(self) -> Totals:
-        """Numbers over all accounts."""
-        live = sum(leases.is_live(row, self.now) for row in self._leases())
-        return Totals(live, dict(Counter(row.state for row in self._tasks())))
-
     def principal(self, key_hash: str) -> Principal | None:
         """Whom a credential stands for."""
         rows = [row for row in self._store.rows.values() if isinstance(row, Principal) and row.key_hash == key_hash]
@@ -288,6 +283,11 @@ class MemoryReader:
         """(type, state, how many)."""
         counted = Counter((row.type, row.state) for row in self._tasks() if row.account == account)
         return [(*key, counted[key]) for key in sorted(counted)]
+
+    def totals(self) -> Totals:
+        """Numbers over all accounts."""
+        live = sum(leases.is_live(row, self.now) for row in self._leases())
+        return Totals(live, dict(Counter(row.state for row in self._tasks())))
 
     def due(self, limit: int, account: str = "") -> list[Key]:
         """Rows whose time has run out, or has come."""
