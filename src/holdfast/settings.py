@@ -87,7 +87,7 @@ class Settings(msgspec.Struct, frozen=True):
         return f"{'http' if self.tls_cert is None else 'https'}://{host}:{self.port}"
 
     @property
-    def shown_url(self) -> str:
+    def home(self) -> str:
         """Where clients reach it: what documents and links show."""
         return self.public_url or self.url
 

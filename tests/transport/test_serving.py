@@ -218,15 +218,15 @@ def test_the_settings_come_from_variables_as_well():
     }
     settings, warnings = load({"store": "memory:"}, variables)
     assert warnings == []
-    assert settings.public_url == settings.shown_url == "https://holdfast.example/api"
+    assert settings.public_url == settings.home == "https://holdfast.example/api"
     assert settings.url == "http://127.0.0.1:7700"
     assert settings.trusted_proxies == ("10.0.0.0/8", "::1/128")
     assert settings.allow_insecure_http is True
 
 
 def test_without_a_public_address_the_one_it_listens_on_is_shown():
-    assert Settings(port=1).shown_url == "http://127.0.0.1:1"
-    assert Settings(port=1, tls_cert="x", tls_key="y", host="::1").shown_url == "https://[::1]:1"
+    assert Settings(port=1).home == "http://127.0.0.1:1"
+    assert Settings(port=1, tls_cert="x", tls_key="y", host="::1").home == "https://[::1]:1"
 
 
 def test_the_public_address_is_told_at_the_start(start):

@@ -77,7 +77,7 @@ def _greet(settings: Settings, first_key: str | None) -> None:
     key = first_key or "$HOLDFAST_API_KEY"
     quote = "'" if first_key else '"'
     _say("  try    curl -d '{\"owner\": \"me\"}' -H 'Content-Type: application/json' \\")
-    _say(f"              -H {quote}Authorization: Bearer {key}{quote} {settings.shown_url}/v1/jobs/hello/claim")
+    _say(f"              -H {quote}Authorization: Bearer {key}{quote} {settings.home}/v1/jobs/hello/claim")
 
 
 def _place(store: str) -> str:
