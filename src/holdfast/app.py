@@ -66,6 +66,18 @@ def running_engine(settings: Settings) -> Iterator[Engine]:
         store.close()
 
 
+def has_credential(engine: Engine, settings: Settings) -> bool:
+    """Whether anybody could sign in without a first key being made."""
+    if settings.root_key is not None or settings.admin_key is not None or settings.static_tokens:
+        return True
+    return _has_issued(engine)
+
+
+def _has_issued(engine: Engine) -> bool:
+    known = engine.read(lambda reader: reader.principals(DEFAULT_ACCOUNT))
+    return any(principal.source == ISSUED and principal.revoked_at is None for principal in known)
+
+
 def settle_identities(engine: Engine, settings: Settings) -> str | None:
     """Make credentials match the settings. A server that has none yet gets a first key, returned this once."""
     known = engine.read(lambda reader: reader.principals(DEFAULT_ACCOUNT))
@@ -73,7 +85,7 @@ def settle_identities(engine: Engine, settings: Settings) -> str | None:
     if settings.root_key is not None:
         wanted.append(Wanted("root", ROOT, hash_token(settings.root_key), ALL_SCOPES))
     first_key = None
-    if not wanted and not any(principal.source == ISSUED and principal.revoked_at is None for principal in known):
+    if not wanted and not _has_issued(engine):
         first_key = format_key(secrets.token_bytes(KEY_BYTES))
         wanted.append(Wanted("first", ISSUED, hash_token(first_key), ALL_SCOPES))
     command = SyncPrincipals(

@@ -123,6 +123,11 @@ _SYSTEM = (
     ("healthz", "GET", "/healthz", "Whether the process is alive.", None),
     ("readyz", "GET", "/readyz", "Whether the store can be used.", None),
     ("version", "GET", "/version", "Which Holdfast this is.", None),
+    ("docs", "GET", "/docs", "The routes as a page for people.", None),
+    ("admin_status", "GET", "/admin/status", "Who holds what, and who has a key.", "admin"),
+    ("metrics", "GET", "/metrics", "How busy the server is.", "admin"),
+    ("prometheus", "GET", "/metrics/prometheus", "The same for a scraper.", "admin"),
+    ("metrics_history", "GET", "/admin/metrics/timeseries", "How busy it was, minute by minute.", "admin"),
 )
 _DOCUMENTS = (
     ("agent_json", "/.well-known/agent.json", "Where an agent that knows only the address begins."),

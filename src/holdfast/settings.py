@@ -7,14 +7,15 @@ import re
 import stat
 import tomllib
 from collections.abc import Container, Mapping
-from ipaddress import ip_address
 from pathlib import Path
 
 import msgspec
 import platformdirs
 
+from holdfast.addresses import is_loopback, parse_block, url_problem
 from holdfast.core.plan import PLANS, SELF_HOSTED, Catalogue, Plan, misfits
 from holdfast.core.principal import is_well_formed
+from holdfast.tls import tls_problems
 
 PREFIX = "HOLDFAST_"
 MIN_TOKEN = 24
@@ -50,6 +51,15 @@ class Settings(msgspec.Struct, frozen=True):
 
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
+    public_url: str | None = None
+    """https://host[/path]: where clients reach this server, if that is not where it listens."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses and CIDR blocks of peers whose X-Forwarded-For and X-Forwarded-Proto are believed."""
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    """PEM files; with them the server speaks https."""
+    allow_insecure_http: bool = False
+    """Whether keys may come over plain HTTP from other machines."""
     store: str = ""
     """sqlite:///path.db, postgresql://… or memory:"""
     workers: int = 1
@@ -85,23 +95,15 @@ class Settings(msgspec.Struct, frozen=True):
     plans: Catalogue = msgspec.field(default_factory=lambda: PLANS)
 
     @property
-    def shown_url(self) -> str:
-        """What documents say of where the server is."""
-        return self.url
-
-    @property
     def url(self) -> str:
         """Where the server answers."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}"
+        return f"{'http' if self.tls_cert is None else 'https'}://{host}:{self.port}"
 
-
-def is_loopback(host: str) -> bool:
-    """Whether an address is this very machine."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    @property
+    def home(self) -> str:
+        """Where clients reach it: what documents and links show."""
+        return self.public_url or self.url
 
 
 def default_store() -> str:
@@ -147,6 +149,10 @@ class _Reader:
         return Settings(
             host=host,
             port=port,
+            public_url=self._public_url(),
+            trusted_proxies=self._trusted_proxies(),
+            allow_insecure_http=self._boolean("allow_insecure_http", default=False),
+            **self._tls(),
             store=store,
             workers=workers,
             lanes=self._number("lanes", 2, 1, 64),
@@ -218,7 +224,7 @@ class _Reader:
 
     def _label(self, name: str) -> str:
         """What the user typed: the flag, or the variable."""
-        return f"--{name}" if self._flags.get(name) is not None else f"{PREFIX}{name.upper()}"
+        return f"--{name.replace('_', '-')}" if self._flags.get(name) is not None else f"{PREFIX}{name.upper()}"
 
     def _address(self) -> tuple[str, int]:
         bound = self._text("BIND_ADDR")
@@ -260,8 +266,29 @@ class _Reader:
         if text is None:
             return default
         if text.lower() not in _TRUE | _FALSE:
-            self.problems.append(f"{PREFIX}{name.upper()}: expected true or false, got {text!r}")
+            self.problems.append(f"{self._label(name)}: expected true or false, got {text!r}")
         return text.lower() in _TRUE
+
+    def _public_url(self) -> str | None:
+        url = self._text("PUBLIC_URL")
+        problem = None if url is None else url_problem(url)
+        if problem is not None:
+            self.problems.append(f"{self._label('public_url')}: {problem}")
+        return None if url is None else url.rstrip("/")
+
+    def _trusted_proxies(self) -> tuple[str, ...]:
+        blocks = []
+        for entry in (self._text("TRUSTED_PROXIES") or "").split(","):
+            try:
+                blocks += [str(parse_block(entry.strip()))] if entry.strip() else []
+            except ValueError as error:
+                self.problems.append(f"{self._label('trusted_proxies')}: {error}")
+        return tuple(blocks)
+
+    def _tls(self) -> dict[str, str | None]:
+        files = {"tls_cert": self._text("TLS_CERT"), "tls_key": self._text("TLS_KEY")}
+        self.problems += [f"{self._label(name)}: {problem}" for name, problem in tls_problems(**files)]
+        return files
 
     def _secret(self, name: str) -> str | None:
         secret = self._text(name)

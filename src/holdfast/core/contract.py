@@ -168,6 +168,11 @@ def lock_list() -> Contract:
     return contract(action("get_lock_status", "GET /locks/{name}", best=True))
 
 
+def operated() -> Contract:
+    """Numbers about the server: who holds what is another page."""
+    return contract(action("admin_status", "GET /admin/status", best=True))
+
+
 # -- sessions ----------------------------------------------------------------------------------------------------
 
 

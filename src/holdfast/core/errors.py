@@ -6,6 +6,7 @@ Refused                       an ordinary answer: nothing was changed
 ├── Unauthenticated           no usable credential
 │   └── UnknownKey            a credential nobody issued
 ├── Forbidden                 known, but not allowed
+│   └── InsecureTransport     a key came over plain HTTP
 ├── PaymentRequired           the plan does not allow it; waiting does not help
 │   ├── QuotaExceeded         this month's tasks are used
 │   └── PlanExpired           the plan that would have allowed it has lapsed
@@ -131,6 +132,13 @@ class PlanExpired(PaymentRequired):
 
     code = "plan_expired"
     hint = "Renew the plan."
+
+
+class InsecureTransport(Forbidden):
+    """A key came over plain HTTP from another machine: whoever listened on the way has it now."""
+
+    code = "insecure_transport"
+    hint = "Use the server's https address, and replace this key."
 
 
 class Missing(Refused):

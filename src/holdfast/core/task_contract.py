@@ -203,6 +203,9 @@ _ERRORS: dict[str, Callable[[str | None, int | None], Contract]] = {
     "wrong_token": lambda *_: _fix,
     "method_not_allowed": lambda *_: _fix,
     "forbidden": lambda *_: _fix,
+    "insecure_transport": lambda *_: contract(
+        action("fix_request", best=True, why="Use the server's https address, and replace this key.")
+    ),
     "task_not_found": lambda *_: _list,
     "not_found": lambda *_: _list,
     "invalid_transition": lambda task_id, _: _list if task_id is None else contract(_look(task_id)),

@@ -43,6 +43,14 @@ class Counts(msgspec.Struct, frozen=True):
     principals: int
 
 
+class Totals(msgspec.Struct, frozen=True):
+    """What the metrics tell of the store: numbers over all accounts, and nothing that names one."""
+
+    live_leases: int
+    tasks: dict[str, int]
+    """How many are in each state."""
+
+
 class TaskPath(msgspec.Struct, frozen=True):
     """Along which index a list of tasks is read: the first of tag, key, and type or state; else all of them."""
 
@@ -114,6 +122,9 @@ class Reader(Protocol):
 
     def task_counts(self, account: str) -> list[tuple[str, str, int]]:
         """(type, state, how many), where there are any."""
+
+    def totals(self) -> Totals:
+        """Numbers over all accounts."""
 
     def next_token(self) -> int:
         """The token that the next grant would get."""

@@ -14,7 +14,7 @@ from holdfast.core.principal import Principal, opens
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
-from holdfast.store.contract import Counts, TaskPath
+from holdfast.store.contract import Counts, TaskPath, Totals
 from holdfast.store.view import after_prefix
 
 R = TypeVar("R", bound=Row)
@@ -121,6 +121,11 @@ class Looks(ABC):
     def task_counts(self, account: str) -> list[tuple[str, str, int]]:
         """(type, state, how many)."""
         return [(found[0], found[1], found[2]) for found in self.look(self.queries.TASK_COUNTS, account)]
+
+    def totals(self) -> Totals:
+        """Numbers over all accounts."""
+        tasks = {found[0]: found[1] for found in self.look(self.queries.TASK_TOTALS)}
+        return Totals(self.value(self.queries.TOTAL_LIVE, self.now), tasks)
 
     # -- deadlines -------------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from holdfast.core.principal import Principal, opens
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import LIVE_STATES, Task
-from holdfast.store.contract import Clock, Counts, TaskPath
+from holdfast.store.contract import Clock, Counts, TaskPath, Totals
 from holdfast.store.view import AllNeeds, Answer, Changes, View, absent_subjects
 
 R = TypeVar("R", bound=Row)
@@ -329,6 +329,11 @@ class MemoryReader:
         """(type, state, how many)."""
         counted = Counter((row.type, row.state) for row in self._tasks() if row.account == account)
         return [(*key, counted[key]) for key in sorted(counted)]
+
+    def totals(self) -> Totals:
+        """Numbers over all accounts."""
+        live = sum(leases.is_live(row, self.now) for row in self._leases())
+        return Totals(live, dict(Counter(row.state for row in self._tasks())))
 
     def due(self, limit: int, account: str = "") -> list[Key]:
         """Rows whose time has run out, or has come."""

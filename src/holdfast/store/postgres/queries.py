@@ -196,6 +196,7 @@ LIST_LEASES = (
 )
 COUNT_OF_SESSION = "SELECT count(*) FROM leases WHERE account = %s AND session = %s"
 COUNT_LIVE = "SELECT count(*) FROM leases WHERE account = %s AND expires_at > %s"
+TOTAL_LIVE = "SELECT count(*) FROM leases WHERE expires_at > %s"
 COUNT_PRINCIPALS = "SELECT count(*) FROM principals WHERE account = %s AND revoked_at IS NULL"
 PRINCIPALS_BY_KEY = (
     f"SELECT {_columns(Principal)} FROM principals WHERE key_hash = %s AND revoked_at IS NULL UNION ALL"
@@ -262,6 +263,7 @@ TASKS_FINISHED = (
 )
 TASK_ACCOUNTS = "SELECT DISTINCT account FROM task_counts ORDER BY account"
 TASK_COUNTS = "SELECT type, state, total FROM task_counts WHERE account = %s AND total <> 0 ORDER BY type, state"
+TASK_TOTALS = "SELECT state, sum(total)::bigint FROM task_counts GROUP BY state HAVING sum(total) <> 0"
 LEASES_HELD = f"SELECT {_columns(Lease)} FROM leases WHERE account = %s AND session = %s AND ephemeral ORDER BY id"
 LIST_SESSIONS = f"SELECT {_columns(Session)} FROM sessions WHERE account = %s AND id > %s ORDER BY id LIMIT %s"
 NOW = "SELECT coalesce(%s::bigint, holdfast_now())"

@@ -159,6 +159,7 @@ LIST_LEASES = (
 )
 COUNT_OF_SESSION = "SELECT count(*) FROM leases WHERE account = ? AND session = ?"
 COUNT_LIVE = "SELECT count(*) FROM leases WHERE account = ? AND expires_at > ?"
+TOTAL_LIVE = "SELECT count(*) FROM leases WHERE expires_at > ?"
 COUNT_PRINCIPALS = "SELECT count(*) FROM principals WHERE account = ? AND revoked_at IS NULL"
 PRINCIPALS_BY_KEY = (
     f"SELECT {_columns(Principal)} FROM principals WHERE key_hash = ? AND revoked_at IS NULL UNION ALL"
@@ -226,6 +227,7 @@ TASKS_FINISHED = (
 )
 TASK_ACCOUNTS = "SELECT DISTINCT account FROM task_counts ORDER BY account"
 TASK_COUNTS = "SELECT type, state, total FROM task_counts WHERE account = ? AND total <> 0 ORDER BY type, state"
+TASK_TOTALS = "SELECT state, sum(total) FROM task_counts GROUP BY state HAVING sum(total) <> 0"
 LEASES_HELD = f"SELECT {_columns(Lease)} FROM leases WHERE account = ? AND session = ? AND ephemeral ORDER BY id"
 LIST_SESSIONS = f"SELECT {_columns(Session)} FROM sessions WHERE account = ? AND id > ? ORDER BY id LIMIT ?"
 

@@ -49,7 +49,7 @@ def agent_json(settings: Settings) -> dict[str, Any]:
         "name": "Holdfast",
         "description": DESCRIPTION,
         "version": __version__,
-        "url": settings.shown_url,
+        "url": settings.home,
         "capabilities_url": "/v1/capabilities",
         "tool_manifest_url": "/v1/tool",
         "openapi_schema_url": "/v1/schema",
@@ -79,6 +79,6 @@ def agent_card(settings: Settings) -> dict[str, Any]:
         ],
         "securitySchemes": {"bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer"}}},
         "securityRequirements": [{"schemes": {"bearer": {"list": []}}}],
-        "provider": {"organization": "Holdfast", "url": settings.shown_url},
-        "documentationUrl": f"{settings.shown_url}/AGENTS.md",
+        "provider": {"organization": "Holdfast", "url": settings.home},
+        "documentationUrl": f"{settings.home}/AGENTS.md",
     }

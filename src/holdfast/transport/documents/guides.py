@@ -20,7 +20,7 @@ _FAMILIES = {
 
 def llms_txt(settings: Settings) -> str:
     """A page of links."""
-    url = settings.shown_url
+    url = settings.home
     return f"""# Holdfast
 
 > {DESCRIPTION}
@@ -84,12 +84,12 @@ license: Apache-2.0
 # Holdfast
 
 {_how_to(settings)}
-Everything else (each operation, error and action code) is in {settings.shown_url}/AGENTS.md.
+Everything else (each operation, error and action code) is in {settings.home}/AGENTS.md.
 """
 
 
 def _how_to(settings: Settings) -> str:
-    url = settings.shown_url
+    url = settings.home
     return f"""## Get a key
 
 Send `Authorization: Bearer $HOLDFAST_API_KEY` with every request. No key yet? `POST {url}/v1/keys/register` (no body)

@@ -10,7 +10,9 @@ from holdfast.core.errors import HoldfastError
 from holdfast.operations import HOUSE, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTEM
 from holdfast.transport.http import (
     accounts,
+    admin,
     discovery,
+    docs,
     elections,
     events,
     export,
@@ -18,6 +20,7 @@ from holdfast.transport.http import (
     keys,
     lives,
     locks,
+    metrics,
     octostore,
     orchestrion,
     problem,
@@ -54,6 +57,9 @@ _ROOMS: tuple[ModuleType, ...] = (
     elections,
     system,
     discovery,
+    admin,
+    metrics,
+    docs,
 )
 _WIRES = {HOUSE: problem, ORCHESTRION: orchestrion, OCTOSTORE: octostore, SYSTEM: octostore}
 _FREE_OF_CHARGE = {402, 429}
@@ -100,6 +106,7 @@ class App:
             return
         if scope["type"] != "http":
             return
+        began = self._door.stats.begin()
         request = Request(scope, receive)
         try:
             response = await self._answer(request)
@@ -107,6 +114,7 @@ class App:
             response = self._refuse(request, error)
         if request.purse is not None:
             _settle(request, response)
+        self._door.stats.note(request.operation, scope["path"], response.status, began)
         await _send(request, response, send)
 
     async def _answer(self, request: Request) -> Response:
@@ -114,6 +122,7 @@ class App:
             return Response(200, b"", _PREFLIGHT, b"")
         operation, parameter = self._router.find(request.scope["method"], request.scope["raw_path"])
         request.route(operation, parameter)
+        self._door.network.check_way(request)
         return await self._handlers[operation.name](self._door, request)
 
     def _refuse(self, request: Request, error: Exception) -> Response:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from ipaddress import ip_address
 from typing import Any, TypeVar
-
-import msgspec
 
 from holdfast.core import account as accounts
 from holdfast.core.account import Account
 from holdfast.core.budget import Budget, Terms
-from holdfast.core.errors import Forbidden, HoldfastError, InFlight, Overloaded, RateLimited, TaskMissing
+from holdfast.core.errors import Forbidden, HoldfastError, InFlight, Overloaded, TaskMissing, Unauthenticated
 from holdfast.core.names import DEFAULT_ACCOUNT, storable
 from holdfast.core.plan import SELF_HOSTED, Allowance
 from holdfast.core.principal import Principal
@@ -29,25 +26,18 @@ from holdfast.store.contract import Reader
 from holdfast.transport.http.auth import CACHE_SECONDS, Authenticator, check_scope
 from holdfast.transport.http.message import HttpRefusal, Request
 from holdfast.transport.http.meter import Meter
+from holdfast.transport.http.network import Network
 from holdfast.transport.http.problem import check_key_in_query
+from holdfast.transport.http.stats import Stats
 
 T = TypeVar("T")
 
 READERS = 4
 MAX_LOOKS = 1_000
 IN_FLIGHT_SECONDS = 2.0
-WINDOW_SECONDS = 60.0
 USES_SECONDS = 60.0
 HOUR: Instant = 3600 * SECOND
-TRACKED_CLIENTS = 10_000
-
-
-class Stats(msgspec.Struct):
-    """Counts since this process started."""
-
-    started: float
-    acquires: int = 0
-    releases: int = 0
+KNOWN_ACCOUNTS = 10_000
 
 
 class Door:
@@ -56,8 +46,8 @@ class Door:
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self.engine = engine
         self.settings = settings
-        self.stats = Stats(time.monotonic())
-        self.admission = Admission(settings.public_election_requests_per_minute)
+        self.stats = Stats()
+        self.network = Network(settings)
         self._auth = Authenticator(self._find_principal, settings.admin_key)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="holdfast-reader")
         self._looking = 0
@@ -91,7 +81,7 @@ class Door:
         assert request.operation is not None
         if request.operation.family in {HOUSE, ORCHESTRION}:
             check_key_in_query(request)
-        await self._auth.check(request)
+        await self._sign_in(request, self._auth.check)
         if request.operation.family == ORCHESTRION and not storable(request.parameter):
             raise TaskMissing("there is no such task")
         if request.operation.scope is not None:
@@ -121,7 +111,7 @@ class Door:
         """Count a request without a key against where it comes from."""
         terms = self._address_terms.get(limit_class)
         if terms is not None:
-            await self._spend(request, f"ip:{client_address(request)}", limit_class, terms)
+            await self._spend(request, f"ip:{self.network.client(request)}", limit_class, terms)
 
     async def _spend(self, request: Request, subject: str, limit_class: str, terms: Terms, cost: int = 1) -> None:
         request.purse = self.meter.purse(subject, limit_class, terms)
@@ -158,6 +148,17 @@ class Door:
         seen = self._auth.seen()
         if seen:
             self.engine.store.note_uses(seen)
+
+    async def authenticate_operator(self, request: Request) -> None:
+        """Only whoever runs this server may go on."""
+        await self._sign_in(request, self._auth.check_operator)
+
+    async def _sign_in(self, request: Request, check: Callable[[Request], Awaitable[None]]) -> None:
+        try:
+            await check(request)
+        except Unauthenticated:
+            self.network.count_failure(request)
+            raise
 
     async def run(self, command: Command[T]) -> T:
         """Submit a command and await what comes of it."""
@@ -226,7 +227,7 @@ class Door:
             return known[0]
         found = await self.read(lambda reader: reader.row(Account, account_id, account_id))
         account = found or Account(account_id, account_id)
-        if len(self._accounts) >= TRACKED_CLIENTS:
+        if len(self._accounts) >= KNOWN_ACCOUNTS:
             self._accounts.clear()
         self.remember_account(account)
         return account
@@ -315,40 +316,3 @@ def _resolve(replies: list[tuple[Ticket, Any]]) -> None:
 async def _disconnected(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-class Admission:
-    """How often one client may make or contest elections: a fixed window, as the original has it."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._windows: dict[str, tuple[float, int]] = {}
-
-    def check(self, request: Request) -> None:
-        """Count one request, or refuse it until the window is over."""
-        moment = time.monotonic()
-        client = client_address(request)
-        if client not in self._windows and len(self._windows) >= TRACKED_CLIENTS:
-            live = {name: seen for name, seen in self._windows.items() if moment - seen[0] < WINDOW_SECONDS}
-            self._windows = live
-            client = client if len(live) < TRACKED_CLIENTS else "overflow"
-        started, count = self._windows.get(client, (moment, 0))
-        if moment - started >= WINDOW_SECONDS:
-            started, count = moment, 0
-        if count >= self._limit:
-            wait = max(int(started + WINDOW_SECONDS - moment), 1)
-            raise RateLimited(f"too many requests; try again in {wait} seconds", retry_after=wait)
-        self._windows[client] = (started, count + 1)
-
-
-def client_address(request: Request) -> str:
-    """Whom to count: the peer, or whom a proxy on this very machine names."""
-    peer = request.scope.get("client")
-    address = peer[0] if peer else "unknown"
-    named = request.headers.get(b"cf-connecting-ip")
-    try:
-        if named is not None and ip_address(address).is_loopback:
-            return str(ip_address(named.decode("latin-1").strip()))
-    except ValueError:
-        pass
-    return address

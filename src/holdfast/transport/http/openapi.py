@@ -126,6 +126,7 @@ def _answer(status: int, answer: Any, shape: Shape, schemas: _Schemas) -> Node:
     node: Node = {"description": HTTPStatus(status).phrase, "headers": parameters.answered(shape)}
     if answer is not None:
         node["content"] = {shape.media: {"schema": schemas.of(answer)}}
+        node["content"] |= {media: {"schema": {"type": "string"}} for media in shape.texts}
     return node
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from holdfast import __version__
@@ -77,7 +76,7 @@ async def status(door: Door, request: Request) -> Response:  # noqa: ARG001 - ev
             "total_acquires": door.stats.acquires,
             "total_releases": door.stats.releases,
             "total_users": counts.principals,
-            "uptime_seconds": int(time.monotonic() - door.stats.started),
+            "uptime_seconds": door.stats.uptime(),
         },
     )
 

@@ -33,11 +33,11 @@ def refusals_of(operation: Operation, shape: Shape) -> dict[int, list[str]]:
 
 
 def _common(operation: Operation, shape: Shape) -> list[type[Exception] | int]:
-    kinds: list[type[Exception] | int] = []
+    kinds: list[type[Exception] | int] = [errors.InsecureTransport]
     ours = operation.family in {HOUSE, ORCHESTRION}
     if operation.scope is not None:
         kinds += _CALLER
-    if operation.limit is not None:
+    if operation.limit is not None or operation.scope is not None:
         kinds.append(errors.RateLimited)
     if operation.scope is not None and ours:
         kinds.append(errors.Invalid)  # a key in the address, if nothing else

@@ -34,6 +34,8 @@ class Shape(msgspec.Struct, frozen=True):
     """Whether it needs the store at all."""
     media: str = JSON
     """What kind of document a success is."""
+    texts: tuple[str, ...] = ()
+    """As what kinds of text it can be had as well."""
 
 
 def described(name: str, body: type[msgspec.Struct], /, **bounds: Any) -> type[msgspec.Struct]:

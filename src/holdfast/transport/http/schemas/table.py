@@ -6,6 +6,7 @@ from types import ModuleType
 
 from holdfast.transport.http.schemas import (
     accounts,
+    admin,
     elections,
     events,
     jobs,
@@ -29,6 +30,7 @@ _ROOMS: tuple[ModuleType, ...] = (
     sessions,
     elections,
     system,
+    admin,
 )
 
 
