@@ -66,7 +66,7 @@ _FREE_OF_CHARGE = {402, 429}
 _REPLAYED = (b"idempotency-replayed", b"true")
 _VARY = (b"vary", b"origin, access-control-request-method, access-control-request-headers")
 _EXPOSE = (b"access-control-expose-headers", b"retry-after,x-request-id")
-_HOUSE_PATHS = ("/v1/jobs", "/v1/sessions", "/v1/events", "/v1/account", "/v1/keys", "/v1/recover")
+_HOUSE_PATHS = ("/v1/jobs", "/v1/sessions", "/v1/events", "/v1/account", "/v1/recover")
 _PREFLIGHT: tuple[Header, ...] = (
     (b"access-control-allow-methods", b"GET,POST,PUT,DELETE"),
     (b"access-control-allow-headers", b"authorization,content-type,x-admin-key,x-octostore-admin-key"),
@@ -87,8 +87,7 @@ def _wire_of(request: Request) -> ModuleType:
     if request.operation is not None:
         return _WIRES[request.operation.family]
     path = request.scope["path"]
-    house = path.startswith(_HOUSE_PATHS) and path != "/v1/keys/register"
-    return problem if house else orchestrion if path.startswith("/v1/") else octostore
+    return problem if path.startswith(_HOUSE_PATHS) else orchestrion if path.startswith("/v1/") else octostore
 
 
 class App:
