@@ -86,7 +86,16 @@ def make_store(kind: str, place: Path, url: Callable[[], str], clock: Clock | No
 
 def empty(store: Any) -> None:
     """As if it had just been made: cheaper than a new database for every case."""
-    tables = [*(row.table for row in ROW_TYPES), "task_counts", "answers", "events", "event_counters"]
+    tables = [
+        *(row.table for row in ROW_TYPES),
+        "task_counts",
+        "usage",
+        "budgets",
+        "key_uses",
+        "answers",
+        "events",
+        "event_counters",
+    ]
     if store.name == "memory":
         store.__init__(store._clock)
     elif store.name == "sqlite":

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Container, Mapping
 from pathlib import Path
 
 import msgspec
 import platformdirs
 
+from holdfast.core.plan import PLANS, SELF_HOSTED, Catalogue, Plan, misfits
 from holdfast.core.principal import is_well_formed
 
 PREFIX = "HOLDFAST_"
@@ -25,6 +27,13 @@ _LATER = {
     "OAUTH_DASHBOARD_URL", "PUBLIC_ELECTION_WATCH_STREAMS_GLOBAL", "PUBLIC_ELECTION_WATCH_STREAMS_PER_CLIENT",
     "PUBLIC_ELECTION_WATCH_MAX_SECONDS", "CA_BUNDLE", "WEBHOOK_ALLOW_PRIVATE_NETWORKS",
 }  # fmt: skip
+
+
+class _StrictPlan(Plan, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A plan as a file spells it: a mistyped limit must not mean none."""
+
+    def plan(self) -> Plan:
+        return msgspec.convert(msgspec.structs.asdict(self), Plan)
 
 
 class BadSettings(Exception):
@@ -68,6 +77,9 @@ class Settings(msgspec.Struct, frozen=True):
     """The PostgreSQL address is a pooler in transaction mode."""
     postgres_listen: str | None = None
     """A direct address for LISTEN when the other one is a pooler."""
+    plan: str = SELF_HOSTED
+    """What accounts have that bought nothing. The server's own account is never limited."""
+    plans: Catalogue = msgspec.field(default_factory=lambda: PLANS)
 
     @property
     def url(self) -> str:
@@ -107,6 +119,7 @@ class _Reader:
     def settings(self) -> Settings:
         host, port = self._address()
         store = self._store()
+        plans = self._plans()
         workers = self._number("workers", 1, 1, 64)
         if workers > 1 and not store.startswith("postgres"):
             self.problems.append("--workers: more than one worker needs a PostgreSQL store (--store postgresql://…)")
@@ -137,7 +150,30 @@ class _Reader:
             purge_dead_letters=self._boolean("purge_dead_letters", default=True),
             postgres_pooled=self._boolean("postgres_pooled", default=False),
             postgres_listen=self._text("POSTGRES_LISTEN"),
+            plans=plans,
+            plan=self._choice("plan", SELF_HOSTED, plans),
         )
+
+    def _plans(self) -> Catalogue:
+        """Our plans, with those of a file in their places: one table a plan, None is spelled by leaving a limit out."""
+        path = self._text("PLANS")
+        if path is None:
+            return PLANS
+        plans = dict(PLANS)
+        try:
+            tables = tomllib.loads(Path(path).read_text())
+            for plan_id, table in tables.items():
+                plans[plan_id] = msgspec.convert({"id": plan_id, "name": plan_id.title()} | table, _StrictPlan).plan()
+                self.problems += [f"{path}: plan {plan_id}: {problem}" for problem in misfits(plans[plan_id])]
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError, TypeError) as error:
+            self.problems.append(f"{self._label('plans')}: {path}: {error}")
+        return plans
+
+    def _choice(self, name: str, default: str, known: Container[str]) -> str:
+        text = self._text(name.upper())
+        if text is not None and text not in known:
+            self.problems.append(f"{self._label(name)}: there is no {name} {text!r}")
+        return default if text is None else text
 
     def warnings(self) -> list[str]:
         unknown = [

@@ -19,6 +19,11 @@ class Account(Row, frozen=True):
     created_at: Instant = 0
     require_lease_id: bool = False
     """Workers must show their lease id: the rule of clients that know none is off."""
+    plan: str = ""
+    """What was bought; empty is what this server gives to everybody."""
+    plan_expires_at: Instant | None = None
+    cycle_anchor: Instant = 0
+    """From when on its months are counted."""
 
 
 def settle(account: Account, *, require_lease_id: bool | None) -> Account:

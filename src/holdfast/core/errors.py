@@ -6,6 +6,9 @@ Refused                       an ordinary answer: nothing was changed
 ├── Unauthenticated           no usable credential
 │   └── UnknownKey            a credential nobody issued
 ├── Forbidden                 known, but not allowed
+├── PaymentRequired           the plan does not allow it; waiting does not help
+│   ├── QuotaExceeded         this month's tasks are used
+│   └── PlanExpired           the plan that would have allowed it has lapsed
 ├── Missing                   no such thing (or not yours: the two look alike)
 │   ├── SessionMissing
 │   └── TaskMissing
@@ -31,6 +34,7 @@ Refused                       an ordinary answer: nothing was changed
     ├── LockLimit
     ├── RoomsFull
     ├── TooManyWaiters
+    ├── MaxWorkersReached     as many tasks are held as the plan allows
     └── RateLimited
 
 Trouble                       the store could not do it: says whether it was applied
@@ -103,6 +107,27 @@ class Forbidden(Refused):
 
     code = "forbidden"
     hint = "Ask an administrator, or use a key that may do this."
+
+
+class PaymentRequired(Refused):
+    """The account's plan does not allow it."""
+
+    code = "payment_required"
+    hint = "A larger plan would allow it; somebody has to pay for one."
+
+
+class QuotaExceeded(PaymentRequired):
+    """This month's tasks are used."""
+
+    code = "quota_exceeded"
+    hint = "Take a larger plan, or wait for the next cycle."
+
+
+class PlanExpired(PaymentRequired):
+    """The plan that would have allowed it has lapsed."""
+
+    code = "plan_expired"
+    hint = "Renew the plan."
 
 
 class Missing(Refused):
@@ -284,6 +309,18 @@ class TooManyWaiters(Limited):
     """The line for this name is as long as it may get."""
 
     code = "too_many_waiters"
+
+
+class MaxWorkersReached(Limited):
+    """As many tasks are held as the plan allows."""
+
+    code = "max_workers_reached"
+    hint = "Finish a task that is held, wait for a lease to end, or take a larger plan."
+    billing: dict[str, Any] | None = None
+    """The plan, and how much of it is in use."""
+
+    def __init__(self, message: str, retry_after: int | None = 30, **facts: Any) -> None:
+        super().__init__(message, retry_after, **facts)
 
 
 class RateLimited(Limited):

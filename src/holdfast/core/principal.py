@@ -27,7 +27,7 @@ class Principal(Row, frozen=True):
 
     table: ClassVar[str] = "principals"
     noun: ClassVar[str] = "principal"
-    hashed: ClassVar[frozenset[str]] = frozenset({"key_hash"})
+    hashed: ClassVar[frozenset[str]] = frozenset({"key_hash", "old_key_hash"})
 
     name: str = ""
     source: str = ISSUED
@@ -36,6 +36,14 @@ class Principal(Row, frozen=True):
     namespace: str | None = None
     created_at: Instant = 0
     revoked_at: Instant | None = None
+    shown: str = ""
+    """What may be shown of its key: the beginning and the end."""
+    prefix: str | None = None
+    """The names of jobs and locks it uses must begin with this."""
+    expires_at: Instant | None = None
+    old_key_hash: str | None = None
+    """The key before the last rotation, which still works until `old_until`."""
+    old_until: Instant | None = None
 
     def may(self, scope: str) -> bool:
         """Whether its key opens doors marked with this scope; an administrator's opens all of its account."""
@@ -46,6 +54,14 @@ class Principal(Row, frozen=True):
 def admin(account: str, key_hash: str) -> Principal:
     """Who the admin key stands for; it is configured, never stored."""
     return Principal(account, ADMIN_ID, version=1, name="admin", source=ROOT, key_hash=key_hash, scopes=ALL_SCOPES)
+
+
+def opens(principal: Principal, key_hash: str, now: Instant) -> bool:
+    """Whether a key stands for this principal just now: its own, or until then the one before the last rotation."""
+    if principal.revoked_at is not None or (principal.expires_at is not None and principal.expires_at <= now):
+        return False
+    is_old = principal.old_key_hash == key_hash and principal.old_until is not None and principal.old_until > now
+    return principal.key_hash == key_hash or is_old
 
 
 def revoke(principal: Principal, now: Instant) -> Principal:

@@ -11,6 +11,7 @@ from holdfast.core import session as sessions
 from holdfast.core import task as tasks
 from holdfast.core.errors import SessionBusy
 from holdfast.core.lease import proof_of
+from holdfast.core.plan import Allowance
 from holdfast.core.principal import Principal
 from holdfast.core.row import Key
 from holdfast.core.session import Session
@@ -81,11 +82,15 @@ class CreateTask(Command[Created], frozen=True):
 
     task: Task
     replace_payload: bool = False
+    allowance: Allowance | None = None
+    """What the account may do; None for one without plans."""
 
     def needs(self) -> Needs:
-        """Nothing, as its id is new; or whoever lives under its key."""
-        key = self.task.unique_key
-        return Needs() if key is None else Needs(live_keys=((self.account, key),), spare=int(self.replace_payload))
+        """Nothing, as its id is new; or whoever lives under its key, and what the account has used."""
+        key, metered = self.task.unique_key, metered_by(self)
+        if key is None:
+            return Needs(metered=metered)
+        return Needs(live_keys=((self.account, key),), spare=int(self.replace_payload), metered=metered)
 
     def size(self) -> int:
         """Its payload."""
@@ -100,6 +105,10 @@ class CreateTask(Command[Created], frozen=True):
                 if self.replace_payload and live.state == tasks.PENDING:
                     live = view.put(tasks.replace_work(live, self.task, view.now), "replaced")
                 return Created(task=live, now=view.now, deduplicated=True)
+        if self.allowance is not None:
+            if self.allowance.is_metered:
+                self.allowance.check_quota(view.usage(self.account), view.now)
+            view.charge(self.account, self.allowance.cycle(view.now))
         return Created(task=view.put(tasks.create(self.task, view.now), "created"), now=view.now)
 
 
@@ -113,14 +122,24 @@ class ClaimCommand(Command[Outcome], frozen=True, kw_only=True):
     session_id: str | None = None
     session_lease_id: str | None = None
     """The proof of the session's life, from whoever wants its former self fenced."""
+    allowance: Allowance | None = None
 
-    def for_session(self) -> Needs:
-        """The session for whose life it is claimed, and what it holds."""
+    def for_caller(self) -> Needs:
+        """The session for whose life it is claimed, what it holds, and what the account has used."""
         if self.session_id is None:
-            return Needs()
+            return Needs(metered=metered_by(self))
         return Needs(
-            rows=((Session.table, self.account, self.session_id),), holdings=((self.account, self.session_id),)
+            rows=((Session.table, self.account, self.session_id),),
+            holdings=((self.account, self.session_id),),
+            metered=metered_by(self),
         )
+
+    def most(self, view: View, limit: int) -> int:
+        """How many it may take of those it asks for; refuses if the plan allows none."""
+        if self.allowance is None or not self.allowance.is_metered:
+            return limit
+        free = self.allowance.free_workers(view.workers(self.account), view.now)
+        return limit if free is None else min(limit, free)
 
     def in_flight(self, view: View) -> Task | None:
         """The task that keeps a lane busy; the session must be alive."""
@@ -154,7 +173,7 @@ class ClaimTasks(ClaimCommand, frozen=True, kw_only=True):
 
     def needs(self) -> Needs:
         """The heads of the queues, and the session."""
-        return replace(self.for_session(), ready=tuple((*queue, self.limit) for queue in self.queues()))
+        return replace(self.for_caller(), ready=tuple((*queue, self.limit) for queue in self.queues()))
 
     def queues(self) -> tuple[Queue, ...]:
         """Where it may wait."""
@@ -169,7 +188,7 @@ class ClaimTasks(ClaimCommand, frozen=True, kw_only=True):
         busy = self.in_flight(view)
         if busy is not None:
             return Busy(task=busy, now=view.now)
-        limit = 1 if self.is_lane(view) else self.limit
+        limit = self.most(view, 1 if self.is_lane(view) else self.limit)
         taken: list[Taken] = []
         while len(taken) < limit and (task := view.next_ready(self.account, self.types)) is not None:
             taken.append(self.take(view, task))
@@ -185,8 +204,8 @@ class ClaimTask(ClaimCommand, frozen=True, kw_only=True):
     def needs(self) -> Needs:
         """The task and the session."""
         wanted: Key = (Task.table, self.account, self.task_id)
-        session = self.for_session()
-        return replace(session, rows=(*session.rows, wanted), spare=1)
+        caller = self.for_caller()
+        return replace(caller, rows=(*caller.rows, wanted), spare=1)
 
     def decide(self, view: View) -> Claimed:
         """Held, or refused for good: nobody waits for one certain task."""
@@ -195,7 +214,13 @@ class ClaimTask(ClaimCommand, frozen=True, kw_only=True):
         busy = self.in_flight(view)
         if busy is not None:
             raise SessionBusy("this session has a task in flight", in_flight=busy.id)
+        self.most(view, 1)
         return Claimed(taken=(self.take(view, task),), now=view.now)
+
+
+def metered_by(command: CreateTask | ClaimCommand) -> tuple[str, ...]:
+    """The account, if what it has used must be known."""
+    return (command.account,) if command.allowance is not None and command.allowance.is_metered else ()
 
 
 def lease_id_from(seed: bytes, task_id: str) -> str:

@@ -8,8 +8,10 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from holdfast.core.budget import Budget, Terms
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
+from holdfast.core.plan import Usage
 from holdfast.core.principal import Principal
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
@@ -75,7 +77,7 @@ class Reader(Protocol):
         """A row by its key."""
 
     def principal(self, key_hash: str) -> Principal | None:
-        """Whom a credential stands for, unless revoked."""
+        """Whom a credential stands for, if it opens anything just now."""
 
     def history(self, account: str, subject: str) -> list[Event]:
         """All events of one subject, oldest first."""
@@ -100,6 +102,12 @@ class Reader(Protocol):
 
     def counts(self, account: str) -> Counts:
         """Totals for the status page."""
+
+    def usage(self, account: str) -> tuple[Usage, int]:
+        """What an account has used of its plan, and how many tasks are held."""
+
+    def uses(self, account: str) -> dict[str, Instant]:
+        """When each key of an account was last seen, by its id."""
 
     def count_of_session(self, account: str, session_id: str) -> int:
         """How many leases carry this session."""
@@ -187,6 +195,12 @@ class Store(Protocol):
 
     def forget_events(self, account: str, floor: int) -> None:
         """Remove an account's events up to there; the rows that survive must have been told since."""
+
+    def borrow(self, subject: str, limit_class: str, terms: Terms) -> Budget:
+        """Take a slice of a budget that all servers share, by the rule of `core.budget.lend`."""
+
+    def note_uses(self, uses: dict[tuple[str, str], Instant]) -> None:
+        """Keep when keys were last seen, by (account, id)."""
 
     def size(self) -> int:
         """Bytes on disk, 0 where that has no meaning."""

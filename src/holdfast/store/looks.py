@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
-from holdfast.core.principal import Principal
+from holdfast.core.plan import Usage
+from holdfast.core.principal import Principal, opens
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
@@ -46,8 +47,8 @@ class Looks(ABC):
 
     def principal(self, key_hash: str) -> Principal | None:
         """Whom a credential stands for."""
-        found = self.rows(Principal, self.queries.PRINCIPAL_BY_KEY, key_hash)
-        return found[0] if found else None
+        found = self.rows(Principal, self.queries.PRINCIPALS_BY_KEY, key_hash, key_hash)
+        return next((row for row in found if opens(row, key_hash, self.now)), None)
 
     def history(self, account: str, subject: str) -> list[Event]:
         """All events of one subject."""
@@ -103,6 +104,15 @@ class Looks(ABC):
         """Totals for the status page."""
         live = self.value(self.queries.COUNT_LIVE, account, self.now)
         return Counts(live, self.value(self.queries.COUNT_PRINCIPALS, account))
+
+    def usage(self, account: str) -> tuple[Usage, int]:
+        """What an account has used, and how many tasks are held."""
+        used = next((Usage(*found) for found in self.look(self.queries.USAGE, account)), Usage())
+        return used, int(self.value(self.queries.WORKERS, account, account, self.now))
+
+    def uses(self, account: str) -> dict[str, Instant]:
+        """When each key of an account was last seen."""
+        return dict(self.look(self.queries.KEY_USES, account))
 
     def count_of_session(self, account: str, session_id: str) -> int:
         """How many leases carry this session."""

@@ -14,9 +14,11 @@ from msgspec.structs import replace
 from holdfast.core import lease as leases
 from holdfast.core import session as sessions
 from holdfast.core import task as tasks
+from holdfast.core.budget import Budget, Terms, lend
 from holdfast.core.event import Event
 from holdfast.core.lease import ELECTION, JOB, LOCK, Lease
-from holdfast.core.principal import Principal
+from holdfast.core.plan import Usage
+from holdfast.core.principal import Principal, opens
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import LIVE_STATES, Task
@@ -40,6 +42,9 @@ class MemoryStore:
         self.ends: dict[str, tuple[int, int]] = {}
         """(floor, last seq) of each account's log."""
         self.answers: dict[tuple[str, str], Answer] = {}
+        self.usage: dict[str, Usage] = {}
+        self.budgets: dict[tuple[str, str], tuple[Instant, int]] = {}
+        self.uses: dict[tuple[str, str], Instant] = {}
         self.token = 0
         self._now: Instant = 0
 
@@ -89,6 +94,20 @@ class MemoryStore:
         with self._lock:
             self.log[account] = [event for event in self.log.get(account, []) if event.seq > floor]
             self.ends[account] = (max(floor, self.ends[account][0]), self.ends[account][1])
+
+    def borrow(self, subject: str, limit_class: str, terms: Terms) -> Budget:
+        """Take a slice of a budget."""
+        with self._lock:
+            now = self.now()
+            started_at, used = self.budgets.get((subject, limit_class), (now, 0))
+            budget = lend(started_at, used, terms, now)
+            self.budgets[subject, limit_class] = (budget.started_at, budget.used)
+            return budget
+
+    def note_uses(self, uses: dict[tuple[str, str], Instant]) -> None:
+        """When keys were last seen."""
+        with self._lock:
+            self.uses |= uses
 
     def size(self) -> int:
         """Nothing is on disk."""
@@ -154,6 +173,11 @@ class MemoryTransaction:
             },
             answers=[store.answers[key] for key in needs.answers if key in store.answers],
             versions=self._last_versions(absent_subjects(needs, wanted)),
+            usage={account: store.usage.get(account, Usage()) for account in needs.metered},
+            workers={
+                account: sum(row.account == account and leases.is_live(row, now) for row in queued)
+                for account in needs.metered
+            },
         )
 
     def _last_versions(self, absent: dict[tuple[str, str], Key]) -> dict[Key, int]:
@@ -196,6 +220,8 @@ class MemoryTransaction:
             store.ends[event.account] = (floor, last + 1)
             store.log.setdefault(event.account, []).append(replace(event, seq=last + 1))
         store.answers |= {(answer.account, answer.key): answer for answer in self._changes.answers}
+        for account, more in self._changes.created.items():
+            store.usage[account] = store.usage.get(account, Usage()).plus(more)
 
 
 class MemoryReader:
@@ -240,6 +266,15 @@ class MemoryReader:
         """The token that the next grant would get."""
         return self._store.token + 1
 
+    def usage(self, account: str) -> tuple[Usage, int]:
+        """What an account has used, and how many tasks are held."""
+        held = sum(row.account == account and leases.is_live(row, self.now) for row in self._tasks())
+        return self._store.usage.get(account, Usage()), held
+
+    def uses(self, account: str) -> dict[str, Instant]:
+        """When each key of an account was last seen."""
+        return {row_id: at for (owner, row_id), at in self._store.uses.items() if owner == account}
+
     def counts(self, account: str) -> Counts:
         """Totals."""
         live = sum(row.account == account and leases.is_live(row, self.now) for row in self._leases())
@@ -247,8 +282,8 @@ class MemoryReader:
 
     def principal(self, key_hash: str) -> Principal | None:
         """Whom a credential stands for."""
-        rows = [row for row in self._store.rows.values() if isinstance(row, Principal) and row.key_hash == key_hash]
-        return next((row for row in rows if row.revoked_at is None), None)
+        rows = [row for row in self._store.rows.values() if isinstance(row, Principal)]
+        return next((row for row in rows if opens(row, key_hash, self.now)), None)
 
     def principals(self, account: str) -> list[Principal]:
         """Everybody with a credential."""

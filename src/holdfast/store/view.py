@@ -18,7 +18,8 @@ from msgspec.structs import replace
 
 from holdfast.core.account import Account
 from holdfast.core.event import SNAPSHOT, Cause, Event, difference, tell
-from holdfast.core.lease import ELECTION, LOCK, Lease, counts_for
+from holdfast.core.lease import ELECTION, LOCK, Lease, counts_for, is_live
+from holdfast.core.plan import Usage
 from holdfast.core.principal import Principal
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
@@ -68,6 +69,8 @@ class Needs(msgspec.Struct, frozen=True):
     """Accounts: how many elections are live in each."""
     answers: tuple[tuple[str, str], ...] = ()
     """(account, Idempotency-Key)."""
+    metered: tuple[str, ...] = ()
+    """Accounts: what each has used of its plan, exact until the transaction ends."""
 
     @classmethod
     def joined(cls, each: Iterable[Needs]) -> Needs:
@@ -92,6 +95,7 @@ class AllNeeds(msgspec.Struct):
     locks_of: list[tuple[str, str]]
     rooms: list[str]
     answers: list[tuple[str, str]]
+    metered: list[str]
 
     @classmethod
     def of(cls, each: Iterable[Needs]) -> AllNeeds:
@@ -142,6 +146,8 @@ class Changes(msgspec.Struct):
     """(account, type, state): how many tasks more or less there are now."""
     events: list[Event]
     answers: list[Answer]
+    created: dict[str, Usage]
+    """By account: how many tasks were created, in which cycle."""
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
@@ -167,6 +173,8 @@ class View:
         rooms: dict[str, int] | None = None,
         answers: Iterable[Answer] = (),
         versions: dict[Key, int] | None = None,
+        usage: dict[str, Usage] | None = None,
+        workers: dict[str, int] | None = None,
     ) -> None:
         self.now = now
         self.cause = Cause("", "")
@@ -178,6 +186,10 @@ class View:
         self._new_answers: list[Answer] = []
         self._versions = versions or {}
         """Rows that were forgotten: their versions go on from the log."""
+        self._usage = usage or {}
+        self._workers = workers or {}
+        self._charges: list[tuple[str, Instant, Usage | None]] = []
+        """(account, cycle, what was used before) of each task created."""
         self.came_up_short = False
         """Some claim got less than it asked for."""
         self._queues = Queues(now, partial(self.find, Task))
@@ -189,6 +201,7 @@ class View:
         self._undo_to = 0
         self.tokens_drawn = 0
         self._tokens_before = 0
+        self._charges_before = 0
 
     # -- reading ---------------------------------------------------------------------------------------------
 
@@ -245,6 +258,14 @@ class View:
         """How many elections of the account have a leader, this batch's included."""
         return self._rooms[account]
 
+    def usage(self, account: str) -> Usage:
+        """What the account has used, this batch's creations included."""
+        return self._usage[account]
+
+    def workers(self, account: str) -> int:
+        """How many tasks of the account are held, this batch's included."""
+        return self._workers[account]
+
     def answer(self, account: str, key: str) -> Answer | None:
         """What this Idempotency-Key was answered with."""
         return self._answers.get((account, key))
@@ -255,6 +276,13 @@ class View:
         """A place for a fencing token: negative until the store draws the real ones for the whole batch."""
         self.tokens_drawn += 1
         return -self.tokens_drawn
+
+    def charge(self, account: str, cycle: Instant) -> None:
+        """A task was created: it counts in its account's cycle."""
+        before = self._usage.get(account)
+        self._charges.append((account, cycle, before))
+        if before is not None:
+            self._usage[account] = before.plus(Usage(cycle, 1))
 
     def put(self, row: R, kind: str) -> R:
         """Change a row and tell the log."""
@@ -289,6 +317,7 @@ class View:
         """The command was accepted: its changes stay."""
         self._undo_to = len(self._steps)
         self._tokens_before = self.tokens_drawn
+        self._charges_before = len(self._charges)
 
     def undo(self) -> None:
         """The command was refused: forget its changes."""
@@ -302,14 +331,18 @@ class View:
             self._count(step.before, +1)
             self._note(step.before)
         self.tokens_drawn = self._tokens_before
+        while len(self._charges) > self._charges_before:
+            account, _, before = self._charges.pop()
+            if before is not None:
+                self._usage[account] = before
 
-    def mark(self) -> tuple[int, int, int]:
+    def mark(self) -> tuple[int, int, int, int]:
         """Where the batch stands now."""
-        return len(self._steps), self.tokens_drawn, len(self._new_answers)
+        return len(self._steps), self.tokens_drawn, len(self._charges), len(self._new_answers)
 
-    def rewind(self, mark: tuple[int, int, int]) -> None:
+    def rewind(self, mark: tuple[int, int, int, int]) -> None:
         """Forget everything since then, also what was kept."""
-        self._undo_to, self._tokens_before, answers = mark
+        self._undo_to, self._tokens_before, self._charges_before, answers = mark
         self.undo()
         for answer in self._new_answers[answers:]:
             del self._answers[answer.account, answer.key]
@@ -344,7 +377,7 @@ class View:
 
     def changes(self, tokens: list[int]) -> Changes:
         """Everything this batch did, with real tokens in their places."""
-        changes = Changes({}, {}, {}, self._first, {}, {}, [], [])
+        changes = Changes({}, {}, {}, self._first, {}, {}, [], [], {})
         last: dict[Key, Step] = {}
         touched = changes.touched
         for step in self._steps:
@@ -374,6 +407,8 @@ class View:
         changes.inserts.get(Task.table, []).sort(key=_by_unique_key)
         changes.counts = {key: counts[key] for key in sorted(counts) if counts[key]}
         changes.answers = sorted(self._new_answers, key=lambda answer: (answer.account, answer.key))
+        for account, cycle, _ in sorted(self._charges, key=lambda charge: charge[:2]):
+            changes.created[account] = changes.created.get(account, Usage()).plus(Usage(cycle, 1))
         return changes
 
     def freed(self) -> list[Key]:
@@ -427,6 +462,8 @@ class View:
         return min(deadlines, default=None)
 
     def _count(self, row: Row, step: int) -> None:
+        if isinstance(row, Task) and row.account in self._workers and is_live(row, self.now):
+            self._workers[row.account] += step
         if not isinstance(row, Lease):
             return
         owner = (row.account, row.principal or "")

@@ -104,6 +104,15 @@ LIVE_ROOMS = (
     " AND kind = 'election' AND expires_at > (SELECT coalesce($2::bigint, holdfast_now()))"
 )
 ANSWER = _and_now(f"SELECT {_columns(Answer)} FROM answers WHERE (account, key) IN ({_KEYS})")
+# Whoever creates or claims in an account with limits waits here in turn: for others of the same account only.
+OPEN_USAGE = "INSERT INTO usage (account, cycle, created) VALUES ($1, 0, 0) ON CONFLICT DO NOTHING"
+USAGE_ALONE = "SELECT cycle, created FROM usage WHERE account = $1 FOR UPDATE"
+# Counted when they changed; those that ran out and were not swept yet are nobody's.
+_WORKERS = (
+    "SELECT coalesce((SELECT sum(total) FROM task_counts WHERE account = {} AND state = 'claimed'), 0)"
+    " - (SELECT count(*) FROM tasks WHERE account = {} AND expires_at <= {})"
+)
+HELD_TASKS = _WORKERS.format("$1", "$1", "(SELECT coalesce($2::bigint, holdfast_now()))")
 NOW_OR = "SELECT coalesce($1::bigint, holdfast_now())"
 DRAW = "SELECT nextval('fencing_tokens') FROM generate_series(1, $1::int)"
 ROLLBACK = "ROLLBACK"
@@ -159,6 +168,12 @@ COUNT_TASKS = (
     " (value ->> 3)::bigint FROM json_array_elements($1::json) ORDER BY 1, 2, 3"
     " ON CONFLICT (account, type, state) DO UPDATE SET total = counted.total + excluded.total"
 )
+COUNT_CREATED = (
+    "INSERT INTO usage AS counted (account, cycle, created) SELECT value ->> 0, (value ->> 1)::bigint,"
+    " (value ->> 2)::bigint FROM json_array_elements($1::json) ORDER BY 1 ON CONFLICT (account) DO UPDATE"
+    " SET created = excluded.created + CASE WHEN excluded.cycle > counted.cycle THEN 0 ELSE counted.created END,"
+    " cycle = greatest(counted.cycle, excluded.cycle)"
+)
 # The counter row is locked last and held only over COMMIT: readers by cursor then see every event
 # once, in order, and writers meet here for the shortest time. `seq` comes in as a place within the batch.
 INSERT_EVENT = (
@@ -182,7 +197,13 @@ LIST_LEASES = (
 COUNT_OF_SESSION = "SELECT count(*) FROM leases WHERE account = %s AND session = %s"
 COUNT_LIVE = "SELECT count(*) FROM leases WHERE account = %s AND expires_at > %s"
 COUNT_PRINCIPALS = "SELECT count(*) FROM principals WHERE account = %s AND revoked_at IS NULL"
-PRINCIPAL_BY_KEY = f"SELECT {_columns(Principal)} FROM principals WHERE key_hash = %s AND revoked_at IS NULL"
+PRINCIPALS_BY_KEY = (
+    f"SELECT {_columns(Principal)} FROM principals WHERE key_hash = %s AND revoked_at IS NULL UNION ALL"
+    f" SELECT {_columns(Principal)} FROM principals WHERE old_key_hash = %s AND revoked_at IS NULL"
+)
+USAGE = "SELECT cycle, created FROM usage WHERE account = %s"
+WORKERS = _WORKERS.format("%s", "%s", "%s")
+KEY_USES = "SELECT id, used_at FROM key_uses WHERE account = %s"
 LIST_PRINCIPALS = f"SELECT {_columns(Principal)} FROM principals WHERE account = %s ORDER BY id"
 DUE = (
     "SELECT kind, account, id, at FROM ("
@@ -252,6 +273,14 @@ LAST_BEAT = "SELECT alive_at, coalesce(%s::bigint, holdfast_now()) FROM state WH
 FORGET_ANSWERS = (
     "DELETE FROM answers WHERE ctid = ANY (ARRAY"
     " (SELECT ctid FROM answers WHERE answered_at < %s ORDER BY answered_at LIMIT %s)) RETURNING 1"
+)
+OPEN_BUDGET = "INSERT INTO budgets (subject, class, started_at, used) VALUES (%s, %s, %s, 0) ON CONFLICT DO NOTHING"
+BUDGET = "SELECT started_at, used FROM budgets WHERE subject = %s AND class = %s FOR UPDATE"
+SAVE_BUDGET = "UPDATE budgets SET started_at = %s, used = %s WHERE subject = %s AND class = %s"
+NOTE_USES = (
+    "INSERT INTO key_uses (account, id, used_at) SELECT value ->> 0, value ->> 1, (value ->> 2)::bigint"
+    " FROM json_array_elements(%s::json) ORDER BY 1, 2"
+    " ON CONFLICT (account, id) DO UPDATE SET used_at = greatest(key_uses.used_at, excluded.used_at)"
 )
 RAISE_FLOOR = "UPDATE event_counters SET floor = %s WHERE account = %s AND floor < %s"
 FORGET_EVENTS = "DELETE FROM events WHERE account = %s AND seq <= %s"

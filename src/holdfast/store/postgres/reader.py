@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 import psycopg
@@ -25,6 +26,10 @@ class PostgresReader(Looks):
     def look(self, query: str, *arguments: Any) -> psycopg.Cursor[tuple[Any, ...]]:
         """Say one statement."""
         return self._connection.execute(query, arguments)
+
+    def together(self) -> AbstractContextManager[object]:
+        """What is said inside is one transaction."""
+        return self._connection.transaction()
 
     def next_token(self) -> int:
         """The token that the next grant would get."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
+import msgspec
 import psycopg
 
+from holdfast.core.budget import Budget, Terms, lend
 from holdfast.core.errors import ValueRefused
 from holdfast.core.row import Instant
 from holdfast.store import migrations
@@ -137,6 +139,20 @@ class PostgresStore:
         with self.read() as reader:
             reader.look(queries.RAISE_FLOOR, floor, account, floor)
             reader.look(queries.FORGET_EVENTS, account, floor)
+
+    def borrow(self, subject: str, limit_class: str, terms: Terms) -> Budget:
+        """Take a slice of a budget; servers that ask for the same one wait for each other."""
+        with self.read() as reader, reader.together():
+            reader.look(queries.OPEN_BUDGET, subject, limit_class, reader.now)
+            started_at, used = next(iter(reader.look(queries.BUDGET, subject, limit_class)))
+            budget = lend(started_at, used, terms, reader.now)
+            reader.look(queries.SAVE_BUDGET, budget.started_at, budget.used, subject, limit_class)
+            return budget
+
+    def note_uses(self, uses: dict[tuple[str, str], Instant]) -> None:
+        """When keys were last seen."""
+        with self.read() as reader:
+            reader.look(queries.NOTE_USES, msgspec.json.encode([(*key, at) for key, at in uses.items()]).decode())
 
     def size(self) -> int:
         """Bytes of the database."""

@@ -1,8 +1,8 @@
 """One batch on PostgreSQL, in two round trips: lock and load, then save and COMMIT; one more if tokens are drawn.
 
 READ COMMITTED with explicit row locks. The order of locks is the same in every batch: sessions, leases, tasks,
-principals, accounts (each by account and id, bytewise), then ready tasks (never waiting), then a principal's right to
-count, then the counters of tasks and events.
+principals, accounts (each by account and id, bytewise), then ready tasks (never waiting), then what accounts with
+limits have used, then a principal's right to count, then the counters of creations, tasks and events.
 Rows that do not exist cannot be locked, so inserts that meet one made meanwhile run the batch again.
 """
 
@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from holdfast.core.errors import OutcomeUnknown
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
+from holdfast.core.plan import Usage
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
@@ -53,19 +54,28 @@ class PostgresTransaction:
         """Lock and read everything in one round trip; the clock is read after the last lock is granted."""
         given = None if self._clock is None else self._clock()
         locking = _locking(needs, given)
+        metering: list[Statement] = []
+        for account in needs.metered:
+            metering += [
+                (queries.OPEN_USAGE, (account,)),
+                (queries.USAGE_ALONE, (account,)),
+                (queries.HELD_TASKS, (account, given)),
+            ]
         counting: list[Statement] = []
         for owner in needs.locks_of:
             counting += [(queries.COUNT_ALONE, ("\x1f".join(owner),)), (queries.LIVE_LOCKS, (*owner, given))]
         rooms: list[Statement] = [(queries.LIVE_ROOMS, (account, given)) for account in needs.rooms]
         answers: list[Statement] = [(queries.ANSWER, (_document(needs.answers),))] if needs.answers else []
         # Without a wait for the right to count, the time that came with the last rows will do.
-        clock: list[Statement] = [] if locking and not counting else [(queries.NOW_OR, (given,))]
+        clock: list[Statement] = [] if locking and not counting and not metering else [(queries.NOW_OR, (given,))]
         self._begun = True
         statements = [statement for _, statement in locking]
-        found = self._run(*self._begin, *statements, *counting, *rooms, *answers, *clock)[len(self._begin) :]
+        found = self._run(*self._begin, *statements, *metering, *counting, *rooms, *answers, *clock)
+        del found[: len(self._begin)]
         self.loaded = True
         rows: dict[Key, Row] = {}
         now = _gather(rows, [row_type for row_type, _ in locking], _take(found, len(locking)))
+        metered = _take(found, len(metering))
         counts = [_number(answer) for answer in _take(found, len(counting))[1::2]]
         room_counts = [_number(answer) for answer in _take(found, len(rooms))]
         known = _decode(Answer, found.pop(0)) if answers else []
@@ -79,6 +89,11 @@ class PostgresTransaction:
             rooms=dict(zip(needs.rooms, room_counts, strict=True)),
             answers=known,
             versions=self._versions,
+            usage={
+                account: Usage(int(used[0][0] or b"0"), int(used[0][1] or b"0"))
+                for account, used in zip(needs.metered, metered[1::3], strict=True)
+            },
+            workers=dict(zip(needs.metered, map(_number, metered[2::3]), strict=True)),
         )
 
     def _load_more(self, rows: dict[Key, Row], needs: AllNeeds) -> Instant:
@@ -178,6 +193,9 @@ def _saving(changes: Changes) -> list[Statement]:
             statements.append((queries.DELETE_ROW[row_type.table], (gone, len(deleted))))
     if changes.answers:
         statements.append((queries.INSERT_ANSWER, (_document(changes.answers), len(changes.answers))))
+    if changes.created:
+        created = [(account, used.cycle, used.created) for account, used in changes.created.items()]
+        statements.append((queries.COUNT_CREATED, (_document(created),)))
     if changes.counts:
         steps = [(*key, step) for key, step in changes.counts.items()]
         statements.append((queries.COUNT_TASKS, (_document(steps),)))

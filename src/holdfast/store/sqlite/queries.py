@@ -139,6 +139,12 @@ COUNT_TASKS = (
     " SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?) WHERE true"
     " ON CONFLICT (account, type, state) DO UPDATE SET total = total + excluded.total"
 )
+COUNT_CREATED = (
+    "INSERT INTO usage (account, cycle, created) SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)"
+    " WHERE true ON CONFLICT (account) DO UPDATE"
+    " SET created = excluded.created + CASE WHEN excluded.cycle > cycle THEN 0 ELSE created END,"
+    " cycle = max(cycle, excluded.cycle)"
+)
 COUNT_EVENTS = (
     "INSERT INTO event_counters (account, seq) VALUES (?1, ?2)"
     " ON CONFLICT (account) DO UPDATE SET seq = seq + ?2 RETURNING seq"
@@ -154,7 +160,16 @@ LIST_LEASES = (
 COUNT_OF_SESSION = "SELECT count(*) FROM leases WHERE account = ? AND session = ?"
 COUNT_LIVE = "SELECT count(*) FROM leases WHERE account = ? AND expires_at > ?"
 COUNT_PRINCIPALS = "SELECT count(*) FROM principals WHERE account = ? AND revoked_at IS NULL"
-PRINCIPAL_BY_KEY = f"SELECT {_columns(Principal)} FROM principals WHERE key_hash = ? AND revoked_at IS NULL"
+PRINCIPALS_BY_KEY = (
+    f"SELECT {_columns(Principal)} FROM principals WHERE key_hash = ? AND revoked_at IS NULL UNION ALL"
+    f" SELECT {_columns(Principal)} FROM principals WHERE old_key_hash = ? AND revoked_at IS NULL"
+)
+USAGE = "SELECT cycle, created FROM usage WHERE account = ?"
+WORKERS = (
+    "SELECT coalesce((SELECT sum(total) FROM task_counts WHERE account = ? AND state = 'claimed'), 0)"
+    " - (SELECT count(*) FROM tasks WHERE account = ? AND expires_at <= ?)"
+)
+KEY_USES = "SELECT id, used_at FROM key_uses WHERE account = ?"
 LIST_PRINCIPALS = f"SELECT {_columns(Principal)} FROM principals WHERE account = ? ORDER BY id"
 DUE = (
     "SELECT kind, account, id, at FROM ("
@@ -220,6 +235,13 @@ LAST_BEAT = "SELECT alive_at FROM state WHERE NOT clean"
 FORGET_ANSWERS = (
     "DELETE FROM answers WHERE rowid IN"
     " (SELECT rowid FROM answers WHERE answered_at < ? ORDER BY answered_at LIMIT ?) RETURNING 1"
+)
+OPEN_BUDGET = "INSERT INTO budgets (subject, class, started_at, used) VALUES (?, ?, ?, 0) ON CONFLICT DO NOTHING"
+BUDGET = "SELECT started_at, used FROM budgets WHERE subject = ? AND class = ?"
+SAVE_BUDGET = "UPDATE budgets SET started_at = ?, used = ? WHERE subject = ? AND class = ?"
+NOTE_USES = (
+    "INSERT INTO key_uses (account, id, used_at) SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)"
+    " WHERE true ON CONFLICT (account, id) DO UPDATE SET used_at = max(used_at, excluded.used_at)"
 )
 RAISE_FLOOR = "UPDATE event_counters SET floor = ? WHERE account = ? AND floor < ?"
 FORGET_EVENTS = "DELETE FROM events WHERE account = ? AND seq <= ?"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import apsw
 
+from holdfast.core.budget import Budget, Terms
 from holdfast.core.errors import StoreFull, StoreUnavailable, Trouble, ValueRefused
 from holdfast.core.row import Instant
 from holdfast.store import migrations
@@ -154,6 +155,16 @@ class SqliteStore:
         """Remove the oldest events of an account."""
         with self.transaction() as transaction:
             transaction.forget_events(account, floor)
+
+    def borrow(self, subject: str, limit_class: str, terms: Terms) -> Budget:
+        """Take a slice of a budget."""
+        with self.transaction() as transaction:
+            return transaction.borrow(subject, limit_class, terms)
+
+    def note_uses(self, uses: dict[tuple[str, str], Instant]) -> None:
+        """When keys were last seen."""
+        with self.transaction() as transaction:
+            transaction.note_uses(uses)
 
     def size(self) -> int:
         """Bytes of the main file."""

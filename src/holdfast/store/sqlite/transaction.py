@@ -11,8 +11,10 @@ import apsw
 import msgspec
 from msgspec.structs import astuple, replace
 
+from holdfast.core.budget import Budget, Terms, lend
 from holdfast.core.errors import OutcomeUnknown
 from holdfast.core.lease import Lease
+from holdfast.core.plan import Usage
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
@@ -62,7 +64,12 @@ class SqliteTransaction:
             rooms={account: self._value(queries.LIVE_ROOMS, (account, self.now)) for account in needs.rooms},
             answers=[Answer(*found) for key in needs.answers for found in self._execute(queries.ANSWER, key)],
             versions=self._last_versions(absent_subjects(needs, rows)),
+            usage={account: self._usage(account) for account in needs.metered},
+            workers={account: self._value(queries.WORKERS, (account, account, self.now)) for account in needs.metered},
         )
+
+    def _usage(self, account: str) -> Usage:
+        return next((Usage(*found) for found in self._execute(queries.USAGE, (account,))), Usage())
 
     def _add_ready(self, rows: dict[Key, Row], wanted: list[tuple[str, str, int]]) -> None:
         """Add the first tasks of each queue, and those whose time has come but that do not stand in it yet."""
@@ -104,6 +111,9 @@ class SqliteTransaction:
                     self._write(partial(statement, row_type, shape), rows, values(shape))
             if deleted := changes.deletes.get(row_type.table):
                 self._execute(queries.DELETE_ROW[row_type.table], (_document([row.key[1:] for row in deleted]),))
+        if changes.created:
+            created = [(account, used.cycle, used.created) for account, used in changes.created.items()]
+            self._execute(queries.COUNT_CREATED, (_document(created),))
         if changes.counts:
             self._execute(queries.COUNT_TASKS, (_document([(*key, step) for key, step in changes.counts.items()]),))
         self._write(queries.insert_answer, changes.answers)
@@ -123,6 +133,20 @@ class SqliteTransaction:
     def beat(self, *, clean: bool) -> None:
         """Write down that the file is served."""
         self._execute(queries.BEAT, (self.now, clean))
+        self._save_state()
+
+    def borrow(self, subject: str, limit_class: str, terms: Terms) -> Budget:
+        """Take a slice of a budget."""
+        self._execute(queries.OPEN_BUDGET, (subject, limit_class, self.now))
+        started_at, used = next(iter(self._execute(queries.BUDGET, (subject, limit_class))))
+        budget = lend(started_at, used, terms, self.now)
+        self._execute(queries.SAVE_BUDGET, (budget.started_at, budget.used, subject, limit_class))
+        self._save_state()
+        return budget
+
+    def note_uses(self, uses: dict[tuple[str, str], Instant]) -> None:
+        """When keys were last seen."""
+        self._execute(queries.NOTE_USES, (_document([(*key, at) for key, at in uses.items()]),))
         self._save_state()
 
     def forget_answers(self, before: Instant, limit: int) -> int:
