@@ -73,6 +73,10 @@ OPERATIONS = (
             ("resolve_task", "POST", "/v1/tasks/{id}/resolve", "A dead letter has been dealt with.", "tasks"),
             ("task_events", "GET", "/v1/tasks/{id}/events", "Everything that happened to a task.", "tasks"),
             ("task_attempts", "GET", "/v1/tasks/{id}/attempts", "Who held a task, and how that went.", "tasks"),
+            ("list_plans", "GET", "/v1/billing/plans", "What can be bought, and what it allows.", None),
+            ("billing_status", "GET", "/v1/billing/status", "Your plan, its limits, and what is used of it.", "tasks"),
+            ("checkout", "POST", "/v1/billing/checkout", "Ask for a plan; a person approves the payment.", "tasks"),
+            ("verify_payment", "POST", "/v1/billing/verify", "The person has approved: activate the plan.", "tasks"),
         )
     ),
     *(

@@ -8,6 +8,7 @@ import stat
 import tomllib
 from collections.abc import Container, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import platformdirs
@@ -18,6 +19,7 @@ from holdfast.core.principal import is_well_formed
 PREFIX = "HOLDFAST_"
 MIN_TOKEN = 24
 DEFAULT_PORT = 7700
+PAYPAL_URL = "https://api-m.paypal.com"
 
 _FORM = "visible ASCII characters without spaces"
 _TRUE, _FALSE = {"1", "true", "on", "yes"}, {"0", "false", "off", "no"}
@@ -73,6 +75,12 @@ class Settings(msgspec.Struct, frozen=True):
     """More than so many in an hour is worth a warning; 0 is never."""
     purge_dead_letters: bool = True
     """Whether dead letters go as other finished tasks do."""
+    public_url: str | None = None
+    """Where people reach this server, without a slash at the end; None is where it listens."""
+    paypal_client_id: str | None = None
+    paypal_secret: str | None = None
+    """The merchant that payments go to; without both, nobody can pay."""
+    paypal_url: str = PAYPAL_URL
     postgres_pooled: bool = False
     """The PostgreSQL address is a pooler in transaction mode."""
     postgres_listen: str | None = None
@@ -80,6 +88,15 @@ class Settings(msgspec.Struct, frozen=True):
     plan: str = SELF_HOSTED
     """What accounts have that bought nothing. The server's own account is never limited."""
     plans: Catalogue = msgspec.field(default_factory=lambda: PLANS)
+
+    def __repr__(self) -> str:
+        """Not its values: some are secret."""
+        return f"<settings of {self.url}>"
+
+    @property
+    def home(self) -> str:
+        """Where a person's browser finds us."""
+        return self.public_url or self.url
 
     @property
     def url(self) -> str:
@@ -148,6 +165,8 @@ class _Reader:
             alert_dead_letters=self._number("alert_dead_letters", 0, 0, 10**9),
             alert_recovery_failures=self._number("alert_recovery_failures", 1, 0, 10**9),
             purge_dead_letters=self._boolean("purge_dead_letters", default=True),
+            public_url=self._web_address("PUBLIC_URL"),
+            **self._paypal(),
             postgres_pooled=self._boolean("postgres_pooled", default=False),
             postgres_listen=self._text("POSTGRES_LISTEN"),
             plans=plans,
@@ -168,6 +187,25 @@ class _Reader:
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError, TypeError) as error:
             self.problems.append(f"{self._label('plans')}: {path}: {error}")
         return plans
+
+    def _paypal(self) -> dict[str, Any]:
+        """The merchant; half of one is a mistake. Its secret is never repeated."""
+        client_id, secret = self._text("PAYPAL_CLIENT_ID"), self._text("PAYPAL_SECRET")
+        for name, value, other in (("CLIENT_ID", client_id, secret), ("SECRET", secret, client_id)):
+            if other is not None and not value:
+                self.problems.append(f"{PREFIX}PAYPAL_{name}: PayPal needs both the client id and the secret")
+            elif value and not _usable(value):
+                self.problems.append(f"{PREFIX}PAYPAL_{name}: must be {_FORM}")
+        url = self._web_address("PAYPAL_URL") or PAYPAL_URL
+        if not re.match(r"https://|http://(127\.0\.0\.1|localhost|\[::1\])([:/]|$)", url):
+            self.problems.append(f"{PREFIX}PAYPAL_URL: credentials go there, so it must begin with https://")
+        return {"paypal_client_id": client_id, "paypal_secret": secret, "paypal_url": url}
+
+    def _web_address(self, name: str) -> str | None:
+        text = self._text(name)
+        if text is not None and not re.fullmatch(r"https?://[^\s/@?#]+(/[^\s?#]*)?", text):
+            self.problems.append(f"{PREFIX}{name}: expected http://… or https://…, without credentials or a query")
+        return None if text is None else text.rstrip("/")
 
     def _choice(self, name: str, default: str, known: Container[str]) -> str:
         text = self._text(name.upper())

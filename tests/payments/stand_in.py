@@ -54,6 +54,20 @@ class PayPalStandIn:
         self._server: ThreadingHTTPServer | None = None
         self.port = 0
 
+    def calm(self) -> None:
+        """In a good mood again, whatever the last test did; its books stay."""
+        self.answer_with = self.take_instead = None
+        self.declines = self.lose_answers = self.forgets_request_ids = False
+        self.delay, self.capture_status = 0.0, "COMPLETED"
+        self.may_answer.set()
+        self.taken.clear()
+        if self._server is None:
+            self.start()
+
+    def charged(self, order_id: str) -> list[str]:
+        """What was ever taken for an order."""
+        return [amount for charged, amount in self.charges if charged == order_id]
+
     def start(self) -> "PayPalStandIn":
         stand_in = self
 

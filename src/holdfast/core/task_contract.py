@@ -17,6 +17,7 @@ from holdfast.core.task import Task
 ARTIFACTS = "https://api.outputlayer.dev/v1/outputs"
 EMPTY_WAIT = 5
 REGISTER = "POST /v1/keys/register"
+CHECKOUT, BILLING = "POST /v1/billing/checkout", "GET /v1/billing/status"
 CREATE, CLAIM, LIST = "POST /v1/tasks", "POST /v1/tasks/claim", "GET /v1/tasks"
 
 _CLAIM_NEXT = contract(action("claim_task", CLAIM, best=True, why="Take the next task of a type."))
@@ -188,6 +189,11 @@ def _superseded(task_id: str | None, _: int | None) -> Contract:
 _fix = contract(action("fix_request", why="Mend what `errors` names, then send it again."))
 _list = contract(action("list_tasks", LIST, best=True))
 
+
+def _buy(code: str) -> Contract:
+    return contract(action(code, CHECKOUT, best=True), action("check_billing_status", BILLING))
+
+
 _ERRORS: dict[str, Callable[[str | None, int | None], Contract]] = {
     "wrong_method": lambda *_: _authenticate(retryable=True),
     "missing_api_key": lambda *_: _authenticate(retryable=True),
@@ -216,5 +222,14 @@ _ERRORS: dict[str, Callable[[str | None, int | None], Contract]] = {
     "idempotency_conflict": lambda *_: contract(action("create_task", CREATE, best=True)),
     "idempotency_in_flight": lambda *_: _wait(2),
     "outcome_unknown": lambda task_id, _: _list if task_id is None else contract(_look(task_id)),
+    "quota_exceeded": lambda *_: _buy("upgrade_plan"),
+    "plan_expired": lambda *_: _buy("renew_plan"),
+    "payment_failed": lambda *_: _buy("retry_checkout"),
+    "purchase_not_found": lambda *_: contract(action("retry_checkout", CHECKOUT, best=True)),
+    "max_workers_reached": lambda _, wait: contract(
+        action("retry_after_wait", best=True, wait=30 if wait is None else wait),
+        action("upgrade_plan", CHECKOUT),
+        retryable=True,
+    ),
     "rate_limited": lambda _, wait: _wait(60 if wait is None else wait),
 }

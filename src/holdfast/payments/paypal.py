@@ -17,8 +17,7 @@ from holdfast.core.purchase import Capture
 from holdfast.payments.contract import Declined, NotApproved, Order, PaymentError, Unavailable, Wish
 from holdfast.payments.paypal_token import Token
 
-LIVE_URL = "https://api-m.paypal.com"
-CALL_SECONDS = 15.0
+CALL_SECONDS = 10.0
 CONNECT_SECONDS = 5.0
 
 _ORDERS = "/v2/checkout/orders"
@@ -44,7 +43,7 @@ class PayPal:
 
     name = "paypal"
 
-    def __init__(self, client_id: str, secret: str, url: str = LIVE_URL, seconds: float = CALL_SECONDS) -> None:
+    def __init__(self, client_id: str, secret: str, url: str, seconds: float = CALL_SECONDS) -> None:
         self._seconds = seconds
         timeout = httpx2.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
         self._http = httpx2.AsyncClient(base_url=url, timeout=timeout)

@@ -10,6 +10,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.operations import HOUSE, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTEM
 from holdfast.transport.http import (
     accounts,
+    billing,
     elections,
     events,
     jobs,
@@ -42,6 +43,7 @@ _ROOMS: tuple[ModuleType, ...] = (
     lives,
     events,
     accounts,
+    billing,
     locks,
     sessions,
     elections,
@@ -118,6 +120,7 @@ class App:
                 self._door.open()
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
+                await self._door.hang_up()
                 self._door.close()
                 await send({"type": "lifespan.shutdown.complete"})
                 return

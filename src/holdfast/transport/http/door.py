@@ -20,6 +20,7 @@ from holdfast.engine.backlog import Ticket
 from holdfast.engine.command import Command
 from holdfast.engine.engine import Engine
 from holdfast.operations import HOUSE, ORCHESTRION
+from holdfast.payments.contract import Payments
 from holdfast.settings import Settings
 from holdfast.store.contract import Reader
 from holdfast.transport.http.auth import CACHE_SECONDS, Authenticator, check_scope
@@ -46,9 +47,11 @@ class Stats(msgspec.Struct):
 class Door:
     """Between handlers and the engine: asynchronous on one side, plain on the other."""
 
-    def __init__(self, engine: Engine, settings: Settings) -> None:
+    def __init__(self, engine: Engine, settings: Settings, payments: Payments | None = None) -> None:
         self.engine = engine
         self.settings = settings
+        self.payments = payments
+        """Who takes money, if anybody does."""
         self.stats = Stats(time.monotonic())
         self.admission = Admission(settings.public_election_requests_per_minute)
         self._auth = Authenticator(self._find_principal, settings.admin_key)
@@ -66,6 +69,11 @@ class Door:
     def close(self) -> None:
         """Let the readers finish."""
         self._readers.shutdown()
+
+    async def hang_up(self) -> None:
+        """Let the payment provider go."""
+        if self.payments is not None:
+            await self.payments.close()
 
     async def authenticate(self, request: Request) -> None:
         """Who is asking, and whether they may."""
@@ -153,6 +161,10 @@ class Door:
     def remember_account(self, account: Account) -> None:
         """What it has settled just now holds here at once."""
         self._accounts[account.id] = (account, time.monotonic() + CACHE_SECONDS)
+
+    def forget_account(self, account_id: str) -> None:
+        """It has changed: whoever asks next looks again."""
+        self._accounts.pop(account_id, None)
 
     async def run_patiently(
         self, command: Command[T], wait_seconds: float, request: Request, undo: Callable[[T], Command[Any] | None]

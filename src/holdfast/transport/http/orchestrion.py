@@ -139,6 +139,7 @@ def _invalid(pointer: str, message: str) -> Invalid:
 _STATUS: dict[type[Exception], int] = {
     errors.Invalid: 400,
     errors.Unauthenticated: 401,
+    errors.PaymentRequired: 402,
     errors.Forbidden: 403,
     errors.Missing: 404,
     errors.SessionExpired: 410,

@@ -221,6 +221,7 @@ _STATUS: dict[type[Exception], int] = {
     errors.TooLarge: 413,
     errors.Invalid: 400,
     errors.Unauthenticated: 401,
+    errors.PaymentRequired: 402,
     errors.Forbidden: 403,
     errors.Missing: 404,
     errors.SessionExpired: 410,
@@ -235,6 +236,7 @@ _STATUS: dict[type[Exception], int] = {
 _TITLES = {
     400: "Bad request",
     401: "Not authenticated",
+    402: "Payment required",
     403: "Not allowed",
     404: "Not found",
     405: "Wrong method",
