@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from holdfast.core.acl import hash_token
 from holdfast.core.event import Cause
 from holdfast.core.names import DEFAULT_ACCOUNT
-from holdfast.core.principal import ALL_SCOPES, ISSUED, ROOT, STATIC, WORK_SCOPES, format_key
+from holdfast.core.plan import DAY
+from holdfast.core.principal import ALL_SCOPES, ISSUED, ROOT, ROTATED, STATIC, WORK_SCOPES, format_key
 from holdfast.engine.alerts import KINDS, Alerts
 from holdfast.engine.engine import Engine
 from holdfast.engine.identity import SyncPrincipals, Wanted
-from holdfast.engine.retention import DAY, Retention
+from holdfast.engine.retention import Retention
 from holdfast.payments.contract import Payments
 from holdfast.payments.paypal import PayPal
 from holdfast.settings import Settings, sqlite_path
@@ -43,6 +44,8 @@ def retention_of(settings: Settings) -> Retention:
         events=settings.event_retention_days * DAY,
         names=settings.event_retention_days * DAY,
         dead_letters=settings.purge_dead_letters,
+        plans=settings.plans,
+        plan=settings.plan,
     )
 
 
@@ -87,7 +90,7 @@ def settle_identities(engine: Engine, settings: Settings) -> str | None:
         cause=Cause("settings", ""),
         wanted=tuple(wanted),
         known=tuple(principal.id for principal in known),
-        revoke=(STATIC, ROOT),
+        revoke=(STATIC, ROTATED, ROOT),
     )
     engine.call(command)
     if first_key is not None and engine.read(lambda reader: reader.principal(hash_token(first_key))) is None:

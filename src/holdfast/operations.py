@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
+from holdfast.core.plan import CLAIM, CREATE, HEARTBEAT, MUTATION, READ
+
 OCTOSTORE, ORCHESTRION, HOUSE, SYSTEM = "octostore", "orchestrion", "house", "system"
+
+DISCOVERY, REGISTRATION = "discovery", "registration"
+"""Budgets of addresses, for callers without a key."""
 
 
 class Operation(msgspec.Struct, frozen=True):
@@ -16,102 +21,145 @@ class Operation(msgspec.Struct, frozen=True):
     family: str
     summary: str
     scope: str | None = None
-    """What the caller's key must open; None for anybody."""
+    """What the caller's key must open, one of several words; None for anybody."""
+    limit: str | None = None
+    """Which budget of requests it is charged to."""
+
+
+_WORKERS = "jobs tasks:work"
+"""Sessions belong to whoever holds something."""
+_JOBS = (
+    ("claim_job", "POST", "/{job_id...}/claim", "Own a job if nobody does, or learn who does.", "jobs", CLAIM),
+    (
+        "heartbeat_job",
+        "POST",
+        "/{job_id...}/heartbeat",
+        "Still at work: renew, and leave a checkpoint.",
+        "jobs",
+        HEARTBEAT,
+    ),
+    ("release_job", "POST", "/{job_id...}/release", "Done with it: let the next one have it.", "jobs", MUTATION),
+    ("force_release_job", "POST", "/{job_id...}/force-release", "Take a job from its holder.", "admin", MUTATION),
+    ("get_job_owner", "GET", "/{job_id...}", "Who owns a job, or how its last ownership ended.", "jobs:read", READ),
+    ("list_claimed_jobs", "GET", "", "Jobs that somebody owns right now.", "jobs:read", READ),
+)
+_TASKS = (
+    ("create_task", "POST", "", "Put work into its queue.", "tasks:produce", CREATE),
+    ("list_tasks", "GET", "", "Tasks, newest first.", "tasks:read", READ),
+    ("count_tasks", "GET", "/counts", "How many tasks of each type are in each state.", "tasks:read", READ),
+    ("batch_tasks", "POST", "/batch", "Up to 1,000 verbs in one transaction.", "tasks:produce tasks:work", None),
+    ("claim_task", "POST", "/claim", "Take the next task of some types.", "tasks:work", CLAIM),
+    ("check_task_status", "GET", "/{id}", "A task as it is, or its result once there is one.", "tasks:read", READ),
+    ("claim_task_by_id", "POST", "/{id}/claim", "Take this task.", "tasks:work", CLAIM),
+    ("heartbeat", "POST", "/{id}/heartbeat", "Still at work: start the lease again.", "tasks:work", HEARTBEAT),
+    ("complete_task", "POST", "/{id}/complete", "Done, with its result.", "tasks:work", MUTATION),
+    ("fail_task", "POST", "/{id}/fail", "It went wrong: retry later, or never.", "tasks:work", MUTATION),
+    ("release_task", "POST", "/{id}/release", "Hand it back; the attempt is not counted.", "tasks:work", MUTATION),
+    ("snooze_task", "POST", "/{id}/snooze", "Not now: hand it back for a while.", "tasks:work", MUTATION),
+    ("cancel_task", "POST", "/{id}/cancel", "Nobody needs it any more.", "tasks:produce", MUTATION),
+    ("requeue_task", "POST", "/{id}/requeue", "Give a dead letter another life.", "tasks:produce", MUTATION),
+    ("resolve_task", "POST", "/{id}/resolve", "A dead letter has been dealt with.", "tasks:produce", MUTATION),
+    ("task_events", "GET", "/{id}/events", "Everything that happened to a task.", "tasks:read", READ),
+    ("task_attempts", "GET", "/{id}/attempts", "Who held a task, and how that went.", "tasks:read", READ),
+)
+_BUYERS = "tasks:produce tasks:work"
+"""Whoever may find the plan too small."""
+_BILLING = (
+    ("list_plans", "GET", "/plans", "What can be bought, and what it allows.", None, DISCOVERY),
+    ("billing_status", "GET", "/status", "Your plan, its limits, and what is used of it.", "any", READ),
+    ("checkout", "POST", "/checkout", "Ask for a plan; a person approves the payment.", _BUYERS, MUTATION),
+    ("verify_payment", "POST", "/verify", "The person has approved: activate the plan.", _BUYERS, MUTATION),
+)
+_KEYS = (
+    ("list_keys", "GET", "/v1/keys", "The account's keys, without their secrets.", "admin", READ),
+    ("create_key", "POST", "/v1/keys", "A new key, shown this once.", "admin", MUTATION),
+    (
+        "rotate_own_key",
+        "POST",
+        "/v1/keys/rotate",
+        "A new key for the caller; the old one works a while.",
+        "any",
+        MUTATION,
+    ),
+    ("read_key", "GET", "/v1/keys/{id}", "One key, and when it was last used.", "admin", READ),
+    (
+        "rotate_key",
+        "POST",
+        "/v1/keys/{id}/rotate",
+        "A new secret for a key; the old one works a while.",
+        "admin",
+        MUTATION,
+    ),
+    ("revoke_key", "DELETE", "/v1/keys/{id}", "A key stops working.", "admin", MUTATION),
+    ("read_account", "GET", "/v1/account", "The plan, what is used of it, and when it starts anew.", "any", READ),
+    ("export_account", "GET", "/v1/account/export", "Everything the account has, a page at a time.", "admin", READ),
+    ("delete_account", "DELETE", "/v1/account", "Erase the account and all it has, for good.", "admin", MUTATION),
+    ("settle_account", "PATCH", "/v1/account", "Decide how your account is served.", "admin", MUTATION),
+    ("recover", "POST", "/v1/recover", "End now whatever has run out.", "admin", MUTATION),
+)
+_LIVES = (
+    ("begin_session", "POST", "", "Open a session by its name, or resume it.", _WORKERS, MUTATION),
+    ("list_sessions", "GET", "", "Sessions with a name.", "jobs:read tasks:read", READ),
+    ("read_session", "GET", "/{id}", "A session, its context and what it holds.", "jobs:read tasks:read", READ),
+    ("heartbeat_session", "POST", "/{id}/heartbeat", "Renew it and all that it holds.", _WORKERS, HEARTBEAT),
+    ("write_context", "POST", "/{id}/context", "Write down what the next life must know.", _WORKERS, MUTATION),
+    ("close_session", "DELETE", "/{id}", "End it and give everything back.", _WORKERS, MUTATION),
+)
+_OCTOSTORE = (
+    ("list_locks", "GET", "/locks", "Locks that somebody holds right now.", "jobs:read"),
+    ("get_lock_status", "GET", "/locks/{name}", "Who holds a lock.", "jobs:read"),
+    ("acquire_lock", "POST", "/locks/{name}/acquire", "Take a lock, or keep it.", "jobs"),
+    ("renew_lock", "POST", "/locks/{name}/renew", "Hold a lock for longer.", "jobs"),
+    ("release_lock", "POST", "/locks/{name}/release", "Let a lock go.", "jobs"),
+    ("set_lock_acl", "PUT", "/locks/{name}/acl", "Say who may take a lock.", "jobs"),
+    ("open_session", "POST", "/sessions", "Begin a session.", "jobs"),
+    ("get_session", "GET", "/sessions/{id}", "Whether a session lives.", "jobs:read"),
+    ("end_session", "DELETE", "/sessions/{id}", "End a session and free what it held.", "jobs"),
+    ("keepalive_session", "POST", "/sessions/{id}/keepalive", "Keep a session alive.", "jobs"),
+    ("create_election", "POST", "/elections", "Make a room for an election.", None),
+    ("get_election_status", "GET", "/elections/{id}", "Who leads.", None),
+    ("campaign", "POST", "/elections/{id}/campaign", "Lead if nobody does.", None),
+    ("renew_leadership", "POST", "/elections/{id}/renew", "Lead for longer.", None),
+    ("resign", "POST", "/elections/{id}/resign", "Stop leading.", None),
+    ("register_user", "POST", "/auth/register", "Get a token under a name of your own.", None),
+    ("rotate_token", "POST", "/auth/token/rotate", "A new token; the old one is over at once.", "any"),
+)
+_SYSTEM = (
+    ("index", "GET", "/", "What this server answers.", None),
+    ("health", "GET", "/health", "Whether the server answers.", None),
+    ("status", "GET", "/status", "What the server has done so far.", None),
+    ("healthz", "GET", "/healthz", "Whether the process is alive.", None),
+    ("readyz", "GET", "/readyz", "Whether the store can be used.", None),
+    ("version", "GET", "/version", "Which Holdfast this is.", None),
+)
+
+
+def _under(
+    base: str, family: str, rows: tuple[tuple[str, str, str, str, str | None, str | None], ...]
+) -> list[Operation]:
+    return [
+        Operation(name, method, base + path, family, summary, scope, limit)
+        for name, method, path, summary, scope, limit in rows
+    ]
 
 
 OPERATIONS = (
+    *_under("/v1/jobs", HOUSE, _JOBS),
     Operation(
-        "claim_job", "POST", "/v1/jobs/{job_id...}/claim", HOUSE, "Own a job if nobody does, or learn who does.", "jobs"
-    ),
-    Operation(
-        "heartbeat_job",
+        "register",
         "POST",
-        "/v1/jobs/{job_id...}/heartbeat",
-        HOUSE,
-        "Still at work: renew, and leave a checkpoint.",
-        "jobs",
+        "/v1/keys/register",
+        ORCHESTRION,
+        "Get an account and its first key.",
+        limit=REGISTRATION,
     ),
+    *_under("/v1/tasks", ORCHESTRION, _TASKS),
+    *_under("/v1/billing", ORCHESTRION, _BILLING),
+    *_under("", HOUSE, _KEYS),
+    *_under("/v1/sessions", HOUSE, _LIVES),
     Operation(
-        "release_job", "POST", "/v1/jobs/{job_id...}/release", HOUSE, "Done with it: let the next one have it.", "jobs"
+        "list_events", "GET", "/v1/events", HOUSE, "The log of the account, from a cursor on.", "jobs tasks read", READ
     ),
-    Operation(
-        "force_release_job", "POST", "/v1/jobs/{job_id...}/force-release", HOUSE, "Take a job from its holder.", "admin"
-    ),
-    Operation(
-        "get_job_owner",
-        "GET",
-        "/v1/jobs/{job_id...}",
-        HOUSE,
-        "Who owns a job, or how its last ownership ended.",
-        "jobs",
-    ),
-    Operation("list_claimed_jobs", "GET", "/v1/jobs", HOUSE, "Jobs that somebody owns right now.", "jobs"),
-    *(
-        Operation(name, method, path, ORCHESTRION, summary, scope)
-        for name, method, path, summary, scope in (
-            ("register", "POST", "/v1/keys/register", "Get an account and its first key.", None),
-            ("create_task", "POST", "/v1/tasks", "Put work into its queue.", "tasks"),
-            ("list_tasks", "GET", "/v1/tasks", "Tasks, newest first.", "tasks"),
-            ("count_tasks", "GET", "/v1/tasks/counts", "How many tasks of each type are in each state.", "tasks"),
-            ("batch_tasks", "POST", "/v1/tasks/batch", "Up to 1,000 verbs in one transaction.", "tasks"),
-            ("claim_task", "POST", "/v1/tasks/claim", "Take the next task of some types.", "tasks"),
-            (
-                "check_task_status",
-                "GET",
-                "/v1/tasks/{id}",
-                "A task as it is, or its result once there is one.",
-                "tasks",
-            ),
-            ("claim_task_by_id", "POST", "/v1/tasks/{id}/claim", "Take this task.", "tasks"),
-            ("heartbeat", "POST", "/v1/tasks/{id}/heartbeat", "Still at work: start the lease again.", "tasks"),
-            ("complete_task", "POST", "/v1/tasks/{id}/complete", "Done, with its result.", "tasks"),
-            ("fail_task", "POST", "/v1/tasks/{id}/fail", "It went wrong: retry later, or never.", "tasks"),
-            ("release_task", "POST", "/v1/tasks/{id}/release", "Hand it back; the attempt is not counted.", "tasks"),
-            ("snooze_task", "POST", "/v1/tasks/{id}/snooze", "Not now: hand it back for a while.", "tasks"),
-            ("cancel_task", "POST", "/v1/tasks/{id}/cancel", "Nobody needs it any more.", "tasks"),
-            ("requeue_task", "POST", "/v1/tasks/{id}/requeue", "Give a dead letter another life.", "tasks"),
-            ("resolve_task", "POST", "/v1/tasks/{id}/resolve", "A dead letter has been dealt with.", "tasks"),
-            ("task_events", "GET", "/v1/tasks/{id}/events", "Everything that happened to a task.", "tasks"),
-            ("task_attempts", "GET", "/v1/tasks/{id}/attempts", "Who held a task, and how that went.", "tasks"),
-            ("list_plans", "GET", "/v1/billing/plans", "What can be bought, and what it allows.", None),
-            ("billing_status", "GET", "/v1/billing/status", "Your plan, its limits, and what is used of it.", "tasks"),
-            ("checkout", "POST", "/v1/billing/checkout", "Ask for a plan; a person approves the payment.", "tasks"),
-            ("verify_payment", "POST", "/v1/billing/verify", "The person has approved: activate the plan.", "tasks"),
-        )
-    ),
-    *(
-        Operation(name, method, path, HOUSE, summary, scope)
-        for name, method, path, summary, scope in (
-            ("recover", "POST", "/v1/recover", "End now whatever has run out.", "admin"),
-            ("settle_account", "PATCH", "/v1/account", "Decide how your account is served.", "admin"),
-            ("begin_session", "POST", "/v1/sessions", "Open a session by its name, or resume it.", "jobs"),
-            ("list_sessions", "GET", "/v1/sessions", "Sessions with a name.", "jobs"),
-            ("read_session", "GET", "/v1/sessions/{id}", "A session, its context and what it holds.", "jobs"),
-            ("heartbeat_session", "POST", "/v1/sessions/{id}/heartbeat", "Renew it and all that it holds.", "jobs"),
-            ("write_context", "POST", "/v1/sessions/{id}/context", "Write down what the next life must know.", "jobs"),
-            ("close_session", "DELETE", "/v1/sessions/{id}", "End it and give everything back.", "jobs"),
-            ("list_events", "GET", "/v1/events", "The log of the account, from a cursor on.", "jobs"),
-        )
-    ),
-    Operation("list_locks", "GET", "/locks", OCTOSTORE, "Locks that somebody holds right now.", "jobs"),
-    Operation("get_lock_status", "GET", "/locks/{name}", OCTOSTORE, "Who holds a lock.", "jobs"),
-    Operation("acquire_lock", "POST", "/locks/{name}/acquire", OCTOSTORE, "Take a lock, or keep it.", "jobs"),
-    Operation("renew_lock", "POST", "/locks/{name}/renew", OCTOSTORE, "Hold a lock for longer.", "jobs"),
-    Operation("release_lock", "POST", "/locks/{name}/release", OCTOSTORE, "Let a lock go.", "jobs"),
-    Operation("set_lock_acl", "PUT", "/locks/{name}/acl", OCTOSTORE, "Say who may take a lock.", "jobs"),
-    Operation("open_session", "POST", "/sessions", OCTOSTORE, "Begin a session.", "jobs"),
-    Operation("get_session", "GET", "/sessions/{id}", OCTOSTORE, "Whether a session lives.", "jobs"),
-    Operation("end_session", "DELETE", "/sessions/{id}", OCTOSTORE, "End a session and free what it held.", "jobs"),
-    Operation("keepalive_session", "POST", "/sessions/{id}/keepalive", OCTOSTORE, "Keep a session alive.", "jobs"),
-    Operation("create_election", "POST", "/elections", OCTOSTORE, "Make a room for an election."),
-    Operation("get_election_status", "GET", "/elections/{id}", OCTOSTORE, "Who leads."),
-    Operation("campaign", "POST", "/elections/{id}/campaign", OCTOSTORE, "Lead if nobody does."),
-    Operation("renew_leadership", "POST", "/elections/{id}/renew", OCTOSTORE, "Lead for longer."),
-    Operation("resign", "POST", "/elections/{id}/resign", OCTOSTORE, "Stop leading."),
-    Operation("index", "GET", "/", SYSTEM, "What this server answers."),
-    Operation("health", "GET", "/health", SYSTEM, "Whether the server answers."),
-    Operation("status", "GET", "/status", SYSTEM, "What the server has done so far."),
-    Operation("healthz", "GET", "/healthz", SYSTEM, "Whether the process is alive."),
-    Operation("readyz", "GET", "/readyz", SYSTEM, "Whether the store can be used."),
-    Operation("version", "GET", "/version", SYSTEM, "Which Holdfast this is."),
+    *(Operation(name, method, path, OCTOSTORE, summary, scope) for name, method, path, summary, scope in _OCTOSTORE),
+    *(Operation(name, method, path, SYSTEM, summary, scope) for name, method, path, summary, scope in _SYSTEM),
 )

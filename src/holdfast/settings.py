@@ -7,6 +7,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Container, Mapping
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ _FORM = "visible ASCII characters without spaces"
 _TRUE, _FALSE = {"1", "true", "on", "yes"}, {"0", "false", "off", "no"}
 _CLIENT = {"URL", "API_KEY", "PROOF", "SOCKET_FD"}
 _LATER = {
-    "LOCAL_REGISTRATION", "ADMIN_USERNAME", "GITHUB_CLIENT_ID", "GITHUB_CLIENT_SECRET", "GITHUB_REDIRECT_URI",
+    "ADMIN_USERNAME", "GITHUB_CLIENT_ID", "GITHUB_CLIENT_SECRET", "GITHUB_REDIRECT_URI",
     "OAUTH_DASHBOARD_URL", "PUBLIC_ELECTION_WATCH_STREAMS_GLOBAL", "PUBLIC_ELECTION_WATCH_STREAMS_PER_CLIENT",
     "PUBLIC_ELECTION_WATCH_MAX_SECONDS", "CA_BUNDLE", "WEBHOOK_ALLOW_PRIVATE_NETWORKS",
 }  # fmt: skip
@@ -85,6 +86,8 @@ class Settings(msgspec.Struct, frozen=True):
     """The PostgreSQL address is a pooler in transaction mode."""
     postgres_listen: str | None = None
     """A direct address for LISTEN when the other one is a pooler."""
+    local_registration: bool = False
+    """Whether anybody on this machine may take a name and a token: OctoStore's way to sign up."""
     plan: str = SELF_HOSTED
     """What accounts have that bought nothing. The server's own account is never limited."""
     plans: Catalogue = msgspec.field(default_factory=lambda: PLANS)
@@ -103,6 +106,14 @@ class Settings(msgspec.Struct, frozen=True):
         """Where the server answers."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is this very machine."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def default_store() -> str:
@@ -169,6 +180,7 @@ class _Reader:
             **self._paypal(),
             postgres_pooled=self._boolean("postgres_pooled", default=False),
             postgres_listen=self._text("POSTGRES_LISTEN"),
+            local_registration=self._local_registration(host),
             plans=plans,
             plan=self._choice("plan", SELF_HOSTED, plans),
         )
@@ -190,9 +202,9 @@ class _Reader:
 
     def _paypal(self) -> dict[str, Any]:
         """The merchant; half of one is a mistake. Its secret is never repeated."""
-        client_id, secret = self._text("PAYPAL_CLIENT_ID"), self._text("PAYPAL_SECRET")
+        client_id, secret = self._text("PAYPAL_CLIENT_ID") or None, self._text("PAYPAL_SECRET") or None
         for name, value, other in (("CLIENT_ID", client_id, secret), ("SECRET", secret, client_id)):
-            if other is not None and not value:
+            if other and not value:
                 self.problems.append(f"{PREFIX}PAYPAL_{name}: PayPal needs both the client id and the secret")
             elif value and not _usable(value):
                 self.problems.append(f"{PREFIX}PAYPAL_{name}: must be {_FORM}")
@@ -206,6 +218,16 @@ class _Reader:
         if text is not None and not re.fullmatch(r"https?://[^\s/@?#]+(/[^\s?#]*)?", text):
             self.problems.append(f"{PREFIX}{name}: expected http://… or https://…, without credentials or a query")
         return None if text is None else text.rstrip("/")
+
+    def _local_registration(self, host: str) -> bool:
+        wanted = self._boolean("local_registration", default=False)
+        if not wanted:
+            return False
+        if not is_loopback(host):
+            self.problems.append(f"{PREFIX}LOCAL_REGISTRATION: only on a loopback address, not on {host}")
+        if self._text("STATIC_TOKENS") or self._text("STATIC_TOKENS_FILE"):
+            self.problems.append(f"{PREFIX}LOCAL_REGISTRATION: not together with static tokens")
+        return True
 
     def _choice(self, name: str, default: str, known: Container[str]) -> str:
         text = self._text(name.upper())

@@ -1,10 +1,12 @@
 """Buying in sentences, and what every answer of `/v1/billing` owes its caller."""
 
+import itertools
 from typing import Any
 
 from tests.orchestrion import contracts
-from tests.orchestrion.account import Account
+from tests.orchestrion.account import Account, register
 from tests.orchestrion.expect import envelope, success
+from tests.wire.server import Server
 from tests.wire.wire import Answer
 
 PAID_PLANS = {"basic": ("Basic", 9.99), "pro": ("Pro", 24.99), "agency": ("Agency", 59.99)}
@@ -15,6 +17,15 @@ STATUS_KEYS = {
     "agent_contract",
 }
 THIRTY_DAYS = 30 * 86_400
+
+
+_addresses = itertools.count(1)
+
+
+def newcomer(server: Server) -> Account:
+    """A new account, each from an address of its own: one address may not register many."""
+    number = next(_addresses)
+    return register(server.anyone.saying(CF_Connecting_IP=f"10.0.{number // 250}.{number % 250 + 1}"))
 
 
 def ask_for(account: Account, plan: str = "pro") -> Answer:

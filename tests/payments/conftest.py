@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.orchestrion.account import register
+from tests.payments.buying import newcomer
 from tests.payments.stand_in import CLIENT_ID, SECRET, PayPalStandIn
 from tests.transport.agent import fresh
 from tests.trouble.books import assert_books_balance
@@ -75,12 +75,12 @@ def server(request, store):
 @pytest.fixture
 def account(server):
     """An account that has bought nothing yet."""
-    return register(server.anyone)
+    return newcomer(server)
 
 
 @pytest.fixture
 def stranger(server):
-    return register(server.anyone)
+    return newcomer(server)
 
 
 @pytest.fixture

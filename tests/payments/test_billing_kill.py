@@ -5,8 +5,7 @@ import threading
 
 import pytest
 
-from tests.orchestrion.account import register
-from tests.payments.buying import approved, completed, status_of, told, verify
+from tests.payments.buying import approved, completed, newcomer, status_of, told, verify
 from tests.payments.conftest import shop
 from tests.trouble.books import assert_books_balance
 
@@ -20,7 +19,7 @@ def killed_shop(new_store_url, paypal):
 
 
 def test_a_server_killed_between_payment_and_plan_has_lost_nothing(killed_shop, paypal):
-    account = register(killed_shop.anyone)
+    account = newcomer(killed_shop)
     purchase = approved(account, paypal)
     paypal.may_answer.clear()
 
@@ -46,7 +45,7 @@ def test_a_server_killed_between_payment_and_plan_has_lost_nothing(killed_shop, 
 
 
 def test_a_paid_plan_survives_the_server(killed_shop, paypal):
-    account = register(killed_shop.anyone)
+    account = newcomer(killed_shop)
     purchase = approved(account, paypal)
     before = completed(verify(account, purchase), purchase)
     killed_shop.kill()

@@ -6,8 +6,7 @@ from msgspec.structs import replace
 from holdfast.core.account import Account
 from holdfast.core.row import SECOND
 from tests.orchestrion import contracts
-from tests.orchestrion.account import register
-from tests.orchestrion.expect import assert_lasts, envelope, instant, success
+from tests.orchestrion.expect import assert_lasts, claimed, envelope, instant, success
 from tests.payments.buying import (
     CHECKOUT,
     PAID_PLANS,
@@ -15,6 +14,7 @@ from tests.payments.buying import (
     approved,
     ask_for,
     completed,
+    newcomer,
     payment_failed,
     status_of,
     told,
@@ -61,13 +61,27 @@ def test_a_newcomer_has_the_plan_that_the_server_gives(account):
     assert_lasts(status["cycleEndsAt"], THIRTY_DAYS)
 
 
-def test_the_status_counts_the_workers_at_work(account):
+def test_the_status_counts_what_is_used(account):
+    assert status_of(account)["usage"] == {"tasksCreated": 0, "workersInUse": 0}
     account.create()
-    assert status_of(account)["usage"]["workersInUse"] == 0
+    account.create()
     held = account.claim().json
-    assert status_of(account)["usage"]["workersInUse"] == 1
+    assert status_of(account)["usage"] == {"tasksCreated": 2, "workersInUse": 1}
     account.complete(held["id"])
-    assert status_of(account)["usage"]["workersInUse"] == 0
+    assert status_of(account)["usage"] == {"tasksCreated": 2, "workersInUse": 0}
+
+
+def test_a_bought_plan_starts_its_month_anew_and_lifts_the_limit_at_once(account, bank):
+    for _ in range(3):
+        account.create()
+    for _ in range(2):
+        claimed(account.claim())
+    refusal = envelope(account.claim(), 429)
+    assert refusal["error"] == "max_workers_reached"
+    assert refusal["agent_contract"]["billing_context"] == {"plan": "free", "workers_in_use": 2, "workers_limit": 2}
+    body = completed(verify(account, purchase := approved(account, bank)), purchase)
+    assert body["usage"] == {"tasksCreated": 0, "workersInUse": 2}
+    claimed(account.claim())
 
 
 def test_a_plan_that_has_lapsed_says_so_and_smaller_limits_hold(server, account, bank):
@@ -88,7 +102,7 @@ def test_a_plan_that_has_lapsed_says_so_and_smaller_limits_hold(server, account,
 
 
 def test_a_server_without_a_merchant_shows_plans_and_takes_no_money(closed_shop):
-    account = register(closed_shop.anyone)
+    account = newcomer(closed_shop)
     assert len(success(closed_shop.anyone.get("/v1/billing/plans"))["plans"]) == 4
     status = status_of(account)
     assert status["planId"] == "self-hosted"

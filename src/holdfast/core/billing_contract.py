@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from holdfast.core.contract import Contract, action, contract
-from holdfast.core.task_contract import BILLING, CHECKOUT, CLAIM, CREATE
+from holdfast.core.task_contract import CHECKOUT, CLAIM, CREATE
 
-VERIFY = "POST /v1/billing/verify"
+STATUS, VERIFY = "GET /v1/billing/status", "POST /v1/billing/verify"
 
 
 def priced() -> Contract:
     """The plans were listed."""
     return contract(
-        action("check_billing_status", BILLING, best=True, why="See what you have, and what of it is used."),
+        action("check_billing_status", STATUS, best=True, why="See what you have, and what of it is used."),
         action("upgrade_plan", CHECKOUT, why="Ask for one of these plans."),
     )
 

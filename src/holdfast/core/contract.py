@@ -43,6 +43,11 @@ def seconds_to_wait(until: Instant | None, now: Instant) -> int:
     return max(-(-((until or now) - now) // SECOND), 1)
 
 
+def farewell() -> Contract:
+    """The caller's account is gone."""
+    return contract(action("authenticate", "POST /v1/keys/register", best=True, why="Begin again with a new account."))
+
+
 # -- jobs --------------------------------------------------------------------------------------------------------
 
 

@@ -30,6 +30,9 @@ Refused                       an ordinary answer: nothing was changed
 │   ├── TaskClaimed           somebody holds the task
 │   ├── NotYetClaimable       the task is scheduled for later
 │   ├── AclConflict
+│   ├── NameTaken             somebody else has this name
+│   ├── ConfiguredKey         the key is part of the server's settings
+│   ├── LastAdmin             without it nobody could administer the account
 │   ├── CursorTooOld          retention has removed what comes after that cursor
 │   └── IdempotencyConflict   the key was used for another request
 └── Limited                   too much at once; carries when to come back
@@ -289,6 +292,26 @@ class AclConflict(Conflict):
 
     code = "acl_conflict"
     hint = "Leave `acl` out, or change the list with PUT."
+
+
+class NameTaken(Conflict):
+    """Somebody else has this name."""
+
+    hint = "Choose another name."
+
+
+class ConfiguredKey(Conflict):
+    """The key is part of the server's settings."""
+
+    code = "configured_key"
+    hint = "Change the server's settings and restart it."
+
+
+class LastAdmin(Conflict):
+    """Without this key nobody could administer the account."""
+
+    code = "last_admin_key"
+    hint = "Make another key with the scope `admin` first."
 
 
 class IdempotencyConflict(Conflict):

@@ -5,16 +5,29 @@ from __future__ import annotations
 import binascii
 import hmac
 import string
+from functools import lru_cache
 from typing import ClassVar
 
 from msgspec.structs import replace
 
+from holdfast.core.errors import Forbidden
 from holdfast.core.row import Instant, Row
 
+SCOPES = {
+    "admin": "everything in the account",
+    "jobs": "jobs, locks and sessions",
+    "tasks": "tasks and sessions",
+    "tasks:produce": "make tasks, cancel and requeue them",
+    "tasks:work": "claim tasks, finish them; sessions",
+    "read": "look at everything, change nothing",
+}
 ALL_SCOPES = "admin jobs tasks"
 WORK_SCOPES = "jobs tasks"
+ANY = "any"
+"""What any key opens."""
 
-ROOT, STATIC, ISSUED = "root", "static", "issued"
+ROOT, STATIC, ISSUED, LOCAL, ROTATED = "root", "static", "issued", "local", "rotated"
+"""Where a credential comes from: the settings (two), an administrator, registration by name, a listed one rotated."""
 
 ADMIN_ID = "00000000-0000-0000-0000-000000000000"
 """The principal behind the admin key: OctoStore's all-zero user."""
@@ -46,9 +59,32 @@ class Principal(Row, frozen=True):
     old_until: Instant | None = None
 
     def may(self, scope: str) -> bool:
-        """Whether its key opens doors marked with this scope; an administrator's opens all of its account."""
-        scopes = self.scopes.split()
-        return scope in scopes or "admin" in scopes
+        """Whether its key opens doors marked with this scope, or with one of several."""
+        return grants(self.scopes, scope)
+
+    def covers(self, name: str) -> bool:
+        """Whether it may use this name."""
+        within = self.name_prefix
+        return within is None or name.startswith(within)
+
+    @property
+    def name_prefix(self) -> str | None:
+        """What the names it uses must begin with."""
+        return self.prefix if self.namespace is None else f"{self.namespace}."
+
+
+@lru_cache(maxsize=1_000)
+def grants(scopes: str, wanted: str) -> bool:
+    """Whether any of the wanted scopes is opened. `tasks` opens `tasks:work`; looking at tasks needs any of theirs."""
+    held = set(scopes.split())
+    return bool(held) and ("admin" in held or any(_grants(held, scope) for scope in wanted.split()))
+
+
+def _grants(held: set[str], wanted: str) -> bool:
+    family, _, what = wanted.partition(":")
+    if wanted == ANY or wanted in held or family in held:
+        return True
+    return what == "read" and ("read" in held or any(scope.partition(":")[0] == family for scope in held))
 
 
 def admin(account: str, key_hash: str) -> Principal:
@@ -67,6 +103,41 @@ def opens(principal: Principal, key_hash: str, now: Instant) -> bool:
 def revoke(principal: Principal, now: Instant) -> Principal:
     """Its key stops working; what it did stays in the log under its id."""
     return replace(principal, revoked_at=now)
+
+
+def grant(maker: Principal, key: Principal, expires_at: Instant | None, now: Instant) -> Principal:
+    """A key as its maker may make it: for no more than its own scopes, names and time."""
+    beyond = [scope for scope in key.scopes.split() if not grants(maker.scopes, scope)]
+    if beyond:
+        raise Forbidden(f"your own key does not open {', '.join(beyond)}")
+    if not maker.covers(key.prefix or ""):
+        raise Forbidden(f"your own key covers only names that begin with {maker.name_prefix}")
+    if maker.expires_at is not None and (expires_at is None or expires_at > maker.expires_at):
+        raise Forbidden("your own key ends before that")
+    return replace(key, expires_at=expires_at, created_at=now)
+
+
+def lasts(principal: Principal) -> bool:
+    """Whether it can administer its account, now and for good."""
+    return principal.may("admin") and principal.revoked_at is None and principal.expires_at is None
+
+
+def rotate(principal: Principal, key_hash: str, shown: str, until: Instant) -> Principal:
+    """A new key takes over; the old one works until then."""
+    source = ROTATED if principal.source == STATIC else principal.source
+    return replace(
+        principal,
+        source=source,
+        key_hash=key_hash,
+        shown=shown,
+        old_key_hash=principal.key_hash,
+        old_until=until,
+    )
+
+
+def shown_of(key: str) -> str:
+    """What may be shown of a key, for people to tell one from another."""
+    return f"{key[:12]}…{key[-4:]}"
 
 
 def format_key(random: bytes, kind: str = "live") -> str:

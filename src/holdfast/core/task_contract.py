@@ -17,7 +17,7 @@ from holdfast.core.task import Task
 ARTIFACTS = "https://api.outputlayer.dev/v1/outputs"
 EMPTY_WAIT = 5
 REGISTER = "POST /v1/keys/register"
-CHECKOUT, BILLING = "POST /v1/billing/checkout", "GET /v1/billing/status"
+CHECKOUT = "POST /v1/billing/checkout"
 CREATE, CLAIM, LIST = "POST /v1/tasks", "POST /v1/tasks/claim", "GET /v1/tasks"
 
 _CLAIM_NEXT = contract(action("claim_task", CLAIM, best=True, why="Take the next task of a type."))
@@ -148,10 +148,13 @@ def go_on() -> Contract:
 # -- refusals ----------------------------------------------------------------------------------------------------
 
 
-def of_error(code: str, task_id: str | None = None, wait: int | None = None) -> Contract:
+def of_error(
+    code: str, task_id: str | None = None, wait: int | None = None, billing: dict[str, Any] | None = None
+) -> Contract:
     """What to do after a refusal; a code nobody knows means: wait a little and try again."""
     known = _ERRORS.get(code)
-    return _wait(5 if wait is None else wait) if known is None else known(task_id, wait)
+    told = _wait(5 if wait is None else wait) if known is None else known(task_id, wait)
+    return told if billing is None else told | {"billing_context": billing}
 
 
 def _wait(seconds: int, **more: Any) -> Contract:
@@ -186,13 +189,9 @@ def _superseded(task_id: str | None, _: int | None) -> Contract:
     return contract(stop, look, action("claim_task", CLAIM))
 
 
+_BILLING = action("check_billing_status", "GET /v1/billing/status")
 _fix = contract(action("fix_request", why="Mend what `errors` names, then send it again."))
 _list = contract(action("list_tasks", LIST, best=True))
-
-
-def _buy(code: str) -> Contract:
-    return contract(action(code, CHECKOUT, best=True), action("check_billing_status", BILLING))
-
 
 _ERRORS: dict[str, Callable[[str | None, int | None], Contract]] = {
     "wrong_method": lambda *_: _authenticate(retryable=True),
@@ -222,14 +221,12 @@ _ERRORS: dict[str, Callable[[str | None, int | None], Contract]] = {
     "idempotency_conflict": lambda *_: contract(action("create_task", CREATE, best=True)),
     "idempotency_in_flight": lambda *_: _wait(2),
     "outcome_unknown": lambda task_id, _: _list if task_id is None else contract(_look(task_id)),
-    "quota_exceeded": lambda *_: _buy("upgrade_plan"),
-    "plan_expired": lambda *_: _buy("renew_plan"),
-    "payment_failed": lambda *_: _buy("retry_checkout"),
-    "purchase_not_found": lambda *_: contract(action("retry_checkout", CHECKOUT, best=True)),
-    "max_workers_reached": lambda _, wait: contract(
-        action("retry_after_wait", best=True, wait=30 if wait is None else wait),
-        action("upgrade_plan", CHECKOUT),
-        retryable=True,
-    ),
     "rate_limited": lambda _, wait: _wait(60 if wait is None else wait),
+    "quota_exceeded": lambda *_: contract(action("upgrade_plan", CHECKOUT, best=True), _BILLING),
+    "plan_expired": lambda *_: contract(action("renew_plan", CHECKOUT, best=True), _BILLING),
+    "payment_failed": lambda *_: contract(action("retry_checkout", CHECKOUT, best=True), _BILLING),
+    "purchase_not_found": lambda *_: contract(action("retry_checkout", CHECKOUT, best=True)),
+    "max_workers_reached": lambda *_: contract(
+        action("retry_after_wait", best=True, wait=30), action("upgrade_plan", CHECKOUT), retryable=True
+    ),
 }

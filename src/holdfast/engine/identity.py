@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from holdfast.core import account as accounts
 from holdfast.core import principal as principals
 from holdfast.core.account import Account
-from holdfast.core.principal import ALL_SCOPES, ISSUED, STATIC, Principal
+from holdfast.core.names import DEFAULT_ACCOUNT
+from holdfast.core.principal import ALL_SCOPES, ISSUED, ROTATED, STATIC, Principal
 from holdfast.engine.command import Command
 from holdfast.store.view import Needs, View
 
@@ -37,7 +38,7 @@ class SyncPrincipals(Command[int], frozen=True):
     wanted: tuple[Wanted, ...]
     known: tuple[str, ...]
     """Ids of the principals there are."""
-    revoke: tuple[str, ...] = (STATIC,)
+    revoke: tuple[str, ...] = (STATIC, ROTATED)
     """Sources whose principals go when they are not wanted."""
 
     def needs(self) -> Needs:
@@ -59,6 +60,8 @@ class SyncPrincipals(Command[int], frozen=True):
             row = view.find(Principal, self.account, row_id) or Principal(self.account, row_id, created_at=view.now)
             if row.version and wanted.source == ISSUED and row.revoked_at is None:
                 continue  # an issued key is never replaced by the way
+            if row.source == ROTATED and row.old_key_hash == wanted.key_hash:
+                continue  # its user has rotated the listed token away: it must not come back
             after = replace(
                 row,
                 name=wanted.name,
@@ -78,6 +81,7 @@ class RegisterAccount(Command[Account], frozen=True):
 
     principal_id: str
     key_hash: str
+    shown: str = ""
 
     def needs(self) -> Needs:
         """Nothing: its ids are new."""
@@ -85,18 +89,40 @@ class RegisterAccount(Command[Account], frozen=True):
 
     def decide(self, view: View) -> Account:
         """The account; its key opens everything in it, and nothing anywhere else."""
-        account = view.put(Account(self.account, self.account, created_at=view.now), "registered")
+        account = Account(self.account, self.account, created_at=view.now, cycle_anchor=view.now)
+        account = view.put(account, "registered")
         key = Principal(
             self.account,
             self.principal_id,
             name="first",
             source=ISSUED,
             key_hash=self.key_hash,
+            shown=self.shown,
             scopes=ALL_SCOPES,
             created_at=view.now,
         )
         view.put(key, "created")
         return account
+
+
+class CloseAccount(Command[None], frozen=True):
+    """An account goes: its keys stop working, and the server's own log remembers who asked for it."""
+
+    keys: tuple[str, ...]
+
+    def needs(self) -> Needs:
+        """Its keys, and the stone that will stand in its place."""
+        stone = (Account.table, DEFAULT_ACCOUNT, self.account)
+        return Needs(rows=(*((Principal.table, self.account, key) for key in self.keys), stone))
+
+    def decide(self, view: View) -> None:
+        """Nothing works any more; what is left is for the store to erase."""
+        for key in self.keys:
+            row = view.find(Principal, self.account, key)
+            if row is not None and row.revoked_at is None:
+                view.put(principals.revoke(row, view.now), "revoked")
+        if view.find(Account, DEFAULT_ACCOUNT, self.account) is None:
+            view.put(Account(DEFAULT_ACCOUNT, self.account, created_at=view.now), "deleted")
 
 
 class SettleAccount(Command[Account], frozen=True):

@@ -139,9 +139,13 @@ class Looks(ABC):
         found = self.look(self.queries.HELD_AT, *[instant] * 3)
         return [(table, account, row_id) for table, account, row_id in found]
 
-    def finished_before(self, instant: Instant, limit: int, *, dead: bool) -> list[Key]:
+    def task_accounts(self) -> list[str]:
+        """Every account that has, or had, tasks."""
+        return [account for (account,) in self.look(self.queries.TASK_ACCOUNTS)]
+
+    def finished_before(self, account: str, instant: Instant, limit: int, *, dead: bool) -> list[Key]:
         """Tasks that finished before then, oldest first."""
-        found = self.look(self.queries.TASKS_FINISHED, instant, dead, limit)
+        found = self.look(self.queries.TASKS_FINISHED, account, instant, dead, limit)
         return [(Task.table, account, task_id) for account, task_id in found]
 
     # -- the log ---------------------------------------------------------------------------------------------

@@ -7,23 +7,25 @@ from typing import Any
 import msgspec
 
 from holdfast.core import task_contract
+from holdfast.core.account import Account
 from holdfast.core.acl import hash_token
 from holdfast.core.lease import Lease
-from holdfast.core.names import DEFAULT_ACCOUNT
-from holdfast.core.principal import format_key
+from holdfast.core.plan import CYCLE, Plan
+from holdfast.core.principal import shown_of
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.engine.identity import RegisterAccount, SettleAccount
 from holdfast.engine.recovery import Recover
+from holdfast.operations import REGISTRATION
 from holdfast.transport.chance import chance
 from holdfast.transport.http.door import Door
+from holdfast.transport.http.keys import new_key
 from holdfast.transport.http.message import Request, Response, json_response, warned
 from holdfast.transport.http.orchestrion import task_document
 from holdfast.transport.http.problem import check_key_in_query, read_body
 from holdfast.transport.http.query import NO_STORE
-from holdfast.transport.times import rfc3339
+from holdfast.transport.times import milliseconds, milliseconds_or_none
 
-KEY_BYTES = 24
 RECOVERED_AT_ONCE = 1_000
 
 
@@ -41,13 +43,15 @@ async def register(door: Door, request: Request) -> Response:
     """A new account and its first key, which is shown this once."""
     check_key_in_query(request)
     _, warnings, _ = await read_body(request, NoBody)
-    key = format_key(chance.draw() + chance.draw()[: KEY_BYTES - 16])
+    await door.charge_address(request, REGISTRATION)
+    key = new_key()
     account = await door.run(
         RegisterAccount(
             account="acct_" + chance.ulid(),
             cause=request.cause(),
             principal_id=chance.uuid(),
             key_hash=hash_token(key),
+            shown=shown_of(key),
         )
     )
     document: dict[str, Any] = {"apiKey": key, "accountId": account.id}
@@ -63,11 +67,53 @@ async def settle_account(door: Door, request: Request) -> Response:
         SettleAccount(account=request.by.account, cause=request.cause(), require_lease_id=body.require_lease_id)
     )
     door.remember_account(account)
-    document: dict[str, Any] = {"accountId": account.id, "requireLeaseId": account.require_lease_id}
-    if account.id != DEFAULT_ACCOUNT:
-        document["createdAt"] = rfc3339(account.created_at)
-    document["agent_contract"] = task_contract.go_on()
-    return json_response(200, warned(document, warnings))
+    return json_response(200, warned(await _account_document(door, request, account), warnings))
+
+
+async def read_account(door: Door, request: Request) -> Response:
+    """The plan, what is used of it and when it starts anew: enough for an agent to pace itself."""
+    await door.authenticate(request)
+    account_id = request.by.account
+    found = await door.read(lambda reader: reader.row(Account, account_id, account_id))
+    return json_response(200, await _account_document(door, request, found or Account(account_id, account_id)))
+
+
+async def _account_document(door: Door, request: Request, account: Account) -> dict[str, Any]:
+    allowance = await door.allowance(account.id)
+    (used, held), now = await door.read(lambda reader: (reader.usage(account.id), reader.now))
+    plan, cycle = allowance.in_force(now), allowance.cycle(now)
+    created = used.in_cycle(cycle)
+    left = None if plan.tasks_per_month is None else max(plan.tasks_per_month - created, 0)
+    return {
+        "accountId": account.id,
+        "createdAt": milliseconds(account.created_at) if account.created_at else None,
+        "requireLeaseId": account.require_lease_id,
+        "plan": {
+            "planId": plan.id,
+            "planName": plan.name,
+            "expiresAt": milliseconds_or_none(account.plan_expires_at),
+            "expired": allowance.is_lapsed(now),
+        },
+        "usage": {"tasksCreated": created, "tasksLeft": left, "workersInUse": held},
+        "limits": limits_document(plan),
+        "cycle": {"startedAt": milliseconds(cycle), "endsAt": milliseconds(cycle + CYCLE)},
+        "key": {"keyId": request.by.id, "name": request.by.name, "scopes": request.by.scopes.split()},
+        "agent_contract": task_contract.go_on(),
+    }
+
+
+def limits_document(plan: Plan) -> dict[str, int | None]:
+    """What a plan allows; null is as much as one likes."""
+    return {
+        "maxWorkers": plan.max_workers,
+        "maxTasksPerMonth": plan.tasks_per_month,
+        "createsPerHour": plan.creates_per_hour,
+        "claimsPerHour": plan.claims_per_hour,
+        "readsPerHour": plan.reads_per_hour,
+        "mutationsPerHour": plan.mutations_per_hour,
+        "heartbeatsPerHour": plan.heartbeats_per_hour,
+        "retentionDays": plan.retention_days,
+    }
 
 
 async def recover(door: Door, request: Request) -> Response:

@@ -13,7 +13,9 @@ from holdfast.transport.http import (
     billing,
     elections,
     events,
+    export,
     jobs,
+    keys,
     lives,
     locks,
     octostore,
@@ -25,6 +27,7 @@ from holdfast.transport.http import (
     task_lists,
     task_outcomes,
     tasks,
+    users,
 )
 from holdfast.transport.http.door import Door
 from holdfast.transport.http.message import Header, HttpRefusal, Receive, Request, Response, Scope, Send
@@ -44,14 +47,20 @@ _ROOMS: tuple[ModuleType, ...] = (
     events,
     accounts,
     billing,
+    export,
+    keys,
+    users,
     locks,
     sessions,
     elections,
     system,
 )
 _WIRES = {HOUSE: problem, ORCHESTRION: orchestrion, OCTOSTORE: octostore, SYSTEM: octostore}
+_FREE_OF_CHARGE = {402, 429}
+_REPLAYED = (b"idempotency-replayed", b"true")
 _VARY = (b"vary", b"origin, access-control-request-method, access-control-request-headers")
 _EXPOSE = (b"access-control-expose-headers", b"retry-after,x-request-id")
+_HOUSE_PATHS = ("/v1/jobs", "/v1/sessions", "/v1/events", "/v1/account", "/v1/keys", "/v1/recover")
 _PREFLIGHT: tuple[Header, ...] = (
     (b"access-control-allow-methods", b"GET,POST,PUT,DELETE"),
     (b"access-control-allow-headers", b"authorization,content-type,x-admin-key,x-octostore-admin-key"),
@@ -72,7 +81,7 @@ def _wire_of(request: Request) -> ModuleType:
     if request.operation is not None:
         return _WIRES[request.operation.family]
     path = request.scope["path"]
-    house = path.startswith(("/v1/jobs", "/v1/sessions", "/v1/events", "/v1/account", "/v1/recover"))
+    house = path.startswith(_HOUSE_PATHS) and path != "/v1/keys/register"
     return problem if house else orchestrion if path.startswith("/v1/") else octostore
 
 
@@ -96,6 +105,8 @@ class App:
             response = await self._answer(request)
         except Exception as error:  # noqa: BLE001 - whatever happened, the caller gets an answer
             response = self._refuse(request, error)
+        if request.purse is not None:
+            _settle(request, response)
         await _send(request, response, send)
 
     async def _answer(self, request: Request) -> Response:
@@ -124,6 +135,14 @@ class App:
                 self._door.close()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
+
+
+def _settle(request: Request, response: Response) -> None:
+    """Tell the caller what is left; what a plan refuses, a fault of ours and a repetition cost nothing."""
+    assert request.purse is not None
+    if response.status in _FREE_OF_CHARGE or response.status >= 500 or _REPLAYED in response.headers:  # noqa: PLR2004
+        request.purse.left += request.charged
+    response.headers += request.purse.headers()
 
 
 async def _send(request: Request, response: Response, send: Send) -> None:

@@ -10,6 +10,7 @@ from holdfast.core.acl import hash_token
 from holdfast.core.errors import Forbidden, Unauthenticated, UnknownKey
 from holdfast.core.names import DEFAULT_ACCOUNT
 from holdfast.core.principal import Principal, admin, is_well_formed
+from holdfast.core.row import Instant
 from holdfast.transport.http.message import Request
 
 CACHE_SECONDS = 5.0
@@ -26,6 +27,7 @@ class Authenticator:
         self._admin_key = admin_key.encode() if admin_key else None
         self._admin = admin(DEFAULT_ACCOUNT, hash_token(admin_key)) if admin_key else None
         self._known: dict[bytes, tuple[Principal, float]] = {}
+        self._seen: dict[tuple[str, str], Instant] = {}
 
     async def check(self, request: Request) -> None:
         """Put the caller on the request, or refuse. The admin key wins over any bearer."""
@@ -43,6 +45,11 @@ class Authenticator:
         known = self._known.get(token)
         if known is not None and known[1] > time.monotonic():
             return known[0]
+        principal = await self._look_up(token)
+        self._seen[principal.account, principal.id] = time.time_ns() // 1000
+        return principal
+
+    async def _look_up(self, token: bytes) -> Principal:
         if not token.isascii() or any(byte < 0x20 or byte == 0x7F for byte in token):  # noqa: PLR2004 - control codes
             raise Unauthenticated("a bearer token is visible ASCII")
         text = token.decode()
@@ -54,6 +61,15 @@ class Authenticator:
             self._known.clear()
         self._known[token] = (principal, time.monotonic() + CACHE_SECONDS)
         return principal
+
+    def forget(self, principal: Principal) -> None:
+        """Its keys changed: what is known of them holds no longer, here at once."""
+        self._known = {token: known for token, known in self._known.items() if known[0].id != principal.id}
+
+    def seen(self) -> dict[tuple[str, str], Instant]:
+        """Which keys were seen since this was last asked, and when, to within the seconds they are known for."""
+        seen, self._seen = self._seen, {}
+        return seen
 
 
 def check_scope(request: Request, scope: str) -> None:

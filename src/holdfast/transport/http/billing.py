@@ -11,13 +11,15 @@ from typing import Any
 
 import msgspec
 
+from holdfast.core import account as accounts
 from holdfast.core import billing_contract as contracts
 from holdfast.core.account import Account
 from holdfast.core.errors import Invalid, PaymentFailed, PaymentUnavailable, PurchaseMissing
-from holdfast.core.names import DEFAULT_ACCOUNT, storable
-from holdfast.core.plan import SELF_HOSTED, Allowance, Plan, allowance_of
+from holdfast.core.names import storable
+from holdfast.core.plan import SELF_HOSTED, Plan
 from holdfast.core.purchase import COMPLETED, USD, Capture, Purchase, is_for_sale, is_unlimited
 from holdfast.engine.billing import BeginPurchase, CompletePurchase, FailPurchase
+from holdfast.operations import DISCOVERY
 from holdfast.payments.contract import Declined, NotApproved, Order, Payments, Unavailable, Wish
 from holdfast.store.contract import Reader
 from holdfast.transport.chance import chance
@@ -47,6 +49,7 @@ class VerifyBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 async def list_plans(door: Door, request: Request) -> Response:
     """Every plan that accounts can have; what a server keeps for itself is not among them."""
     check_key_in_query(request)
+    await door.charge_address(request, DISCOVERY)
     plans = [plan_document(plan) for plan in door.settings.plans.values() if plan.id != SELF_HOSTED]
     return json_response(200, {"plans": plans, "agent_contract": contracts.priced()})
 
@@ -60,21 +63,10 @@ async def billing_status(door: Door, request: Request) -> Response:
 async def _status(door: Door, account_id: str) -> dict[str, Any]:
     def look(reader: Reader) -> dict[str, Any]:
         account = reader.row(Account, account_id, account_id) or Account(account_id, account_id)
-        return status_document(_allowance(door, account), *reader.usage(account_id), reader.now)
+        allowance = accounts.allowance(account, door.settings.plans, door.settings.plan)
+        return status_document(allowance, *reader.usage(account_id), reader.now)
 
     return await door.read(look)
-
-
-def _allowance(door: Door, account: Account) -> Allowance:
-    """What an account may do; the server's own account is never limited."""
-    given = SELF_HOSTED if account.id == DEFAULT_ACCOUNT else door.settings.plan
-    return allowance_of(
-        door.settings.plans,
-        account.plan,
-        given=given,
-        until=account.plan_expires_at,
-        anchor=account.cycle_anchor or account.created_at,
-    )
 
 
 # -- buying ------------------------------------------------------------------------------------------------------
@@ -86,7 +78,7 @@ async def checkout(door: Door, request: Request) -> Response:
     body, warnings, _ = await read_body(request, CheckoutBody)
     plan = _for_sale(door, body.plan_id)
     payments = _payments(door)
-    await _check_sense(door, request.by.account)
+    _check_sense(request)
     purchase_id = "pur_" + chance.ulid()
     order = await _order(door, payments, plan, purchase_id)
     purchase = await door.run(
@@ -132,11 +124,10 @@ def _payments(door: Door) -> Payments:
     return door.payments
 
 
-async def _check_sense(door: Door, account_id: str) -> None:
-    """Nobody shall pay for limits who has none."""
-    now, found = await door.read(lambda reader: (reader.now, reader.row(Account, account_id, account_id)))
-    allowance = _allowance(door, found or Account(account_id, account_id))
-    if is_unlimited(allowance.in_force(now)):
+def _check_sense(request: Request) -> None:
+    """Nobody shall pay for limits who would have none without."""
+    assert request.allowance is not None
+    if is_unlimited(request.allowance.fallback):
         raise Invalid("this account has no limits, so there is nothing to buy")
 
 

@@ -8,6 +8,7 @@ from holdfast.core import billing_contract as contracts
 from holdfast.core.plan import CYCLE, Allowance, Plan, Usage
 from holdfast.core.purchase import Purchase
 from holdfast.core.row import Instant
+from holdfast.transport.http.accounts import limits_document
 from holdfast.transport.times import milliseconds, milliseconds_or_none
 
 
@@ -49,20 +50,6 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "priceUsd": usd(plan.price_cents),
         **limits_document(plan),
         "durationDays": plan.duration_days,
-    }
-
-
-def limits_document(plan: Plan) -> dict[str, Any]:
-    """How much a plan allows; null is as much as you like."""
-    return {
-        "maxWorkers": plan.max_workers,
-        "maxTasksPerMonth": plan.tasks_per_month,
-        "claimsPerHour": plan.claims_per_hour,
-        "createsPerHour": plan.creates_per_hour,
-        "readsPerHour": plan.reads_per_hour,
-        "mutationsPerHour": plan.mutations_per_hour,
-        "heartbeatsPerHour": plan.heartbeats_per_hour,
-        "retentionDays": plan.retention_days,
     }
 
 

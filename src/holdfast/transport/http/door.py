@@ -12,19 +12,24 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from holdfast.core import account as accounts
 from holdfast.core.account import Account
-from holdfast.core.errors import HoldfastError, InFlight, Overloaded, RateLimited, TaskMissing
-from holdfast.core.names import storable
-from holdfast.core.row import Key
+from holdfast.core.budget import Budget, Terms
+from holdfast.core.errors import Forbidden, HoldfastError, InFlight, Overloaded, RateLimited, TaskMissing
+from holdfast.core.names import DEFAULT_ACCOUNT, storable
+from holdfast.core.plan import SELF_HOSTED, Allowance
+from holdfast.core.principal import Principal
+from holdfast.core.row import SECOND, Instant, Key
 from holdfast.engine.backlog import Ticket
 from holdfast.engine.command import Command
 from holdfast.engine.engine import Engine
-from holdfast.operations import HOUSE, ORCHESTRION
+from holdfast.operations import DISCOVERY, HOUSE, ORCHESTRION, REGISTRATION
 from holdfast.payments.contract import Payments
 from holdfast.settings import Settings
 from holdfast.store.contract import Reader
 from holdfast.transport.http.auth import CACHE_SECONDS, Authenticator, check_scope
 from holdfast.transport.http.message import HttpRefusal, Request
+from holdfast.transport.http.meter import Meter
 from holdfast.transport.http.problem import check_key_in_query
 
 T = TypeVar("T")
@@ -33,6 +38,8 @@ READERS = 4
 MAX_LOOKS = 1_000
 IN_FLIGHT_SECONDS = 2.0
 WINDOW_SECONDS = 60.0
+USES_SECONDS = 60.0
+HOUR: Instant = 3600 * SECOND
 TRACKED_CLIENTS = 10_000
 
 
@@ -60,14 +67,24 @@ class Door:
         self._watching = asyncio.Semaphore(READERS)
         self._in_flight: dict[tuple[str, str], asyncio.Future[Any]] = {}
         self._accounts: dict[str, tuple[Account, float]] = {}
+        self.meter = Meter(self._borrow)
+        self._unlimited = accounts.allowance(Account(DEFAULT_ACCOUNT, DEFAULT_ACCOUNT), settings.plans, settings.plan)
+        limited = settings.plan != SELF_HOSTED
+        self._address_terms = {REGISTRATION: Terms(10, HOUR), DISCOVERY: Terms(60, 60 * SECOND)} if limited else {}
+        self._uses: asyncio.Task[None] | None = None
         self._sink: LoopSink | None = None
 
     def open(self) -> None:
         """Bind to the running event loop."""
         self._sink = LoopSink(asyncio.get_running_loop())
+        self._uses = asyncio.ensure_future(self._note_uses())
 
     def close(self) -> None:
         """Let the readers finish."""
+        if self._uses is not None:
+            self._uses.cancel()
+        with suppress(HoldfastError):
+            self._tell_uses()
         self._readers.shutdown()
 
     async def hang_up(self) -> None:
@@ -85,6 +102,68 @@ class Door:
             raise TaskMissing("there is no such task")
         if request.operation.scope is not None:
             check_scope(request, request.operation.scope)
+        if request.operation.path.startswith("/v1/jobs/") and not request.by.covers(request.parameter):
+            raise Forbidden(f"your key covers only names that begin with {request.by.name_prefix}")
+        if request.operation.family in {HOUSE, ORCHESTRION}:
+            request.allowance = await self.allowance(request.by.account)
+            if request.operation.limit is not None:
+                await self.charge(request, request.operation.limit)
+
+    async def charge(self, request: Request, limit_class: str, cost: int = 1) -> None:
+        """Count the request against its key's plan, or refuse it."""
+        assert request.allowance is not None
+        limit = request.allowance.in_force(wall_clock()).per_hour(limit_class)
+        if limit is not None:
+            await self._spend(request, request.by.id, limit_class, Terms(limit, HOUR), cost)
+
+    async def charge_as(self, request: Request, limit_class: str) -> None:
+        """It turned out to be another kind of request: give back what was charged and count it there."""
+        if request.purse is not None:
+            request.purse.left += request.charged
+            request.charged = 0
+            await self.charge(request, limit_class)
+
+    async def charge_address(self, request: Request, limit_class: str) -> None:
+        """Count a request without a key against where it comes from."""
+        terms = self._address_terms.get(limit_class)
+        if terms is not None:
+            await self._spend(request, f"ip:{client_address(request)}", limit_class, terms)
+
+    async def _spend(self, request: Request, subject: str, limit_class: str, terms: Terms, cost: int = 1) -> None:
+        request.purse = self.meter.purse(subject, limit_class, terms)
+        await self.meter.spend(request.purse, cost)
+        request.charged = cost
+
+    async def allowance(self, account_id: str) -> Allowance:
+        """What an account may do. The server's own account is never limited."""
+        if account_id == DEFAULT_ACCOUNT:
+            return self._unlimited
+        return accounts.allowance(await self.account(account_id), self.settings.plans, self.settings.plan)
+
+    async def erase(self, account: str) -> None:
+        """Remove everything of an account that has been closed."""
+        self._accounts.pop(account, None)
+        await asyncio.get_running_loop().run_in_executor(self._readers, self.engine.store.erase, account)
+
+    def forget_key(self, key: Principal) -> None:
+        """A key changed: that holds here at once."""
+        self._auth.forget(key)
+
+    async def _borrow(self, subject: str, limit_class: str, terms: Terms) -> Budget:
+        borrow = self.engine.store.borrow
+        return await asyncio.get_running_loop().run_in_executor(self._readers, borrow, subject, limit_class, terms)
+
+    async def _note_uses(self) -> None:
+        """Tell the store once a minute which keys were seen."""
+        while True:
+            await asyncio.sleep(USES_SECONDS)
+            with suppress(HoldfastError):
+                await asyncio.get_running_loop().run_in_executor(self._readers, self._tell_uses)
+
+    def _tell_uses(self) -> None:
+        seen = self._auth.seen()
+        if seen:
+            self.engine.store.note_uses(seen)
 
     async def run(self, command: Command[T]) -> T:
         """Submit a command and await what comes of it."""
@@ -213,6 +292,11 @@ class Door:
 
     async def _find_principal(self, key_hash: str) -> Any:
         return await self.read(lambda reader: reader.principal(key_hash))
+
+
+def wall_clock() -> Instant:
+    """About what the store's clock says: good enough to know which plan is in force."""
+    return time.time_ns() // 1000
 
 
 class LoopSink:

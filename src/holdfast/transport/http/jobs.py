@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlencode
 import msgspec
 
 from holdfast.core import contract as contracts
-from holdfast.core.errors import Invalid
+from holdfast.core.errors import Forbidden, Invalid
 from holdfast.core.lease import Lease
 from holdfast.core.names import job_id_problem, storable
 from holdfast.core.row import SECOND, Instant
@@ -172,7 +172,9 @@ async def list_claimed_jobs(door: Door, request: Request) -> Response:
     asked = query.get("limit", str(PAGE))
     limit = int(asked) if re.fullmatch("[0-9]{1,6}", asked) else 0
     checks.that(1 <= limit <= MAX_PAGE, "limit", f"`limit` is 1 to {MAX_PAGE}")
-    prefix = query.get("prefix", "")
+    prefix = query.get("prefix", request.by.name_prefix or "")
+    if not request.by.covers(prefix):
+        raise Forbidden(f"your key covers only names that begin with {request.by.name_prefix}")
     checks.that(storable(prefix), "prefix", "`prefix` must not contain U+0000")
     after = _read_cursor(query.get("cursor", ""))
     checks.done()

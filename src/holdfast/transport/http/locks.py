@@ -185,11 +185,9 @@ async def list_locks(door: Door, request: Request) -> Response:
     """Everything held, whoever holds it, that this API's grammar can name."""
     prefix = _prefix(request)
     await door.authenticate(request)
-    namespace = request.by.namespace
-    if namespace is not None:
-        prefix = f"{namespace}." if prefix is None else prefix
-        if not prefix.startswith(f"{namespace}."):
-            raise Forbidden("the prefix is outside your namespace")
+    prefix = request.by.name_prefix if prefix is None else prefix
+    if not request.by.covers(prefix or ""):
+        raise Forbidden("the prefix is outside your namespace")
     found = await door.read(lambda reader: reader.leases(request.by.account, prefix or "", "", ALL))
     locks = [_status(lease, 0) for lease in found if _listable(lease.id)]
     return json_response(
@@ -215,8 +213,7 @@ def _name(request: Request) -> str:
 def _usable_name(request: Request) -> str:
     name = _name(request)
     check_reserved(name)
-    namespace = request.by.namespace
-    if namespace is not None and not name.startswith(f"{namespace}."):
+    if not request.by.covers(name):
         raise Forbidden("the name is outside your namespace")
     return name
 

@@ -15,7 +15,9 @@ from holdfast.operations import HOUSE, ORCHESTRION, Operation
 from holdfast.transport.chance import chance
 
 if TYPE_CHECKING:
+    from holdfast.core.plan import Allowance
     from holdfast.core.principal import Principal
+    from holdfast.transport.http.meter import Purse
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -78,7 +80,19 @@ def warned(document: dict[str, Any], warnings: list[str]) -> dict[str, Any]:
 class Request:
     """One request. Its body is read when a handler asks for it."""
 
-    __slots__ = ("headers", "operation", "parameter", "principal", "receive", "request_id", "scope", "secret")
+    __slots__ = (
+        "allowance",
+        "charged",
+        "headers",
+        "operation",
+        "parameter",
+        "principal",
+        "purse",
+        "receive",
+        "request_id",
+        "scope",
+        "secret",
+    )
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.scope = scope
@@ -90,6 +104,11 @@ class Request:
         self.secret = b""
         """The credential as it was sent."""
         self.request_id = chance.request_id()
+        self.allowance: Allowance | None = None
+        """What the caller's account may do; known once it is authenticated."""
+        self.purse: Purse | None = None
+        """What this request is charged to."""
+        self.charged = 0
 
     def route(self, operation: Operation, parameter: str) -> None:
         """Note where it goes. Our own routes keep a request id that the client chose."""

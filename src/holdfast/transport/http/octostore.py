@@ -279,6 +279,7 @@ _NEXT: tuple[tuple[tuple[type[Exception], ...], Callable[[Request, Any], Contrac
     ((errors.LeaseGone, errors.LeaseMismatch), lambda request, _: contracts.stop_work(*_claim_again(request))),
     ((errors.SessionExpired, errors.SessionMissing), lambda *_: contracts.session_over()),
     ((errors.LockLimit,), lambda *_: contracts.lock_limit()),
+    ((errors.NameTaken, errors.ConfiguredKey), lambda _, error: contracts.fix_request(error.hint)),
     (
         (errors.Conflict, errors.Missing, errors.Forbidden),
         lambda request, _: contracts.look_first(f"GET {_subject(request)}", "get_lock_status"),

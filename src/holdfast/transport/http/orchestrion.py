@@ -179,7 +179,8 @@ def describe(request: Request, error: Exception, task_id: str | None = None) -> 
     if isinstance(error, errors.Trouble):
         document["applied"] = error.applied
     task_id = task_id or request.parameter or None
-    document["agent_contract"] = task_contract.of_error(code, task_id, getattr(error, "retry_after", None))
+    billing = error.billing if isinstance(error, errors.MaxWorkersReached) else None
+    document["agent_contract"] = task_contract.of_error(code, task_id, getattr(error, "retry_after", None), billing)
     return status, document
 
 

@@ -25,6 +25,7 @@ NOTHING = msgspec.Raw(b"null")
 MAX_DEPTH = 32
 MAX_KEY = 255
 TYPE_PREFIX = "urn:holdfast:problem:"
+QUOTA_TYPE = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 
 B = TypeVar("B", bound=msgspec.Struct)
 
@@ -236,7 +237,7 @@ _STATUS: dict[type[Exception], int] = {
 _TITLES = {
     400: "Bad request",
     401: "Not authenticated",
-    402: "Payment required",
+    402: "Not in the plan",
     403: "Not allowed",
     404: "Not found",
     405: "Wrong method",
@@ -265,7 +266,7 @@ def render_error(request: Request, error: Exception) -> Response:
     status = _status(error)
     code, message = _words(error, status)
     document: dict[str, Any] = {
-        "type": TYPE_PREFIX + code,
+        "type": QUOTA_TYPE if isinstance(error, errors.RateLimited) else TYPE_PREFIX + code,
         "title": _TITLES.get(status, "Error"),
         "status": status,
         "detail": message,

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from holdfast.core import task_contract
-from holdfast.core.errors import Invalid, Refused
+from holdfast.core.errors import Forbidden, Invalid, Refused
+from holdfast.core.plan import CREATE, HEARTBEAT, MUTATION
 from holdfast.engine.batch import Batch, Outcomes
 from holdfast.engine.command import Command, Replayed
-from holdfast.engine.tasks import Created, TaskOutcome
+from holdfast.engine.outcomes import HeartbeatTask
+from holdfast.engine.tasks import Created, CreateTask, TaskOutcome
 from holdfast.transport.http.door import Door
 from holdfast.transport.http.message import BATCH_BODY_LIMIT, Request, Response, answer, encode, warned
 from holdfast.transport.http.orchestrion import describe, once, once_for, task_document
@@ -33,6 +36,8 @@ from holdfast.transport.http.tasks import CreateBody, creation, render_created
 from holdfast.transport.times import milliseconds_or_none
 
 MAX_ITEMS = 1_000
+PRODUCERS = {"create", "cancel", "requeue", "resolve"}
+"""Verbs of those who make work; the others are for those who do it."""
 
 
 class CreateItem(CreateBody, tag_field="op", tag="create", forbid_unknown_fields=True, rename="camel"):
@@ -134,6 +139,7 @@ async def batch_tasks(door: Door, request: Request) -> Response:
         raise Invalid(message, [{"pointer": "/items", "code": "out_of_range", "message": message}])
     require = (await door.account(request.by.account)).require_lease_id
     commands = [_command(request, item, original, require=require) for item, original in _items(raw, body)]
+    await _charge(door, request, commands)
     render = functools.partial(_render, request, commands, warnings, full=body.full)
     batch = Batch(
         account=request.by.account,
@@ -142,6 +148,17 @@ async def batch_tasks(door: Door, request: Request) -> Response:
         items=tuple(command for command in commands if isinstance(command, Command)),
     )
     return answer(await door.run_once(batch), render)
+
+
+async def _charge(door: Door, request: Request, commands: list[Command[Any] | Refused]) -> None:
+    """Each item costs what it would have cost alone."""
+    costs = Counter(_class_of(command) for command in commands if isinstance(command, Command))
+    for limit_class, cost in costs.items():
+        await door.charge(request, limit_class, cost)
+
+
+def _class_of(command: Command[Any]) -> str:
+    return CREATE if isinstance(command, CreateTask) else HEARTBEAT if isinstance(command, HeartbeatTask) else MUTATION
 
 
 def _items(raw: bytes, body: BatchBody) -> Iterator[tuple[Any, msgspec.Raw]]:
@@ -174,9 +191,12 @@ def _command(request: Request, item: Any, original: msgspec.Raw, *, require: boo
     if isinstance(item, Refused):
         return item
     try:
+        verb = str(item.__struct_config__.tag)
+        scope = "tasks:produce" if verb in PRODUCERS else "tasks:work"
+        if not request.by.may(scope):
+            return Forbidden(f"this key lacks the scope {scope}", scope=scope)
         if isinstance(item, CreateItem):
             return _creation(request, item, original)
-        verb = str(item.__struct_config__.tag)
         return VERBS[verb][0](**fields_of(request, verb, item, item.id, require=require))
     except Refused as refusal:
         return refusal

@@ -10,13 +10,14 @@ import msgspec
 
 from holdfast.core import retry, task_contract
 from holdfast.core.errors import Invalid
+from holdfast.core.plan import READ
 from holdfast.core.retry import Backoff
 from holdfast.core.row import SECOND
 from holdfast.core.task import Task
 from holdfast.engine.batch import Batch
 from holdfast.engine.command import Command, Replayed
 from holdfast.engine.outcomes import ReviewClaim, UndeliverTask
-from holdfast.engine.tasks import MAX_LIMIT, Busy, Claimed, ClaimTask, ClaimTasks, Created, CreateTask
+from holdfast.engine.tasks import MAX_LIMIT, Busy, Claimed, ClaimTask, ClaimTasks, Created, CreateTask, Empty
 from holdfast.transport.chance import chance
 from holdfast.transport.http.door import Door
 from holdfast.transport.http.message import Render, Request, Response, answer, encode, warned
@@ -127,6 +128,7 @@ def creation(request: Request, body: CreateBody, checks: Checks, by_key: Any) ->
         once=by_key,
         task=task,
         replace_payload=body.on_duplicate == "replace",
+        allowance=request.allowance,
     )
 
 
@@ -163,6 +165,8 @@ async def claim_task(door: Door, request: Request) -> Response:
         outcome: Any = await door.run_patiently(command, body.wait_seconds, request, undo)
     else:
         outcome = await door.run_once(command)
+    if isinstance(outcome, Empty):
+        await door.charge_as(request, READ)  # looking in vain takes nothing: it is a look
     return await _answer_claim(door, request, outcome, render)
 
 
@@ -194,6 +198,7 @@ def _common(request: Request, body: ClaimBody | ClaimOneBody, by_key: Any) -> di
         "seed": chance.draw(),
         "session_id": session_id,
         "session_lease_id": body.session_lease_id,
+        "allowance": request.allowance,
     }
 
 

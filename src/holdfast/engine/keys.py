@@ -1,0 +1,115 @@
+"""The verbs of keys: make one, rotate it, revoke it. Each is an event; none of them ever sees a key, only its hash."""
+
+from __future__ import annotations
+
+from holdfast.core import principal as principals
+from holdfast.core.errors import ConfiguredKey, LastAdmin, Missing, NameTaken
+from holdfast.core.principal import LOCAL, ROOT, STATIC, Principal
+from holdfast.core.row import Instant
+from holdfast.engine.command import Command, Outcome
+from holdfast.store.view import Needs, View
+
+
+class KeyOutcome(Outcome, frozen=True):
+    """A key as it is now."""
+
+    key: Principal
+
+
+class KeyCommand(Command[KeyOutcome], frozen=True, kw_only=True):
+    """Something about one key of an account."""
+
+    key_id: str
+
+    def needs(self) -> Needs:
+        """The key."""
+        return Needs(rows=((Principal.table, self.account, self.key_id),))
+
+    def find(self, view: View) -> Principal:
+        """The key, if it still works."""
+        found = view.find(Principal, self.account, self.key_id)
+        if found is None or found.revoked_at is not None:
+            raise Missing("there is no such key")
+        return found
+
+
+class CreateKey(KeyCommand, frozen=True, kw_only=True):
+    """A key for somebody else, who may do no more than its maker."""
+
+    by: Principal
+    key: Principal
+    """Everything but its times."""
+    lasts: Instant | None = None
+
+    def decide(self, view: View) -> KeyOutcome:
+        """The key as it was made."""
+        expires_at = None if self.lasts is None else view.now + self.lasts
+        key = principals.grant(self.by, self.key, expires_at, view.now)
+        return KeyOutcome(key=view.put(key, "created"), now=view.now)
+
+
+class RotateKey(KeyCommand, frozen=True, kw_only=True):
+    """A new secret for the same key; the old one works for a while yet."""
+
+    key_hash: str
+    shown: str
+    grace: Instant
+
+    def decide(self, view: View) -> KeyOutcome:
+        """The key with its new secret."""
+        key = self.find(view)
+        if key.source == ROOT:
+            raise ConfiguredKey("this key is part of the server's settings: change it there")
+        after = principals.rotate(key, self.key_hash, self.shown, view.now + self.grace)
+        return KeyOutcome(key=view.put(after, "rotated"), now=view.now)
+
+
+class RevokeKey(KeyCommand, frozen=True, kw_only=True):
+    """A key stops working."""
+
+    others: tuple[str, ...]
+    """The other keys of the account: one of them must be an administrator's."""
+
+    def needs(self) -> Needs:
+        """All of them."""
+        ids = (self.key_id, *self.others)
+        return Needs(rows=tuple((Principal.table, self.account, key_id) for key_id in ids))
+
+    def decide(self, view: View) -> KeyOutcome:
+        """The key, revoked; a second time changes nothing."""
+        found = view.find(Principal, self.account, self.key_id)
+        if found is None:
+            raise Missing("there is no such key")
+        if found.revoked_at is not None:
+            return KeyOutcome(key=found, now=view.now)
+        if found.source in {ROOT, STATIC}:
+            raise ConfiguredKey("this key is part of the server's settings: remove it there")
+        others = [view.find(Principal, self.account, key_id) for key_id in self.others]
+        if found.may("admin") and not any(principals.lasts(other) for other in others if other is not None):
+            raise LastAdmin("this is the last key that can administer the account")
+        return KeyOutcome(key=view.put(principals.revoke(found, view.now), "revoked"), now=view.now)
+
+
+class RegisterUser(KeyCommand, frozen=True, kw_only=True):
+    """A user of locks with a name that nobody else has."""
+
+    name: str
+    namespace: str | None
+    key_hash: str
+    shown: str
+
+    def decide(self, view: View) -> KeyOutcome:
+        """The new user; a name in any letter case is taken once."""
+        if view.find(Principal, self.account, self.key_id) is not None:
+            raise NameTaken("this name is taken")
+        user = Principal(
+            self.account,
+            self.key_id,
+            name=self.name,
+            source=LOCAL,
+            key_hash=self.key_hash,
+            shown=self.shown,
+            namespace=self.namespace,
+            created_at=view.now,
+        )
+        return KeyOutcome(key=view.put(user, "created"), now=view.now)
