@@ -142,7 +142,6 @@ ELSEWHERE = {
     "acl_conflict",
     "lock_limit_exceeded",
     "capacity_exceeded",
-    "rate_limited",
     "conflict",
 }
 

@@ -11,6 +11,7 @@ from tests.payments.buying import (
     ask_for,
     checked_out,
     completed,
+    newcomer,
     not_found,
     payment_failed,
     status_of,
@@ -18,7 +19,7 @@ from tests.payments.buying import (
     unavailable,
     verify,
 )
-from tests.payments.conftest import PUBLIC_URL
+from tests.payments.conftest import PUBLIC_URL, shop
 from tests.payments.stand_in import OWN_WORDS, SECRET
 from tests.wire.server import Server
 
@@ -222,6 +223,21 @@ def test_the_merchants_secret_is_in_no_log(server, account, bank):
     unavailable(ask_for(account))
     assert SECRET not in server.log()
     assert "token-canary" not in server.log()
+
+
+def test_two_servers_asked_at_once_take_the_money_once(postgres_shop, bank):
+    account = newcomer(postgres_shop)
+    other = shop(postgres_shop.store, bank).start()
+    try:
+        beside = type(account)(other.port, account.headers, id=account.id)
+        for _ in range(3):
+            purchase = approved(account, bank)
+            answers = all_at_once(6, lambda n, purchase=purchase: verify(beside if n % 2 else account, purchase))
+            assert len({completed(answer, purchase)["planExpiresAt"] for answer in answers}) == 1
+            assert len(bank.charged(purchase["orderId"])) == 1
+        assert told(account, f"account:{account.id}") == ["account.registered", *["account.upgraded"] * 3]
+    finally:
+        other.close()
 
 
 def test_a_paid_purchase_is_known_where_nobody_takes_money(server, account, bank):

@@ -45,7 +45,7 @@ def seconds_to_wait(until: Instant | None, now: Instant) -> int:
 
 def farewell() -> Contract:
     """The caller's account is gone."""
-    return contract(action("authenticate", "POST /v1/keys/register", best=True, why="Begin again with a new account."))
+    return contract(action("register", "POST /v1/keys/register", best=True, why="Begin again with a new account."))
 
 
 # -- jobs --------------------------------------------------------------------------------------------------------

@@ -57,9 +57,9 @@ class Capture(msgspec.Struct, frozen=True):
     currency: str
 
 
-def is_for_sale(plan: Plan | None) -> bool:
+def is_for_sale(plan: Plan) -> bool:
     """Whether anybody can pay for it."""
-    return plan is not None and plan.price_cents > 0
+    return plan.price_cents > 0
 
 
 def is_unlimited(plan: Plan) -> bool:

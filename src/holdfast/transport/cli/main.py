@@ -46,6 +46,8 @@ def _parser() -> argparse.ArgumentParser:
         metavar="URL",
         help="sqlite:///path.db (four slashes for an absolute path), postgresql://… or memory:",
     )
+    serve.add_argument("--plan", metavar="ID", help="what accounts have that bought nothing (self-hosted: no limits)")
+    serve.add_argument("--plans", metavar="FILE", help="plans of your own, as TOML")
     serve.add_argument("--workers", metavar="NUMBER", help="processes (1); more only with PostgreSQL")
     verify = commands.add_parser(
         "verify",

@@ -23,6 +23,8 @@ from holdfast.transport.http.query import NO_STORE, Query
 PAGE, MAX_PAGE = 500, 1_000
 SECRETS = frozenset({"key_hash", "old_key_hash", "proof", "secret"})
 """Columns that prove something: nobody needs them elsewhere."""
+DOCUMENTS = frozenset({"payload", "result", "checkpoint", "ended_checkpoint", "context"})
+"""Columns of JSON that events tell by hash only: here they are whole."""
 EVENTS = "events"
 
 _TABLES = {row_type.table: row_type for row_type in ROW_TYPES}
@@ -84,8 +86,13 @@ def _page(
 
 
 def _row(row: Row) -> dict[str, Any]:
-    columns = {name: getattr(row, name) for name in row.__struct_fields__ if name not in SECRETS}
-    return {"record": row.noun} | {name: raw_json(text) if name in row.json else text for name, text in columns.items()}
+    documents = row.json | DOCUMENTS
+    shown: dict[str, Any] = {"record": row.noun}
+    for name in row.__struct_fields__:
+        if name not in SECRETS:
+            value = getattr(row, name)
+            shown[name] = raw_json(value) if name in documents else value
+    return shown
 
 
 def _event(event: Event) -> dict[str, Any]:
@@ -100,10 +107,10 @@ def _read_cursor(text: str | None) -> tuple[str, str]:
     if text is None:
         return _ORDER[0], ""
     try:
-        table, _, after = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode().partition("\n")
+        table, newline, after = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode().partition("\n")
     except ValueError:
-        table = after = ""
-    if table not in _ORDER or (table == EVENTS and not (after or "0").isdecimal()) or "\0" in after:
+        table = newline = after = ""
+    if not newline or table not in _ORDER or (table == EVENTS and not (after or "0").isdecimal()) or "\0" in after:
         message = "`cursor` is what the page before answered as `nextCursor`"
         raise Invalid(message, [{"pointer": "/cursor", "code": "invalid", "message": message}])
     return table, after
