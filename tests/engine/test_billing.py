@@ -12,6 +12,7 @@ from holdfast.core.purchase import COMPLETED, CREATED, FAILED, Capture, Purchase
 from holdfast.core.row import SECOND
 from holdfast.engine.billing import BeginPurchase, CompletePurchase, FailPurchase
 from holdfast.engine.identity import SettleAccount
+from holdfast.engine.retention import Retention, Tidying
 from tests.support import CAUSE, START, check_log, every, run, transact
 
 TENANT = "acct_1"
@@ -136,6 +137,21 @@ def test_a_database_takes_one_payment_for_one_purchase_only(opened, clock, kind)
         run(store, complete("pur_2", "cap_1", account="acct_2"))
     assert [row.state for row in every(store, Purchase)] == [COMPLETED, CREATED]
     assert len(every(store, Account)) == 1
+    check_log(store)
+
+
+def test_a_purchase_outlives_its_first_events(store, clock):
+    """Retention cuts the log; what was paid is told again first."""
+    run(store, begin())
+    paid = run(store, complete())
+    clock.advance(100 * 86_400)
+    tidying = Tidying(store, lambda commands: transact(store, *commands) if commands else [], Retention())
+    while tidying.run():
+        pass
+    assert sorted(kinds(store)) == ["account.snapshot", "purchase.snapshot"]
+    (kept,) = every(store, Purchase)
+    assert (kept.state, kept.capture_id, kept.completed_at) == (paid.state, paid.capture_id, paid.completed_at)
+    assert run(store, complete()).state == COMPLETED
     check_log(store)
 
 

@@ -114,7 +114,7 @@ class PayPal:
         return await self._http.request(method, path, headers=headers, json=body)
 
 
-class _AlreadyCaptured(Exception):
+class _AlreadyCaptured(Unavailable):
     """The money was taken before this request."""
 
 
@@ -131,7 +131,7 @@ def _read(answer: httpx2.Response) -> dict[str, Any]:
         return document
     issues = [issue["issue"] for issue in _list(document, "details") if isinstance(issue.get("issue"), str)]
     if _CAPTURED in issues:
-        raise _AlreadyCaptured
+        raise _AlreadyCaptured("PayPal has captured this order before")
     if status == httpx2.codes.NOT_FOUND:  # PayPal forgets orders that nobody approves
         raise NotApproved("PayPal does not know this order any more")
     refusal = next((_REFUSALS[issue] for issue in issues if issue in _REFUSALS), None)

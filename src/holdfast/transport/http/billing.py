@@ -20,7 +20,7 @@ from holdfast.core.plan import SELF_HOSTED, Plan
 from holdfast.core.purchase import COMPLETED, USD, Capture, Purchase, is_for_sale, is_unlimited
 from holdfast.engine.billing import BeginPurchase, CompletePurchase, FailPurchase
 from holdfast.operations import DISCOVERY
-from holdfast.payments.contract import Declined, NotApproved, Order, Payments, Unavailable, Wish
+from holdfast.payments.contract import Declined, NotApproved, Order, PaymentError, Payments, Unavailable, Wish
 from holdfast.store.contract import Reader
 from holdfast.transport.chance import chance
 from holdfast.transport.http.billing_documents import plan_document, purchase_document, status_document
@@ -142,10 +142,8 @@ async def _order(door: Door, payments: Payments, plan: Plan, purchase_id: str) -
     )
     try:
         return await payments.create_order(wish)
-    except Unavailable as error:
+    except PaymentError as error:
         raise _unavailable(purchase_id, error) from None
-    except (NotApproved, Declined) as error:
-        raise PaymentFailed(str(error), reason="refused") from None
 
 
 async def _find(door: Door, account_id: str, purchase_id: str) -> Purchase | None:
@@ -179,6 +177,6 @@ async def _complete(door: Door, request: Request, purchase: Purchase, capture: C
     door.forget_account(purchase.account)
 
 
-def _unavailable(purchase_id: str, error: Unavailable) -> PaymentUnavailable:
+def _unavailable(purchase_id: str, error: PaymentError) -> PaymentUnavailable:
     log.warning("purchase %s: %s", purchase_id, error)
     return PaymentUnavailable(str(error))
