@@ -132,6 +132,18 @@ _SYSTEM = (
     ("readyz", "GET", "/readyz", "Whether the store can be used.", None),
     ("version", "GET", "/version", "Which Holdfast this is.", None),
 )
+_DOCUMENTS = (
+    ("agent_json", "/.well-known/agent.json", "Where an agent that knows only the address begins."),
+    ("agent_card", "/.well-known/agent-card.json", "The same as an A2A agent card."),
+    ("capabilities", "/v1/capabilities", "States, limits, errors, actions and plans, for programs."),
+    ("tool", "/v1/tool", "Every operation as a tool with its input schema."),
+    ("schema", "/v1/schema", "The same as `/openapi.json`, where clients of Orchestrion look."),
+    ("openapi_json", "/openapi.json", "Every operation, as OpenAPI 3.1."),
+    ("openapi_yaml", "/openapi.yaml", "The same in YAML."),
+    ("llms_txt", "/llms.txt", "What there is to read, for language models."),
+    ("agents_md", "/AGENTS.md", "How an agent works with this server."),
+    ("skill_md", "/skill/SKILL.md", "The same as a skill."),
+)
 
 
 def _under(
@@ -162,4 +174,5 @@ OPERATIONS = (
     ),
     *(Operation(name, method, path, OCTOSTORE, summary, scope) for name, method, path, summary, scope in _OCTOSTORE),
     *(Operation(name, method, path, SYSTEM, summary, scope) for name, method, path, summary, scope in _SYSTEM),
+    *(Operation(name, "GET", path, SYSTEM, summary, limit=DISCOVERY) for name, path, summary in _DOCUMENTS),
 )

@@ -97,8 +97,8 @@ class Settings(msgspec.Struct, frozen=True):
         return f"<settings of {self.url}>"
 
     @property
-    def home(self) -> str:
-        """Where a person's browser finds us."""
+    def shown_url(self) -> str:
+        """What documents and payers are told of where the server is."""
         return self.public_url or self.url
 
     @property

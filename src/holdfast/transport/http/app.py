@@ -11,6 +11,7 @@ from holdfast.operations import HOUSE, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTE
 from holdfast.transport.http import (
     accounts,
     billing,
+    discovery,
     elections,
     events,
     export,
@@ -54,6 +55,7 @@ _ROOMS: tuple[ModuleType, ...] = (
     sessions,
     elections,
     system,
+    discovery,
 )
 _WIRES = {HOUSE: problem, ORCHESTRION: orchestrion, OCTOSTORE: octostore, SYSTEM: octostore}
 _FREE_OF_CHARGE = {402, 429}
@@ -154,7 +156,7 @@ async def _send(request: Request, response: Response, send: Send) -> None:
     ]
     if request.scope["method"] != "OPTIONS":
         headers.append(_EXPOSE)
-    if response.status != 204:  # noqa: PLR2004 - no content, no length
+    if response.status not in {204, 304}:  # no content, no length
         headers.append((b"content-length", str(len(body)).encode()))
         if response.content_type and body:
             headers.append((b"content-type", response.content_type))

@@ -23,10 +23,11 @@ from holdfast.operations import DISCOVERY
 from holdfast.payments.contract import Declined, NotApproved, Order, PaymentError, Payments, Unavailable, Wish
 from holdfast.store.contract import Reader
 from holdfast.transport.chance import chance
-from holdfast.transport.http.billing_documents import plan_document, purchase_document, status_document
+from holdfast.transport.http.billing_documents import purchase_document, status_document
 from holdfast.transport.http.door import Door
 from holdfast.transport.http.message import Request, Response, json_response, warned
 from holdfast.transport.http.problem import check_key_in_query, read_body
+from holdfast.transport.plans import plan_document
 
 log = logging.getLogger("holdfast.billing")
 
@@ -137,8 +138,8 @@ async def _order(door: Door, payments: Payments, plan: Plan, purchase_id: str) -
         what=f"Holdfast {plan.name}, {plan.duration_days} days",
         cents=plan.price_cents,
         currency=USD,
-        return_url=f"{door.settings.home}/?approved={purchase_id}",
-        cancel_url=f"{door.settings.home}/?cancelled={purchase_id}",
+        return_url=f"{door.settings.shown_url}/?approved={purchase_id}",
+        cancel_url=f"{door.settings.shown_url}/?cancelled={purchase_id}",
     )
     try:
         return await payments.create_order(wish)

@@ -1,4 +1,4 @@
-"""How plans, purchases and an account's plan are shown."""
+"""How purchases and an account's plan are shown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holdfast.core import billing_contract as contracts
 from holdfast.core.plan import CYCLE, Allowance, Plan, Usage
 from holdfast.core.purchase import Purchase
 from holdfast.core.row import Instant
-from holdfast.transport.http.accounts import limits_document
+from holdfast.transport.plans import limits_document
 from holdfast.transport.times import milliseconds, milliseconds_or_none
 
 
@@ -36,23 +36,7 @@ def purchase_document(purchase: Purchase, plan: Plan) -> dict[str, Any]:
         "checkoutUrl": purchase.checkout_url,
         "planId": plan.id,
         "planName": plan.name,
-        "priceUsd": usd(purchase.price_cents),
+        "priceUsd": purchase.price_cents / 100,
         "checkoutExpiresAt": milliseconds(purchase.expires_at),
         "agent_contract": contracts.checked_out(),
     }
-
-
-def plan_document(plan: Plan) -> dict[str, Any]:
-    """A plan as it is advertised."""
-    return {
-        "planId": plan.id,
-        "planName": plan.name,
-        "priceUsd": usd(plan.price_cents),
-        **limits_document(plan),
-        "durationDays": plan.duration_days,
-    }
-
-
-def usd(cents: int) -> float:
-    """A price for people; we ourselves count in cents."""
-    return cents / 100 if cents % 100 else cents // 100

@@ -72,6 +72,8 @@ class Door:
         limited = settings.plan != SELF_HOSTED
         self._address_terms = {REGISTRATION: Terms(10, HOUR), DISCOVERY: Terms(60, 60 * SECOND)} if limited else {}
         self._uses: asyncio.Task[None] | None = None
+        self.documents: dict[str, Any] = {}
+        """What is shown to everybody alike, made when it is first asked for."""
         self._sink: LoopSink | None = None
 
     def open(self) -> None:

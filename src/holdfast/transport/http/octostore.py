@@ -237,6 +237,13 @@ def render_error(request: Request, error: Exception) -> Response:
     return json_response(status, dict(sorted(document.items())), headers)
 
 
+def told(refusal: type[Exception] | int) -> tuple[int, str]:
+    """Status and code of a kind of refusal; a number is what the door itself says. For the document of the API."""
+    if isinstance(refusal, int):
+        return refusal, "invalid_input"
+    return next(_CODES[kind][:2] for kind in refusal.__mro__ if kind in _CODES)
+
+
 def _details(code: str, label: str, message: str, error: Exception) -> str:
     if isinstance(error, errors.LeaseMismatch):
         return "Invalid lease ID"
