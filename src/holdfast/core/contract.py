@@ -43,6 +43,14 @@ def seconds_to_wait(until: Instant | None, now: Instant) -> int:
     return max(-(-((until or now) - now) // SECOND), 1)
 
 
+def welcome() -> Contract:
+    """The caller knows only the address."""
+    return contract(
+        action("register", "POST /v1/keys/register", best=True, why="Get an account and its first key."),
+        action("agent_json", "GET /.well-known/agent.json", why="Or read first what there is."),
+    )
+
+
 def farewell() -> Contract:
     """The caller's account is gone."""
     return contract(action("register", "POST /v1/keys/register", best=True, why="Begin again with a new account."))

@@ -27,7 +27,8 @@ async def index(door: Door, request: Request) -> Response:  # noqa: ARG001 - eve
         }
         for operation in OPERATIONS
     ]
-    return json_response(200, {"name": "holdfast", "version": __version__, "operations": table})
+    document = {"name": "holdfast", "version": __version__, "operations": table}
+    return json_response(200, document | {"agent_contract": contracts.welcome()})
 
 
 async def health(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape

@@ -26,6 +26,7 @@ class Index(Struct):
     name: Literal["holdfast"]
     version: str
     operations: list[ListedOperation]
+    agent_contract: AgentContract
 
 
 class Upkeep(Struct, rename="camel"):
