@@ -15,6 +15,8 @@ from holdfast.engine.alerts import KINDS, Alerts
 from holdfast.engine.engine import Engine
 from holdfast.engine.identity import SyncPrincipals, Wanted
 from holdfast.engine.retention import Retention
+from holdfast.payments.contract import Payments
+from holdfast.payments.paypal import PayPal
 from holdfast.settings import Settings, sqlite_path
 from holdfast.store.contract import Store
 from holdfast.store.memory import MemoryStore
@@ -45,6 +47,13 @@ def retention_of(settings: Settings) -> Retention:
         plans=settings.plans,
         plan=settings.plan,
     )
+
+
+def payments_of(settings: Settings) -> Payments | None:
+    """Who takes money; nobody unless a merchant is named."""
+    if settings.paypal_client_id is None or settings.paypal_secret is None:
+        return None
+    return PayPal(settings.paypal_client_id, settings.paypal_secret, settings.paypal_url)
 
 
 def alerts_of(settings: Settings) -> Alerts:

@@ -62,6 +62,14 @@ _TASKS = (
     ("task_events", "GET", "/{id}/events", "Everything that happened to a task.", "tasks:read", READ),
     ("task_attempts", "GET", "/{id}/attempts", "Who held a task, and how that went.", "tasks:read", READ),
 )
+_BUYERS = "tasks:produce tasks:work"
+"""Whoever may find the plan too small."""
+_BILLING = (
+    ("list_plans", "GET", "/plans", "What can be bought, and what it allows.", None, DISCOVERY),
+    ("billing_status", "GET", "/status", "Your plan, its limits, and what is used of it.", "any", READ),
+    ("checkout", "POST", "/checkout", "Ask for a plan; a person approves the payment.", _BUYERS, MUTATION),
+    ("verify_payment", "POST", "/verify", "The person has approved: activate the plan.", _BUYERS, MUTATION),
+)
 _KEYS = (
     ("list_keys", "GET", "/v1/keys", "The account's keys, without their secrets.", "admin", READ),
     ("create_key", "POST", "/v1/keys", "A new key, shown this once.", "admin", MUTATION),
@@ -163,6 +171,7 @@ OPERATIONS = (
         limit=REGISTRATION,
     ),
     *_under("/v1/tasks", ORCHESTRION, _TASKS),
+    *_under("/v1/billing", ORCHESTRION, _BILLING),
     *_under("", HOUSE, _KEYS),
     *_under("/v1/sessions", HOUSE, _LIVES),
     Operation(

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 SOURCES = [*(ROOT / "src/holdfast/core").glob("*contract.py"), *(ROOT / "src/holdfast/transport/http").glob("*.py")]
 SETTINGS = Settings(store="memory:")
 TEXTS = {"agents": guides.agents_md(SETTINGS), "capabilities": json.dumps(capabilities.capabilities(SETTINGS))}
-PATHS = [operation.path for operation in OPERATIONS if operation.limit == "discovery"]
+PATHS = [operation.path for operation in OPERATIONS if (operation.family, operation.limit) == (SYSTEM, "discovery")]
 
 
 def advised():

@@ -13,6 +13,9 @@ from tests.wire.server import free_port
 GOOD = "0123456789abcdefghijklmn"
 TOO_WEAK = "must be at least 24 visible ASCII characters without spaces"
 EQUAL = "static tokens: a token equals the admin key or the root key"
+MERCHANT = {"PAYPAL_CLIENT_ID": "m", "PAYPAL_SECRET": "s"}
+PLAIN_HTTP = "HOLDFAST_PAYPAL_URL: credentials go there, so it must begin with https://"
+NO_ADDRESS = "expected http://… or https://…, without credentials or a query"
 
 
 WRONG = [
@@ -33,6 +36,17 @@ WRONG = [
     ({}, {"ADMIN_KEY": "short"}, f"HOLDFAST_ADMIN_KEY: {TOO_WEAK}"),
     ({}, {"ROOT_KEY": "short"}, f"HOLDFAST_ROOT_KEY: {TOO_WEAK}"),
     ({}, {"BIND_ADDR": "here"}, "HOLDFAST_BIND_ADDR: expected host:port, got 'here'"),
+    ({}, {"PAYPAL_CLIENT_ID": "m"}, "HOLDFAST_PAYPAL_SECRET: PayPal needs both the client id and the secret"),
+    ({}, {"PAYPAL_SECRET": "s"}, "HOLDFAST_PAYPAL_CLIENT_ID: PayPal needs both the client id and the secret"),
+    (
+        {},
+        MERCHANT | {"PAYPAL_SECRET": "a b"},
+        "HOLDFAST_PAYPAL_SECRET: must be visible ASCII characters without spaces",
+    ),
+    ({}, MERCHANT | {"PAYPAL_URL": "http://pay.test"}, PLAIN_HTTP),
+    ({}, MERCHANT | {"PAYPAL_URL": "http://127.0.0.1.pay.test"}, PLAIN_HTTP),
+    ({}, {"PUBLIC_URL": "me"}, f"HOLDFAST_PUBLIC_URL: {NO_ADDRESS}"),
+    ({}, {"PUBLIC_URL": "https://me:pw@here.test"}, f"HOLDFAST_PUBLIC_URL: {NO_ADDRESS}"),
     ({}, {"PUBLIC_ELECTIONS": "maybe"}, "HOLDFAST_PUBLIC_ELECTIONS: expected true or false, got 'maybe'"),
 ]
 AS_A_PROGRAM = [0, 3, 5, 7, 12, 14]
@@ -64,6 +78,14 @@ def test_secrets_are_never_told_back():
     ended = run("--store", "memory:", ADMIN_KEY="canary-1", ROOT_KEY="canary-2", STATIC_TOKENS="bob:canary-3")
     assert len(ended.lines) == 3
     assert "canary" not in "".join(ended.lines)
+
+
+def test_settings_do_not_show_their_secrets():
+    secrets = {"PAYPAL_CLIENT_ID": "m", "PAYPAL_SECRET": "canary", "ADMIN_KEY": f"canary{GOOD}"}
+    settings, _ = load({"store": "memory:"}, {f"HOLDFAST_{name}": value for name, value in secrets.items()})
+    assert settings.paypal_secret == "canary"
+    assert settings.paypal_url == "https://api-m.paypal.com"
+    assert "canary" not in repr(settings)
 
 
 def test_a_file_of_tokens_that_others_can_read_is_refused(tmp_path):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from holdfast.addresses import is_loopback
-from holdfast.app import has_credential, running_engine, settle_identities
+from holdfast.app import has_credential, payments_of, running_engine, settle_identities
 from holdfast.core.errors import HoldfastError
 from holdfast.settings import BadSettings, Settings, load, sqlite_path
 from holdfast.store.contract import NewerSchema
@@ -54,7 +54,7 @@ def _start(settings: Settings) -> int:
             if SOCKET_FD in os.environ:
                 follow_parent()
             if settings.workers == 1 or SOCKET_FD in os.environ:
-                answer(engine, settings, listener)
+                answer(engine, settings, listener, payments_of(settings))
                 return 0
         supervise(settings, listener)
     except NewerSchema as error:

@@ -11,6 +11,7 @@ from holdfast.operations import HOUSE, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTE
 from holdfast.transport.http import (
     accounts,
     admin,
+    billing,
     discovery,
     docs,
     elections,
@@ -49,6 +50,7 @@ _ROOMS: tuple[ModuleType, ...] = (
     lives,
     events,
     accounts,
+    billing,
     export,
     keys,
     users,
@@ -139,6 +141,7 @@ class App:
                 self._door.open()
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
+                await self._door.hang_up()
                 self._door.close()
                 await send({"type": "lifespan.shutdown.complete"})
                 return

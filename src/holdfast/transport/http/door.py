@@ -21,6 +21,7 @@ from holdfast.engine.backlog import Ticket
 from holdfast.engine.command import Command
 from holdfast.engine.engine import Engine
 from holdfast.operations import DISCOVERY, HOUSE, ORCHESTRION, REGISTRATION
+from holdfast.payments.contract import Payments
 from holdfast.settings import Settings
 from holdfast.store.contract import Reader
 from holdfast.transport.http.auth import CACHE_SECONDS, Authenticator, check_scope
@@ -43,9 +44,11 @@ KNOWN_ACCOUNTS = 10_000
 class Door:
     """Between handlers and the engine: asynchronous on one side, plain on the other."""
 
-    def __init__(self, engine: Engine, settings: Settings) -> None:
+    def __init__(self, engine: Engine, settings: Settings, payments: Payments | None = None) -> None:
         self.engine = engine
         self.settings = settings
+        self.payments = payments
+        """Who takes money, if anybody does."""
         self.stats = Stats()
         self.network = Network(settings)
         self._auth = Authenticator(self._find_principal, settings.admin_key)
@@ -75,6 +78,11 @@ class Door:
         with suppress(HoldfastError):
             self._tell_uses()
         self._readers.shutdown()
+
+    async def hang_up(self) -> None:
+        """Let the payment provider go."""
+        if self.payments is not None:
+            await self.payments.close()
 
     async def authenticate(self, request: Request) -> None:
         """Who is asking, and whether they may."""
@@ -235,6 +243,10 @@ class Door:
     def remember_account(self, account: Account) -> None:
         """What it has settled just now holds here at once."""
         self._accounts[account.id] = (account, time.monotonic() + CACHE_SECONDS)
+
+    def forget_account(self, account_id: str) -> None:
+        """It has changed: whoever asks next looks again."""
+        self._accounts.pop(account_id, None)
 
     async def run_patiently(
         self, command: Command[T], wait_seconds: float, request: Request, undo: Callable[[T], Command[Any] | None]

@@ -7,6 +7,7 @@ from types import ModuleType
 from holdfast.transport.http.schemas import (
     accounts,
     admin,
+    billing,
     elections,
     events,
     jobs,
@@ -23,6 +24,7 @@ _ROOMS: tuple[ModuleType, ...] = (
     jobs,
     task_operations,
     accounts,
+    billing,
     keys,
     lives,
     events,
