@@ -45,7 +45,7 @@ def neighbourhood(text: str) -> str:
 
 
 def url_problem(text: str) -> str | None:
-    """Say what is wrong with a public address of this server, or None."""
+    """Say what is wrong with an address that keys or people are sent to, or None."""
     try:
         parts = urlsplit(text)
         _ = parts.port

@@ -14,8 +14,7 @@ GOOD = "0123456789abcdefghijklmn"
 TOO_WEAK = "must be at least 24 visible ASCII characters without spaces"
 EQUAL = "static tokens: a token equals the admin key or the root key"
 MERCHANT = {"PAYPAL_CLIENT_ID": "m", "PAYPAL_SECRET": "s"}
-PLAIN_HTTP = "HOLDFAST_PAYPAL_URL: credentials go there, so it must begin with https://"
-NO_ADDRESS = "expected http://… or https://…, without credentials or a query"
+PLAIN_HTTP = "HOLDFAST_PAYPAL_URL: only https leads over a network; http is for this machine alone"
 
 
 WRONG = [
@@ -45,8 +44,12 @@ WRONG = [
     ),
     ({}, MERCHANT | {"PAYPAL_URL": "http://pay.test"}, PLAIN_HTTP),
     ({}, MERCHANT | {"PAYPAL_URL": "http://127.0.0.1.pay.test"}, PLAIN_HTTP),
-    ({}, {"PUBLIC_URL": "me"}, f"HOLDFAST_PUBLIC_URL: {NO_ADDRESS}"),
-    ({}, {"PUBLIC_URL": "https://me:pw@here.test"}, f"HOLDFAST_PUBLIC_URL: {NO_ADDRESS}"),
+    ({}, {"PUBLIC_URL": "me"}, "HOLDFAST_PUBLIC_URL: expected https://host[/path]"),
+    (
+        {},
+        {"PUBLIC_URL": "https://me:pw@here.test"},
+        "HOLDFAST_PUBLIC_URL: a user, a query or a fragment has no place in it",
+    ),
     ({}, {"PUBLIC_ELECTIONS": "maybe"}, "HOLDFAST_PUBLIC_ELECTIONS: expected true or false, got 'maybe'"),
 ]
 AS_A_PROGRAM = [0, 3, 5, 7, 12, 14]
