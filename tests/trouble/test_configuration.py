@@ -14,6 +14,7 @@ GOOD = "0123456789abcdefghijklmn"
 TOO_WEAK = "must be at least 24 visible ASCII characters without spaces"
 EQUAL = "static tokens: a token equals the admin key or the root key"
 MERCHANT = {"PAYPAL_CLIENT_ID": "m", "PAYPAL_SECRET": "s"}
+NO_USER = "a user, a query or a fragment has no place in it"
 PLAIN_HTTP = "HOLDFAST_PAYPAL_URL: only https leads over a network; http is for this machine alone"
 
 
