@@ -1,74 +1,134 @@
-"""`holdfast`: what it can do, and how it starts."""
+"""`holdfast`: finds the verb, reads its arguments, and lets its room do it. Rooms are imported late: help is quick."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from importlib import import_module
+from typing import Any, NoReturn
 
 from holdfast import __version__
+from holdfast.transport.cli import exits, guide
+from holdfast.transport.cli.job_verbs import fill_in
+from holdfast.transport.cli.table import VERBS, arguments_of, find
+from holdfast.transport.cli.verb import Argument, Verb
 
-USAGE = 2
+INTERRUPTED, NOBODY_READS = 130, 141
 
 
 def main() -> None:
-    """Parse the command line and do what it says."""
-    arguments = _parser().parse_args()
-    if arguments.command == "serve":
-        from holdfast.transport.cli.serve import serve  # noqa: PLC0415 - help should not wait for a web server
-
-        flags = {name: value for name, value in vars(arguments).items() if name != "command"}
-        sys.exit(serve(flags))
-    if arguments.command == "verify":
-        from holdfast.transport.cli.verify import run  # noqa: PLC0415 - the same
-
-        sys.exit(run(vars(arguments)))
-    _parser().print_help(sys.stderr)
-    sys.exit(USAGE)
+    """Do what the command line says, and tell by the exit status how that went."""
+    try:
+        status = _main(sys.argv[1:])
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read us has gone; so that Python does not complain of it on its way out, nothing is left to write to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = NOBODY_READS
+    sys.exit(status)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="holdfast", description="One live owner, a visible history and automatic recovery for agent work."
-    )
-    parser.add_argument("--version", action="version", version=f"holdfast {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    serve = commands.add_parser(
-        "serve",
-        help="start a server",
-        description="Start a server. With no flags: an SQLite file in your state folder, on 127.0.0.1:7700.",
-        epilog="Secrets come from the environment only: HOLDFAST_ROOT_KEY, HOLDFAST_ADMIN_KEY, HOLDFAST_STATIC_TOKENS, "
-        "HOLDFAST_STATIC_TOKENS_FILE. Every flag has a variable too: --port is HOLDFAST_PORT.",
-    )
-    serve.add_argument("--host", metavar="ADDRESS", help="where to listen (127.0.0.1)")
-    serve.add_argument("--port", metavar="NUMBER", help="which port (7700); 0 takes a free one")
-    serve.add_argument(
-        "--store",
-        metavar="URL",
-        help="sqlite:///path.db (four slashes for an absolute path), postgresql://… or memory:",
-    )
-    serve.add_argument("--plan", metavar="ID", help="what accounts have that bought nothing (self-hosted: no limits)")
-    serve.add_argument("--plans", metavar="FILE", help="plans of your own, as TOML")
-    serve.add_argument("--workers", metavar="NUMBER", help="processes (1); more only with PostgreSQL")
-    serve.add_argument("--public-url", metavar="URL", help="https://host[/path] where clients reach it")
-    serve.add_argument(
-        "--trusted-proxies",
-        metavar="ADDRESSES",
-        help="whose X-Forwarded-For and X-Forwarded-Proto to believe: addresses or CIDR blocks, between commas",
-    )
-    serve.add_argument("--tls-cert", metavar="FILE", help="speak https with this certificate (PEM)")
-    serve.add_argument("--tls-key", metavar="FILE", help="and this key")
-    serve.add_argument(
-        "--allow-insecure-http",
-        action="store_const",
-        const="true",
-        help="let keys come over plain HTTP from other machines",
-    )
-    verify = commands.add_parser(
-        "verify",
-        help="compare the log with the rows",
-        description="Fold every event of the log and report any difference with the rows. "
-        "Safe while a server is at work. Exit status 0: no difference, 3: some.",
-    )
-    verify.add_argument("--store", metavar="URL", help="the same as for serve")
-    verify.add_argument("-o", "--output", choices=["text", "json"], help="how to report (text)")
+def _main(words: list[str]) -> int:
+    if words in (["--version"], ["version"]):
+        print(f"holdfast {__version__}")
+        return exits.OK
+    if words in (["--help"], ["-h"], ["help"]):
+        print(guide.overview())
+        return exits.OK
+    verb, rest = find(words)
+    if verb is None:
+        return _lost(words)
+    arguments = read_arguments(verb, rest)
+    fill_in(arguments, verb)
+    room = import_module(f"holdfast.transport.cli.{verb.room}")
+    if not verb.asks:
+        return int(room.run(verb, arguments))
+    arguments["output"] = output = arguments["output"] or "text"
+    conflict_status = arguments.get("conflict_status")
+    call = import_module("holdfast.transport.cli.call")
+    caller = import_module("holdfast.transport.cli.caller")
+    try:
+        return int(room.run(verb, arguments))
+    except (caller.Refusal, caller.Unreachable, caller.BadAddress) as error:
+        return int(call.refused(error, output, conflict_status))
+
+
+def _lost(words: list[str]) -> int:
+    """No such verb: say which there are."""
+    noun = next(iter(words), "")
+    if any(name.startswith(f"{noun} ") for name in VERBS):
+        asked = any(word in {"-h", "--help"} for word in words)
+        print(guide.noun_help(noun), file=sys.stdout if asked else sys.stderr)
+        return exits.OK if asked else exits.USAGE
+    if noun:
+        print(f"holdfast: there is no verb {noun!a}\n", file=sys.stderr)
+    print(guide.overview(), file=sys.stderr)
+    return exits.USAGE
+
+
+class _Parser(argparse.ArgumentParser):
+    """Argparse reads; what it says is ours."""
+
+    verb: Verb
+
+    def format_help(self) -> str:
+        return guide.verb_help(self.verb) + "\n"
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(exits.USAGE, f"holdfast: {message}\n{guide.usage(self.verb)}\n")
+
+
+def read_arguments(verb: Verb, words: list[str]) -> dict[str, Any]:
+    """The verb's fields. What comes after `--` is a command with flags of its own: it is not looked into."""
+    parser = parser_of(verb)
+    if not any(argument.field == "command" for argument in verb.arguments):
+        return vars(parser.parse_args(words))
+    place = words.index("--") if "--" in words else len(words)
+    arguments = vars(parser.parse_args(words[:place]))
+    arguments["command"] = words[place + 1 :]
+    if not arguments["command"]:
+        parser.error("the command to run comes after --")
+    return arguments
+
+
+def parser_of(verb: Verb) -> argparse.ArgumentParser:
+    """The parser of one verb: the others are never built."""
+    parser = _Parser(prog=f"holdfast {verb.name}", allow_abbrev=False)
+    parser.verb = verb
+    for argument in arguments_of(verb):
+        if argument.field == "command":
+            continue
+        flags = [] if argument.is_word else argument.flags
+        parser.add_argument(*flags, **_told(argument))
     return parser
+
+
+def _told(argument: Argument) -> dict[str, Any]:
+    if argument.value is None:
+        return {"dest": argument.field, "action": "store_const", "const": True}
+    told: dict[str, Any] = {"dest": argument.field, "metavar": argument.value, "type": _kind(argument)}
+    if argument.choices:
+        told["choices"] = argument.choices
+    if argument.is_word:
+        told["nargs"] = "+" if argument.many else None if argument.required else "?"
+    elif argument.many:
+        told["action"] = "append"
+    if not argument.is_word:
+        told["required"] = argument.required
+    return told
+
+
+def _kind(argument: Argument) -> Any:
+    """The argument's reader, with a reason that names what it wanted."""
+
+    def read(text: str) -> Any:
+        try:
+            return argument.kind(text)
+        except (ValueError, OSError) as error:
+            what = {int: "a whole number", float: "a number of seconds"}.get(argument.kind, "JSON")  # type: ignore[call-overload]
+            raise argparse.ArgumentTypeError(f"expected {what}: {error}") from error
+
+    return read

@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Mapping
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -14,6 +15,7 @@ from holdfast.app import has_credential, payments_of, running_engine, settle_ide
 from holdfast.core.errors import HoldfastError
 from holdfast.settings import BadSettings, Settings, load, sqlite_path
 from holdfast.store.contract import NewerSchema
+from holdfast.transport.cli.verb import Verb
 from holdfast.transport.http.server import SOCKET_FD, bind, follow_parent, supervise
 from holdfast.transport.http.server import serve as answer
 
@@ -22,8 +24,9 @@ CONFIGURATION, UNAVAILABLE = 2, 1
 _WAYS_TO_A_KEY = "set HOLDFAST_ROOT_KEY or HOLDFAST_STATIC_TOKENS, or start once on 127.0.0.1 to be given one"
 
 
-def serve(flags: Mapping[str, str | None]) -> int:
+def run(verb: Verb, arguments: Mapping[str, Any]) -> int:  # noqa: ARG001 - every room has this shape
     """Run a server; the exit status."""
+    flags = {name: "true" if value is True else value for name, value in arguments.items()}
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     try:
         settings, warnings = load(flags)

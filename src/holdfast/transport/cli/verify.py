@@ -13,12 +13,13 @@ from holdfast.core.errors import HoldfastError
 from holdfast.engine.verify import verify
 from holdfast.settings import BadSettings, load, sqlite_path
 from holdfast.store.contract import NewerSchema
+from holdfast.transport.cli.verb import Verb
 
 FINE, DIFFERENT, UNAVAILABLE, CONFIGURATION = 0, 3, 1, 2
 EVERY = 10_000
 
 
-def run(flags: Mapping[str, str | None]) -> int:
+def run(verb: Verb, flags: Mapping[str, str | None]) -> int:  # noqa: ARG001 - every room has this shape
     """The exit status: 0 if everything fits, 3 if something differs."""
     output = flags.get("output") or "text"
     try:

@@ -1,0 +1,53 @@
+"""Verbs for whoever runs a server."""
+
+from __future__ import annotations
+
+from holdfast.transport.cli.verb import Argument, Verb, flag, switch
+
+_STORE = "sqlite:///path.db (four slashes for an absolute path), postgresql://… or memory:"
+
+
+def _setting(flags: str, value: str, help: str) -> Argument:
+    return flag(flags, flags.removeprefix("--").replace("-", "_"), value, help)
+
+
+SERVER_VERBS = (
+    Verb(
+        "serve",
+        "start a server",
+        (
+            _setting("--host", "ADDRESS", "where to listen (127.0.0.1)"),
+            _setting("--port", "NUMBER", "which port (7700); 0 takes a free one"),
+            _setting("--store", "URL", _STORE),
+            _setting("--plan", "ID", "what accounts have that bought nothing (self-hosted: no limits)"),
+            _setting("--plans", "FILE", "plans of your own, as TOML"),
+            _setting("--workers", "NUMBER", "processes (1); more only with PostgreSQL"),
+            _setting("--public-url", "URL", "https://host[/path] where clients reach it"),
+            _setting(
+                "--trusted-proxies",
+                "ADDRESSES",
+                "whose X-Forwarded-For and X-Forwarded-Proto to believe: addresses or\nCIDR blocks, between commas",
+            ),
+            _setting("--tls-cert", "FILE", "speak https with this certificate (PEM)"),
+            _setting("--tls-key", "FILE", "and this key"),
+            switch("--allow-insecure-http", "allow_insecure_http", "let keys come over plain HTTP from other machines"),
+        ),
+        room="serve",
+        asks=False,
+        more="With no flags: an SQLite file in your state folder, on 127.0.0.1:7700. Every flag has a variable too:\n"
+        "--port is HOLDFAST_PORT. Secrets come from the environment only: HOLDFAST_ROOT_KEY, HOLDFAST_ADMIN_KEY,\n"
+        "HOLDFAST_STATIC_TOKENS, HOLDFAST_STATIC_TOKENS_FILE.",
+    ),
+    Verb(
+        "verify",
+        "compare the log with the rows",
+        (
+            _setting("--store", "URL", "the same as for serve"),
+            flag("-o --output", "output", "text|json", "how to report (text)", choices=("text", "json")),
+        ),
+        room="verify",
+        asks=False,
+        more="Folds every event of the log and reports any difference with the rows. Safe while a server is at work.\n"
+        "Exit status 0: no difference, 3: some.",
+    ),
+)

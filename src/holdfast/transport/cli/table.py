@@ -1,0 +1,35 @@
+"""Every verb, in the order in which the help lists them."""
+
+from __future__ import annotations
+
+from holdfast.transport.cli.job_verbs import JOB_VERBS
+from holdfast.transport.cli.server_verbs import SERVER_VERBS
+from holdfast.transport.cli.verb import Argument, Verb, flag
+
+GROUPS: tuple[tuple[str, tuple[Verb, ...]], ...] = (
+    ("Jobs", JOB_VERBS),
+    ("Server", SERVER_VERBS),
+)
+VERBS = {verb.name: verb for _, verbs in GROUPS for verb in verbs}
+
+COMMON: tuple[Argument, ...] = (
+    flag("-o --output", "output", "text|json", "how to answer (text)", choices=("text", "json")),
+    flag("--url", "url", "URL", "which server ($HOLDFAST_URL, or http://127.0.0.1:7700)"),
+    flag(
+        "--key-file", "key_file", "FILE", "a file with the key that only you can read, - for stdin ($HOLDFAST_API_KEY)"
+    ),
+)
+"""What every verb takes that asks a server."""
+
+
+def arguments_of(verb: Verb) -> tuple[Argument, ...]:
+    return (*verb.arguments, *COMMON) if verb.asks else verb.arguments
+
+
+def find(words: list[str]) -> tuple[Verb | None, list[str]]:
+    """The verb that the words begin with, of two words or one, and the rest."""
+    for length in (2, 1):
+        verb = VERBS.get(" ".join(words[:length]))
+        if verb is not None and len(words) >= length:
+            return verb, words[length:]
+    return None, words

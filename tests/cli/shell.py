@@ -1,0 +1,80 @@
+"""`holdfast` as a process of its own: its exit status, what it answers, what it says."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+PROGRAM = [sys.executable, "-m", "holdfast"]
+TIMEOUT_SECONDS = 30
+
+
+@dataclass
+class Said:
+    """How a verb went."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """What a script reads: a name, a tab, a value."""
+        return dict(line.split("\t", 1) for line in self.out.splitlines())
+
+
+@dataclass
+class Shell:
+    """Where verbs are typed."""
+
+    port: int
+    key: str | None
+    home: Path
+    more: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        ours = {name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST_", "OCTOSTORE_"))}
+        ours |= {"HOLDFAST_URL": f"http://127.0.0.1:{self.port}", "HOME": str(self.home), "USER": "tester"}
+        ours |= {} if self.key is None else {"HOLDFAST_API_KEY": self.key}
+        return ours | self.more
+
+    def __call__(self, *words: object, stdin: str = "") -> Said:
+        """Run a verb to its end."""
+        done = subprocess.run(
+            [*PROGRAM, *map(str, words)],
+            env=self.environment,
+            cwd=self.home,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_SECONDS,
+            check=False,
+        )
+        return Said(done.returncode, done.stdout, done.stderr)
+
+    def start(self, *words: object, **more: Any) -> subprocess.Popen[str]:
+        """Start a verb and leave it running."""
+        given: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return subprocess.Popen(
+            [*PROGRAM, *map(str, words)], env=self.environment, cwd=self.home, text=True, **(given | more)
+        )
+
+
+def until(true: Any, seconds: float = 10.0) -> Any:
+    """What it answers once that is something; one that never comes is told."""
+    deadline = time.monotonic() + seconds
+    while not (answer := true()):
+        assert time.monotonic() < deadline, f"still waiting after {seconds} s"
+        time.sleep(0.02)
+    return answer

@@ -1,0 +1,142 @@
+"""Verbs about jobs, and what every verb owes a script: exit statuses, plain output, talk on stderr."""
+
+import json
+import os
+import pty
+import subprocess
+import time
+
+import pytest
+
+from holdfast.transport.cli.show import escape
+from tests.cli.shell import PROGRAM, Shell
+from tests.wire.server import free_port
+
+
+def test_a_job_is_claimed_kept_and_released(shell, job):
+    mine = shell("claim", job, "--owner", "ann", "--ttl", 60, "--metadata", '{"branch": "b"}', "-o", "json").json
+    assert mine["status"] == "claimed"
+    assert mine["metadata"] == {"branch": "b"}
+    beat = shell("heartbeat", job, "--lease", mine["lease_id"], "--note", "half", "--progress", "[1, 2]")
+    assert beat.status == 0
+    looked = shell("owner", job).fields
+    assert (looked["owner"], looked["note"], looked["progress"]) == ("ann", "half", "[1, 2]")
+    assert job in [line.split("\t")[0] for line in shell("ls", "job/").out.splitlines()]
+    assert shell("release", job, "--lease", mine["lease_id"], "--note", "done").status == 0
+    left = shell("owner", job, "-o", "json").json
+    assert (left["status"], left["previous"]["note"]) == ("free", "done")
+
+
+def test_a_held_job_is_status_1_or_another_number(shell, job):
+    shell("claim", job, "--owner", "ann")
+    held = shell("claim", job, "--owner", "bob")
+    assert held.status == 1
+    assert held.fields["owner"] == "ann"
+    assert shell("claim", job, "--owner", "bob", "-E", 42).status == 42
+
+
+def test_a_claim_stands_in_line(shell, job):
+    lease = shell("claim", job, "--owner", "ann", "-o", "json").json["lease_id"]
+    waiting = shell.start("claim", job, "--owner", "bob", "-w", 20, "-o", "json")
+    time.sleep(0.5)
+    assert waiting.poll() is None
+    shell("release", job, "--lease", lease)
+    out, _ = waiting.communicate(timeout=10)
+    assert waiting.returncode == 0
+    assert json.loads(out)["owner"] == "bob"
+
+
+def test_who_we_are_and_our_lease_come_from_the_environment(shell, job):
+    lease = shell("claim", job, "-o", "json").json
+    assert lease["owner"].startswith("tester@")
+    inside = Shell(shell.port, shell.key, shell.home, {"HOLDFAST_LEASE": lease["lease_id"]})
+    assert inside("heartbeat", job).status == 0
+    assert inside("release", job).status == 0
+
+
+def test_statuses_tell_what_went_wrong(shell, job):
+    shell("claim", job, "--owner", "ann")
+    nobody = "00000000-0000-4000-8000-000000000000"
+    lost = shell("heartbeat", job, "--lease", nobody)
+    assert (lost.status, lost.out) == (5, "")
+    assert "lease_lost" in lost.err
+    assert "next: " in lost.err
+    assert shell("heartbeat", job, "--lease", "no-uuid").status == 2
+    assert shell("force-release", job, "--reason", "stuck").status == 0
+    assert shell("force-release", job, "--reason", "stuck").status == 3
+    assert Shell(shell.port, None, shell.home)("owner", job).status == 4
+    assert Shell(shell.port, "not-a-key-of-this-server-0000", shell.home)("owner", job).status == 4
+    unreachable = Shell(free_port(), shell.key, shell.home)("owner", job)
+    assert unreachable.status == 7
+    assert "HOLDFAST_URL" in unreachable.err
+
+
+@pytest.mark.parametrize("words", [["claim"], ["claim", "x", "--ttl", "soon"], ["fly"], [], ["force-release", "x"]])
+def test_wrong_usage_is_status_2_and_says_so_on_stderr(shell, words):
+    wrong = shell(*words)
+    assert (wrong.status, wrong.out) == (2, "")
+    assert "usage: holdfast" in wrong.err
+
+
+def test_a_refusal_as_json_is_the_servers_own_document(shell, job):
+    lost = shell("release", job, "--lease", "00000000-0000-4000-8000-000000000000", "-o", "json")
+    assert lost.status == 5
+    assert lost.json["error"] == "lease_lost"
+
+
+def test_the_key_may_be_in_a_file_that_nobody_else_can_read(shell, job):
+    keyless = Shell(shell.port, None, shell.home)
+    file = shell.home / "key"
+    file.write_text(f"{shell.key}\n")
+    file.chmod(0o644)
+    open_to_all = keyless("owner", job, "--key-file", file)
+    assert open_to_all.status == 2
+    assert "chmod 600" in open_to_all.err
+    file.chmod(0o600)
+    assert keyless("owner", job, "--key-file", file).status == 0
+    assert keyless("owner", job, "--key-file", "-", stdin=f"{shell.key}\n").status == 0
+
+
+def test_a_key_is_not_sent_over_plain_http_to_another_machine(shell, job):
+    refused = shell("owner", job, "--url", "http://192.0.2.1:7700")
+    assert refused.status == 2
+    assert "https" in refused.err
+
+
+def test_what_agents_write_cannot_move_the_cursor(shell, job):
+    evil = "a\x1b[2J\x9b\u202e\nrm -rf\t\x7f"
+    shell("claim", job, "--owner", evil)
+    for output in ("text", "json"):
+        shown = shell("owner", job, "-o", output).out
+        assert not any(character in shown.replace("\n", "").replace("\t", "") for character in "\x1b\x9b\u202e\x7f")
+    assert shell("owner", job).fields["owner"] == escape(evil)
+    assert shell("owner", job, "-o", "json").json["owner"] == evil
+    assert escape("\\x1b") != escape("\x1b")
+
+
+def on_a_terminal(shell, *words, **environment):
+    """What a person sees."""
+    here, there = pty.openpty()
+    process = subprocess.Popen(
+        [*PROGRAM, *words], env=shell.environment | {"TERM": "xterm"} | environment, stdout=there, stderr=there
+    )
+    process.wait(20)
+    os.close(there)
+    shown = b""
+    try:
+        while part := os.read(here, 4096):
+            shown += part
+    except OSError:
+        pass  # the terminal is closed
+    os.close(here)
+    return shown.decode()
+
+
+def test_people_get_columns_and_bold_scripts_get_tabs(shell, job):
+    shell("claim", job, "--owner", "ann")
+    seen = on_a_terminal(shell, "ls", job)
+    assert "\x1b[1mjob_id" in seen
+    plain = on_a_terminal(shell, "ls", job, NO_COLOR="1")
+    assert "\x1b" not in plain
+    assert plain.splitlines()[0].split() == ["job_id", "owner", "expires_in_seconds", "note"]
+    assert shell("ls", job).out.split("\t")[:2] == [job, "ann"]
