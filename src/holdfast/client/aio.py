@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from holdfast.client.client import DEADLINE, TIMEOUT
 from holdfast.client.errors import Document
+from holdfast.client.methods.every import Methods
 from holdfast.client.retry import Broken, Call, Unsent
 from holdfast.client.wire import Answer, Request
 
@@ -22,7 +24,7 @@ class AsyncTransport(Protocol):
         """Let go of everything."""
 
 
-class AsyncClient:
+class AsyncClient(Methods[Coroutine[Any, Any, Document]]):
     """Every operation as a method, as in `Client`."""
 
     def __init__(

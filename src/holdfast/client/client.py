@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from holdfast.client.errors import Document
+from holdfast.client.methods.every import Methods
 from holdfast.client.retry import Broken, Call, Unsent
 from holdfast.client.wire import Answer, Request
 
@@ -26,7 +27,7 @@ class Transport(Protocol):
         """Let go of everything."""
 
 
-class Client:
+class Client(Methods[Document]):
     """Every operation as a method. One client may serve many threads; close it when you are done.
 
     `url` and `key` come from HOLDFAST_URL and HOLDFAST_API_KEY unless they are given. What is safe to repeat is
