@@ -177,7 +177,7 @@ def test_every_operation_has_one_handler_that_bears_its_name():
 
 
 def test_the_front_door_opens_only_on_purpose():
-    assert holdfast.__all__ == ["__version__"]
+    assert holdfast.__all__ == ["AsyncClient", "Client", "HoldfastError", "__version__"]
 
 
 def test_the_version_is_told_once():
