@@ -33,10 +33,12 @@ _BY_STATUS = {401: DENIED, 402: LIMITED, 403: DENIED, 404: MISSING, 409: STALE, 
 _SERVER_ERROR = 500
 
 
-def of_refusal(code: str, status: int) -> int:
-    """The exit status of a refusal: by its code where that says more than its HTTP status."""
+def of_error(code: str, status: int | None) -> int:
+    """The exit status of a refusal, by its code where that says more than its HTTP status; or of no answer at all."""
     if code in _BY_CODE:
         return _BY_CODE[code]
+    if status is None:
+        return UNREACHABLE
     return _BY_STATUS.get(status, UNREACHABLE if status >= _SERVER_ERROR else USAGE)
 
 

@@ -82,8 +82,8 @@ JOB_VERBS = (
         ),
         room="run",
         more="The command finds HOLDFAST_JOB, HOLDFAST_TOKEN, HOLDFAST_LEASE and HOLDFAST_EXPIRES_AT. Signals are\n"
-        "handed on to it. The exit status is its own, or 128 and the signal that ended it. When ownership is lost it gets TERM,\n"
-        "then KILL, before the lease could be another's, and the exit status is 5.",
+        "handed on to it. The exit status is its own, or 128 and the signal that ended it. When ownership is lost,\n"
+        "it gets TERM, then KILL, before the lease could be another's, and the exit status is 5.",
     ),
 )
 

@@ -49,10 +49,9 @@ def _main(words: list[str]) -> int:
     arguments["output"] = output = arguments["output"] or "text"
     conflict_status = arguments.get("conflict_status")
     call = import_module("holdfast.transport.cli.call")
-    caller = import_module("holdfast.transport.cli.caller")
     try:
         return int(room.run(verb, arguments))
-    except (caller.Refusal, caller.Unreachable, caller.BadAddress) as error:
+    except (call.HoldfastError, call.BadAddress) as error:
         return int(call.refused(error, output, conflict_status))
 
 

@@ -1,0 +1,89 @@
+"""Carries the client's requests with the standard library: a verb is done before a richer library is imported."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import ssl
+from urllib.parse import urlsplit
+
+from holdfast import __version__
+from holdfast.addresses import url_problem
+from holdfast.client.client import Client
+from holdfast.client.errors import Unreachable
+from holdfast.client.retry import Broken
+from holdfast.client.wire import Answer, Request
+
+DEFAULT_URL = "http://127.0.0.1:7700"
+PATIENCE = 10.0
+"""Seconds for an answer, beyond the time that the request itself asks to wait."""
+CONNECT_SECONDS = 5.0
+MAX_ANSWER = 16 * 2**20
+
+
+class BadAddress(Exception):
+    """The address or the key cannot be used at all."""
+
+
+def client_of(url: str | None, key: str | None) -> Client:
+    """A client for one verb. A lost answer is asked for again; a server that is not there is not."""
+    return Client(transport=Sender(address_of(url), key), timeout=PATIENCE, deadline=PATIENCE)
+
+
+def address_of(url: str | None) -> str:
+    return (url or os.environ.get("HOLDFAST_URL") or DEFAULT_URL).rstrip("/")
+
+
+class Sender:
+    """One connection a request. Redirects are not followed: they would carry the key elsewhere."""
+
+    def __init__(self, url: str, key: str | None, *, connect_seconds: float = CONNECT_SECONDS) -> None:
+        check_address(url, key)
+        self.url = url
+        self._parts = urlsplit(url)
+        self._connect_seconds = connect_seconds
+        self._headers = {"user-agent": f"holdfast-cli/{__version__}"}
+        if key is not None:
+            self._headers["authorization"] = f"Bearer {key}"
+
+    def send(self, request: Request, timeout: float) -> Answer:
+        """One attempt."""
+        connection = self._connect(timeout)
+        try:
+            try:
+                connection.connect()
+            except OSError as error:
+                raise Unreachable(f"no answer from {self.url}: {error}") from error
+            assert connection.sock is not None
+            connection.sock.settimeout(timeout)
+            target = self._parts.path + request.target
+            connection.request(request.method, target, request.body or None, request.headers | self._headers)
+            answer = connection.getresponse()
+            body = answer.read(MAX_ANSWER + 1)
+        except (OSError, http.client.HTTPException) as error:
+            raise Broken(str(error) or type(error).__name__) from error
+        finally:
+            connection.close()
+        if len(body) > MAX_ANSWER:
+            raise Unreachable(f"{self.url} answered more than {MAX_ANSWER} bytes")
+        return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, body)
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+    def _connect(self, timeout: float) -> http.client.HTTPConnection:
+        host, port = self._parts.hostname or "", self._parts.port
+        timeout = min(timeout, self._connect_seconds)
+        if self._parts.scheme == "http":
+            return http.client.HTTPConnection(host, port, timeout=timeout)
+        trust = ssl.create_default_context(cafile=os.environ.get("HOLDFAST_CA_BUNDLE"))
+        return http.client.HTTPSConnection(host, port, timeout=timeout, context=trust)
+
+
+def check_address(url: str, key: str | None) -> None:
+    """A key must not travel where others can read it."""
+    careless = os.environ.get("HOLDFAST_ALLOW_INSECURE_HTTP", "").lower() in {"1", "true"}
+    looked_at = "https" + url.removeprefix("http") if url.startswith("http://") and (key is None or careless) else url
+    problem = url_problem(looked_at)
+    if problem is not None:
+        raise BadAddress(f"the address {url}: {problem}")

@@ -1,0 +1,192 @@
+"""`holdfast run`: the command lives under the lease, and never longer."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from tests.cli.shell import Shell, until
+from tests.wire.server import Server
+
+SAY = "import os, sys, time; print(os.getpid(), flush=True)"
+SLEEP = f"{SAY}; time.sleep(60)"
+STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEP}"
+PARENT = "import subprocess, sys; print(subprocess.Popen(['sleep', '60']).pid, flush=True); import time; time.sleep(60)"
+
+
+def python(program):
+    return ["--", sys.executable, "-c", program]
+
+
+def started(process):
+    """The process id that the command printed."""
+    return int(process.stdout.readline())
+
+
+def is_gone(pid):
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def finish(process, seconds=20):
+    out, err = process.communicate(timeout=seconds)
+    return process.returncode, out, err
+
+
+def test_the_command_runs_under_the_lease_and_its_status_is_ours(shell, job):
+    program = "import os, sys; print(*(os.environ[f'HOLDFAST_{n}'] for n in ('JOB', 'TOKEN', 'LEASE', 'EXPIRES_AT')))"
+    ran = shell("run", job, "--owner", "ann", *python(program + "; sys.exit(7)"))
+    assert ran.status == 7
+    name, token, lease, expires_at = ran.out.split()
+    assert name == job
+    assert int(token) > 0
+    assert len(lease) == 36
+    assert expires_at.endswith("Z")
+    left = shell("owner", job, "-o", "json").json
+    assert (left["status"], left["previous"]["outcome"]) == ("free", "released")
+
+
+def test_a_command_has_flags_and_dashes_of_its_own(shell, job):
+    assert shell("run", job, "-n", "--", "printf", "%s,", "-w", "--", "-E").out == "-w,--,-E,"
+
+
+def test_a_held_job_is_not_run(shell, job):
+    shell("claim", job, "--owner", "ann")
+    for words, status in ((["-n"], 1), (["-w", "0.2"], 1), (["-n", "-E", "9"], 9)):
+        held = shell("run", job, *words, "--", "touch", "ran")
+        assert held.status == status
+        assert "held by ann" in held.err
+    assert not (shell.home / "ran").exists()
+
+
+def test_it_waits_for_its_turn(shell, job):
+    first = shell.start("run", job, "--owner", "ann", *python(SLEEP))
+    started(first)
+    second = shell.start("run", job, "--owner", "bob", "--", "echo", "mine")
+    assert "held by ann" in second.stderr.readline()
+    first.send_signal(signal.SIGTERM)
+    assert finish(first)[0] == 128 + signal.SIGTERM
+    assert finish(second)[:2] == (0, "mine\n")
+
+
+def test_heartbeats_keep_a_short_lease_and_only_its_end_frees_it(shell, job):
+    running = shell.start("run", job, "--ttl", 3, "--", "sleep", 6)
+    until(lambda: shell("owner", job, "-o", "json").json["status"] == "claimed")
+    time.sleep(3.5)
+    assert shell("claim", job, "--owner", "bob").status == 1
+    assert finish(running)[0] == 0
+    assert shell("claim", job, "--owner", "bob").status == 0
+
+
+def test_a_lost_job_ends_the_command_and_all_it_started(shell, job):
+    running = shell.start("run", job, "--ttl", 3, *python(PARENT))
+    grandchild = started(running)
+    shell("force-release", job, "--reason", "stuck")
+    status, _, err = finish(running)
+    assert status == 5
+    assert "ownership is lost" in err
+    until(lambda: is_gone(grandchild), 2)
+
+
+def test_a_command_that_ignores_term_is_killed_before_the_lease_is_anothers(shell, job, tmp_path):
+    """Without a server no heartbeat gets through: the command is dead before its time to live is over."""
+    server = Server(f"sqlite:///{tmp_path}/gone.db", ROOT_KEY=shell.key).start()
+    try:
+        begun = time.monotonic()
+        running = Shell(server.port, shell.key, shell.home).start("run", job, "--ttl", 4, *python(STUBBORN))
+        child = started(running)
+        server.kill()
+        until(lambda: is_gone(child), 5)
+        assert time.monotonic() - begun < 2 + 4, "counted from before the program had even started"
+        status, _, err = finish(running)
+        assert status == 5
+        assert "no heartbeat got through" in err
+    finally:
+        server.close()
+
+
+def test_an_ended_command_does_not_wait_for_a_silent_server(shell, job, tmp_path):
+    server = Server(f"sqlite:///{tmp_path}/mute.db", ROOT_KEY=shell.key).start()
+    try:
+        running = Shell(server.port, shell.key, shell.home).start("run", job, *python(SAY + "; time.sleep(1)"))
+        started(running)
+        server.kill()
+        status, _, err = finish(running, 10)
+        assert status == 0
+        assert "not released" in err
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
+def test_signals_are_handed_on(shell, job, number):
+    program = f"import signal; signal.signal({int(number)}, lambda *_: sys.exit(33)); {SLEEP}"
+    running = shell.start("run", job, *python("import sys; " + program))
+    started(running)
+    running.send_signal(number)
+    assert finish(running)[0] == 33
+
+
+def test_a_signal_while_waiting_ends_it(shell, job):
+    shell("claim", job, "--owner", "ann")
+    waiting = shell.start("run", job, "--", "touch", "ran")
+    waiting.stderr.readline()
+    waiting.send_signal(signal.SIGTERM)
+    assert finish(waiting)[0] == 128 + signal.SIGTERM
+    assert not (shell.home / "ran").exists()
+
+
+def test_nothing_outlives_a_killed_holdfast(shell, job):
+    running = shell.start("run", job, *python(PARENT))
+    grandchild = started(running)
+    child = psutil.Process(grandchild).ppid()
+    assert not is_gone(child)
+    running.kill()
+    finish(running)
+    until(lambda: is_gone(child) and is_gone(grandchild), 5)
+
+
+def test_the_kernel_alone_kills_the_command_of_a_killed_holdfast(shell, job):
+    """Also when the guardian dies first."""
+    running = shell.start("run", job, *python(SLEEP))
+    child = started(running)
+    for other in psutil.Process(running.pid).children():
+        if other.pid != child:
+            other.kill()
+    running.kill()
+    finish(running)
+    until(lambda: is_gone(child), 5)
+
+
+def test_a_missing_program_is_127_and_the_job_is_free(shell, job):
+    missing = shell("run", job, "--", "no-such-program-here")
+    assert missing.status == 127
+    assert shell("owner", job, "-o", "json").json["status"] == "free"
+
+
+def test_the_terminal_is_the_commands(shell, job):
+    """Ctrl-C reaches the command, and `holdfast` tells how it went."""
+    here, there = os.openpty()
+    program = f"import signal; signal.signal(signal.SIGINT, lambda *_: sys.exit(21)); {SLEEP}"
+    words = [sys.executable, "-m", "holdfast", "run", job, *python("import sys; " + program)]
+    leader = (
+        "import fcntl, os, subprocess, sys, termios\n"
+        "os.setsid()\n"
+        "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
+        "sys.exit(subprocess.call(sys.argv[1:]))"
+    )
+    running = subprocess.Popen(
+        [sys.executable, "-c", leader, *words], env=shell.environment, stdin=there, stdout=subprocess.PIPE, text=True
+    )
+    started(running)
+    os.write(here, b"\x03")
+    assert running.wait(10) == 21
+    running.stdout.close()
+    os.close(here)
+    os.close(there)
