@@ -112,7 +112,7 @@ def _told(argument: Argument) -> dict[str, Any]:
     if argument.choices:
         told["choices"] = argument.choices
     if argument.is_word:
-        told["nargs"] = "+" if argument.many else None if argument.required else "?"
+        told["nargs"] = ("+" if argument.required else "*") if argument.many else None if argument.required else "?"
     elif argument.many:
         told["action"] = "append"
     if not argument.is_word:

@@ -12,8 +12,8 @@ from holdfast.client.errors import HoldfastError
 from holdfast.transport.cli import exits
 from holdfast.transport.cli.call import client_for
 from holdfast.transport.cli.child import Child
-from holdfast.transport.cli.claim import claim_patiently
 from holdfast.transport.cli.keeping import Keeper, clock
+from holdfast.transport.cli.patience import FOR_EVER, ask_patiently, is_granted
 from holdfast.transport.cli.show import escape, say
 from holdfast.transport.cli.terminal import Terminal
 from holdfast.transport.cli.verb import Verb
@@ -60,7 +60,7 @@ def run(verb: Verb, arguments: dict[str, Any]) -> int:  # noqa: ARG001 - every r
         answer = client.call("claim_job", **arguments)
         if answer["status"] == "held" and not nonblock:
             say(f"holdfast: waiting for {answer['job_id']}, held by {escape(answer['owner'] or 'nobody')}")
-            answer = claim_patiently(client, float("inf") if wait is None else wait, arguments)
+            answer = ask_patiently(client, "claim_job", arguments, FOR_EVER if wait is None else wait, is_granted)
             sent_at = _confirm(client, answer)
         if answer["status"] == "held":
             say(f"holdfast: {answer['job_id']} is held by {escape(answer['owner'] or 'nobody')}")

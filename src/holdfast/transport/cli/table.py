@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from holdfast.transport.cli.job_verbs import JOB_VERBS
+from holdfast.transport.cli.log_verbs import LOG_VERBS
 from holdfast.transport.cli.server_verbs import SERVER_VERBS
+from holdfast.transport.cli.task_verbs import TASK_VERBS
 from holdfast.transport.cli.verb import Argument, Verb, flag
 
 GROUPS: tuple[tuple[str, tuple[Verb, ...]], ...] = (
     ("Jobs", JOB_VERBS),
+    ("Tasks", TASK_VERBS),
+    ("Log", LOG_VERBS),
     ("Server", SERVER_VERBS),
 )
 VERBS = {verb.name: verb for _, verbs in GROUPS for verb in verbs}

@@ -1,0 +1,40 @@
+"""A verb is done before anything heavy is imported. Which modules are imported is compared, not the clock."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {"httpx2", "uvicorn", "apsw", "psycopg", "asyncio", "holdfast.engine", "holdfast.store", "concurrent.futures"}
+NO_NETWORK = {"http.client", "ssl", "msgspec", "holdfast.operations", "json"}
+
+
+def imported(shell, *words):
+    """The modules that a verb imports."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "holdfast", *words],
+        env=shell.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    told = set(re.findall(r"^import time:.*\| +(\S+)$", done.stderr, re.MULTILINE))
+    already = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", ""], capture_output=True, text=True, check=True
+    ).stderr
+    return told - set(re.findall(r"^import time:.*\| +(\S+)$", already, re.MULTILINE))
+
+
+@pytest.mark.parametrize("words", [["owner", "x"], ["claim", "x"], ["next", "x"], ["run", "x", "--", "true"]])
+def test_verbs_import_nothing_heavy(shell, words):
+    modules = imported(shell, *words)
+    assert "http.client" in modules, "the verb was not carried out"
+    assert not modules & HEAVY
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["claim", "--help"], ["task"], ["no-such-verb"]])
+def test_help_imports_next_to_nothing(shell, words):
+    modules = imported(shell, *words)
+    assert "holdfast.transport.cli.table" in modules
+    assert not modules & (HEAVY | NO_NETWORK)
