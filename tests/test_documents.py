@@ -16,6 +16,7 @@ from holdfast.core.lease import Claim, Lease
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.operations import OPERATIONS
+from holdfast.transport.cli.manual import manual
 from holdfast.transport.http import billing, jobs, lives, octostore, problem, task_batch, task_outcomes, tasks
 from holdfast.transport.http.app import handler_of
 from tests.wire.server import Server
@@ -220,3 +221,7 @@ def test_the_api_page_lists_every_field_of_a_body(section):
     shown = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
     wanted = {field for body in BODIES[section] for field in body.__struct_encode_fields__}
     assert wanted <= shown
+
+
+def test_the_page_about_the_command_line_is_its_help():
+    assert (ROOT / "docs/cli.md").read_text() == manual()

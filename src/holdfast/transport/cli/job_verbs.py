@@ -94,8 +94,14 @@ def fill_in(arguments: dict[str, object], verb: Verb) -> None:
     if "lease_id" in fields and verb.operation.endswith("_job") and arguments.get("lease_id") is None:
         arguments["lease_id"] = os.environ.get("HOLDFAST_LEASE")
     if "owner" in fields and arguments.get("owner") is None:
-        arguments["owner"] = os.environ.get("HOLDFAST_OWNER") or _somebody()
+        arguments["owner"] = _somebody()
+    if "candidate_id" in fields and arguments.get("candidate_id") is None:
+        arguments["candidate_id"] = _somebody()
 
 
 def _somebody() -> str:
-    return f"{os.environ.get('USER') or os.environ.get('LOGNAME') or 'somebody'}@{os.uname().nodename}"
+    """Who we are, if nobody says."""
+    return (
+        os.environ.get("HOLDFAST_OWNER")
+        or f"{os.environ.get('USER') or os.environ.get('LOGNAME') or 'somebody'}@{os.uname().nodename}"
+    )

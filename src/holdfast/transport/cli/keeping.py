@@ -1,12 +1,12 @@
-"""Keeps a job ours in the background, and knows until when that can be relied on."""
+"""Keeps something ours in the background, and knows until when that can be relied on."""
 
 from __future__ import annotations
 
 import random
 import threading
 import time
+from collections.abc import Callable
 
-from holdfast.client.client import Client
 from holdfast.client.errors import HoldfastError, Limited, OutcomeUnknown, ServerError, Unreachable
 
 SAFE_PART = 0.8
@@ -27,8 +27,8 @@ class Keeper:
     The deadline counts from the moment a good request was *sent*: the server cannot have handled it before.
     """
 
-    def __init__(self, client: Client, job_id: str, lease_id: str, ttl: float, sent_at: float) -> None:
-        self._client, self._job_id, self._lease_id, self._ttl = client, job_id, lease_id, ttl
+    def __init__(self, beat: Callable[[float], object], ttl: float, sent_at: float) -> None:
+        self._beat, self._ttl = beat, ttl
         self._deadline = sent_at + ttl * SAFE_PART
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="heartbeats", daemon=True)
@@ -53,7 +53,7 @@ class Keeper:
             pause = self._ttl * PACE
             sent_at = clock()
             try:
-                self._beat()
+                self._beat(self._ttl * PACE)
             except _PASSING:
                 pause = min(1.0, self._ttl / 10)
             except HoldfastError as error:
@@ -61,7 +61,3 @@ class Keeper:
                 return
             else:
                 self._deadline = sent_at + self._ttl * SAFE_PART
-
-    def _beat(self) -> None:
-        limit = self._ttl * PACE
-        self._client.call("heartbeat_job", timeout=limit, deadline=limit, job_id=self._job_id, lease_id=self._lease_id)

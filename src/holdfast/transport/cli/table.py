@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.transport.cli.account_verbs import ELECTION_VERBS, KEY_VERBS, OWN_VERBS, SESSION_VERBS
 from holdfast.transport.cli.job_verbs import JOB_VERBS
 from holdfast.transport.cli.log_verbs import LOG_VERBS
 from holdfast.transport.cli.server_verbs import SERVER_VERBS
@@ -12,7 +13,11 @@ GROUPS: tuple[tuple[str, tuple[Verb, ...]], ...] = (
     ("Jobs", JOB_VERBS),
     ("Tasks", TASK_VERBS),
     ("Log", LOG_VERBS),
+    ("Sessions", SESSION_VERBS),
+    ("Elections", ELECTION_VERBS),
+    ("Keys", KEY_VERBS),
     ("Server", SERVER_VERBS),
+    ("Command line", OWN_VERBS),
 )
 VERBS = {verb.name: verb for _, verbs in GROUPS for verb in verbs}
 

@@ -1,0 +1,47 @@
+"""Writes the page about the command line: `python -m holdfast.transport.cli.manual > docs/cli.md`."""
+
+from __future__ import annotations
+
+from holdfast.transport.cli import exits, guide
+from holdfast.transport.cli.table import GROUPS
+
+_INTRODUCTION = """\
+# Command line
+
+Made of what `holdfast VERB --help` prints; a test compares.
+
+The server is `--url`, or `HOLDFAST_URL`, or `http://127.0.0.1:7700`. The key is in `HOLDFAST_API_KEY`, or in the file
+that `--key-file` names; never an argument, which others can see. A key is not sent over plain HTTP to another machine
+unless `HOLDFAST_ALLOW_INSECURE_HTTP` is true. `HOLDFAST_CA_BUNDLE` names certificates to trust instead of the
+system's.
+
+Results are on stdout, talk is on stderr. On a terminal answers are columns, with `NO_COLOR` without bold; elsewhere a
+name, a tab and a value a line; with `-o json` the server's own document on one line. Control characters, invisible
+ones and those that turn text around are shown as codes, because agents wrote them.
+
+```sh
+holdfast run deploy/web -w 60 -- ./deploy.sh                  # one at a time, on any machine
+holdfast task create review --payload '{"pr": 1842}'
+holdfast next review -w 300 -o json                           # waits for work
+holdfast events --follow --kind 'task.*'
+```
+
+| exit status | |
+| --- | --- |
+"""
+
+
+def manual() -> str:
+    """The whole page."""
+    parts = [_INTRODUCTION.rstrip("\n")]
+    parts += [f"| {status} | {meaning} |" for status, meaning in exits.MEANINGS.items()]
+    parts += ["| other | of the command that `run` or `elect` ran; 126 or 127 if it could not be started |"]
+    for title, verbs in GROUPS:
+        parts += ["", f"## {title}"]
+        for verb in verbs:
+            parts += ["", f"### {verb.name}", "", "```", guide.verb_help(verb), "```"]
+    return "\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    print(manual(), end="")

@@ -1,0 +1,106 @@
+"""Verbs about sessions, elections and keys, and about the command line itself."""
+
+import subprocess
+import sys
+
+import pytest
+
+from holdfast.transport.cli.guide import overview, verb_help
+from holdfast.transport.cli.table import VERBS
+from tests.cli.shell import Shell, until
+from tests.wire.server import free_port
+
+
+def test_a_session_is_opened_resumed_and_closed(shell):
+    opened = shell("session", "open", "ann", "--context", '{"step": 1}', "-o", "json").json
+    (shell.home / "secret").write_text(opened["secret"])
+    (shell.home / "secret").chmod(0o600)
+    assert shell("session", "open", "ann").status == 1
+    again = shell("session", "open", "ann", "--secret-file", "secret", "-o", "json").json
+    assert again["generation"] == opened["generation"] + 1
+    identity, lease = again["session_id"], again["lease_id"]
+    assert shell("session", "heartbeat", identity, "--lease", opened["lease_id"]).status == 5
+    assert shell("session", "context", identity, "--lease", lease, "--next-action", "rest").status == 0
+    assert shell("session", "get", identity, "-o", "json").json["next_action"] == "rest"
+    assert identity in shell("session", "ls").out
+    assert shell("session", "close", identity, "--lease", lease).status == 0
+
+
+def test_keys_are_made_listed_rotated_and_revoked(shell, job):
+    made = shell("key", "create", "reader", "--scope", "read", "-o", "json").json
+    reader = Shell(shell.port, made["apiKey"], shell.home)
+    assert reader("owner", job).status == 0
+    assert reader("claim", job).status == 4
+    assert made["keyId"] in shell("key", "ls").out
+    assert made["apiKey"] not in shell("key", "ls", "-o", "json").out
+    newer = shell("key", "rotate", made["keyId"], "--grace", 0, "-o", "json").json
+    assert Shell(shell.port, newer["apiKey"], shell.home)("owner", job).status == 0
+    assert shell("key", "revoke", made["keyId"]).status == 0
+    assert Shell(shell.port, newer["apiKey"], shell.home)("owner", job).status == 4
+
+
+def test_one_leader_at_a_time(shell, server):
+    room = server.anyone.post("/elections", {}).json["election_id"]
+    program = "import os, time; print(os.environ['HOLDFAST_TOKEN'], flush=True); time.sleep(60)"
+    words = ("elect", room, "--ttl", 5, "--candidate")
+    first = shell.start(*words, "ann", "--", sys.executable, "-c", program)
+    term = int(first.stdout.readline())
+    assert shell(*words, "bob", "-n", "--", "true").status == 1
+    second = shell.start(*words, "bob", "--", sys.executable, "-c", program)
+    assert "following ann" in second.stderr.readline()
+    first.terminate()
+    first.communicate(timeout=10)
+    assert int(second.stdout.readline()) > term
+    second.terminate()
+    second.communicate(timeout=10)
+    until(lambda: server.anyone.get(f"/elections/{room}").json["status"] == "vacant")
+
+
+def test_the_doctor_finds_what_is_wrong(shell):
+    well = shell("doctor")
+    assert well.status == 0
+    assert "BAD" not in well.out
+    keyless = Shell(shell.port, None, shell.home)("doctor")
+    assert keyless.status == 4
+    assert "HOLDFAST_API_KEY" in keyless.out
+    nobody = Shell(free_port(), shell.key, shell.home)("doctor", "-o", "json")
+    assert nobody.status == 7
+    assert {finding["what"]: finding["ok"] for finding in nobody.json} == {
+        "program": True, "server": False, "store": False,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("holdfast fo", "force-release"),
+        ("holdfast task rel", "release"),
+        ("holdfast task create --pr", "--priority"),
+        ("holdfast claim deploy --ow", "--owner"),
+    ],
+)
+def test_bash_completes(shell, typed, offered):
+    words = typed.split()
+    program = f"""
+        {shell("completion", "bash").out}
+        COMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}
+        _holdfast
+        echo "${{COMPREPLY[@]}}"
+    """
+    assert (
+        subprocess.run(["/bin/bash", "-c", program], capture_output=True, text=True, check=True).stdout
+        == f"{offered}\n"
+    )
+
+
+def test_every_shell_learns_every_verb(shell):
+    for name in ("zsh", "fish"):
+        script = shell("completion", name).out
+        assert all(word in script for verb in VERBS for word in verb.split())
+    assert shell("completion", "tcsh").status == 2
+
+
+def test_every_help_fits_a_screen():
+    for text in (overview(), *map(verb_help, VERBS.values())):
+        assert max(map(len, text.splitlines())) <= 120
+        assert len(text.splitlines()) <= 50
