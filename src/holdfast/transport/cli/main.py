@@ -77,7 +77,7 @@ class _Parser(argparse.ArgumentParser):
         return guide.verb_help(self.verb) + "\n"
 
     def error(self, message: str) -> NoReturn:
-        self.exit(exits.USAGE, f"holdfast: {message}\n{guide.usage(self.verb)}\n")
+        self.exit(self.verb.usage_status, f"holdfast: {message}\n{guide.usage(self.verb)}\n")
 
 
 def read_arguments(verb: Verb, words: list[str]) -> dict[str, Any]:
@@ -127,7 +127,6 @@ def _kind(argument: Argument) -> Any:
         try:
             return argument.kind(text)
         except (ValueError, OSError) as error:
-            what = {int: "a whole number", float: "a number of seconds"}.get(argument.kind, "JSON")  # type: ignore[call-overload]
-            raise argparse.ArgumentTypeError(f"expected {what}: {error}") from error
+            raise argparse.ArgumentTypeError(f"{text!a} will not do: {error}") from error
 
     return read

@@ -27,7 +27,9 @@ class BadAddress(Exception):
 
 def client_of(url: str | None, key: str | None) -> Client:
     """A client for one verb. A lost answer is asked for again; a server that is not there is not."""
-    return Client(transport=Sender(address_of(url), key), timeout=PATIENCE, deadline=PATIENCE)
+    address = address_of(url)
+    check_address(address, key)
+    return Client(transport=Sender(address, key), timeout=PATIENCE, deadline=PATIENCE)
 
 
 def address_of(url: str | None) -> str:
@@ -37,9 +39,11 @@ def address_of(url: str | None) -> str:
 class Sender:
     """One connection a request. Redirects are not followed: they would carry the key elsewhere."""
 
-    def __init__(self, url: str, key: str | None, *, connect_seconds: float = CONNECT_SECONDS) -> None:
-        check_address(url, key)
+    def __init__(
+        self, url: str, key: str | None, *, connect_seconds: float = CONNECT_SECONDS, largest: int = MAX_ANSWER
+    ) -> None:
         self.url = url
+        self._largest = largest
         self._parts = urlsplit(url)
         self._connect_seconds = connect_seconds
         self._headers = {"user-agent": f"holdfast-cli/{__version__}"}
@@ -59,13 +63,13 @@ class Sender:
             target = self._parts.path + request.target
             connection.request(request.method, target, request.body or None, request.headers | self._headers)
             answer = connection.getresponse()
-            body = answer.read(MAX_ANSWER + 1)
+            body = answer.read(self._largest + 1)
         except (OSError, http.client.HTTPException) as error:
             raise Broken(str(error) or type(error).__name__) from error
         finally:
             connection.close()
-        if len(body) > MAX_ANSWER:
-            raise Unreachable(f"{self.url} answered more than {MAX_ANSWER} bytes")
+        if len(body) > self._largest:
+            raise Unreachable(f"server response exceeded {self._largest} bytes", code="response_too_large")
         return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, body)
 
     def close(self) -> None:

@@ -46,6 +46,8 @@ class Verb(NamedTuple):
     """Whether "somebody else has it" is the answer that the exit status tells."""
     asks: bool = True
     """Whether it speaks to a server, and takes the flags for that."""
+    usage_status: int = 2
+    """The exit status of wrong usage."""
     more: str = ""
     """What the help says below the flags."""
 

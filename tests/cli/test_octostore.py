@@ -1,0 +1,190 @@
+"""OctoStore's `hold`, `status` and `watch`: takeovers, deadlines, exit statuses, and no secrets told."""
+
+import json
+import re
+import signal
+import time
+
+import pytest
+
+from tests.cli.shell import Shell
+from tests.cli.supervisor import Supervisor
+from tests.wire.server import Server, free_port
+
+NOBODY_KNOWS = "a-token-that-this-server-never-saw"
+
+
+@pytest.fixture
+def lock(job):
+    return job.replace("/", ".")
+
+
+@pytest.fixture
+def room(server):
+    return server.anyone.post("/elections", {}).json["election_id"]
+
+
+def hold_lock(shell, lock, *words, ttl=3):
+    return Supervisor(shell.start("lock", "hold", lock, "--json", "--ttl", ttl, *words), "lock", lock)
+
+
+def hold_election(shell, room, candidate):
+    process = shell.start("election", "hold", room, "--json", "--ttl", 5, "--candidate", candidate)
+    return Supervisor(process, "election", room, candidate)
+
+
+def test_a_lock_passes_from_one_process_to_the_next(shell, lock):
+    first = hold_lock(shell, lock)
+    first.until("acquired")
+    second = hold_lock(shell, lock)
+    waiting = second.until("waiting")
+    assert waiting["reason_code"] == "held"
+    assert waiting["retry_after_ms"] > 0
+    first.until("renewed")
+    first.process.send_signal(signal.SIGTERM)
+    assert first.until("released")["reason_code"] == "signal"
+    assert first.end() == 143
+    assert second.until("acquired")["term"] > first.term
+    second.process.send_signal(signal.SIGINT)
+    second.until("released")
+    assert second.end() == 130
+
+
+def test_a_dead_holders_lock_is_taken_over(shell, lock):
+    first = hold_lock(shell, lock, ttl=2)
+    first.until("acquired")
+    second = hold_lock(shell, lock, ttl=2)
+    second.until("waiting")
+    first.process.kill()
+    first.process.communicate()
+    assert second.until("acquired")["term"] > first.term
+    second.process.send_signal(signal.SIGTERM)
+    second.until("released")
+    assert second.end() == 143
+
+
+def test_the_lead_passes_from_one_process_to_the_next(shell, room):
+    anybody = Shell(shell.port, None, shell.home)
+    first = hold_election(anybody, room, "ann")
+    leading = first.until("leader")
+    assert leading["authority_remaining_ms"] <= 4000, "a fifth of the time to live is not trusted"
+    second = hold_election(anybody, room, "bob")
+    assert second.until("waiting")["reason_code"] == "follower"
+    first.process.kill()
+    first.process.communicate()
+    assert second.until("leader")["term"] > first.term
+    second.process.send_signal(signal.SIGTERM)
+    second.until("released")
+    assert second.end() == 143
+    assert json.loads(anybody("election", "status", room, "--json").out)["status"] == "vacant"
+
+
+def test_authority_ends_before_the_lease_when_the_server_is_gone(shell, lock, tmp_path):
+    server = Server(f"sqlite:///{tmp_path}/gone.db", ROOT_KEY=shell.key).start()
+    try:
+        begun = time.monotonic()
+        holder = hold_lock(Shell(server.port, shell.key, shell.home), lock, ttl=4)
+        acquired = holder.until("acquired")
+        server.kill()
+        unsure = holder.until("uncertain")
+        assert time.monotonic() - begun < 2 + 4, "counted from before the program had even started"
+        assert (unsure["reason_code"], unsure["term"]) == ("renewal_deadline_exceeded", acquired["term"])
+        assert holder.end() == 20
+    finally:
+        server.close()
+
+
+def test_a_lock_that_was_taken_away_is_lost(shell, lock):
+    holder = hold_lock(shell, lock, ttl=4)
+    holder.until("acquired")
+    assert shell("force-release", lock, "--reason", "stuck").status == 0
+    assert holder.until("lost")["reason_code"] == "lease_not_current"
+    assert holder.end() == 20
+
+
+def test_giving_up_in_time(shell, lock):
+    holder = hold_lock(shell, lock)
+    holder.until("acquired")
+    for timeout in ("0", "500ms"):
+        late = hold_lock(shell, lock, "--acquire-timeout", timeout)
+        assert late.until("error")["reason_code"] == "acquire_timeout"
+        assert late.end() == 11
+    assert [event["event"] for event in late.events] == ["waiting", "error"]
+    waiting = hold_lock(shell, lock)
+    waiting.until("waiting")
+    waiting.process.send_signal(signal.SIGINT)
+    assert waiting.end() == 130
+    holder.process.terminate()
+    holder.until("released")
+    holder.end()
+
+
+def test_no_secret_is_ever_told(shell, server, lock):
+    holder = hold_lock(shell, lock)
+    holder.until("renewed")
+    status = shell("lock", "status", lock, "--json").out
+    assert list(json.loads(status)) == sorted(json.loads(status))
+    holder.process.terminate()
+    holder.until("released")
+    told = json.dumps(holder.events) + status
+    assert shell.key not in told
+    assert not re.search(r"[0-9a-f]{8}-[0-9a-f]{4}", json.dumps(holder.events)), "no lease, no session"
+    holder.end()
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "says"),
+    [
+        (["lock", "hold", "x", "--ttl", "0"], 64, "1 to 3600"),
+        (["lock", "hold", "x", "--connect-timeout", "0"], 64, "longer"),
+        (["lock", "hold", "x", "--acquire-timeout", "25h"], 64, "a day at most"),
+        (["election", "hold", "x", "--candidate", "@x"], 64, "candidate"),
+        (["election", "hold", "x"], 64, "usage"),
+        (["lock", "hold", "x", "--server", "http://192.0.2.1"], 64, "secret capability"),
+        (["lock", "status", "x", "--server", "https://u@h"], 64, "http"),
+        (["lock", "hold", "__election/x", "--acquire-timeout", "5s"], 64, ""),
+        (["lock", "status", "x", "--server", "http://127.0.0.1:1"], 70, "transport_error"),
+    ],
+)
+def test_statuses_of_wrong_usage_and_of_failures(shell, words, status, says):
+    said = shell(*words)
+    assert said.status == status
+    assert says in said.err
+
+
+def test_a_token_is_needed_and_must_be_known(shell, lock):
+    assert Shell(shell.port, None, shell.home)("lock", "hold", lock).status == 64
+    stranger = Shell(shell.port, None, shell.home, {"OCTOSTORE_TOKEN": NOBODY_KNOWS})
+    refused = stranger("lock", "hold", lock, "--json")
+    assert refused.status == 70
+    assert json.loads(refused.out)["reason_code"] == "authentication_failed"
+    assert "OCTOSTORE_TOKEN_FILE" in refused.err
+    (shell.home / "token").write_text(shell.key)
+    (shell.home / "token").chmod(0o600)
+    known = Shell(free_port(), None, shell.home, {"OCTOSTORE_TOKEN_FILE": "token"})
+    known.more["OCTOSTORE_URL"] = f"http://127.0.0.1:{shell.port}"
+    assert known("lock", "status", lock).fields["status"] == "free"
+
+
+def test_watching_tells_every_change(shell, room):
+    watching = shell.start("election", "watch", room, "--json")
+    first = json.loads(watching.stdout.readline())
+    assert (first["sequence"], first["event"], first["snapshot"]["status"]) == (1, "snapshot", "vacant")
+    leader = hold_election(shell, room, "ann")
+    leader.until("leader")
+    second = json.loads(watching.stdout.readline())
+    assert second["snapshot"]["leader"]["candidate_id"] == "ann"
+    watching.terminate()
+    watching.communicate()
+    leader.process.terminate()
+    leader.until("released")
+    leader.end()
+
+
+def test_people_read_lines_of_words(shell, room):
+    created = shell("election", "create")
+    assert created.fields["election_id"]
+    process = shell.start("election", "hold", room, "--candidate", "ann")
+    assert process.stdout.readline().startswith(f"election · {room} · leader · term=")
+    process.terminate()
+    process.communicate(timeout=10)
