@@ -6,6 +6,7 @@ from holdfast.transport.cli.account_verbs import ELECTION_VERBS, KEY_VERBS, OWN_
 from holdfast.transport.cli.job_verbs import JOB_VERBS
 from holdfast.transport.cli.log_verbs import LOG_VERBS
 from holdfast.transport.cli.octostore.verbs import OCTOSTORE_VERBS
+from holdfast.transport.cli.repository_verbs import REPOSITORY_VERBS
 from holdfast.transport.cli.server_verbs import SERVER_VERBS
 from holdfast.transport.cli.task_verbs import TASK_VERBS
 from holdfast.transport.cli.verb import Argument, Verb, flag
@@ -18,6 +19,7 @@ GROUPS: tuple[tuple[str, tuple[Verb, ...]], ...] = (
     ("Elections", ELECTION_VERBS),
     ("Locks and elections as OctoStore has them", OCTOSTORE_VERBS),
     ("Keys", KEY_VERBS),
+    ("Agents in a repository", REPOSITORY_VERBS),
     ("Server", SERVER_VERBS),
     ("Command line", OWN_VERBS),
 )

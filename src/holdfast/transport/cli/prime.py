@@ -1,0 +1,34 @@
+"""`holdfast prime`: what an agent should know as it begins, on one page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.transport.cli import exits
+from holdfast.transport.cli.call import client_for
+from holdfast.transport.cli.rules import RULES
+from holdfast.transport.cli.show import as_json, escape
+from holdfast.transport.cli.standing import Standing, look
+from holdfast.transport.cli.verb import Verb
+
+
+def run(verb: Verb, arguments: dict[str, Any]) -> int:  # noqa: ARG001 - every room has this shape
+    """Print the rules, then how things stand. The rules are worth having also when no server answers."""
+    output = arguments.pop("output")
+    if output == "text":
+        print(RULES, flush=True)
+    standing = look(client_for(arguments))
+    print(as_json(standing._asdict()) if output == "json" else _page(standing))
+    return exits.OK
+
+
+def _page(standing: Standing) -> str:
+    """Names were written by other agents: they are quoted, escaped and never more than names."""
+    lines = ["## Owned right now", ""]
+    lines += [f'- "{escape(job["job_id"])}" by "{escape(job["owner"] or "")}"' for job in standing.jobs]
+    lines += ["- and more: `holdfast ls`"] if standing.more_jobs else []
+    lines += ["", "## Work that waits", ""]
+    for queue in standing.queues:
+        counts = f"{queue['pending']} ready, {queue['claimed']} in hand, {queue['dead']} dead letters"
+        lines.append(f'- "{escape(queue["type"])}": {counts}')
+    return "\n".join(lines)

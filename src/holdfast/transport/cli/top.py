@@ -1,0 +1,47 @@
+"""`holdfast top`: how things stand, drawn again and again."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from holdfast.client.errors import HoldfastError
+from holdfast.transport.cli import exits
+from holdfast.transport.cli.call import client_for
+from holdfast.transport.cli.show import as_json, escape, for_people, table
+from holdfast.transport.cli.standing import Standing, look
+from holdfast.transport.cli.verb import Verb
+
+EVERY = 2.0
+_CLEAR = "\x1b[H\x1b[2J"
+
+
+def run(verb: Verb, arguments: dict[str, Any]) -> int:  # noqa: ARG001 - every room has this shape
+    """Draw until interrupted; once where nobody watches."""
+    output, every = arguments.pop("output"), arguments.pop("every") or EVERY
+    once = arguments.pop("once") or not for_people()
+    client = client_for(arguments)
+    standing, trouble = look(client), ""
+    while True:
+        if not once:
+            print(_CLEAR, end="")
+        _draw(standing, trouble, output)
+        if once:
+            return exits.OK
+        time.sleep(every)
+        try:
+            standing, trouble = look(client), ""
+        except HoldfastError as error:
+            trouble = f"{time.strftime('%H:%M:%S')} {escape(error.message)}"
+
+
+def _draw(standing: Standing, trouble: str, output: str) -> None:
+    """What was last known stays on the screen; what went wrong since is told below it."""
+    if output == "json":
+        print(as_json(standing._asdict()), flush=True)
+        return
+    table(standing.jobs, ("job_id", "owner", "expires_in_seconds", "note"))
+    print()
+    table(standing.queues, ("type", "pending", "claimed", "dead"))
+    if trouble:
+        print(f"\n{trouble}")

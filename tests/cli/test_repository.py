@@ -1,0 +1,113 @@
+"""Verbs for agents in a repository."""
+
+import json
+import os
+import pty
+import subprocess
+
+from tests.cli.shell import PROGRAM, Shell
+from tests.wire.server import free_port
+
+OTHERS = {"mcpServers": {"other": {"command": "x"}}, "more": 1}
+
+
+def contents(folder):
+    return {str(path.relative_to(folder)): path.read_text() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_init_teaches_and_undo_leaves_everything_as_it_was(shell):
+    repository = shell.home / "repository"
+    repository.mkdir()
+    (repository / "AGENTS.md").write_text("# Ours\n\nBe kind.\n")
+    (repository / ".mcp.json").write_text(json.dumps(OTHERS, indent=2) + "\n")
+    before = contents(repository)
+    taught = shell("init", repository, "--yes", "--url", "https://holdfast.example")
+    assert taught.status == 0
+    assert "+<!-- holdfast: begin -->" in taught.out
+    after = contents(repository)
+    assert after["AGENTS.md"].startswith(before["AGENTS.md"])
+    servers = json.loads(after[".mcp.json"])["mcpServers"]
+    assert set(servers) == {"other", "holdfast"}
+    assert servers["holdfast"]["url"] == "https://holdfast.example/mcp"
+    assert "https://holdfast.example/v1/jobs" in after[".claude/skills/holdfast/SKILL.md"]
+    assert shell.key not in json.dumps(after)
+    again = shell("init", repository, "--yes", "--url", "https://holdfast.example")
+    assert "nothing to change" in again.err
+    assert shell("init", repository, "--yes", "--undo").status == 0
+    assert contents(repository) == before
+
+
+def test_init_in_an_empty_folder_leaves_nothing_behind_after_undo(shell):
+    folder = shell.home / "empty"
+    folder.mkdir()
+    shell("init", folder, "--yes")
+    assert set(contents(folder)) == {"AGENTS.md", ".mcp.json", ".claude/skills/holdfast/SKILL.md"}
+    shell("init", folder, "--yes", "--undo")
+    assert list(folder.iterdir()) == []
+
+
+def test_init_asks_first(shell):
+    folder = shell.home / "asked"
+    folder.mkdir()
+    nobody = shell("init", folder)
+    assert (nobody.status, contents(folder)) == (2, {})
+    for answer, written in ((b"n\n", False), (b"y\n", True)):
+        here, there = pty.openpty()
+        process = subprocess.Popen(
+            [*PROGRAM, "init", str(folder)], env=shell.environment, stdin=there, stdout=subprocess.DEVNULL
+        )
+        os.write(here, answer)
+        process.wait(20)
+        os.close(here)
+        os.close(there)
+        assert bool(contents(folder)) == written
+
+
+def test_init_touches_nothing_that_it_does_not_understand(shell):
+    folder = shell.home / "odd"
+    folder.mkdir()
+    (folder / ".mcp.json").write_text("{ not json")
+    refused = shell("init", folder, "--yes")
+    assert refused.status == 2
+    assert contents(folder) == {".mcp.json": "{ not json"}
+    (folder / ".mcp.json").unlink()
+    (folder / "AGENTS.md").symlink_to(shell.home / "elsewhere.md")
+    assert shell("init", folder, "--yes").status == 2
+    assert not (shell.home / "elsewhere.md").exists()
+
+
+def test_prime_tells_the_rules_and_how_things_stand(shell, job):
+    shell("claim", job, "--owner", "ann\x1b[2J")
+    shell("task", "create", "primed")
+    told = shell("prime")
+    assert told.status == 0
+    assert "holdfast run NAME" in told.out
+    assert f'"{job}" by "ann\\x1b[2J"' in told.out
+    assert '"primed": 1 ready' in told.out
+    nobody = Shell(free_port(), shell.key, shell.home)("prime")
+    assert nobody.status == 7
+    assert "holdfast run NAME" in nobody.out
+
+
+def test_guard_is_silent_while_the_job_is_ours(shell, job):
+    lease = shell("claim", job, "-o", "json").json["lease_id"]
+    inside = Shell(shell.port, shell.key, shell.home, {"HOLDFAST_JOB": job, "HOLDFAST_LEASE": lease})
+    well = inside("guard")
+    assert (well.status, well.out, well.err) == (0, "", "")
+    shell("release", job, "--lease", lease)
+    lost = inside("guard", "-E", 2)
+    assert lost.status == 2
+    assert "stop work" in lost.err
+    assert inside("guard").status == 5
+    inside.port = free_port()
+    assert inside("guard").status == 5
+    assert shell("guard").status == 2
+
+
+def test_top_shows_what_is_owned_and_what_waits(shell, job):
+    shell("claim", job, "--owner", "ann")
+    shell("task", "create", "topped")
+    shown = shell("top").out
+    assert f"{job}\tann\t" in shown
+    assert "topped\t1\t0\t0" in shown
+    assert shell("top", "-o", "json").json["queues"]
