@@ -3,7 +3,9 @@
 import json
 import re
 import signal
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -188,3 +190,38 @@ def test_people_read_lines_of_words(shell, room):
     assert process.stdout.readline().startswith(f"election · {room} · leader · term=")
     process.terminate()
     process.communicate(timeout=10)
+
+
+class Hostile(BaseHTTPRequestHandler):
+    """Says whatever harms: the token it was sent, too much, or another address."""
+
+    def do_GET(self):
+        name = self.path.rsplit("/", 1)[1]
+        self.send_response(302 if name == "elsewhere" else 200)
+        self.send_header("Location", "/locks/reflected")
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        token = self.headers["Authorization"].removeprefix("Bearer ")
+        self.wfile.write(json.dumps({"status": token + "x" * (2**20 if name == "large" else 0)}).encode())
+
+    def log_message(self, *_):
+        pass
+
+
+def test_a_hostile_server_learns_nothing_and_tells_nothing(shell):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hostile)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    victim = Shell(server.server_port, shell.key, shell.home)
+    try:
+        for words in ([], ["--json"]):
+            reflected = victim("lock", "status", "reflected", *words)
+            assert reflected.status == 0
+            assert "[REDACTED]" in reflected.out
+            assert shell.key not in reflected.out + reflected.err
+        assert victim("lock", "status", "elsewhere").status == 70
+        large = victim("lock", "status", "large")
+        assert large.status == 70
+        assert "server response exceeded 1048576 bytes" in large.err
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -170,23 +170,43 @@ def test_a_missing_program_is_127_and_the_job_is_free(shell, job):
     assert shell("owner", job, "-o", "json").json["status"] == "free"
 
 
+SHELL = """
+import fcntl, os, signal, subprocess, sys, termios
+os.setsid()
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+job = subprocess.Popen(sys.argv[1:], process_group=0)
+os.tcsetpgrp(0, job.pid)
+while os.WIFSTOPPED(status := os.waitpid(job.pid, os.WUNTRACED)[1]):
+    assert os.tcgetpgrp(0) == job.pid, "whoever stops has the terminal"
+    os.tcsetpgrp(0, os.getpgrp())
+    print("stopped", flush=True)
+    sys.stdin.readline()
+    os.tcsetpgrp(0, job.pid)
+    os.killpg(job.pid, signal.SIGCONT)
+print("ended", os.waitstatus_to_exitcode(status), flush=True)
+"""
+"""As much of a shell's job control as a test needs."""
+
+
 def test_the_terminal_is_the_commands(shell, job):
-    """Ctrl-C reaches the command, and `holdfast` tells how it went."""
+    """Ctrl-Z stops both, `fg` wakes both, Ctrl-C reaches the command alone, and `holdfast` tells how it went."""
     here, there = os.openpty()
-    program = f"import signal; signal.signal(signal.SIGINT, lambda *_: sys.exit(21)); {SLEEP}"
-    words = [sys.executable, "-m", "holdfast", "run", job, *python("import sys; " + program)]
-    leader = (
-        "import fcntl, os, subprocess, sys, termios\n"
-        "os.setsid()\n"
-        "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
-        "sys.exit(subprocess.call(sys.argv[1:]))"
-    )
+    program = "signal.signal(signal.SIGINT, lambda *_: sys.exit(21)); print('ready', flush=True); time.sleep(60)"
+    words = [sys.executable, "-m", "holdfast", "run", job, *python("import signal, sys, time; " + program)]
     running = subprocess.Popen(
-        [sys.executable, "-c", leader, *words], env=shell.environment, stdin=there, stdout=subprocess.PIPE, text=True
-    )
-    started(running)
+        [sys.executable, "-c", SHELL, *words],
+        env=shell.environment, stdin=there, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert running.stdout.readline() == "ready\n"
+    command = os.tcgetpgrp(here)
+    os.write(here, b"\x1a")
+    assert running.stdout.readline() == "stopped\n"
+    assert psutil.Process(command).status() == psutil.STATUS_STOPPED
+    assert shell("owner", job, "-o", "json").json["status"] == "claimed"
+    os.write(here, b"fg\n")
+    until(lambda: os.tcgetpgrp(here) == command and psutil.Process(command).status() != psutil.STATUS_STOPPED)
     os.write(here, b"\x03")
-    assert running.wait(10) == 21
-    running.stdout.close()
+    assert running.communicate(timeout=10) == ("ended 21\n", "")
     os.close(here)
     os.close(there)

@@ -83,7 +83,8 @@ def _watch(child: Child, keeper: Keeper, terminal: Terminal, grace: float) -> in
         status = child.wait()
         if status is not None:
             return status
-        terminal.rest(child.group)
+        if terminal.rest(child.group) and clock() < keeper.deadline - grace:
+            child.signal(signal.SIGCONT)
     why = "no heartbeat got through in time" if keeper.lost is None else keeper.lost.message
     say(f"holdfast: ownership is lost, ending the command: {escape(why)}")
     child.end(clock() + grace if keeper.lost is not None else keeper.deadline)

@@ -36,8 +36,8 @@ REPOSITORY_VERBS = (
         ),
         "heartbeat_job",
         "guard",
-        more="For hooks: a heartbeat that says nothing while all is well. Exit status 5, or the one that -E names, when\n"
-        "the job is lost or that cannot be known; some hooks stop an agent only on 2.",
+        more="For hooks: a heartbeat that says nothing while all is well. Exit status 5, or the one that -E names,\n"
+        "when the job is lost or that cannot be known; some hooks stop an agent only on 2.",
     ),
     Verb(
         "top",

@@ -16,20 +16,21 @@ class Terminal:
         self._here = sys.stdin is not None and sys.stdin.isatty() and os.tcgetpgrp(0) == self._ours
 
     def take(self) -> None:
-        """The caller's group is in front from now on. Whoever is behind must ignore SIGTTOU to ask for that."""
-        if not self._here:
-            return
-        before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-        with suppress(OSError):
-            os.tcsetpgrp(0, os.getpgrp())
-        signal.signal(signal.SIGTTOU, before)
+        """The caller's group is in front from now on."""
+        if self._here:
+            self._give(os.getpgrp())
 
-    def rest(self, group: int) -> None:
-        """If the group was stopped by its terminal, stop with it; the shell's `fg` wakes both."""
+    def rest(self, group: int) -> bool:
+        """If the group was stopped by its terminal, stop with it, as the shell expects; true once `fg` woke us."""
         if not self._here or not _is_stopped(group):
-            return
+            return False
         self.take()
         os.kill(0, signal.SIGSTOP)
+        self._give(group)
+        return True
+
+    def _give(self, group: int) -> None:
+        """Put a group in front. Whoever is behind must ignore SIGTTOU to ask for that."""
         before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
         with suppress(OSError):
             os.tcsetpgrp(0, group)
@@ -38,6 +39,8 @@ class Terminal:
 
 def _is_stopped(process: int) -> bool:
     """Whether it has stopped since we last asked; it stays there to be waited for."""
+    if not hasattr(os, "waitid"):
+        return False  # some systems cannot tell
     with suppress(ChildProcessError):
         return os.waitid(os.P_PID, process, os.WSTOPPED | os.WNOHANG) is not None
     return False

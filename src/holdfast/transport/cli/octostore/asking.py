@@ -7,6 +7,8 @@ import sys
 from typing import Any
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
+
 from holdfast.addresses import is_loopback
 from holdfast.client import errors, wire
 from holdfast.client.errors import Unreachable
@@ -37,6 +39,8 @@ class Asker:
             answer = self._sender.send(request, max(min(self.request_timeout, limit), 0.001))
         except Broken as error:
             raise Unreachable(f"no answer from {self.server}: {error}") from error
+        if self.token is not None:  # a server that reflects it shall not make us tell it
+            answer = replace(answer, body=answer.body.replace(self.token.encode(), b"[REDACTED]"))
         document = answer.document()
         if answer.status >= _GOOD and not (answer.status == _CONFLICT and document.get("status") == "delayed"):
             raise errors.of_answer(answer.status, document, answer.headers)

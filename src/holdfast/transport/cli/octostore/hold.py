@@ -51,9 +51,7 @@ def run(verb: Verb, arguments: dict[str, Any]) -> int:
         contest = Lock(asker, name, arguments["ttl"] or _LOCK_TTL)
     else:
         contest = Election(asker, name, arguments["ttl"] or _ELECTION_TTL, str(candidate))
-    reports = Reports(
-        contest.kind, name, asker.server, as_json=bool(arguments["json"]), candidate=candidate, token=asker.token
-    )
+    reports = Reports(contest.kind, name, asker.server, as_json=bool(arguments["json"]), candidate=candidate)
     shutdown = min(arguments["shutdown_timeout"] or _SHUTDOWN, _SHUTDOWN)
     return Hold(contest, reports, asker.request_timeout, shutdown).run(arguments["acquire_timeout"])
 

@@ -31,16 +31,16 @@ def run(verb: Verb, arguments: dict[str, Any]) -> int:
         say(f"holdfast: {error}")
         return USAGE
     name = arguments.get("name", "")
-    reports = Reports(kind, name, asker.server, as_json=bool(arguments["json"]), token=asker.token)
+    reports = Reports(kind, name, asker.server, as_json=bool(arguments["json"]))
     try:
         if what == "watch":
             _watch(asker, kind, name, reports)
         document = asker.ask("create_election") if what == "create" else _look(asker, kind, name)
     except HoldfastError as error:
-        say(f"holdfast: {escape(error.message)} ({faults.reason_of(error)})".replace(asker.token or "\0", "[REDACTED]"))
+        say(f"holdfast: {escape(error.message)} ({faults.reason_of(error)})")
         return FAILED
     if arguments["json"]:
-        reports.put_text(json.dumps(document, sort_keys=kind == "lock"))
+        print(json.dumps(document, sort_keys=kind == "lock"))
     else:
         fields(document)
     return 0

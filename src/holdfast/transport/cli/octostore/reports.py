@@ -14,20 +14,11 @@ _VERSION = 1
 
 
 class Reports:
-    """Numbers what is told. A token that a server reflects never gets out."""
+    """Numbers what is told."""
 
-    def __init__(
-        self,
-        kind: str,
-        name: str,
-        server: str,
-        *,
-        as_json: bool,
-        candidate: str | None = None,
-        token: str | None = None,
-    ) -> None:
+    def __init__(self, kind: str, name: str, server: str, *, as_json: bool, candidate: str | None = None) -> None:
         self._kind, self._name, self._server = kind, name, server
-        self._json, self._candidate, self._token = as_json, candidate, token
+        self._json, self._candidate = as_json, candidate
         self._sequence = 0
 
     def tell(self, event: str, *, deadline: float | None = None, **facts: Any) -> None:
@@ -46,14 +37,10 @@ class Reports:
         told["observed_at"] = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         told = {field: value for field, value in told.items() if value is not None}
         if self._json:
-            self.put_text(json.dumps(told))
+            print(json.dumps(told), flush=True)
             return
         detail = " ".join(f"{field}={_words(value)}" for field, value in facts.items() if value is not None)
-        self.put_text(" · ".join(filter(None, (self._kind, escape(self._name), event, detail))))
-
-    def put_text(self, text: str) -> None:
-        """A line, at once."""
-        print(text if self._token is None else text.replace(self._token, "[REDACTED]"), flush=True)
+        print(" · ".join(filter(None, (self._kind, escape(self._name), event, detail))), flush=True)
 
 
 def _authority(deadline: float) -> dict[str, int]:
