@@ -177,7 +177,21 @@ def test_every_operation_has_one_handler_that_bears_its_name():
 
 
 def test_the_front_door_opens_only_on_purpose():
-    assert holdfast.__all__ == ["AsyncClient", "Client", "HoldfastError", "__version__"]
+    front_door = (
+        "AsyncClient Client Held HoldfastError LeaseLost Permanent Retry Worker __version__ "
+        "claim_job get_job_owner heartbeat_job list_claimed_jobs open release_job"
+    )
+    assert holdfast.__all__ == front_door.split()
+    for name in holdfast.__all__:
+        assert getattr(holdfast, name) is not None
+
+
+def test_importing_the_package_imports_nothing_else():
+    program = (
+        "import sys, holdfast; print(*sorted(m for m in sys.modules if m.startswith(('holdfast', 'httpx', 'apsw'))))"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout.split() == ["holdfast"]
 
 
 def test_the_version_is_told_once():

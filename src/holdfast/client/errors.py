@@ -8,7 +8,8 @@ HoldfastError
 ├── NotFound           no such thing, or not yours
 ├── Conflict           the thing is in another state than you think
 │   ├── LeaseLost      it was yours and is no longer, or that cannot be proved any more
-│   └── Held           somebody else has it; `owner` says who
+│   ├── Held           somebody else has it; `owner` says who
+│   └── CancelRequested  somebody asked whoever holds the task to stop
 ├── Limited            too much at once; `retry_after` says when to come back
 ├── ServerError        the server could not do it; nothing was changed unless `applied` says otherwise
 ├── Unreachable        no server heard the request
@@ -122,6 +123,13 @@ class Held(Conflict):
         """Who has it, as they call themselves."""
         leader = self.document.get("leader") or {}
         return self.document.get("owner") or self.document.get("heldBy") or leader.get("candidate_id")
+
+
+class CancelRequested(Conflict):
+    """Somebody asked for this task to be called off."""
+
+    code = "cancel_requested"
+    hint = "Stop, and hand the task back."
 
 
 class Limited(HoldfastError):
