@@ -3,10 +3,12 @@
 import random
 import socket
 import threading
+import time
 from contextlib import contextmanager, suppress
 
-PASS, LOSE, HANG, CUT = "pass", "lose", "hang", "cut"
-"""Forward; drop the answer and the connection; drop the answer and say nothing; drop the request."""
+PASS, LOSE, HANG, CUT, SLOW = "pass", "lose", "hang", "cut", "slow"
+"""Forward; drop the answer and the connection; drop the answer and say nothing; drop the request; forward late."""
+SLOW_SECONDS = 0.5
 
 
 class Proxy:
@@ -44,7 +46,9 @@ class Proxy:
                 answer = _answer(server)
                 if fate == LOSE or not answer:
                     return
-                if fate == PASS:
+                if fate == SLOW:
+                    time.sleep(SLOW_SECONDS)
+                if fate in {PASS, SLOW}:
                     caller.sendall(answer)
         except OSError:
             return

@@ -14,7 +14,7 @@ import pytest
 import holdfast
 from holdfast.client import grip
 from holdfast.client.errors import Held, HoldfastError, LeaseLost, OutcomeUnknown, Unreachable
-from tests.client.proxy import CUT, HANG, LOSE, PASS, between, dice, every
+from tests.client.proxy import CUT, HANG, LOSE, PASS, SLOW, between, dice, every
 from tests.client.ways import KEY, awaited, url_of
 from tests.support import wait_until
 from tests.trouble.books import assert_books_balance
@@ -122,6 +122,29 @@ def test_a_paused_server_and_a_silent_network_are_lost_in_time(tmp_path, new_ser
             fate[0] = PASS
             assert lost_at < taken[0]
             job.check()
+
+
+@pytest.mark.parametrize("way", ["http", "async"])
+def test_an_answer_that_comes_late_proves_no_more_than_one_that_comes_at_once(sqlite_server, name, way):
+    """Claimed, renewed once with a late answer, and then cut off."""
+    fates = iter([PASS, SLOW])
+    with (
+        between(sqlite_server, lambda: next(fates, CUT)) as proxy,
+        client_of(proxy) if way == "http" else awaited(url_of(proxy)) as client,
+        client_of(sqlite_server) as other,
+        pytest.raises(LeaseLost),
+        client.job(name, "me", ttl=2) as job,
+    ):
+        taken = []
+        taking = threading.Thread(target=lambda: taken.append(take(other, name)))
+        taking.start()
+        wait_until(lambda: CUT in proxy.fates)
+        job.check()
+        until_lost(job)
+        lost_at = grip.now()
+        taking.join(20)
+        assert lost_at < taken[0]
+        job.check()
 
 
 def until_lost(job):
