@@ -6,7 +6,7 @@ import time
 import pytest
 
 from holdfast.client import grip
-from holdfast.client.errors import CancelRequested, Held, LeaseLost, NotFound
+from holdfast.client.errors import CancelRequested, Conflict, Held, LeaseLost, NotFound
 from holdfast.client.outcome import Permanent, Retry
 from tests.support import wait_until
 
@@ -122,6 +122,16 @@ def test_a_task_that_is_called_off_says_so(client, name):
     with pytest.raises(CancelRequested), client.task(name) as task:
         client.cancel_task(made["id"], mode="request")
         task.checkpoint({"so": "far"})
+        task.check()
+    assert client.check_task_status(made["id"])["status"] == "cancelled"
+
+
+def test_a_task_taken_away_by_force_is_lost(client, name):
+    made = client.create_task(name, {})
+    with pytest.raises(LeaseLost), client.task(name) as task:
+        client.cancel_task(made["id"], mode="force")
+        with pytest.raises(Conflict):
+            task.checkpoint({"too": "late"})
         task.check()
     assert client.check_task_status(made["id"])["status"] == "cancelled"
 

@@ -131,6 +131,28 @@ def test_a_task_that_is_called_off_is_stopped_whichever_kind_it_is(http, name):
     assert sorted(ended) == ["asked", "cancelled"]
 
 
+def test_a_function_that_does_not_end_is_cancelled_and_its_task_handed_back(http, name):
+    worker = holdfast.Worker(http, concurrency=1, drain_seconds=0.0)
+    ended = []
+
+    @worker.task(name)
+    async def forever(context):
+        context.note = "nearly"
+        await context.checkpoint({"step": 1})
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            ended.append(context.id)
+
+    with working(worker):
+        task = http.create_task(name, {})
+        wait_until(lambda: status(http, task).get("checkpoint") == {"step": 1}, 20)
+    assert ended == [task["id"]]
+    after = status(http, task)
+    assert (after["status"], after["attemptCount"]) == ("pending", 0)
+    assert http.claim_task(type=name)["previousAttempt"]["checkpoint"] == {"step": 1}
+
+
 def test_a_worker_with_a_bad_key_says_so_instead_of_trying_for_ever(sqlite_server):
     with holdfast.Client(url_of(sqlite_server), "nobody's key, nobody's key") as client:
         worker = holdfast.Worker(client)

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.client.errors import CancelRequested, HoldfastError, LeaseLost
+from holdfast.client.errors import CancelRequested, Conflict, HoldfastError, LeaseLost, NotFound
 
 DRIFT = 0.999
 """Two clocks may disagree by 500 parts in a million each way; we stop before theirs can."""
@@ -87,8 +87,11 @@ class Grip:
     def refused(self, error: HoldfastError) -> None:
         """A renewal went wrong: the lease is over, or nobody answered and we try again soon."""
         with self._mutex:
-            if isinstance(error, LeaseLost) and not isinstance(self._error, LeaseLost):
-                self._error = error
+            # Whatever stands in the holder's way that waiting does not mend, it holds nothing any more.
+            if isinstance(error, Conflict | NotFound) and not isinstance(self._error, LeaseLost):
+                self._error = (
+                    error if isinstance(error, LeaseLost) else LeaseLost(error.message, document=error.document)
+                )
             most = min(20.0, self.terms.ttl / 10, 0.2 * 2**self._failures)
             self._failures += 1
             self._beat = now() + random.uniform(0.0, most)  # noqa: S311 - spreads load, hides nothing

@@ -18,11 +18,13 @@ from typing import Any, TypeVar
 from holdfast.client.client import Client
 from holdfast.client.errors import AuthError, CancelRequested, HoldfastError, Invalid, LeaseLost, NotFound
 from holdfast.client.kinds import TaskLease
-from holdfast.client.running import AsyncContext, run_async, run_sync
+from holdfast.client.running import LOOK_SECONDS, AsyncContext, run_async, run_sync
 
 POLL_SECONDS = 5.0
 """How long one claim waits for work, and so how long an idle worker takes to stop."""
 LONGEST_PAUSE = 20.0
+LAST_SECONDS = 1.0
+"""For what was handed back to hear of it."""
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
@@ -50,7 +52,7 @@ class Worker:
         self._stopping = threading.Event()
         self._running: set[TaskLease] = set()
         self._trouble: HoldfastError | None = None
-        self._loop = asyncio.new_event_loop()
+        self._signalled = False
 
     def task(self, type: str) -> Callable[[Handler], Handler]:
         """Mark the function that does tasks of this type."""
@@ -68,6 +70,7 @@ class Worker:
         """
         if not self._handlers:
             raise ValueError("a worker needs at least one @worker.task function")
+        self._loop = asyncio.new_event_loop()
         loop = threading.Thread(target=self._loop.run_forever, name="holdfast-worker-loop", daemon=True)
         loop.start()
         slots = [
@@ -77,9 +80,11 @@ class Worker:
         with self._stopped_by_signals():
             for slot in slots:
                 slot.start()
-            while not self._stopping.wait(1.0):  # a signal is heard between two waits
+            while not self._signalled and not self._stopping.wait(LOOK_SECONDS):
                 pass
+            self.stop()
             self._drain(slots)
+        asyncio.run_coroutine_threadsafe(_cancel_all(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         loop.join()
         self._loop.close()
@@ -151,6 +156,13 @@ class Worker:
         for lease in list(self._running):
             with suppress(HoldfastError):
                 lease.hand_back()
+        until = time.monotonic() + LAST_SECONDS
+        for slot in slots:
+            slot.join(max(0.0, until - time.monotonic()))
+
+    def _hear(self, *_: Any) -> None:
+        """A signal may come in the middle of anything, so it only leaves a word."""
+        self._signalled = True
 
     @contextmanager
     def _stopped_by_signals(self) -> Iterator[None]:
@@ -159,9 +171,18 @@ class Worker:
             yield
             return
         signals = (signal.SIGTERM, signal.SIGINT)
-        before = [signal.signal(number, lambda *_: self.stop()) for number in signals]
+        before = [signal.signal(number, self._hear) for number in signals]
         try:
             yield
         finally:
             for number, handler in zip(signals, before, strict=True):
                 signal.signal(number, handler)
+
+
+async def _cancel_all() -> None:
+    """What still runs on the loop is told that it is over."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=LAST_SECONDS)
