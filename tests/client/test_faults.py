@@ -250,8 +250,9 @@ class Fleet:
 
 
 @pytest.mark.parametrize("seed", range(RUNS))
-def test_whatever_happens_nobody_works_on_what_another_has(tmp_path, new_server, name, seed):
-    server = new_server(f"sqlite:///{tmp_path}/x.db").start()
+def test_whatever_happens_nobody_works_on_what_another_has(tmp_path, new_postgres_database, new_server, name, seed):
+    """Even seeds on SQLite, odd ones on PostgreSQL."""
+    server = new_server(new_postgres_database() if seed % 2 else f"sqlite:///{tmp_path}/x.db").start()
     fleet = Fleet(server, name, seed)
     agents = [threading.Thread(target=fleet.agent, args=(number,)) for number in range(3)]
     for agent in agents:
