@@ -1,33 +1,12 @@
-"""One server for the whole run, and fresh names for every test."""
+"""One server a store for the whole run, every way to call it, and fresh names for every test."""
 
-import asyncio
 import uuid
 
 import pytest
 
 import holdfast
+from tests.client.ways import KEY, awaited, url_of
 from tests.wire.server import Server
-
-KEY = "a-root-key-for-the-client-tests-0123456789"
-
-
-class Awaited:
-    """An AsyncClient as a plain test sees it: every call is run to its end on one event loop."""
-
-    def __init__(self, client: holdfast.AsyncClient, runner: asyncio.Runner) -> None:
-        self._client, self._runner = client, runner
-
-    def __getattr__(self, name):
-        method = getattr(self._client, name)
-
-        async def run(arguments, named):
-            return await method(*arguments, **named)
-
-        return lambda *arguments, **named: self._runner.run(run(arguments, named))
-
-
-def url_of(server):
-    return f"http://127.0.0.1:{server.port}"
 
 
 @pytest.fixture(scope="session")
@@ -45,28 +24,43 @@ def running(server):
     server.close()
 
 
-@pytest.fixture(params=["http", "async"])
-def client(request, sqlite_server):
+@pytest.fixture(scope="session")
+def embedded_client(tmp_path_factory):
+    with holdfast.open(tmp_path_factory.mktemp("embedded") / "x.db") as client:
+        yield client
+
+
+@pytest.fixture(params=["http", "async", "embedded", "postgres"])
+def client(request):
     """The same tests over every way to call."""
-    yield from WAYS[request.param](sqlite_server, request)
-
-
-def _http(server, request):
-    with holdfast.Client(url_of(server), KEY) as client:
-        yield client
-
-
-def _async(server, request):
-    with asyncio.Runner() as runner:
-        client = Awaited(holdfast.AsyncClient(url_of(server), KEY), runner)
-        yield client
-        client.close()
-
-
-WAYS = {"http": _http, "async": _async}
+    if request.param == "embedded":
+        yield request.getfixturevalue("embedded_client")
+        return
+    server = request.getfixturevalue("postgres_server" if request.param == "postgres" else "sqlite_server")
+    if request.param == "async":
+        with awaited(url_of(server)) as client:
+            yield client
+    else:
+        with holdfast.Client(url_of(server), KEY) as client:
+            yield client
 
 
 @pytest.fixture
 def name():
     """A name nobody used before."""
     return f"name-{uuid.uuid4().hex}"
+
+
+@pytest.fixture
+def new_server():
+    """Build a server that will be killed; it is gone after the test."""
+    built = []
+
+    def build(url, **settings):
+        built.append(Server(url, **{"ROOT_KEY": KEY, **settings}))
+        return built[-1]
+
+    yield build
+    for server in built:
+        server.kill()
+        server.output.close()

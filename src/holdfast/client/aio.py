@@ -7,6 +7,8 @@ from collections.abc import Coroutine
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from holdfast.client.aio_kinds import AsyncJob, AsyncLeader, AsyncTaskLease
+from holdfast.client.claims import JobClaim, LeaderClaim, TaskClaim
 from holdfast.client.client import DEADLINE, TIMEOUT
 from holdfast.client.errors import Document
 from holdfast.client.methods.every import Methods
@@ -69,6 +71,32 @@ class AsyncClient(Methods[Coroutine[Any, Any, Document]]):
             return await self._transport.send(call.request, call.timeout())
         except (Unsent, Broken) as trouble:
             return trouble
+
+    def job(
+        self,
+        job_id: str,
+        owner: str,
+        metadata: dict[str, Any] | str | None = None,
+        ttl: int = 120,
+        *,
+        wait: float = 0.0,
+        **more: Any,
+    ) -> AsyncJob:
+        """A job that is ours inside an `async with` block, renewed meanwhile and given back at its end.
+
+        `wait` is for how many seconds to stand in line; then Held is raised, and tells whose it is.
+        """
+        return AsyncJob(self, JobClaim(job_id, owner, metadata, ttl, more), wait)
+
+    def leader(
+        self, election_id: str, candidate: str, *, metadata: str | None = None, ttl: int = 30, wait: float = 0.0
+    ) -> AsyncLeader:
+        """The lead of an election inside an `async with` block; Held if another leads for longer than we wait."""
+        return AsyncLeader(self, LeaderClaim(election_id, candidate, metadata, ttl), wait)
+
+    def task(self, *types: str, worker: str | None = None, wait: float = 0.0, **more: Any) -> AsyncTaskLease:
+        """The next task of these types inside an `async with` block; NotFound if none comes while we wait."""
+        return AsyncTaskLease(self, TaskClaim(types, worker, more), wait)
 
     async def close(self) -> None:
         """Let the connections go."""

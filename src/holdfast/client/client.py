@@ -6,7 +6,9 @@ import time
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from holdfast.client.claims import JobClaim, LeaderClaim, TaskClaim
 from holdfast.client.errors import Document
+from holdfast.client.kinds import Job, Leader, TaskLease
 from holdfast.client.methods.every import Methods
 from holdfast.client.retry import Broken, Call, Unsent
 from holdfast.client.wire import Answer, Request
@@ -76,6 +78,32 @@ class Client(Methods[Document]):
             return self._transport.send(call.request, call.timeout())
         except (Unsent, Broken) as trouble:
             return trouble
+
+    def job(
+        self,
+        job_id: str,
+        owner: str,
+        metadata: dict[str, Any] | str | None = None,
+        ttl: int = 120,
+        *,
+        wait: float = 0.0,
+        **more: Any,
+    ) -> Job:
+        """A job that is ours inside a `with` block, renewed meanwhile and given back at its end.
+
+        `wait` is for how many seconds to stand in line; then Held is raised, and tells whose it is.
+        """
+        return Job(self, JobClaim(job_id, owner, metadata, ttl, more), wait)
+
+    def leader(
+        self, election_id: str, candidate: str, *, metadata: str | None = None, ttl: int = 30, wait: float = 0.0
+    ) -> Leader:
+        """The lead of an election inside a `with` block; Held if another leads for longer than we wait."""
+        return Leader(self, LeaderClaim(election_id, candidate, metadata, ttl), wait)
+
+    def task(self, *types: str, worker: str | None = None, wait: float = 0.0, **more: Any) -> TaskLease:
+        """The next task of these types inside a `with` block; NotFound if none comes while we wait."""
+        return TaskLease(self, TaskClaim(types, worker, more), wait)
 
     def close(self) -> None:
         """Let the connections go."""

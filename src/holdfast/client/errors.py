@@ -8,9 +8,10 @@ HoldfastError
 ├── NotFound           no such thing, or not yours
 ├── Conflict           the thing is in another state than you think
 │   ├── LeaseLost      it was yours and is no longer, or that cannot be proved any more
-│   └── Held           somebody else has it; `owner` says who
+│   ├── Held           somebody else has it; `owner` says who
+│   └── CancelRequested  somebody asked whoever holds the task to stop
 ├── Limited            too much at once; `retry_after` says when to come back
-├── ServerError        the server could not do it; nothing was changed unless `applied` says otherwise
+├── ServerError        the server could not do it; `applied` says whether it was done
 ├── Unreachable        no server heard the request
 └── OutcomeUnknown     the request was sent and its answer was lost: it may have happened
 """
@@ -21,6 +22,9 @@ from collections.abc import Mapping
 from typing import Any
 
 Document = dict[str, Any]
+
+_FIRST_OF_SERVERS = 500
+"""Statuses from here on are the server's own trouble."""
 
 
 class HoldfastError(Exception):
@@ -60,7 +64,8 @@ class HoldfastError(Exception):
     @property
     def applied(self) -> str:
         """Whether a failed write was done: "no" is a promise, "unknown" is all that can be said."""
-        return str(self.document.get("applied", "no"))
+        refused = self.status is None or self.status < _FIRST_OF_SERVERS
+        return str(self.document.get("applied", "no" if refused else "unknown"))
 
     def __str__(self) -> str:
         """The sentence, the code, and what to do."""
@@ -124,6 +129,13 @@ class Held(Conflict):
         return self.document.get("owner") or self.document.get("heldBy") or leader.get("candidate_id")
 
 
+class CancelRequested(Conflict):
+    """Somebody asked for this task to be called off."""
+
+    code = "cancel_requested"
+    hint = "Stop, and hand the task back."
+
+
 class Limited(HoldfastError):
     """Too much at once."""
 
@@ -173,7 +185,6 @@ _BY_STATUS: dict[int, type[HoldfastError]] = {
     410: Conflict,
     429: Limited,
 }
-_FIRST_OF_SERVERS = 500
 
 
 def of_answer(status: int, document: Document, headers: Mapping[str, str]) -> HoldfastError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import httpx2
 
@@ -28,8 +29,14 @@ def credentials(key: str | None) -> dict[str, str]:
     return {"authorization": f"Bearer {found}"} if found else {}
 
 
-def _limits() -> httpx2.Limits:
-    return httpx2.Limits(max_connections=None, keepalive_expiry=IDLE_SECONDS)
+def _settings(url: str | None, key: str | None) -> dict[str, Any]:
+    """What both kinds of client are made with.
+
+    Reading every certificate authority takes longer than most calls; over plain HTTP nobody would ask them.
+    """
+    home = address(url)
+    limits = httpx2.Limits(max_connections=None, keepalive_expiry=IDLE_SECONDS)
+    return {"base_url": home, "headers": credentials(key), "limits": limits, "verify": not home.startswith("http://")}
 
 
 def _patience(seconds: float) -> httpx2.Timeout:
@@ -46,7 +53,7 @@ class HttpTransport:
     """For plain programs and threads."""
 
     def __init__(self, url: str | None, key: str | None) -> None:
-        self._http = httpx2.Client(base_url=address(url), headers=credentials(key), limits=_limits())
+        self._http = httpx2.Client(**_settings(url, key))
 
     def send(self, request: Request, timeout: float) -> Answer:
         """One attempt."""
@@ -74,7 +81,7 @@ class AsyncHttpTransport:
     """The same for programs with an event loop."""
 
     def __init__(self, url: str | None, key: str | None) -> None:
-        self._http = httpx2.AsyncClient(base_url=address(url), headers=credentials(key), limits=_limits())
+        self._http = httpx2.AsyncClient(**_settings(url, key))
 
     async def send(self, request: Request, timeout: float) -> Answer:  # noqa: ASYNC109 - httpx2 does the timing
         """One attempt."""
