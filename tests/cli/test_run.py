@@ -133,6 +133,26 @@ def test_signals_are_handed_on(shell, job, number):
     assert finish(running)[0] == 33
 
 
+def test_what_was_ignored_stays_ignored(shell, job):
+    """As under nohup."""
+    ignoring = [
+        "env",
+        "--ignore-signal=HUP",
+        sys.executable,
+        "-m",
+        "holdfast",
+        "run",
+        job,
+        *python(SAY + "; time.sleep(2)"),
+    ]
+    running = subprocess.Popen(
+        ignoring, env=shell.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    started(running)
+    running.send_signal(signal.SIGHUP)
+    assert finish(running)[0] == 0
+
+
 def test_a_signal_while_waiting_ends_it(shell, job):
     shell("claim", job, "--owner", "ann")
     waiting = shell.start("run", job, "--", "touch", "ran")

@@ -1,5 +1,6 @@
 """A verb is done before anything heavy is imported. Which modules are imported is compared, not the clock."""
 
+import functools
 import re
 import subprocess
 import sys
@@ -20,10 +21,14 @@ def imported(shell, *words):
         check=False,
     )
     told = set(re.findall(r"^import time:.*\| +(\S+)$", done.stderr, re.MULTILINE))
-    already = subprocess.run(
-        [sys.executable, "-X", "importtime", "-c", ""], capture_output=True, text=True, check=True
-    ).stderr
-    return told - set(re.findall(r"^import time:.*\| +(\S+)$", already, re.MULTILINE))
+    return told - already()
+
+
+@functools.cache
+def already():
+    """What Python imports by itself."""
+    done = subprocess.run([sys.executable, "-X", "importtime", "-c", ""], capture_output=True, text=True, check=True)
+    return set(re.findall(r"^import time:.*\| +(\S+)$", done.stderr, re.MULTILINE))
 
 
 @pytest.mark.parametrize("words", [["owner", "x"], ["claim", "x"], ["next", "x"], ["run", "x", "--", "true"]])

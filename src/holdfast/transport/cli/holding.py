@@ -36,7 +36,8 @@ class Signals:
     def __init__(self) -> None:
         self.child: Child | None = None
         for number in HANDED_ON:
-            signal.signal(number, self._heard)
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup: what is ignored stays ignored
+                signal.signal(number, self._heard)
 
     def _heard(self, number: int, _: FrameType | None) -> None:
         if self.child is None:
@@ -63,11 +64,10 @@ def hold(holding: Holding, command: list[str], signals: Signals) -> int:
     terminal = Terminal()
     try:
         try:
-            child = Child(command, os.environ | holding.environment, terminal.take)
+            child = _start(command, os.environ | holding.environment, signals, terminal)
         except OSError as error:
             say(f"holdfast: cannot run {command[0]}: {error.strerror}")
             return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_RUNNABLE
-        signals.child = child
         keeper.start()
         return _watch(child, keeper, terminal, min(LONGEST_GRACE, holding.ttl * GRACE_PART))
     finally:
@@ -75,6 +75,21 @@ def hold(holding: Holding, command: list[str], signals: Signals) -> int:
         terminal.take()
         if keeper.lost is None:
             _release(holding)
+
+
+def _start(command: list[str], environment: dict[str, str], signals: Signals, terminal: Terminal) -> Child:
+    """Signals wait until the command is there to get them: none shall make us release what it still works on."""
+
+    def prepare() -> None:
+        terminal.take()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDED_ON)
+
+    signal.pthread_sigmask(signal.SIG_BLOCK, HANDED_ON)
+    try:
+        signals.child = Child(command, environment, prepare)
+        return signals.child
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDED_ON)
 
 
 def _watch(child: Child, keeper: Keeper, terminal: Terminal, grace: float) -> int:
