@@ -53,9 +53,9 @@ def test_a_lock_passes_from_one_process_to_the_next(shell, lock):
 
 
 def test_a_dead_holders_lock_is_taken_over(shell, lock):
-    first = hold_lock(shell, lock, ttl=2)
+    first = hold_lock(shell, lock)
     first.until("acquired")
-    second = hold_lock(shell, lock, ttl=2)
+    second = hold_lock(shell, lock)
     second.until("waiting")
     first.process.kill()
     first.process.communicate()

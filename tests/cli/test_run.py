@@ -68,8 +68,9 @@ def test_a_held_job_is_not_run(shell, job):
 def test_it_waits_for_its_turn(shell, job):
     first = shell.start("run", job, "--owner", "ann", *python(SLEEP))
     started(first)
-    second = shell.start("run", job, "--owner", "bob", "--", "echo", "mine")
+    second = shell.start("run", job, "--owner", "bob", "--ttl", 3, *python("import time; time.sleep(1); print('mine')"))
     assert "held by ann" in second.stderr.readline()
+    time.sleep(3.5)  # longer than its lease will be, which must count from the grant
     first.send_signal(signal.SIGTERM)
     assert finish(first)[0] == 128 + signal.SIGTERM
     assert finish(second)[:2] == (0, "mine\n")
