@@ -62,6 +62,7 @@ class Hold:
     def __init__(self, contest: Lock | Election, reports: Reports, request_timeout: float, shutdown: float) -> None:
         self._contest, self._reports = contest, reports
         self._request_timeout, self._shutdown = request_timeout, shutdown
+        self._announced = False
 
     def run(self, acquire_timeout: float | None) -> int:
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -69,14 +70,10 @@ class Hold:
         over = float("inf") if acquire_timeout is None else clock() + acquire_timeout
         try:
             status = self._acquire(over)
+            return self._keep() if status is None else status
         except Signalled as signalled:
-            self._contest.leave(self._shutdown)
-            return signalled.status
-        if status is not None:
-            return status
-        try:
-            return self._keep()
-        except Signalled as signalled:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_IGN)
             self._give_back()
             return signalled.status
 
@@ -99,6 +96,7 @@ class Hold:
             if wait is None:
                 if clock() >= self._contest.deadline:
                     return self._abandon("initial_authority_deadline_exceeded")
+                self._announced = True  # before the word is out: whoever hears it may answer with a signal at once
                 self._tell(self._contest.granted)
                 return None
             pause = faults.pause(wait.seconds, failures)
@@ -149,16 +147,17 @@ class Hold:
                 self._tell("renewed")
 
     def _give_back(self) -> None:
-        """Release within one short budget, and say whether that is certain."""
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
-        over = min(clock() + self._shutdown, self._contest.deadline)
+        """Release within one short budget, and say whether that is certain. What was not told is not told now."""
+        term, over = self._contest.term, clock() + self._shutdown
         released = False
-        with suppress(HoldfastError):
-            released = self._contest.release(over - clock())
+        if term:
+            over = min(over, self._contest.deadline)
+            with suppress(HoldfastError):
+                released = self._contest.release(over - clock())
         if clock() < over:
             self._contest.leave(over - clock())
-        term = self._contest.term
+        if not self._announced:
+            return
         if released:
             self._reports.tell("released", term=term, reason_code="signal")
         else:
