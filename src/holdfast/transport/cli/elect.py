@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from holdfast.client.client import Client
-from holdfast.client.errors import Limited, ServerError, Unreachable
+from holdfast.client.errors import HoldfastError, Limited, ServerError, Unreachable
 from holdfast.transport.cli import exits
 from holdfast.transport.cli.call import client_for
 from holdfast.transport.cli.holding import Holding, Signals, Stopped, hold
@@ -29,6 +30,7 @@ def run(verb: Verb, arguments: dict[str, Any]) -> int:  # noqa: ARG001 - every r
     arguments.pop("output")
     client = client_for(arguments)
     arguments["ttl_seconds"] = arguments["ttl_seconds"] or TTL
+    answer: dict[str, Any] = {}
     try:
         sent_at, answer = _campaign(client, arguments, patient=not nonblock)
         if answer["status"] == "follower":
@@ -36,6 +38,9 @@ def run(verb: Verb, arguments: dict[str, Any]) -> int:  # noqa: ARG001 - every r
             return exits.HELD if conflict_status is None else int(conflict_status)
         return hold(_holding(client, answer, arguments["ttl_seconds"], sent_at), command, signals)
     except Stopped as stopped:
+        if "leader_token" in answer:
+            with suppress(HoldfastError):
+                _holding(client, answer, arguments["ttl_seconds"], 0.0).release()
         return stopped.status
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from holdfast.client.client import Client
+from holdfast.client.errors import HoldfastError
 from holdfast.transport.cli import exits
 from holdfast.transport.cli.call import client_for
 from holdfast.transport.cli.holding import Holding, Signals, Stopped, hold
@@ -24,6 +26,7 @@ def run(verb: Verb, arguments: dict[str, Any]) -> int:  # noqa: ARG001 - every r
     wait, nonblock = arguments.pop("wait_seconds"), arguments.pop("nonblock")
     arguments.pop("output")
     client = client_for(arguments)
+    answer: dict[str, Any] = {}
     try:
         sent_at = clock()
         answer = client.call("claim_job", **arguments)
@@ -36,6 +39,9 @@ def run(verb: Verb, arguments: dict[str, Any]) -> int:  # noqa: ARG001 - every r
             return exits.HELD if conflict_status is None else int(conflict_status)
         return hold(_holding(client, answer, sent_at), command, signals)
     except Stopped as stopped:
+        if "lease_id" in answer:
+            with suppress(HoldfastError):
+                _holding(client, answer, 0.0).release()
         return stopped.status
 
 
