@@ -106,25 +106,30 @@ async def create_key(door: Door, request: Request) -> Response:
 async def rotate_key(door: Door, request: Request) -> Response:
     """A new secret for a key of the account."""
     await door.authenticate(request)
-    return await _rotate(door, request, request.parameter)
+    account, key_id = request.by.account, request.parameter
+    key = await door.read(lambda reader: reader.row(Principal, account, key_id))
+    if key is None:
+        raise Missing("there is no such key")
+    return await _rotate(door, request, key)
 
 
 async def rotate_own_key(door: Door, request: Request) -> Response:
     """A new secret for the key that was sent."""
     await door.authenticate(request)
-    return await _rotate(door, request, request.by.id)
+    return await _rotate(door, request, request.by)
 
 
-async def _rotate(door: Door, request: Request, key_id: str) -> Response:
+async def _rotate(door: Door, request: Request, key: Principal) -> Response:
     body, warnings, _ = await read_body(request, RotateBody)
     checks = Checks()
     checks.that(0 <= body.grace_seconds <= MAX_GRACE, "graceSeconds", f"`graceSeconds` is 0 to {MAX_GRACE}")
     checks.done()
-    secret = new_key("test" if request.by.shown.startswith("hf_test_") else "live")
+    secret = new_key("test" if key.shown.startswith("hf_test_") else "live")
     command = RotateKey(
         account=request.by.account,
         cause=request.cause(),
-        key_id=key_id,
+        by=request.by,
+        key_id=key.id,
         key_hash=hash_token(secret),
         shown=shown_of(secret),
         grace=body.grace_seconds * SECOND,

@@ -71,6 +71,7 @@ async def rotate_token(door: Door, request: Request) -> Response:
         RotateKey(
             account=request.by.account,
             cause=request.cause(),
+            by=request.by,
             key_id=request.by.id,
             key_hash=hash_token(token),
             shown=shown_of(token),
