@@ -9,6 +9,7 @@ import msgspec
 from holdfast.core import task_contract
 from holdfast.core.acl import hash_token
 from holdfast.core.errors import Missing
+from holdfast.core.names import storable
 from holdfast.core.principal import SCOPES, Principal, format_key, shown_of
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.keys import CreateKey, RevokeKey, RotateKey
@@ -60,7 +61,7 @@ async def list_keys(door: Door, request: Request) -> Response:
 async def read_key(door: Door, request: Request) -> Response:
     """One key."""
     await door.authenticate(request)
-    account, key_id = request.by.account, request.parameter
+    account, key_id = request.by.account, _key_id(request)
     key, uses = await door.read(lambda reader: (reader.row(Principal, account, key_id), reader.uses(account)))
     if key is None:
         raise Missing("there is no such key")
@@ -106,7 +107,7 @@ async def create_key(door: Door, request: Request) -> Response:
 async def rotate_key(door: Door, request: Request) -> Response:
     """A new secret for a key of the account."""
     await door.authenticate(request)
-    account, key_id = request.by.account, request.parameter
+    account, key_id = request.by.account, _key_id(request)
     key = await door.read(lambda reader: reader.row(Principal, account, key_id))
     if key is None:
         raise Missing("there is no such key")
@@ -142,13 +143,20 @@ async def _rotate(door: Door, request: Request, key: Principal) -> Response:
 async def revoke_key(door: Door, request: Request) -> Response:
     """A key stops working: here at once, on other servers within five seconds."""
     await door.authenticate(request)
-    account, key_id = request.by.account, request.parameter
+    account, key_id = request.by.account, _key_id(request)
     keys = await door.read(lambda reader: reader.principals(account))
     others = tuple(key.id for key in keys if key.id != key_id and key.may("admin"))
     command = RevokeKey(account=account, cause=request.cause(), key_id=key_id, others=others)
     revoked = await door.run(command)
     door.forget_key(revoked.key)
     return json_response(200, key_document(revoked.key, None) | {"agent_contract": task_contract.go_on()})
+
+
+def _key_id(request: Request) -> str:
+    """Which key is meant; a text that no store can keep is nobody's."""
+    if not storable(request.parameter):
+        raise Missing("there is no such key")
+    return request.parameter
 
 
 def key_document(key: Principal, used_at: Instant | None) -> dict[str, Any]:
