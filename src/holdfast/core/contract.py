@@ -155,6 +155,11 @@ def lock_list() -> Contract:
     return contract(action("get_lock_status", "GET /locks/{name}", best=True))
 
 
+def token_given() -> Contract:
+    """A token to take locks with."""
+    return contract(action("acquire_lock", "POST /locks/{name}/acquire", best=True))
+
+
 # -- sessions ----------------------------------------------------------------------------------------------------
 
 
