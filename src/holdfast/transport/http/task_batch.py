@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from holdfast.core import task_contract
-from holdfast.core.errors import Invalid, Refused
+from holdfast.core.errors import Invalid, Refused, TaskMissing
+from holdfast.core.names import storable
 from holdfast.engine.batch import Batch, Outcomes
 from holdfast.engine.command import Command, Replayed
 from holdfast.engine.tasks import Created, TaskOutcome
@@ -176,6 +177,8 @@ def _command(request: Request, item: Any, original: msgspec.Raw, *, require: boo
     try:
         if isinstance(item, CreateItem):
             return _creation(request, item, original)
+        if not storable(item.id):  # no store has such an id, and not every one would look for it
+            return TaskMissing("there is no such task")
         verb = str(item.__struct_config__.tag)
         return VERBS[verb][0](**fields_of(request, verb, item, item.id, require=require))
     except Refused as refusal:

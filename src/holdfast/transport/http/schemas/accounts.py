@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from msgspec import UNSET, Struct, UnsetType
 
 from holdfast.transport.http import accounts
 from holdfast.transport.http.schemas.contract import AgentContract
-from holdfast.transport.http.schemas.shape import Shape, described
+from holdfast.transport.http.schemas.shape import Shape, Time, described
 from holdfast.transport.http.schemas.tasks import Task
 
 
@@ -29,7 +27,7 @@ class AccountSettings(
     account_id: str
     require_lease_id: bool
     agent_contract: AgentContract
-    created_at: datetime | UnsetType = UNSET
+    created_at: Time | UnsetType = UNSET
     warnings: list[str] | UnsetType = UNSET
 
 
