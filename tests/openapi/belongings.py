@@ -25,16 +25,17 @@ class Belongings:
     def lend(self, case: Case) -> None:
         """Put a real id, and its proof, in the place of made-up ones: three times in four.
 
-        What was made up to be refused stays as it is. The choice depends on the request alone, so that a failure can
-        be repeated.
+        What was made up to be refused stays as it is. The choice depends on the made-up id alone, so that a failure
+        can be repeated.
         """
         _hurry(case.query)
         _hurry(case.body)
         if isinstance(case.body, dict) and not _is_negative(case, ParameterLocation.BODY):
             _as_integers(case.body)
             self._follow_rules(case)
-        chosen = zlib.crc32(repr((case.body, case.query)).encode()) % 4 > 0
-        if not chosen or not case.path_parameters or case.meta is None or _is_negative(case, ParameterLocation.PATH):
+        if not case.path_parameters or _is_negative(case, ParameterLocation.PATH):
+            return
+        if zlib.crc32(repr(case.path_parameters).encode()) % 4 == 0:
             return
         name, proof = self._thing(case.operation.path)
         case.path_parameters = dict.fromkeys(case.path_parameters, name)

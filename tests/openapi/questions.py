@@ -49,8 +49,8 @@ class Questions:
     def __init__(self, belongings: Belongings) -> None:
         self._schema = schemathesis.openapi.from_dict(openapi(), config=schemathesis.Config.from_dict(CONFIG))
         self._belongings = belongings
-        self._guarded: set[str] = set()
-        """Operations that were seen to refuse callers without a good key: once is enough."""
+        self._granted: set[str] = set()
+        """Operations that said yes, and were then seen to refuse callers without a good key: once is enough."""
 
     def ask_every_corner(self, operation: Operation) -> None:
         """Each bound of each field in turn, from both sides; and methods that nobody has."""
@@ -81,6 +81,10 @@ class Questions:
 
         ask()
 
+    def was_granted(self, operation: Operation) -> bool:
+        """Whether it ever said yes: questions that are all refused prove little."""
+        return self._described(operation).label in self._granted
+
     def _described(self, operation: Operation) -> APIOperation[Any, Any, Any, Any]:
         return self._schema[operation.path.replace("...", "")][operation.method]
 
@@ -90,11 +94,11 @@ class Questions:
         headers = self._belongings.headers
         response = case.call(base_url=self._belongings.url, headers=headers)
         excluded = _excluded(case, response)
-        if case.operation.label in self._guarded:
+        if case.operation.label in self._granted:
             excluded.append(GUARDED)
         case.validate_response(response, headers=headers, excluded_checks=excluded)
         if response.status_code < 300:
-            self._guarded.add(case.operation.label)
+            self._granted.add(case.operation.label)
 
 
 def _takes_anything(operation: Operation) -> bool:
