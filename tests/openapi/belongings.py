@@ -53,22 +53,35 @@ class Belongings:
 
     def _thing(self, path: str) -> tuple[str, dict[str, Any]]:
         """(id, proof) of something of the kind that this path is about."""
-        caller = self._caller
-        if path.startswith("/v1/jobs"):
-            job = caller.claim(fresh()).json
-            return job["job_id"], {"lease_id": job["lease_id"], "token": job["token"]}
-        if path.startswith("/v1/tasks"):
-            return self._task(path)
-        if path.startswith("/v1/sessions"):
-            life = caller.post("/v1/sessions", {"name": fresh()}).json
-            return life["session_id"], {"lease_id": life["lease_id"], "if_version": life["context_version"]}
-        if path.startswith("/sessions"):
-            return caller.open_session().json["session_id"], {}
-        if path.startswith("/locks"):
-            name = fresh()
-            return name, {"lease_id": caller.acquire(name).json["lease_id"]}
+        makers = {
+            "/v1/jobs": self._job,
+            "/v1/tasks": lambda: self._task(path),
+            "/v1/keys": self._key,
+            "/v1/sessions": self._life,
+            "/sessions": lambda: (self._caller.open_session().json["session_id"], {}),
+            "/locks": self._lock,
+            "/elections": self._room,
+        }
+        return next(make for prefix, make in makers.items() if path.startswith(prefix))()
+
+    def _job(self) -> tuple[str, dict[str, Any]]:
+        job = self._caller.claim(fresh()).json
+        return job["job_id"], {"lease_id": job["lease_id"], "token": job["token"]}
+
+    def _key(self) -> tuple[str, dict[str, Any]]:
+        return self._caller.post("/v1/keys", {"name": fresh(), "scopes": ["read"]}).json["keyId"], {}
+
+    def _life(self) -> tuple[str, dict[str, Any]]:
+        life = self._caller.post("/v1/sessions", {"name": fresh()}).json
+        return life["session_id"], {"lease_id": life["lease_id"], "if_version": life["context_version"]}
+
+    def _lock(self) -> tuple[str, dict[str, Any]]:
+        name = fresh()
+        return name, {"lease_id": self._caller.acquire(name).json["lease_id"]}
+
+    def _room(self) -> tuple[str, dict[str, Any]]:
         room = fresh()
-        return room, {"leader_token": caller.campaign(room).json["leader_token"]}
+        return room, {"leader_token": self._caller.campaign(room).json["leader_token"]}
 
     def _task(self, path: str) -> tuple[str, dict[str, Any]]:
         caller = self._caller

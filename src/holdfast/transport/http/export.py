@@ -112,5 +112,5 @@ def _read_cursor(text: str | None) -> tuple[str, str]:
         table = newline = after = ""
     if not newline or table not in _ORDER or (table == EVENTS and not (after or "0").isdecimal()) or "\0" in after:
         message = "`cursor` is what the page before answered as `nextCursor`"
-        raise Invalid(message, [{"pointer": "/cursor", "code": "invalid", "message": message}])
+        raise Invalid(message, [{"pointer": "/cursor", "code": "invalid_cursor", "message": message}])
     return table, after

@@ -12,7 +12,8 @@ from holdfast.transport.http import keys, users
 from holdfast.transport.http.schemas.contract import AgentContract
 from holdfast.transport.http.schemas.shape import Shape, Time, described, number, text
 
-_SCOPES = Annotated[list[str], Meta(min_length=1, extra_json_schema={"items": {"enum": list(SCOPES)}})]
+_SCOPE = Annotated[str, Meta(extra_json_schema={"enum": list(SCOPES)})]
+_SCOPES = Annotated[list[_SCOPE], Meta(min_length=1)]
 
 
 class Key(Struct, rename="camel", kw_only=True):
