@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.core import principal as principals
 from holdfast.core.errors import ConfiguredKey, LastAdmin, Missing, NameTaken
-from holdfast.core.principal import LOCAL, ROOT, STATIC, Principal
+from holdfast.core.principal import ADMIN_ID, LOCAL, ROOT, STATIC, Principal
 from holdfast.core.row import Instant
 from holdfast.engine.command import Command, Outcome
 from holdfast.store.view import Needs, View
@@ -51,15 +51,18 @@ class CreateKey(KeyCommand, frozen=True, kw_only=True):
 class RotateKey(KeyCommand, frozen=True, kw_only=True):
     """A new secret for the same key; the old one works for a while yet."""
 
+    by: Principal
     key_hash: str
     shown: str
     grace: Instant
 
     def decide(self, view: View) -> KeyOutcome:
-        """The key with its new secret."""
-        key = self.find(view)
-        if key.source == ROOT:
+        """The key with its new secret, which nobody may see who could not have made it."""
+        key = None if self.key_id == ADMIN_ID else self.find(view)
+        if key is None or key.source == ROOT:
             raise ConfiguredKey("this key is part of the server's settings: change it there")
+        if key.id != self.by.id:
+            principals.check_reach(self.by, key)
         after = principals.rotate(key, self.key_hash, self.shown, view.now + self.grace)
         return KeyOutcome(key=view.put(after, "rotated"), now=view.now)
 

@@ -118,7 +118,7 @@ class MemoryStore:
     def note_uses(self, uses: dict[tuple[str, str], Instant]) -> None:
         """When keys were last seen."""
         with self._lock:
-            self.uses |= uses
+            self.uses |= {key: max(at, self.uses.get(key, at)) for key, at in uses.items()}
 
     def size(self) -> int:
         """Nothing is on disk."""

@@ -151,7 +151,7 @@ def _settle(request: Request, response: Response) -> None:
     """Tell the caller what is left; what a plan refuses, a fault of ours and a repetition cost nothing."""
     assert request.purse is not None
     if response.status in _FREE_OF_CHARGE or response.status >= 500 or _REPLAYED in response.headers:  # noqa: PLR2004
-        request.purse.left += request.charged
+        request.give_back()
     response.headers += request.purse.headers()
 
 

@@ -111,8 +111,7 @@ class Door:
     async def charge_as(self, request: Request, limit_class: str) -> None:
         """It turned out to be another kind of request: give back what was charged and count it there."""
         if request.purse is not None:
-            request.purse.left += request.charged
-            request.charged = 0
+            request.give_back()
             await self.charge(request, limit_class)
 
     async def charge_address(self, request: Request, limit_class: str) -> None:
@@ -124,7 +123,7 @@ class Door:
     async def _spend(self, request: Request, subject: str, limit_class: str, terms: Terms, cost: int = 1) -> None:
         request.purse = self.meter.purse(subject, limit_class, terms)
         await self.meter.spend(request.purse, cost)
-        request.charged = cost
+        request.charges.append((request.purse, cost))
 
     async def allowance(self, account_id: str) -> Allowance:
         """What an account may do. The server's own account is never limited."""
