@@ -71,8 +71,9 @@ def gather(measure: Callable[[], dict[str, float]]) -> Figures:
 def one_round(folder: Path, url: str) -> dict[str, float]:
     """Everything once on one store, with what it is compared to right beside it."""
     figures = {"bare": echo("bare"), "door": echo("door")}
-    with server(url) as port:
+    with server(url, HOLDFAST_PLAN="bench", HOLDFAST_PLANS=str(plans(folder))) as port:
         figures["claims"] = run(port, claims(), connections=CONNECTIONS, seconds=SECONDS).rate
+        figures["limited"] = run(port, claims(registered(port)), connections=CONNECTIONS, seconds=SECONDS).rate
         figures["flush"] = raw.flush_seconds(folder)
         figures["alone"] = run(port, claims(), connections=1, seconds=SECONDS).median
         figures["renewals"] = run(port, renewals(port), connections=32, seconds=SECONDS).rate
@@ -109,6 +110,7 @@ def report(store: str, figures: Figures) -> None:
     tell(figures, "bare", f"bare uvicorn echo, {CONNECTIONS} connections", "/s")
     tell(figures, "door", "our door's echo", "/s", "bare", 0.5)
     tell(figures, "claims", "durable claims over HTTP", "/s", "door", 0.4 if store == "SQLite" else None)
+    tell(figures, "limited", "the same under a plan with limits", "/s", "claims", 0.85)
     tell(figures, "renewals", "durable renewals, 32 connections", "/s")
     tell(figures, "alone", "one claim alone, of a flush + " + f"{allowed * 1000:g} ms", "ms", "allowed", 1.0)
     tell(figures, "raw", "raw one-row commits", "/s")
@@ -169,12 +171,29 @@ def echo(kind: str) -> float:
         process.wait()
 
 
+def plans(folder: Path) -> Path:
+    """A plan with every limit there is, none of which is ever reached."""
+    limits = {"creates": 10**9, "claims": 10**9, "reads": 10**9, "mutations": 2 * 10**9, "heartbeats": 10**9}
+    path = folder / "plans.toml"
+    path.write_text(
+        "[bench]\nmax_workers = 1000000\ntasks_per_month = 1000000000\n"
+        + "".join(f"{name}_per_hour = {limit}\n" for name, limit in limits.items())
+    )
+    return path
+
+
+def registered(port: int) -> str:
+    """The key of a new account, which has limits."""
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/keys/register", data=b"", method="POST")
+    return str(json.load(urllib.request.urlopen(request))["apiKey"])
+
+
 @contextmanager
-def server(url: str) -> Iterator[int]:
+def server(url: str, **settings: str) -> Iterator[int]:
     """A Holdfast server on that store."""
     port = free_port()
     command = [sys.executable, "-m", "holdfast", "serve", "--port", str(port), "--store", url]
-    environment = os.environ | {"HOLDFAST_ROOT_KEY": KEY}
+    environment = os.environ | {"HOLDFAST_ROOT_KEY": KEY} | settings
     process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
     try:
         wait_for(port)
@@ -184,10 +203,10 @@ def server(url: str) -> Iterator[int]:
         process.wait()
 
 
-def claims() -> Callable[[], bytes]:
+def claims(key: str = KEY) -> Callable[[], bytes]:
     """Claims of jobs nobody has claimed before."""
     numbers, prefix = itertools.count(), uuid.uuid4().hex[:8]
-    return lambda: post(f"/v1/jobs/{prefix}/{next(numbers)}/claim", b'{"owner":"bench"}', KEY)
+    return lambda: post(f"/v1/jobs/{prefix}/{next(numbers)}/claim", b'{"owner":"bench"}', key)
 
 
 def renewals(port: int) -> Callable[[], bytes]:

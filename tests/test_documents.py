@@ -16,7 +16,7 @@ from holdfast.core.lease import Claim, Lease
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.operations import OPERATIONS
-from holdfast.transport.http import jobs, lives, octostore, problem, task_batch, task_outcomes, tasks
+from holdfast.transport.http import billing, jobs, lives, octostore, problem, task_batch, task_outcomes, tasks
 from holdfast.transport.http.app import handler_of
 from tests.wire.server import Server
 
@@ -142,7 +142,6 @@ ELSEWHERE = {
     "acl_conflict",
     "lock_limit_exceeded",
     "capacity_exceeded",
-    "rate_limited",
     "conflict",
 }
 
@@ -209,6 +208,7 @@ BODIES = {
         *(tasks.CreateBody, tasks.ClaimBody, tasks.ClaimOneBody, task_batch.BatchBody),
         *(shape for _, shape, _ in task_outcomes.VERBS.values()),
     ),
+    "Plans and billing": (billing.CheckoutBody, billing.VerifyBody),
     "Sessions that survive their process": (lives.BeginBody, lives.HeartbeatBody, lives.WriteBody, lives.CloseBody),
 }
 

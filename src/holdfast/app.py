@@ -9,11 +9,14 @@ from contextlib import contextmanager
 from holdfast.core.acl import hash_token
 from holdfast.core.event import Cause
 from holdfast.core.names import DEFAULT_ACCOUNT
+from holdfast.core.plan import DAY
 from holdfast.core.principal import ALL_SCOPES, ISSUED, ROOT, ROTATED, STATIC, WORK_SCOPES, format_key
 from holdfast.engine.alerts import KINDS, Alerts
 from holdfast.engine.engine import Engine
 from holdfast.engine.identity import SyncPrincipals, Wanted
-from holdfast.engine.retention import DAY, Retention
+from holdfast.engine.retention import Retention
+from holdfast.payments.contract import Payments
+from holdfast.payments.paypal import PayPal
 from holdfast.settings import Settings, sqlite_path
 from holdfast.store.contract import Store
 from holdfast.store.memory import MemoryStore
@@ -41,7 +44,16 @@ def retention_of(settings: Settings) -> Retention:
         events=settings.event_retention_days * DAY,
         names=settings.event_retention_days * DAY,
         dead_letters=settings.purge_dead_letters,
+        plans=settings.plans,
+        plan=settings.plan,
     )
+
+
+def payments_of(settings: Settings) -> Payments | None:
+    """Who takes money; nobody unless a merchant is named."""
+    if settings.paypal_client_id is None or settings.paypal_secret is None:
+        return None
+    return PayPal(settings.paypal_client_id, settings.paypal_secret, settings.paypal_url)
 
 
 def alerts_of(settings: Settings) -> Alerts:
@@ -63,6 +75,18 @@ def running_engine(settings: Settings) -> Iterator[Engine]:
         store.close()
 
 
+def has_credential(engine: Engine, settings: Settings) -> bool:
+    """Whether anybody could sign in without a first key being made."""
+    if settings.root_key is not None or settings.admin_key is not None or settings.static_tokens:
+        return True
+    return _has_issued(engine)
+
+
+def _has_issued(engine: Engine) -> bool:
+    known = engine.read(lambda reader: reader.principals(DEFAULT_ACCOUNT))
+    return any(principal.source == ISSUED and principal.revoked_at is None for principal in known)
+
+
 def settle_identities(engine: Engine, settings: Settings) -> str | None:
     """Make credentials match the settings. A server that has none yet gets a first key, returned this once."""
     known = engine.read(lambda reader: reader.principals(DEFAULT_ACCOUNT))
@@ -70,7 +94,7 @@ def settle_identities(engine: Engine, settings: Settings) -> str | None:
     if settings.root_key is not None:
         wanted.append(Wanted("root", ROOT, hash_token(settings.root_key), ALL_SCOPES))
     first_key = None
-    if not wanted and not any(principal.source == ISSUED and principal.revoked_at is None for principal in known):
+    if not wanted and not _has_issued(engine):
         first_key = format_key(secrets.token_bytes(KEY_BYTES))
         wanted.append(Wanted("first", ISSUED, hash_token(first_key), ALL_SCOPES))
     command = SyncPrincipals(

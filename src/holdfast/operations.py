@@ -62,6 +62,14 @@ _TASKS = (
     ("task_events", "GET", "/{id}/events", "Everything that happened to a task.", "tasks:read", READ),
     ("task_attempts", "GET", "/{id}/attempts", "Who held a task, and how that went.", "tasks:read", READ),
 )
+_BUYERS = "tasks:produce tasks:work"
+"""Whoever may find the plan too small."""
+_BILLING = (
+    ("list_plans", "GET", "/plans", "What can be bought, and what it allows.", None, DISCOVERY),
+    ("billing_status", "GET", "/status", "Your plan, its limits, and what is used of it.", "any", READ),
+    ("checkout", "POST", "/checkout", "Ask for a plan; a person approves the payment.", _BUYERS, MUTATION),
+    ("verify_payment", "POST", "/verify", "The person has approved: activate the plan.", _BUYERS, MUTATION),
+)
 _KEYS = (
     ("list_keys", "GET", "/v1/keys", "The account's keys, without their secrets.", "admin", READ),
     ("create_key", "POST", "/v1/keys", "A new key, shown this once.", "admin", MUTATION),
@@ -84,6 +92,8 @@ _KEYS = (
     ),
     ("revoke_key", "DELETE", "/v1/keys/{id}", "A key stops working.", "admin", MUTATION),
     ("read_account", "GET", "/v1/account", "The plan, what is used of it, and when it starts anew.", "any", READ),
+    ("export_account", "GET", "/v1/account/export", "Everything the account has, a page at a time.", "admin", READ),
+    ("delete_account", "DELETE", "/v1/account", "Erase the account and all it has, for good.", "admin", MUTATION),
     ("settle_account", "PATCH", "/v1/account", "Decide how your account is served.", "admin", MUTATION),
     ("recover", "POST", "/v1/recover", "End now whatever has run out.", "admin", MUTATION),
 )
@@ -121,6 +131,23 @@ _SYSTEM = (
     ("healthz", "GET", "/healthz", "Whether the process is alive.", None),
     ("readyz", "GET", "/readyz", "Whether the store can be used.", None),
     ("version", "GET", "/version", "Which Holdfast this is.", None),
+    ("docs", "GET", "/docs", "The routes as a page for people.", None),
+    ("admin_status", "GET", "/admin/status", "Who holds what, and who has a key.", "admin"),
+    ("metrics", "GET", "/metrics", "How busy the server is.", "admin"),
+    ("prometheus", "GET", "/metrics/prometheus", "The same for a scraper.", "admin"),
+    ("metrics_history", "GET", "/admin/metrics/timeseries", "How busy it was, minute by minute.", "admin"),
+)
+_DOCUMENTS = (
+    ("agent_json", "/.well-known/agent.json", "Where an agent that knows only the address begins."),
+    ("agent_card", "/.well-known/agent-card.json", "The same as an A2A agent card."),
+    ("capabilities", "/v1/capabilities", "States, limits, errors, actions and plans, for programs."),
+    ("tool", "/v1/tool", "Every operation as a tool with its input schema."),
+    ("schema", "/v1/schema", "The same as `/openapi.json`, where clients of Orchestrion look."),
+    ("openapi_json", "/openapi.json", "Every operation, as OpenAPI 3.1."),
+    ("openapi_yaml", "/openapi.yaml", "The same in YAML."),
+    ("llms_txt", "/llms.txt", "What there is to read, for language models."),
+    ("agents_md", "/AGENTS.md", "How an agent works with this server."),
+    ("skill_md", "/skill/SKILL.md", "The same as a skill."),
 )
 
 
@@ -144,6 +171,7 @@ OPERATIONS = (
         limit=REGISTRATION,
     ),
     *_under("/v1/tasks", ORCHESTRION, _TASKS),
+    *_under("/v1/billing", ORCHESTRION, _BILLING),
     *_under("", HOUSE, _KEYS),
     *_under("/v1/sessions", HOUSE, _LIVES),
     Operation(
@@ -151,4 +179,5 @@ OPERATIONS = (
     ),
     *(Operation(name, method, path, OCTOSTORE, summary, scope) for name, method, path, summary, scope in _OCTOSTORE),
     *(Operation(name, method, path, SYSTEM, summary, scope) for name, method, path, summary, scope in _SYSTEM),
+    *(Operation(name, "GET", path, SYSTEM, summary, limit=DISCOVERY) for name, path, summary in _DOCUMENTS),
 )

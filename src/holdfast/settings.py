@@ -7,18 +7,21 @@ import re
 import stat
 import tomllib
 from collections.abc import Container, Mapping
-from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import platformdirs
 
+from holdfast.addresses import is_loopback, parse_block, url_problem
 from holdfast.core.plan import PLANS, SELF_HOSTED, Catalogue, Plan, misfits
 from holdfast.core.principal import is_well_formed
+from holdfast.tls import tls_problems
 
 PREFIX = "HOLDFAST_"
 MIN_TOKEN = 24
 DEFAULT_PORT = 7700
+PAYPAL_URL = "https://api-m.paypal.com"
 
 _FORM = "visible ASCII characters without spaces"
 _TRUE, _FALSE = {"1", "true", "on", "yes"}, {"0", "false", "off", "no"}
@@ -50,6 +53,15 @@ class Settings(msgspec.Struct, frozen=True):
 
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
+    public_url: str | None = None
+    """https://host[/path]: where clients reach this server, if that is not where it listens."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses and CIDR blocks of peers whose X-Forwarded-For and X-Forwarded-Proto are believed."""
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    """PEM files; with them the server speaks https."""
+    allow_insecure_http: bool = False
+    """Whether keys may come over plain HTTP from other machines."""
     store: str = ""
     """sqlite:///path.db, postgresql://… or memory:"""
     workers: int = 1
@@ -74,6 +86,10 @@ class Settings(msgspec.Struct, frozen=True):
     """More than so many in an hour is worth a warning; 0 is never."""
     purge_dead_letters: bool = True
     """Whether dead letters go as other finished tasks do."""
+    paypal_client_id: str | None = None
+    paypal_secret: str | None = None
+    """The merchant that payments go to; without both, nobody can pay."""
+    paypal_url: str = PAYPAL_URL
     postgres_pooled: bool = False
     """The PostgreSQL address is a pooler in transaction mode."""
     postgres_listen: str | None = None
@@ -84,19 +100,20 @@ class Settings(msgspec.Struct, frozen=True):
     """What accounts have that bought nothing. The server's own account is never limited."""
     plans: Catalogue = msgspec.field(default_factory=lambda: PLANS)
 
+    def __repr__(self) -> str:
+        """Not its values: some are secret."""
+        return f"<settings of {self.url}>"
+
     @property
     def url(self) -> str:
         """Where the server answers."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}"
+        return f"{'http' if self.tls_cert is None else 'https'}://{host}:{self.port}"
 
-
-def is_loopback(host: str) -> bool:
-    """Whether an address is this very machine."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    @property
+    def home(self) -> str:
+        """Where clients reach it: what documents and links show."""
+        return self.public_url or self.url
 
 
 def default_store() -> str:
@@ -142,6 +159,10 @@ class _Reader:
         return Settings(
             host=host,
             port=port,
+            public_url=self._web_address("public_url"),
+            trusted_proxies=self._trusted_proxies(),
+            allow_insecure_http=self._boolean("allow_insecure_http", default=False),
+            **self._tls(),
             store=store,
             workers=workers,
             lanes=self._number("lanes", 2, 1, 64),
@@ -159,6 +180,7 @@ class _Reader:
             alert_dead_letters=self._number("alert_dead_letters", 0, 0, 10**9),
             alert_recovery_failures=self._number("alert_recovery_failures", 1, 0, 10**9),
             purge_dead_letters=self._boolean("purge_dead_letters", default=True),
+            **self._paypal(),
             postgres_pooled=self._boolean("postgres_pooled", default=False),
             postgres_listen=self._text("POSTGRES_LISTEN"),
             local_registration=self._local_registration(host),
@@ -180,6 +202,17 @@ class _Reader:
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError, TypeError) as error:
             self.problems.append(f"{self._label('plans')}: {path}: {error}")
         return plans
+
+    def _paypal(self) -> dict[str, Any]:
+        """The merchant; half of one is a mistake. Its secret is never repeated."""
+        client_id, secret = self._text("PAYPAL_CLIENT_ID") or None, self._text("PAYPAL_SECRET") or None
+        for name, value, other in (("CLIENT_ID", client_id, secret), ("SECRET", secret, client_id)):
+            if other and not value:
+                self.problems.append(f"{PREFIX}PAYPAL_{name}: PayPal needs both the client id and the secret")
+            elif value and not _usable(value):
+                self.problems.append(f"{PREFIX}PAYPAL_{name}: must be {_FORM}")
+        url = self._web_address("paypal_url") or PAYPAL_URL
+        return {"paypal_client_id": client_id, "paypal_secret": secret, "paypal_url": url}
 
     def _local_registration(self, host: str) -> bool:
         wanted = self._boolean("local_registration", default=False)
@@ -213,7 +246,7 @@ class _Reader:
 
     def _label(self, name: str) -> str:
         """What the user typed: the flag, or the variable."""
-        return f"--{name}" if self._flags.get(name) is not None else f"{PREFIX}{name.upper()}"
+        return f"--{name.replace('_', '-')}" if self._flags.get(name) is not None else f"{PREFIX}{name.upper()}"
 
     def _address(self) -> tuple[str, int]:
         bound = self._text("BIND_ADDR")
@@ -255,8 +288,29 @@ class _Reader:
         if text is None:
             return default
         if text.lower() not in _TRUE | _FALSE:
-            self.problems.append(f"{PREFIX}{name.upper()}: expected true or false, got {text!r}")
+            self.problems.append(f"{self._label(name)}: expected true or false, got {text!r}")
         return text.lower() in _TRUE
+
+    def _web_address(self, name: str) -> str | None:
+        url = self._text(name.upper())
+        problem = None if url is None else url_problem(url)
+        if problem is not None:
+            self.problems.append(f"{self._label(name)}: {problem}")
+        return None if url is None else url.rstrip("/")
+
+    def _trusted_proxies(self) -> tuple[str, ...]:
+        blocks = []
+        for entry in (self._text("TRUSTED_PROXIES") or "").split(","):
+            try:
+                blocks += [str(parse_block(entry.strip()))] if entry.strip() else []
+            except ValueError as error:
+                self.problems.append(f"{self._label('trusted_proxies')}: {error}")
+        return tuple(blocks)
+
+    def _tls(self) -> dict[str, Any]:
+        files = {"tls_cert": self._text("TLS_CERT"), "tls_key": self._text("TLS_KEY")}
+        self.problems += [f"{self._label(name)}: {problem}" for name, problem in tls_problems(**files)]
+        return files
 
     def _secret(self, name: str) -> str | None:
         secret = self._text(name)

@@ -13,7 +13,7 @@ NOWHERE = [
     f"POST /v1/tasks/{ABSENT}/explode",
     f"POST /v1/tasks/{ABSENT}/claim/again",
     f"GET /v1/tasks/{ABSENT}/a/b/c",
-    "POST /v1/keys",
+    "POST /v1/keyring",
     "POST /v1/keys/register/now",
     "GET /v1/Tasks",
 ]

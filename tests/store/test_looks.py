@@ -10,7 +10,8 @@ from holdfast.core.lease import LOCK, Lease
 from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND
 from holdfast.core.session import Session
-from holdfast.store.contract import Counts
+from holdfast.core.task import CANCELLED, PENDING, Task
+from holdfast.store.contract import Counts, Totals
 from holdfast.store.view import after_prefix
 from tests.support import ACCOUNT, ALICE, BOB, START, a_lease, a_session, put
 
@@ -175,3 +176,15 @@ def test_a_look_knows_the_time(store, clock, seconds):
     clock.advance(seconds)
     with store.read() as reader:
         assert reader.now == START + seconds * SECOND
+
+
+def test_totals_are_over_all_accounts(store):
+    with store.read() as reader:
+        assert reader.totals() == Totals(live_leases=0, tasks={})
+    put(
+        store, a_lease("1"), a_lease("2", kind=LOCK), a_lease("3", account="other"), a_lease("4", ends=START),
+        a_lease("5", ends=None), Task(ACCOUNT, "t1", type="x"), Task(ACCOUNT, "t2", type="y"),
+        Task("other", "t1", type="x"), Task("other", "t2", type="x", state=CANCELLED),
+    )  # fmt: skip
+    with store.read() as reader:
+        assert reader.totals() == Totals(live_leases=3, tasks={PENDING: 3, CANCELLED: 1})

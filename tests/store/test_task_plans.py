@@ -52,7 +52,7 @@ ARGUMENTS = {
     "TASKS_LISTED": (ACCOUNT, "work", PENDING, "~", 5),
     "TASKS_TAGGED": (ACCOUNT, "tag0", "~", 5),
     "TASKS_NEWEST": (ACCOUNT, "~", 5),
-    "TASKS_FINISHED": (START + 1, True, 5),
+    "TASKS_FINISHED": (ACCOUNT, START + 1, True, 5),
 }
 
 

@@ -113,13 +113,14 @@ def test_what_finished_before_a_moment_is_what_core_calls_old(fresh, clock, rows
         put(store, row)
     old = [row for row in stamped if tasks.is_old(row, before) and (dead or row.state != DEAD)]
     with store.read() as reader:
-        found = reader.finished_before(before, 100, dead=dead)
-        few = reader.finished_before(before, 2, dead=dead)
+        found = {account: reader.finished_before(account, before, 100, dead=dead) for account in "ab"}
+        few = {account: reader.finished_before(account, before, 2, dead=dead) for account in "ab"}
     clock.now = START
-    at = {row.key: row.changed_at for row in old}
-    assert sorted(found) == sorted(at)
-    assert [at[key] for key in found] == sorted(at.values())
-    assert [at[key] for key in few] == sorted(at.values())[:2]
+    for account in "ab":
+        at = {row.key: row.changed_at for row in old if row.account == account}
+        assert sorted(found[account]) == sorted(at)
+        assert [at[key] for key in found[account]] == sorted(at.values())
+        assert [at[key] for key in few[account]] == sorted(at.values())[:2]
 
 
 @twins

@@ -163,6 +163,11 @@ REQUESTS: dict[str, Callable[[Any], Asked]] = {
     "revoke_key": lambda it: (f"/v1/keys/{it.key.id}", NOTHING),
     "read_account": lambda _: ("/v1/account", NOTHING),
     "settle_account": lambda _: ("/v1/account", {"requireLeaseId": True}),
+    "export_account": lambda _: ("/v1/account/export", NOTHING),
+    "delete_account": lambda _: ("/v1/account", {"confirm": "another"}),
+    "billing_status": lambda _: ("/v1/billing/status", NOTHING),
+    "checkout": lambda _: ("/v1/billing/checkout", {"planId": "pro"}),
+    "verify_payment": lambda _: ("/v1/billing/verify", {"purchaseId": "pur_nobody"}),
     "recover": lambda _: ("/v1/recover", NOTHING),
     "begin_session": lambda it: ("/v1/sessions", {"name": it.name}),
     "list_sessions": lambda _: ("/v1/sessions", NOTHING),
@@ -184,3 +189,11 @@ REQUESTS: dict[str, Callable[[Any], Asked]] = {
     "rotate_token": lambda _: ("/auth/token/rotate", NOTHING),
 }
 """How each operation is asked for, by its name."""
+
+OPERATORS = {
+    "admin_status": "/admin/status",
+    "metrics": "/metrics",
+    "prometheus": "/metrics/prometheus",
+    "metrics_history": "/admin/metrics/timeseries",
+}
+"""Pages for whoever runs the server: no account of its own gets in."""

@@ -13,6 +13,9 @@ from tests.wire.server import free_port
 GOOD = "0123456789abcdefghijklmn"
 TOO_WEAK = "must be at least 24 visible ASCII characters without spaces"
 EQUAL = "static tokens: a token equals the admin key or the root key"
+MERCHANT = {"PAYPAL_CLIENT_ID": "m", "PAYPAL_SECRET": "s"}
+NO_USER = "a user, a query or a fragment has no place in it"
+PLAIN_HTTP = "HOLDFAST_PAYPAL_URL: only https leads over a network; http is for this machine alone"
 
 
 WRONG = [
@@ -33,6 +36,21 @@ WRONG = [
     ({}, {"ADMIN_KEY": "short"}, f"HOLDFAST_ADMIN_KEY: {TOO_WEAK}"),
     ({}, {"ROOT_KEY": "short"}, f"HOLDFAST_ROOT_KEY: {TOO_WEAK}"),
     ({}, {"BIND_ADDR": "here"}, "HOLDFAST_BIND_ADDR: expected host:port, got 'here'"),
+    ({}, {"PAYPAL_CLIENT_ID": "m"}, "HOLDFAST_PAYPAL_SECRET: PayPal needs both the client id and the secret"),
+    ({}, {"PAYPAL_SECRET": "s"}, "HOLDFAST_PAYPAL_CLIENT_ID: PayPal needs both the client id and the secret"),
+    (
+        {},
+        MERCHANT | {"PAYPAL_SECRET": "a b"},
+        "HOLDFAST_PAYPAL_SECRET: must be visible ASCII characters without spaces",
+    ),
+    ({}, MERCHANT | {"PAYPAL_URL": "http://pay.test"}, PLAIN_HTTP),
+    ({}, MERCHANT | {"PAYPAL_URL": "http://127.0.0.1.pay.test"}, PLAIN_HTTP),
+    ({}, {"PUBLIC_URL": "me"}, "HOLDFAST_PUBLIC_URL: expected https://host[/path]"),
+    (
+        {},
+        {"PUBLIC_URL": "https://me:pw@here.test"},
+        "HOLDFAST_PUBLIC_URL: a user, a query or a fragment has no place in it",
+    ),
     ({}, {"PUBLIC_ELECTIONS": "maybe"}, "HOLDFAST_PUBLIC_ELECTIONS: expected true or false, got 'maybe'"),
     ({}, {"LOCAL_REGISTRATION": "true", "HOST": "0.0.0.0"},  # noqa: S104 - it is what must be refused
      "HOLDFAST_LOCAL_REGISTRATION: only on a loopback address, not on 0.0.0.0"),
@@ -69,6 +87,14 @@ def test_secrets_are_never_told_back():
     ended = run("--store", "memory:", ADMIN_KEY="canary-1", ROOT_KEY="canary-2", STATIC_TOKENS="bob:canary-3")
     assert len(ended.lines) == 3
     assert "canary" not in "".join(ended.lines)
+
+
+def test_settings_do_not_show_their_secrets():
+    secrets = {"PAYPAL_CLIENT_ID": "m", "PAYPAL_SECRET": "canary", "ADMIN_KEY": f"canary{GOOD}"}
+    settings, _ = load({"store": "memory:"}, {f"HOLDFAST_{name}": value for name, value in secrets.items()})
+    assert settings.paypal_secret == "canary"
+    assert settings.paypal_url == "https://api-m.paypal.com"
+    assert "canary" not in repr(settings)
 
 
 def test_a_file_of_tokens_that_others_can_read_is_refused(tmp_path):

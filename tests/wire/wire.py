@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
+from tests.conformance import check_answer
+
 TIMEOUT_SECONDS = 20
 NOTHING = object()
 
@@ -42,7 +44,7 @@ class Answer:
 
 
 def send(port: int, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
-    """One request on one connection."""
+    """One request on one connection. Whatever is answered must stand in the OpenAPI document."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_SECONDS)
     try:
         connection.connect()
@@ -55,7 +57,9 @@ def send(port: int, method: str, path: str, body: bytes | None, headers: Mapping
         with suppress(BrokenPipeError, ConnectionResetError):
             connection.endheaders(body)
         response = connection.getresponse()
-        return Answer(response.status, response.headers, response.read())
+        answer = Answer(response.status, response.headers, response.read())
+        check_answer(method, path, answer.status, answer.headers, answer.raw)
+        return answer
     finally:
         connection.close()
 

@@ -6,6 +6,8 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
+from holdfast.core.names import DEFAULT_ACCOUNT
+from holdfast.core.plan import SELF_HOSTED, Allowance, Catalogue
 from holdfast.core.row import Instant, Row
 
 
@@ -24,6 +26,15 @@ class Account(Row, frozen=True):
     plan_expires_at: Instant | None = None
     cycle_anchor: Instant = 0
     """From when on its months are counted."""
+
+
+def allowance(account: Account, plans: Catalogue, given: str) -> Allowance:
+    """What an account may do; `given` is the plan of those that bought none. The server's own is never limited."""
+    if account.id == DEFAULT_ACCOUNT:
+        given = SELF_HOSTED
+    fallback = plans[given]
+    plan = plans.get(account.plan, fallback) if account.plan else fallback
+    return Allowance(plan, fallback, account.plan_expires_at, account.cycle_anchor or account.created_at)
 
 
 def settle(account: Account, *, require_lease_id: bool | None) -> Account:

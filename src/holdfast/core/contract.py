@@ -43,6 +43,19 @@ def seconds_to_wait(until: Instant | None, now: Instant) -> int:
     return max(-(-((until or now) - now) // SECOND), 1)
 
 
+def welcome() -> Contract:
+    """The caller knows only the address."""
+    return contract(
+        action("register", "POST /v1/keys/register", best=True, why="Get an account and its first key."),
+        action("agent_json", "GET /.well-known/agent.json", why="Or read first what there is."),
+    )
+
+
+def farewell() -> Contract:
+    """The caller's account is gone."""
+    return contract(action("register", "POST /v1/keys/register", best=True, why="Begin again with a new account."))
+
+
 # -- jobs --------------------------------------------------------------------------------------------------------
 
 
@@ -153,6 +166,11 @@ def lock_free(name: str) -> Contract:
 def lock_list() -> Contract:
     """A list of locks."""
     return contract(action("get_lock_status", "GET /locks/{name}", best=True))
+
+
+def operated() -> Contract:
+    """Numbers about the server: who holds what is another page."""
+    return contract(action("admin_status", "GET /admin/status", best=True))
 
 
 def token_given() -> Contract:

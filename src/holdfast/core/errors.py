@@ -6,12 +6,15 @@ Refused                       an ordinary answer: nothing was changed
 ├── Unauthenticated           no usable credential
 │   └── UnknownKey            a credential nobody issued
 ├── Forbidden                 known, but not allowed
+│   └── InsecureTransport     a key came over plain HTTP
 ├── PaymentRequired           the plan does not allow it; waiting does not help
 │   ├── QuotaExceeded         this month's tasks are used
-│   └── PlanExpired           the plan that would have allowed it has lapsed
+│   ├── PlanExpired           the plan that would have allowed it has lapsed
+│   └── PaymentFailed         there is no money; the purchase is as it was
 ├── Missing                   no such thing (or not yours: the two look alike)
 │   ├── SessionMissing
-│   └── TaskMissing
+│   ├── TaskMissing
+│   └── PurchaseMissing
 ├── Conflict                  the thing is in another state than you think
 │   ├── LeaseLost             it was yours and is no longer
 │   ├── LeaseGone             nothing is held under that name
@@ -47,6 +50,7 @@ Trouble                       the store could not do it: says whether it was app
 ├── StoreUnavailable          applied: no
 ├── StoreFull                 applied: no, and more space is needed first
 ├── ValueRefused              applied: no; the database would not take a value of this request
+├── PaymentUnavailable        applied: unknown, the payment provider did not tell; asking again is safe
 └── OutcomeUnknown            applied: unknown, the connection broke inside COMMIT
 
 `code` is a promise to clients. `hint` is the next step, in words an agent can follow.
@@ -133,6 +137,20 @@ class PlanExpired(PaymentRequired):
     hint = "Renew the plan."
 
 
+class InsecureTransport(Forbidden):
+    """A key came over plain HTTP from another machine: whoever listened on the way has it now."""
+
+    code = "insecure_transport"
+    hint = "Use the server's https address, and replace this key."
+
+
+class PaymentFailed(PaymentRequired):
+    """There is no money: not approved, declined, not the price, or nobody here takes payments."""
+
+    code = "payment_failed"
+    hint = "Let the payer approve the checkout, then verify again; or start a new checkout."
+
+
 class Missing(Refused):
     """There is no such thing, or it belongs to somebody else: the two look alike on purpose."""
 
@@ -152,6 +170,13 @@ class TaskMissing(Missing):
 
     code = "task_not_found"
     hint = "List the tasks to find the right id."
+
+
+class PurchaseMissing(Missing):
+    """No such purchase in this account."""
+
+    code = "purchase_not_found"
+    hint = "Start a new checkout."
 
 
 class Conflict(Refused):
@@ -396,6 +421,15 @@ class ValueRefused(Trouble):
 
     code = "value_refused"
     hint = "Nothing was changed. Send plain text without control characters."
+
+
+class PaymentUnavailable(Trouble):
+    """The payment provider did not answer: money may or may not have moved."""
+
+    code = "payment_unavailable"
+    hint = "The payment provider did not answer. Nothing is lost and nobody pays twice: send the same request again."
+    applied = "unknown"
+    retry_after = 5
 
 
 class OutcomeUnknown(Trouble):

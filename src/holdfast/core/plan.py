@@ -179,9 +179,3 @@ class Allowance(msgspec.Struct, frozen=True):
         if self.is_lapsed(now) and (bought is None or used < bought):
             return PlanExpired(f"the plan {self.plan.name} has lapsed: {message}")
         return kind(message)
-
-
-def allowance_of(plans: Catalogue, plan_id: str, *, given: str, until: Instant | None, anchor: Instant) -> Allowance:
-    """An account's allowance; `given` is what accounts have that bought nothing, or what is left when it lapses."""
-    fallback = plans[given]
-    return Allowance(plans.get(plan_id, fallback) if plan_id else fallback, fallback, until, anchor)

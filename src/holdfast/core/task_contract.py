@@ -203,6 +203,9 @@ _ERRORS: dict[str, Callable[[str | None, int | None], Contract]] = {
     "wrong_token": lambda *_: _fix,
     "method_not_allowed": lambda *_: _fix,
     "forbidden": lambda *_: _fix,
+    "insecure_transport": lambda *_: contract(
+        action("fix_request", best=True, why="Use the server's https address, and replace this key.")
+    ),
     "task_not_found": lambda *_: _list,
     "not_found": lambda *_: _list,
     "invalid_transition": lambda task_id, _: _list if task_id is None else contract(_look(task_id)),
@@ -224,6 +227,8 @@ _ERRORS: dict[str, Callable[[str | None, int | None], Contract]] = {
     "rate_limited": lambda _, wait: _wait(60 if wait is None else wait),
     "quota_exceeded": lambda *_: contract(action("upgrade_plan", CHECKOUT, best=True), _BILLING),
     "plan_expired": lambda *_: contract(action("renew_plan", CHECKOUT, best=True), _BILLING),
+    "payment_failed": lambda *_: contract(action("retry_checkout", CHECKOUT, best=True), _BILLING),
+    "purchase_not_found": lambda *_: contract(action("retry_checkout", CHECKOUT, best=True)),
     "max_workers_reached": lambda *_: contract(
         action("retry_after_wait", best=True, wait=30), action("upgrade_plan", CHECKOUT), retryable=True
     ),

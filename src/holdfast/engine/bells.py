@@ -39,6 +39,11 @@ class Bells:
             if not self._listeners:
                 self._attend(False)  # noqa: FBT003 - see the store's contract
 
+    def size(self) -> int:
+        """How many listen."""
+        with self._lock:
+            return sum(map(len, self._listeners.values()))
+
     def ring(self, touched: Iterable[Key]) -> None:
         """These rows have changed."""
         if not self._listeners:

@@ -129,6 +129,14 @@ class Engine:
             self._outages.writable = True
         return alive
 
+    def batches(self) -> tuple[int, int]:
+        """(batches committed since it started, commands in them)."""
+        return sum(lane.batches for lane in self._lanes), sum(lane.commands for lane in self._lanes)
+
+    def waiting(self) -> dict[str, int]:
+        """How many callers wait: for a name, for work, for a change."""
+        return {"name": self.lines.size(), "work": self.crowd.size(), "change": self.bells.size()}
+
     def read(self, look: Callable[[Reader], T]) -> T:
         """Look at the committed state, on the caller's thread."""
         with self.store.read() as reader:

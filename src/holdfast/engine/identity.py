@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from holdfast.core import account as accounts
 from holdfast.core import principal as principals
 from holdfast.core.account import Account
+from holdfast.core.names import DEFAULT_ACCOUNT
 from holdfast.core.principal import ALL_SCOPES, ISSUED, ROTATED, STATIC, Principal
 from holdfast.engine.command import Command
 from holdfast.store.view import Needs, View
@@ -105,6 +106,26 @@ class RegisterAccount(Command[Account], frozen=True):
         )
         view.put(key, "created")
         return account
+
+
+class CloseAccount(Command[None], frozen=True):
+    """An account goes: its keys stop working, and the server's own log remembers who asked for it."""
+
+    keys: tuple[str, ...]
+
+    def needs(self) -> Needs:
+        """Its keys, and the stone that will stand in its place."""
+        stone = (Account.table, DEFAULT_ACCOUNT, self.account)
+        return Needs(rows=(*((Principal.table, self.account, key) for key in self.keys), stone))
+
+    def decide(self, view: View) -> None:
+        """Nothing works any more; what is left is for the store to erase."""
+        for key in self.keys:
+            row = view.find(Principal, self.account, key)
+            if row is not None and row.revoked_at is None:
+                view.put(principals.revoke(row, view.now), "revoked")
+        if view.find(Account, DEFAULT_ACCOUNT, self.account) is None:
+            view.put(Account(DEFAULT_ACCOUNT, self.account, created_at=view.now), "deleted")
 
 
 class SettleAccount(Command[Account], frozen=True):

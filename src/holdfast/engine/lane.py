@@ -85,6 +85,9 @@ class Lane:
         self._outages = outages
         self._outages_seen = outages.count
         self._alone: dict[str, float] = {}
+        self.batches = 0
+        self.commands = 0
+        """How many batches were committed, and the commands in them."""
         self.thread = threading.Thread(target=self._run, name=f"holdfast-lane-{number}", daemon=True)
 
     def _run(self) -> None:
@@ -125,6 +128,8 @@ class Lane:
             log.exception("a batch of %d failed", len(batch))
             self._split(batch, error)
         else:
+            self.batches += 1
+            self.commands += len(batch)
             self._tell(committed)
 
     def _return(self) -> None:

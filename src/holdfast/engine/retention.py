@@ -8,12 +8,15 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from holdfast.core import account as accounts
 from holdfast.core import lease as leases
 from holdfast.core import task as tasks
+from holdfast.core.account import Account
 from holdfast.core.errors import HoldfastError
 from holdfast.core.event import Cause
 from holdfast.core.lease import Lease
-from holdfast.core.names import ELECTION_PREFIX
+from holdfast.core.names import DEFAULT_ACCOUNT, ELECTION_PREFIX
+from holdfast.core.plan import DAY, PLANS, SELF_HOSTED, Catalogue
 from holdfast.core.row import SECOND, Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
@@ -21,7 +24,6 @@ from holdfast.engine.command import Command
 from holdfast.store.contract import Store
 from holdfast.store.view import ROW_TYPES, Needs, View
 
-DAY: Instant = 24 * 3600 * SECOND
 KEEP_ANSWERS = 7 * DAY
 ROUND_SECONDS = 60.0
 ANSWERS_A_PASS = 10_000
@@ -45,6 +47,14 @@ class Retention(msgspec.Struct, frozen=True):
     names: Instant = 30 * DAY
     dead_letters: bool = True
     """Whether dead letters go as other finished tasks do."""
+    plans: Catalogue = msgspec.field(default_factory=lambda: PLANS)
+    plan: str = SELF_HOSTED
+    """What accounts have that bought nothing: a plan may keep tasks for less time, or for more."""
+
+    def for_tasks(self, account: Account, now: Instant) -> Instant:
+        """How long an account's finished tasks are kept."""
+        days = accounts.allowance(account, self.plans, self.plan).in_force(now).retention_days
+        return self.tasks if days is None else days * DAY
 
 
 class Tidying:
@@ -85,24 +95,38 @@ class Tidying:
             now = reader.now
         more = self._store.forget_answers(now - KEEP_ANSWERS, ANSWERS_A_PASS) == ANSWERS_A_PASS
         more |= self._purge_tasks(now)
+        self._erase_again(now)
         self._forget_rows(now)
         more |= self._forget_events(now)
         self.tidied_at = now
         return more
 
     def _purge_tasks(self, now: Instant) -> bool:
-        if not self._keep.tasks:
-            return False
-        before = now - self._keep.tasks
         with self._store.read() as reader:
-            keys = reader.finished_before(before, TASKS_A_PASS, dead=self._keep.dead_letters)
+            accounts_with_tasks = reader.task_accounts()
+        more = [self._purge_account(account, now) for account in accounts_with_tasks]
+        return any(more)
+
+    def _purge_account(self, account: str, now: Instant) -> bool:
+        dead = self._keep.dead_letters
+        with self._store.read() as reader:
+            keep = self._keep.for_tasks(reader.row(Account, account, account) or Account(account, account), now)
+            if not keep:
+                return False
+            before = now - keep
+            keys = reader.finished_before(account, before, TASKS_A_PASS, dead=dead)
         went = self._run_all(
-            [
-                PurgeTask(account=key[1], cause=_CAUSE, task_id=key[2], before=before, dead=self._keep.dead_letters)
-                for key in keys
-            ]
+            [PurgeTask(account=key[1], cause=_CAUSE, task_id=key[2], before=before, dead=dead) for key in keys]
         )
         return len(keys) == TASKS_A_PASS and all(went)
+
+    def _erase_again(self, now: Instant) -> None:
+        """Other servers know a key for seconds after its account is gone: what they wrote goes as well."""
+        with self._store.read() as reader:
+            stones = reader.rows_after(Account, DEFAULT_ACCOUNT, "", ROWS_A_PASS)
+        for stone in stones:
+            if stone.account == DEFAULT_ACCOUNT != stone.id and now - ROOM_KEPT < stone.created_at:
+                self._store.erase(stone.id)
 
     def _forget_rows(self, now: Instant) -> None:
         """Walk through names and sessions a stretch at a time, and forget those that nobody can miss."""

@@ -59,6 +59,11 @@ class Lines:
             line = self._lines.get(key)
             return len(line.tickets) if line else 0
 
+    def size(self) -> int:
+        """How many wait for any name."""
+        with self._lock:
+            return sum(len(line.tickets) for line in self._lines.values())
+
     def stand_for(self, key: Key | None) -> bool:
         """Whether anybody waits for that name here; asked without the lock, because every claim asks it."""
         return key in self._lines

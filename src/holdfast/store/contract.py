@@ -43,6 +43,14 @@ class Counts(msgspec.Struct, frozen=True):
     principals: int
 
 
+class Totals(msgspec.Struct, frozen=True):
+    """What the metrics tell of the store: numbers over all accounts, and nothing that names one."""
+
+    live_leases: int
+    tasks: dict[str, int]
+    """How many are in each state."""
+
+
 class TaskPath(msgspec.Struct, frozen=True):
     """Along which index a list of tasks is read: the first of tag, key, and type or state; else all of them."""
 
@@ -115,6 +123,9 @@ class Reader(Protocol):
     def task_counts(self, account: str) -> list[tuple[str, str, int]]:
         """(type, state, how many), where there are any."""
 
+    def totals(self) -> Totals:
+        """Numbers over all accounts."""
+
     def next_token(self) -> int:
         """The token that the next grant would get."""
 
@@ -127,8 +138,11 @@ class Reader(Protocol):
     def held_at(self, instant: Instant) -> list[Key]:
         """Jobs, tasks and named sessions still held whose time had not run out at that moment."""
 
-    def finished_before(self, instant: Instant, limit: int, *, dead: bool) -> list[Key]:
-        """Tasks that finished before then, oldest first; with the dead letters or without."""
+    def task_accounts(self) -> list[str]:
+        """Every account that has, or had, tasks."""
+
+    def finished_before(self, account: str, instant: Instant, limit: int, *, dead: bool) -> list[Key]:
+        """Tasks of an account that finished before then, oldest first; with the dead letters or without."""
 
     def events(self, account: str, after: int, limit: int) -> list[Event]:
         """The log from a cursor on."""
@@ -195,6 +209,9 @@ class Store(Protocol):
 
     def forget_events(self, account: str, floor: int) -> None:
         """Remove an account's events up to there; the rows that survive must have been told since."""
+
+    def erase(self, account: str) -> None:
+        """Remove everything of an account, its log included. It must have been closed: nothing may write to it."""
 
     def borrow(self, subject: str, limit_class: str, terms: Terms) -> Budget:
         """Take a slice of a budget that all servers share, by the rule of `core.budget.lend`."""

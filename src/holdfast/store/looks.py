@@ -14,7 +14,7 @@ from holdfast.core.principal import Principal, opens
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
-from holdfast.store.contract import Counts, TaskPath
+from holdfast.store.contract import Counts, TaskPath, Totals
 from holdfast.store.view import after_prefix
 
 R = TypeVar("R", bound=Row)
@@ -122,6 +122,11 @@ class Looks(ABC):
         """(type, state, how many)."""
         return [(found[0], found[1], found[2]) for found in self.look(self.queries.TASK_COUNTS, account)]
 
+    def totals(self) -> Totals:
+        """Numbers over all accounts."""
+        tasks = {found[0]: found[1] for found in self.look(self.queries.TASK_TOTALS)}
+        return Totals(self.value(self.queries.TOTAL_LIVE, self.now), tasks)
+
     # -- deadlines -------------------------------------------------------------------------------------------
 
     def due(self, limit: int, account: str = "") -> list[Key]:
@@ -139,9 +144,13 @@ class Looks(ABC):
         found = self.look(self.queries.HELD_AT, *[instant] * 3)
         return [(table, account, row_id) for table, account, row_id in found]
 
-    def finished_before(self, instant: Instant, limit: int, *, dead: bool) -> list[Key]:
+    def task_accounts(self) -> list[str]:
+        """Every account that has, or had, tasks."""
+        return [account for (account,) in self.look(self.queries.TASK_ACCOUNTS)]
+
+    def finished_before(self, account: str, instant: Instant, limit: int, *, dead: bool) -> list[Key]:
         """Tasks that finished before then, oldest first."""
-        found = self.look(self.queries.TASKS_FINISHED, instant, dead, limit)
+        found = self.look(self.queries.TASKS_FINISHED, account, instant, dead, limit)
         return [(Task.table, account, task_id) for account, task_id in found]
 
     # -- the log ---------------------------------------------------------------------------------------------

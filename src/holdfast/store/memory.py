@@ -22,7 +22,7 @@ from holdfast.core.principal import Principal, opens
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import LIVE_STATES, Task
-from holdfast.store.contract import Clock, Counts, TaskPath
+from holdfast.store.contract import Clock, Counts, TaskPath, Totals
 from holdfast.store.view import AllNeeds, Answer, Changes, View, absent_subjects
 
 R = TypeVar("R", bound=Row)
@@ -94,6 +94,17 @@ class MemoryStore:
         with self._lock:
             self.log[account] = [event for event in self.log.get(account, []) if event.seq > floor]
             self.ends[account] = (max(floor, self.ends[account][0]), self.ends[account][1])
+
+    def erase(self, account: str) -> None:
+        """Remove everything of an account."""
+        with self._lock:
+            keys = [row.id for row in self.rows.values() if row.account == account and isinstance(row, Principal)]
+            self.rows = {key: row for key, row in self.rows.items() if row.account != account}
+            self.answers = {key: answer for key, answer in self.answers.items() if key[0] != account}
+            self.uses = {key: at for key, at in self.uses.items() if key[0] != account}
+            self.budgets = {key: spent for key, spent in self.budgets.items() if key[0] not in keys}
+            for kept in (self.log, self.ends, self.usage):
+                kept.pop(account, None)
 
     def borrow(self, subject: str, limit_class: str, terms: Terms) -> Budget:
         """Take a slice of a budget."""
@@ -319,6 +330,11 @@ class MemoryReader:
         counted = Counter((row.type, row.state) for row in self._tasks() if row.account == account)
         return [(*key, counted[key]) for key in sorted(counted)]
 
+    def totals(self) -> Totals:
+        """Numbers over all accounts."""
+        live = sum(leases.is_live(row, self.now) for row in self._leases())
+        return Totals(live, dict(Counter(row.state for row in self._tasks())))
+
     def due(self, limit: int, account: str = "") -> list[Key]:
         """Rows whose time has run out, or has come."""
         found = [(at, row.key) for at, row in self._deadlines() if at <= self.now and account in {"", row.account}]
@@ -349,9 +365,14 @@ class MemoryReader:
         ]
         return sorted(row.key for row in found)
 
-    def finished_before(self, instant: Instant, limit: int, *, dead: bool) -> list[Key]:
+    def task_accounts(self) -> list[str]:
+        """Every account that has tasks."""
+        return sorted({row.account for row in self._tasks()})
+
+    def finished_before(self, account: str, instant: Instant, limit: int, *, dead: bool) -> list[Key]:
         """Tasks that finished before then, oldest first."""
-        found = [row for row in self._tasks() if tasks.is_old(row, instant) and (dead or row.state != tasks.DEAD)]
+        own = [row for row in self._tasks() if row.account == account]
+        found = [row for row in own if tasks.is_old(row, instant) and (dead or row.state != tasks.DEAD)]
         return [row.key for row in sorted(found, key=lambda row: row.changed_at)][:limit]
 
     def events(self, account: str, after: int, limit: int) -> list[Event]:

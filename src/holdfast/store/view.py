@@ -21,6 +21,7 @@ from holdfast.core.event import SNAPSHOT, Cause, Event, difference, tell
 from holdfast.core.lease import ELECTION, LOCK, Lease, counts_for, is_live
 from holdfast.core.plan import Usage
 from holdfast.core.principal import Principal
+from holdfast.core.purchase import Purchase
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import LIVE_STATES, Task, deadline, is_claimable
@@ -29,7 +30,7 @@ from holdfast.store.queues import Queues
 NAMED: tuple[type[Row], ...] = (Session, Lease)
 """Rows that may come back under the same id after retention has forgotten them: their versions go on from the log."""
 
-ROW_TYPES: tuple[type[Row], ...] = (Session, Lease, Task, Principal, Account)
+ROW_TYPES: tuple[type[Row], ...] = (Session, Lease, Task, Principal, Account, Purchase)
 """Every kind of row, in the order in which their locks are taken."""
 
 MOST_READY = 2_000

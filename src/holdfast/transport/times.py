@@ -19,6 +19,11 @@ def rfc3339(instant: Instant) -> str:
     return f"{_to_the_second(seconds)}.{rest // MILLISECOND:03d}Z" if rest else f"{_to_the_second(seconds)}Z"
 
 
+def rfc3339_offset(instant: Instant) -> str:
+    """The same with +00:00 for Z."""
+    return rfc3339(instant)[:-1] + "+00:00"
+
+
 def milliseconds(instant: Instant) -> str:
     """2026-08-10T12:00:00.123Z, always with three digits."""
     seconds, rest = divmod(instant, SECOND)

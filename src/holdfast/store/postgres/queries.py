@@ -196,6 +196,7 @@ LIST_LEASES = (
 )
 COUNT_OF_SESSION = "SELECT count(*) FROM leases WHERE account = %s AND session = %s"
 COUNT_LIVE = "SELECT count(*) FROM leases WHERE account = %s AND expires_at > %s"
+TOTAL_LIVE = "SELECT count(*) FROM leases WHERE expires_at > %s"
 COUNT_PRINCIPALS = "SELECT count(*) FROM principals WHERE account = %s AND revoked_at IS NULL"
 PRINCIPALS_BY_KEY = (
     f"SELECT {_columns(Principal)} FROM principals WHERE key_hash = %s AND revoked_at IS NULL UNION ALL"
@@ -257,10 +258,12 @@ TASKS_KEYED = (
 TASKS_NEWEST = f"SELECT {_columns(Task)} FROM tasks WHERE account = %s AND id < %s ORDER BY id DESC LIMIT %s"
 TASKS_HELD = f"SELECT {_columns(Task)} FROM tasks WHERE account = %s AND session = %s ORDER BY id"
 TASKS_FINISHED = (
-    "SELECT account, id FROM tasks WHERE state IN ('completed', 'dead_letter', 'cancelled') AND changed_at < %s"
-    " AND (%s OR state <> 'dead_letter') ORDER BY changed_at LIMIT %s"
+    "SELECT account, id FROM tasks WHERE account = %s AND state IN ('completed', 'dead_letter', 'cancelled')"
+    " AND changed_at < %s AND (%s OR state <> 'dead_letter') ORDER BY changed_at LIMIT %s"
 )
+TASK_ACCOUNTS = "SELECT DISTINCT account FROM task_counts ORDER BY account"
 TASK_COUNTS = "SELECT type, state, total FROM task_counts WHERE account = %s AND total <> 0 ORDER BY type, state"
+TASK_TOTALS = "SELECT state, sum(total)::bigint FROM task_counts GROUP BY state HAVING sum(total) <> 0"
 LEASES_HELD = f"SELECT {_columns(Lease)} FROM leases WHERE account = %s AND session = %s AND ephemeral ORDER BY id"
 LIST_SESSIONS = f"SELECT {_columns(Session)} FROM sessions WHERE account = %s AND id > %s ORDER BY id LIMIT %s"
 NOW = "SELECT coalesce(%s::bigint, holdfast_now())"
@@ -284,6 +287,13 @@ NOTE_USES = (
 )
 RAISE_FLOOR = "UPDATE event_counters SET floor = %s WHERE account = %s AND floor < %s"
 FORGET_EVENTS = "DELETE FROM events WHERE account = %s AND seq <= %s"
+_COUNTED = ("task_counts", "usage", "key_uses", "answers", "events", "event_counters")
+ERASE = (
+    "DELETE FROM budgets WHERE subject IN (SELECT id FROM principals WHERE account = %s)",
+    "UPDATE event_counters SET floor = seq WHERE account = %s",
+    *(f"DELETE FROM {table} WHERE account = %s" for table in (*(row.table for row in ROW_TYPES), *_COUNTED)),
+)
+"""Everything of an account, each of these said with its id."""
 SIZE = "SELECT pg_database_size(current_database())"
 LISTEN = "LISTEN holdfast"
 NOTIFY = "NOTIFY holdfast"

@@ -140,6 +140,12 @@ class PostgresStore:
             reader.look(queries.RAISE_FLOOR, floor, account, floor)
             reader.look(queries.FORGET_EVENTS, account, floor)
 
+    def erase(self, account: str) -> None:
+        """Remove everything of an account."""
+        with self.read() as reader, reader.together():
+            for statement in queries.ERASE:
+                reader.look(statement, account)
+
     def borrow(self, subject: str, limit_class: str, terms: Terms) -> Budget:
         """Take a slice of a budget; servers that ask for the same one wait for each other."""
         with self.read() as reader, reader.together():

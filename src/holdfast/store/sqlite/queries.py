@@ -159,6 +159,7 @@ LIST_LEASES = (
 )
 COUNT_OF_SESSION = "SELECT count(*) FROM leases WHERE account = ? AND session = ?"
 COUNT_LIVE = "SELECT count(*) FROM leases WHERE account = ? AND expires_at > ?"
+TOTAL_LIVE = "SELECT count(*) FROM leases WHERE expires_at > ?"
 COUNT_PRINCIPALS = "SELECT count(*) FROM principals WHERE account = ? AND revoked_at IS NULL"
 PRINCIPALS_BY_KEY = (
     f"SELECT {_columns(Principal)} FROM principals WHERE key_hash = ? AND revoked_at IS NULL UNION ALL"
@@ -221,10 +222,12 @@ TASKS_KEYED = (
 TASKS_NEWEST = f"SELECT {_columns(Task)} FROM tasks WHERE account = ? AND id < ? ORDER BY id DESC LIMIT ?"
 TASKS_HELD = f"SELECT {_columns(Task)} FROM tasks WHERE account = ? AND session = ? ORDER BY id"
 TASKS_FINISHED = (
-    "SELECT account, id FROM tasks WHERE state IN ('completed', 'dead_letter', 'cancelled') AND changed_at < ?"
-    " AND (? OR state <> 'dead_letter') ORDER BY changed_at LIMIT ?"
+    "SELECT account, id FROM tasks WHERE account = ? AND state IN ('completed', 'dead_letter', 'cancelled')"
+    " AND changed_at < ? AND (? OR state <> 'dead_letter') ORDER BY changed_at LIMIT ?"
 )
+TASK_ACCOUNTS = "SELECT DISTINCT account FROM task_counts ORDER BY account"
 TASK_COUNTS = "SELECT type, state, total FROM task_counts WHERE account = ? AND total <> 0 ORDER BY type, state"
+TASK_TOTALS = "SELECT state, sum(total) FROM task_counts GROUP BY state HAVING sum(total) <> 0"
 LEASES_HELD = f"SELECT {_columns(Lease)} FROM leases WHERE account = ? AND session = ? AND ephemeral ORDER BY id"
 LIST_SESSIONS = f"SELECT {_columns(Session)} FROM sessions WHERE account = ? AND id > ? ORDER BY id LIMIT ?"
 
@@ -243,5 +246,12 @@ NOTE_USES = (
     "INSERT INTO key_uses (account, id, used_at) SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)"
     " WHERE true ON CONFLICT (account, id) DO UPDATE SET used_at = max(used_at, excluded.used_at)"
 )
+_COUNTED = ("task_counts", "usage", "key_uses", "answers", "events", "event_counters")
+ERASE = (
+    "DELETE FROM budgets WHERE subject IN (SELECT id FROM principals WHERE account = ?)",
+    "UPDATE event_counters SET floor = seq WHERE account = ?",
+    *(f"DELETE FROM {table} WHERE account = ?" for table in (*(row.table for row in ROW_TYPES), *_COUNTED)),
+)
+"""Everything of an account, each of these said with its id."""
 RAISE_FLOOR = "UPDATE event_counters SET floor = ? WHERE account = ? AND floor < ?"
 FORGET_EVENTS = "DELETE FROM events WHERE account = ? AND seq <= ?"

@@ -156,6 +156,11 @@ class SqliteStore:
         with self.transaction() as transaction:
             transaction.forget_events(account, floor)
 
+    def erase(self, account: str) -> None:
+        """Remove everything of an account."""
+        with self.transaction() as transaction:
+            transaction.erase(account)
+
     def borrow(self, subject: str, limit_class: str, terms: Terms) -> Budget:
         """Take a slice of a budget."""
         with self.transaction() as transaction:

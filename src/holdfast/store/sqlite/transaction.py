@@ -135,6 +135,12 @@ class SqliteTransaction:
         self._execute(queries.BEAT, (self.now, clean))
         self._save_state()
 
+    def erase(self, account: str) -> None:
+        """Remove everything of an account."""
+        for statement in queries.ERASE:
+            self._execute(statement, (account,))
+        self._save_state()
+
     def borrow(self, subject: str, limit_class: str, terms: Terms) -> Budget:
         """Take a slice of a budget."""
         self._execute(queries.OPEN_BUDGET, (subject, limit_class, self.now))

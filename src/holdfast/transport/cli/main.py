@@ -46,7 +46,23 @@ def _parser() -> argparse.ArgumentParser:
         metavar="URL",
         help="sqlite:///path.db (four slashes for an absolute path), postgresql://… or memory:",
     )
+    serve.add_argument("--plan", metavar="ID", help="what accounts have that bought nothing (self-hosted: no limits)")
+    serve.add_argument("--plans", metavar="FILE", help="plans of your own, as TOML")
     serve.add_argument("--workers", metavar="NUMBER", help="processes (1); more only with PostgreSQL")
+    serve.add_argument("--public-url", metavar="URL", help="https://host[/path] where clients reach it")
+    serve.add_argument(
+        "--trusted-proxies",
+        metavar="ADDRESSES",
+        help="whose X-Forwarded-For and X-Forwarded-Proto to believe: addresses or CIDR blocks, between commas",
+    )
+    serve.add_argument("--tls-cert", metavar="FILE", help="speak https with this certificate (PEM)")
+    serve.add_argument("--tls-key", metavar="FILE", help="and this key")
+    serve.add_argument(
+        "--allow-insecure-http",
+        action="store_const",
+        const="true",
+        help="let keys come over plain HTTP from other machines",
+    )
     verify = commands.add_parser(
         "verify",
         help="compare the log with the rows",

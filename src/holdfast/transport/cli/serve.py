@@ -9,7 +9,8 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from holdfast.app import running_engine, settle_identities
+from holdfast.addresses import is_loopback
+from holdfast.app import has_credential, payments_of, running_engine, settle_identities
 from holdfast.core.errors import HoldfastError
 from holdfast.settings import BadSettings, Settings, load, sqlite_path
 from holdfast.store.contract import NewerSchema
@@ -17,6 +18,8 @@ from holdfast.transport.http.server import SOCKET_FD, bind, follow_parent, super
 from holdfast.transport.http.server import serve as answer
 
 CONFIGURATION, UNAVAILABLE = 2, 1
+
+_WAYS_TO_A_KEY = "set HOLDFAST_ROOT_KEY or HOLDFAST_STATIC_TOKENS, or start once on 127.0.0.1 to be given one"
 
 
 def serve(flags: Mapping[str, str | None]) -> int:
@@ -42,13 +45,16 @@ def _start(settings: Settings) -> int:
     settings = replace(settings, port=listener.getsockname()[1])
     try:
         with running_engine(settings) as engine:
+            if not is_loopback(listener.getsockname()[0]) and not has_credential(engine, settings):
+                _say(f"holdfast: {settings.host} is open to other machines, and there is no key yet: {_WAYS_TO_A_KEY}")
+                return CONFIGURATION
             first_key = settle_identities(engine, settings)
             if SOCKET_FD not in os.environ:
                 _greet(settings, first_key)
             if SOCKET_FD in os.environ:
                 follow_parent()
             if settings.workers == 1 or SOCKET_FD in os.environ:
-                answer(engine, settings, listener)
+                answer(engine, settings, listener, payments_of(settings))
                 return 0
         supervise(settings, listener)
     except NewerSchema as error:
@@ -62,6 +68,8 @@ def _start(settings: Settings) -> int:
 
 def _greet(settings: Settings, first_key: str | None) -> None:
     _say(f"Holdfast is listening on {settings.url}")
+    if settings.public_url is not None:
+        _say(f"  shown  {settings.public_url}")
     _say(f"  data   {_place(settings.store)}")
     if first_key is not None:
         _say(f"  key    {first_key}")
@@ -69,7 +77,7 @@ def _greet(settings: Settings, first_key: str | None) -> None:
     key = first_key or "$HOLDFAST_API_KEY"
     quote = "'" if first_key else '"'
     _say("  try    curl -d '{\"owner\": \"me\"}' -H 'Content-Type: application/json' \\")
-    _say(f"              -H {quote}Authorization: Bearer {key}{quote} {settings.url}/v1/jobs/hello/claim")
+    _say(f"              -H {quote}Authorization: Bearer {key}{quote} {settings.home}/v1/jobs/hello/claim")
 
 
 def _place(store: str) -> str:

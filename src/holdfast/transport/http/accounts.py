@@ -10,7 +10,7 @@ from holdfast.core import task_contract
 from holdfast.core.account import Account
 from holdfast.core.acl import hash_token
 from holdfast.core.lease import Lease
-from holdfast.core.plan import CYCLE, Plan
+from holdfast.core.plan import CYCLE
 from holdfast.core.principal import shown_of
 from holdfast.core.session import Session
 from holdfast.core.task import Task
@@ -24,6 +24,7 @@ from holdfast.transport.http.message import Request, Response, json_response, wa
 from holdfast.transport.http.orchestrion import task_document
 from holdfast.transport.http.problem import check_key_in_query, read_body
 from holdfast.transport.http.query import NO_STORE
+from holdfast.transport.plans import limits_document
 from holdfast.transport.times import milliseconds, milliseconds_or_none
 
 RECOVERED_AT_ONCE = 1_000
@@ -99,20 +100,6 @@ async def _account_document(door: Door, request: Request, account: Account) -> d
         "cycle": {"startedAt": milliseconds(cycle), "endsAt": milliseconds(cycle + CYCLE)},
         "key": {"keyId": request.by.id, "name": request.by.name, "scopes": request.by.scopes.split()},
         "agent_contract": task_contract.go_on(),
-    }
-
-
-def limits_document(plan: Plan) -> dict[str, int | None]:
-    """What a plan allows; null is as much as one likes."""
-    return {
-        "maxWorkers": plan.max_workers,
-        "maxTasksPerMonth": plan.tasks_per_month,
-        "createsPerHour": plan.creates_per_hour,
-        "claimsPerHour": plan.claims_per_hour,
-        "readsPerHour": plan.reads_per_hour,
-        "mutationsPerHour": plan.mutations_per_hour,
-        "heartbeatsPerHour": plan.heartbeats_per_hour,
-        "retentionDays": plan.retention_days,
     }
 
 

@@ -10,12 +10,18 @@ from holdfast.core.errors import HoldfastError
 from holdfast.operations import HOUSE, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTEM
 from holdfast.transport.http import (
     accounts,
+    admin,
+    billing,
+    discovery,
+    docs,
     elections,
     events,
+    export,
     jobs,
     keys,
     lives,
     locks,
+    metrics,
     octostore,
     orchestrion,
     problem,
@@ -44,19 +50,25 @@ _ROOMS: tuple[ModuleType, ...] = (
     lives,
     events,
     accounts,
+    billing,
+    export,
     keys,
     users,
     locks,
     sessions,
     elections,
     system,
+    discovery,
+    admin,
+    metrics,
+    docs,
 )
 _WIRES = {HOUSE: problem, ORCHESTRION: orchestrion, OCTOSTORE: octostore, SYSTEM: octostore}
 _FREE_OF_CHARGE = {402, 429}
 _REPLAYED = (b"idempotency-replayed", b"true")
 _VARY = (b"vary", b"origin, access-control-request-method, access-control-request-headers")
 _EXPOSE = (b"access-control-expose-headers", b"retry-after,x-request-id")
-_HOUSE_PATHS = ("/v1/jobs", "/v1/sessions", "/v1/events", "/v1/account", "/v1/keys", "/v1/recover")
+_HOUSE_PATHS = ("/v1/jobs", "/v1/sessions", "/v1/events", "/v1/account", "/v1/recover")
 _PREFLIGHT: tuple[Header, ...] = (
     (b"access-control-allow-methods", b"GET,POST,PUT,DELETE"),
     (b"access-control-allow-headers", b"authorization,content-type,x-admin-key,x-octostore-admin-key"),
@@ -77,8 +89,7 @@ def _wire_of(request: Request) -> ModuleType:
     if request.operation is not None:
         return _WIRES[request.operation.family]
     path = request.scope["path"]
-    house = path.startswith(_HOUSE_PATHS) and path != "/v1/keys/register"
-    return problem if house else orchestrion if path.startswith("/v1/") else octostore
+    return problem if path.startswith(_HOUSE_PATHS) else orchestrion if path.startswith("/v1/") else octostore
 
 
 class App:
@@ -96,6 +107,7 @@ class App:
             return
         if scope["type"] != "http":
             return
+        began = self._door.stats.begin()
         request = Request(scope, receive)
         try:
             response = await self._answer(request)
@@ -103,6 +115,7 @@ class App:
             response = self._refuse(request, error)
         if request.purse is not None:
             _settle(request, response)
+        self._door.stats.note(request.operation, scope["path"], response.status, began)
         await _send(request, response, send)
 
     async def _answer(self, request: Request) -> Response:
@@ -110,6 +123,7 @@ class App:
             return Response(200, b"", _PREFLIGHT, b"")
         operation, parameter = self._router.find(request.scope["method"], request.scope["raw_path"])
         request.route(operation, parameter)
+        self._door.network.check_way(request)
         return await self._handlers[operation.name](self._door, request)
 
     def _refuse(self, request: Request, error: Exception) -> Response:
@@ -127,6 +141,7 @@ class App:
                 self._door.open()
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
+                await self._door.hang_up()
                 self._door.close()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
@@ -149,7 +164,7 @@ async def _send(request: Request, response: Response, send: Send) -> None:
     ]
     if request.scope["method"] != "OPTIONS":
         headers.append(_EXPOSE)
-    if response.status != 204:  # noqa: PLR2004 - no content, no length
+    if response.status not in {204, 304}:  # no content, no length
         headers.append((b"content-length", str(len(body)).encode()))
         if response.content_type and body:
             headers.append((b"content-type", response.content_type))

@@ -4,59 +4,53 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from ipaddress import ip_address
 from typing import Any, TypeVar
 
-import msgspec
-
+from holdfast.core import account as accounts
 from holdfast.core.account import Account
 from holdfast.core.budget import Budget, Terms
-from holdfast.core.errors import Forbidden, HoldfastError, InFlight, Overloaded, RateLimited, TaskMissing
+from holdfast.core.errors import Forbidden, HoldfastError, InFlight, Overloaded, TaskMissing, Unauthenticated
 from holdfast.core.names import DEFAULT_ACCOUNT, storable
-from holdfast.core.plan import PLANS, SELF_HOSTED, Allowance, allowance_of
+from holdfast.core.plan import SELF_HOSTED, Allowance
 from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND, Instant, Key
 from holdfast.engine.backlog import Ticket
 from holdfast.engine.command import Command
 from holdfast.engine.engine import Engine
 from holdfast.operations import DISCOVERY, HOUSE, ORCHESTRION, REGISTRATION
+from holdfast.payments.contract import Payments
 from holdfast.settings import Settings
 from holdfast.store.contract import Reader
 from holdfast.transport.http.auth import CACHE_SECONDS, Authenticator, check_scope
 from holdfast.transport.http.message import HttpRefusal, Request
 from holdfast.transport.http.meter import Meter
+from holdfast.transport.http.network import Network
 from holdfast.transport.http.problem import check_key_in_query
+from holdfast.transport.http.stats import Stats
 
 T = TypeVar("T")
 
 READERS = 4
 MAX_LOOKS = 1_000
 IN_FLIGHT_SECONDS = 2.0
-WINDOW_SECONDS = 60.0
 USES_SECONDS = 60.0
 HOUR: Instant = 3600 * SECOND
-TRACKED_CLIENTS = 10_000
-
-
-class Stats(msgspec.Struct):
-    """Counts since this process started."""
-
-    started: float
-    acquires: int = 0
-    releases: int = 0
+KNOWN_ACCOUNTS = 10_000
 
 
 class Door:
     """Between handlers and the engine: asynchronous on one side, plain on the other."""
 
-    def __init__(self, engine: Engine, settings: Settings) -> None:
+    def __init__(self, engine: Engine, settings: Settings, payments: Payments | None = None) -> None:
         self.engine = engine
         self.settings = settings
-        self.stats = Stats(time.monotonic())
-        self.admission = Admission(settings.public_election_requests_per_minute)
+        self.payments = payments
+        """Who takes money, if anybody does."""
+        self.stats = Stats()
+        self.network = Network(settings)
         self._auth = Authenticator(self._find_principal, settings.admin_key)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="holdfast-reader")
         self._looking = 0
@@ -64,10 +58,12 @@ class Door:
         self._in_flight: dict[tuple[str, str], asyncio.Future[Any]] = {}
         self._accounts: dict[str, tuple[Account, float]] = {}
         self.meter = Meter(self._borrow)
-        self._unlimited = allowance_of(PLANS, SELF_HOSTED, given=SELF_HOSTED, until=None, anchor=0)
+        self._unlimited = accounts.allowance(Account(DEFAULT_ACCOUNT, DEFAULT_ACCOUNT), settings.plans, settings.plan)
         limited = settings.plan != SELF_HOSTED
         self._address_terms = {REGISTRATION: Terms(10, HOUR), DISCOVERY: Terms(60, 60 * SECOND)} if limited else {}
         self._uses: asyncio.Task[None] | None = None
+        self.documents: dict[str, Any] = {}
+        """What is shown to everybody alike, made when it is first asked for."""
         self._sink: LoopSink | None = None
 
     def open(self) -> None:
@@ -83,12 +79,17 @@ class Door:
             self._tell_uses()
         self._readers.shutdown()
 
+    async def hang_up(self) -> None:
+        """Let the payment provider go."""
+        if self.payments is not None:
+            await self.payments.close()
+
     async def authenticate(self, request: Request) -> None:
         """Who is asking, and whether they may."""
         assert request.operation is not None
         if request.operation.family in {HOUSE, ORCHESTRION}:
             check_key_in_query(request)
-        await self._auth.check(request)
+        await self._sign_in(request, self._auth.check)
         if request.operation.family == ORCHESTRION and not storable(request.parameter):
             raise TaskMissing("there is no such task")
         if request.operation.scope is not None:
@@ -117,7 +118,7 @@ class Door:
         """Count a request without a key against where it comes from."""
         terms = self._address_terms.get(limit_class)
         if terms is not None:
-            await self._spend(request, f"ip:{client_address(request)}", limit_class, terms)
+            await self._spend(request, f"ip:{self.network.client(request)}", limit_class, terms)
 
     async def _spend(self, request: Request, subject: str, limit_class: str, terms: Terms, cost: int = 1) -> None:
         request.purse = self.meter.purse(subject, limit_class, terms)
@@ -128,14 +129,12 @@ class Door:
         """What an account may do. The server's own account is never limited."""
         if account_id == DEFAULT_ACCOUNT:
             return self._unlimited
-        account = await self.account(account_id)
-        return allowance_of(
-            self.settings.plans,
-            account.plan,
-            given=self.settings.plan,
-            until=account.plan_expires_at,
-            anchor=account.cycle_anchor or account.created_at,
-        )
+        return accounts.allowance(await self.account(account_id), self.settings.plans, self.settings.plan)
+
+    async def erase(self, account: str) -> None:
+        """Remove everything of an account that has been closed."""
+        self._accounts.pop(account, None)
+        await asyncio.get_running_loop().run_in_executor(self._readers, self.engine.store.erase, account)
 
     def forget_key(self, key: Principal) -> None:
         """A key changed: that holds here at once."""
@@ -156,6 +155,17 @@ class Door:
         seen = self._auth.seen()
         if seen:
             self.engine.store.note_uses(seen)
+
+    async def authenticate_operator(self, request: Request) -> None:
+        """Only whoever runs this server may go on."""
+        await self._sign_in(request, self._auth.check_operator)
+
+    async def _sign_in(self, request: Request, check: Callable[[Request], Awaitable[None]]) -> None:
+        try:
+            await check(request)
+        except Unauthenticated:
+            self.network.count_failure(request)
+            raise
 
     async def run(self, command: Command[T]) -> T:
         """Submit a command and await what comes of it."""
@@ -224,7 +234,7 @@ class Door:
             return known[0]
         found = await self.read(lambda reader: reader.row(Account, account_id, account_id))
         account = found or Account(account_id, account_id)
-        if len(self._accounts) >= TRACKED_CLIENTS:
+        if len(self._accounts) >= KNOWN_ACCOUNTS:
             self._accounts.clear()
         self.remember_account(account)
         return account
@@ -232,6 +242,10 @@ class Door:
     def remember_account(self, account: Account) -> None:
         """What it has settled just now holds here at once."""
         self._accounts[account.id] = (account, time.monotonic() + CACHE_SECONDS)
+
+    def forget_account(self, account_id: str) -> None:
+        """It has changed: whoever asks next looks again."""
+        self._accounts.pop(account_id, None)
 
     async def run_patiently(
         self, command: Command[T], wait_seconds: float, request: Request, undo: Callable[[T], Command[Any] | None]
@@ -313,40 +327,3 @@ def _resolve(replies: list[tuple[Ticket, Any]]) -> None:
 async def _disconnected(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-class Admission:
-    """How often one client may make or contest elections: a fixed window, as the original has it."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._windows: dict[str, tuple[float, int]] = {}
-
-    def check(self, request: Request) -> None:
-        """Count one request, or refuse it until the window is over."""
-        moment = time.monotonic()
-        client = client_address(request)
-        if client not in self._windows and len(self._windows) >= TRACKED_CLIENTS:
-            live = {name: seen for name, seen in self._windows.items() if moment - seen[0] < WINDOW_SECONDS}
-            self._windows = live
-            client = client if len(live) < TRACKED_CLIENTS else "overflow"
-        started, count = self._windows.get(client, (moment, 0))
-        if moment - started >= WINDOW_SECONDS:
-            started, count = moment, 0
-        if count >= self._limit:
-            wait = max(int(started + WINDOW_SECONDS - moment), 1)
-            raise RateLimited(f"too many requests; try again in {wait} seconds", retry_after=wait)
-        self._windows[client] = (started, count + 1)
-
-
-def client_address(request: Request) -> str:
-    """Whom to count: the peer, or whom a proxy on this very machine names."""
-    peer = request.scope.get("client")
-    address = peer[0] if peer else "unknown"
-    named = request.headers.get(b"cf-connecting-ip")
-    try:
-        if named is not None and ip_address(address).is_loopback:
-            return str(ip_address(named.decode("latin-1").strip()))
-    except ValueError:
-        pass
-    return address

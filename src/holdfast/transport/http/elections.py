@@ -48,7 +48,7 @@ class LeaderBody(msgspec.Struct):
 async def create_election(door: Door, request: Request) -> Response:
     """Mint a room. It needs no place in the store until somebody leads."""
     _check_enabled(door)
-    door.admission.check(request)
+    door.network.admit(request)
     election_id = base64.urlsafe_b64encode(secrets.token_bytes(24)).decode()
     path = f"/elections/{election_id}"
     return json_response(
@@ -67,7 +67,7 @@ async def campaign(door: Door, request: Request) -> Response:
     """Lead if nobody does."""
     body = await read_body(request, CampaignBody)
     _check_enabled(door)
-    door.admission.check(request)
+    door.network.admit(request)
     room = election_room(request.parameter)
     check_candidate(body.candidate_id)
     if body.metadata is not None:

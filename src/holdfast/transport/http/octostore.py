@@ -177,6 +177,7 @@ _CODES: dict[type[Exception], tuple[int, str, str]] = {
     errors.UnknownKey: (401, "authentication_failed", "Authentication failed"),
     errors.Unauthenticated: (401, "authentication_required", "Authorization header required"),
     errors.Forbidden: (403, "forbidden", "Forbidden"),
+    errors.InsecureTransport: (403, "insecure_transport", "Insecure transport"),
     errors.LockLimit: (403, "lock_limit_exceeded", "Lock limit exceeded"),
     errors.Invalid: (400, "invalid_input", "Invalid input"),
     errors.LeaseMismatch: (400, "lease_not_current", "Lease is not current"),
@@ -225,7 +226,7 @@ def render_error(request: Request, error: Exception) -> Response:
     message = error.message if isinstance(error, errors.HoldfastError) else label
     details = _DETAILS.get(code) or _details(code, label, message, error)
     document: dict[str, Any] = {"code": code, "details": details, "error": label, "request_id": request.request_id}
-    headers: tuple[Header, ...] = ()
+    headers: tuple[Header, ...] = ((b"www-authenticate", b"Bearer"),) if status == 401 else ()  # noqa: PLR2004 - HTTP's
     wait = getattr(error, "retry_after", None)
     if wait is not None and not isinstance(error, errors.LockLimit):
         headers = ((b"retry-after", str(wait).encode()),)
@@ -235,6 +236,13 @@ def render_error(request: Request, error: Exception) -> Response:
         document["applied"] = error.applied
     document["agent_contract"] = next(tell for kinds, tell in _NEXT if isinstance(error, kinds))(request, error)
     return json_response(status, dict(sorted(document.items())), headers)
+
+
+def told(refusal: type[Exception] | int) -> tuple[int, str]:
+    """Status and code of a kind of refusal; a number is what the door itself says. For the document of the API."""
+    if isinstance(refusal, int):
+        return refusal, "invalid_input"
+    return next(_CODES[kind][:2] for kind in refusal.__mro__ if kind in _CODES)
 
 
 def _details(code: str, label: str, message: str, error: Exception) -> str:
@@ -280,8 +288,16 @@ _NEXT: tuple[tuple[tuple[type[Exception], ...], Callable[[Request, Any], Contrac
     ((errors.SessionExpired, errors.SessionMissing), lambda *_: contracts.session_over()),
     ((errors.LockLimit,), lambda *_: contracts.lock_limit()),
     (
+        (errors.NameTaken, errors.ConfiguredKey, errors.InsecureTransport),
+        lambda _, error: contracts.fix_request(error.hint),
+    ),
+    (
         (errors.Conflict, errors.Missing, errors.Forbidden),
-        lambda request, _: contracts.look_first(f"GET {_subject(request)}", "get_lock_status"),
+        lambda request, error: (
+            contracts.fix_request(error.hint)
+            if "scope" in error.facts
+            else contracts.look_first(f"GET {_subject(request)}", "get_lock_status")
+        ),
     ),
     ((errors.HoldfastError,), lambda _, error: contracts.fix_request(error.message)),
     ((Exception,), lambda *_: contracts.wait_and_retry(5)),

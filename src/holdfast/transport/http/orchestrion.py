@@ -184,6 +184,13 @@ def describe(request: Request, error: Exception, task_id: str | None = None) -> 
     return status, document
 
 
+def told(refusal: type[Exception] | int) -> tuple[int, str]:
+    """Status and code of a kind of refusal; a number is what the door itself says. For the document of the API."""
+    if isinstance(refusal, int) or issubclass(refusal, errors.TooLarge):
+        return 400, errors.Invalid.code
+    return next(_STATUS[kind] for kind in refusal.__mro__ if kind in _STATUS), getattr(refusal, "code", "")
+
+
 def _status(error: Exception) -> int:
     if isinstance(error, HttpRefusal):
         return 400 if error.status in {413, 415} else error.status

@@ -297,6 +297,13 @@ def render_error(request: Request, error: Exception) -> Response:
     return Response(status, encode(document), tuple(headers), b"application/problem+json")
 
 
+def told(refusal: type[Exception] | int) -> tuple[int, str]:
+    """Status and code of a kind of refusal; a number is what the door itself says. For the document of the API."""
+    if isinstance(refusal, int):
+        return refusal, _DOOR_CODES.get(refusal, "invalid_request")
+    return next(_STATUS[kind] for kind in refusal.__mro__ if kind in _STATUS), getattr(refusal, "code", "")
+
+
 def _status(error: Exception) -> int:
     if isinstance(error, HttpRefusal):
         return error.status

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 import uvicorn
 
 from holdfast.engine.engine import Engine
+from holdfast.payments.contract import Payments
 from holdfast.settings import Settings
 from holdfast.transport.http.app import App
 from holdfast.transport.http.door import Door
@@ -45,10 +46,10 @@ class DrainingServer(uvicorn.Server):
             self._captured_signals.clear()
 
 
-def serve(engine: Engine, settings: Settings, listener: socket.socket) -> None:
+def serve(engine: Engine, settings: Settings, listener: socket.socket, payments: Payments | None = None) -> None:
     """Answer until told to stop."""
     config = uvicorn.Config(
-        App(Door(engine, settings)),
+        App(Door(engine, settings, payments)),
         http="holdfast.transport.http.protocol:LimitedProtocol",
         loop="auto",
         ws="none",
@@ -57,6 +58,8 @@ def serve(engine: Engine, settings: Settings, listener: socket.socket) -> None:
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        ssl_certfile=settings.tls_cert,
+        ssl_keyfile=settings.tls_key,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=DRAIN_SECONDS,
         backlog=2048,

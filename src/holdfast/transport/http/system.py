@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from holdfast import __version__
@@ -27,7 +26,8 @@ async def index(door: Door, request: Request) -> Response:  # noqa: ARG001 - eve
         }
         for operation in OPERATIONS
     ]
-    return json_response(200, {"name": "holdfast", "version": __version__, "operations": table})
+    document = {"name": "holdfast", "version": __version__, "operations": table}
+    return json_response(200, document | {"agent_contract": contracts.welcome()})
 
 
 async def health(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
@@ -76,7 +76,7 @@ async def status(door: Door, request: Request) -> Response:  # noqa: ARG001 - ev
             "total_acquires": door.stats.acquires,
             "total_releases": door.stats.releases,
             "total_users": counts.principals,
-            "uptime_seconds": int(time.monotonic() - door.stats.started),
+            "uptime_seconds": door.stats.uptime(),
         },
     )
 

@@ -56,7 +56,7 @@ CREATE INDEX tasks_keyed ON tasks (account, unique_key, id) WHERE unique_key IS 
 CREATE UNIQUE INDEX tasks_one_live ON tasks (account, unique_key)
     WHERE unique_key IS NOT NULL AND state IN ('pending', 'claimed');
 CREATE INDEX tasks_of_session ON tasks (account, session) WHERE session IS NOT NULL;
-CREATE INDEX tasks_finished ON tasks (changed_at) WHERE state IN ('completed', 'dead_letter', 'cancelled');
+CREATE INDEX tasks_finished ON tasks (account, changed_at) WHERE state IN ('completed', 'dead_letter', 'cancelled');
 -- What is final stays so, whatever a program tries; dead letters leave by requeueing alone (a batch may do that and
 -- more at once, but every step counts the version up by one).
 CREATE TRIGGER tasks_final BEFORE UPDATE OF state ON tasks

@@ -1,0 +1,117 @@
+"""`/v1/capabilities`: states, bounds, errors, actions, budgets and plans, for programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.core import task as tasks
+from holdfast.core.contract import VERSION
+from holdfast.core.plan import CLAIM, CREATE, HEARTBEAT, MUTATION, READ, Plan
+from holdfast.core.principal import SCOPES
+from holdfast.core.retry import MAX_DELAY
+from holdfast.engine.retention import KEEP_ANSWERS
+from holdfast.engine.tasks import MAX_LIMIT
+from holdfast.operations import DISCOVERY, OPERATIONS, REGISTRATION
+from holdfast.settings import Settings
+from holdfast.transport.documents.vocabulary import ACTIONS, error_words
+from holdfast.transport.http.task_batch import MAX_ITEMS
+from holdfast.transport.http.task_outcomes import MAX_REASON
+from holdfast.transport.http.tasks import MAX_DEPTH, MAX_KEY, MAX_LABEL, MAX_PAYLOAD, MAX_TAG, MAX_TYPES, MAX_WAIT
+from holdfast.transport.plans import plan_document
+
+_P, _C, _DONE, _DEAD, _GONE = tasks.PENDING, tasks.CLAIMED, tasks.COMPLETED, tasks.DEAD, tasks.CANCELLED
+TRANSITIONS = (
+    (None, _P, "create_task"),
+    (_P, _C, "claim_task"),
+    (_C, _C, "heartbeat"),
+    (_C, _DONE, "complete_task"),
+    (_C, _P, "fail_task"),
+    (_C, _DEAD, "fail_task"),
+    (_C, _P, "lease_expired"),
+    (_C, _DEAD, "lease_expired"),
+    (_C, _P, "release_task"),
+    (_C, _P, "snooze_task"),
+    (_P, _GONE, "cancel_task"),
+    (_C, _GONE, "cancel_task"),
+    (_DEAD, _P, "requeue_task"),
+)
+"""(from, to, by what)."""
+
+
+def capabilities(settings: Settings) -> dict[str, Any]:
+    """Everything a program may want to know before it sends its first request."""
+    given = settings.plans[settings.plan]
+    return {
+        "name": "Holdfast",
+        "agent_contract_version": VERSION,
+        "auth": {
+            "scheme": "bearer",
+            "header": "Authorization: Bearer <key>",
+            "registration": {"method": "POST", "endpoint": "/v1/keys/register"},
+            "scopes": SCOPES,
+            "key_in_url": "refused",
+        },
+        "lifecycle": {
+            "states": list(tasks.STATES),
+            "terminal": sorted(tasks.FINAL_STATES),
+            "transitions": [{"from": before, "to": after, "by": cause} for before, after, cause in TRANSITIONS],
+        },
+        "constraints": _constraints(),
+        "error_codes": [msgspec.to_builtins(word) for word in error_words()],
+        "action_codes": [{"code": code, "meaning": ACTIONS[code]} for code in sorted(ACTIONS)],
+        "operations": [
+            {"name": operation.name, "method": operation.method, "endpoint": operation.path.replace("...", "")}
+            for operation in OPERATIONS
+        ],
+        "rate_limits": _rate_limits(given),
+        "billing": {"given": given.id, "plans": [plan_document(plan) for plan in settings.plans.values()]},
+        "idempotency": {
+            "header": "Idempotency-Key",
+            "body_field": "idempotencyKey",
+            "lifetime_seconds": KEEP_ANSWERS // 1_000_000,
+        },
+        "retention": {
+            "tasks_days": given.retention_days or settings.task_retention_days or None,
+            "events_days": settings.event_retention_days or None,
+            "dead_letters_purged": settings.purge_dead_letters,
+        },
+        "waiting": {"parameter": "wait_seconds", "max_seconds": MAX_WAIT},
+    }
+
+
+def _rate_limits(given: Plan) -> list[dict[str, Any]]:
+    by_key = [
+        {"class": name, "limit": given.per_hour(name), "window_seconds": 3600, "keyed_by": "key"}
+        for name in (CREATE, CLAIM, READ, MUTATION, HEARTBEAT)
+    ]
+    limited = given.is_metered
+    by_address = [
+        {"class": REGISTRATION, "limit": 10 if limited else None, "window_seconds": 3600, "keyed_by": "address"},
+        {"class": DISCOVERY, "limit": 60 if limited else None, "window_seconds": 60, "keyed_by": "address"},
+    ]
+    return [*by_key, *by_address]
+
+
+def _constraints() -> dict[str, Any]:
+    return {
+        "type": {"min_length": 1, "max_length": 100, "pattern": "^[A-Za-z0-9_-]+$"},
+        "payload": {"type": "object", "max_bytes": MAX_PAYLOAD, "max_depth": MAX_DEPTH},
+        "result": {"type": "object", "max_bytes": MAX_PAYLOAD, "max_depth": MAX_DEPTH},
+        "priority": {"min": 0, "max": 100, "default": 0},
+        "maxAttempts": {"min": 1, "max": 10, "default": 3},
+        "leaseDurationSeconds": {"min": 30, "max": 3600, "default": 300},
+        "scheduledAt": {"format": "date-time", "max_days_ahead": MAX_DELAY // 86_400},
+        "retry_after_seconds": {"min": 0, "max": MAX_DELAY},
+        "reason": {"max_length": MAX_REASON},
+        "worker_id": {"max_length": MAX_LABEL},
+        "uniqueKey": {"min_length": 1, "max_length": MAX_KEY},
+        "tag": {"max_length": MAX_TAG},
+        "idempotencyKey": {"min_length": 1, "max_length": MAX_KEY},
+        "claim_limit": {"min": 1, "max": MAX_LIMIT},
+        "claim_types": {"max": MAX_TYPES},
+        "batch_items": {"min": 1, "max": MAX_ITEMS},
+        "wait_seconds": {"min": 0, "max": MAX_WAIT},
+        "job_ttl_seconds": {"min": 1, "max": 3600, "default": 120},
+    }

@@ -1,0 +1,84 @@
+"""Where an agent begins: `/.well-known/agent.json` and the A2A agent card."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast import __version__
+from holdfast.settings import Settings
+
+DESCRIPTION = (
+    "Gives every piece of agent work one live owner, a visible history and automatic recovery: named jobs with fencing"
+    " tokens, leader elections, a task queue, sessions whose context survives restarts, and an append-only event log."
+)
+_SKILLS = (
+    (
+        "own-a-job",
+        "Own a named job",
+        "Be the only one who works on a named thing, for as long as you renew it; leave a note for the next owner.",
+        ["lock", "lease", "fencing", "coordination"],
+        ["Claim github-issue-1842 before you touch it."],
+    ),
+    (
+        "work-a-queue",
+        "Work through a queue of tasks",
+        "Create tasks, claim the next one, renew it while you work, complete or fail it; retries follow.",
+        ["queue", "tasks", "retries", "dead letters"],
+        ["Take the next task of type process_document."],
+    ),
+    (
+        "survive-a-restart",
+        "Survive a restart",
+        "Keep your context and what you hold in a session that your next life resumes by its name.",
+        ["session", "context", "recovery"],
+        ["Resume my session and go on where I was."],
+    ),
+    (
+        "lead-a-group",
+        "Lead a group",
+        "Be elected leader of a group until you resign or are not heard of.",
+        ["election", "leader"],
+        ["Campaign for the nightly report."],
+    ),
+)
+
+
+def agent_json(settings: Settings) -> dict[str, Any]:
+    """The entry document. Addresses are relative to this server."""
+    return {
+        "name": "Holdfast",
+        "description": DESCRIPTION,
+        "version": __version__,
+        "url": settings.home,
+        "capabilities_url": "/v1/capabilities",
+        "tool_manifest_url": "/v1/tool",
+        "openapi_schema_url": "/v1/schema",
+        "registration_url": "/v1/keys/register",
+        "documentation_url": "/AGENTS.md",
+        "skill_url": "/skill/SKILL.md",
+        "llms_url": "/llms.txt",
+        "agent_card_url": "/.well-known/agent-card.json",
+        "events_url": "/v1/events",
+        "account_url": "/v1/account",
+    }
+
+
+def agent_card(settings: Settings) -> dict[str, Any]:
+    """An A2A 1.0 card. No A2A interface is listed, as none is spoken: the skills say what the HTTP API is for."""
+    return {
+        "name": "Holdfast",
+        "description": DESCRIPTION,
+        "version": __version__,
+        "supportedInterfaces": [],
+        "capabilities": {"streaming": False, "pushNotifications": False, "extendedAgentCard": False, "extensions": []},
+        "defaultInputModes": ["application/json"],
+        "defaultOutputModes": ["application/json"],
+        "skills": [
+            {"id": skill_id, "name": name, "description": text, "tags": tags, "examples": examples}
+            for skill_id, name, text, tags, examples in _SKILLS
+        ],
+        "securitySchemes": {"bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer"}}},
+        "securityRequirements": [{"schemes": {"bearer": {"list": []}}}],
+        "provider": {"organization": "Holdfast", "url": settings.home},
+        "documentationUrl": f"{settings.home}/AGENTS.md",
+    }

@@ -1,0 +1,127 @@
+"""`/v1/keys`, `/v1/account`, `/v1/recover`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from holdfast.transport.http import accounts, export
+from holdfast.transport.http.schemas.contract import AgentContract
+from holdfast.transport.http.schemas.shape import Shape, Time, described
+from holdfast.transport.http.schemas.tasks import Task
+
+
+class Registration(Struct, rename={"api_key": "apiKey", "account_id": "accountId"}):
+    """A new account and its first key, which is shown this once."""
+
+    api_key: str
+    account_id: str
+    agent_contract: AgentContract
+    warnings: list[str] | UnsetType = UNSET
+
+
+class AccountPlan(Struct, rename="camel"):
+    """Which plan is in force, and until when."""
+
+    plan_id: str
+    plan_name: str
+    expires_at: Time | None
+    expired: bool
+
+
+class AccountUsage(Struct, rename="camel"):
+    """What is used in this cycle; `tasksLeft` is null where there is no limit."""
+
+    tasks_created: int
+    tasks_left: int | None
+    workers_in_use: int
+
+
+class PlanLimits(Struct, rename="camel"):
+    """What a plan allows; null is as much as one likes."""
+
+    max_workers: int | None
+    max_tasks_per_month: int | None
+    creates_per_hour: int | None
+    claims_per_hour: int | None
+    reads_per_hour: int | None
+    mutations_per_hour: int | None
+    heartbeats_per_hour: int | None
+    retention_days: int | None
+
+
+class AccountCycle(Struct, rename="camel"):
+    """The month that is counted."""
+
+    started_at: Time
+    ends_at: Time
+
+
+class CallerKey(Struct, rename="camel"):
+    """The key that was sent."""
+
+    key_id: str
+    name: str
+    scopes: list[str]
+
+
+class Account(
+    Struct, rename={"account_id": "accountId", "require_lease_id": "requireLeaseId", "created_at": "createdAt"}
+):
+    """How an account is served, and how much of its plan is used."""
+
+    account_id: str
+    created_at: Time | None
+    require_lease_id: bool
+    plan: AccountPlan
+    usage: AccountUsage
+    limits: PlanLimits
+    cycle: AccountCycle
+    key: CallerKey
+    agent_contract: AgentContract
+    warnings: list[str] | UnsetType = UNSET
+
+
+class ExportPage(Struct, rename={"next_cursor": "nextCursor", "has_more": "hasMore"}):
+    """Some of what the account has."""
+
+    records: list[dict[str, Any]]
+    next_cursor: str | None
+    has_more: bool
+    agent_contract: AgentContract
+
+
+class ExportQuery(Struct):
+    """How much, and from where on."""
+
+    limit: Annotated[int, Meta(ge=1, le=export.MAX_PAGE)] = export.PAGE
+    cursor: str = ""
+
+
+class Deleted(Struct, rename={"account_id": "accountId"}):
+    """The account is gone."""
+
+    account_id: str
+    deleted: Literal[True]
+    agent_contract: AgentContract
+
+
+class Recovery(Struct):
+    """What had run out and is over now."""
+
+    recovered: int
+    tasks: list[Task]
+    sessions: list[str]
+    jobs: list[str]
+    agent_contract: AgentContract
+
+
+SHAPES = {
+    "register": Shape({201: Registration}, body=described("RegisterBody", accounts.NoBody)),
+    "settle_account": Shape({200: Account}, body=described("SettleAccountBody", accounts.AccountBody)),
+    "read_account": Shape({200: Account}),
+    "export_account": Shape({200: ExportPage}, query=ExportQuery),
+    "delete_account": Shape({200: Deleted}, body=described("DeleteAccountBody", export.DeleteBody)),
+    "recover": Shape({200: Recovery}, body=described("RecoverBody", accounts.NoBody)),
+}

@@ -1,0 +1,106 @@
+"""`/v1/billing`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+from holdfast.core import errors
+from holdfast.transport.http import billing
+from holdfast.transport.http.schemas.accounts import PlanLimits
+from holdfast.transport.http.schemas.contract import AgentContract
+from holdfast.transport.http.schemas.shape import Shape, Time, described
+
+
+class PlanOffer(PlanLimits, rename="camel"):
+    """A plan, what it costs and what it allows."""
+
+    plan_id: str
+    plan_name: str
+    price_usd: float
+    duration_days: int
+
+
+class PlanList(Struct):
+    """Every plan that an account can have."""
+
+    plans: list[PlanOffer]
+    agent_contract: AgentContract
+
+
+class BillingUsage(Struct, rename="camel"):
+    """What is used: tasks created in this cycle, and tasks held at this moment."""
+
+    tasks_created: int
+    workers_in_use: int
+
+
+_STATUS = {
+    "plan_id": "planId",
+    "plan_name": "planName",
+    "plan_expires_at": "planExpiresAt",
+    "cycle_started_at": "cycleStartedAt",
+    "cycle_ends_at": "cycleEndsAt",
+}
+
+
+class BillingStatus(Struct, rename=_STATUS):
+    """The plan that was bought, and the limits that hold just now: smaller ones once it has expired."""
+
+    plan_id: str
+    plan_name: str
+    plan_expires_at: Time | None
+    expired: bool
+    cycle_started_at: Time
+    cycle_ends_at: Time
+    usage: BillingUsage
+    limits: PlanLimits
+    agent_contract: AgentContract
+
+
+class PaidPurchase(BillingStatus, rename=_STATUS | {"purchase_id": "purchaseId"}, kw_only=True):
+    """The purchase is paid; its plan is in force."""
+
+    purchase_id: str
+    status: Literal["completed"]
+    warnings: list[str] | UnsetType = UNSET
+
+
+_CHECKOUT = {
+    "purchase_id": "purchaseId",
+    "order_id": "orderId",
+    "checkout_url": "checkoutUrl",
+    "plan_id": "planId",
+    "plan_name": "planName",
+    "price_usd": "priceUsd",
+    "checkout_expires_at": "checkoutExpiresAt",
+}
+
+
+class Checkout(Struct, rename=_CHECKOUT):
+    """What a person is asked to pay, and where."""
+
+    purchase_id: str
+    order_id: str
+    checkout_url: str
+    plan_id: str
+    plan_name: str
+    price_usd: float
+    checkout_expires_at: Time
+    agent_contract: AgentContract
+    warnings: list[str] | UnsetType = UNSET
+
+
+_UNPAID = (errors.PaymentFailed, errors.PaymentUnavailable)
+
+SHAPES = {
+    "list_plans": Shape({200: PlanList}, refusals=(errors.Invalid,)),
+    "billing_status": Shape({200: BillingStatus}),
+    "checkout": Shape({200: Checkout}, body=described("CheckoutBody", billing.CheckoutBody), refusals=_UNPAID),
+    "verify_payment": Shape(
+        {200: PaidPurchase},
+        body=described("VerifyBody", billing.VerifyBody),
+        refusals=(*_UNPAID, errors.PurchaseMissing),
+    ),
+}

@@ -1,0 +1,114 @@
+"""OctoStore's `/elections`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+from holdfast.core import errors
+from holdfast.transport.http import elections, octostore
+from holdfast.transport.http.schemas.contract import AgentContract
+from holdfast.transport.http.schemas.shape import Milliseconds, Shape, Time, Token, described, number, text
+
+
+class Leader(Struct):
+    """Who leads."""
+
+    candidate_id: str
+    term: Token
+    expires_at: Time
+    metadata: str | UnsetType = UNSET
+
+
+class CreatedElection(Struct):
+    """A room, and where to knock."""
+
+    election_id: str
+    campaign_path: str
+    status_path: str
+    watch_path: str
+    agent_contract: AgentContract
+
+
+class Leadership(Struct):
+    """The caller leads; `leader_token` is its whole authority."""
+
+    status: Literal["leader"]
+    election_id: str
+    leader: Leader
+    leader_token: str
+    renew_after_ms: Milliseconds
+    agent_contract: AgentContract
+
+
+class Follower(Struct):
+    """Somebody else leads."""
+
+    status: Literal["follower"]
+    election_id: str
+    leader: Leader
+    retry_after_ms: Milliseconds
+    agent_contract: AgentContract
+
+
+class LedElection(Struct):
+    """Somebody leads."""
+
+    status: Literal["leader"]
+    election_id: str
+    leader: Leader
+    retry_after_ms: Milliseconds
+    agent_contract: AgentContract
+
+
+class VacantElection(Struct):
+    """Nobody leads."""
+
+    status: Literal["vacant"]
+    election_id: str
+    retry_after_ms: Milliseconds
+    agent_contract: AgentContract
+
+
+class Resignation(Struct):
+    """The caller leads no more."""
+
+    status: Literal["vacant"]
+    election_id: str
+    previous_term: Token
+    agent_contract: AgentContract
+
+
+_TTL = number(elections.MIN_TTL, elections.MAX_TTL)
+_LEADER = {"leader_token": {"pattern": "^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$"}}
+_LEASE = (errors.LeaseGone, errors.LeaseMismatch)
+
+SHAPES = {
+    "create_election": Shape({201: CreatedElection}, refusals=(errors.Forbidden, errors.RateLimited), store=False),
+    "get_election_status": Shape({200: (LedElection, VacantElection)}, refusals=(errors.Forbidden, errors.Invalid)),
+    "campaign": Shape(
+        {200: (Leadership, Follower)},
+        body=described(
+            "CampaignBody",
+            elections.CampaignBody,
+            candidate_id={"pattern": "^[A-Za-z0-9._:@-]{1,64}$"},
+            ttl_seconds=_TTL,
+            metadata=text(octostore.METADATA_LIMIT),
+        ),
+        refusals=(
+            *(errors.Forbidden, errors.Invalid, octostore.InvalidTtl),
+            *(errors.RateLimited, errors.RoomsFull),
+        ),
+    ),
+    "renew_leadership": Shape(
+        {200: Leadership},
+        body=described("RenewLeadershipBody", elections.LeaderBody, **_LEADER, ttl_seconds=_TTL),
+        refusals=(errors.Forbidden, errors.Invalid, octostore.InvalidTtl, *_LEASE),
+    ),
+    "resign": Shape(
+        {200: Resignation},
+        body=described("ResignBody", elections.LeaderBody, **_LEADER),
+        refusals=(errors.Forbidden, errors.Invalid, *_LEASE),
+    ),
+}

@@ -1,0 +1,152 @@
+"""OctoStore's `/locks`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+from uuid import UUID
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from holdfast.core import acl, errors
+from holdfast.transport.http import locks, octostore
+from holdfast.transport.http.schemas.contract import AgentContract
+from holdfast.transport.http.schemas.shape import Milliseconds, Shape, Time, Token, described, number, text
+
+AclEntry = Annotated[str, Meta(extra_json_schema={"pattern": "^(user:[A-Za-z0-9-]{1,64}|token:[!-~]{1,200})$"})]
+
+
+class AccessList(Struct):
+    """Who may acquire: `user:<name>` or `token:<bearer token>`."""
+
+    acquire: Annotated[list[AclEntry], Meta(min_length=1, max_length=acl.MAX_ENTRIES)]
+
+
+class ShownList(Struct):
+    """Who may acquire; tokens are not shown."""
+
+    acquire: list[str]
+
+
+class AcquiredLock(Struct):
+    """The lock is the caller's."""
+
+    status: Literal["acquired"]
+    lease_id: UUID
+    fencing_token: Token
+    expires_at: Time
+    renew_after_ms: Milliseconds
+    metadata: str | None
+    agent_contract: AgentContract
+
+
+class HeldLock(Struct):
+    """Somebody else has it."""
+
+    status: Literal["held"]
+    holder_id: UUID
+    expires_at: Time
+    retry_after_ms: Milliseconds
+    metadata: str | None
+    agent_contract: AgentContract
+
+
+class DelayedLock(Struct):
+    """Nobody has it yet: it rests after its last holder."""
+
+    status: Literal["delayed"]
+    available_at: Time
+    lock_delay_seconds: int
+    retry_after_ms: Milliseconds
+    agent_contract: AgentContract
+
+
+class RenewedLock(Struct):
+    """The lock is the caller's for longer."""
+
+    lease_id: UUID
+    expires_at: Time
+    renew_after_ms: Milliseconds
+    agent_contract: AgentContract
+
+
+class ListedLock(Struct):
+    """A lock as anybody may see it."""
+
+    name: str
+    status: Literal["held", "free"]
+    holder_id: UUID | None
+    fencing_token: Token
+    expires_at: Time | None
+    metadata: str | None
+
+
+class LockStatus(ListedLock, kw_only=True):
+    """A lock, who may take it, and what to do."""
+
+    acl: ShownList | UnsetType = UNSET
+    agent_contract: AgentContract
+
+
+class LockList(Struct):
+    """Locks that somebody holds."""
+
+    locks: list[ListedLock]
+    total: int
+    prefix: str | None
+    agent_contract: AgentContract
+
+
+class LockAcl(Struct):
+    """The access list of a lock."""
+
+    name: str
+    acl: ShownList
+    agent_contract: AgentContract
+
+
+class LockFilter(Struct):
+    """Which locks."""
+
+    prefix: Annotated[str, Meta(description="How the names begin.")] | UnsetType = UNSET
+
+
+_NAME = (octostore.InvalidLockName, errors.Forbidden)
+_TTL = number(locks.MIN_TTL, locks.MAX_TTL)
+_LEASE_ID = {"format": "uuid"}
+_HOLDER = (*_NAME, errors.LeaseGone, errors.LeaseMismatch, errors.SessionMissing, errors.SessionExpired)
+
+SHAPES = {
+    "list_locks": Shape({200: LockList}, query=LockFilter, refusals=(errors.Invalid,)),
+    "get_lock_status": Shape({200: LockStatus}, refusals=_NAME),
+    "acquire_lock": Shape(
+        {200: (AcquiredLock, HeldLock), 409: DelayedLock},
+        body=described(
+            "AcquireLockBody",
+            locks.AcquireBody,
+            ttl_seconds=_TTL,
+            metadata=text(octostore.METADATA_LIMIT),
+            session_id=_LEASE_ID,
+            lock_delay_seconds=number(0, locks.MAX_DELAY),
+            acl=AccessList | None,
+        ),
+        refusals=(
+            *(*_NAME, octostore.InvalidTtl, errors.Invalid, errors.SessionMissing, errors.SessionExpired),
+            *(errors.LockLimit, errors.AclConflict),
+        ),
+    ),
+    "renew_lock": Shape(
+        {200: RenewedLock},
+        body=described("RenewLockBody", locks.RenewBody, lease_id=_LEASE_ID, ttl_seconds=_TTL),
+        refusals=(*_HOLDER, octostore.InvalidTtl),
+    ),
+    "release_lock": Shape(
+        {200: type(None)},
+        body=described("ReleaseLockBody", locks.ReleaseBody, lease_id=_LEASE_ID),
+        refusals=_HOLDER,
+    ),
+    "set_lock_acl": Shape(
+        {200: LockAcl},
+        body=described("SetLockAclBody", locks.PutAclBody, acl=AccessList),
+        refusals=(*_NAME, errors.Invalid, errors.Missing),
+    ),
+}

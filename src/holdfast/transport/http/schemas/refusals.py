@@ -1,0 +1,59 @@
+"""What an operation may refuse: every status with the codes that come with it, as its wire tells them."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from holdfast.core import errors
+from holdfast.operations import HOUSE, OCTOSTORE, ORCHESTRION, SYSTEM, Operation
+from holdfast.transport.http import octostore, orchestrion, problem
+from holdfast.transport.http.schemas.errors import Problem, Refusal, TaskRefusal
+from holdfast.transport.http.schemas.shape import JSON, Shape
+
+WIRES: dict[str, ModuleType] = {HOUSE: problem, ORCHESTRION: orchestrion, OCTOSTORE: octostore, SYSTEM: octostore}
+ENVELOPES = {
+    HOUSE: (Problem, "application/problem+json", "error"),
+    ORCHESTRION: (TaskRefusal, JSON, "error"),
+    OCTOSTORE: (Refusal, JSON, "code"),
+    SYSTEM: (Refusal, JSON, "code"),
+}
+"""For each family: the form of a refusal, its media type, and the field that holds the code."""
+
+_CALLER = (errors.Unauthenticated, errors.UnknownKey, errors.Forbidden)
+_READING = (errors.StoreUnavailable, errors.Overloaded)
+_WRITING = (errors.Draining, errors.ValueRefused, errors.OutcomeUnknown, errors.StoreFull)
+
+
+def refusals_of(operation: Operation, shape: Shape) -> dict[int, list[str]]:
+    """Codes by status, both in order."""
+    found: set[tuple[int, str]] = {_surprise(operation)}
+    for refusal in (*shape.refusals, *_common(operation, shape)):
+        found.add(WIRES[operation.family].told(refusal))
+    return {status: sorted(code for other, code in found if other == status) for status in sorted(dict(found))}
+
+
+def _common(operation: Operation, shape: Shape) -> list[type[Exception] | int]:
+    kinds: list[type[Exception] | int] = [errors.InsecureTransport]
+    ours = operation.family in {HOUSE, ORCHESTRION}
+    if operation.scope is not None:
+        kinds += _CALLER
+    if operation.limit is not None or operation.scope is not None:
+        kinds.append(errors.RateLimited)
+    if operation.scope is not None and ours:
+        kinds.append(errors.Invalid)  # a key in the address, if nothing else
+    if "{" in operation.path:
+        kinds.append(400)  # bytes that are no UTF-8
+    if shape.body is not None:
+        kinds += [errors.Invalid, errors.TooLarge, 413, 415] if ours else [400, 413, 415, 422]
+    if shape.once:
+        kinds += [errors.IdempotencyConflict, *([errors.InFlight] if operation.family == ORCHESTRION else [])]
+    if shape.store:
+        kinds += _READING
+    if shape.store and operation.method != "GET":
+        kinds += _WRITING
+    return kinds
+
+
+def _surprise(operation: Operation) -> tuple[int, str]:
+    """What is said when something went wrong on our side."""
+    return 500, "server_error" if operation.family in {HOUSE, ORCHESTRION} else "internal_error"

@@ -1,0 +1,117 @@
+"""Probes, and documents about the server itself."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+from holdfast.transport.http.schemas.contract import AgentContract
+from holdfast.transport.http.schemas.shape import Shape, Time
+
+
+class ListedOperation(Struct):
+    """One thing a caller can ask for."""
+
+    action: str
+    method: str
+    endpoint: str
+    description: str
+
+
+class Index(Struct):
+    """What this server answers."""
+
+    name: Literal["holdfast"]
+    version: str
+    operations: list[ListedOperation]
+    agent_contract: AgentContract
+
+
+class Upkeep(Struct, rename="camel"):
+    """When something that runs by itself last ran, and whether that is lately enough."""
+
+    last_run_at: Time | None
+    stale_sec: int | None
+    healthy: bool
+
+
+class Health(Struct, rename={"lease_expiry_job": "leaseExpiryJob", "retention_cleanup_job": "retentionCleanupJob"}):
+    """The process answers."""
+
+    status: Literal["ok"]
+    storage: Literal["wal"]
+    db_size_bytes: int
+    lease_expiry_job: Upkeep
+    retention_cleanup_job: Upkeep
+
+
+class Alert(Struct):
+    """How often something happened that should be rare."""
+
+    total: int
+    last_hour: int
+    alert: bool
+
+
+class Status(Struct):
+    """What the server has done so far."""
+
+    status: Literal["ok"]
+    active_locks: int
+    total_acquires: int
+    total_releases: int
+    total_users: int
+    uptime_seconds: int
+    alerts: dict[str, Alert]
+    agent_contract: AgentContract
+
+
+class Alive(Struct):
+    """The process is alive."""
+
+    status: Literal["ok"]
+
+
+class Ready(Struct):
+    """The store can be used."""
+
+    status: Literal["ready"]
+    store: str
+
+
+class NotReady(Struct):
+    """The store cannot be used just now."""
+
+    status: Literal["unavailable"]
+    reason: str | UnsetType = UNSET
+
+
+class Version(Struct):
+    """Which Holdfast this is."""
+
+    name: Literal["holdfast"]
+    version: str
+
+
+_DOCUMENT = {200: dict[str, Any], 304: None}
+_TEXT = {200: str, 304: None}
+
+SHAPES = {
+    "index": Shape({200: Index}, store=False),
+    "health": Shape({200: Health}, store=False),
+    "status": Shape({200: Status}),
+    "healthz": Shape({200: Alive}, store=False),
+    "readyz": Shape({200: Ready, 503: NotReady}, store=False),
+    "version": Shape({200: Version}, store=False),
+    "openapi_json": Shape(_DOCUMENT, store=False),
+    "schema": Shape(_DOCUMENT, store=False),
+    "openapi_yaml": Shape(_DOCUMENT, store=False, media="application/yaml"),
+    "agent_json": Shape(_DOCUMENT, store=False),
+    "agent_card": Shape(_DOCUMENT, store=False),
+    "capabilities": Shape(_DOCUMENT, store=False),
+    "tool": Shape(_DOCUMENT, store=False),
+    "llms_txt": Shape(_TEXT, store=False, media="text/plain"),
+    "agents_md": Shape(_TEXT, store=False, media="text/markdown"),
+    "skill_md": Shape(_TEXT, store=False, media="text/markdown"),
+}

@@ -1,0 +1,34 @@
+"""How often in a minute: a fixed window for each client, in bounded memory."""
+
+from __future__ import annotations
+
+import time
+
+from holdfast.core.errors import RateLimited
+
+WINDOW_SECONDS = 60.0
+TRACKED_CLIENTS = 10_000
+OVERFLOW = "overflow"
+
+
+class Windows:
+    """Counts by client. When too many are tracked, the newcomers share one count."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._windows: dict[str, tuple[float, int]] = {}
+
+    def count(self, client: str) -> None:
+        """Count once, or refuse until the window is over."""
+        moment = time.monotonic()
+        if client not in self._windows and len(self._windows) >= TRACKED_CLIENTS:
+            live = {name: seen for name, seen in self._windows.items() if moment - seen[0] < WINDOW_SECONDS}
+            self._windows = live
+            client = client if len(live) < TRACKED_CLIENTS else OVERFLOW
+        started, count = self._windows.get(client, (moment, 0))
+        if moment - started >= WINDOW_SECONDS:
+            started, count = moment, 0
+        if count >= self._limit:
+            wait = max(int(started + WINDOW_SECONDS - moment), 1)
+            raise RateLimited(f"too many requests; try again in {wait} seconds", retry_after=wait)
+        self._windows[client] = (started, count + 1)
