@@ -161,26 +161,30 @@ def test_each_item_of_a_batch_costs_what_it_would_have_cost_alone(account):
 
 
 def test_a_batch_that_is_too_large_does_nothing_and_costs_nothing(account):
-    limited_batch = batch(account, *[CREATE] * 6)
-    assert limited_batch.status == 429
+    spend(account, "mutation", 1)
+    for items in ([CREATE] * 6, [CANCEL, *[CREATE] * 6], [CREATE, *[CANCEL] * 9]):
+        answer = batch(account, *items)
+        assert answer.status == 400, "no hour is long enough for it"
+        assert answer.json["agent_contract"]["retryable"] is False
     assert done(account.get("/v1/tasks"))["tasks"] == []
     for more in range(4, -1, -1):
         assert left(account.create()) == ("create", more)
+    assert left(CALLS["mutation"](account)) == ("mutation", 6)
 
 
 @pytest.mark.parametrize(
-    ("many", "items"), [("mutation", [CREATE, CREATE, *[CANCEL] * 9]), ("create", [CANCEL, CANCEL, *[CREATE] * 6])]
+    ("scarce", "items"),
+    [("mutation", [CREATE, CREATE, *[CANCEL] * 8]), ("create", [CANCEL, CANCEL, *[CREATE] * 5])],
 )
-def test_a_batch_refused_for_one_class_costs_nothing_in_any(account, many, items):
+def test_a_batch_refused_for_one_class_costs_nothing_in_any(account, scarce, items):
     """What it was charged in one class is given back there, and to no other."""
+    spend(account, scarce, 1)
     for _ in range(3):
         assert batch(account, *items).status == 429
-    for more in range(4, -1, -1):
-        assert left(account.create()) == ("create", more)
-    limited(account.create(), "create")
-    for more in range(7, -1, -1):
-        assert left(CALLS["mutation"](account)) == ("mutation", more)
-    limited(CALLS["mutation"](account), "mutation")
+    for name in ("create", "mutation"):
+        for more in range(LIMITS[name] - 1 - (name == scarce), -1, -1):
+            assert left(CALLS[name](account)) == (name, more)
+        limited(CALLS[name](account), name)
 
 
 def test_a_repeated_batch_costs_nothing_in_any_class(account):
