@@ -17,6 +17,7 @@ from holdfast.transport.http.auth import CACHE_SECONDS
 from holdfast.transport.http.door import Door
 from tests.orchestrion.account import Account, register
 from tests.orchestrion.expect import instant, seconds_left
+from tests.orchestrion.states import held
 from tests.transport.agent import ROOT_KEY, fresh, job_path, pointers, problem
 from tests.transport.agent import root as root_of
 from tests.transport.replies import done, events
@@ -395,3 +396,33 @@ def test_a_mistyped_key_is_refused_without_a_look(tmp_path):
     assert looked["slip"] == 0
     assert looked["unknown"] == 1
     assert looked["known"] > 1
+
+
+# -- many verbs at once ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("scope", "allowed"),
+    [
+        ("tasks:produce", {"create", "cancel", "requeue", "resolve"}),
+        ("tasks:work", {"heartbeat", "complete", "fail", "release", "snooze"}),
+        ("tasks", {"create", "cancel", "requeue", "resolve", "heartbeat", "complete", "fail", "release", "snooze"}),
+    ],
+)
+def test_each_item_of_a_batch_needs_the_scope_of_its_verb(account, scope, allowed):
+    """Makers of work do not finish it, and workers do not make it, also when they send many verbs at once."""
+    caller, _ = make(account, scope)
+    verbs = ("create", "cancel", "requeue", "resolve", "heartbeat", "complete", "fail", "release", "snooze")
+    for verb in verbs:
+        task = held(account, maxAttempts=1)
+        fields = {"type": "work", "payload": {}} if verb == "create" else {"id": task["id"]}
+        fields |= {"seconds": 1} if verb == "snooze" else {}
+        before = events(account)
+        (result,) = done(caller.post("/v1/tasks/batch", {"items": [{"op": verb, **fields}]}))["results"]
+        assert (result["status"] == 403) is (verb not in allowed), (verb, result)
+        if verb not in allowed:
+            assert (result["error"], result["scope"]) == (
+                "forbidden",
+                f"tasks:{'work' if scope != 'tasks:work' else 'produce'}",
+            )
+            assert events(account) == before
