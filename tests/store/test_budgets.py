@@ -30,16 +30,15 @@ def borrowed(store, subject="k1", limit_class="read", terms=TERMS):
 @given(steps=st.lists(st.integers(0, 4), max_size=25), limit=st.integers(0, 60))
 def test_a_store_lends_by_core_s_rule(store, clock, steps, limit):
     empty(store)
-    clock.now = started_at = START
-    used, terms = 0, Terms(limit, 10)
+    clock.now, terms = START, Terms(limit, 10)
+    window = None
     for step in steps:
         clock.now += step
-        expected = lend(started_at, used, terms, clock.now)
-        if used == 0 and step == steps[0] and started_at == START and clock.now != START:
-            expected = lend(clock.now, 0, terms, clock.now)  # the first window begins with the first who asks
+        # The first window begins with the first who asks.
+        started_at, used = window or (clock.now, 0)
         budget = store.borrow("k1", "read", terms)
-        started_at, used = budget.started_at, budget.used
-        assert budget == expected
+        assert budget == lend(started_at, used, terms, clock.now)
+        window = (budget.started_at, budget.used)
 
 
 def test_subjects_and_classes_do_not_share(store):

@@ -139,8 +139,6 @@ def test_servers_share_a_budget_of_requests(servers):
     assert told(answers) == {(429, "rate_limited"): 16}
     assert all(0 < int(answer.header("Retry-After")) <= 3600 for answer in answers)
     assert READS * 0.9 <= served.total() <= READS
-    if len(doors) > 1:
-        assert min(served.values()) > 0
 
 
 def test_what_a_server_has_borrowed_and_not_spent_is_little(servers):
