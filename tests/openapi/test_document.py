@@ -1,6 +1,9 @@
 """The OpenAPI document is valid, whole, and the same wherever it is asked for."""
 
+import os
 import re
+import subprocess
+import sys
 
 import jsonschema_rs
 import msgspec
@@ -84,6 +87,20 @@ def test_what_is_described_apart_has_the_same_fields():
         (field.encode_name, field.default) for field in fields
     ]
     assert set(TaskFilter.__struct_encode_fields__) == task_lists._FILTERS
+
+
+def test_every_server_makes_the_same_bytes():
+    program = (
+        "import sys; from holdfast.transport.http import discovery as made;"
+        "sys.stdout.write((made._OPENAPI_JSON.etag + made._OPENAPI_YAML.etag).decode())"
+    )
+    made = {
+        subprocess.run(
+            [sys.executable, "-c", program], env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(made) == 1
 
 
 # -- how it is served --------------------------------------------------------------------------------------------
