@@ -161,30 +161,30 @@ def test_each_item_of_a_batch_costs_what_it_would_have_cost_alone(account):
 
 
 def test_a_batch_that_is_too_large_does_nothing_and_costs_nothing(account):
-    limited_batch = batch(account, *[CREATE] * 6)
-    assert envelope(limited_batch, 400)["error"] == "invalid_request"  # no hour has room for it: waiting is no use
+    spend(account, "mutation", 1)
+    for items in ([CREATE] * 6, [CANCEL, *[CREATE] * 6], [CREATE, *[CANCEL] * 9]):
+        answer = batch(account, *items)
+        assert answer.status == 400, "no hour is long enough for it"
+        assert answer.json["agent_contract"]["retryable"] is False
     assert done(account.get("/v1/tasks"))["tasks"] == []
     for more in range(4, -1, -1):
         assert left(account.create()) == ("create", more)
+    assert left(CALLS["mutation"](account)) == ("mutation", 6)
 
 
 @pytest.mark.parametrize(
-    ("many", "items"), [("mutation", [CREATE, CREATE, *[CANCEL] * 9]), ("create", [CANCEL, CANCEL, *[CREATE] * 6])]
+    ("scarce", "items"),
+    [("mutation", [CREATE, CREATE, *[CANCEL] * 8]), ("create", [CANCEL, CANCEL, *[CREATE] * 5])],
 )
-@pytest.mark.parametrize("spent", [0, 1], ids=["no hour has room for it", "this hour has not"])
-def test_a_batch_refused_for_one_class_costs_nothing_in_any(account, many, items, spent):
+def test_a_batch_refused_for_one_class_costs_nothing_in_any(account, scarce, items):
     """What it was charged in one class is given back there, and to no other."""
-    if spent:
-        assert left(CALLS[many](account))
-        items = items[:-1]
+    spend(account, scarce, 1)
     for _ in range(3):
-        assert batch(account, *items).status == (429 if spent else 400)
-    for more in range(4 - spent * (many == "create"), -1, -1):
-        assert left(account.create()) == ("create", more)
-    limited(account.create(), "create")
-    for more in range(7 - spent * (many == "mutation"), -1, -1):
-        assert left(CALLS["mutation"](account)) == ("mutation", more)
-    limited(CALLS["mutation"](account), "mutation")
+        assert batch(account, *items).status == 429
+    for name in ("create", "mutation"):
+        for more in range(LIMITS[name] - 1 - (name == scarce), -1, -1):
+            assert left(CALLS[name](account)) == (name, more)
+        limited(CALLS[name](account), name)
 
 
 def test_a_repeated_batch_costs_nothing_in_any_class(account):

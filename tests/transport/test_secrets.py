@@ -18,6 +18,7 @@ from tests.trouble.test_first_key import everything
 from tests.wire.server import ADMIN_KEY
 
 LISTED = {"carol": "carol-s-listed-token-of-the-secrets", "dave": "dave-s-listed-token-of-the-secrets"}
+ON_A_LIST = "a-token-on-the-access-list-of-a-lock"
 KEYS = {"apiKey", "token"}
 PROOFS = {"leaseId", "lease_id", "secret", "leader_token"}
 
@@ -85,7 +86,7 @@ def live(url):
         server.close()
     good = [answer.json for _, _, answer in anyone.book if answer.status < 300 and answer.raw]
     keys = {found for document in good for found in harvest(document, KEYS)} | {*LISTED.values(), ROOT_KEY, ADMIN_KEY}
-    proofs = {found for document in good for found in harvest(document, PROOFS)}
+    proofs = {found for document in good for found in harvest(document, PROOFS)} | {ON_A_LIST}
     return SimpleNamespace(url=url, book=anyone.book, log=log, keys=keys, proofs=proofs)
 
 
@@ -107,6 +108,7 @@ def tenant(anyone):
         late.get("/v1/tasks")
     for path in ("/v1/keys", f"/v1/keys/{made[0]['keyId']}", "/v1/account", "/v1/events?limit=1000", "/v1/sessions"):
         boss.get(path)
+    export(boss)
     boss.post("/v1/keys", {"name": "x", "scopes": [boss.token], "prefix": boss.token * 9})
     boss.post("/v1/keys", {"name": boss.token, "scopes": ["jobs"], "expiresInSeconds": "soon"})
     boss.post("/v1/keys/rotate", {"graceSeconds": -1})
@@ -115,6 +117,13 @@ def tenant(anyone):
     boss.get(f"/v1/tasks?cursor={boss.token}")
     time.sleep(1.05)
     reader.get("/v1/tasks")
+
+
+def export(caller):
+    """Everything there is of an account."""
+    cursor = ""
+    while cursor is not None:
+        cursor = caller.get(f"/v1/account/export?limit=1000{cursor and '&cursor='}{cursor}").json["nextCursor"]
 
 
 def work(worker):
@@ -149,10 +158,12 @@ def housekeeping(anyone):
         caller.post("/v1/keys", {"name": "made", "scopes": ["jobs"]})
         for path in ("/v1/keys", "/v1/account", "/v1/events?limit=1000", "/locks", "/status"):
             caller.get(path)
+    export(admin)
     carol = anyone.by(LISTED["carol"])
     carol = anyone.by(carol.post("/auth/token/rotate").json["token"])
     anyone.by(carol.post("/auth/token/rotate").json["token"]).get("/locks")
     anyone.by(LISTED["carol"]).post("/auth/token/rotate")
+    export(root)
     admin.post("/auth/token/rotate")
     anyone.by(ADMIN_KEY).get("/locks")
     anyone.saying(X_Admin_Key=ROOT_KEY).get("/locks")
@@ -161,12 +172,13 @@ def housekeeping(anyone):
 def locksmith(anyone):
     """Locks and elections."""
     dave, lock = anyone.by(LISTED["dave"]), fresh("lock")
-    lease = dave.acquire(lock, metadata="mine").json["lease_id"]
+    lease = dave.acquire(lock, metadata="mine", acl={"acquire": ["user:dave", f"token:{ON_A_LIST}"]}).json["lease_id"]
     dave.acquire(lock)
     anyone.by(ROOT_KEY).acquire(lock)
     anyone.by(ROOT_KEY).renew(lock, lease)
     dave.look(lock)
     dave.renew(lock, lease)
+    export(anyone.by(ROOT_KEY))
     dave.release(lock, lease)
     dave.release(lock, lease)
     room = fresh("room")

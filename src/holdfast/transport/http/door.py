@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from holdfast.core import account as accounts
 from holdfast.core.account import Account
 from holdfast.core.budget import Budget, Terms
-from holdfast.core.errors import Forbidden, HoldfastError, InFlight, Overloaded, TaskMissing, Unauthenticated
+from holdfast.core.errors import Forbidden, HoldfastError, InFlight, Invalid, Overloaded, TaskMissing, Unauthenticated
 from holdfast.core.names import DEFAULT_ACCOUNT, storable
 from holdfast.core.plan import SELF_HOSTED, Allowance
 from holdfast.core.principal import Principal
@@ -105,6 +105,9 @@ class Door:
         """Count the request against its account's plan, or refuse it: more keys are not more requests."""
         assert request.allowance is not None
         limit = request.allowance.in_force(wall_clock()).per_hour(limit_class)
+        if limit is not None and cost > limit > 0:  # no hour is long enough: waiting would not help
+            request.give_back()
+            raise Invalid(f"your plan has {limit} {limit_class} requests an hour: send at most so many at once")
         if limit is not None:
             await self._spend(request, request.by.account, limit_class, Terms(limit, HOUR), cost)
 

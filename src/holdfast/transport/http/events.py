@@ -178,11 +178,12 @@ def event_document(event: Event) -> dict[str, Any]:
         "at": rfc3339(event.at),
         "actor": event.actor,
         "request_id": event.request_id,
-        "data": _shown(msgspec.json.decode(event.data)),
+        "data": shown_data(msgspec.json.decode(event.data)),
     }
 
 
-def _shown(told: dict[str, Any]) -> dict[str, Any]:
+def shown_data(told: dict[str, Any]) -> dict[str, Any]:
+    """What an event tells, without what proves anything."""
     shown: dict[str, Any] = {}
     for name, value in told.items():
         if name in _HIDDEN:
@@ -190,7 +191,7 @@ def _shown(told: dict[str, Any]) -> dict[str, Any]:
         if name == "acl" and value is not None:
             shown[name] = acl.shown(msgspec.json.encode(value).decode())
         elif isinstance(value, dict) and name == "ended":
-            shown[name] = _shown(value)
+            shown[name] = shown_data(value)
         elif (name.endswith(_MOMENTS) or name == "at") and isinstance(value, int):
             shown[name] = rfc3339(value)
         else:

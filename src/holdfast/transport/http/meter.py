@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from holdfast.core.budget import Budget, Terms
-from holdfast.core.errors import Invalid, RateLimited
+from holdfast.core.errors import RateLimited
 from holdfast.core.row import SECOND
 from holdfast.transport.http.message import Header
 
@@ -54,9 +54,7 @@ class Meter:
         self._purses: dict[tuple[str, str], Purse] = {}
 
     async def spend(self, purse: Purse, cost: int = 1) -> None:
-        """Count requests, or refuse them until the window is over; for good if no window has room for them."""
-        if cost > purse.terms.limit:
-            raise Invalid(f"the plan allows {purse.terms.limit} {purse.name} requests an hour, and these are {cost}")
+        """Count requests, or refuse them until the window is over."""
         while purse.left < cost:
             if purse.lent >= purse.terms.limit and purse.ends > time.monotonic():
                 limit, window = purse.terms.limit, purse.terms.window // SECOND
