@@ -152,14 +152,10 @@ async def batch_tasks(door: Door, request: Request) -> Response:
 
 
 async def _charge(door: Door, request: Request, commands: list[Command[Any] | Refused]) -> None:
-    """Each item costs what it would have cost alone; a batch that is refused costs nothing."""
+    """Each item costs what it would have cost alone."""
     costs = Counter(_class_of(command) for command in commands if isinstance(command, Command))
-    try:
-        for limit_class, cost in costs.items():
-            await door.charge(request, limit_class, cost)
-    except Refused:
-        request.give_back()
-        raise
+    for limit_class, cost in costs.items():
+        await door.charge(request, limit_class, cost)
 
 
 def _class_of(command: Command[Any]) -> str:
