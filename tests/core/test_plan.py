@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from holdfast.core import account as accounts
+from holdfast.core.account import Account
 from holdfast.core.errors import MaxWorkersReached, PlanExpired, QuotaExceeded
 from holdfast.core.plan import (
     CLAIM,
@@ -21,7 +23,6 @@ from holdfast.core.plan import (
     Allowance,
     Plan,
     Usage,
-    allowance_of,
     misfits,
 )
 from holdfast.core.row import SECOND
@@ -54,7 +55,8 @@ def test_a_plan_without_an_end_never_lapses():
     ("plan_id", "plan", "fallback"), [("", FREE, FREE), ("pro", "pro", FREE), ("no longer sold", FREE, FREE)]
 )
 def test_whoever_bought_nothing_has_what_is_given(plan_id, plan, fallback):
-    allowance = allowance_of(PLANS, plan_id, given=FREE, until=None, anchor=START)
+    account = Account("acct_1", "acct_1", created_at=START, plan=plan_id)
+    allowance = accounts.allowance(account, PLANS, FREE)
     assert (allowance.plan.id, allowance.fallback.id, allowance.anchor) == (plan, fallback, START)
 
 

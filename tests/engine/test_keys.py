@@ -25,12 +25,29 @@ def make(key, by=ROOT_USER, lasts=None):
     return CreateKey(**BASE, by=by, key_id=key.id, key=key, lasts=lasts)
 
 
-def rotate(key_id="new", key_hash="second", grace=0, by=ROOT_USER, **more):
-    return RotateKey(**(BASE | more), by=by, key_id=key_id, key_hash=key_hash, shown="hf_live_…", grace=grace)
+def rotate(key_id="new", key_hash="second", grace=0, by=ROOT_USER, sent="", **more):
+    fields = {"key_id": key_id, "key_hash": key_hash, "shown": "hf_live_…", "grace": grace}
+    return RotateKey(**(BASE | more), **fields, by=by, by_hash=sent)
 
 
-def revoke(key_id, *others):
-    return RevokeKey(**BASE, key_id=key_id, others=others)
+def revoke(key_id, *others, by=ROOT_USER):
+    return RevokeKey(**BASE, by=by, key_id=key_id, others=others)
+
+
+def test_a_key_that_was_rotated_away_rotates_nothing_in_its_grace(store):
+    key = run(store, make(key_named())).key
+    run(store, rotate(by=key, sent="new-key", grace=3600 * SECOND))
+    with pytest.raises(Forbidden):
+        run(store, rotate(by=key, sent="new-key", key_hash="third"))
+    assert run(store, rotate(by=key, sent="second", key_hash="third")).key.key_hash == "third"
+
+
+def test_nobody_revokes_a_key_that_reaches_further_than_their_own(store):
+    run(store, make(key_named("wide", scopes="admin")))
+    narrow = run(store, make(key_named("narrow", scopes="admin", prefix="ci/"))).key
+    with pytest.raises(Forbidden):
+        run(store, revoke("wide", "narrow", by=narrow))
+    assert run(store, revoke("narrow", "wide", by=narrow)).key.revoked_at == START
 
 
 def register(name, key_hash="h", namespace=None):

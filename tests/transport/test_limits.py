@@ -88,15 +88,15 @@ def test_a_refusal_on_task_routes_has_their_form(account):
     envelope(account.create(), 429)
 
 
-def test_every_key_has_a_budget_of_its_own_which_rotation_does_not_renew(account):
+def test_all_keys_of_an_account_share_a_budget_which_rotation_does_not_renew(account):
     made = done(account.post("/v1/keys", {"name": "two", "scopes": ["tasks"]}), 201)
     other = Account(account.port, {"Authorization": f"Bearer {made['apiKey']}"})
-    spend(account, "create", 5)
-    limited(account.create(), "create")
-    assert left(other.create()) == ("create", 4)
+    spend(account, "create", 2)
+    assert left(other.create()) == ("create", 2)
     rotated = done(other.post("/v1/keys/rotate"))["apiKey"]
     again = Account(account.port, {"Authorization": f"Bearer {rotated}"})
-    assert left(again.create()) == ("create", 3)
+    spend(again, "create", 2)
+    limited(account.create(), "create")
 
 
 def test_whoever_is_not_let_in_is_not_counted(account):

@@ -102,14 +102,14 @@ class Door:
                 await self.charge(request, request.operation.limit)
 
     async def charge(self, request: Request, limit_class: str, cost: int = 1) -> None:
-        """Count the request against its key's plan, or refuse it."""
+        """Count the request against its account's plan, or refuse it: more keys are not more requests."""
         assert request.allowance is not None
         limit = request.allowance.in_force(wall_clock()).per_hour(limit_class)
         if limit is not None and cost > limit > 0:  # no hour is long enough: waiting would not help
             request.give_back()
             raise Invalid(f"your plan has {limit} {limit_class} requests an hour: send at most so many at once")
         if limit is not None:
-            await self._spend(request, request.by.id, limit_class, Terms(limit, HOUR), cost)
+            await self._spend(request, request.by.account, limit_class, Terms(limit, HOUR), cost)
 
     async def charge_as(self, request: Request, limit_class: str) -> None:
         """It turned out to be another kind of request: give back what was charged and count it there."""

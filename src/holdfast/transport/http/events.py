@@ -29,6 +29,8 @@ RECENT = 100_000
 """How far back the events of one request are looked for."""
 
 _HIDDEN = {"proof", "holder", "secret"}
+_MOMENTS = ("_at", "_until", "_anchor")
+"""How the names of columns end that hold a moment."""
 """Columns that prove something, if only by their hash."""
 _ROOMS = subject_of(Lease("", ELECTION_PREFIX))
 
@@ -190,7 +192,7 @@ def shown_data(told: dict[str, Any]) -> dict[str, Any]:
             shown[name] = acl.shown(msgspec.json.encode(value).decode())
         elif isinstance(value, dict) and name == "ended":
             shown[name] = shown_data(value)
-        elif (name.endswith("_at") or name == "at") and isinstance(value, int):
+        elif (name.endswith(_MOMENTS) or name == "at") and isinstance(value, int):
             shown[name] = rfc3339(value)
         else:
             shown[name] = value

@@ -130,6 +130,7 @@ async def _rotate(door: Door, request: Request, key: Principal) -> Response:
         account=request.by.account,
         cause=request.cause(),
         by=request.by,
+        by_hash=hash_token(request.secret.decode("latin-1")),
         key_id=key.id,
         key_hash=hash_token(secret),
         shown=shown_of(secret),
@@ -146,7 +147,7 @@ async def revoke_key(door: Door, request: Request) -> Response:
     account, key_id = request.by.account, _key_id(request)
     keys = await door.read(lambda reader: reader.principals(account))
     others = tuple(key.id for key in keys if key.id != key_id and key.may("admin"))
-    command = RevokeKey(account=account, cause=request.cause(), key_id=key_id, others=others)
+    command = RevokeKey(account=account, cause=request.cause(), by=request.by, key_id=key_id, others=others)
     revoked = await door.run(command)
     door.forget_key(revoked.key)
     return json_response(200, key_document(revoked.key, None) | {"agent_contract": task_contract.go_on()})

@@ -72,6 +72,7 @@ async def rotate_token(door: Door, request: Request) -> Response:
             account=request.by.account,
             cause=request.cause(),
             by=request.by,
+            by_hash=hash_token(request.secret.decode("latin-1")),
             key_id=request.by.id,
             key_hash=hash_token(token),
             shown=shown_of(token),
