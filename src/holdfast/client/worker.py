@@ -114,7 +114,7 @@ class Worker:
 
     def _next(self) -> None:
         """Claim one task and do it. Only claiming may raise: how the work went is told to the server."""
-        lease = self._client.task(*self._handlers, worker=self._name, wait=POLL_SECONDS)
+        lease = self._client.task(*self._handlers, worker=self._name, wait=POLL_SECONDS, deadline=POLL_SECONDS)
         try:
             lease.__enter__()
         except NotFound:
