@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -25,7 +26,8 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 
 def blocks(path: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", path.read_text(), re.MULTILINE | re.DOTALL)
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", path.read_text(), re.MULTILINE | re.DOTALL)
+    return [body for named, body in found if named == language]
 
 
 def test_the_readmes_ten_lines_print_what_it_says(tmp_path):
@@ -42,6 +44,42 @@ def test_the_readmes_ten_lines_print_what_it_says(tmp_path):
     finally:
         server.close()
     assert result.stdout == blocks(ROOT / "README.md", "")[-1]
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory):
+    """A server, and the surroundings of somebody who reads the documents beside it."""
+    place = tmp_path_factory.mktemp("reader")
+    key = "a-key-for-the-readers-0123456789"
+    server = Server(f"sqlite:///{place}/x.db", tokens=f"reader:{key}").start()
+    variables = {"HOLDFAST_URL": f"http://127.0.0.1:{server.port}", "HOLDFAST_API_KEY": key, "PYTHONUNBUFFERED": "1"}
+    yield {"cwd": place, "env": os.environ | variables}
+    server.close()
+
+
+def test_the_readmes_four_lines_of_python_run(reader):
+    program = blocks(ROOT / "README.md", "python")[1]
+    look = "\nprint(holdfast.get_job_owner('github-issue-1842')['previous']['checkpoint'])"
+    result = subprocess.run(
+        [sys.executable, "-c", program + look], capture_output=True, text=True, check=True, timeout=60, **reader
+    )
+    assert result.stdout == "{'branch': 'fix-1842'}\n"
+
+
+CLIENT = ROOT / "docs/client.md"
+
+
+@pytest.mark.parametrize("number", range(len(blocks(CLIENT, "python"))))
+def test_every_block_of_the_clients_page_prints_what_it_says(reader, number):
+    """A worker runs until it is told to stop: it is, as soon as it has said its first line."""
+    program, printed = blocks(CLIENT, "python")[number], blocks(CLIENT, "")[number]
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **reader) as running:
+        first = running.stdout.readline()
+        if "worker.run()" in program:
+            running.terminate()
+        rest, said = running.communicate(timeout=60)
+    assert (first + rest, running.returncode) == (printed, 0), said
 
 
 def transitions(number: int) -> set[tuple[str, str, str]]:
@@ -177,7 +215,21 @@ def test_every_operation_has_one_handler_that_bears_its_name():
 
 
 def test_the_front_door_opens_only_on_purpose():
-    assert holdfast.__all__ == ["__version__"]
+    front_door = (
+        "AsyncClient Client Held HoldfastError LeaseLost Permanent Retry Worker __version__ "
+        "claim_job get_job_owner heartbeat_job list_claimed_jobs open release_job"
+    )
+    assert holdfast.__all__ == front_door.split()
+    for name in holdfast.__all__:
+        assert getattr(holdfast, name) is not None
+
+
+def test_importing_the_package_imports_nothing_else():
+    program = (
+        "import sys, holdfast; print(*sorted(m for m in sys.modules if m.startswith(('holdfast', 'httpx', 'apsw'))))"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout.split() == ["holdfast"]
 
 
 def test_the_version_is_told_once():

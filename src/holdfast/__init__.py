@@ -1,5 +1,58 @@
-"""Holdfast: one live owner, a visible history and automatic recovery for every piece of agent work."""
+"""Holdfast: one live owner, a visible history and automatic recovery for every piece of agent work.
+
+Names are fetched when they are first used, so that `import holdfast` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from holdfast.client.aio import AsyncClient
+    from holdfast.client.client import Client
+    from holdfast.client.default import claim_job, get_job_owner, heartbeat_job, list_claimed_jobs, release_job
+    from holdfast.client.embedded import open_store as open  # noqa: A004 - holdfast.open reads well
+    from holdfast.client.errors import Held, HoldfastError, LeaseLost
+    from holdfast.client.outcome import Permanent, Retry
+    from holdfast.client.worker import Worker
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__"]
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "Held",
+    "HoldfastError",
+    "LeaseLost",
+    "Permanent",
+    "Retry",
+    "Worker",
+    "__version__",
+    "claim_job",
+    "get_job_owner",
+    "heartbeat_job",
+    "list_claimed_jobs",
+    "open",
+    "release_job",
+]
+
+_ROOMS = {
+    "aio": ("AsyncClient",),
+    "client": ("Client",),
+    "default": ("claim_job", "get_job_owner", "heartbeat_job", "list_claimed_jobs", "release_job"),
+    "embedded": ("open",),
+    "errors": ("Held", "HoldfastError", "LeaseLost"),
+    "outcome": ("Permanent", "Retry"),
+    "worker": ("Worker",),
+}
+"""Where each name lives; the other errors are in `holdfast.client.errors`."""
+
+
+def __getattr__(name: str) -> Any:
+    for room, names in _ROOMS.items():
+        if name in names:
+            found = getattr(import_module(f"holdfast.client.{room}"), "open_store" if name == "open" else name)
+            globals()[name] = found
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,115 @@
+"""A lease that is renewed while you are inside its `with` block, by a thread of its own."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from types import TracebackType
+from typing import Any, Self
+
+from holdfast.client.claims import Claim
+from holdfast.client.errors import Document, HoldfastError, LeaseLost, OutcomeUnknown
+from holdfast.client.grip import Grip, now
+from holdfast.client.holding import Holding
+from holdfast.client.methods.caller import Caller
+
+LAST_SECONDS = 5.0
+"""How long giving it back may take; after that it runs out by itself."""
+
+AGAIN_SECONDS = 0.2
+JOIN_SECONDS = 1.0
+"""A renewal that hangs is left to its own timeout."""
+
+log = logging.getLogger("holdfast.client")
+
+
+class Lease(Holding):
+    """A holding that a thread renews."""
+
+    def __init__(self, client: Caller[Document], claim: Claim, wait: float = 0.0) -> None:
+        super().__init__()
+        self._client = client
+        self._claim = claim
+        self._wait = wait
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        sent = self._ask()
+        if now() - sent > self.terms.every / 2:
+            self.renew()  # it was a long wait: what we can prove begins with a new sending
+        self._thread = threading.Thread(target=self._keep, name=f"holdfast-{self.terms.what}", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._finish(error)
+        finally:
+            self._ended.set()
+            if self._thread is not None:
+                self._thread.join(JOIN_SECONDS)
+
+    def renew(self, **left: Any) -> Document:
+        """Renew now, and leave something for the next holder; LeaseLost if it is over."""
+        sent = now()
+        patience = self._grip.patience()
+        try:
+            document = self._client.call(
+                self.terms.renewal, **self.terms.proof, **left, timeout=patience, deadline=patience
+            )
+        except HoldfastError as error:
+            self._grip.refused(error)
+            raise
+        self._grip.renewed(sent, document)
+        return document
+
+    def _ask(self) -> float:
+        """Claim until it is ours or patience ends; the moment at which the good request was first sent."""
+        until = time.monotonic() + self._wait
+        while True:
+            left = until - time.monotonic()
+            sent = now()
+            try:
+                document = self._client.call(self._claim.operation, **self._claim.arguments(left))
+            except (LeaseLost, OutcomeUnknown):
+                # The grant was over before its answer arrived, or we will never know: ask anew.
+                if left <= 0:
+                    raise
+                time.sleep(min(AGAIN_SECONDS, left))
+                continue
+            terms = self._claim.terms(document)
+            if terms is not None:
+                self._granted = Grip(terms, sent)
+                return sent
+            if time.monotonic() >= until:
+                raise self._claim.refusal(document)
+            time.sleep(min(self._claim.pause(document), max(0.0, until - time.monotonic())))
+
+    def _keep(self) -> None:
+        """Renew at the advised pace until the end, or until there is nothing left to renew."""
+        while not self._ended.wait(self._grip.pause()):
+            if self._grip.is_over():
+                return
+            try:
+                self.renew(**self._left)
+            except HoldfastError as error:
+                log.info("%s was not renewed: %s", self.terms.what, error)
+
+    def _finish(self, error: BaseException | None) -> None:
+        """Give it back; and if nothing else went wrong, say if it was not ours to the end."""
+        try:
+            self._tell(self.terms.release, **self._left)
+        except LeaseLost:
+            if error is None:
+                raise
+        except HoldfastError as trouble:
+            log.warning("%s was not given back, and runs out by itself: %s", self.terms.what, trouble)
+            if error is None and self._grip.is_over():
+                self.check()
+
+    def _tell(self, operation: str, **more: Any) -> Document:
+        return self._client.call(operation, **self.terms.proof, **more, timeout=LAST_SECONDS, deadline=LAST_SECONDS)

@@ -1,0 +1,102 @@
+"""Locks, sessions and elections, in OctoStore's words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.client.methods.caller import Caller, R
+
+
+class LockMethods(Caller[R]):
+    """Locks, sessions and elections, in OctoStore's words."""
+
+    def list_locks(self, *, prefix: str | None = None) -> R:
+        """Locks that somebody holds right now."""
+        return self.call("list_locks", prefix=prefix)
+
+    def get_lock_status(self, name: str) -> R:
+        """Who holds a lock."""
+        return self.call("get_lock_status", name=name)
+
+    def acquire_lock(
+        self,
+        name: str,
+        *,
+        ttl_seconds: int | None = None,
+        metadata: str | None = None,
+        session_id: str | None = None,
+        ephemeral: bool | None = None,
+        lock_delay_seconds: int | None = None,
+        acl: dict[str, Any] | None = None,
+    ) -> R:
+        """Take a lock, or keep it."""
+        return self.call(
+            "acquire_lock",
+            name=name,
+            ttl_seconds=ttl_seconds,
+            metadata=metadata,
+            session_id=session_id,
+            ephemeral=ephemeral,
+            lock_delay_seconds=lock_delay_seconds,
+            acl=acl,
+        )
+
+    def renew_lock(self, name: str, lease_id: str, *, ttl_seconds: int | None = None) -> R:
+        """Hold a lock for longer."""
+        return self.call("renew_lock", name=name, lease_id=lease_id, ttl_seconds=ttl_seconds)
+
+    def release_lock(self, name: str, lease_id: str) -> R:
+        """Let a lock go."""
+        return self.call("release_lock", name=name, lease_id=lease_id)
+
+    def set_lock_acl(self, name: str, acl: dict[str, Any]) -> R:
+        """Say who may take a lock."""
+        return self.call("set_lock_acl", name=name, acl=acl)
+
+    def open_session(self, *, ttl_seconds: int | None = None) -> R:
+        """Begin a session."""
+        return self.call("open_session", ttl_seconds=ttl_seconds)
+
+    def get_session(self, session_id: str) -> R:
+        """Whether a session lives."""
+        return self.call("get_session", id=session_id)
+
+    def end_session(self, session_id: str) -> R:
+        """End a session and free what it held."""
+        return self.call("end_session", id=session_id)
+
+    def keepalive_session(self, session_id: str) -> R:
+        """Keep a session alive."""
+        return self.call("keepalive_session", id=session_id)
+
+    def create_election(self) -> R:
+        """Make a room for an election."""
+        return self.call("create_election")
+
+    def get_election_status(self, election_id: str) -> R:
+        """Who leads."""
+        return self.call("get_election_status", id=election_id)
+
+    def campaign(
+        self, election_id: str, candidate_id: str, *, ttl_seconds: int | None = None, metadata: str | None = None
+    ) -> R:
+        """Lead if nobody does."""
+        return self.call(
+            "campaign", id=election_id, candidate_id=candidate_id, ttl_seconds=ttl_seconds, metadata=metadata
+        )
+
+    def renew_leadership(self, election_id: str, leader_token: str, *, ttl_seconds: int | None = None) -> R:
+        """Lead for longer."""
+        return self.call("renew_leadership", id=election_id, leader_token=leader_token, ttl_seconds=ttl_seconds)
+
+    def resign(self, election_id: str, leader_token: str, *, ttl_seconds: int | None = None) -> R:
+        """Stop leading."""
+        return self.call("resign", id=election_id, leader_token=leader_token, ttl_seconds=ttl_seconds)
+
+    def register_user(self, username: str, *, namespace: str | None = None) -> R:
+        """Get a token under a name of your own."""
+        return self.call("register_user", username=username, namespace=namespace)
+
+    def rotate_token(self) -> R:
+        """A new token; the old one is over at once."""
+        return self.call("rotate_token")

@@ -1,0 +1,116 @@
+"""Tasks as producers see them: create, follow, call off."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from holdfast.client.methods.caller import Caller, R
+
+
+class TaskMethods(Caller[R]):
+    """Tasks as producers see them: create, follow, call off."""
+
+    def create_task(
+        self,
+        type: str,
+        payload: dict[str, Any],
+        *,
+        priority: int | None = None,
+        max_attempts: int | None = None,
+        lease_duration_seconds: int | None = None,
+        scheduled_at: str | None = None,
+        idempotency_key: str | None = None,
+        unique_key: str | None = None,
+        on_duplicate: str | None = None,
+        tag: str | None = None,
+        created_by: str | None = None,
+        reviewed_by: str | None = None,
+        source: str | None = None,
+        backoff: dict[str, Any] | None = None,
+    ) -> R:
+        """Put work into its queue."""
+        return self.call(
+            "create_task",
+            type=type,
+            payload=payload,
+            priority=priority,
+            max_attempts=max_attempts,
+            lease_duration_seconds=lease_duration_seconds,
+            scheduled_at=scheduled_at,
+            idempotency_key=idempotency_key,
+            unique_key=unique_key,
+            on_duplicate=on_duplicate,
+            tag=tag,
+            created_by=created_by,
+            reviewed_by=reviewed_by,
+            source=source,
+            backoff=backoff,
+        )
+
+    def list_tasks(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        type: str | None = None,
+        status: str | None = None,
+        tag: str | None = None,
+        unique_key: str | None = None,
+        worker: str | None = None,
+        session_id: str | None = None,
+        resolved: bool | None = None,
+        created_after: datetime | None = None,
+        created_before: datetime | None = None,
+        updated_after: datetime | None = None,
+        updated_before: datetime | None = None,
+    ) -> R:
+        """Tasks, newest first."""
+        return self.call(
+            "list_tasks",
+            limit=limit,
+            cursor=cursor,
+            type=type,
+            status=status,
+            tag=tag,
+            unique_key=unique_key,
+            worker=worker,
+            session_id=session_id,
+            resolved=resolved,
+            created_after=created_after,
+            created_before=created_before,
+            updated_after=updated_after,
+            updated_before=updated_before,
+        )
+
+    def count_tasks(self) -> R:
+        """How many tasks of each type are in each state."""
+        return self.call("count_tasks")
+
+    def batch_tasks(self, items: list[dict[str, Any]], *, full: bool | None = None) -> R:
+        """Up to 1,000 verbs in one transaction."""
+        return self.call("batch_tasks", items=items, full=full)
+
+    def check_task_status(self, task_id: str, *, wait_seconds: float | None = None) -> R:
+        """A task as it is, or its result once there is one."""
+        return self.call("check_task_status", id=task_id, wait_seconds=wait_seconds)
+
+    def cancel_task(self, task_id: str, *, mode: str | None = None, reason: str | None = None) -> R:
+        """Nobody needs it any more."""
+        return self.call("cancel_task", id=task_id, mode=mode, reason=reason)
+
+    def requeue_task(self, task_id: str, *, reset_attempts: bool | None = None) -> R:
+        """Give a dead letter another life."""
+        return self.call("requeue_task", id=task_id, reset_attempts=reset_attempts)
+
+    def resolve_task(self, task_id: str) -> R:
+        """A dead letter has been dealt with."""
+        return self.call("resolve_task", id=task_id)
+
+    def task_events(self, task_id: str, *, after: int | None = None, limit: int | None = None) -> R:
+        """Everything that happened to a task."""
+        return self.call("task_events", id=task_id, after=after, limit=limit)
+
+    def task_attempts(self, task_id: str) -> R:
+        """Who held a task, and how that went."""
+        return self.call("task_attempts", id=task_id)

@@ -1,0 +1,66 @@
+"""One server a store for the whole run, every way to call it, and fresh names for every test."""
+
+import uuid
+
+import pytest
+
+import holdfast
+from tests.client.ways import KEY, awaited, url_of
+from tests.wire.server import Server
+
+
+@pytest.fixture(scope="session")
+def sqlite_server(tmp_path_factory):
+    yield from running(Server(f"sqlite:///{tmp_path_factory.mktemp('client')}/x.db", ROOT_KEY=KEY))
+
+
+@pytest.fixture(scope="session")
+def postgres_server(new_postgres_database):
+    yield from running(Server(new_postgres_database(), ROOT_KEY=KEY))
+
+
+def running(server):
+    yield server.start()
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def embedded_client(tmp_path_factory):
+    with holdfast.open(tmp_path_factory.mktemp("embedded") / "x.db") as client:
+        yield client
+
+
+@pytest.fixture(params=["http", "async", "embedded", "postgres"])
+def client(request):
+    """The same tests over every way to call."""
+    if request.param == "embedded":
+        yield request.getfixturevalue("embedded_client")
+        return
+    server = request.getfixturevalue("postgres_server" if request.param == "postgres" else "sqlite_server")
+    if request.param == "async":
+        with awaited(url_of(server)) as client:
+            yield client
+    else:
+        with holdfast.Client(url_of(server), KEY) as client:
+            yield client
+
+
+@pytest.fixture
+def name():
+    """A name nobody used before."""
+    return f"name-{uuid.uuid4().hex}"
+
+
+@pytest.fixture
+def new_server():
+    """Build a server that will be killed; it is gone after the test."""
+    built = []
+
+    def build(url, **settings):
+        built.append(Server(url, **{"ROOT_KEY": KEY, **settings}))
+        return built[-1]
+
+    yield build
+    for server in built:
+        server.kill()
+        server.output.close()

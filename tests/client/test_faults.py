@@ -1,0 +1,270 @@
+"""Lost answers, dead, paused and unreachable servers: no double effect, and nobody works on what another may have."""
+
+import itertools
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import holdfast
+from holdfast.client import grip
+from holdfast.client.errors import Held, HoldfastError, LeaseLost, OutcomeUnknown, Unreachable
+from tests.client.proxy import CUT, HANG, LOSE, PASS, SLOW, between, dice, every
+from tests.client.ways import KEY, awaited, url_of
+from tests.support import wait_until
+from tests.trouble.books import assert_books_balance
+from tests.trouble.scale import sized
+from tests.wire.server import free_port
+
+RUNS = sized(2, 200)
+
+
+def client_of(place, **settings):
+    return holdfast.Client(url_of(place), KEY, **settings)
+
+
+@pytest.mark.parametrize("way", ["http", "async"])
+def test_a_lost_answer_never_means_a_second_task_or_lease(sqlite_server, name, way):
+    with between(sqlite_server, every(2, LOSE)) as proxy:
+        with client_of(proxy) if way == "http" else awaited(url_of(proxy)) as client:
+            made = [client.create_task(name, {"n": n}) for n in range(6)]
+            first = client.claim_job(name, "me")
+            assert first["status"] == "claimed"
+            again = client.heartbeat_job(name, first["lease_id"])
+            assert again["status"] == "claimed"
+            for _ in range(6):
+                with client.task(name) as task:
+                    task.result = {"n": task.payload["n"]}
+        assert LOSE in proxy.fates
+    with client_of(sqlite_server) as honest:
+        tasks = honest.list_tasks(type=name)["tasks"]
+        assert {task["id"] for task in tasks} == {task["id"] for task in made}
+        assert all((task["status"], task["attemptCount"]) == ("completed", 1) for task in tasks)
+        kinds = [event["kind"] for event in honest.list_events(subject=f"lease:{name}")["events"]]
+        assert kinds.count("lease.claimed") == 1
+
+
+def test_what_cannot_be_repeated_safely_is_not(sqlite_server, name):
+    with between(sqlite_server, lambda: LOSE) as proxy, client_of(proxy, deadline=3) as client:
+        with pytest.raises(OutcomeUnknown) as caught:
+            client.create_key(name, ["jobs"])
+        assert caught.value.applied == "unknown"
+        assert proxy.fates == [LOSE]
+        with pytest.raises(Unreachable):  # a look changes nothing, so there is nothing to doubt
+            client.get_job_owner(name)
+        assert len(proxy.fates) > 2
+    with client_of(sqlite_server) as honest:
+        assert [key["name"] for key in honest.list_keys()["keys"]].count(name) == 1
+
+
+def test_nobody_there_is_told_in_time():
+    port = free_port()
+    began = time.monotonic()
+    with pytest.raises(Unreachable), holdfast.Client(f"http://127.0.0.1:{port}", KEY, deadline=1) as client:
+        client.create_task("x", {})
+    with pytest.raises(Unreachable), holdfast.Client("http://no-such-host.invalid", KEY, deadline=1) as client:
+        client.create_task("x", {})
+    assert time.monotonic() - began < 30
+
+
+def test_a_call_outlasts_a_restart(tmp_path, new_server, name):
+    server = new_server(f"sqlite:///{tmp_path}/x.db")
+    answered = []
+    with client_of(server) as client:
+        asking = threading.Thread(target=lambda: answered.append(client.create_task(name, {})))
+        asking.start()
+        time.sleep(0.5)
+        server.start()
+        asking.join(30)
+        assert answered[0]["status"] == "pending"
+        with client.job(name, "me", ttl=10) as job:
+            server.kill()
+            server.start()
+            token = job.token
+            left = job.remaining
+            wait_until(lambda: job.remaining > left, 20)  # it grows only by a renewal, on a new connection
+            job.check()
+        assert client.claim_job(name, "next")["token"] > token
+    assert_books_balance(server.store)
+
+
+@pytest.mark.parametrize("way", ["http", "async"])
+def test_a_paused_server_and_a_silent_network_are_lost_in_time(tmp_path, new_server, name, way):
+    server = new_server(f"sqlite:///{tmp_path}/x.db").start()
+    fate = [PASS]
+    with (
+        between(server, lambda: fate[0]) as proxy,
+        client_of(proxy) if way == "http" else awaited(url_of(proxy)) as client,
+    ):
+        # The server is paused for longer than the TTL.
+        with pytest.raises(LeaseLost), client.job(name, "me", ttl=1) as job:
+            job.check()
+            server.process.send_signal(signal.SIGSTOP)
+            threading.Timer(2.5, server.process.send_signal, [signal.SIGCONT]).start()
+            told = until_lost(job)
+        assert told < 2.3  # the server still slept
+        # The server is well, but its answers never come: others can have the job, and do.
+        with client_of(server) as other, pytest.raises(LeaseLost), client.job(f"{name}-2", "me", ttl=1) as job:
+            fate[0] = HANG
+            taken = []
+            taking = threading.Thread(target=lambda: taken.append(take(other, f"{name}-2")))
+            taking.start()
+            until_lost(job)
+            lost_at = grip.now()
+            # Renewals still reach the server, so it stays ours there; the way there is cut as well.
+            fate[0] = CUT
+            taking.join(20)
+            fate[0] = PASS
+            assert lost_at < taken[0]
+            job.check()
+
+
+@pytest.mark.parametrize("way", ["http", "async"])
+def test_an_answer_that_comes_late_proves_no_more_than_one_that_comes_at_once(sqlite_server, name, way):
+    """Claimed, renewed once with a late answer, and then cut off."""
+    fates = iter([PASS, SLOW])
+    with (
+        between(sqlite_server, lambda: next(fates, CUT)) as proxy,
+        client_of(proxy) if way == "http" else awaited(url_of(proxy)) as client,
+        client_of(sqlite_server) as other,
+        pytest.raises(LeaseLost),
+        client.job(name, "me", ttl=2) as job,
+    ):
+        taken = []
+        taking = threading.Thread(target=lambda: taken.append(take(other, name)))
+        taking.start()
+        wait_until(lambda: CUT in proxy.fates)
+        job.check()
+        until_lost(job)
+        lost_at = grip.now()
+        taking.join(20)
+        assert lost_at < taken[0]
+        job.check()
+
+
+def until_lost(job):
+    began = grip.now()
+    with pytest.raises(LeaseLost):
+        while grip.now() - began < 10:
+            job.check()
+            time.sleep(0.01)
+    return grip.now() - began
+
+
+def take(client, name):
+    with client.job(name, "other", ttl=1, wait=15):
+        return grip.now()
+
+
+HOLDER = """
+import sys, time, holdfast
+from holdfast.client.grip import now
+with holdfast.Client().job(sys.argv[1], "holder", ttl=1) as job:
+    while True:
+        before = now()
+        job.check()
+        print(before, flush=True)
+        time.sleep(0.01)
+"""
+
+
+def test_a_holder_that_slept_past_its_time_does_nothing_more(sqlite_server, name):
+    environment = os.environ | {"HOLDFAST_URL": url_of(sqlite_server), "HOLDFAST_API_KEY": KEY}
+    with client_of(sqlite_server) as client:
+        holder = subprocess.Popen(
+            [sys.executable, "-c", HOLDER, name],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert holder.stdout.readline()
+        holder.send_signal(signal.SIGSTOP)
+        with client.job(name, "other", ttl=5, wait=10):
+            entered = grip.now()
+            holder.send_signal(signal.SIGCONT)
+            out, err = holder.communicate(timeout=20)
+    assert "LeaseLost" in err
+    assert max(map(float, out.split()), default=0.0) < entered
+
+
+# -- chance ------------------------------------------------------------------------------------------------------
+
+
+class Fleet:
+    """Agents that want one job, each behind its own bad network, and what each could prove when."""
+
+    def __init__(self, server, name, seed):
+        self.server, self.name, self.seed = server, name, seed
+        self.stop = threading.Event()
+        self.periods = []
+        """(token, when it was granted, when it was last proved)"""
+        self.seen = {"lost": 0, "held": 0, "unknown": 0}
+        self.errors = []
+
+    def agent(self, number):
+        fate = dice(self.seed * 100 + number, {PASS: 80, LOSE: 10, CUT: 5, HANG: 5})
+        with between(self.server, fate) as proxy, client_of(proxy, timeout=1, deadline=2) as client:
+            while not self.stop.is_set():
+                self.turn(client, number)
+
+    def turn(self, client, number):
+        try:
+            with client.job(self.name, f"agent-{number}", ttl=1, wait=1) as job:
+                period = [job.token, grip.now(), 0.0]
+                self.periods.append(period)
+                until = time.monotonic() + random.Random(f"{self.seed}{job.token}").uniform(0.1, 2.0)
+                while time.monotonic() < until:
+                    before = grip.now()
+                    job.check()
+                    period[2] = before
+                    time.sleep(0.005)
+        except LeaseLost:
+            self.seen["lost"] += 1
+        except Held:
+            self.seen["held"] += 1
+        except HoldfastError:
+            self.seen["unknown"] += 1
+        except Exception as error:  # noqa: BLE001 - raised again in the thread of the test
+            self.errors.append(error)
+            self.stop.set()
+
+    def trouble(self, seconds):
+        """Pause the server, or kill and restart it, again and again."""
+        thrown = random.Random(self.seed)
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            time.sleep(thrown.uniform(0.3, 1.0))
+            if thrown.random() < 0.5:
+                self.server.process.send_signal(signal.SIGSTOP)
+                time.sleep(thrown.uniform(0.2, 2.0))
+                self.server.process.send_signal(signal.SIGCONT)
+            else:
+                self.server.kill()
+                self.server.start()
+
+
+@pytest.mark.parametrize("seed", range(RUNS))
+def test_whatever_happens_nobody_works_on_what_another_has(tmp_path, new_postgres_database, new_server, name, seed):
+    """Even seeds on SQLite, odd ones on PostgreSQL."""
+    server = new_server(new_postgres_database() if seed % 2 else f"sqlite:///{tmp_path}/x.db").start()
+    fleet = Fleet(server, name, seed)
+    agents = [threading.Thread(target=fleet.agent, args=(number,)) for number in range(3)]
+    for agent in agents:
+        agent.start()
+    fleet.trouble(sized(6, 10))
+    wait_until(lambda: len(fleet.periods) >= 2, 30)
+    fleet.stop.set()
+    for agent in agents:
+        agent.join(30)
+    assert not fleet.errors, fleet.errors
+    periods = sorted(fleet.periods)
+    assert len({token for token, _, _ in periods}) == len(periods), "one token was given twice"
+    for (token, _, proved), (later, granted, _) in itertools.pairwise(periods):
+        assert proved < granted, f"token {token} could still prove itself after {later} was granted ({fleet.seen})"
+    assert_books_balance(server.store)

@@ -1,0 +1,52 @@
+"""Where the server is, who we are, and that the way there is checked."""
+
+import socket
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import holdfast
+from holdfast.client.errors import AuthError, Unreachable
+from holdfast.client.http import address, credentials
+from tests.client.ways import KEY, url_of
+from tests.support import wait_until
+from tests.transport.networked import make_certificate
+
+
+def test_address_and_key_come_from_the_environment_unless_they_are_given(monkeypatch, sqlite_server, name):
+    for variable in ("HOLDFAST_URL", "HOLDFAST_API_KEY"):
+        monkeypatch.delenv(variable, raising=False)
+    assert (address(None), credentials(None)) == ("http://127.0.0.1:7700", {})
+    assert address("http://x/base/") == "http://x/base"
+    monkeypatch.setenv("HOLDFAST_URL", url_of(sqlite_server))
+    monkeypatch.setenv("HOLDFAST_API_KEY", KEY)
+    with holdfast.Client() as client:
+        assert client.claim_job(name, "me")["status"] == "claimed"
+    with holdfast.Client(key="not a key that anybody has") as client, pytest.raises(AuthError) as caught:
+        client.get_job_owner(name)
+    assert (caught.value.status, caught.value.code) == (401, "invalid_api_key")
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path, new_server, monkeypatch):
+    cert, key = make_certificate(tmp_path)
+    server = new_server(f"sqlite:///{tmp_path}/x.db", TLS_CERT=str(cert), TLS_KEY=str(key))
+    server.launch()
+    wait_until(lambda: _listens(server.port), 20)
+    url = f"https://127.0.0.1:{server.port}"
+    with holdfast.Client(url, KEY, deadline=3) as client, pytest.raises(Unreachable) as caught:
+        client.health()
+    assert "certificate" in caught.value.message.lower()
+    monkeypatch.setenv("SSL_CERT_FILE", str(cert))
+    with holdfast.Client(url, KEY) as client:
+        assert client.health()["status"] == "ok"
+
+
+def test_many_threads_share_one_client_and_its_connections(sqlite_server, name):
+    with holdfast.Client(url_of(sqlite_server), KEY) as client, ThreadPoolExecutor(8) as pool:
+        told = list(pool.map(lambda number: client.claim_job(name, f"agent-{number}")["status"], range(40)))
+    assert (told.count("claimed"), told.count("held")) == (1, 39)
+
+
+def _listens(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0

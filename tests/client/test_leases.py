@@ -1,0 +1,171 @@
+"""Leases that renew themselves, over every way to call."""
+
+import threading
+import time
+
+import pytest
+
+from holdfast.client import grip
+from holdfast.client.errors import CancelRequested, Conflict, Held, LeaseLost, NotFound
+from holdfast.client.outcome import Permanent, Retry
+from tests.support import wait_until
+
+
+def test_a_job_is_ours_inside_and_the_next_ones_after(client, name):
+    with client.job(name, "agent-3", {"branch": "fix"}) as job:
+        job.check()
+        assert client.get_job_owner(name)["owner"] == "agent-3"
+        with pytest.raises(Held) as caught, client.job(name, "agent-5"):
+            pytest.fail("two owners at once")
+        assert caught.value.owner == "agent-3"
+        assert caught.value.retry_after > 0
+        job.checkpoint({"step": 2})
+        job.note = "tests pass"
+        first = job.token
+    assert client.get_job_owner(name)["status"] == "free"
+    with client.job(name, "agent-5") as job:
+        assert job.token > first
+        assert (job.previous["outcome"], job.previous["note"]) == ("released", "tests pass")
+        assert job.previous["checkpoint"] == {"step": 2}
+
+
+def test_a_short_lease_outlives_its_ttl_because_it_is_renewed(client, name):
+    with client.job(name, "agent-3", ttl=2) as job:
+        for _ in range(35):
+            time.sleep(0.1)
+            job.check()
+        assert client.get_job_owner(name)["owner"] == "agent-3"
+
+
+def test_a_job_taken_away_is_noticed_and_told(client, name):
+    with pytest.raises(LeaseLost), client.job(name, "agent-3", ttl=2) as job:
+        client.force_release_job(name, "we need it")
+        deadline = time.monotonic() + 5
+        while time.monotonic() < deadline:
+            job.check()
+            time.sleep(0.02)
+
+
+def test_a_lost_job_is_told_at_the_end_even_if_nobody_asked(client, name):
+    with pytest.raises(LeaseLost), client.job(name, "agent-3", ttl=60):
+        client.force_release_job(name, "we need it")
+
+
+def test_waiting_in_line_ends_in_the_job(client, name):
+    entered = threading.Event()
+
+    def hold():
+        with client.job(name, "first", ttl=30):
+            entered.set()
+            time.sleep(0.7)
+
+    first = threading.Thread(target=hold)
+    first.start()
+    assert entered.wait(5)
+    with client.job(name, "second", ttl=2, wait=10) as job:
+        # It waited for a good part of its TTL: what can be proved begins anew.
+        job.check()
+        assert job.remaining > 1.5
+    first.join()
+
+
+def test_one_leads_at_a_time(client, name):
+    room = name[:60]
+    with client.leader(room, "one", ttl=5) as lead:
+        lead.check()
+        first = lead.token
+        with pytest.raises(Held) as caught, client.leader(room, "two", ttl=5):
+            pytest.fail("two leaders at once")
+        assert caught.value.owner == "one"
+    with client.leader(room, "two", ttl=5, wait=5) as lead:
+        assert lead.token > first
+
+
+def test_a_task_is_completed_at_the_end_of_its_block(client, name):
+    made = client.create_task(name, {"n": 1})
+    with client.task(name, worker="w") as task:
+        assert (task.id, task.payload) == (made["id"], {"n": 1})
+        task.checkpoint({"half": True})
+        task.result = {"sum": 2}
+    done = client.check_task_status(made["id"])
+    assert (done["status"], done["result"]) == ("completed", {"sum": 2})
+    with pytest.raises(NotFound) as caught, client.task(name):
+        pytest.fail("there was nothing to do")
+    assert caught.value.code == "no_tasks"
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (KeyError("x"), {"status": "pending", "attemptCount": 1}),
+        (Retry("later", after=900), {"status": "pending", "attemptCount": 1}),
+        (Permanent("never"), {"status": "dead_letter", "deadLetterCause": "permanent"}),
+        (KeyboardInterrupt(), {"status": "pending", "attemptCount": 0}),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_exception_says_how_a_task_failed(client, name, error, told):
+    made = client.create_task(name, {})
+    with pytest.raises(type(error)), client.task(name):
+        raise error
+    after = client.check_task_status(made["id"])
+    assert told.items() <= after.items()
+    if isinstance(error, Retry):
+        assert after["scheduledAt"] > after["updatedAt"]
+    if isinstance(error, Exception):
+        (attempt,) = client.task_attempts(made["id"])["attempts"]
+        assert attempt["errorCode"] == type(error).__name__
+
+
+def test_a_task_that_is_called_off_says_so(client, name):
+    made = client.create_task(name, {})
+    with pytest.raises(CancelRequested), client.task(name) as task:
+        client.cancel_task(made["id"], mode="request")
+        task.checkpoint({"so": "far"})
+        task.check()
+    assert client.check_task_status(made["id"])["status"] == "cancelled"
+
+
+def test_a_task_taken_away_by_force_is_lost(client, name):
+    made = client.create_task(name, {})
+    with pytest.raises(LeaseLost), client.task(name) as task:
+        client.cancel_task(made["id"], mode="force")
+        with pytest.raises(Conflict):
+            task.checkpoint({"too": "late"})
+        task.check()
+    assert client.check_task_status(made["id"])["status"] == "cancelled"
+
+
+def test_what_can_be_proved_is_counted_from_the_sending(monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr(grip, "now", lambda: clock[0])
+    terms = grip.Terms("job x", 1, 10.0, 3.0, {}, "heartbeat_job", "release_job", {})
+    held = grip.Grip(terms, sent=100.0)
+    clock[0] = 109.9  # an answer that took so long renews only from its sending
+    held.renewed(102.0, {})
+    held.check()
+    clock[0] = 111.98
+    held.check()
+    clock[0] = 112.0  # the machine slept; nobody ran meanwhile
+    with pytest.raises(LeaseLost):
+        held.check()
+    held.renewed(112.0, {})
+    with pytest.raises(LeaseLost):  # what was told stays true
+        held.check()
+
+
+def test_renewals_that_fail_come_sooner_and_never_too_late():
+    terms = grip.Terms("job x", 1, 9.0, 3.0, {}, "heartbeat_job", "release_job", {})
+    held = grip.Grip(terms, sent=grip.now())
+    assert 2.3 < held.pause() <= 3.0
+    for _ in range(20):
+        held.refused(Held("no"))
+        assert held.pause() <= 0.9
+    assert held.patience() < 3.0
+
+
+def test_leaving_stops_the_thread(client, name):
+    before = set(threading.enumerate())
+    with client.job(name, "agent-3", ttl=5):
+        pass
+    wait_until(lambda: not [t for t in set(threading.enumerate()) - before if "holdfast-job" in t.name])

@@ -1,0 +1,108 @@
+"""What is sent again, when, and what is said when it is not."""
+
+import time
+
+import pytest
+
+from holdfast.client import retry
+from holdfast.client.errors import HoldfastError, Limited, OutcomeUnknown, ServerError, Unreachable
+from holdfast.client.retry import Broken, Call, Unsent
+from holdfast.client.wire import Answer
+
+SAFE = ("create_task", {"type": "x", "payload": {}})
+UNSAFE = ("create_key", {"name": "x", "scopes": ["jobs"]})
+LOOK = ("get_job_owner", {"job_id": "x"})
+
+
+def call(operation=SAFE, deadline=3600.0):
+    return Call(*operation, timeout=10.0, deadline=deadline)
+
+
+def answer(status, body=b"{}", **headers):
+    return Answer(status, {"content-type": "application/json", **headers}, body)
+
+
+def trouble(status, applied=None, code="x", **headers):
+    told = f',"applied":"{applied}"' if applied else ""
+    return answer(status, f'{{"error":"{code}"{told}}}'.encode(), **headers)
+
+
+@pytest.mark.parametrize(
+    ("operation", "outcome", "error"),
+    [
+        (SAFE, Broken("x"), None),
+        (LOOK, Broken("x"), None),
+        (UNSAFE, Broken("x"), OutcomeUnknown),
+        (UNSAFE, Unsent("x"), None),
+        (SAFE, trouble(503, "unknown", "outcome_unknown"), None),
+        (UNSAFE, trouble(503, "unknown", "outcome_unknown"), OutcomeUnknown),
+        (UNSAFE, trouble(503, "no", "overloaded"), None),
+        (SAFE, trouble(500), None),
+        (UNSAFE, trouble(500), ServerError),
+        (SAFE, trouble(502), None),
+        (SAFE, trouble(507, "no", "storage_full"), ServerError),
+        (UNSAFE, trouble(429, None, "rate_limited", **{"retry-after": "3"}), None),
+        (SAFE, trouble(429, None, "max_workers_reached"), Limited),
+        (SAFE, trouble(409, None, "conflict"), HoldfastError),
+    ],
+)
+def test_only_what_cannot_happen_twice_is_sent_again(operation, outcome, error):
+    if error is None:
+        assert isinstance(call(operation).judge(outcome), float)
+    else:
+        with pytest.raises(error):
+            call(operation).judge(outcome)
+
+
+def test_pauses_grow_within_their_bounds_and_are_left_to_chance():
+    asked = [call() for _ in range(200)]
+    first = [each.judge(Unsent("x")) for each in asked]
+    assert max(first) <= retry.FIRST_PAUSE
+    assert min(first) < 0.05 < max(first)
+    for _ in range(10):
+        later = [each.judge(Unsent("x")) for each in asked]
+    assert max(later) <= retry.LONGEST_PAUSE
+    assert min(later) < 2
+    assert max(later) > 10
+
+
+def test_nobody_comes_back_before_the_server_said():
+    busy = trouble(503, "no", "overloaded", **{"retry-after": "7"})
+    assert all(7.0 <= call().judge(busy) <= 7.2 for _ in range(50))
+
+
+def test_a_pause_that_would_outlast_the_deadline_is_not_begun():
+    with pytest.raises(Limited) as caught:
+        call(deadline=5).judge(trouble(429, None, "rate_limited", **{"retry-after": "30"}))
+    assert caught.value.retry_after == 30
+
+
+def test_doubt_once_raised_stays_until_there_is_an_answer():
+    asked = call(deadline=0.5)
+    asked.judge(Broken("cut"))
+    with pytest.raises(OutcomeUnknown):
+        while True:
+            time.sleep(asked.judge(Unsent("refused")))
+    with pytest.raises(Unreachable):
+        call(LOOK, deadline=0.0).judge(Broken("cut"))
+
+
+def test_every_attempt_is_the_same_request():
+    asked = call()
+    before = asked.request
+    asked.judge(Broken("cut"))
+    assert asked.request is before
+    assert len(before.headers["idempotency-key"]) == 36
+    assert call().request.headers["idempotency-key"] != before.headers["idempotency-key"]
+
+
+def test_waiting_in_line_is_not_counted_as_slowness():
+    asked = Call("claim_job", {"job_id": "x", "owner": "me", "wait_seconds": 50}, timeout=10.0, deadline=30.0)
+    assert 59 < asked.timeout() <= 60
+
+
+@pytest.mark.parametrize(("status", "applied"), [(409, "no"), (500, "unknown"), (503, "unknown")])
+def test_no_error_promises_more_than_it_knows(status, applied):
+    with pytest.raises(HoldfastError) as caught:
+        call(UNSAFE, deadline=0.0).judge(trouble(status))
+    assert caught.value.applied == applied

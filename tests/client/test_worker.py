@@ -1,0 +1,232 @@
+"""The worker: runs functions on tasks, and tells how it went."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+
+import holdfast
+from holdfast.client.errors import AuthError, CancelRequested
+from tests.client.ways import KEY, url_of
+from tests.support import wait_until
+
+
+@contextmanager
+def working(worker):
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    try:
+        yield worker
+    finally:
+        worker.stop()
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+@pytest.fixture
+def http(sqlite_server):
+    with holdfast.Client(url_of(sqlite_server), KEY) as client:
+        yield client
+
+
+def status(client, task):
+    return client.check_task_status(task["id"])
+
+
+def test_functions_of_both_kinds_complete_their_tasks(embedded_client, http, name):
+    for client in (embedded_client, http):
+        worker = holdfast.Worker(client, concurrency=2)
+
+        @worker.task(f"{name}-sync")
+        def double(context):
+            return {"n": context.payload["n"] * 2}
+
+        @worker.task(f"{name}-async")
+        async def halve(context):
+            await asyncio.sleep(0)
+            return {"n": context.payload["n"] // 2}
+
+        with working(worker):
+            made = [client.create_task(f"{name}-sync", {"n": n}) for n in range(5)]
+            made += [client.create_task(f"{name}-async", {"n": n}) for n in range(5)]
+            for task in made:
+                client.check_task_status(task["id"], wait_seconds=20)
+        results = [status(client, task) for task in made]
+        assert [done["status"] for done in results] == ["completed"] * 10
+        assert [done["result"]["n"] for done in results] == [0, 2, 4, 6, 8, 0, 0, 1, 1, 2]
+
+
+def test_an_attempt_that_fails_is_told_and_the_next_goes_on_from_its_checkpoint(http, name):
+    worker = holdfast.Worker(http, concurrency=1)
+    seen = []
+
+    @worker.task(name)
+    def climb(context):
+        before = context.previous
+        seen.append(None if before is None else (before["checkpoint"], before["errorCode"]))
+        if before is None:
+            context.checkpoint({"step": 7})
+            raise holdfast.Retry("not yet", after=0)
+
+    with working(worker):
+        task = http.create_task(name, {})
+        wait_until(lambda: status(http, task)["status"] == "completed", 20)
+    assert seen == [None, ({"step": 7}, "Retry")]
+
+
+def test_what_never_works_and_what_returns_nonsense_are_told(http, name):
+    worker = holdfast.Worker(http, concurrency=1)
+
+    @worker.task(name)
+    def never(context):
+        if context.payload["how"] == "nonsense":
+            return 42
+        raise holdfast.Permanent("no such document")
+
+    with working(worker):
+        bad = http.create_task(name, {"how": "bad"})
+        odd = http.create_task(name, {"how": "nonsense"}, max_attempts=1)
+        wait_until(lambda: {status(http, task)["status"] for task in (bad, odd)} == {"dead_letter"}, 20)
+    assert status(http, bad)["deadLetterCause"] == "permanent"
+    assert http.task_attempts(odd["id"])["attempts"][0]["errorCode"] == "TypeError"
+
+
+def test_a_task_that_is_called_off_is_stopped_whichever_kind_it_is(http, name):
+    worker = holdfast.Worker(http, concurrency=2)
+    ended = []
+
+    @worker.task(f"{name}-async")
+    async def forever(context):
+        try:
+            while True:
+                await context.checkpoint({})  # hears of it
+                await asyncio.sleep(0.05)
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+
+    @worker.task(f"{name}-sync")
+    def until_told(context):
+        try:
+            while True:
+                context.checkpoint({})
+                context.check()
+                time.sleep(0.05)
+        except CancelRequested:
+            ended.append("asked")
+            raise
+
+    with working(worker):
+        tasks = [http.create_task(f"{name}-{kind}", {}) for kind in ("async", "sync")]
+        wait_until(lambda: {status(http, task)["status"] for task in tasks} == {"claimed"}, 20)
+        for task in tasks:
+            http.cancel_task(task["id"], mode="request")
+        wait_until(lambda: {status(http, task)["status"] for task in tasks} == {"cancelled"}, 20)
+    assert sorted(ended) == ["asked", "cancelled"]
+
+
+def test_a_function_that_does_not_end_is_cancelled_and_its_task_handed_back(http, name):
+    worker = holdfast.Worker(http, concurrency=1, drain_seconds=0.0)
+    ended = []
+
+    @worker.task(name)
+    async def forever(context):
+        context.note = "nearly"
+        await context.checkpoint({"step": 1})
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            ended.append(context.id)
+
+    with working(worker):
+        task = http.create_task(name, {})
+        wait_until(lambda: status(http, task).get("checkpoint") == {"step": 1}, 20)
+    assert ended == [task["id"]]
+    after = status(http, task)
+    assert (after["status"], after["attemptCount"]) == ("pending", 0)
+    assert http.claim_task(type=name)["previousAttempt"]["checkpoint"] == {"step": 1}
+
+
+def test_a_worker_with_a_bad_key_says_so_instead_of_trying_for_ever(sqlite_server):
+    with holdfast.Client(url_of(sqlite_server), "nobody's key, nobody's key") as client:
+        worker = holdfast.Worker(client)
+        worker.task("x")(lambda context: None)
+        with pytest.raises(AuthError):
+            worker.run()
+    with pytest.raises(ValueError, match="at least one"):
+        holdfast.Worker(client).run()
+
+
+PROGRAM = """
+import sys, time, holdfast
+worker = holdfast.Worker(holdfast.Client(), concurrency=1, drain_seconds=float(sys.argv[3]))
+@worker.task(sys.argv[1])
+def slow(context):
+    step = (context.previous or {}).get("checkpoint") or 0
+    while step < int(sys.argv[2]):
+        time.sleep(0.1)
+        step += 1
+        context.checkpoint(step)
+        print(step, flush=True)
+    return {"steps": step, "began": (context.previous or {}).get("checkpoint")}
+worker.run()
+"""
+
+
+def program(server, name, steps, drain=30.0):
+    environment = os.environ | {"HOLDFAST_URL": url_of(server), "HOLDFAST_API_KEY": KEY}
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, name, str(steps), str(drain)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_sigterm_lets_the_task_under_way_finish(sqlite_server, http, name):
+    task, waiting = http.create_task(name, {}), http.create_task(name, {})
+    with program(sqlite_server, name, 12) as worker:
+        assert worker.stdout.readline() == "1\n"
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(30) == 0
+    assert status(http, task)["result"] == {"steps": 12, "began": None}
+    assert status(http, waiting)["status"] == "pending"
+
+
+def test_what_cannot_finish_in_time_is_handed_back_with_its_checkpoint(sqlite_server, http, name):
+    task = http.create_task(name, {})
+    with program(sqlite_server, name, 1000, drain=0.0) as worker:
+        assert worker.stdout.readline() == "1\n"
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(30) == 0
+    after = status(http, task)
+    assert (after["status"], after["attemptCount"]) == ("pending", 0)
+    with program(sqlite_server, name, 60) as worker:
+        http.check_task_status(task["id"], wait_seconds=30)
+        worker.terminate()
+        worker.wait(30)
+    assert status(http, task)["result"]["began"] >= 1
+
+
+def test_a_killed_workers_task_is_continued_from_its_checkpoint(sqlite_server, http, name):
+    """The shortest lease of a task is 30 seconds: so long it takes until the next one may have it."""
+    task = http.create_task(name, {}, lease_duration_seconds=30)
+    with program(sqlite_server, name, 1000) as worker:
+        for _ in range(3):
+            worker.stdout.readline()
+        worker.kill()
+    with program(sqlite_server, name, 8) as worker:
+        wait_until(lambda: status(http, task)["status"] == "completed", 50)
+        worker.terminate()
+        worker.wait(30)
+    assert status(http, task)["result"]["began"] >= 2
+    assert [attempt["outcome"] for attempt in http.task_attempts(task["id"])["attempts"]][-2:] == [
+        "expired",
+        "completed",
+    ]
