@@ -62,11 +62,11 @@ def alerts_of(settings: Settings) -> Alerts:
 
 
 @contextmanager
-def running_engine(settings: Settings) -> Iterator[Engine]:
-    """An engine over an open store, for as long as a server runs."""
+def running_engine(settings: Settings, *, serving: bool = True) -> Iterator[Engine]:
+    """An engine over an open store, for as long as a server runs, or a program that needs none."""
     store = make_store(settings)
     store.open()
-    engine = Engine(store, serving=True, retention=retention_of(settings), alerts=alerts_of(settings))
+    engine = Engine(store, serving=serving, retention=retention_of(settings), alerts=alerts_of(settings))
     engine.start()
     try:
         yield engine
