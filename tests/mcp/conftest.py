@@ -1,0 +1,18 @@
+"""One server for every test that needs one."""
+
+import pytest
+
+from tests.transport.agent import ROOT_KEY
+from tests.wire.server import Server
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    place = tmp_path_factory.mktemp("mcp")
+    running = Server(
+        f"sqlite:///{place}/mcp.db",
+        ROOT_KEY=ROOT_KEY,
+        ALLOWED_ORIGINS="https://agents.example, http://other.example:81",
+    )
+    yield running.start()
+    running.close()
