@@ -1,0 +1,56 @@
+"""A call may wait: it is woken by whoever lets go, and whoever hangs up leaves the line."""
+
+import asyncio
+import re
+import time
+import uuid
+
+import pytest
+
+from tests.mcp.clients import NEW, OLD, over_http
+from tests.mcp.raw import connect, heading, new, old, send
+from tests.support import wait_until
+from tests.transport.agent import agent, claimed, ok
+
+MESSAGES = {OLD: old, NEW: new}
+
+
+def waiting(server):
+    """How many stand in line for a name."""
+    text = server.admin.get("/metrics/prometheus").raw.decode()
+    (many,) = re.findall(r'^holdfast_waiters{for="name"} (\S+)', text, re.MULTILINE)
+    return float(many)
+
+
+@pytest.mark.parametrize("era", [OLD, NEW])
+def test_a_claim_that_waits_gets_the_job_as_soon_as_it_is_free(server, era):
+    job = f"job-{uuid.uuid4()}"
+    holder = agent(server)
+    mine = claimed(holder.claim(job))
+
+    async def wait():
+        async with over_http(server, era) as me:
+            asked = asyncio.ensure_future(me.do("claim_job", jobId=job, owner="next", waitMs=20_000))
+            await asyncio.to_thread(wait_until, lambda: waiting(server) == 1)
+            began = time.monotonic()
+            await asyncio.to_thread(lambda: ok(holder.release_job(job, mine["lease_id"])))
+            assert (await asked)["status"] == "claimed"
+            assert time.monotonic() - began < 10
+
+    asyncio.run(wait())
+
+
+@pytest.mark.parametrize("era", [OLD, NEW])
+def test_whoever_hangs_up_leaves_the_line(server, era):
+    job = f"job-{uuid.uuid4()}"
+    holder = agent(server)
+    mine = claimed(holder.claim(job))
+    arguments = {"jobId": job, "owner": "gone", "waitMs": 60_000}
+    message = MESSAGES[era]("tools/call", name="claim_job", arguments=arguments)
+    connection = connect(server)
+    send(connection, message, **(heading(message) if era == NEW else {}))
+    wait_until(lambda: waiting(server) == 1)
+    connection.sock.close()
+    wait_until(lambda: waiting(server) == 0)
+    ok(holder.release_job(job, mine["lease_id"]))
+    assert holder.owner_of(job)["status"] == "free"
