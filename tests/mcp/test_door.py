@@ -123,6 +123,11 @@ def test_headers_that_differ_from_the_message_are_refused(server, change, status
     assert code in {None, said.json["error"]["code"]}
 
 
+def test_spaces_around_a_header_are_no_part_of_it(server):
+    asked = new("tools/call", name="list_tasks", arguments={})
+    assert post(server, asked, **(heading(asked) | {"Mcp_Name": "  list_tasks \t"})).status == 200
+
+
 def test_an_unknown_method_is_told_in_either_era(server):
     asked = new("tools/juggle")
     said = post(server, asked, **heading(asked))

@@ -65,8 +65,10 @@ class Endpoint:
         if self._opening is None:
             self._opening = asyncio.ensure_future(self._open())
         manager = await asyncio.shield(self._opening)
-        request.scope["state"] = {"request_id": request.request_id}
-        await manager.handle_request(request.scope, request.receive, send)
+        # The SDK compares headers with the message, and spaces around a value are no part of it.
+        headers = [(name, value.strip(b" \t")) for name, value in request.scope["headers"]]
+        scope = {**request.scope, "headers": headers, "state": {"request_id": request.request_id}}
+        await manager.handle_request(scope, request.receive, send)
 
     async def close(self) -> None:
         """Stop listening."""
