@@ -2,8 +2,10 @@
 
 import pytest
 
-from tests.transport.agent import ROOT_KEY
-from tests.wire.server import Server
+pytest.register_assert_rewrite("tests.transport.agent", "tests.wire.expect", "tests.mcp.clients")
+
+from tests.transport.agent import ROOT_KEY  # noqa: E402 - after the line above, as it must be
+from tests.wire.server import Server  # noqa: E402
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """The tools are operations: none is made up, none drifts, and each tells a model all it needs."""
 
 import re
+from pathlib import Path
 
 import jsonschema_rs
 import pytest
@@ -84,6 +85,12 @@ def test_every_field_of_the_operation_is_an_argument(tool):
     assert len({field.argument for field in form}) == len(form)
     if shape.once:
         assert "idempotencyKey" in input_schema(form, DOCUMENT)["properties"]
+
+
+def test_the_page_lists_every_tool_with_its_operation():
+    page = (Path(__file__).parents[2] / "docs/mcp.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", page, re.MULTILINE)
+    assert rows == [(tool.name, tool.operation) for tool in TOOLS]
 
 
 def test_whoever_holds_something_must_show_the_proof():
