@@ -53,21 +53,22 @@ class App(Protocol):
 class InProcess:
     """Asks the application itself, without a socket."""
 
-    def __init__(
-        self, app: App, headers: Iterable[Header] = (), outer: Scope | None = None, gone: Receive | None = None
-    ) -> None:
+    def __init__(self, app: App, headers: Iterable[Header] = (), outer: Scope | None = None) -> None:
         self._app = app
         self._headers = tuple(headers)
         self._outer = outer or {}
-        self._gone = gone or _never
 
     async def ask(self, ask: Ask) -> Reply:
-        """Run the handler as if the request had come over the wire, from where the outer one came."""
+        """Run the handler as if the request had come over the wire, from where the outer one came.
+
+        Nobody hangs up in here: the SDK cancels us when the client is gone, and a handler that waits then leaves its
+        line.
+        """
         unread = [{"type": "http.request", "body": ask.body, "more_body": False}]
         status, parts = 0, []
 
         async def receive() -> Any:
-            return unread.pop() if unread else await self._gone()
+            return unread.pop() if unread else await _never()
 
         async def send(message: Any) -> None:
             nonlocal status

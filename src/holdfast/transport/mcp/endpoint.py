@@ -100,11 +100,11 @@ class Endpoint:
             await self._over.wait()
 
     def _reach(self, context: Any) -> Caller:
-        """A caller with the key and the address of whoever sent this request; gone when they are."""
+        """A caller with the key and the address of whoever sent this request."""
         outer = context.request
         headers: list[Header] = [header for header in outer.scope["headers"] if header[0] in _ALONG]
         headers.append((b"x-request-id", outer.scope["state"]["request_id"].encode()))
-        return InProcess(self._app, headers, outer.scope, outer.receive)
+        return InProcess(self._app, headers, outer.scope)
 
 
 def _own_origins(settings: Settings) -> frozenset[str]:
