@@ -4,13 +4,15 @@ import asyncio
 import re
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from tests.mcp.clients import NEW, OLD, over_http
-from tests.mcp.raw import connect, heading, new, old, send
+from tests.mcp.raw import connect, heading, new, old, post, send
 from tests.support import wait_until
 from tests.transport.agent import agent, claimed, ok
+from tests.wire.server import Server
 
 MESSAGES = {OLD: old, NEW: new}
 
@@ -54,3 +56,20 @@ def test_whoever_hangs_up_leaves_the_line(server, era):
     wait_until(lambda: waiting(server) == 0)
     ok(holder.release_job(job, mine["lease_id"]))
     assert holder.owner_of(job)["status"] == "free"
+
+
+def test_a_server_that_stops_sends_the_waiting_away_with_an_answer(tmp_path):
+    server = Server(f"sqlite:///{tmp_path}/drain.db").start()
+    claimed(agent(server).claim("job"))
+    arguments = {"jobId": "job", "owner": "late", "waitMs": 60_000}
+    with ThreadPoolExecutor() as pool:
+        messages = [make("tools/call", name="claim_job", arguments=arguments) for make in (old, new)]
+        heads = [{}, heading(messages[1])]
+        said = [pool.submit(post, server, message, **head) for message, head in zip(messages, heads, strict=True)]
+        wait_until(lambda: waiting(server) == 2, seconds=20)
+        server.close()
+        for answer in said:
+            result = answer.result().json["result"]
+            assert result["isError"] is True
+            assert (result["structuredContent"]["error"], result["structuredContent"]["applied"]) == ("draining", "no")
+    assert server.process.returncode == 0
