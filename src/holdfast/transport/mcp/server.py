@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import mcp_types as types
-import msgspec
 from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -15,20 +14,19 @@ from mcp.shared.exceptions import MCPError
 from holdfast import __version__
 from holdfast.core.errors import Invalid
 from holdfast.transport.documents.entry import DESCRIPTION
-from holdfast.transport.http import problem
-from holdfast.transport.http.message import Request, encode
 from holdfast.transport.http.openapi import openapi
 from holdfast.transport.mcp import resources
 from holdfast.transport.mcp.arguments import ask_of
-from holdfast.transport.mcp.caller import Caller, Reply
+from holdfast.transport.mcp.caller import Caller
 from holdfast.transport.mcp.form import form_of, input_schema, output_schema
 from holdfast.transport.mcp.prompts import PROMPTS, Prompt
+from holdfast.transport.mcp.results import REFUSED, refused, result_of, understood
 from holdfast.transport.mcp.tools import TOOLS, Tool, operation_of
 
 Context = ServerRequestContext[Any, Any]
 Reach = Callable[[Context], Caller]
 
-REFUSED, MISSING = 400, 404
+BAD, MISSING = 400, 404
 HOUR_MS = 3_600_000
 
 INSTRUCTIONS = (
@@ -38,7 +36,6 @@ INSTRUCTIONS = (
 )
 
 _PUBLIC = CacheHint(HOUR_MS, "public")
-_BY_OPERATION = {tool.operation: tool.name for tool in TOOLS}
 
 
 def make_server(reach: Reach) -> Server[Any]:
@@ -94,8 +91,8 @@ class _Desk:
         try:
             ask = ask_of(operation_of(tool), self._forms[tool.name], params.arguments or {})
         except Invalid as error:
-            return _result(_refused(error))
-        return _result(await self._reach(context).ask(ask))
+            return result_of(refused(error))
+        return result_of(await self._reach(context).ask(ask))
 
     async def list_resources(self, _: Context, __: Any) -> types.ListResourcesResult:
         skill = types.Resource(
@@ -130,8 +127,8 @@ class _Desk:
             raise MCPError(types.INVALID_PARAMS, "there is no such resource", {"uri": uri})
         reply = await self._reach(context).ask(ask)
         if reply.status >= REFUSED:
-            code = types.INVALID_PARAMS if reply.status in {REFUSED, MISSING} else types.INTERNAL_ERROR
-            refusal = _document(reply)
+            code = types.INVALID_PARAMS if reply.status in {BAD, MISSING} else types.INTERNAL_ERROR
+            _, refusal = understood(reply)
             raise MCPError(code, refusal["message"], {"uri": uri, "problem": refusal})
         mime_type = resources.MARKDOWN if uri == resources.SKILL else resources.JSON
         content = types.TextResourceContents(uri=uri, mime_type=mime_type, text=reply.body.decode())
@@ -176,38 +173,3 @@ def _shown_prompt(prompt: Prompt) -> types.Prompt:
         for argument in prompt.arguments
     ]
     return types.Prompt(name=prompt.name, title=prompt.title, description=prompt.description, arguments=blanks)
-
-
-def _result(reply: Reply) -> types.CallToolResult:
-    """The answer as an object and as text."""
-    document = _document(reply)
-    for step in document.get("agent_contract", {}).get("next_actions", ()):
-        if step["action"] in _BY_OPERATION:
-            step["tool"] = _BY_OPERATION[step["action"]]
-    return types.CallToolResult(
-        content=[types.TextContent(type="text", text=encode(document).decode())],
-        structured_content=document,
-        is_error=reply.status >= REFUSED,
-    )
-
-
-def _document(reply: Reply) -> dict[str, Any]:
-    """The answer's JSON. Something between us and the server may have said something else in its place."""
-    try:
-        document = msgspec.json.decode(reply.body)
-    except msgspec.DecodeError:
-        document = None
-    if not isinstance(document, dict):
-        message = f"the server answered {reply.status} and no JSON: is this the address of a Holdfast?"
-        return _document(_refused(Invalid(message)))
-    return document
-
-
-def _refused(error: Invalid) -> Reply:
-    """A refusal in the same form as the handlers', for what never reached one."""
-
-    async def nobody() -> Any:
-        raise AssertionError
-
-    response = problem.render_error(Request({"headers": [], "path": "/mcp"}, nobody), error)
-    return Reply(response.status, response.body)
