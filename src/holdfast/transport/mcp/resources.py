@@ -23,6 +23,8 @@ class Template(msgspec.Struct, frozen=True):
     description: str
     path: str
     """Where the HTTP handlers have it."""
+    noun: str
+    """What the log calls it."""
 
 
 TEMPLATES = (
@@ -32,6 +34,7 @@ TEMPLATES = (
         "Who owns a job",
         "The owner of a job and its progress, or how its last ownership ended.",
         "/v1/jobs/",
+        "lease",
     ),
     Template(
         f"{SCHEME}tasks/{{id}}",
@@ -39,6 +42,7 @@ TEMPLATES = (
         "A task",
         "A task as it is, with its result once there is one.",
         "/v1/tasks/",
+        "task",
     ),
 )
 
@@ -47,10 +51,22 @@ def ask_for(uri: str) -> Ask | None:
     """The request that reads this address, or None if there is no such kind of address."""
     if uri == SKILL:
         return Ask("GET", "/skill/SKILL.md")
+    template, name = _named(uri)
+    if template is None:
+        return None
+    return Ask("GET", template.path + quote(name, safe="").replace(".", "%2E"), headers=(ACCEPT,))
+
+
+def subject_of(uri: str) -> str | None:
+    """What the log calls the thing at this address, or None if it never changes."""
+    template, name = _named(uri)
+    return None if template is None else f"{template.noun}:{name}"
+
+
+def _named(uri: str) -> tuple[Template | None, str]:
+    """The kind of an address, and the name in it, which may come with its slashes as they are, or encoded."""
     for template in TEMPLATES:
         start = template.uri.partition("{")[0]
         if uri.startswith(start) and len(uri) > len(start):
-            # The name may come with its slashes as they are, or encoded.
-            name = quote(unquote(uri[len(start) :]), safe="").replace(".", "%2E")
-            return Ask("GET", template.path + name, headers=(ACCEPT,))
-    return None
+            return template, unquote(uri[len(start) :])
+    return None, ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -9,13 +10,14 @@ import mcp_types as types
 from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 from mcp.shared.exceptions import MCPError
 
 from holdfast import __version__
 from holdfast.core.errors import Invalid
 from holdfast.transport.documents.entry import DESCRIPTION
 from holdfast.transport.http.openapi import openapi
-from holdfast.transport.mcp import resources
+from holdfast.transport.mcp import notices, resources
 from holdfast.transport.mcp.arguments import ask_of
 from holdfast.transport.mcp.caller import Caller
 from holdfast.transport.mcp.form import form_of, input_schema, output_schema
@@ -61,6 +63,7 @@ def make_server(reach: Reach) -> Server[Any]:
         on_list_resources=desk.list_resources,
         on_list_resource_templates=desk.list_templates,
         on_read_resource=desk.read_resource,
+        on_subscriptions_listen=desk.listen,
         on_list_prompts=desk.list_prompts,
         on_get_prompt=desk.get_prompt,
     )
@@ -133,6 +136,31 @@ class _Desk:
         mime_type = resources.MARKDOWN if uri == resources.SKILL else resources.JSON
         content = types.TextResourceContents(uri=uri, mime_type=mime_type, text=reply.body.decode())
         return types.ReadResourceResult(contents=[content])
+
+    async def listen(
+        self, context: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        """Say which of some leases and tasks have changed, until the client hangs up or the server stops."""
+        addresses = params.notifications.resource_subscriptions or []
+        wanted = {subject: uri for uri in addresses if (subject := resources.subject_of(uri)) is not None}
+        caller = self._reach(context)
+        after, answer = await notices.end_of_log(caller)
+        if after is None:
+            raise MCPError(types.INVALID_PARAMS, answer["message"], {"problem": answer})
+        bus = InMemorySubscriptionBus()
+        stream = ListenHandler(bus)
+
+        async def follow() -> None:
+            try:
+                await notices.follow(caller, after, wanted, lambda uri: bus.publish(ResourceUpdated(uri)))
+            finally:
+                stream.close()
+
+        following = asyncio.ensure_future(follow())
+        try:
+            return await stream(context, params)
+        finally:
+            following.cancel()
 
     async def list_prompts(self, _: Context, __: Any) -> types.ListPromptsResult:
         return types.ListPromptsResult(prompts=[_shown_prompt(prompt) for prompt in PROMPTS])
