@@ -8,10 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.mcp.clients import NEW, OLD, over_http
+from holdfast.settings import Settings
+from holdfast.transport.mcp.caller import Ask, InProcess
+from holdfast.transport.mcp.notices import end_of_log
+from tests.mcp.clients import KEY, NEW, OLD, over_http
 from tests.mcp.raw import connect, heading, new, old, post, send
 from tests.support import wait_until
 from tests.transport.agent import agent, claimed, ok
+from tests.transport.house import House
 from tests.wire.server import Server
 
 MESSAGES = {OLD: old, NEW: new}
@@ -73,3 +77,24 @@ def test_a_server_that_stops_sends_the_waiting_away_with_an_answer(tmp_path):
             assert result["isError"] is True
             assert (result["structuredContent"]["error"], result["structuredContent"]["applied"]) == ("draining", "no")
     assert server.process.returncode == 0
+
+
+def test_a_call_that_is_cancelled_leaves_nothing_behind():
+    house = House(Settings(root_key=KEY, store="memory:"))
+
+    async def cancel():
+        house.door.open()
+        caller = InProcess(house.app, [(b"authorization", f"Bearer {KEY}".encode())])
+        after, _ = await end_of_log(caller)
+        before = asyncio.all_tasks()
+        call = asyncio.ensure_future(caller.ask(Ask("GET", "/v1/events", f"after={after}&wait_seconds=30")))
+        loop = asyncio.get_running_loop()
+        # The call, one task that listens for its end, and one for the bell.
+        await asyncio.to_thread(wait_until, lambda: len(asyncio.all_tasks(loop)) == len(before) + 3)
+        call.cancel()
+        await asyncio.wait({call})
+        await asyncio.sleep(0)
+        assert asyncio.all_tasks() == before
+
+    house.runner.run(cancel())
+    house.close()
