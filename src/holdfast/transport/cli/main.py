@@ -22,6 +22,10 @@ def main() -> None:
         from holdfast.transport.cli.verify import run  # noqa: PLC0415 - the same
 
         sys.exit(run(vars(arguments)))
+    if arguments.command == "mcp":
+        from holdfast.transport.cli import mcp  # noqa: PLC0415 - the same
+
+        sys.exit(mcp.run(vars(arguments)))
     _parser().print_help(sys.stderr)
     sys.exit(USAGE)
 
@@ -71,4 +75,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     verify.add_argument("--store", metavar="URL", help="the same as for serve")
     verify.add_argument("-o", "--output", choices=["text", "json"], help="how to report (text)")
+    mcp = commands.add_parser(
+        "mcp",
+        help="speak MCP over stdin and stdout",
+        description="Speak the Model Context Protocol over stdin and stdout, for the server that HOLDFAST_URL names "
+        "(with the key in HOLDFAST_API_KEY), or without a server for a file of your own.",
+    )
+    mcp.add_argument("--store", metavar="URL", help="the same as for serve; wins over HOLDFAST_URL")
     return parser

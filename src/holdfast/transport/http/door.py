@@ -222,8 +222,10 @@ class Door:
                 if patience <= 0 or enough(found) or self.engine.bells.draining:
                     return found
                 rung = asyncio.ensure_future(bell.wait())
-                await asyncio.wait({rung, gone}, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
-                rung.cancel()
+                try:
+                    await asyncio.wait({rung, gone}, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    rung.cancel()
                 if gone.done():
                     raise HttpRefusal(499, "the caller went away", close=True)
         finally:
