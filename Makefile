@@ -17,7 +17,7 @@ unexport PYTHONHOME PYTHONPATH PIP_USER PIP_TARGET PIP_PREFIX
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test check bench prove lock clean moved
+.PHONY: help run demo test check bench prove lock clean moved
 
 help: ## Show this list
 	@echo "Holdfast. Pass more words to a command with ARGS, for example: make test ARGS='-k lease'"
@@ -25,6 +25,9 @@ help: ## Show this list
 
 run: .venv/run.done ## Start the server on 127.0.0.1:7700
 	@exec .venv/bin/holdfast serve $(ARGS)
+
+demo: .venv/run.done ## Watch five agents race for one job, and another go on when the winner is killed
+	@.venv/bin/python examples/five_agents.py
 
 test: .venv/test.done ## Run every test, on SQLite and on a PostgreSQL of its own
 	@$(PYTEST) $(ARGS)

@@ -21,7 +21,10 @@ from holdfast.transport.http.schemas.table import SHAPES
 UNROUTED = {400, 404, 405, 408, 414, 431}
 """What may be answered to a request that means no operation."""
 
-_document = openapi()
+_HERE = "urn:holdfast:openapi"
+_document = json.loads(json.dumps(openapi()).replace('"#/', f'"{_HERE}#/'))
+"""The document, with references that lead into it also from a schema that stands alone."""
+_registry = jsonschema_rs.Registry([(_HERE, _document)])
 _router = Router()
 
 
@@ -59,14 +62,14 @@ def _operation(method: str, path: str) -> Operation | None:
 
 def _response(path: str, method: str, status: int) -> Any:
     node = _document["paths"][path.replace("...", "")][method.lower()]
-    return resolve(node["responses"].get(str(status)))
+    return _resolve(node["responses"].get(str(status)))
 
 
-def resolve(node: Any) -> Any:
+def _resolve(node: Any) -> Any:
     """What a reference leads to."""
     while isinstance(node, dict) and "$ref" in node:
         found: Any = _document
-        for step in node["$ref"].removeprefix("#/").split("/"):
+        for step in node["$ref"].removeprefix(f"{_HERE}#/").split("/"):
             found = found[step]
         node = found
     return node
@@ -75,4 +78,4 @@ def resolve(node: Any) -> Any:
 @functools.cache
 def _validator(path: str, method: str, status: int, media: str) -> jsonschema_rs.Draft202012Validator:
     schema = _response(path, method, status)["content"][media]["schema"]
-    return jsonschema_rs.Draft202012Validator({**schema, "components": _document["components"]}, validate_formats=True)
+    return jsonschema_rs.Draft202012Validator(schema, registry=_registry, validate_formats=True)

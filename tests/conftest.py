@@ -6,8 +6,20 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.postgres import Postgres
-from tests.support import DrivenClock
+pytest.register_assert_rewrite(
+    "tests.conformance",
+    "tests.orchestrion.expect",
+    "tests.payments.buying",
+    "tests.support",
+    "tests.transport.agent",
+    "tests.transport.replies",
+    "tests.trouble.ledger",
+    "tests.wire.expect",
+)
+
+# After the line that makes their asserts speak.
+from tests.postgres import Postgres  # noqa: E402
+from tests.support import DrivenClock  # noqa: E402
 
 
 @pytest.fixture(scope="session")

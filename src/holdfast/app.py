@@ -16,22 +16,24 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.identity import SyncPrincipals, Wanted
 from holdfast.engine.retention import Retention
 from holdfast.payments.contract import Payments
-from holdfast.payments.paypal import PayPal
 from holdfast.settings import Settings, sqlite_path
 from holdfast.store.contract import Store
-from holdfast.store.memory import MemoryStore
-from holdfast.store.postgres import PostgresStore
-from holdfast.store.sqlite import SqliteStore
 
 KEY_BYTES = 24
 
 
 def make_store(settings: Settings) -> Store:
-    """The store that an address names."""
+    """The store that an address names. Drivers are loaded here: a server on a file starts without PostgreSQL's."""
     if settings.store == "memory:":
+        from holdfast.store.memory import MemoryStore  # noqa: PLC0415
+
         return MemoryStore()
     if settings.store.startswith("sqlite:///"):
+        from holdfast.store.sqlite import SqliteStore  # noqa: PLC0415
+
         return SqliteStore(sqlite_path(settings.store))
+    from holdfast.store.postgres import PostgresStore  # noqa: PLC0415
+
     return PostgresStore(
         settings.store, lanes=settings.lanes, pooled=settings.postgres_pooled, listen_url=settings.postgres_listen
     )
@@ -53,6 +55,8 @@ def payments_of(settings: Settings) -> Payments | None:
     """Who takes money; nobody unless a merchant is named."""
     if settings.paypal_client_id is None or settings.paypal_secret is None:
         return None
+    from holdfast.payments.paypal import PayPal  # noqa: PLC0415 - most servers sell nothing
+
     return PayPal(settings.paypal_client_id, settings.paypal_secret, settings.paypal_url)
 
 

@@ -57,6 +57,8 @@ class Settings(msgspec.Struct, frozen=True):
     """https://host[/path]: where clients reach this server, if that is not where it listens."""
     trusted_proxies: tuple[str, ...] = ()
     """Addresses and CIDR blocks of peers whose X-Forwarded-For and X-Forwarded-Proto are believed."""
+    allowed_origins: tuple[str, ...] = ()
+    """Origins of web pages that may speak to `/mcp`, besides the server's own."""
     tls_cert: str | None = None
     tls_key: str | None = None
     """PEM files; with them the server speaks https."""
@@ -161,6 +163,7 @@ class _Reader:
             port=port,
             public_url=self._web_address("public_url"),
             trusted_proxies=self._trusted_proxies(),
+            allowed_origins=self._allowed_origins(),
             allow_insecure_http=self._boolean("allow_insecure_http", default=False),
             **self._tls(),
             store=store,
@@ -306,6 +309,13 @@ class _Reader:
             except ValueError as error:
                 self.problems.append(f"{self._label('trusted_proxies')}: {error}")
         return tuple(blocks)
+
+    def _allowed_origins(self) -> tuple[str, ...]:
+        listed = [entry.strip().lower() for entry in (self._text("ALLOWED_ORIGINS") or "").split(",") if entry.strip()]
+        for entry in listed:
+            if not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^/?#\s]+", entry):
+                self.problems.append(f"{PREFIX}ALLOWED_ORIGINS: expected https://host[:port], got {entry!r}")
+        return tuple(listed)
 
     def _tls(self) -> dict[str, Any]:
         files = {"tls_cert": self._text("TLS_CERT"), "tls_key": self._text("TLS_KEY")}

@@ -26,8 +26,9 @@ def test_closing_stops_its_threads_and_nothing_is_answered_any_more(tmp_path):
     client.close()
     client.close()
     wait_until(lambda: len(ours()) == before)
-    with pytest.raises(Unreachable):
-        client.call("get_job_owner", job_id="a", deadline=0.1)
+    with pytest.raises(Unreachable) as caught:
+        client.get_job_owner("a")
+    assert caught.value.code == "closed"
 
 
 def test_what_was_written_is_there_when_it_is_opened_again(tmp_path):

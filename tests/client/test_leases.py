@@ -30,8 +30,8 @@ def test_a_job_is_ours_inside_and_the_next_ones_after(client, name):
 
 
 def test_a_short_lease_outlives_its_ttl_because_it_is_renewed(client, name):
-    with client.job(name, "agent-3", ttl=1) as job:
-        for _ in range(25):
+    with client.job(name, "agent-3", ttl=2) as job:
+        for _ in range(35):
             time.sleep(0.1)
             job.check()
         assert client.get_job_owner(name)["owner"] == "agent-3"
@@ -62,10 +62,10 @@ def test_waiting_in_line_ends_in_the_job(client, name):
     first = threading.Thread(target=hold)
     first.start()
     assert entered.wait(5)
-    with client.job(name, "second", ttl=1, wait=10) as job:
-        # It waited for most of its TTL: what can be proved begins anew.
+    with client.job(name, "second", ttl=2, wait=10) as job:
+        # It waited for a good part of its TTL: what can be proved begins anew.
         job.check()
-        assert job.remaining > 0.5
+        assert job.remaining > 1.5
     first.join()
 
 

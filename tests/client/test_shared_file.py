@@ -76,7 +76,7 @@ def race(agents, name):
 
     def run(place):
         gate.wait()
-        told[place] = agents[place].call("claim_job", job_id=name, owner=f"agent-{place}", ttl_seconds=1)
+        told[place] = agents[place].call("claim_job", job_id=name, owner=f"agent-{place}", ttl_seconds=3)
 
     threads = [threading.Thread(target=run, args=(place,)) for place in range(len(agents))]
     for thread in threads:

@@ -8,9 +8,12 @@ import string
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from holdfast.core import principal as principals
-from holdfast.core.principal import ALL_SCOPES, WORK_SCOPES
+from holdfast.core.errors import Forbidden
+from holdfast.core.principal import ALL_SCOPES, ISSUED, LOCAL, ROTATED, SCOPES, STATIC, WORK_SCOPES, Principal
+from holdfast.operations import OPERATIONS
 from tests.support import ALICE, START
 
 LETTERS = string.digits + string.ascii_letters
@@ -73,3 +76,174 @@ def test_a_key_opens_the_doors_of_its_scopes_and_an_administrator_s_opens_all(sc
 def test_a_revoked_principal_keeps_its_id_and_name():
     revoked = principals.revoke(ALICE, START)
     assert (revoked.id, revoked.name, revoked.revoked_at) == (ALICE.id, ALICE.name, START)
+
+
+# -- what a scope opens ------------------------------------------------------------------------------------------
+
+OPENED_BY = {
+    "admin": {"admin", "any", "jobs", "jobs:read", "tasks", "tasks:produce", "tasks:work", "tasks:read", "read"},
+    "jobs": {"any", "jobs", "jobs:read"},
+    "tasks": {"any", "tasks", "tasks:produce", "tasks:work", "tasks:read"},
+    "tasks:produce": {"any", "tasks:produce", "tasks:read"},
+    "tasks:work": {"any", "tasks:work", "tasks:read"},
+    "read": {"any", "jobs:read", "tasks:read", "read"},
+}
+WANTED = sorted({operation.scope for operation in OPERATIONS if operation.scope is not None})
+
+
+def test_every_scope_has_its_row():
+    assert OPENED_BY.keys() == SCOPES.keys()
+    assert {word for wanted in WANTED for word in wanted.split()} <= OPENED_BY["admin"]
+
+
+@pytest.mark.parametrize("wanted", WANTED)
+@pytest.mark.parametrize("held", SCOPES)
+def test_a_scope_opens_what_its_row_says_and_nothing_else(held, wanted):
+    opened = any(word in OPENED_BY[held] for word in wanted.split())
+    assert principals.grants(held, wanted) is opened
+
+
+@given(st.lists(st.sampled_from(sorted(SCOPES)), max_size=4), st.sampled_from(WANTED))
+def test_several_scopes_open_what_each_of_them_opens(held, wanted):
+    each = any(principals.grants(scope, wanted) for scope in held)
+    assert principals.grants(" ".join(held), wanted) is each
+
+
+@pytest.mark.parametrize("wanted", WANTED)
+def test_no_scope_opens_nothing(wanted):
+    assert not principals.grants("", wanted)
+
+
+# -- which names -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("limits", "name", "covered"),
+    [
+        ({}, "anything", True),
+        ({}, "", True),
+        ({"prefix": "ci/"}, "ci/deploy", True),
+        ({"prefix": "ci/"}, "ci/", True),
+        ({"prefix": "ci/"}, "ci", False),
+        ({"prefix": "ci/"}, "xci/", False),
+        ({"prefix": "ci/"}, "", False),
+        ({"namespace": "team"}, "team.lock", True),
+        ({"namespace": "team"}, "teams.lock", False),
+        ({"namespace": "team", "prefix": "ci/"}, "ci/deploy", False),
+    ],
+)
+def test_a_key_covers_the_names_that_begin_as_it_says(limits, name, covered):
+    assert Principal("default", "p", **limits).covers(name) is covered
+
+
+# -- when --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("times", "key", "now", "opened"),
+    [
+        ({}, "new", START, True),
+        ({}, "other", START, False),
+        ({"revoked_at": START}, "new", START - 1, False),
+        ({"expires_at": START}, "new", START - 1, True),
+        ({"expires_at": START}, "new", START, False),
+        ({"old_until": START}, "old", START - 1, True),
+        ({"old_until": START}, "old", START, False),
+        ({"old_until": START}, "new", START, True),
+        ({"old_until": None}, "old", START, False),
+        ({"old_until": START, "expires_at": START - 5}, "old", START - 1, False),
+        ({"old_until": START, "revoked_at": START}, "old", START - 1, False),
+    ],
+)
+def test_a_key_opens_until_the_very_moment_of_its_end(times, key, now, opened):
+    principal = Principal("default", "p", key_hash="new", old_key_hash="old", **times)
+    assert principals.opens(principal, key, now) is opened
+
+
+@pytest.mark.parametrize(
+    ("change", "lasts"),
+    [
+        ({}, True),
+        ({"scopes": "jobs tasks read"}, False),
+        ({"revoked_at": START}, False),
+        ({"expires_at": START}, False),
+    ],
+)
+def test_who_can_administer_an_account_for_good(change, lasts):
+    assert principals.lasts(replace(ALICE, **({"scopes": ALL_SCOPES} | change))) is lasts
+
+
+# -- making keys -------------------------------------------------------------------------------------------------
+
+MAKER = Principal("default", "maker", scopes="admin", prefix="ci/", expires_at=START + 100)
+
+
+def made(maker=MAKER, expires_at=START + 100, **key):
+    wanted = Principal("default", "new", **({"scopes": "jobs", "prefix": "ci/"} | key))
+    return principals.grant(maker, wanted, expires_at, START)
+
+
+def test_a_key_is_made_as_its_maker_wants_it():
+    key = made(prefix="ci/deploy", expires_at=START + 99)
+    assert (key.scopes, key.prefix, key.expires_at, key.created_at) == ("jobs", "ci/deploy", START + 99, START)
+
+
+@pytest.mark.parametrize(
+    "beyond",
+    [
+        {"prefix": None},
+        {"prefix": "ci"},
+        {"prefix": "other/"},
+        {"expires_at": None},
+        {"expires_at": START + 101},
+    ],
+)
+def test_nobody_makes_a_key_that_reaches_further_than_their_own(beyond):
+    with pytest.raises(Forbidden):
+        made(**beyond)
+
+
+@pytest.mark.parametrize("wanted", SCOPES)
+@pytest.mark.parametrize("held", SCOPES)
+def test_a_key_opens_only_what_its_maker_s_opens(held, wanted):
+    maker = Principal("default", "maker", scopes=held)
+    if wanted in OPENED_BY[held]:
+        assert made(maker, None, scopes=wanted).scopes == wanted
+    else:
+        with pytest.raises(Forbidden, match=wanted):
+            made(maker, None, scopes=wanted)
+
+
+def test_one_scope_too_many_is_one_too_many():
+    with pytest.raises(Forbidden, match="does not open jobs"):
+        made(Principal("default", "maker", scopes="tasks"), None, scopes="tasks jobs")
+
+
+# -- rotation ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("source", "after"), [(STATIC, ROTATED), (ROTATED, ROTATED), (ISSUED, ISSUED), (LOCAL, LOCAL)])
+def test_a_new_key_takes_over_and_the_old_one_has_an_end(source, after):
+    before = Principal("default", "p", source=source, key_hash="one", scopes="jobs", prefix="x", expires_at=START + 9)
+    rotated = principals.rotate(before, "two", "hf_live_…", START + 5)
+    assert (rotated.key_hash, rotated.old_key_hash, rotated.old_until) == ("two", "one", START + 5)
+    assert (rotated.source, rotated.shown) == (after, "hf_live_…")
+    assert (rotated.scopes, rotated.prefix, rotated.expires_at) == ("jobs", "x", START + 9)
+    assert principals.opens(rotated, "one", START + 4)
+    assert not principals.opens(rotated, "one", START + 5)
+
+
+def test_only_the_last_key_before_this_one_works_on():
+    twice = principals.rotate(principals.rotate(ALICE, "two", "", START + 9), "three", "", START + 9)
+    assert [principals.opens(twice, key, START) for key in (ALICE.key_hash, "two", "three")] == [False, True, True]
+
+
+@given(random_bytes)
+def test_what_is_shown_of_a_key_is_too_little_to_use_it(random):
+    key = principals.format_key(random)
+    shown = principals.shown_of(key)
+    start, _, end = shown.partition("…")
+    assert key.startswith(start)
+    assert key.endswith(end)
+    assert len(start) + len(end) == 16
+    assert shown not in key

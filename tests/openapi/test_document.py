@@ -1,6 +1,9 @@
 """The OpenAPI document is valid, whole, and the same wherever it is asked for."""
 
+import os
 import re
+import subprocess
+import sys
 
 import jsonschema_rs
 import msgspec
@@ -84,6 +87,20 @@ def test_what_is_described_apart_has_the_same_fields():
         (field.encode_name, field.default) for field in fields
     ]
     assert set(TaskFilter.__struct_encode_fields__) == task_lists._FILTERS
+
+
+def test_every_server_makes_the_same_bytes():
+    program = (
+        "import sys; from holdfast.transport.http.message import encode;"
+        "from holdfast.transport.http.openapi import openapi; sys.stdout.buffer.write(encode(openapi()))"
+    )
+    made = {
+        subprocess.run(
+            [sys.executable, "-c", program], env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert made == {msgspec.json.encode(DOCUMENT)}
 
 
 # -- how it is served --------------------------------------------------------------------------------------------

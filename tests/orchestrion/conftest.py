@@ -2,11 +2,9 @@
 
 import pytest
 
-pytest.register_assert_rewrite("tests.orchestrion.expect")
-
-from tests.orchestrion.account import register  # noqa: E402  (after the line that makes its asserts speak)
-from tests.orchestrion.lapses import Lapses  # noqa: E402
-from tests.wire.server import Server  # noqa: E402
+from tests.orchestrion.account import register
+from tests.orchestrion.lapses import Lapses
+from tests.wire.server import Server
 
 STORES = ("sqlite", "postgres")
 

@@ -2,16 +2,11 @@
 
 import pytest
 
-pytest.register_assert_rewrite(
-    "tests.payments.buying", "tests.orchestrion.expect", "tests.transport.agent", "tests.wire.expect"
-)
-
-# After the line that makes their asserts speak.
-from tests.payments.buying import newcomer  # noqa: E402
-from tests.payments.stand_in import CLIENT_ID, SECRET, PayPalStandIn  # noqa: E402
-from tests.transport.agent import fresh  # noqa: E402
-from tests.trouble.books import assert_books_balance  # noqa: E402
-from tests.wire.server import Server  # noqa: E402
+from tests.payments.buying import newcomer
+from tests.payments.stand_in import CLIENT_ID, SECRET, PayPalStandIn
+from tests.transport.agent import fresh
+from tests.trouble.books import assert_books_balance
+from tests.wire.server import Server
 
 PUBLIC_URL = "https://agents.test/holdfast"
 

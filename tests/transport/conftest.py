@@ -4,10 +4,8 @@ import itertools
 
 import pytest
 
-pytest.register_assert_rewrite("tests.transport.agent", "tests.wire.expect")
-
-from tests.transport import agent as agents  # noqa: E402  (after the line that makes its asserts speak)
-from tests.wire.server import PAIRS, Server  # noqa: E402
+from tests.transport import agent as agents
+from tests.wire.server import PAIRS, Server
 
 pairs = itertools.cycle(range(1, PAIRS + 1))
 

@@ -11,6 +11,7 @@ from holdfast.operations import OPERATIONS, SYSTEM
 from holdfast.settings import Settings
 from holdfast.transport.documents import capabilities, entry, guides, tools, vocabulary
 from holdfast.transport.http.openapi import openapi
+from holdfast.transport.mcp.endpoint import PATH as MCP_PATH
 
 ROOT = Path(__file__).parents[2]
 SOURCES = [*(ROOT / "src/holdfast/core").glob("*contract.py"), *(ROOT / "src/holdfast/transport/http").glob("*.py")]
@@ -76,7 +77,7 @@ def test_the_entry_document_leads_to_everything_else():
         "registration_url",
         "documentation_url",
     } <= document.keys()
-    paths = {operation.path for operation in OPERATIONS}
+    paths = {operation.path for operation in OPERATIONS} | {MCP_PATH}
     for name, value in document.items():
         if name.endswith("_url"):
             assert value in paths, name

@@ -48,6 +48,13 @@ def test_the_last_word_of_a_post_is_the_verb(alice, job):
         assert "claim, heartbeat, release, force-release" in body["message"]
 
 
+@pytest.mark.parametrize(("verb", "allowed"), [("", {"get", "head"}), ("/claim", {"get", "head", "post"})])
+def test_another_method_is_told_what_the_path_answers(alice, job, verb, allowed):
+    answer = alice.send("PUT", job_path(job, verb))
+    problem(answer, 405, "wrong_method")
+    assert answer.words("Allow") == allowed
+
+
 @pytest.mark.parametrize("path", ["/v1/nothing", "/v1/", "/v1"])
 def test_a_path_that_is_not_there_is_not_found(alice, path):
     answer = alice.get(path)

@@ -4,6 +4,7 @@ import json
 import socket
 import time
 
+from tests.support import promptly
 from tests.transport.agent import (
     Crowd,
     agent,
@@ -29,12 +30,6 @@ def in_line(caller, job, count):
     eventually(lambda: waiting(caller, job), lambda seen: seen == count, within=5, every=0.005)
 
 
-def prompt(delays):
-    """Most come within the promised time; one may have met a busy machine."""
-    assert sorted(delays)[-2] < PROMPT_SECONDS, delays
-    assert max(delays) < 10 * PROMPT_SECONDS, delays
-
-
 def test_the_line_is_served_in_the_order_of_coming(alice, job):
     lease = claimed(alice.claim(job, "holder"))
     with Crowd() as crowd:
@@ -53,7 +48,7 @@ def test_the_line_is_served_in_the_order_of_coming(alice, job):
 
 
 def test_a_waiter_has_the_job_within_100_ms_of_its_release(alice):
-    prompt([after_release(alice, alice) for _ in range(ROUNDS)])
+    promptly(lambda: [after_release(alice, alice) for _ in range(ROUNDS)], PROMPT_SECONDS)
 
 
 def test_a_waiter_has_the_job_within_100_ms_of_its_expiry(alice):
@@ -63,16 +58,19 @@ def test_a_waiter_has_the_job_within_100_ms_of_its_expiry(alice):
         assert successor["previous"]["outcome"] == "expired"
         return instant(successor["claimed_at"]) - instant(lease["expires_at"])
 
-    with Crowd() as crowd:
-        futures = [crowd._pool.submit(after_expiry, fresh()) for _ in range(ROUNDS)]
-        delays = [future.result() for future in futures]
-    assert min(delays) >= 0, "never before its time"
-    prompt(delays)
+    def delays():
+        with Crowd() as crowd:
+            futures = [crowd._pool.submit(after_expiry, fresh()) for _ in range(ROUNDS)]
+            delays = [future.result() for future in futures]
+        assert min(delays) >= 0, "never before its time"
+        return delays
+
+    promptly(delays, PROMPT_SECONDS)
 
 
 def test_a_waiter_on_another_server_has_the_job_within_100_ms(postgres_server, second_postgres_server):
     here, there = agent(postgres_server), agent(second_postgres_server)
-    prompt([after_release(here, there) for _ in range(ROUNDS)])
+    promptly(lambda: [after_release(here, there) for _ in range(ROUNDS)], PROMPT_SECONDS)
 
 
 def test_a_line_on_another_server_is_served_in_order_too(postgres_server, second_postgres_server, job):

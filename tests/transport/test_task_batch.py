@@ -109,6 +109,12 @@ def test_a_refused_item_changes_nothing_and_stops_nobody(account, stranger):
     assert done(account.see(mine["id"]))["status"] == "claimed"
 
 
+def test_an_id_that_no_store_can_hold_is_refused_alone(account):
+    answered = results(batch(account, making(), {"op": "cancel", "id": "tsk_\0"}))
+    assert [result["status"] for result in answered] == [201, 404]
+    assert answered[1]["error"] == "task_not_found"
+
+
 def test_items_see_what_the_items_before_them_did(account):
     mine = held(account)
     proof = {"id": mine["id"], "lease_id": mine["leaseId"]}

@@ -2,10 +2,8 @@
 
 import pytest
 
-pytest.register_assert_rewrite("tests.transport.agent", "tests.wire.expect", "tests.trouble.ledger")
-
-from tests.transport.agent import ROOT_KEY, fresh  # noqa: E402  (after the line that makes its asserts speak)
-from tests.wire.server import Server  # noqa: E402
+from tests.transport.agent import ROOT_KEY, fresh
+from tests.wire.server import Server
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

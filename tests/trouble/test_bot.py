@@ -10,11 +10,13 @@ import uuid
 
 import pytest
 
+from tests.trouble.scale import sized
 from tests.wire.wire import send
 
 TASKS = 20
 STEPS = 600
-LONGEST_WAIT = 0.5
+LONGEST_WAIT = 0.2
+KILLS = sized(1, 3)
 FAULTS = ("lost before", "lost after", "garbage", "no key", "wrong key", "wrong method", "thief", "kill")
 
 
@@ -104,7 +106,7 @@ class Bot:
             return self.ask(method, path, body, credential="hf_live_nobody")
         if fault == "thief" and path.endswith(("/complete", "/fail")):
             self.ask("POST", path.rsplit("/", 1)[0] + "/cancel", {"mode": "force"})
-        if fault == "kill" and self.met["kill"] <= 3:
+        if fault == "kill" and self.met["kill"] <= KILLS:
             self.server.kill()
             self.server.start()
         answer = self.ask(method, path, body, key)
@@ -128,7 +130,7 @@ class Bot:
             self.done.add(answer["id"])
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", range(1, sized(1, 10) + 1))
 def test_a_bot_that_only_follows_what_it_is_told_finishes_its_tasks(new_server, new_store_url, seed):
     bot = Bot(new_server(new_store_url()).start(), seed)
     bot.run()

@@ -52,7 +52,12 @@ WRONG = [
         "HOLDFAST_PUBLIC_URL: a user, a query or a fragment has no place in it",
     ),
     ({}, {"PUBLIC_ELECTIONS": "maybe"}, "HOLDFAST_PUBLIC_ELECTIONS: expected true or false, got 'maybe'"),
-]
+    ({}, {"LOCAL_REGISTRATION": "true", "HOST": "0.0.0.0"},  # noqa: S104 - it is what must be refused
+     "HOLDFAST_LOCAL_REGISTRATION: only on a loopback address, not on 0.0.0.0"),
+    ({}, {"LOCAL_REGISTRATION": "true", "STATIC_TOKENS": f"bob:{GOOD}"},
+     "HOLDFAST_LOCAL_REGISTRATION: not together with static tokens"),
+    ({}, {"PLAN": "gold"}, "HOLDFAST_PLAN: there is no plan 'gold'"),
+]  # fmt: skip
 AS_A_PROGRAM = [0, 3, 5, 7, 12, 14]
 """Some of them also with the program itself, which takes half a second each."""
 
@@ -179,3 +184,52 @@ def test_a_postgres_that_does_not_answer_is_named_in_one_line_without_its_passwo
     assert ended.lines[0].startswith("holdfast: the database cannot be used: ")
     assert "canary" not in ended.lines[0]
     assert ended.status == 1
+
+
+# -- plans -------------------------------------------------------------------------------------------------------
+
+
+def planned(tmp_path, text, plan="mine"):
+    path = tmp_path / "plans.toml"
+    path.write_text(text)
+    return load({"store": "memory:"}, {"HOLDFAST_PLANS": str(path), "HOLDFAST_PLAN": plan})[0]
+
+
+def test_a_file_of_plans_adds_to_ours_and_replaces_them(tmp_path):
+    settings = planned(tmp_path, "[mine]\ntasks_per_month = 7\n[free]\nname = 'Gratis'\n")
+    assert settings.plan == "mine"
+    assert (settings.plans["mine"].tasks_per_month, settings.plans["mine"].name) == (7, "Mine")
+    assert (settings.plans["free"].name, settings.plans["free"].tasks_per_month) == ("Gratis", None)
+    assert settings.plans["pro"].tasks_per_month == 25_000
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[mine]\ntasks_per_moon = 7", "tasks_per_moon"),
+        ("[mine]\ntasks_per_month = 'many'", "Expected `int | null`"),
+        ("[mine", "Expected"),
+        ("mine = 3", "unsupported operand"),
+        ("[mine]\nclaims_per_hour = 10\nmutations_per_hour = 19", "not every claim can be finished"),
+        ("[mine]\nmax_workers = 10\nheartbeats_per_hour = 3599", "not every worker can renew"),
+    ],
+)
+def test_a_plan_that_cannot_be_kept_or_read_is_refused(tmp_path, text, words):
+    with pytest.raises(BadSettings) as refusal:
+        planned(tmp_path, text)
+    assert words in refusal.value.problems[0]
+    assert str(tmp_path / "plans.toml") in refusal.value.problems[0]
+
+
+def test_a_file_of_plans_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(BadSettings) as refusal:
+        load({"store": "memory:"}, {"HOLDFAST_PLANS": str(tmp_path / "none.toml")})
+    assert len(refusal.value.problems) == 1
+
+
+def test_a_server_with_a_mistyped_limit_does_not_start(tmp_path):
+    path = tmp_path / "plans.toml"
+    path.write_text("[free]\ntask_per_month = 7\n")
+    ended = run("--store", "memory:", PLANS=str(path))
+    assert ended.status == 2
+    assert "task_per_month" in ended.lines[0]

@@ -220,6 +220,12 @@ def test_a_caller_that_goes_away_in_the_middle_disturbs_nobody(server):
     assert "Traceback" not in server.log()
 
 
+def test_blanks_around_a_header_s_value_are_no_part_of_it(server):
+    key = f"Authorization:  Bearer {TOKENS['alice-1']} \t \r\n"
+    asked = f"GET /locks HTTP/1.1\r\nHost: x\r\n{key}Connection: close\r\n\r\n"
+    assert talk(server.port, asked.encode()).status == 200
+
+
 def test_an_unknown_method_is_405(server):
     answer = talk(server.port, b"PURGE /v1/jobs HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     assert answer is not None

@@ -1,11 +1,11 @@
 """From create to claim: a worker that waits has the task within 50 ms, also on another server of the same store."""
 
-import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.orchestrion.account import Account, register
 from tests.orchestrion.expect import claimed, created
+from tests.support import promptly
 from tests.trouble.scale import sized
 
 ROUNDS = 30
@@ -17,20 +17,20 @@ SETTLED_SECONDS = 0.02
 
 def test_on_the_same_server(new_store_url, new_server):
     account = register(new_server(new_store_url()).start().anyone)
-    assert median(account, account) < MEDIAN_SECONDS
+    promptly(lambda: latencies(account, account), MEDIAN_SECONDS)
 
 
 def test_on_another_server_of_the_same_store(new_store_url, new_server):
     url = new_store_url()
     here, there = (new_server(url).start() for _ in range(2))
     account = register(here.anyone)
-    assert median(account, Account(there.port, account.headers)) < MEDIAN_SECONDS
+    promptly(lambda: latencies(account, Account(there.port, account.headers)), MEDIAN_SECONDS)
 
 
-def median(maker, worker):
+def latencies(maker, worker):
     """Seconds from sending a create to the waiting worker's answer."""
     with ThreadPoolExecutor(1) as pool:
-        return statistics.median(latency(pool, maker, worker) for _ in range(ROUNDS))
+        return [latency(pool, maker, worker) for _ in range(ROUNDS)]
 
 
 def latency(pool, maker, worker):

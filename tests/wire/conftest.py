@@ -5,10 +5,8 @@ import uuid
 
 import pytest
 
-pytest.register_assert_rewrite("tests.wire.expect")
-
-from tests.wire.lifetimes import Lifetimes  # noqa: E402  (after the line that makes its asserts speak)
-from tests.wire.server import PAIRS, Server  # noqa: E402
+from tests.wire.lifetimes import Lifetimes
+from tests.wire.server import PAIRS, Server
 
 PLENTY = {"PUBLIC_ELECTION_REQUESTS_PER_MINUTE": "100000"}
 STRICT = {"PUBLIC_ELECTION_REQUESTS_PER_MINUTE": "5", "MAX_PUBLIC_ELECTIONS": "2"}

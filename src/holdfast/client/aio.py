@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self
 from holdfast.client.aio_kinds import AsyncJob, AsyncLeader, AsyncTaskLease
 from holdfast.client.claims import JobClaim, LeaderClaim, TaskClaim
 from holdfast.client.client import DEADLINE, TIMEOUT
-from holdfast.client.errors import Document
+from holdfast.client.errors import Document, Unreachable
 from holdfast.client.methods.every import Methods
 from holdfast.client.retry import Broken, Call, Unsent
 from holdfast.client.wire import Answer, Request
@@ -41,6 +41,7 @@ class AsyncClient(Methods[Coroutine[Any, Any, Document]]):
         self._timeout = timeout
         self._deadline = deadline
         self._transport = transport or _over_http(url, key)
+        self._closed = False
 
     async def call(
         self,
@@ -60,11 +61,12 @@ class AsyncClient(Methods[Coroutine[Any, Any, Document]]):
             deadline=self._deadline if deadline is None else deadline,
             idempotency_key=idempotency_key,
         )
-        while True:
+        while not self._closed:
             verdict = call.judge(await self._attempt(call))
             if not isinstance(verdict, float):
                 return verdict
             await asyncio.sleep(verdict)
+        raise Unreachable("this client is closed", code="closed", hint="Make a new one.")
 
     async def _attempt(self, call: Call) -> Answer | Unsent | Broken:
         try:
@@ -99,7 +101,8 @@ class AsyncClient(Methods[Coroutine[Any, Any, Document]]):
         return AsyncTaskLease(self, TaskClaim(types, worker, more), wait)
 
     async def close(self) -> None:
-        """Let the connections go."""
+        """Let the connections go; whatever is called afterwards is refused."""
+        self._closed = True
         await self._transport.close()
 
     async def __aenter__(self) -> Self:

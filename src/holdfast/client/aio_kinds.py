@@ -17,7 +17,7 @@ class AsyncJob(JobHolding, AsyncLease):
 
     async def checkpoint(self, data: Any) -> None:
         """Leave this for the next owner, in case we do not get any further. It is kept once this returns."""
-        await self.renew(checkpoint=data)
+        await self.renew(checkpoint=data, **self._left)
 
 
 class AsyncLeader(AsyncLease):

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from holdfast.client.claims import JobClaim, LeaderClaim, TaskClaim
-from holdfast.client.errors import Document
+from holdfast.client.errors import Document, Unreachable
 from holdfast.client.kinds import Job, Leader, TaskLease
 from holdfast.client.methods.every import Methods
 from holdfast.client.retry import Broken, Call, Unsent
@@ -48,6 +48,7 @@ class Client(Methods[Document]):
         self._timeout = timeout
         self._deadline = deadline
         self._transport = transport or _over_http(url, key)
+        self._closed = False
 
     def call(
         self,
@@ -67,11 +68,12 @@ class Client(Methods[Document]):
             deadline=self._deadline if deadline is None else deadline,
             idempotency_key=idempotency_key,
         )
-        while True:
+        while not self._closed:
             verdict = call.judge(self._attempt(call))
             if not isinstance(verdict, float):
                 return verdict
             time.sleep(verdict)
+        raise Unreachable("this client is closed", code="closed", hint="Make a new one.")
 
     def _attempt(self, call: Call) -> Answer | Unsent | Broken:
         try:
@@ -106,7 +108,8 @@ class Client(Methods[Document]):
         return TaskLease(self, TaskClaim(types, worker, more), wait)
 
     def close(self) -> None:
-        """Let the connections go."""
+        """Let the connections go; whatever is called afterwards is refused."""
+        self._closed = True
         self._transport.close()
 
     def __enter__(self) -> Self:

@@ -83,7 +83,7 @@ class EmbeddedTransport:
     def send(self, request: Request, timeout: float) -> Answer:
         """One attempt."""
         if self._closed:
-            raise Unsent("it is closed")
+            raise Unsent("it was closed just now")
         exchange = Exchange(request, self._key)
         running = self._run(self._answer(exchange))
         try:

@@ -17,7 +17,7 @@ class Job(JobHolding, Lease):
 
     def checkpoint(self, data: Any) -> None:
         """Leave this for the next owner, in case we do not get any further. It is kept once this returns."""
-        self.renew(checkpoint=data)
+        self.renew(checkpoint=data, **self._left)
 
 
 class Leader(Lease):

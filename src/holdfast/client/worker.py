@@ -24,7 +24,7 @@ POLL_SECONDS = 5.0
 """How long one claim waits for work, and so how long an idle worker takes to stop."""
 LONGEST_PAUSE = 20.0
 LAST_SECONDS = 1.0
-"""For what was handed back to hear of it."""
+"""For what was handed back to hear of it. A plain function that never asks is left to the end of the process."""
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
@@ -114,7 +114,7 @@ class Worker:
 
     def _next(self) -> None:
         """Claim one task and do it. Only claiming may raise: how the work went is told to the server."""
-        lease = self._client.task(*self._handlers, worker=self._name, wait=POLL_SECONDS)
+        lease = self._client.task(*self._handlers, worker=self._name, wait=POLL_SECONDS, deadline=POLL_SECONDS)
         try:
             lease.__enter__()
         except NotFound:
@@ -150,13 +150,13 @@ class Worker:
     # -- the end -------------------------------------------------------------------------------------------------
 
     def _drain(self, slots: list[threading.Thread]) -> None:
-        until = time.monotonic() + max(self._drain_seconds, POLL_SECONDS + 1.0)
-        for slot in slots:
-            slot.join(max(0.0, until - time.monotonic()))
+        until = time.monotonic() + self._drain_seconds
+        while self._running and time.monotonic() < until:
+            time.sleep(LOOK_SECONDS)
         for lease in list(self._running):
             with suppress(HoldfastError):
                 lease.hand_back()
-        until = time.monotonic() + LAST_SECONDS
+        until = time.monotonic() + POLL_SECONDS + LAST_SECONDS
         for slot in slots:
             slot.join(max(0.0, until - time.monotonic()))
 

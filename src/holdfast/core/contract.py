@@ -173,6 +173,11 @@ def operated() -> Contract:
     return contract(action("admin_status", "GET /admin/status", best=True))
 
 
+def token_given() -> Contract:
+    """A token to take locks with."""
+    return contract(action("acquire_lock", "POST /locks/{name}/acquire", best=True))
+
+
 # -- sessions ----------------------------------------------------------------------------------------------------
 
 

@@ -40,7 +40,7 @@ class Principal(Row, frozen=True):
 
     table: ClassVar[str] = "principals"
     noun: ClassVar[str] = "principal"
-    hashed: ClassVar[frozenset[str]] = frozenset({"key_hash", "old_key_hash"})
+    hashed: ClassVar[frozenset[str]] = frozenset({"key_hash", "old_key_hash", "listed_hash"})
 
     name: str = ""
     source: str = ISSUED
@@ -57,6 +57,8 @@ class Principal(Row, frozen=True):
     old_key_hash: str | None = None
     """The key before the last rotation, which still works until `old_until`."""
     old_until: Instant | None = None
+    listed_hash: str | None = None
+    """The token in the settings that its user has rotated away: it never works again."""
 
     def may(self, scope: str) -> bool:
         """Whether its key opens doors marked with this scope, or with one of several."""
@@ -107,14 +109,20 @@ def revoke(principal: Principal, now: Instant) -> Principal:
 
 def grant(maker: Principal, key: Principal, expires_at: Instant | None, now: Instant) -> Principal:
     """A key as its maker may make it: for no more than its own scopes, names and time."""
+    key = replace(key, expires_at=expires_at, created_at=now)
+    check_reach(maker, key)
+    return key
+
+
+def check_reach(maker: Principal, key: Principal) -> None:
+    """Nobody is given a key that reaches further than their own."""
     beyond = [scope for scope in key.scopes.split() if not grants(maker.scopes, scope)]
     if beyond:
         raise Forbidden(f"your own key does not open {', '.join(beyond)}")
-    if not maker.covers(key.prefix or ""):
+    if not maker.covers(key.name_prefix or ""):
         raise Forbidden(f"your own key covers only names that begin with {maker.name_prefix}")
-    if maker.expires_at is not None and (expires_at is None or expires_at > maker.expires_at):
+    if maker.expires_at is not None and (key.expires_at is None or key.expires_at > maker.expires_at):
         raise Forbidden("your own key ends before that")
-    return replace(key, expires_at=expires_at, created_at=now)
 
 
 def lasts(principal: Principal) -> bool:
@@ -124,10 +132,11 @@ def lasts(principal: Principal) -> bool:
 
 def rotate(principal: Principal, key_hash: str, shown: str, until: Instant) -> Principal:
     """A new key takes over; the old one works until then."""
-    source = ROTATED if principal.source == STATIC else principal.source
+    listed = principal.source == STATIC
     return replace(
         principal,
-        source=source,
+        source=ROTATED if listed else principal.source,
+        listed_hash=principal.key_hash if listed else principal.listed_hash,
         key_hash=key_hash,
         shown=shown,
         old_key_hash=principal.key_hash,

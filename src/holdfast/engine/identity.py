@@ -60,7 +60,7 @@ class SyncPrincipals(Command[int], frozen=True):
             row = view.find(Principal, self.account, row_id) or Principal(self.account, row_id, created_at=view.now)
             if row.version and wanted.source == ISSUED and row.revoked_at is None:
                 continue  # an issued key is never replaced by the way
-            if row.source == ROTATED and row.old_key_hash == wanted.key_hash:
+            if row.source == ROTATED and row.listed_hash == wanted.key_hash:
                 continue  # its user has rotated the listed token away: it must not come back
             after = replace(
                 row,
@@ -69,6 +69,9 @@ class SyncPrincipals(Command[int], frozen=True):
                 key_hash=wanted.key_hash,
                 scopes=wanted.scopes,
                 revoked_at=None,
+                old_key_hash=None,  # what the settings say holds at once, and alone
+                old_until=None,
+                listed_hash=None,
             )
             if after != row:
                 view.put(after, "changed" if row.version else "created")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from holdfast.core import principal as principals
-from holdfast.core.errors import ConfiguredKey, LastAdmin, Missing, NameTaken
-from holdfast.core.principal import LOCAL, ROOT, STATIC, Principal
+from holdfast.core.errors import ConfiguredKey, Forbidden, LastAdmin, Missing, NameTaken
+from holdfast.core.principal import ADMIN_ID, LOCAL, ROOT, STATIC, Principal
 from holdfast.core.row import Instant
 from holdfast.engine.command import Command, Outcome
 from holdfast.store.view import Needs, View
@@ -51,15 +51,22 @@ class CreateKey(KeyCommand, frozen=True, kw_only=True):
 class RotateKey(KeyCommand, frozen=True, kw_only=True):
     """A new secret for the same key; the old one works for a while yet."""
 
+    by: Principal
+    by_hash: str
+    """The key that was sent: one that was rotated away may not rotate again, or a thief could lock the owner out."""
     key_hash: str
     shown: str
     grace: Instant
 
     def decide(self, view: View) -> KeyOutcome:
-        """The key with its new secret."""
-        key = self.find(view)
-        if key.source == ROOT:
+        """The key with its new secret, which nobody may see who could not have made it."""
+        key = None if self.key_id == ADMIN_ID else self.find(view)
+        if key is None or key.source == ROOT:
             raise ConfiguredKey("this key is part of the server's settings: change it there")
+        if key.id != self.by.id:
+            principals.check_reach(self.by, key)
+        elif self.by_hash == key.old_key_hash:
+            raise Forbidden("this key has been rotated already: rotate with the new one")
         after = principals.rotate(key, self.key_hash, self.shown, view.now + self.grace)
         return KeyOutcome(key=view.put(after, "rotated"), now=view.now)
 
@@ -67,6 +74,7 @@ class RotateKey(KeyCommand, frozen=True, kw_only=True):
 class RevokeKey(KeyCommand, frozen=True, kw_only=True):
     """A key stops working."""
 
+    by: Principal
     others: tuple[str, ...]
     """The other keys of the account: one of them must be an administrator's."""
 
@@ -84,6 +92,8 @@ class RevokeKey(KeyCommand, frozen=True, kw_only=True):
             return KeyOutcome(key=found, now=view.now)
         if found.source in {ROOT, STATIC}:
             raise ConfiguredKey("this key is part of the server's settings: remove it there")
+        if found.id != self.by.id:
+            principals.check_reach(self.by, found)
         others = [view.find(Principal, self.account, key_id) for key_id in self.others]
         if found.may("admin") and not any(principals.lasts(other) for other in others if other is not None):
             raise LastAdmin("this is the last key that can administer the account")

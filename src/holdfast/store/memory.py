@@ -98,11 +98,10 @@ class MemoryStore:
     def erase(self, account: str) -> None:
         """Remove everything of an account."""
         with self._lock:
-            keys = [row.id for row in self.rows.values() if row.account == account and isinstance(row, Principal)]
             self.rows = {key: row for key, row in self.rows.items() if row.account != account}
             self.answers = {key: answer for key, answer in self.answers.items() if key[0] != account}
             self.uses = {key: at for key, at in self.uses.items() if key[0] != account}
-            self.budgets = {key: spent for key, spent in self.budgets.items() if key[0] not in keys}
+            self.budgets = {key: spent for key, spent in self.budgets.items() if key[0] != account}
             for kept in (self.log, self.ends, self.usage):
                 kept.pop(account, None)
 
@@ -118,7 +117,7 @@ class MemoryStore:
     def note_uses(self, uses: dict[tuple[str, str], Instant]) -> None:
         """When keys were last seen."""
         with self._lock:
-            self.uses |= uses
+            self.uses |= {key: max(at, self.uses.get(key, at)) for key, at in uses.items()}
 
     def size(self) -> int:
         """Nothing is on disk."""

@@ -289,7 +289,7 @@ RAISE_FLOOR = "UPDATE event_counters SET floor = %s WHERE account = %s AND floor
 FORGET_EVENTS = "DELETE FROM events WHERE account = %s AND seq <= %s"
 _COUNTED = ("task_counts", "usage", "key_uses", "answers", "events", "event_counters")
 ERASE = (
-    "DELETE FROM budgets WHERE subject IN (SELECT id FROM principals WHERE account = %s)",
+    "DELETE FROM budgets WHERE subject = %s",
     "UPDATE event_counters SET floor = seq WHERE account = %s",
     *(f"DELETE FROM {table} WHERE account = %s" for table in (*(row.table for row in ROW_TYPES), *_COUNTED)),
 )

@@ -248,7 +248,7 @@ NOTE_USES = (
 )
 _COUNTED = ("task_counts", "usage", "key_uses", "answers", "events", "event_counters")
 ERASE = (
-    "DELETE FROM budgets WHERE subject IN (SELECT id FROM principals WHERE account = ?)",
+    "DELETE FROM budgets WHERE subject = ?",
     "UPDATE event_counters SET floor = seq WHERE account = ?",
     *(f"DELETE FROM {table} WHERE account = ?" for table in (*(row.table for row in ROW_TYPES), *_COUNTED)),
 )

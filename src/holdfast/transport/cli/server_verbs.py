@@ -50,4 +50,13 @@ SERVER_VERBS = (
         more="Folds every event of the log and reports any difference with the rows. Safe while a server is at work.\n"
         "Exit status 0: no difference, 3: some.",
     ),
+    Verb(
+        "mcp",
+        "speak MCP over stdin and stdout",
+        (_setting("--store", "URL", "the same as for serve; wins over HOLDFAST_URL"),),
+        room="mcp",
+        asks=False,
+        more="For the server that HOLDFAST_URL names (with the key in HOLDFAST_API_KEY), or without a server for a\n"
+        "file of your own.",
+    ),
 )

@@ -82,8 +82,8 @@ def capabilities(settings: Settings) -> dict[str, Any]:
 
 
 def _rate_limits(given: Plan) -> list[dict[str, Any]]:
-    by_key = [
-        {"class": name, "limit": given.per_hour(name), "window_seconds": 3600, "keyed_by": "key"}
+    by_account = [
+        {"class": name, "limit": given.per_hour(name), "window_seconds": 3600, "keyed_by": "account"}
         for name in (CREATE, CLAIM, READ, MUTATION, HEARTBEAT)
     ]
     limited = given.is_metered
@@ -91,7 +91,7 @@ def _rate_limits(given: Plan) -> list[dict[str, Any]]:
         {"class": REGISTRATION, "limit": 10 if limited else None, "window_seconds": 3600, "keyed_by": "address"},
         {"class": DISCOVERY, "limit": 60 if limited else None, "window_seconds": 60, "keyed_by": "address"},
     ]
-    return [*by_key, *by_address]
+    return [*by_account, *by_address]
 
 
 def _constraints() -> dict[str, Any]:

@@ -53,6 +53,7 @@ def agent_json(settings: Settings) -> dict[str, Any]:
         "capabilities_url": "/v1/capabilities",
         "tool_manifest_url": "/v1/tool",
         "openapi_schema_url": "/v1/schema",
+        "mcp_url": "/mcp",
         "registration_url": "/v1/keys/register",
         "documentation_url": "/AGENTS.md",
         "skill_url": "/skill/SKILL.md",

@@ -36,6 +36,7 @@ def llms_txt(settings: Settings) -> str:
 - [Capabilities]({url}/v1/capabilities): states, bounds, error codes, action codes, budgets, plans
 - [Tools]({url}/v1/tool): every operation with the schema of its input
 - [OpenAPI 3.1]({url}/v1/schema): every operation, field and error
+- [MCP]({url}/mcp): the same work as tools of the Model Context Protocol
 - [Register]({url}/v1/keys/register): POST makes an account and its first key
 
 ## Optional

@@ -30,14 +30,20 @@ def _tool(operation: Operation, openapi: Node) -> Node:
         properties |= whole.get("properties", {})
         required += whole.get("required", [])
     schema |= {"properties": properties, "required": sorted(set(required))}
-    used = _used(schema, openapi, {})
     return {
         "name": operation.name,
         "description": operation.summary,
         "method": operation.method,
         "endpoint": path,
-        "inputSchema": _local(schema) | ({"$defs": used} if used else {}),
+        "inputSchema": standalone(schema, openapi),
     }
+
+
+def standalone(schema: Node, openapi: Node) -> Node:
+    """A schema that brings along everything it refers to, under `$defs`."""
+    used = _used(schema, openapi, {})
+    whole: Node = _local(schema) | ({"$defs": used} if used else {})
+    return whole
 
 
 def _resolved(node: Node, openapi: Node) -> Node:

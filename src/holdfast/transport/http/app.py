@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, MutableMapping
 from types import ModuleType
+from typing import Any
 
 from holdfast.core.errors import HoldfastError
 from holdfast.operations import HOUSE, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTEM
@@ -36,6 +37,8 @@ from holdfast.transport.http import (
 from holdfast.transport.http.door import Door
 from holdfast.transport.http.message import Header, HttpRefusal, Receive, Request, Response, Scope, Send
 from holdfast.transport.http.routing import Router
+from holdfast.transport.mcp.endpoint import PATH as MCP_PATH
+from holdfast.transport.mcp.endpoint import Endpoint
 
 Handler = Callable[[Door, Request], Awaitable[Response]]
 
@@ -68,7 +71,7 @@ _FREE_OF_CHARGE = {402, 429}
 _REPLAYED = (b"idempotency-replayed", b"true")
 _VARY = (b"vary", b"origin, access-control-request-method, access-control-request-headers")
 _EXPOSE = (b"access-control-expose-headers", b"retry-after,x-request-id")
-_HOUSE_PATHS = ("/v1/jobs", "/v1/sessions", "/v1/events", "/v1/account", "/v1/recover")
+_HOUSE_PATHS = ("/v1/jobs", "/v1/sessions", "/v1/events", "/v1/account", "/v1/recover", MCP_PATH)
 _PREFLIGHT: tuple[Header, ...] = (
     (b"access-control-allow-methods", b"GET,POST,PUT,DELETE"),
     (b"access-control-allow-headers", b"authorization,content-type,x-admin-key,x-octostore-admin-key"),
@@ -99,6 +102,7 @@ class App:
         self._door = door
         self._router = Router()
         self._handlers = {operation.name: handler_of(operation.name) for operation in OPERATIONS}
+        self._mcp = Endpoint(self, door)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -110,6 +114,10 @@ class App:
         began = self._door.stats.begin()
         request = Request(scope, receive)
         try:
+            if scope["path"] == MCP_PATH and scope["method"] != "OPTIONS":
+                await self._mcp.admit(request)
+                await self._converse(request, began, send)
+                return
             response = await self._answer(request)
         except Exception as error:  # noqa: BLE001 - whatever happened, the caller gets an answer
             response = self._refuse(request, error)
@@ -126,6 +134,25 @@ class App:
         self._door.network.check_way(request)
         return await self._handlers[operation.name](self._door, request)
 
+    async def _converse(self, request: Request, began: float, send: Send) -> None:
+        """`/mcp` sends its answer itself, perhaps in parts; it gets the common head and is counted like any other."""
+        started = False
+
+        async def pass_on(message: MutableMapping[str, Any]) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                self._door.stats.note(request.operation, request.scope["path"], message["status"], began)
+                message["headers"] = [*message["headers"], *_common_head(request)]
+            await send(message)
+
+        try:
+            await self._mcp.answer(request, pass_on)
+        except Exception:
+            if not started:
+                raise
+            log.exception("request %s failed halfway", request.request_id)
+
     def _refuse(self, request: Request, error: Exception) -> Response:
         if not isinstance(error, HoldfastError):
             log.error("request %s failed", request.request_id, exc_info=error)
@@ -141,6 +168,7 @@ class App:
                 self._door.open()
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
+                await self._mcp.close()
                 await self._door.hang_up()
                 self._door.close()
                 await send({"type": "lifespan.shutdown.complete"})
@@ -151,17 +179,17 @@ def _settle(request: Request, response: Response) -> None:
     """Tell the caller what is left; what a plan refuses, a fault of ours and a repetition cost nothing."""
     assert request.purse is not None
     if response.status in _FREE_OF_CHARGE or response.status >= 500 or _REPLAYED in response.headers:  # noqa: PLR2004
-        request.purse.left += request.charged
+        request.give_back()
     response.headers += request.purse.headers()
+
+
+def _common_head(request: Request) -> tuple[Header, Header]:
+    return (b"x-request-id", request.request_id.encode()), _VARY
 
 
 async def _send(request: Request, response: Response, send: Send) -> None:
     body = response.body
-    headers: list[Header] = [
-        (b"x-request-id", request.request_id.encode()),
-        _VARY,
-        *response.headers,
-    ]
+    headers: list[Header] = [*_common_head(request), *response.headers]
     if request.scope["method"] != "OPTIONS":
         headers.append(_EXPOSE)
     if response.status not in {204, 304}:  # no content, no length

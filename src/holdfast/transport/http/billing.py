@@ -115,7 +115,7 @@ def _for_sale(door: Door, plan_id: str) -> Plan:
     plan = door.settings.plans.get(plan_id)
     if plan is None or not is_for_sale(plan):
         message = "`planId` is none of the plans that have a price"
-        raise Invalid(message, [{"pointer": "/planId", "code": "invalid", "message": message}])
+        raise Invalid(message, [{"pointer": "/planId", "code": "unknown_plan", "message": message}])
     return plan
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from importlib import import_module
+from typing import Any
 
 import msgspec
 
 from holdfast.operations import DISCOVERY
-from holdfast.transport.documents import capabilities as capability
-from holdfast.transport.documents import entry, guides, tools
 from holdfast.transport.http.door import Door
 from holdfast.transport.http.message import Header, Request, Response, encode
-from holdfast.transport.http.openapi import openapi
 from holdfast.transport.yaml import encode_yaml
 
 CACHE = b"public, max-age=300"
@@ -59,49 +58,58 @@ async def _shown(door: Door, request: Request, make: Callable[[], bytes], conten
 
 async def openapi_json(door: Door, request: Request) -> Response:
     """Every operation, as OpenAPI 3.1."""
-    return await _shown(door, request, lambda: encode(openapi()), JSON)
+    return await _shown(door, request, lambda: encode(_openapi()), JSON)
 
 
 async def schema(door: Door, request: Request) -> Response:
     """The same, where clients of Orchestrion look for it."""
-    return await _shown(door, request, lambda: encode(openapi()), JSON)
+    return await _shown(door, request, lambda: encode(_openapi()), JSON)
 
 
 async def openapi_yaml(door: Door, request: Request) -> Response:
     """The same in YAML, where clients of OctoStore look for it."""
-    return await _shown(door, request, lambda: encode_yaml(openapi()), b"application/yaml")
+    return await _shown(door, request, lambda: encode_yaml(_openapi()), b"application/yaml")
 
 
 async def agent_json(door: Door, request: Request) -> Response:
     """Where an agent begins."""
-    return await _shown(door, request, lambda: encode(entry.agent_json(door.settings)), JSON)
+    return await _shown(door, request, lambda: encode(_room("entry").agent_json(door.settings)), JSON)
 
 
 async def agent_card(door: Door, request: Request) -> Response:
     """The same as an A2A agent card."""
-    return await _shown(door, request, lambda: encode(entry.agent_card(door.settings)), JSON)
+    return await _shown(door, request, lambda: encode(_room("entry").agent_card(door.settings)), JSON)
 
 
 async def capabilities(door: Door, request: Request) -> Response:
     """States, bounds, errors, actions and plans."""
-    return await _shown(door, request, lambda: encode(capability.capabilities(door.settings)), JSON)
+    return await _shown(door, request, lambda: encode(_room("capabilities").capabilities(door.settings)), JSON)
 
 
 async def tool(door: Door, request: Request) -> Response:
     """Every operation as a tool."""
-    return await _shown(door, request, lambda: encode(tools.tool_manifest(openapi())), JSON)
+    return await _shown(door, request, lambda: encode(_room("tools").tool_manifest(_openapi())), JSON)
 
 
 async def llms_txt(door: Door, request: Request) -> Response:
     """What there is to read."""
-    return await _shown(door, request, lambda: guides.llms_txt(door.settings).encode(), TEXT)
+    return await _shown(door, request, lambda: _room("guides").llms_txt(door.settings).encode(), TEXT)
 
 
 async def agents_md(door: Door, request: Request) -> Response:
     """How an agent works with this server."""
-    return await _shown(door, request, lambda: guides.agents_md(door.settings).encode(), MARKDOWN)
+    return await _shown(door, request, lambda: _room("guides").agents_md(door.settings).encode(), MARKDOWN)
 
 
 async def skill_md(door: Door, request: Request) -> Response:
     """The same as a skill."""
-    return await _shown(door, request, lambda: guides.skill_md(door.settings).encode(), MARKDOWN)
+    return await _shown(door, request, lambda: _room("guides").skill_md(door.settings).encode(), MARKDOWN)
+
+
+def _room(name: str) -> Any:
+    """A room of documents, opened when somebody asks: a server that only works need not read it at its start."""
+    return import_module(f"holdfast.transport.documents.{name}")
+
+
+def _openapi() -> Any:
+    return import_module("holdfast.transport.http.openapi").openapi()

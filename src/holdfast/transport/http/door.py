@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from holdfast.core import account as accounts
 from holdfast.core.account import Account
 from holdfast.core.budget import Budget, Terms
-from holdfast.core.errors import Forbidden, HoldfastError, InFlight, Overloaded, TaskMissing, Unauthenticated
+from holdfast.core.errors import Forbidden, HoldfastError, InFlight, Invalid, Overloaded, TaskMissing, Unauthenticated
 from holdfast.core.names import DEFAULT_ACCOUNT, storable
 from holdfast.core.plan import SELF_HOSTED, Allowance
 from holdfast.core.principal import Principal
@@ -102,17 +102,19 @@ class Door:
                 await self.charge(request, request.operation.limit)
 
     async def charge(self, request: Request, limit_class: str, cost: int = 1) -> None:
-        """Count the request against its key's plan, or refuse it."""
+        """Count the request against its account's plan, or refuse it: more keys are not more requests."""
         assert request.allowance is not None
         limit = request.allowance.in_force(wall_clock()).per_hour(limit_class)
+        if limit is not None and cost > limit > 0:  # no hour is long enough: waiting would not help
+            request.give_back()
+            raise Invalid(f"your plan has {limit} {limit_class} requests an hour: send at most so many at once")
         if limit is not None:
-            await self._spend(request, request.by.id, limit_class, Terms(limit, HOUR), cost)
+            await self._spend(request, request.by.account, limit_class, Terms(limit, HOUR), cost)
 
     async def charge_as(self, request: Request, limit_class: str) -> None:
         """It turned out to be another kind of request: give back what was charged and count it there."""
         if request.purse is not None:
-            request.purse.left += request.charged
-            request.charged = 0
+            request.give_back()
             await self.charge(request, limit_class)
 
     async def charge_address(self, request: Request, limit_class: str) -> None:
@@ -124,7 +126,7 @@ class Door:
     async def _spend(self, request: Request, subject: str, limit_class: str, terms: Terms, cost: int = 1) -> None:
         request.purse = self.meter.purse(subject, limit_class, terms)
         await self.meter.spend(request.purse, cost)
-        request.charged = cost
+        request.charges.append((request.purse, cost))
 
     async def allowance(self, account_id: str) -> Allowance:
         """What an account may do. The server's own account is never limited."""
@@ -220,8 +222,10 @@ class Door:
                 if patience <= 0 or enough(found) or self.engine.bells.draining:
                     return found
                 rung = asyncio.ensure_future(bell.wait())
-                await asyncio.wait({rung, gone}, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
-                rung.cancel()
+                try:
+                    await asyncio.wait({rung, gone}, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    rung.cancel()
                 if gone.done():
                     raise HttpRefusal(499, "the caller went away", close=True)
         finally:

@@ -29,6 +29,8 @@ RECENT = 100_000
 """How far back the events of one request are looked for."""
 
 _HIDDEN = {"proof", "holder", "secret"}
+_MOMENTS = ("_at", "_until", "_anchor")
+"""How the names of columns end that hold a moment."""
 """Columns that prove something, if only by their hash."""
 _ROOMS = subject_of(Lease("", ELECTION_PREFIX))
 
@@ -176,11 +178,12 @@ def event_document(event: Event) -> dict[str, Any]:
         "at": rfc3339(event.at),
         "actor": event.actor,
         "request_id": event.request_id,
-        "data": _shown(msgspec.json.decode(event.data)),
+        "data": shown_data(msgspec.json.decode(event.data)),
     }
 
 
-def _shown(told: dict[str, Any]) -> dict[str, Any]:
+def shown_data(told: dict[str, Any]) -> dict[str, Any]:
+    """What an event tells, without what proves anything."""
     shown: dict[str, Any] = {}
     for name, value in told.items():
         if name in _HIDDEN:
@@ -188,8 +191,8 @@ def _shown(told: dict[str, Any]) -> dict[str, Any]:
         if name == "acl" and value is not None:
             shown[name] = acl.shown(msgspec.json.encode(value).decode())
         elif isinstance(value, dict) and name == "ended":
-            shown[name] = _shown(value)
-        elif (name.endswith("_at") or name == "at") and isinstance(value, int):
+            shown[name] = shown_data(value)
+        elif (name.endswith(_MOMENTS) or name == "at") and isinstance(value, int):
             shown[name] = rfc3339(value)
         else:
             shown[name] = value

@@ -7,21 +7,25 @@ from typing import Any
 
 import msgspec
 
+from holdfast.core import acl as access
 from holdfast.core import contract as contracts
 from holdfast.core.errors import Forbidden, Invalid
 from holdfast.core.event import Event
+from holdfast.core.lease import Lease
 from holdfast.core.names import DEFAULT_ACCOUNT
 from holdfast.core.row import Row
+from holdfast.core.task import Task
 from holdfast.engine.identity import CloseAccount
 from holdfast.store.contract import Reader
 from holdfast.store.view import ROW_TYPES
 from holdfast.transport.http.door import Door
+from holdfast.transport.http.events import shown_data
 from holdfast.transport.http.message import Request, Response, json_response, raw_json
 from holdfast.transport.http.problem import read_body
 from holdfast.transport.http.query import NO_STORE, Query
 
 PAGE, MAX_PAGE = 500, 1_000
-SECRETS = frozenset({"key_hash", "old_key_hash", "proof", "secret"})
+SECRETS = frozenset({"key_hash", "old_key_hash", "listed_hash", "proof", "holder", "secret"})
 """Columns that prove something: nobody needs them elsewhere."""
 DOCUMENTS = frozenset({"payload", "result", "checkpoint", "ended_checkpoint", "context"})
 """Columns of JSON that events tell by hash only: here they are whole."""
@@ -92,11 +96,16 @@ def _row(row: Row) -> dict[str, Any]:
         if name not in SECRETS:
             value = getattr(row, name)
             shown[name] = raw_json(value) if name in documents else value
+    if isinstance(row, Lease) and row.acl is not None:
+        shown["acl"] = access.shown(row.acl)
+    if isinstance(row, Lease | Task) and row.ended is not None:
+        shown["ended"] = shown_data(msgspec.json.decode(row.ended))
     return shown
 
 
 def _event(event: Event) -> dict[str, Any]:
-    return {"record": "event"} | msgspec.structs.asdict(event) | {"data": raw_json(event.data)}
+    told = shown_data(msgspec.json.decode(event.data))
+    return {"record": "event"} | msgspec.structs.asdict(event) | {"data": told}
 
 
 def _cursor(table: str, after: str) -> str:
@@ -112,5 +121,5 @@ def _read_cursor(text: str | None) -> tuple[str, str]:
         table = newline = after = ""
     if not newline or table not in _ORDER or (table == EVENTS and not (after or "0").isdecimal()) or "\0" in after:
         message = "`cursor` is what the page before answered as `nextCursor`"
-        raise Invalid(message, [{"pointer": "/cursor", "code": "invalid", "message": message}])
+        raise Invalid(message, [{"pointer": "/cursor", "code": "invalid_cursor", "message": message}])
     return table, after

@@ -9,6 +9,7 @@ import msgspec
 from holdfast.core import task_contract
 from holdfast.core.acl import hash_token
 from holdfast.core.errors import Missing
+from holdfast.core.names import storable
 from holdfast.core.principal import SCOPES, Principal, format_key, shown_of
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.keys import CreateKey, RevokeKey, RotateKey
@@ -60,7 +61,7 @@ async def list_keys(door: Door, request: Request) -> Response:
 async def read_key(door: Door, request: Request) -> Response:
     """One key."""
     await door.authenticate(request)
-    account, key_id = request.by.account, request.parameter
+    account, key_id = request.by.account, _key_id(request)
     key, uses = await door.read(lambda reader: (reader.row(Principal, account, key_id), reader.uses(account)))
     if key is None:
         raise Missing("there is no such key")
@@ -106,25 +107,31 @@ async def create_key(door: Door, request: Request) -> Response:
 async def rotate_key(door: Door, request: Request) -> Response:
     """A new secret for a key of the account."""
     await door.authenticate(request)
-    return await _rotate(door, request, request.parameter)
+    account, key_id = request.by.account, _key_id(request)
+    key = await door.read(lambda reader: reader.row(Principal, account, key_id))
+    if key is None:
+        raise Missing("there is no such key")
+    return await _rotate(door, request, key)
 
 
 async def rotate_own_key(door: Door, request: Request) -> Response:
     """A new secret for the key that was sent."""
     await door.authenticate(request)
-    return await _rotate(door, request, request.by.id)
+    return await _rotate(door, request, request.by)
 
 
-async def _rotate(door: Door, request: Request, key_id: str) -> Response:
+async def _rotate(door: Door, request: Request, key: Principal) -> Response:
     body, warnings, _ = await read_body(request, RotateBody)
     checks = Checks()
     checks.that(0 <= body.grace_seconds <= MAX_GRACE, "graceSeconds", f"`graceSeconds` is 0 to {MAX_GRACE}")
     checks.done()
-    secret = new_key("test" if request.by.shown.startswith("hf_test_") else "live")
+    secret = new_key("test" if key.shown.startswith("hf_test_") else "live")
     command = RotateKey(
         account=request.by.account,
         cause=request.cause(),
-        key_id=key_id,
+        by=request.by,
+        by_hash=hash_token(request.secret.decode("latin-1")),
+        key_id=key.id,
         key_hash=hash_token(secret),
         shown=shown_of(secret),
         grace=body.grace_seconds * SECOND,
@@ -137,13 +144,20 @@ async def _rotate(door: Door, request: Request, key_id: str) -> Response:
 async def revoke_key(door: Door, request: Request) -> Response:
     """A key stops working: here at once, on other servers within five seconds."""
     await door.authenticate(request)
-    account, key_id = request.by.account, request.parameter
+    account, key_id = request.by.account, _key_id(request)
     keys = await door.read(lambda reader: reader.principals(account))
     others = tuple(key.id for key in keys if key.id != key_id and key.may("admin"))
-    command = RevokeKey(account=account, cause=request.cause(), key_id=key_id, others=others)
+    command = RevokeKey(account=account, cause=request.cause(), by=request.by, key_id=key_id, others=others)
     revoked = await door.run(command)
     door.forget_key(revoked.key)
     return json_response(200, key_document(revoked.key, None) | {"agent_contract": task_contract.go_on()})
+
+
+def _key_id(request: Request) -> str:
+    """Which key is meant; a text that no store can keep is nobody's."""
+    if not storable(request.parameter):
+        raise Missing("there is no such key")
+    return request.parameter
 
 
 def key_document(key: Principal, used_at: Instant | None) -> dict[str, Any]:

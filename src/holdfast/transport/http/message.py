@@ -82,7 +82,7 @@ class Request:
 
     __slots__ = (
         "allowance",
-        "charged",
+        "charges",
         "headers",
         "operation",
         "parameter",
@@ -107,8 +107,9 @@ class Request:
         self.allowance: Allowance | None = None
         """What the caller's account may do; known once it is authenticated."""
         self.purse: Purse | None = None
-        """What this request is charged to."""
-        self.charged = 0
+        """What this request was charged to last."""
+        self.charges: list[tuple[Purse, int]] = []
+        """All that it was charged, and to which purses."""
 
     def route(self, operation: Operation, parameter: str) -> None:
         """Note where it goes. Our own routes keep a request id that the client chose."""
@@ -128,6 +129,12 @@ class Request:
     def cause(self) -> Cause:
         """What the log says of who asked."""
         return Cause(self.principal.id if self.principal else "anonymous", self.request_id)
+
+    def give_back(self) -> None:
+        """It costs nothing after all."""
+        for purse, cost in self.charges:
+            purse.left += cost
+        self.charges = []
 
     async def body(self, limit: int) -> bytes:
         """The whole body, within its limit; how long it may take is the protocol's business."""

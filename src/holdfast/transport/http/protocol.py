@@ -107,7 +107,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._head_size += len(name) + len(value) + 4
         if self._head_size > MAX_HEAD or len(self.headers) >= MAX_HEADERS:
             self._refuse(431, f"headers have at most {MAX_HEAD} bytes in {MAX_HEADERS} lines")
-        super().on_header(name, value)
+        super().on_header(name, value.rstrip(b" \t"))  # what stands around a value is no part of it
 
     def on_headers_complete(self) -> None:
         """The head is here."""

@@ -57,7 +57,7 @@ class Query:
     def seconds(self, name: str, most: int) -> float:
         """A time to wait, from 0 up."""
         text = self._values.get(name, "0")
-        value = float(text) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,6})?", text) else -1.0
+        value = float(text) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,30})?", text) else -1.0
         self._checks.that(0 <= value <= most, name, f"`{name}` is 0 to {most}")
         return value
 

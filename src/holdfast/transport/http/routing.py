@@ -63,7 +63,8 @@ class Router:
             raise HttpRefusal(404, f"after the job id comes one of: {', '.join(self._jobs)}")
         if operation is None or not job_id:
             return {"GET": self._job}, rest
-        return {"POST": operation}, job_id
+        # For any other method: the path is a job's to look at, and a verb's to ask for.
+        return {"GET": self._job, "POST": operation}, job_id
 
 
 def decode_segment(segment: bytes) -> str:

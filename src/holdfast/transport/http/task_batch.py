@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from holdfast.core import task_contract
-from holdfast.core.errors import Forbidden, Invalid, Refused
+from holdfast.core.errors import Forbidden, Invalid, Refused, TaskMissing
+from holdfast.core.names import storable
 from holdfast.core.plan import CREATE, HEARTBEAT, MUTATION
 from holdfast.engine.batch import Batch, Outcomes
 from holdfast.engine.command import Command, Replayed
@@ -197,6 +198,8 @@ def _command(request: Request, item: Any, original: msgspec.Raw, *, require: boo
             return Forbidden(f"this key lacks the scope {scope}", scope=scope)
         if isinstance(item, CreateItem):
             return _creation(request, item, original)
+        if not storable(item.id):  # no store has such an id, and not every one would look for it
+            return TaskMissing("there is no such task")
         return VERBS[verb][0](**fields_of(request, verb, item, item.id, require=require))
     except Refused as refusal:
         return refusal

@@ -6,6 +6,7 @@ import re
 
 import msgspec
 
+from holdfast.core import contract as contracts
 from holdfast.core.acl import hash_token
 from holdfast.core.errors import NameTaken, Unauthenticated
 from holdfast.core.names import DEFAULT_ACCOUNT, storable
@@ -55,8 +56,7 @@ async def register_user(door: Door, request: Request) -> Response:
             shown=shown_of(token),
         )
     )
-    document = {"token": token, "user_id": made.key.id, "username": name, "namespace": body.namespace}
-    return json_response(200, document, NEVER_KEPT)
+    return _given(token, made.key, "username")
 
 
 async def rotate_token(door: Door, request: Request) -> Response:
@@ -71,6 +71,8 @@ async def rotate_token(door: Door, request: Request) -> Response:
         RotateKey(
             account=request.by.account,
             cause=request.cause(),
+            by=request.by,
+            by_hash=hash_token(request.secret.decode("latin-1")),
             key_id=request.by.id,
             key_hash=hash_token(token),
             shown=shown_of(token),
@@ -78,8 +80,10 @@ async def rotate_token(door: Door, request: Request) -> Response:
         )
     )
     door.forget_key(rotated.key)
-    return json_response(200, _token_document(token, rotated.key), NEVER_KEPT)
+    return _given(token, rotated.key, "github_username")
 
 
-def _token_document(token: str, user: Principal) -> dict[str, str | None]:
-    return {"token": token, "user_id": user.id, "github_username": user.name, "namespace": user.namespace}
+def _given(token: str, user: Principal, name: str) -> Response:
+    """A token, shown this once, and whose it is."""
+    document = {"token": token, "user_id": user.id, name: user.name, "namespace": user.namespace}
+    return json_response(200, document | {"agent_contract": contracts.token_given()}, NEVER_KEPT)

@@ -9,6 +9,7 @@ ALTER TABLE principals ADD COLUMN prefix text COLLATE "C";
 ALTER TABLE principals ADD COLUMN expires_at bigint;
 ALTER TABLE principals ADD COLUMN old_key_hash text COLLATE "C";
 ALTER TABLE principals ADD COLUMN old_until bigint;
+ALTER TABLE principals ADD COLUMN listed_hash text COLLATE "C";
 CREATE INDEX principals_by_old_key ON principals (old_key_hash) WHERE old_key_hash IS NOT NULL AND revoked_at IS NULL;
 
 -- How many tasks an account has created in the cycle that began then.

@@ -9,6 +9,7 @@ ALTER TABLE principals ADD COLUMN prefix TEXT;
 ALTER TABLE principals ADD COLUMN expires_at INTEGER;
 ALTER TABLE principals ADD COLUMN old_key_hash TEXT;
 ALTER TABLE principals ADD COLUMN old_until INTEGER;
+ALTER TABLE principals ADD COLUMN listed_hash TEXT;
 CREATE INDEX principals_by_old_key ON principals (old_key_hash) WHERE old_key_hash IS NOT NULL AND revoked_at IS NULL;
 
 -- How many tasks an account has created in the cycle that began then.

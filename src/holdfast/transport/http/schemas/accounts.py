@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.transport.http import accounts, export
 from holdfast.transport.http.schemas.contract import AgentContract
-from holdfast.transport.http.schemas.shape import Shape, described
+from holdfast.transport.http.schemas.shape import Shape, Time, described
 from holdfast.transport.http.schemas.tasks import Task
 
 
@@ -27,7 +26,7 @@ class AccountPlan(Struct, rename="camel"):
 
     plan_id: str
     plan_name: str
-    expires_at: datetime | None
+    expires_at: Time | None
     expired: bool
 
 
@@ -55,8 +54,8 @@ class PlanLimits(Struct, rename="camel"):
 class AccountCycle(Struct, rename="camel"):
     """The month that is counted."""
 
-    started_at: datetime
-    ends_at: datetime
+    started_at: Time
+    ends_at: Time
 
 
 class CallerKey(Struct, rename="camel"):
@@ -73,7 +72,7 @@ class Account(
     """How an account is served, and how much of its plan is used."""
 
     account_id: str
-    created_at: datetime | None
+    created_at: Time | None
     require_lease_id: bool
     plan: AccountPlan
     usage: AccountUsage

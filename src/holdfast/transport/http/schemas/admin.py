@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from holdfast.core import errors
 from holdfast.transport.http.schemas.contract import AgentContract
-from holdfast.transport.http.schemas.shape import Seconds, Shape, Token
+from holdfast.transport.http.schemas.shape import Seconds, Shape, Time, Token
 
 TEXTS = ("text/plain", "application/openmetrics-text")
 
@@ -17,7 +16,7 @@ TEXTS = ("text/plain", "application/openmetrics-text")
 class HeldName(Struct):
     """A name that somebody holds."""
 
-    expires_at: datetime
+    expires_at: Time
     fencing_token: Token
     holder_username: str
     metadata: str | None
@@ -28,7 +27,7 @@ class HeldName(Struct):
 class User(Struct):
     """Somebody with a key."""
 
-    created_at: datetime
+    created_at: Time
     github_username: str
     id: str
 

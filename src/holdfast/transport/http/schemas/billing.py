@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
@@ -11,7 +10,7 @@ from holdfast.core import errors
 from holdfast.transport.http import billing
 from holdfast.transport.http.schemas.accounts import PlanLimits
 from holdfast.transport.http.schemas.contract import AgentContract
-from holdfast.transport.http.schemas.shape import Shape, described
+from holdfast.transport.http.schemas.shape import Shape, Time, described
 
 
 class PlanOffer(PlanLimits, rename="camel"):
@@ -51,10 +50,10 @@ class BillingStatus(Struct, rename=_STATUS):
 
     plan_id: str
     plan_name: str
-    plan_expires_at: datetime | None
+    plan_expires_at: Time | None
     expired: bool
-    cycle_started_at: datetime
-    cycle_ends_at: datetime
+    cycle_started_at: Time
+    cycle_ends_at: Time
     usage: BillingUsage
     limits: PlanLimits
     agent_contract: AgentContract
@@ -88,7 +87,7 @@ class Checkout(Struct, rename=_CHECKOUT):
     plan_id: str
     plan_name: str
     price_usd: float
-    checkout_expires_at: datetime
+    checkout_expires_at: Time
     agent_contract: AgentContract
     warnings: list[str] | UnsetType = UNSET
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
@@ -10,7 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 from holdfast.core import errors
 from holdfast.transport.http import elections, octostore
 from holdfast.transport.http.schemas.contract import AgentContract
-from holdfast.transport.http.schemas.shape import Milliseconds, Shape, Token, described, number, text
+from holdfast.transport.http.schemas.shape import Milliseconds, Shape, Time, Token, described, number, text
 
 
 class Leader(Struct):
@@ -18,7 +17,7 @@ class Leader(Struct):
 
     candidate_id: str
     term: Token
-    expires_at: datetime
+    expires_at: Time
     metadata: str | UnsetType = UNSET
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -10,7 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from holdfast.core import errors
 from holdfast.transport.http import events, query
 from holdfast.transport.http.schemas.contract import AgentContract
-from holdfast.transport.http.schemas.shape import Shape
+from holdfast.transport.http.schemas.shape import Shape, Time
 
 Cursor = Annotated[int, Meta(ge=0, le=2**53)]
 Limit = Annotated[int, Meta(ge=1, le=events.MAX_PAGE)]
@@ -26,7 +25,7 @@ class Event(Struct):
     subject: str
     version: Annotated[int, Meta(ge=1)]
     kind: str
-    at: datetime
+    at: Time
     actor: str
     request_id: str
     data: dict[str, Any]

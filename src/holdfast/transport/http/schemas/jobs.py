@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -11,7 +10,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from holdfast.core import errors
 from holdfast.transport.http import jobs
 from holdfast.transport.http.schemas.contract import AgentContract
-from holdfast.transport.http.schemas.shape import Seconds, Shape, Token, described, number, text
+from holdfast.transport.http.schemas.shape import Seconds, Shape, Time, Token, described, number, text
 
 UUID_TEXT = {"format": "uuid"}
 NOT_BLANK = {"pattern": "^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"}
@@ -22,7 +21,7 @@ class JobEnd(Struct):
 
     owner: str | None
     outcome: Literal["released", "expired", "forced", "session_ended", "undelivered"]
-    ended_at: datetime
+    ended_at: Time
     by: str | None
     reason: str | None
     note: str | None
@@ -36,8 +35,8 @@ class Ownership(Struct, kw_only=True):
     job_id: str
     owner: str | None
     metadata: Any
-    claimed_at: datetime | None
-    expires_at: datetime | None
+    claimed_at: Time | None
+    expires_at: Time | None
     expires_in_seconds: Seconds
     note: str | None
     progress: Any
@@ -103,7 +102,7 @@ class ReleasedJob(Struct, kw_only=True):
     warnings: list[str] | UnsetType = UNSET
     status: Literal["released"]
     job_id: str
-    released_at: datetime
+    released_at: Time
     previous: JobEnd | None
 
 

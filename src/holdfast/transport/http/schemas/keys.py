@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -11,9 +10,10 @@ from holdfast.core import errors
 from holdfast.core.principal import SCOPES
 from holdfast.transport.http import keys, users
 from holdfast.transport.http.schemas.contract import AgentContract
-from holdfast.transport.http.schemas.shape import Shape, described, number, text
+from holdfast.transport.http.schemas.shape import Shape, Time, described, number, text
 
-_SCOPES = Annotated[list[str], Meta(min_length=1, extra_json_schema={"items": {"enum": list(SCOPES)}})]
+_SCOPE = Annotated[str, Meta(extra_json_schema={"enum": list(SCOPES)})]
+_SCOPES = Annotated[list[_SCOPE], Meta(min_length=1)]
 
 
 class Key(Struct, rename="camel", kw_only=True):
@@ -25,11 +25,11 @@ class Key(Struct, rename="camel", kw_only=True):
     shown: str | None
     scopes: list[str]
     prefix: str | None
-    created_at: datetime
-    expires_at: datetime | None
-    old_key_until: datetime | None
-    revoked_at: datetime | None
-    last_used_at: datetime | None
+    created_at: Time
+    expires_at: Time | None
+    old_key_until: Time | None
+    revoked_at: Time | None
+    last_used_at: Time | None
 
 
 _SPELLED = dict(zip(Key.__struct_fields__, Key.__struct_encode_fields__, strict=True))

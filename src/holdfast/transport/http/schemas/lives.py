@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -12,7 +11,7 @@ from holdfast.core import errors
 from holdfast.transport.http import lives, query
 from holdfast.transport.http.schemas.contract import AgentContract
 from holdfast.transport.http.schemas.jobs import NOT_BLANK
-from holdfast.transport.http.schemas.shape import Seconds, Shape, Token, described, number, text
+from holdfast.transport.http.schemas.shape import Seconds, Shape, Time, Token, described, number, text
 
 CAMEL = {"next_cursor": "nextCursor", "has_more": "hasMore"}
 
@@ -23,7 +22,7 @@ class SessionJob(Struct, kw_only=True):
     job_id: str
     owner: str | None
     token: Token | None
-    expires_at: datetime | None
+    expires_at: Time | None
     note: str | None
     checkpoint: Any
     lease_id: str | UnsetType = UNSET
@@ -35,7 +34,7 @@ class SessionTask(Struct, rename="camel", kw_only=True):
     id: str
     type: str
     fencing_token: Token | None
-    lease_expires_at: datetime | None
+    lease_expires_at: Time | None
     payload: dict[str, Any]
     note: str | None
     checkpoint: Any
@@ -50,9 +49,9 @@ class ListedSession(Struct, kw_only=True):
     name: str
     generation: int
     lane: bool
-    opened_at: datetime
-    expires_at: datetime
-    ended_at: datetime | None
+    opened_at: Time
+    expires_at: Time
+    ended_at: Time | None
     ttl_seconds: Seconds
     heartbeat_every_seconds: Seconds
     turn: int | None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -11,7 +10,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from holdfast.core import acl, errors
 from holdfast.transport.http import locks, octostore
 from holdfast.transport.http.schemas.contract import AgentContract
-from holdfast.transport.http.schemas.shape import Milliseconds, Shape, Token, described, number, text
+from holdfast.transport.http.schemas.shape import Milliseconds, Shape, Time, Token, described, number, text
 
 AclEntry = Annotated[str, Meta(extra_json_schema={"pattern": "^(user:[A-Za-z0-9-]{1,64}|token:[!-~]{1,200})$"})]
 
@@ -34,7 +33,7 @@ class AcquiredLock(Struct):
     status: Literal["acquired"]
     lease_id: UUID
     fencing_token: Token
-    expires_at: datetime
+    expires_at: Time
     renew_after_ms: Milliseconds
     metadata: str | None
     agent_contract: AgentContract
@@ -45,7 +44,7 @@ class HeldLock(Struct):
 
     status: Literal["held"]
     holder_id: UUID
-    expires_at: datetime
+    expires_at: Time
     retry_after_ms: Milliseconds
     metadata: str | None
     agent_contract: AgentContract
@@ -55,7 +54,7 @@ class DelayedLock(Struct):
     """Nobody has it yet: it rests after its last holder."""
 
     status: Literal["delayed"]
-    available_at: datetime
+    available_at: Time
     lock_delay_seconds: int
     retry_after_ms: Milliseconds
     agent_contract: AgentContract
@@ -65,7 +64,7 @@ class RenewedLock(Struct):
     """The lock is the caller's for longer."""
 
     lease_id: UUID
-    expires_at: datetime
+    expires_at: Time
     renew_after_ms: Milliseconds
     agent_contract: AgentContract
 
@@ -77,7 +76,7 @@ class ListedLock(Struct):
     status: Literal["held", "free"]
     holder_id: UUID | None
     fencing_token: Token
-    expires_at: datetime | None
+    expires_at: Time | None
     metadata: str | None
 
 

@@ -35,12 +35,7 @@ _IN_PATHS: dict[str, Node] = {
 }
 """What may stand in a path, by how it begins; anything else is a text."""
 
-_KEY = {
-    "name": "Idempotency-Key",
-    "in": "header",
-    "description": "The same request under the same key has one effect and one answer.",
-    "schema": {"type": "string", "minLength": 1, "maxLength": MAX_KEY, "pattern": "^[!-~]+$"},
-}
+_KEY_PATTERNS = {HOUSE: "^[!-~]+$", ORCHESTRION: "^[ -~]*[!-~][ -~]*$"}
 _REQUEST_ID = {
     "name": "X-Request-Id",
     "in": "header",
@@ -80,7 +75,7 @@ def of(operation: Operation, shape: Shape) -> list[Node]:
     if operation.family in {HOUSE, ORCHESTRION}:
         found.append(_REQUEST_ID)
     if shape.once:
-        found.append(_KEY)
+        found.append(_key(operation))
     if 304 in shape.answers:  # noqa: PLR2004 - HTTP's own number
         found.append(_KNOWN)
     return found
@@ -103,6 +98,12 @@ def refused(*, waiting: bool) -> Node:
 
 def _headers(names: list[str]) -> Node:
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+def _key(operation: Operation) -> Node:
+    schema = {"type": "string", "minLength": 1, "maxLength": MAX_KEY, "pattern": _KEY_PATTERNS[operation.family]}
+    told = "The same request under the same key has one effect and one answer."
+    return {"name": "Idempotency-Key", "in": "header", "description": told, "schema": schema}
 
 
 def _in_path(name: str, operation: Operation) -> Node:

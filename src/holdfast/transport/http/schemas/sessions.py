@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from uuid import UUID
 
 from msgspec import Struct
@@ -10,14 +9,14 @@ from msgspec import Struct
 from holdfast.core import errors
 from holdfast.transport.http import sessions
 from holdfast.transport.http.schemas.contract import AgentContract
-from holdfast.transport.http.schemas.shape import Seconds, Shape, described
+from holdfast.transport.http.schemas.shape import Seconds, Shape, Time, described
 
 
 class OpenedSession(Struct):
     """A session, and how often to keep it alive."""
 
     session_id: UUID
-    expires_at: datetime
+    expires_at: Time
     keepalive_interval_secs: Seconds
     agent_contract: AgentContract
 
@@ -26,7 +25,7 @@ class KeptSession(Struct):
     """A session that lives on."""
 
     session_id: UUID
-    expires_at: datetime
+    expires_at: Time
     agent_contract: AgentContract
 
 
@@ -35,7 +34,7 @@ class SessionStatus(Struct):
 
     session_id: UUID
     user_id: str
-    expires_at: datetime
+    expires_at: Time
     lock_count: int
     active: bool
     agent_contract: AgentContract

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -13,6 +14,8 @@ JSON = "application/json"
 
 Token = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
 """A fencing token."""
+Time = Annotated[datetime, msgspec.Meta(tz=True)]
+"""A time with its offset: ours is always UTC."""
 Seconds = Annotated[int, msgspec.Meta(ge=0)]
 Milliseconds = Annotated[int, msgspec.Meta(ge=0)]
 

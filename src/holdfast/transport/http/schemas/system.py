@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
 from holdfast.transport.http.schemas.contract import AgentContract
-from holdfast.transport.http.schemas.shape import Shape
+from holdfast.transport.http.schemas.shape import Shape, Time
 
 
 class ListedOperation(Struct):
@@ -32,7 +31,7 @@ class Index(Struct):
 class Upkeep(Struct, rename="camel"):
     """When something that runs by itself last ran, and whether that is lately enough."""
 
-    last_run_at: datetime | None
+    last_run_at: Time | None
     stale_sec: int | None
     healthy: bool
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -33,6 +32,9 @@ _WORKERS = (errors.MaxWorkersReached, errors.PlanExpired)
 Delay = Annotated[float, Meta(ge=0, le=retry.MAX_DELAY)]
 Text = Annotated[str, Meta(max_length=query.MAX_TEXT, pattern="^[^\\u0000]*$")]
 
+Moment = Annotated[str, Meta(extra_json_schema={"anyOf": [{"format": "date-time"}, {"maxLength": 0}]})]
+"""A time; an empty one is as good as none."""
+
 
 class BackoffPolicy(Struct, forbid_unknown_fields=True):
     """The delay after attempt n, in seconds; `jitter` is which part of it is left to chance."""
@@ -56,10 +58,10 @@ class TaskFilter(Struct, rename="camel"):
     worker: Text | UnsetType = UNSET
     session_id: Text | UnsetType = UNSET
     resolved: bool | UnsetType = UNSET
-    created_after: datetime | UnsetType = UNSET
-    created_before: datetime | UnsetType = UNSET
-    updated_after: datetime | UnsetType = UNSET
-    updated_before: datetime | UnsetType = UNSET
+    created_after: Moment | UnsetType = UNSET
+    created_before: Moment | UnsetType = UNSET
+    updated_after: Moment | UnsetType = UNSET
+    updated_before: Moment | UnsetType = UNSET
 
 
 class TaskPatience(Struct):

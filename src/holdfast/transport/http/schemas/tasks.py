@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.core.task import STATES
 from holdfast.transport.http.schemas.contract import AgentContract
-from holdfast.transport.http.schemas.shape import Seconds, Token
+from holdfast.transport.http.schemas.shape import Seconds, Time, Token
 
 State = Annotated[str, Meta(extra_json_schema={"enum": list(STATES)})]
 Count = Annotated[int, Meta(ge=0)]
@@ -19,7 +18,7 @@ class PreviousAttempt(Struct, rename="camel"):
     """How the last attempt went, and what it left."""
 
     worker: str | None
-    ended_at: datetime
+    ended_at: Time
     outcome: str
     reason: str | None
     error_code: str | None
@@ -40,11 +39,11 @@ class PlainTask(Struct, rename="camel", kw_only=True):
     priority: int
     max_attempts: int
     attempt_count: Count
-    scheduled_at: datetime | None
+    scheduled_at: Time | None
     lease_duration_seconds: Seconds
-    lease_expires_at: datetime | None
-    created_at: datetime
-    updated_at: datetime
+    lease_expires_at: Time | None
+    created_at: Time
+    updated_at: Time
     failure_reason: str | None
     output_id: str | None
     claimed_by: str | None
@@ -57,7 +56,7 @@ class PlainTask(Struct, rename="camel", kw_only=True):
     backoff: dict[str, Any] | UnsetType = UNSET
     session_id: str | UnsetType = UNSET
     dead_letter_cause: Literal["attempts_exhausted", "permanent", "lease_expired"] | UnsetType = UNSET
-    resolved_at: datetime | UnsetType = UNSET
+    resolved_at: Time | UnsetType = UNSET
     note: str | UnsetType = UNSET
     progress: Any | UnsetType = UNSET
     checkpoint: Any | UnsetType = UNSET
@@ -152,7 +151,7 @@ class TaskChange(Struct, rename="camel"):
     id: str
     status: State
     attempt_count: Count
-    lease_expires_at: datetime | UnsetType | None = UNSET
+    lease_expires_at: Time | UnsetType | None = UNSET
     cancel_requested: bool | UnsetType = UNSET
 
 
@@ -184,10 +183,10 @@ class TriedTask(Struct, rename="camel"):
 
     attempt: Count
     worker: str | None
-    claimed_at: datetime | None
-    last_seen_at: datetime | None
+    claimed_at: Time | None
+    last_seen_at: Time | None
     fencing_token: Token | None
-    ended_at: datetime | None
+    ended_at: Time | None
     outcome: str | None
     reason: str | None
     error_code: str | None

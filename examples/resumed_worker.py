@@ -1,0 +1,53 @@
+"""A worker is killed in the middle of a task. Its next life resumes the session and goes on from the checkpoint."""
+
+import multiprocessing
+import os
+import signal
+import tempfile
+
+import holdfast
+
+PAGES = 6
+
+
+def first_life(path, secret):
+    with holdfast.open(path) as client:
+        session = client.begin_session("translator", ttl_seconds=30)
+        secret.put(session["secret"])
+        claimed = client.claim_task(type="translate", session_id=session["session_id"])
+        for page in range(1, PAGES + 1):
+            client.heartbeat(claimed["id"], lease_id=claimed["leaseId"], checkpoint={"done": page})
+            print(f"page {page} is translated", flush=True)
+            if page == 3:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+def next_life(path, secret):
+    with holdfast.open(path) as client:
+        session = client.begin_session("translator", secret=secret, ttl_seconds=30)
+        (task,) = session["tasks"]
+        done = task["checkpoint"]["done"]
+        print(f"resumed after page {done}, with a new lease", flush=True)
+        for page in range(done + 1, PAGES + 1):
+            print(f"page {page} is translated", flush=True)
+        client.complete_task(task["id"], lease_id=task["leaseId"], result={"pages": PAGES})
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "work.db")
+        with holdfast.open(path) as client:
+            made = client.create_task("translate", {"book": "Moby-Dick"})
+        secrets = multiprocessing.Queue()
+        life = multiprocessing.Process(target=first_life, args=(path, secrets))
+        life.start()
+        secret = secrets.get(timeout=30)
+        life.join()
+        print("killed")
+        next_life(path, secret)
+        with holdfast.open(path) as client:
+            print(client.check_task_status(made["id"])["status"])
+
+
+if __name__ == "__main__":
+    main()

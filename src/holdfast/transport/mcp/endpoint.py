@@ -1,0 +1,124 @@
+"""`/mcp`: who may speak, and to whom they speak. What is said is the SDK's business.
+
+The SDK takes a second to import, so that happens when somebody first asks, and in a thread of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from holdfast.addresses import is_loopback
+from holdfast.core.errors import Forbidden
+from holdfast.operations import HOUSE, Operation
+from holdfast.settings import Settings
+from holdfast.transport.http.door import Door
+from holdfast.transport.http.message import HOUSE_BODY_LIMIT, Header, HttpRefusal, Request, Send
+from holdfast.transport.mcp.caller import App, Caller, InProcess
+
+if TYPE_CHECKING:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+PATH = "/mcp"
+MCP = Operation("mcp", "POST", PATH, HOUSE, "The Model Context Protocol.", scope="any")
+"""Not in the table: it is a protocol of its own, which OpenAPI cannot tell."""
+
+_LOCAL = ("localhost", "127.0.0.1", "[::1]")
+_EVERYWHERE = {"0.0.0.0", "::"}  # noqa: S104 - compared, never bound
+_PORTS = {"http": 80, "https": 443}
+_ALONG = {
+    b"authorization",
+    b"x-admin-key",
+    b"x-octostore-admin-key",
+    b"x-forwarded-for",
+    b"x-forwarded-proto",
+    b"cf-connecting-ip",
+}
+"""What of a request holds for the tool calls in it: who asks, and from where."""
+
+
+class Endpoint:
+    """Streamable HTTP without sessions: every request stands alone, in either era of the protocol."""
+
+    def __init__(self, app: App, door: Door) -> None:
+        self._app = app
+        self._door = door
+        self._origins = _own_origins(door.settings)
+        self._opening: asyncio.Task[StreamableHTTPSessionManager] | None = None
+        self._running: asyncio.Task[None] | None = None
+        self._over = asyncio.Event()
+
+    async def admit(self, request: Request) -> None:
+        """Refuse whoever may not speak here, before a word is read."""
+        request.route(MCP, "")
+        self._door.network.check_way(request)
+        origin = request.headers.get(b"origin")
+        if origin is not None and origin.decode("latin-1").lower() not in self._origins:
+            raise Forbidden("pages from this Origin may not speak to this server")
+        await self._door.authenticate(request)
+        if request.scope["method"] != "POST":
+            raise HttpRefusal(405, "this path answers POST", headers=((b"allow", b"POST"),))
+
+    async def answer(self, request: Request, send: Send) -> None:
+        """Let the SDK answer; tool calls come back to the application as requests of their own."""
+        if self._opening is None:
+            self._opening = asyncio.ensure_future(self._open())
+        manager = await asyncio.shield(self._opening)
+        # The SDK compares headers with the message, and spaces around a value are no part of it.
+        headers = [(name, value.strip(b" \t")) for name, value in request.scope["headers"]]
+        scope = {**request.scope, "headers": headers, "state": {"request_id": request.request_id}}
+        await manager.handle_request(scope, request.receive, send)
+
+    async def close(self) -> None:
+        """Stop listening."""
+        self._over.set()
+        if self._running is not None:
+            await self._running
+
+    async def _open(self) -> StreamableHTTPSessionManager:
+        manager = await asyncio.get_running_loop().run_in_executor(None, self._make)
+        ready = asyncio.Event()
+        self._running = asyncio.ensure_future(self._run(manager, ready))
+        await ready.wait()
+        return manager
+
+    def _make(self) -> StreamableHTTPSessionManager:
+        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager  # noqa: PLC0415 - late on purpose
+
+        from holdfast.transport.mcp.server import make_server  # noqa: PLC0415 - the same
+
+        # Origins are checked above, in our own words; hosts are not, for a proxy may have any name.
+        return StreamableHTTPSessionManager(
+            make_server(self._reach), stateless=True, max_request_body_size=2 * HOUSE_BODY_LIMIT
+        )
+
+    async def _run(self, manager: StreamableHTTPSessionManager, ready: asyncio.Event) -> None:
+        """The manager's tasks must be begun and ended by one task of ours."""
+        async with manager.run():
+            ready.set()
+            await self._over.wait()
+
+    def _reach(self, context: Any) -> Caller:
+        """A caller with the key and the address of whoever sent this request."""
+        outer = context.request
+        headers: list[Header] = [header for header in outer.scope["headers"] if header[0] in _ALONG]
+        headers.append((b"x-request-id", outer.scope["state"]["request_id"].encode()))
+        return InProcess(self._app, headers, outer.scope)
+
+
+def _own_origins(settings: Settings) -> frozenset[str]:
+    """Origins of pages that this server may have given out itself, and those that the settings add."""
+    own = {origin_of(settings.url), origin_of(settings.home), *settings.allowed_origins}
+    if is_loopback(settings.host) or settings.host in {"localhost", *_EVERYWHERE}:
+        scheme = urlsplit(settings.url).scheme
+        own |= {origin_of(f"{scheme}://{name}:{settings.port}") for name in _LOCAL}
+    return frozenset(own)
+
+
+def origin_of(url: str) -> str:
+    """An address as browsers spell its Origin: no path, no port where the usual one is meant."""
+    parts = urlsplit(url.lower())
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    port = "" if parts.port in {None, _PORTS.get(parts.scheme)} else f":{parts.port}"
+    return f"{parts.scheme}://{host}{port}"

@@ -1,0 +1,236 @@
+"""Plans: which one is in force, what it allows to the last task, and whose numbers fit together."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from holdfast.core import account as accounts
+from holdfast.core.account import Account
+from holdfast.core.errors import MaxWorkersReached, PlanExpired, QuotaExceeded
+from holdfast.core.plan import (
+    CLAIM,
+    CREATE,
+    CYCLE,
+    FREE,
+    HEARTBEAT,
+    MUTATION,
+    PLANS,
+    READ,
+    SELF_HOSTED,
+    Allowance,
+    Plan,
+    Usage,
+    misfits,
+)
+from holdfast.core.row import SECOND
+from tests.support import START
+
+SMALL = Plan(id="small", name="Small", max_workers=2, tasks_per_month=3)
+LARGE = Plan(id="large", name="Large", max_workers=4, tasks_per_month=6)
+ENDLESS = Plan(id="endless", name="Endless")
+LATER = START + 10 * SECOND
+
+
+def bought(plan=LARGE, until=LATER, fallback=SMALL):
+    return Allowance(plan, fallback, until, START)
+
+
+# -- which plan is in force --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("now", "plan"), [(LATER - 1, LARGE), (LATER, SMALL), (LATER + 1, SMALL)])
+def test_a_plan_counts_until_the_very_moment_of_its_end(now, plan):
+    assert bought().in_force(now) is plan
+    assert bought().is_lapsed(now) is (plan is SMALL)
+
+
+def test_a_plan_without_an_end_never_lapses():
+    assert bought(until=None).in_force(2**62) is LARGE
+
+
+@pytest.mark.parametrize(
+    ("plan_id", "plan", "fallback"), [("", FREE, FREE), ("pro", "pro", FREE), ("no longer sold", FREE, FREE)]
+)
+def test_whoever_bought_nothing_has_what_is_given(plan_id, plan, fallback):
+    account = Account("acct_1", "acct_1", created_at=START, plan=plan_id)
+    allowance = accounts.allowance(account, PLANS, FREE)
+    assert (allowance.plan.id, allowance.fallback.id, allowance.anchor) == (plan, fallback, START)
+
+
+@pytest.mark.parametrize(
+    ("plan", "fallback", "metered"),
+    [(ENDLESS, ENDLESS, False), (SMALL, ENDLESS, True), (ENDLESS, SMALL, True)],
+)
+def test_what_may_become_scarce_is_counted(plan, fallback, metered):
+    assert bought(plan, fallback=fallback).is_metered is metered
+
+
+def test_every_class_of_requests_has_its_own_limit():
+    plan = Plan(
+        id="p",
+        name="P",
+        creates_per_hour=1,
+        claims_per_hour=2,
+        reads_per_hour=3,
+        mutations_per_hour=4,
+        heartbeats_per_hour=5,
+    )
+    assert [plan.per_hour(name) for name in (CREATE, CLAIM, READ, MUTATION, HEARTBEAT)] == [1, 2, 3, 4, 5]
+
+
+# -- tasks of a month --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("used", range(6))
+def test_the_last_task_of_a_month_may_be_created_and_not_one_more(used):
+    allowance = bought(SMALL, until=None)
+    if used < 3:
+        allowance.check_quota(Usage(START, used), LATER)
+    else:
+        with pytest.raises(QuotaExceeded):
+            allowance.check_quota(Usage(START, used), LATER)
+
+
+@pytest.mark.parametrize(("used", "refusal"), [(2, None), (3, PlanExpired), (5, PlanExpired), (6, QuotaExceeded)])
+def test_after_a_lapse_it_is_the_lapse_that_refuses_what_was_paid_for(used, refusal):
+    if refusal is None:
+        bought().check_quota(Usage(START, used), LATER)
+    else:
+        with pytest.raises(refusal):
+            bought().check_quota(Usage(START, used), LATER)
+    if used < 6:
+        bought().check_quota(Usage(START, used), LATER - 1)
+
+
+def test_an_endless_plan_that_lapsed_is_always_what_is_missing():
+    with pytest.raises(PlanExpired):
+        bought(ENDLESS).check_quota(Usage(START, 10**9), LATER)
+
+
+def test_a_refusal_says_when_the_next_cycle_begins():
+    with pytest.raises(QuotaExceeded, match=f"in {CYCLE // SECOND - 10} seconds"):
+        bought(SMALL, until=None).check_quota(Usage(START, 3), LATER)
+
+
+# -- tasks held at once ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("in_use", "free"), [(0, 2), (1, 1)])
+def test_as_many_may_be_held_as_the_plan_has_left(in_use, free):
+    assert bought(SMALL, until=None).free_workers(in_use, START) == free
+
+
+@pytest.mark.parametrize("in_use", [2, 3])
+def test_a_refusal_of_workers_tells_the_plan_and_how_many_there_are(in_use):
+    with pytest.raises(MaxWorkersReached) as refusal:
+        bought(SMALL, until=None).free_workers(in_use, START)
+    assert refusal.value.billing == {"plan": "small", "workers_in_use": in_use, "workers_limit": 2}
+    assert refusal.value.retry_after == 30
+
+
+@pytest.mark.parametrize(("in_use", "refusal"), [(2, PlanExpired), (3, PlanExpired), (4, MaxWorkersReached)])
+def test_a_lapse_takes_the_places_that_were_paid_for(in_use, refusal):
+    with pytest.raises(refusal):
+        bought().free_workers(in_use, LATER)
+
+
+def test_an_endless_plan_counts_no_workers():
+    assert bought(ENDLESS, until=None).free_workers(10**9, START) is None
+
+
+# -- cycles ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("now", "began"),
+    [
+        (START, START),
+        (START + CYCLE - 1, START),
+        (START + CYCLE, START + CYCLE),
+        (START + 12 * CYCLE + 5, START + 12 * CYCLE),
+    ],
+)
+def test_a_cycle_begins_every_thirty_days_from_the_anchor(now, began):
+    assert bought().cycle(now) == began
+    assert CYCLE == 30 * 24 * 3600 * SECOND
+
+
+@given(st.integers(0, 2**53), st.integers(0, 2**53))
+def test_now_is_always_within_its_cycle(anchor, now):
+    began = Allowance(SMALL, SMALL, None, anchor).cycle(now)
+    assert began <= now < began + CYCLE
+    assert (began - anchor) % CYCLE == 0
+
+
+def test_what_was_used_in_an_earlier_cycle_is_over():
+    full = Usage(START, 3)
+    with pytest.raises(QuotaExceeded):
+        bought(SMALL, until=None).check_quota(full, START + CYCLE - 1)
+    bought(SMALL, until=None).check_quota(full, START + CYCLE)
+
+
+@pytest.mark.parametrize(
+    ("more", "sum_of_both"),
+    [
+        (Usage(START, 2), Usage(START, 5)),
+        (Usage(START + 1, 2), Usage(START + 1, 2)),
+        (Usage(START - 1, 2), Usage(START, 5)),
+    ],
+)
+def test_the_later_cycle_counts_and_nothing_is_counted_in_an_old_one(more, sum_of_both):
+    assert Usage(START, 3).plus(more) == sum_of_both
+
+
+usages = st.builds(Usage, st.integers(0, 3), st.integers(0, 5))
+
+
+@given(st.lists(usages, max_size=5), usages)
+def test_counting_never_goes_back_to_an_earlier_cycle(counted, first):
+    total = first
+    for more in counted:
+        before, total = total, total.plus(more)
+        assert total.cycle >= before.cycle
+        assert total.in_cycle(before.cycle) >= (before.created if total.cycle == before.cycle else 0)
+
+
+# -- numbers that fit together -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+def test_our_plans_keep_what_they_promise(plan):
+    assert misfits(plan) == []
+
+
+@pytest.mark.parametrize("plan_id", [plan for plan in PLANS if plan != SELF_HOSTED])
+def test_flat_limits_would_not(plan_id):
+    """With 600 changes, 1,800 heartbeats and 3,000 reads an hour for everybody, no plan could use its claims."""
+    flat = replace(PLANS[plan_id], mutations_per_hour=600, heartbeats_per_hour=1_800, reads_per_hour=3_000)
+    found = {problem.split()[0] for problem in misfits(flat)}
+    assert "mutations_per_hour" in found
+    assert ("heartbeats_per_hour" in found) is (flat.max_workers > 5)
+    assert ("reads_per_hour" in found) is (flat.max_workers > 4)
+
+
+@pytest.mark.parametrize(
+    ("limits", "fits"),
+    [
+        ({"claims_per_hour": 10, "mutations_per_hour": 20}, True),
+        ({"claims_per_hour": 10, "mutations_per_hour": 19}, False),
+        ({"max_workers": 2, "heartbeats_per_hour": 720}, True),
+        ({"max_workers": 2, "heartbeats_per_hour": 719}, False),
+        ({"max_workers": 2, "reads_per_hour": 1_440}, True),
+        ({"max_workers": 2, "reads_per_hour": 1_439}, False),
+        ({"mutations_per_hour": 0, "heartbeats_per_hour": 0, "reads_per_hour": 0}, True),
+    ],
+)
+def test_a_misfit_begins_one_below_what_is_needed(limits, fits):
+    assert (misfits(Plan(id="p", name="P", **limits)) == []) is fits
+
+
+def test_the_self_hosted_plan_has_no_limit_at_all():
+    own = PLANS[SELF_HOSTED]
+    assert not own.is_metered
+    assert [own.per_hour(name) for name in (CREATE, CLAIM, READ, MUTATION, HEARTBEAT)] == [None] * 5

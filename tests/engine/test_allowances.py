@@ -1,0 +1,291 @@
+"""Plans at work: exact at the edge on every store, and nothing that was refused or repeated costs anything."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast.core.errors import (
+    IdempotencyConflict,
+    Invalid,
+    MaxWorkersReached,
+    PlanExpired,
+    QuotaExceeded,
+    TaskMissing,
+)
+from holdfast.core.plan import CYCLE, Allowance, Plan, Usage
+from holdfast.core.row import SECOND
+from holdfast.core.task import CLAIMED, PENDING, Task
+from holdfast.engine.batch import Batch
+from holdfast.engine.command import Once, Replayed
+from holdfast.engine.tasks import Claimed, Created, Empty
+from tests.chores import BASE, LEASE, begin, cancel, complete, create, fail, hand_back, sweep, take, take_this
+from tests.support import ACCOUNT, START, check_log, every, run, transact
+
+SMALL = Plan(id="small", name="Small", max_workers=2, tasks_per_month=3)
+LARGE = Plan(id="large", name="Large", max_workers=4, tasks_per_month=6)
+ENDLESS = Plan(id="endless", name="Endless")
+ALLOWED = Allowance(SMALL, SMALL, None, START)
+LAPSING = Allowance(LARGE, SMALL, START + 10 * SECOND, START)
+
+
+def make(task_id, allowance=ALLOWED, **more):
+    return replace(create(task_id, **more), allowance=allowance)
+
+
+def claim(limit=1, allowance=ALLOWED, **more):
+    return take("work", limit=limit, allowance=allowance, **more)
+
+
+def claim_this(task_id, allowance=ALLOWED, **more):
+    return take_this(task_id, allowance=allowance, **more)
+
+
+def batch(*items, **more):
+    return Batch(**(BASE | {"items": items} | more))
+
+
+def once(key="key-1", fingerprint="body-1"):
+    return Once(key, fingerprint, lambda outcome: (201, outcome.task.id.encode()))
+
+
+def types_of(outcomes):
+    return [type(outcome) for outcome in outcomes]
+
+
+def used(store, account=ACCOUNT):
+    with store.read() as reader:
+        return reader.usage(account)
+
+
+def fill(store, many=6):
+    """Tasks that cost nothing."""
+    transact(store, *(create(f"free-{number}") for number in range(many)))
+
+
+# -- creating ----------------------------------------------------------------------------------------------------
+
+
+def test_the_quota_is_exact_one_by_one(store):
+    assert types_of([run(store, make(f"t{number}")) for number in range(3)]) == [Created] * 3
+    with pytest.raises(QuotaExceeded):
+        run(store, make("t3"))
+    assert used(store) == (Usage(START, 3), 0)
+    assert [task.id for task in every(store, Task)] == ["t0", "t1", "t2"]
+    check_log(store)
+
+
+def test_the_quota_is_exact_within_one_transaction(store):
+    outcomes = transact(store, *(make(f"t{number}") for number in range(5)))
+    assert types_of(outcomes) == [Created] * 3 + [QuotaExceeded] * 2
+    assert used(store) == (Usage(START, 3), 0)
+    check_log(store)
+
+
+def test_the_quota_is_exact_within_one_batch_and_beside_it(store):
+    run(store, make("t0"))
+    many, alone = transact(store, batch(*(make(f"b{number}") for number in range(4))), make("t1"))
+    assert types_of(many.each) == [Created, Created, QuotaExceeded, QuotaExceeded]
+    assert isinstance(alone, QuotaExceeded)
+    assert used(store)[0] == Usage(START, 3)
+    check_log(store)
+
+
+def test_a_task_that_is_there_already_costs_nothing(store):
+    run(store, make("t1", unique_key="k"))
+    for number in range(5):
+        assert run(store, make(f"again-{number}", unique_key="k")).deduplicated
+    assert used(store)[0].created == 1
+    transact(store, make("t2"), make("t3"))
+    assert run(store, make("late", unique_key="k")).task.id == "t1"
+    with pytest.raises(QuotaExceeded):
+        run(store, make("other", unique_key="k2"))
+    assert used(store)[0].created == 3
+
+
+def test_a_repetition_costs_nothing_and_works_when_all_is_spent(store):
+    run(store, make("t1", once=once()))
+    assert isinstance(run(store, make("t2", once=once())), Replayed)
+    assert used(store)[0].created == 1
+    transact(store, make("t3"), make("t4"))
+    assert run(store, make("t5", once=once())).body == b"t1"
+    with pytest.raises(IdempotencyConflict):
+        run(store, make("t6", once=once(fingerprint="another")))
+    assert used(store)[0].created == 3
+
+
+def test_a_refused_create_costs_nothing_and_its_key_stays_free(store, clock):
+    transact(store, *(make(f"t{number}") for number in range(3)))
+    with pytest.raises(QuotaExceeded):
+        run(store, make("t3", once=once()))
+    clock.now = START + CYCLE
+    assert isinstance(run(store, make("t4", once=once())), Created)
+    assert used(store)[0] == Usage(START + CYCLE, 1)
+
+
+def test_a_create_that_is_wrong_costs_nothing(store):
+    # Core refuses a time that is past; its neighbours in the batch are charged, it is not.
+    wrong = make("wrong", scheduled_at=START)
+    assert types_of(run(store, batch(make("t1"), wrong, cancel("t9"), make("t2"))).each) == [
+        Created, Invalid, TaskMissing, Created,
+    ]  # fmt: skip
+    assert used(store)[0].created == 2
+
+
+def test_what_is_over_has_been_used_all_the_same(store):
+    for number in range(3):
+        run(store, make(f"t{number}"))
+        run(store, cancel(f"t{number}"))
+    with pytest.raises(QuotaExceeded):
+        run(store, make("t3"))
+
+
+def test_accounts_do_not_share_a_quota(store):
+    outcomes = transact(store, *(make(f"{who}-{n}", account=who) for n in range(4) for who in ("one", "two")))
+    assert types_of(outcomes) == [Created] * 6 + [QuotaExceeded] * 2
+    assert used(store, "one")[0] == used(store, "two")[0] == Usage(START, 3)
+
+
+def test_a_new_cycle_begins_at_its_very_moment(store, clock):
+    transact(store, *(make(f"t{number}") for number in range(3)))
+    clock.now = START + CYCLE - 1
+    with pytest.raises(QuotaExceeded):
+        run(store, make("early"))
+    clock.now = START + CYCLE
+    outcomes = [*transact(store, *(make(f"new-{number}") for number in range(4)))]
+    assert types_of(outcomes) == [Created] * 3 + [QuotaExceeded]
+    assert used(store)[0] == Usage(START + CYCLE, 3)
+
+
+def test_after_a_lapse_what_was_paid_for_is_what_is_missing(store, clock):
+    transact(store, *(make(f"t{number}", LAPSING) for number in range(4)))
+    clock.advance(10)
+    with pytest.raises(PlanExpired):
+        run(store, make("t4", LAPSING))
+    assert used(store)[0].created == 4
+    with pytest.raises(QuotaExceeded):
+        run(store, make("t4", Allowance(SMALL, SMALL, None, START)))
+
+
+def test_an_unlimited_account_is_counted_for_the_day_it_is_limited(store):
+    free = Allowance(ENDLESS, ENDLESS, None, START)
+    transact(store, *(make(f"t{number}", free) for number in range(4)))
+    assert used(store)[0] == Usage(START, 4)
+    with pytest.raises(QuotaExceeded):
+        run(store, make("t4"))
+
+
+# -- claiming ----------------------------------------------------------------------------------------------------
+
+
+def test_as_many_are_held_as_the_plan_allows_one_by_one(store):
+    fill(store)
+    assert types_of([run(store, claim(seed=seed)) for seed in "ab"]) == [Claimed] * 2
+    with pytest.raises(MaxWorkersReached) as refusal:
+        run(store, claim(seed="c"))
+    assert refusal.value.billing == {"plan": "small", "workers_in_use": 2, "workers_limit": 2}
+    with pytest.raises(MaxWorkersReached):
+        run(store, claim_this("free-5"))
+    assert used(store)[1] == 2
+    check_log(store)
+
+
+def test_whoever_asks_for_more_than_is_free_takes_what_is_free(store):
+    fill(store)
+    run(store, claim(seed="a"))
+    assert len(run(store, claim(limit=5, seed="b")).taken) == 1
+    assert used(store)[1] == 2
+    assert [task.state for task in every(store, Task)].count(CLAIMED) == 2
+
+
+def test_claims_of_one_transaction_share_the_places(store):
+    fill(store)
+    outcomes = transact(store, claim(seed="a"), claim_this("free-4", seed="b"), claim(seed="c"), claim_this("free-5"))
+    assert types_of(outcomes) == [Claimed, Claimed, MaxWorkersReached, MaxWorkersReached]
+    assert used(store)[1] == 2
+    check_log(store)
+
+
+@pytest.mark.parametrize("verb", [complete, fail, hand_back])
+def test_whoever_ends_their_task_frees_its_place_in_the_same_transaction(store, verb):
+    fill(store)
+    transact(store, claim_this("free-0"), claim_this("free-1"))
+    before, _, after = transact(store, claim_this("free-2"), verb("free-0"), claim_this("free-2"))
+    assert types_of([before, after]) == [MaxWorkersReached, Claimed]
+    assert used(store)[1] == 2
+    check_log(store)
+
+
+@pytest.mark.parametrize("swept", [True, False])
+def test_a_lapsed_lease_frees_its_place_at_once_swept_or_not(store, clock, swept):
+    fill(store)
+    run(store, claim(limit=2))
+    clock.now = START + LEASE - 1
+    with pytest.raises(MaxWorkersReached):
+        run(store, claim_this("free-5"))
+    clock.now = START + LEASE
+    if swept:
+        sweep(store)
+    assert used(store)[1] == 0
+    assert isinstance(run(store, claim_this("free-4", seed="b")), Claimed)
+    assert isinstance(run(store, claim_this("free-5", seed="b")), Claimed)
+    with pytest.raises(MaxWorkersReached):
+        run(store, claim_this("free-3", seed="b"))
+    assert used(store)[1] == 2
+    sweep(store)
+    assert used(store)[1] == 2
+    check_log(store)
+
+
+def test_a_lapsed_task_that_is_claimed_again_counts_once(store, clock):
+    transact(store, create("t1"), create("t2"), claim(limit=2))
+    clock.now = START + LEASE
+    assert isinstance(run(store, claim_this("t1", seed="b")), Claimed)
+    assert used(store)[1] == 1
+
+
+def test_an_empty_queue_is_empty_while_there_is_a_place(store):
+    assert isinstance(run(store, claim()), Empty)
+    transact(store, create("t1"), create("t2"), claim(limit=2))
+    with pytest.raises(MaxWorkersReached):
+        run(store, claim(seed="b"))
+
+
+def test_a_claim_of_none_leaves_the_queue_as_it_is(store):
+    fill(store, 3)
+    run(store, claim(limit=2))
+    before = every(store, Task)
+    with pytest.raises(MaxWorkersReached):
+        run(store, claim(limit=3, seed="b"))
+    assert every(store, Task) == before
+    assert [task.state for task in before] == [CLAIMED, CLAIMED, PENDING]
+
+
+def test_a_lapse_takes_places_and_says_so(store, clock):
+    fill(store)
+    run(store, claim(limit=3, allowance=LAPSING))
+    clock.advance(10)
+    with pytest.raises(PlanExpired):
+        run(store, claim(allowance=LAPSING, seed="b"))
+    with pytest.raises(MaxWorkersReached):
+        run(store, claim(seed="c"))
+
+
+def test_a_session_s_tasks_count_and_are_free_when_it_ends(store, clock):
+    fill(store)
+    run(store, begin())
+    run(store, claim(limit=2, session_id="s1"))
+    with pytest.raises(MaxWorkersReached):
+        run(store, claim(seed="b"))
+    clock.advance(60)
+    sweep(store)
+    assert used(store)[1] == 0
+    assert isinstance(run(store, claim(limit=2, seed="b")), Claimed)
+
+
+def test_accounts_do_not_share_places(store):
+    transact(store, *(create(f"{who}-{n}", account=who) for who in ("one", "two") for n in range(3)))
+    for who in ("one", "two"):
+        assert len(run(store, claim(limit=3, account=who)).taken) == 2
+        with pytest.raises(MaxWorkersReached):
+            run(store, claim(account=who, seed="b"))

@@ -1,0 +1,79 @@
+"""Real clients of the SDK, over every way there is, and what every tool result owes a model."""
+
+import json
+import os
+import sys
+from contextlib import asynccontextmanager
+
+import httpx2
+import jsonschema_rs
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.wire.server import TOKENS, Server
+
+OLD, NEW = "2025-11-25", "2026-07-28"
+ERAS = {OLD: "legacy", NEW: NEW}
+KEY = TOKENS["alice-1"]
+
+
+class Speaker:
+    """A client that keeps every word it was told, and holds each result against its tool's schema."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.heard: list[str] = []
+        self._schemas: dict[str, jsonschema_rs.Draft202012Validator] = {}
+
+    async def tools(self):
+        listed = (await self.client.list_tools()).tools
+        self._schemas = {tool.name: jsonschema_rs.Draft202012Validator(tool.output_schema) for tool in listed}
+        return listed
+
+    async def ask(self, tool: str, **arguments):
+        """(the result's object, whether it is a refusal)."""
+        if not self._schemas:
+            await self.tools()
+        result = await self.client.call_tool(tool, arguments)
+        (text,) = result.content
+        self.heard.append(text.text)
+        assert json.loads(text.text) == result.structured_content
+        assert self._schemas[tool].is_valid(result.structured_content), (tool, result.structured_content)
+        assert result.structured_content["agent_contract"]["next_actions"]
+        return result.structured_content, result.is_error
+
+    async def do(self, tool: str, **arguments):
+        """A success."""
+        found, refused = await self.ask(tool, **arguments)
+        assert not refused, found
+        return found
+
+    async def refused(self, tool: str, **arguments):
+        """A refusal that says what to do next."""
+        found, refused = await self.ask(tool, **arguments)
+        assert refused, found
+        assert found["error"]
+        assert found["message"]
+        return found
+
+
+@asynccontextmanager
+async def over_http(server: Server, era: str = NEW, key: str = KEY, **headers: str):
+    url = f"http://127.0.0.1:{server.port}/mcp"
+    async with (
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {key}", **headers}, timeout=30) as http,
+        Client(streamable_http_client(url, http_client=http), mode=ERAS[era]) as client,
+    ):
+        yield Speaker(client)
+
+
+@asynccontextmanager
+async def over_stdio(era: str = NEW, *flags: str, **settings: str):
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+    given = {f"HOLDFAST_{name}": value for name, value in settings.items()}
+    program = StdioServerParameters(
+        command=sys.executable, args=["-m", "holdfast", "mcp", *flags], env={**ours, **given}
+    )
+    async with Client(program, mode=ERAS[era]) as client:
+        yield Speaker(client)

@@ -1,0 +1,20 @@
+"""One server for every test that needs one."""
+
+import pytest
+
+pytest.register_assert_rewrite("tests.transport.agent", "tests.wire.expect", "tests.mcp.clients")
+
+from tests.transport.agent import ROOT_KEY  # noqa: E402 - after the line above, as it must be
+from tests.wire.server import Server  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    place = tmp_path_factory.mktemp("mcp")
+    running = Server(
+        f"sqlite:///{place}/mcp.db",
+        ROOT_KEY=ROOT_KEY,
+        ALLOWED_ORIGINS="https://agents.example, http://other.example:81",
+    )
+    yield running.start()
+    running.close()

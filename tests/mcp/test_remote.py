@@ -1,0 +1,67 @@
+"""What a call to a server elsewhere is told when that server is gone, or is none."""
+
+import asyncio
+import socket
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+from holdfast.transport.mcp.caller import Ask, Remote
+from holdfast.transport.mcp.results import result_of
+
+POST = Ask("POST", "/v1/jobs/x/claim", body=b"{}")
+GET = Ask("GET", "/v1/jobs/x")
+
+
+@contextmanager
+def stranger(words):
+    """Somebody who says these words to whoever asks, then hangs up."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer():
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(words)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        thread.join()
+
+
+def ask(url, what):
+    async def run():
+        remote = Remote(url, "some-key")
+        try:
+            return result_of(await remote.ask(what))
+        finally:
+            await remote.close()
+
+    result = asyncio.run(run())
+    assert result.is_error
+    assert "some-key" not in result.content[0].text
+    return result.structured_content
+
+
+@pytest.mark.parametrize(("what", "applied"), [(POST, "unknown"), (GET, "no")])
+def test_only_what_cannot_have_had_an_effect_is_to_be_repeated(what, applied):
+    with stranger(b"") as url:
+        found = ask(url, what)
+    assert (found["error"], found["applied"]) == ("unreachable", applied)
+    assert found["agent_contract"]["retryable"] is (applied == "no")
+    (step,) = (step for step in found["agent_contract"]["next_actions"] if step["recommended"])
+    if applied == "unknown":
+        assert step["tool"] == "list_events"
+        assert step["endpoint"].endswith(f"request_id={found['request_id']}")
+
+
+@pytest.mark.parametrize("status", ["200 OK", "302 Found", "502 Bad Gateway"])
+@pytest.mark.parametrize("body", [b"<html>hello</html>", b"[]", b"\xff\xfe"])
+def test_whoever_is_no_holdfast_is_found_out(status, body):
+    head = f"HTTP/1.1 {status}\r\nLocation: /\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    with stranger(head.encode() + body) as url:
+        found = ask(url, POST)
+    assert "no JSON" in found["message"]
+    assert found["agent_contract"]["next_actions"][0]["action"] == "fix_request"

@@ -1,0 +1,157 @@
+"""The tools are operations: none is made up, none drifts, and each tells a model all it needs."""
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema_rs
+import pytest
+
+from holdfast.operations import OPERATIONS
+from holdfast.transport.http.openapi import openapi
+from holdfast.transport.http.schemas.table import SHAPES
+from holdfast.transport.mcp.arguments import ask_of
+from holdfast.transport.mcp.form import BODY, form_of, input_schema
+from holdfast.transport.mcp.server import _Desk
+from holdfast.transport.mcp.tools import TOOLS, operation_of
+
+ORDER = [
+    "claim_job", "heartbeat_job", "release_job", "get_job_owner", "list_claimed_jobs", "create_task", "claim_task",
+    "heartbeat_task", "complete_task", "fail_task", "release_task", "check_task_status", "list_tasks", "list_events",
+    "resume_session",
+]  # fmt: skip
+
+DOCUMENT = openapi()
+SHOWN = _Desk(None)._shown  # type: ignore[arg-type] # nobody is asked anything
+each = pytest.mark.parametrize("shown", SHOWN, ids=lambda tool: tool.name)
+
+
+def test_there_are_fifteen_at_most_in_an_order_that_stays():
+    assert [tool.name for tool in SHOWN] == [tool.name for tool in TOOLS] == ORDER
+    assert len(TOOLS) <= 15
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_every_tool_is_an_operation(tool):
+    assert tool.operation in {operation.name for operation in OPERATIONS}
+    assert operation_of(tool).name == tool.operation
+
+
+@each
+def test_a_tool_tells_when_to_use_it_in_three_sentences_at_most(shown):
+    assert re.fullmatch(r"[a-z]+(_[a-z]+)+", shown.name)
+    assert 1 <= len(re.findall(r"[.](?: |$)", shown.description)) <= 3
+    assert shown.title
+    hints = shown.annotations
+    assert hints.open_world_hint is False
+    assert isinstance(hints.read_only_hint, bool)
+    assert isinstance(hints.idempotent_hint, bool)
+    assert isinstance(hints.destructive_hint, bool)
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_only_tools_that_look_say_that_they_change_nothing(tool):
+    assert tool.reads == (operation_of(tool).method == "GET")
+
+
+@each
+def test_schemas_are_schemas_of_objects_that_lead_nowhere_else(shown):
+    for schema in (shown.input_schema, shown.output_schema):
+        jsonschema_rs.meta.validate(schema)
+        jsonschema_rs.Draft202012Validator(schema)
+        assert schema["type"] == "object"
+        assert "components" not in str(schema)
+    assert set(shown.input_schema["required"]) <= set(shown.input_schema["properties"])
+
+
+@each
+def test_arguments_are_in_camel_case_and_durations_in_milliseconds(shown):
+    for name, schema in shown.input_schema["properties"].items():
+        assert re.fullmatch(r"[a-z]+([A-Z][a-z]*)*", name), name
+        assert "seconds" not in name.lower()
+        if name.endswith("Ms"):
+            assert schema["type"] == "integer"
+            assert schema["maximum"] >= 60_000
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_every_field_of_the_operation_is_an_argument(tool):
+    operation = operation_of(tool)
+    form = form_of(operation, DOCUMENT)
+    shape = SHAPES[operation.name]
+    wanted = set(re.findall(r"{(\w+)", operation.path))
+    for struct in (shape.body, shape.query):
+        wanted |= set(struct.__struct_encode_fields__) if struct is not None else set()
+    assert {field.wire for field in form} - {"Idempotency-Key"} == wanted
+    assert len({field.argument for field in form}) == len(form)
+    if shape.once:
+        assert "idempotencyKey" in input_schema(form, DOCUMENT)["properties"]
+
+
+def test_the_page_lists_every_tool_with_its_operation():
+    page = (Path(__file__).parents[2] / "docs/mcp.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", page, re.MULTILINE)
+    assert rows == [(tool.name, tool.operation) for tool in TOOLS]
+
+
+def test_whoever_holds_something_must_show_the_proof():
+    holders = {tool.name for tool in SHOWN if "leaseId" in tool.input_schema["properties"]}
+    assert holders == {
+        "heartbeat_job", "release_job", "heartbeat_task", "complete_task", "fail_task", "release_task",
+    }  # fmt: skip
+    for tool in SHOWN:
+        assert tool.name not in holders or "leaseId" in tool.input_schema["required"]
+
+
+def request_of(name, **arguments):
+    (tool,) = (tool for tool in TOOLS if tool.name == name)
+    return ask_of(operation_of(tool), form_of(operation_of(tool), DOCUMENT), arguments)
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ({"ttlMs": 60_000}, {"ttl_seconds": 60}),
+        ({"ttl_ms": 60_000}, {"ttl_seconds": 60}),
+        ({"ttl_seconds": 60}, {"ttl_seconds": 60}),
+        ({"waitMs": 1500}, {"wait_seconds": 1.5}),
+        ({"waitMs": "soon"}, {"wait_seconds": "soon"}),
+        ({"session_id": "s"}, {"session_id": "s"}),
+        ({"sessionId": "s"}, {"session_id": "s"}),
+        ({"surprise": 1}, {"surprise": 1}),
+    ],
+)
+def test_arguments_become_fields_of_the_request(given, sent):
+    ask = request_of("claim_job", jobId="x", owner="me", **given)
+    assert json.loads(ask.body) == {"owner": "me", **sent}
+
+
+@pytest.mark.parametrize(
+    ("job", "path"),
+    [
+        ("repo/issue-1", "/v1/jobs/repo%2Fissue-1/claim"),
+        ("../../admin", "/v1/jobs/%2E%2E%2F%2E%2E%2Fadmin/claim"),
+        ("a?b#c", "/v1/jobs/a%3Fb%23c/claim"),
+        ("ü", "/v1/jobs/%C3%BC/claim"),
+    ],
+)
+def test_no_name_leads_to_another_path(job, path):
+    assert request_of("claim_job", jobId=job, owner="me").path == path
+
+
+def test_a_key_of_ones_own_goes_into_its_header():
+    ask = request_of("claim_job", jobId="x", owner="me", idempotencyKey="a key\nb")
+    assert (b"idempotency-key", b"a key\x7fb") in ask.headers
+    assert b"dempotency" not in ask.body
+    assert b'"idempotencyKey":"k"' in request_of("create_task", type="t", payload={}, idempotencyKey="k").body
+
+
+def test_a_query_is_written_as_text():
+    ask = request_of("list_tasks", limit=5, resolved=False, status="pending", tag=None)
+    assert (ask.method, ask.path, ask.body) == ("GET", "/v1/tasks", b"")
+    assert ask.query == "limit=5&resolved=false&status=pending"
+
+
+def test_the_places_of_arguments_are_told_apart():
+    form = form_of(operation_of(TOOLS[0]), DOCUMENT)
+    assert [field.wire for field in form if field.place != BODY] == ["job_id", "Idempotency-Key"]

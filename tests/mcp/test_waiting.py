@@ -1,0 +1,100 @@
+"""A call may wait: it is woken by whoever lets go, and whoever hangs up leaves the line."""
+
+import asyncio
+import re
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from holdfast.settings import Settings
+from holdfast.transport.mcp.caller import Ask, InProcess
+from holdfast.transport.mcp.notices import end_of_log
+from tests.mcp.clients import KEY, NEW, OLD, over_http
+from tests.mcp.raw import connect, heading, new, old, post, send
+from tests.support import wait_until
+from tests.transport.agent import agent, claimed, ok
+from tests.transport.house import House
+from tests.wire.server import Server
+
+MESSAGES = {OLD: old, NEW: new}
+
+
+def waiting(server):
+    """How many stand in line for a name."""
+    text = server.admin.get("/metrics/prometheus").raw.decode()
+    (many,) = re.findall(r'^holdfast_waiters{for="name"} (\S+)', text, re.MULTILINE)
+    return float(many)
+
+
+@pytest.mark.parametrize("era", [OLD, NEW])
+def test_a_claim_that_waits_gets_the_job_as_soon_as_it_is_free(server, era):
+    job = f"job-{uuid.uuid4()}"
+    holder = agent(server)
+    mine = claimed(holder.claim(job))
+
+    async def wait():
+        async with over_http(server, era) as me:
+            asked = asyncio.ensure_future(me.do("claim_job", jobId=job, owner="next", waitMs=20_000))
+            await asyncio.to_thread(wait_until, lambda: waiting(server) == 1)
+            began = time.monotonic()
+            await asyncio.to_thread(lambda: ok(holder.release_job(job, mine["lease_id"])))
+            assert (await asked)["status"] == "claimed"
+            assert time.monotonic() - began < 10
+
+    asyncio.run(wait())
+
+
+@pytest.mark.parametrize("era", [OLD, NEW])
+def test_whoever_hangs_up_leaves_the_line(server, era):
+    job = f"job-{uuid.uuid4()}"
+    holder = agent(server)
+    mine = claimed(holder.claim(job))
+    arguments = {"jobId": job, "owner": "gone", "waitMs": 60_000}
+    message = MESSAGES[era]("tools/call", name="claim_job", arguments=arguments)
+    connection = connect(server)
+    send(connection, message, **(heading(message) if era == NEW else {}))
+    wait_until(lambda: waiting(server) == 1)
+    connection.sock.close()
+    wait_until(lambda: waiting(server) == 0)
+    ok(holder.release_job(job, mine["lease_id"]))
+    assert holder.owner_of(job)["status"] == "free"
+
+
+def test_a_server_that_stops_sends_the_waiting_away_with_an_answer(tmp_path):
+    server = Server(f"sqlite:///{tmp_path}/drain.db").start()
+    claimed(agent(server).claim("job"))
+    arguments = {"jobId": "job", "owner": "late", "waitMs": 60_000}
+    with ThreadPoolExecutor() as pool:
+        messages = [make("tools/call", name="claim_job", arguments=arguments) for make in (old, new)]
+        heads = [{}, heading(messages[1])]
+        said = [pool.submit(post, server, message, **head) for message, head in zip(messages, heads, strict=True)]
+        wait_until(lambda: waiting(server) == 2, seconds=20)
+        server.close()
+        for answer in said:
+            result = answer.result().json["result"]
+            assert result["isError"] is True
+            assert (result["structuredContent"]["error"], result["structuredContent"]["applied"]) == ("draining", "no")
+    assert server.process.returncode == 0
+
+
+def test_a_call_that_is_cancelled_leaves_nothing_behind():
+    house = House(Settings(root_key=KEY, store="memory:"))
+
+    async def cancel():
+        house.door.open()
+        caller = InProcess(house.app, [(b"authorization", f"Bearer {KEY}".encode())])
+        after, _ = await end_of_log(caller)
+        before = asyncio.all_tasks()
+        call = asyncio.ensure_future(caller.ask(Ask("GET", "/v1/events", f"after={after}&wait_seconds=30")))
+        loop = asyncio.get_running_loop()
+        # The call, one task that listens for its end, and one for the bell.
+        await asyncio.to_thread(wait_until, lambda: len(asyncio.all_tasks(loop)) == len(before) + 3)
+        call.cancel()
+        await asyncio.wait({call})
+        await asyncio.sleep(0)
+        assert asyncio.all_tasks() == before
+
+    house.runner.run(cancel())
+    house.close()

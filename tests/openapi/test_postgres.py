@@ -1,0 +1,19 @@
+"""On PostgreSQL: the same doors over another store, so chance alone does for every day."""
+
+import pytest
+
+from holdfast.operations import OPERATIONS
+from tests.openapi.questions import Questions
+from tests.support import FULL_PROOF
+
+
+@pytest.fixture(scope="module")
+def questions(postgres_belongings):
+    return Questions(postgres_belongings)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_whatever_is_asked_the_answer_is_one_that_the_document_promises(questions, operation):
+    if FULL_PROOF:
+        questions.ask_every_corner(operation)
+    questions.ask_by_chance(operation)

@@ -1,0 +1,106 @@
+"""Budgets that servers share, and when keys were last seen: small counts beside the log."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.core.budget import Terms, lend
+from holdfast.core.row import SECOND
+from holdfast.store.postgres import PostgresStore
+from holdfast.store.sqlite import SqliteStore
+from tests.store.test_task_twins import twins
+from tests.support import START, empty
+
+THREADS = 8
+TERMS = Terms(1_000, 3600 * SECOND)
+
+
+def borrowed(store, subject="k1", limit_class="read", terms=TERMS):
+    """Ask until there is nothing more; how much was lent."""
+    lent = 0
+    while granted := store.borrow(subject, limit_class, terms).granted:
+        lent += granted
+    return lent
+
+
+@twins
+@given(steps=st.lists(st.integers(0, 4), max_size=25), limit=st.integers(0, 60))
+def test_a_store_lends_by_core_s_rule(store, clock, steps, limit):
+    empty(store)
+    clock.now, terms = START, Terms(limit, 10)
+    window = None
+    for step in steps:
+        clock.now += step
+        # The first window begins with the first who asks.
+        started_at, used = window or (clock.now, 0)
+        budget = store.borrow("k1", "read", terms)
+        assert budget == lend(started_at, used, terms, clock.now)
+        window = (budget.started_at, budget.used)
+
+
+def test_subjects_and_classes_do_not_share(store):
+    assert borrowed(store) == TERMS.limit
+    assert borrowed(store) == 0
+    assert borrowed(store, "k2") == TERMS.limit
+    assert borrowed(store, limit_class="claim") == TERMS.limit
+
+
+def test_a_new_window_starts_anew(store, clock):
+    assert borrowed(store) == TERMS.limit
+    clock.now += TERMS.window - 1
+    assert borrowed(store) == 0
+    clock.now += 1
+    assert borrowed(store) == TERMS.limit
+
+
+def test_a_lower_limit_takes_nothing_back_and_lends_nothing_more(store):
+    borrowed(store)
+    assert store.borrow("k1", "read", Terms(10, TERMS.window)).granted == 0
+
+
+def race(*stores):
+    """Eight threads ask the same budget of these stores, each until it hears no."""
+    with ThreadPoolExecutor(THREADS) as pool:
+        return sum(pool.map(lambda place: borrowed(stores[place % len(stores)]), range(THREADS)))
+
+
+def test_two_servers_on_one_database_lend_exactly_the_limit(database, postgres_store, clock):
+    second = PostgresStore(database, clock)
+    second.open()
+    assert race(postgres_store, second) == TERMS.limit
+    clock.now += TERMS.window
+    assert race(second, postgres_store) == TERMS.limit
+    second.close()
+
+
+def test_threads_on_one_file_are_lent_exactly_the_limit(tmp_path, clock):
+    store = SqliteStore(tmp_path / "x.db", clock)
+    store.open()
+    assert race(store) == TERMS.limit
+    store.close()
+
+
+# -- when keys were last seen ------------------------------------------------------------------------------------
+
+
+def uses(store, account="a"):
+    with store.read() as reader:
+        return reader.uses(account)
+
+
+def test_when_a_key_was_last_seen_is_kept_for_each_account(store):
+    store.note_uses({("a", "k1"): START, ("a", "k2"): START + 1, ("b", "k1"): START + 2})
+    assert uses(store) == {"k1": START, "k2": START + 1}
+    assert uses(store, "b") == {"k1": START + 2}
+    assert uses(store, "c") == {}
+
+
+def test_a_server_that_tells_late_does_not_turn_time_back(store):
+    store.note_uses({("a", "k1"): START + 5})
+    store.note_uses({("a", "k1"): START, ("a", "k2"): START})
+    assert uses(store) == {"k1": START + 5, "k2": START}
+    store.note_uses({("a", "k1"): START + 6})
+    assert uses(store)["k1"] == START + 6

@@ -1,0 +1,34 @@
+"""The examples do what they say, each as a user runs it."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+TOLD = {
+    "five_agents": r"(agent-\d) owns github-issue-1842, with token \d+; four others wait\n"
+    r"\1 is killed\n(?!\1)agent-\d goes on after \1: the failing test is test_login; start there\n",
+    "deploy_in_turn": r"(build-\d+) begins, token 1\n\1 is live\n(build-\d+) begins, token 2\n\2 is live\n"
+    r"(build-\d+) begins, token 3\n\3 is live\n",
+    "resumed_worker": r"(page [123] is translated\n){3}killed\nresumed after page 3, with a new lease\n"
+    r"(page [456] is translated\n){3}completed\n",
+    "singleton_cron": r"(host-\d) writes the report\n(?!\1)(host-\d) leaves it to \1\n(?!\1)host-\d leaves it to \1\n",
+    "migration_guard": r"one server migrates\n(another finds it done\n){3}",
+}
+
+
+def test_every_example_is_here():
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == TOLD.keys()
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_an_example_does_what_it_says(name):
+    ran = subprocess.run(
+        [sys.executable, EXAMPLES / f"{name}.py"], capture_output=True, text=True, timeout=100, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert re.fullmatch(TOLD[name], ran.stdout), ran.stdout
