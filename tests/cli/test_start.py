@@ -31,7 +31,7 @@ def already():
     return set(re.findall(r"^import time:.*\| +(\S+)$", done.stderr, re.MULTILINE))
 
 
-@pytest.mark.parametrize("words", [["owner", "x"], ["claim", "x"], ["next", "x"], ["run", "x", "--", "true"]])
+@pytest.mark.parametrize("words", [["owner", "x"], ["claim", "x"], ["next", "x"], ["run", "y", "--", "true"]])
 def test_verbs_import_nothing_heavy(shell, words):
     modules = imported(shell, *words)
     assert "http.client" in modules, "the verb was not carried out"
