@@ -17,7 +17,7 @@ from tests.store.task_rows import accounts, instants, keyed_lists, queues, task_
 from tests.store.test_twins import lease_lists, session_lists
 from tests.support import FULL_PROOF, START, empty, look, put
 
-EXAMPLES = 500 if FULL_PROOF else 30
+EXAMPLES = 500 if FULL_PROOF else 10
 QUEUES = [("x",), ("y",), ("x", "y"), ()]
 
 

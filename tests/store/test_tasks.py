@@ -16,7 +16,7 @@ from tests.chores import a_claimed, a_task
 from tests.store.task_rows import wild_pairs
 from tests.support import ACCOUNT, FULL_PROOF, START, a_session, check_log, empty, every, look, put
 
-EXAMPLES = 400 if FULL_PROOF else 30
+EXAMPLES = 400 if FULL_PROOF else 12
 
 
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])

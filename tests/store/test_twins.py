@@ -14,7 +14,7 @@ from holdfast.core.principal import Principal
 from holdfast.core.session import Session
 from tests.support import FULL_PROOF, START, DrivenClock, empty, look, put
 
-EXAMPLES = 500 if FULL_PROOF else 40
+EXAMPLES = 500 if FULL_PROOF else 12
 
 accounts = st.sampled_from(["a", "b"])
 instants = st.integers(START - 2, START + 2)

@@ -19,6 +19,7 @@ from holdfast.store.view import ROW_TYPES
 from holdfast.transport.http.routing import Router
 from tests.orchestrion.account import Account, register
 from tests.orchestrion.states import held, pending
+from tests.support import FULL_PROOF
 from tests.transport.agent import fresh, job_path
 from tests.transport.belongings import OPERATORS, REQUESTS, Absent, Belongings
 from tests.transport.lives import begin
@@ -34,6 +35,9 @@ OF_ONE_PRINCIPAL = {"get_session"}
 
 ANSWERED_OTHERWISE = {"checkout": 402, "verify_payment": 402, "delete_account": 400}
 """Nobody takes payments here; and an account goes only when it is named, which its own tests do."""
+
+one_store = pytest.mark.parametrize("store", ["sqlite", *(["postgres"] if FULL_PROOF else [])], indirect=True)
+"""Whom a key opens which door is decided before any store is asked."""
 
 EXPIRY_SECONDS = 1
 MOST_ROWS = 60
@@ -252,6 +256,7 @@ def refused(answer, name, status, code):
     return body
 
 
+@one_store
 @pytest.mark.parametrize("name", SCOPED)
 def test_without_a_key_nobody_gets_in(server, household, rows, name):
     before = rows(household.account)
@@ -263,6 +268,7 @@ def test_without_a_key_nobody_gets_in(server, household, rows, name):
     assert rows(household.account) == before
 
 
+@one_store
 @pytest.mark.parametrize("name", SCOPED)
 def test_keys_that_open_nothing_are_all_refused_in_the_same_words(household, rows, name):
     before = rows(household.account)
@@ -275,6 +281,7 @@ def test_keys_that_open_nothing_are_all_refused_in_the_same_words(household, row
     assert rows(household.account) == before
 
 
+@one_store
 @pytest.mark.parametrize("name", SCOPED)
 def test_a_key_of_the_wrong_scope_changes_nothing_and_is_told_which_it_lacks(household, rows, name):
     operation = SCOPED[name]
@@ -291,6 +298,7 @@ def test_a_key_of_the_wrong_scope_changes_nothing_and_is_told_which_it_lacks(hou
     assert rows(household.account) == before
 
 
+@one_store
 @pytest.mark.parametrize("name", SCOPED)
 def test_every_scope_that_opens_a_door_opens_it(server, name):
     """Each in an account of its own, as many of them change what they find."""
@@ -305,6 +313,7 @@ def test_every_scope_that_opens_a_door_opens_it(server, name):
         assert not lacks, f"{scope}: {answer}"
 
 
+@one_store
 @pytest.mark.parametrize("name", sorted(SCOPED.keys() - OWN_KEY))
 def test_a_key_for_reading_reads_and_does_not_write(household, rows, name):
     operation = SCOPED[name]
