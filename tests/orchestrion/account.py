@@ -1,4 +1,4 @@
-"""An account that knocks: the verbs of the task sheet, so that tests read as sentences."""
+"""An account that knocks: the verbs of the task API, so that tests read as sentences."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""What `agent_contract` must say, word for word but for its descriptions: tables E2 and E3 of the sheet."""
+"""What `agent_contract` must say, word for word but for its descriptions: by state and by error."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What every answer of the task sheet owes its caller, checked each time a test looks at one."""
+"""What every answer of the task API owes its caller, checked each time a test looks at one."""
 
 import re
 import time
@@ -174,6 +174,6 @@ def instant(timestamp: str) -> float:
 
 
 def in_seconds(seconds: float) -> str:
-    """A timestamp that far from now, as the sheet writes it."""
+    """A timestamp that far from now, as the API writes it."""
     then = datetime.fromtimestamp(time.time() + seconds, UTC)
     return then.isoformat(timespec="milliseconds").replace("+00:00", "Z")

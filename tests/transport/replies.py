@@ -1,4 +1,4 @@
-"""What the answers about tasks, sessions and events have in common beyond the task sheet, and the log behind them."""
+"""What the answers about tasks, sessions and events share beyond Orchestrion's API, and the log behind them."""
 
 import re
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def done(answer: Answer, status: int = 200) -> Body:
 
 
 def refused(answer: Answer, status: int, code: str) -> Body:
-    """A refusal of the task sheet's form, with one of our own codes."""
+    """A refusal of the task API's form, with one of our own codes."""
     body = envelope(answer, status)
     assert body["error"] == code, body
     assert_advice(body)
@@ -86,7 +86,7 @@ def nothing_changes(account: Account) -> Iterator[None]:
     assert events(account) == before
 
 
-# -- verbs that the sheet does not have --------------------------------------------------------------------------
+# -- verbs that Orchestrion does not have --------------------------------------------------------------------------
 
 
 def settle(account: Account, **fields: object) -> Answer:

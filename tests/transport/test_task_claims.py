@@ -1,4 +1,4 @@
-"""Claims beyond the sheet: several types, any type, many at once; and claims that are repeated."""
+"""Claims beyond Orchestrion: several types, any type, many at once; and claims that are repeated."""
 
 import pytest
 

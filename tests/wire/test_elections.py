@@ -12,7 +12,7 @@ SOMEBODYS_TOKEN = "VQ6EAOKbQdSnFkRmVUQAAFUOhADim0HUpxZEZlVEAAE"
 
 
 def told(leader):
-    """What the sheet says about a leader; there may be more."""
+    """What OctoStore tells of a leader; there may be more."""
     return {key: leader[key] for key in ("candidate_id", "metadata", "term", "expires_at") if key in leader}
 
 

@@ -11,7 +11,7 @@ ADMIN_PSEUDONYM = "1eac8f2d-3605-81f1-878d-850dbe51824b"
 
 
 def pseudonym(holder: str) -> str:
-    """The sheet's recipe for a public holder id, written down again."""
+    """OctoStore's recipe for a public holder id, written down again."""
     secret = uuid.UUID(holder).bytes
     public = bytearray(hashlib.sha256(b"octostore.public-lock-holder.v1\0" + secret).digest()[:16])
     public[6] = (public[6] & 0x0F) | 0x80
@@ -28,7 +28,7 @@ def pseudonym(holder: str) -> str:
         ("550e8400-e29b-41d4-a716-446655440000", "c1a8265b-ed5d-8c5e-8c1c-6eda395b05ff"),
     ],
 )
-def test_our_own_recipe_agrees_with_the_sheet(holder, public):
+def test_our_own_recipe_agrees_with_octostores(holder, public):
     assert pseudonym(holder) == public
 
 

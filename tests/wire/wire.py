@@ -97,7 +97,7 @@ class Caller:
         """POST a JSON value, or nothing at all."""
         return self.send("POST", path) if value is NOTHING else self.send_json("POST", path, value)
 
-    # The verbs of the sheet, so that tests read as sentences.
+    # The verbs of the API, so that tests read as sentences.
 
     def acquire(self, lock: str, **fields: object) -> Answer:
         return self.post(lock_path(lock, "/acquire"), fields)
