@@ -9,7 +9,7 @@ ARGS    ?=
 
 PIP     := .venv/bin/python -m pip --quiet --disable-pip-version-check --no-input
 INSTALL := $(PIP) install --require-hashes
-PYTEST  := .venv/bin/python -m pytest -n $(WORKERS) --dist loadfile
+PYTEST  := .venv/bin/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 LOCKS   := requirements/run.txt requirements/test.txt requirements/lint.txt requirements/build.txt
 
 # What a user's shell may carry and would reach into .venv: other modules, a --user install.
