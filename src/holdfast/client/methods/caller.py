@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeVar
 
 R = TypeVar("R")
 """What a call gives: a document, or something to await for it."""
 
 
-class Caller(Generic[R]):
+class Caller(ABC, Generic[R]):
     """Can call operations by their names."""
 
+    @abstractmethod
     def call(
         self,
         operation: str,
@@ -26,4 +28,3 @@ class Caller(Generic[R]):
         `timeout` is for one attempt, `deadline` for all of them, both in seconds. `idempotency_key` is made for you
         where the server takes one; give your own to repeat a call after your program was restarted.
         """
-        raise NotImplementedError

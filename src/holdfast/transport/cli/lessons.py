@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ _BEGIN, _END = "<!-- holdfast: begin -->", "<!-- holdfast: end -->"
 _NAME = "holdfast"
 
 
-class Lesson:
+class Lesson(ABC):
     """A file, with what is ours in it or without."""
 
     def __init__(self, folder: Path, *place: str) -> None:
@@ -41,13 +42,13 @@ class Lesson:
         fresh.write_text(text, "utf-8")
         fresh.replace(self.path)
 
+    @abstractmethod
     def taught(self, text: str) -> str:
         """The text with what is ours."""
-        raise NotImplementedError
 
+    @abstractmethod
     def without(self, text: str) -> str:
         """The text without it."""
-        raise NotImplementedError
 
 
 class Block(Lesson):
