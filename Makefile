@@ -65,6 +65,7 @@ clean: ## Remove .venv and everything that was made here; your data stays
 	@touch $@
 
 .venv/test.done: .venv/run.done
+	@scripts/need-apt "command -v chromium" chromium
 	@[ -e $@ ] || echo "Installing what the tests need ..."
 	@[ -e $@ ] || $(INSTALL) -r requirements/test.txt
 	@touch $@
