@@ -37,6 +37,7 @@ from holdfast.transport.http import (
 from holdfast.transport.http.door import Door
 from holdfast.transport.http.message import Header, HttpRefusal, Receive, Request, Response, Scope, Send
 from holdfast.transport.http.routing import Router
+from holdfast.transport.http.streaming import send_parts
 from holdfast.transport.mcp.endpoint import PATH as MCP_PATH
 from holdfast.transport.mcp.endpoint import Endpoint
 
@@ -193,8 +194,12 @@ async def _send(request: Request, response: Response, send: Send) -> None:
     if request.scope["method"] != "OPTIONS":
         headers.append(_EXPOSE)
     if response.status not in {204, 304}:  # no content, no length
-        headers.append((b"content-length", str(len(body)).encode()))
-        if response.content_type and body:
+        if response.parts is None:
+            headers.append((b"content-length", str(len(body)).encode()))
+        if response.content_type and (body or response.parts is not None):
             headers.append((b"content-type", response.content_type))
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    if response.parts is not None:
+        await send_parts(request, response.parts, send)
+        return
     await send({"type": "http.response.body", "body": b"" if request.scope["method"] == "HEAD" else body})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -52,6 +52,8 @@ class Response(msgspec.Struct):
     body: bytes = b""
     headers: tuple[Header, ...] = ()
     content_type: bytes = b"application/json"
+    parts: AsyncGenerator[bytes, None] | None = None
+    """A body that comes bit by bit and may never end; it is closed when the caller goes away."""
 
 
 def json_response(status: int, document: Any, headers: tuple[Header, ...] = ()) -> Response:
