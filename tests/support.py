@@ -358,11 +358,12 @@ def stop_in_time(engine: Engine, seconds: float = 5.0) -> None:
 
 
 def wait_until(true: Callable[[], Any], seconds: float = 5.0) -> None:
-    """Poll instead of sleeping; a condition that never comes is told."""
-    deadline = time.monotonic() + seconds
+    """Poll instead of sleeping, ever less often; a condition that never comes is told."""
+    deadline, pause = time.monotonic() + seconds, 0.002
     while not true():
         assert time.monotonic() < deadline, f"still waiting after {seconds} s"
-        time.sleep(0.002)
+        time.sleep(pause)
+        pause = min(1.2 * pause, 0.05)
 
 
 def results(futures: Iterable[Future[Any]], seconds: float = 10.0) -> list[Any]:
