@@ -1,8 +1,9 @@
-"""A process that has read its modules before it is born: nine tenths of a server's start are imports.
+"""A process that has read its modules before it is born: nine tenths of a start are imports.
 
-One parent per run imports what `holdfast serve` needs, once, and is forked for each server. The child then does
-what `python -m holdfast` does, with the words, the environment, the folder and the output it was given; it is killed,
-paused and waited for like any process. Starts from nothing have tests of their own, and `make prove` knows no others.
+One parent per run imports what `holdfast` needs, once, and is forked for each server and each plain verb. The child
+then does what `python -m holdfast` does, with the words, the environment, the folder and the files it was given; it is
+killed, paused and waited for like any process. Starts from nothing have tests of their own, and `make prove` knows no
+others.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import subprocess
 import sys
 import threading
 from multiprocessing.connection import wait
-from typing import IO
+from pathlib import Path
+from typing import IO, Any
 
 from holdfast.transport.cli.main import main
 
@@ -21,6 +23,7 @@ _NEEDED = [
     __name__,
     "holdfast.store.postgres",
     "holdfast.store.sqlite",
+    "holdfast.transport.cli.call",
     "holdfast.transport.cli.serve",
     "holdfast.transport.http.protocol",
     "uvicorn.lifespan.on",
@@ -35,11 +38,21 @@ _turn = threading.Lock()
 
 
 class Forked:
-    """As much of `subprocess.Popen` as a server needs."""
+    """As much of `subprocess.Popen` as tests need."""
 
-    def __init__(self, words: list[str], environment: dict[str, str], output: IO[bytes]) -> None:
-        place = f"/proc/{os.getpid()}/fd/{output.fileno()}"
-        self._process = _forks.Process(target=_live, args=(words, environment, place), daemon=True)
+    def __init__(
+        self,
+        words: list[str],
+        environment: dict[str, str],
+        *,
+        out: IO[Any],
+        err: IO[Any],
+        stdin: IO[Any] | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        places = [os.devnull if file is None else _place(file) for file in (stdin, out, err)]
+        given = (words, environment, places, folder or Path.cwd())
+        self._process = _forks.Process(target=_live, args=given, daemon=True)
         with _turn:
             self._process.start()
         self.pid: int = self._process.pid or 0
@@ -66,12 +79,20 @@ class Forked:
         self.send_signal(9)
 
 
-def _live(words: list[str], environment: dict[str, str], output: str) -> None:
+def _place(file: IO[Any]) -> str:
+    """Where another process can open a file that has no name any more."""
+    return f"/proc/{os.getpid()}/fd/{file.fileno()}"
+
+
+def _live(words: list[str], environment: dict[str, str], places: list[str], folder: Path) -> None:
     """The whole life of a child."""
+    os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    said = os.open(output, os.O_WRONLY | os.O_APPEND)
-    os.dup2(said, 1)
-    os.dup2(said, 2)
+    for number, place in enumerate(places):
+        opened = os.open(place, os.O_WRONLY | os.O_APPEND if number else os.O_RDONLY)
+        os.dup2(opened, number)
+        os.close(opened)
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115 - for life
     sys.argv = ["holdfast", *words]
     main()

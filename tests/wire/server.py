@@ -59,7 +59,7 @@ class Server:
     def begin(self, words: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes] | Forked:
         """The process itself: from nothing in `make prove`, else from a parent that knows its modules already."""
         if not FULL:
-            return Forked(words, environment, self.output)
+            return Forked(words, environment, out=self.output, err=self.output)
         program = [sys.executable, "-m", "holdfast", *words]
         return subprocess.Popen(program, env=environment, stdout=self.output, stderr=self.output)
 
