@@ -12,8 +12,9 @@ INSTALL := $(PIP) install --require-hashes
 PYTEST  := .venv/bin/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 LOCKS   := requirements/run.txt requirements/test.txt requirements/lint.txt requirements/build.txt
 
-# What a user's shell may carry and would reach into .venv: other modules, a --user install.
-unexport PYTHONHOME PYTHONPATH PIP_USER PIP_TARGET PIP_PREFIX
+# What a user's shell may carry and would reach into .venv: other modules, a --user install. Nor may it forbid to keep
+# what was compiled: tests start hundreds of servers, and compiling takes a third of such a start.
+unexport PYTHONHOME PYTHONPATH PIP_USER PIP_TARGET PIP_PREFIX PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import statistics
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -78,11 +80,24 @@ def make_store(kind: str, place: Path, url: Callable[[], str], clock: Clock | No
     if kind == "memory":
         store = MemoryStore(clock)
     elif kind == "sqlite":
-        store = SqliteStore(place / "holdfast.db", clock)
+        path = place / "holdfast.db"
+        if not path.exists():
+            path.write_bytes(_fresh_file())
+        store = SqliteStore(path, clock)
     else:
         store = PostgresStore(url(), clock)
     store.open()
     return store
+
+
+@functools.cache
+def _fresh_file() -> bytes:
+    """What a new file holds: the schema and nothing else. To copy it is cheaper than to make it for every test."""
+    with tempfile.TemporaryDirectory() as place:
+        store = SqliteStore(Path(place) / "holdfast.db")
+        store.open()
+        store.close()
+        return store.path.read_bytes()
 
 
 def empty(store: Any) -> None:
@@ -358,11 +373,12 @@ def stop_in_time(engine: Engine, seconds: float = 5.0) -> None:
 
 
 def wait_until(true: Callable[[], Any], seconds: float = 5.0) -> None:
-    """Poll instead of sleeping; a condition that never comes is told."""
-    deadline = time.monotonic() + seconds
+    """Poll instead of sleeping, ever less often; a condition that never comes is told."""
+    deadline, pause = time.monotonic() + seconds, 0.002
     while not true():
         assert time.monotonic() < deadline, f"still waiting after {seconds} s"
-        time.sleep(0.002)
+        time.sleep(pause)
+        pause = min(1.2 * pause, 0.05)
 
 
 def results(futures: Iterable[Future[Any]], seconds: float = 10.0) -> list[Any]:

@@ -12,7 +12,8 @@ from holdfast.engine.engine import Engine
 from holdfast.settings import Settings
 from holdfast.transport.http.app import App
 from holdfast.transport.http.door import Door
-from holdfast.transport.mcp.caller import Caller, InProcess, Remote
+from holdfast.transport.mcp.caller import Caller, InProcess
+from holdfast.transport.mcp.remote import Remote
 from holdfast.transport.mcp.server import make_server
 
 
