@@ -28,8 +28,7 @@ _TRUE, _FALSE = {"1", "true", "on", "yes"}, {"0", "false", "off", "no"}
 _CLIENT = {"URL", "API_KEY", "PROOF", "SOCKET_FD"}
 _LATER = {
     "ADMIN_USERNAME", "GITHUB_CLIENT_ID", "GITHUB_CLIENT_SECRET", "GITHUB_REDIRECT_URI",
-    "OAUTH_DASHBOARD_URL", "PUBLIC_ELECTION_WATCH_STREAMS_GLOBAL", "PUBLIC_ELECTION_WATCH_STREAMS_PER_CLIENT",
-    "PUBLIC_ELECTION_WATCH_MAX_SECONDS", "CA_BUNDLE", "WEBHOOK_ALLOW_PRIVATE_NETWORKS",
+    "OAUTH_DASHBOARD_URL", "CA_BUNDLE", "WEBHOOK_ALLOW_PRIVATE_NETWORKS",
 }  # fmt: skip
 
 
@@ -76,6 +75,11 @@ class Settings(msgspec.Struct, frozen=True):
     public_elections: bool = True
     max_public_elections: int = 10_000
     public_election_requests_per_minute: int = 600
+    public_election_watch_streams_global: int = 1024
+    public_election_watch_streams_per_client: int = 8
+    public_election_watch_max_seconds: int = 900
+    max_streams: int = 1_000
+    """How many may follow the log at once, on each process; more are answered 503."""
     max_locks_per_user: int = 100
     task_retention_days: int = 30
     """How long finished tasks are kept; 0 keeps them for ever."""
@@ -175,6 +179,12 @@ class _Reader:
             public_elections=self._boolean("public_elections", default=True),
             max_public_elections=self._number("max_public_elections", 10_000, 1, 10**9),
             public_election_requests_per_minute=self._number("public_election_requests_per_minute", 600, 1, 10**9),
+            public_election_watch_streams_global=self._number("public_election_watch_streams_global", 1024, 1, 10**9),
+            public_election_watch_streams_per_client=self._number(
+                "public_election_watch_streams_per_client", 8, 1, 10**9
+            ),
+            public_election_watch_max_seconds=self._number("public_election_watch_max_seconds", 900, 1, 10**9),
+            max_streams=self._number("max_streams", 1_000, 1, 10**6),
             max_locks_per_user=self._number("max_locks_per_user", 100, 1, 10**9),
             task_retention_days=self._number("task_retention_days", 30, 0, 36_500),
             event_retention_days=self._number("event_retention_days", 90, 0, 36_500),

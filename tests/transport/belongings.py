@@ -178,6 +178,7 @@ REQUESTS: dict[str, Callable[[Any], Asked]] = {
     "list_events": lambda it: (f"/v1/events?subject=task:{it.held.id}", NOTHING),
     "list_locks": lambda it: (f"/locks?prefix={it.lock.id}", NOTHING),
     "get_lock_status": lambda it: lock(it.lock),
+    "watch_lock": lambda it: lock(it.lock, "/watch"),
     "acquire_lock": lambda it: lock(it.lock, "/acquire", {}),
     "renew_lock": lambda it: lock(it.lock, "/renew", {"lease_id": it.lock.proof}),
     "release_lock": lambda it: lock(it.lock, "/release", {"lease_id": it.lock.proof}),

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import queue
 import secrets
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from holdfast.app import running_engine
@@ -27,6 +28,9 @@ from holdfast.transport.http.app import App
 from holdfast.transport.http.door import Door
 
 UNLIMITED = 10**9
+PARTS_AHEAD = 16
+"""How many parts of a stream may wait to be read."""
+_GOOD = 200
 LAST_SECONDS = 5.0
 """How long closing waits for calls of other threads."""
 
@@ -94,6 +98,20 @@ class EmbeddedTransport:
             # Whoever stops listening leaves the line, exactly as a closed connection does.
             self._loop.call_soon_threadsafe(exchange.gone.set)
         return answer
+
+    @contextmanager
+    def stream(self, request: Request, silence: float) -> Iterator[tuple[Answer, Iterator[bytes]]]:
+        """One stream: what the handlers send is read on the caller's thread, which may take its time."""
+        if self._closed:
+            raise Unsent("it was closed just now")
+        exchange = Streamed(request, self._key, self._loop, silence)
+        running = self._run(self._answer(exchange))
+        try:
+            answer = exchange.head()
+            # A refusal comes whole, like any answer.
+            yield (answer, exchange.pieces()) if answer.status == _GOOD else (running.result(silence), iter(()))
+        finally:
+            self._loop.call_soon_threadsafe(exchange.leave)
 
     def close(self) -> None:
         """Send waiters away, finish what is under way, and stop every thread."""
@@ -172,3 +190,52 @@ class Exchange:
             }
         else:
             self._chunks.append(message.get("body", b""))
+
+
+class Streamed(Exchange):
+    """A request whose answer comes in parts: sent on the event loop, read on another thread, a few parts apart."""
+
+    def __init__(self, request: Request, key: bytes, loop: asyncio.AbstractEventLoop, silence: float) -> None:
+        super().__init__(request, key)
+        self._loop = loop
+        self._silence = silence
+        self._parts: queue.SimpleQueue[bytes | Answer] = queue.SimpleQueue()
+        self._room = asyncio.Semaphore(PARTS_AHEAD)
+
+    def head(self) -> Answer:
+        """Status and headers."""
+        head = self._next()
+        assert isinstance(head, Answer)
+        return head
+
+    def pieces(self) -> Iterator[bytes]:
+        """Part after part; an empty one is the end."""
+        while piece := self._next():
+            self._loop.call_soon_threadsafe(self._room.release)
+            assert isinstance(piece, bytes)
+            yield piece
+
+    def leave(self) -> None:
+        """Nobody reads on: whoever is about to send need not wait."""
+        self.gone.set()
+        self._room.release()
+
+    def _next(self) -> bytes | Answer:
+        try:
+            return self._parts.get(timeout=self._silence)
+        except queue.Empty:
+            raise Broken("nothing was heard for long") from None
+
+    async def _send(self, message: Any) -> None:
+        await super()._send(message)
+        if message["type"] == "http.response.start":
+            self._parts.put(Answer(self._status, self._headers, b""))
+            return
+        if self._status == _GOOD:
+            self._chunks.clear()
+        part = message.get("body", b"")
+        if part:
+            await self._room.acquire()
+            self._parts.put(part)
+        if not message.get("more_body"):
+            self._parts.put(b"")

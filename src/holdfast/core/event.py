@@ -6,12 +6,14 @@ import hashlib
 from collections.abc import Iterable
 from itertools import compress
 from operator import is_not
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from holdfast.core.row import Instant, Row
+
+R = TypeVar("R", bound=Row)
 
 SNAPSHOT = "snapshot"
 """Tells a whole row, so that what came before may be forgotten."""
@@ -34,6 +36,7 @@ class Event(msgspec.Struct, frozen=True):
     subject: str
     version: int
     kind: str
+    """`task.completed`, `lease.expired`: also the type under which streams and receivers of events know it."""
     at: Instant
     actor: str
     request_id: str
@@ -101,6 +104,17 @@ def fold(blank: Row, events: Iterable[Event]) -> dict[str, Any] | None:
     if cut:
         raise BrokenLog(f"{blank.noun}:{blank.id}: the beginning is gone and no snapshot stands for it")
     return image
+
+
+def apply(row: R, event: Event) -> R:
+    """The row after one more event; columns that events tell by hash stay as they are."""
+    told = msgspec.json.decode(event.data)
+    changed = {
+        name: msgspec.json.encode(value).decode() if name in row.json and value is not None else value
+        for name, value in told.items()
+        if name in row.__struct_fields__ and name not in row.hashed
+    }
+    return replace(row, **changed)
 
 
 def picture(row: Row) -> dict[str, Any]:

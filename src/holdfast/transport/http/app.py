@@ -33,6 +33,7 @@ from holdfast.transport.http import (
     task_outcomes,
     tasks,
     users,
+    watches,
 )
 from holdfast.transport.http.door import Door
 from holdfast.transport.http.message import Header, HttpRefusal, Receive, Request, Response, Scope, Send
@@ -61,6 +62,7 @@ _ROOMS: tuple[ModuleType, ...] = (
     locks,
     sessions,
     elections,
+    watches,
     system,
     discovery,
     admin,

@@ -25,9 +25,11 @@ from holdfast.payments.contract import Payments
 from holdfast.settings import Settings
 from holdfast.store.contract import Reader
 from holdfast.transport.http.auth import CACHE_SECONDS, Authenticator, check_scope
+from holdfast.transport.http.hub import Hub
 from holdfast.transport.http.message import HttpRefusal, Request
 from holdfast.transport.http.meter import Meter
 from holdfast.transport.http.network import Network
+from holdfast.transport.http.places import Patrol, places_of
 from holdfast.transport.http.problem import check_key_in_query
 from holdfast.transport.http.stats import Stats
 
@@ -65,6 +67,9 @@ class Door:
         self.documents: dict[str, Any] = {}
         """What is shown to everybody alike, made when it is first asked for."""
         self._sink: LoopSink | None = None
+        self.hub = Hub(engine.bells, self._look, settings.public_url or "urn:holdfast")
+        self.patrol = Patrol(self._auth.check)
+        self.streams, self.election_watches, self.watched = places_of(settings)
 
     def open(self) -> None:
         """Bind to the running event loop."""
@@ -73,6 +78,8 @@ class Door:
 
     def close(self) -> None:
         """Let the readers finish."""
+        self.hub.close()
+        self.patrol.close()
         if self._uses is not None:
             self._uses.cancel()
         with suppress(HoldfastError):

@@ -19,7 +19,7 @@ from holdfast.engine.identity import CloseAccount
 from holdfast.store.contract import Reader
 from holdfast.store.view import ROW_TYPES
 from holdfast.transport.http.door import Door
-from holdfast.transport.http.events import shown_data
+from holdfast.transport.http.event_documents import shown_data
 from holdfast.transport.http.message import Request, Response, json_response, raw_json
 from holdfast.transport.http.problem import read_body
 from holdfast.transport.http.query import NO_STORE, Query

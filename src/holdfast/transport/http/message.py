@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -45,6 +45,16 @@ class HttpRefusal(HoldfastError):
         self.close = close
 
 
+class Parts(Protocol):
+    """A body that comes in parts; closing it lets go of whatever it holds."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        """Part after part."""
+
+    async def aclose(self) -> None:
+        """No more of it is wanted."""
+
+
 class Response(msgspec.Struct):
     """Status, body and what else goes in the head."""
 
@@ -52,7 +62,7 @@ class Response(msgspec.Struct):
     body: bytes = b""
     headers: tuple[Header, ...] = ()
     content_type: bytes = b"application/json"
-    parts: AsyncGenerator[bytes, None] | None = None
+    parts: Parts | None = None
     """A body that comes bit by bit and may never end; it is closed when the caller goes away."""
 
 
