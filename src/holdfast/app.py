@@ -18,6 +18,7 @@ from holdfast.engine.retention import Retention
 from holdfast.payments.contract import Payments
 from holdfast.settings import Settings, sqlite_path
 from holdfast.store.contract import Store
+from holdfast.telemetry.board import inherited
 
 KEY_BYTES = 24
 
@@ -70,7 +71,13 @@ def running_engine(settings: Settings, *, serving: bool = True) -> Iterator[Engi
     """An engine over an open store, for as long as a server runs; `serving` is for servers alone."""
     store = make_store(settings)
     store.open()
-    engine = Engine(store, serving=serving, retention=retention_of(settings), alerts=alerts_of(settings))
+    engine = Engine(
+        store,
+        serving=serving,
+        retention=retention_of(settings),
+        alerts=alerts_of(settings),
+        board=inherited(settings.workers),
+    )
     engine.start()
     try:
         yield engine

@@ -25,7 +25,7 @@ PAYPAL_URL = "https://api-m.paypal.com"
 
 _FORM = "visible ASCII characters without spaces"
 _TRUE, _FALSE = {"1", "true", "on", "yes"}, {"0", "false", "off", "no"}
-_CLIENT = {"URL", "API_KEY", "PROOF", "SOCKET_FD"}
+_CLIENT = {"URL", "API_KEY", "PROOF", "SOCKET_FD", "BOARD_FD", "BOARD_ROW"}
 _LATER = {
     "ADMIN_USERNAME", "GITHUB_CLIENT_ID", "GITHUB_CLIENT_SECRET", "GITHUB_REDIRECT_URI",
     "OAUTH_DASHBOARD_URL", "PUBLIC_ELECTION_WATCH_STREAMS_GLOBAL", "PUBLIC_ELECTION_WATCH_STREAMS_PER_CLIENT",

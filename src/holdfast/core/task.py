@@ -6,6 +6,7 @@ pending → claimed → completed, or back to pending, or to the dead letters af
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import msgspec
@@ -161,6 +162,12 @@ def place_of(created_at: Instant, scheduled_at: Instant | None) -> Instant:
     work cannot starve it. The place never moves, so the queue is one index.
     """
     return created_at if scheduled_at is None else scheduled_at + PATIENCE
+
+
+def waited(tasks: Iterable[Task], now: Instant) -> Instant:
+    """How long the one of them that stands first among all that are ready has waited; 0 if none is."""
+    oldest = min((task.place for task in tasks if task.ready), default=now)
+    return max(now - oldest, 0)
 
 
 def last_attempt(task: Task) -> Attempt | None:

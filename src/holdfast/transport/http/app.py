@@ -9,6 +9,7 @@ from typing import Any
 
 from holdfast.core.errors import HoldfastError
 from holdfast.operations import HOUSE, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTEM
+from holdfast.telemetry.names import REASONS, REFUSED
 from holdfast.transport.http import (
     accounts,
     admin,
@@ -69,6 +70,7 @@ _ROOMS: tuple[ModuleType, ...] = (
 )
 _WIRES = {HOUSE: problem, ORCHESTRION: orchestrion, OCTOSTORE: octostore, SYSTEM: octostore}
 _FREE_OF_CHARGE = {402, 429}
+_TURNED_AWAY = {429, 503, 507}
 _REPLAYED = (b"idempotency-replayed", b"true")
 _VARY = (b"vary", b"origin, access-control-request-method, access-control-request-headers")
 _EXPOSE = (b"access-control-expose-headers", b"retry-after,x-request-id")
@@ -158,6 +160,9 @@ class App:
         if not isinstance(error, HoldfastError):
             log.error("request %s failed", request.request_id, exc_info=error)
         response: Response = _wire_of(request).render_error(request, error)
+        if response.status in _TURNED_AWAY:
+            reason = getattr(error, "code", "")
+            self._door.engine.board.add(REFUSED, reason if reason in REASONS else "other")
         if isinstance(error, HttpRefusal) and error.close:
             response.headers += ((b"connection", b"close"),)
         return response

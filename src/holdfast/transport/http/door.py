@@ -24,6 +24,7 @@ from holdfast.operations import DISCOVERY, HOUSE, ORCHESTRION, REGISTRATION
 from holdfast.payments.contract import Payments
 from holdfast.settings import Settings
 from holdfast.store.contract import Reader
+from holdfast.transport.http import process
 from holdfast.transport.http.auth import CACHE_SECONDS, Authenticator, check_scope
 from holdfast.transport.http.message import HttpRefusal, Request
 from holdfast.transport.http.meter import Meter
@@ -37,6 +38,7 @@ READERS = 4
 MAX_LOOKS = 1_000
 IN_FLIGHT_SECONDS = 2.0
 USES_SECONDS = 60.0
+SAMPLE_SECONDS = 1.0
 HOUR: Instant = 3600 * SECOND
 KNOWN_ACCOUNTS = 10_000
 
@@ -49,7 +51,7 @@ class Door:
         self.settings = settings
         self.payments = payments
         """Who takes money, if anybody does."""
-        self.stats = Stats()
+        self.stats = Stats(engine.board)
         self.network = Network(settings)
         self._auth = Authenticator(self._find_principal, settings.admin_key)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="holdfast-reader")
@@ -62,6 +64,7 @@ class Door:
         limited = settings.plan != SELF_HOSTED
         self._address_terms = {REGISTRATION: Terms(10, HOUR), DISCOVERY: Terms(60, 60 * SECOND)} if limited else {}
         self._uses: asyncio.Task[None] | None = None
+        self._sampling: asyncio.Task[None] | None = None
         self.documents: dict[str, Any] = {}
         """What is shown to everybody alike, made when it is first asked for."""
         self._sink: LoopSink | None = None
@@ -70,11 +73,15 @@ class Door:
         """Bind to the running event loop."""
         self._sink = LoopSink(asyncio.get_running_loop())
         self._uses = asyncio.ensure_future(self._note_uses())
+        self.engine.pulses.expect("uses", 10 * USES_SECONDS)
+        if self.engine.board.together is not None:
+            self._sampling = asyncio.ensure_future(self._sample())
 
     def close(self) -> None:
         """Let the readers finish."""
-        if self._uses is not None:
-            self._uses.cancel()
+        for loop in (self._uses, self._sampling):
+            if loop is not None:
+                loop.cancel()
         with suppress(HoldfastError):
             self._tell_uses()
         self._readers.shutdown()
@@ -153,6 +160,13 @@ class Door:
             await asyncio.sleep(USES_SECONDS)
             with suppress(HoldfastError):
                 await asyncio.get_running_loop().run_in_executor(self._readers, self._tell_uses)
+                self.engine.pulses.beat("uses")
+
+    async def _sample(self) -> None:
+        """Another worker may be asked how many wait here: let our row of the board say so."""
+        while True:
+            process.sample(self.engine)
+            await asyncio.sleep(SAMPLE_SECONDS)
 
     def _tell_uses(self) -> None:
         seen = self._auth.seen()

@@ -10,8 +10,10 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.names import DEFAULT_ACCOUNT
 from holdfast.core.row import SECOND, Instant
 from holdfast.operations import OPERATIONS
+from holdfast.telemetry import names
 from holdfast.transport.http.door import Door
 from holdfast.transport.http.message import Request, Response, json_response
+from holdfast.transport.http.stats import totals
 from holdfast.transport.times import milliseconds_or_none
 
 
@@ -66,19 +68,32 @@ def _job(last: Instant | None, now: Instant | None, stale_after: int) -> dict[st
 async def status(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
     """What the server has done so far."""
     counts = await door.read(lambda reader: reader.counts(DEFAULT_ACCOUNT))
+    door.engine.alerts.sample(door.engine.board)
+    cells = door.engine.board.read()
+    _, acquires, releases = totals(cells)
     return json_response(
         200,
         {
             "active_locks": counts.live_leases,
             "agent_contract": contracts.lock_list(),
-            "alerts": door.engine.alerts.report(),
+            "alerts": _alerts(door, cells),
             "status": "ok",
-            "total_acquires": door.stats.acquires,
-            "total_releases": door.stats.releases,
+            "total_acquires": acquires,
+            "total_releases": releases,
             "total_users": counts.principals,
             "uptime_seconds": door.stats.uptime(),
         },
     )
+
+
+def _alerts(door: Door, cells: list[float]) -> dict[str, dict[str, int | bool]]:
+    """What should be rare, in all workers of this server."""
+    found: dict[str, dict[str, int | bool]] = {}
+    for kind in names.RARE:
+        recent = int(cells[names.RARE_RECENT.at(kind)])
+        total = int(cells[names.RARE_TOTAL.at(kind)])
+        found[kind] = {"total": total, "last_hour": recent, "alert": door.engine.alerts.judge(kind, recent)}
+    return found
 
 
 async def healthz(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
