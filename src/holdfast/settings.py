@@ -16,6 +16,7 @@ import platformdirs
 from holdfast.addresses import is_loopback, parse_block, url_problem
 from holdfast.core.plan import PLANS, SELF_HOSTED, Catalogue, Plan, misfits
 from holdfast.core.principal import is_well_formed
+from holdfast.telemetry.logs import FORMATS, LEVELS
 from holdfast.tls import tls_problems
 
 PREFIX = "HOLDFAST_"
@@ -81,6 +82,11 @@ class Settings(msgspec.Struct, frozen=True):
     """How long finished tasks are kept; 0 keeps them for ever."""
     event_retention_days: int = 90
     """How long the log is kept; 0 keeps it for ever."""
+    log_format: str | None = None
+    """json or text; by default text on a terminal and JSON elsewhere."""
+    log_level: str = "info"
+    access_log: str = "errors"
+    """all, errors or off: errors are answers of 5xx, and slow ones."""
     alert_conflicts: int = 0
     alert_lapses: int = 0
     alert_dead_letters: int = 0
@@ -178,6 +184,9 @@ class _Reader:
             max_locks_per_user=self._number("max_locks_per_user", 100, 1, 10**9),
             task_retention_days=self._number("task_retention_days", 30, 0, 36_500),
             event_retention_days=self._number("event_retention_days", 90, 0, 36_500),
+            log_format=self._text("LOG_FORMAT") and self._choice("log_format", "json", FORMATS),
+            log_level=self._choice("log_level", "info", LEVELS),
+            access_log=self._choice("access_log", "errors", ("all", "errors", "off")),
             alert_conflicts=self._number("alert_conflicts", 0, 0, 10**9),
             alert_lapses=self._number("alert_lapses", 0, 0, 10**9),
             alert_dead_letters=self._number("alert_dead_letters", 0, 0, 10**9),

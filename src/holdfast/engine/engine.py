@@ -26,9 +26,12 @@ from holdfast.engine.waiting import Lines
 from holdfast.store.contract import Reader, Store
 from holdfast.telemetry import names
 from holdfast.telemetry.board import Board
-from holdfast.telemetry.pulses import Pulses
+from holdfast.telemetry.pulses import Pulse, Pulses
 
 T = TypeVar("T")
+
+STUCK_SECONDS = 30.0
+"""A lane that has worked on one batch for so long is stuck."""
 
 log = logging.getLogger("holdfast.engine")
 
@@ -131,13 +134,24 @@ class Engine:
         result: T | Replayed = future.result()
         return result
 
-    def is_ready(self) -> bool:
-        """Whether it can do its work: every thread alive, and the last write went well or none has failed since."""
-        alive = all(lane.thread.is_alive() for lane in self._lanes) and self.sweep.is_alive()
-        if alive and not self._outages.writable:
+    def check_writable(self) -> None:
+        """Raise if the last write failed and another one fails as well."""
+        if not self._outages.writable:
             self.store.forget_answers(0)  # a write that changes nothing: it raises if there can be none
             self._outages.writable = True
-        return alive
+
+    def parts(self) -> dict[str, Pulse]:
+        """Every part that works by itself: when it last did, and whether it is stuck or dead."""
+        found = {"lanes": self._lanes_pulse(), **self.pulses.report()}
+        if not self.sweep.is_alive():
+            found["sweep"] = Pulse(found["sweep"].seconds_ago if "sweep" in found else None, stuck=True)
+        return found
+
+    def _lanes_pulse(self) -> Pulse:
+        moment = time.monotonic()
+        alive = all(lane.thread.is_alive() for lane in self._lanes)
+        longest = max((moment - (lane.busy_since or moment) for lane in self._lanes), default=0.0)
+        return Pulse(longest, stuck=not alive or longest > STUCK_SECONDS)
 
     def sample(self) -> None:
         """Write down how many callers wait for a name, for work, for a change, and how much waits for a lane."""

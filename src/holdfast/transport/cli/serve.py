@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from holdfast.app import has_credential, payments_of, running_engine, settle_ide
 from holdfast.core.errors import HoldfastError
 from holdfast.settings import BadSettings, Settings, load, sqlite_path
 from holdfast.store.contract import NewerSchema
+from holdfast.telemetry import logs
 from holdfast.transport.cli.verb import Verb
 from holdfast.transport.http.server import SOCKET_FD, bind, follow_parent, supervise
 from holdfast.transport.http.server import serve as answer
@@ -27,7 +27,6 @@ _WAYS_TO_A_KEY = "set HOLDFAST_ROOT_KEY or HOLDFAST_STATIC_TOKENS, or start once
 def run(verb: Verb, arguments: Mapping[str, Any]) -> int:  # noqa: ARG001 - every room has this shape
     """Run a server; the exit status."""
     flags = {name: "true" if value is True else value for name, value in arguments.items()}
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     try:
         settings, warnings = load(flags)
     except BadSettings as error:
@@ -36,6 +35,7 @@ def run(verb: Verb, arguments: Mapping[str, Any]) -> int:  # noqa: ARG001 - ever
         return CONFIGURATION
     for warning in warnings:
         _say(f"holdfast: {warning}")
+    logs.set_up(settings.log_format, settings.log_level)
     return _start(settings)
 
 

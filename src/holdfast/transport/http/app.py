@@ -35,6 +35,7 @@ from holdfast.transport.http import (
     tasks,
     users,
 )
+from holdfast.transport.http.access import ALL, SLOW_SECONDS, tell
 from holdfast.transport.http.door import Door
 from holdfast.transport.http.message import Header, HttpRefusal, Receive, Request, Response, Scope, Send
 from holdfast.transport.http.routing import Router
@@ -106,6 +107,7 @@ class App:
         self._router = Router()
         self._handlers = {operation.name: handler_of(operation.name) for operation in OPERATIONS}
         self._mcp = Endpoint(self, door)
+        self._access = door.settings.access_log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -126,7 +128,9 @@ class App:
             response = self._refuse(request, error)
         if request.purse is not None:
             _settle(request, response)
-        self._door.stats.note(request.operation, scope["path"], response.status, began)
+        seconds = self._door.stats.note(request.operation, scope["path"], response.status, began)
+        if response.status >= 400 or seconds > SLOW_SECONDS or self._access == ALL:  # noqa: PLR2004 - most are none
+            tell(self._access, request, response.status, seconds)
         await _send(request, response, send)
 
     async def _answer(self, request: Request) -> Response:
@@ -145,7 +149,9 @@ class App:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                self._door.stats.note(request.operation, request.scope["path"], message["status"], began)
+                seconds = self._door.stats.note(request.operation, request.scope["path"], message["status"], began)
+                request.patient = True  # a tool may wait, and a stream may stay
+                tell(self._access, request, message["status"], seconds)
                 message["headers"] = [*message["headers"], *_common_head(request)]
             await send(message)
 
@@ -154,11 +160,11 @@ class App:
         except Exception:
             if not started:
                 raise
-            log.exception("request %s failed halfway", request.request_id)
+            log.exception("a request failed halfway", extra={"request_id": request.request_id})
 
     def _refuse(self, request: Request, error: Exception) -> Response:
         if not isinstance(error, HoldfastError):
-            log.error("request %s failed", request.request_id, exc_info=error)
+            log.error("a request failed", extra={"request_id": request.request_id}, exc_info=error)
         response: Response = _wire_of(request).render_error(request, error)
         if response.status in _TURNED_AWAY:
             reason = getattr(error, "code", "")

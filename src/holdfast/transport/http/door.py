@@ -218,6 +218,7 @@ class Door:
         request: Request,
     ) -> T:
         """Look until it is enough, or until patience ends; a caller who goes away stops waiting."""
+        request.patient = True
         loop = asyncio.get_running_loop()
         bell = asyncio.Event()
         gone = asyncio.ensure_future(_disconnected(request))
@@ -273,6 +274,7 @@ class Door:
 
         A grant that nobody is left to hear of is undone at once.
         """
+        request.patient = True
         assert self._sink is not None
         future: asyncio.Future[Any] = self._sink.loop.create_future()
         ticket = self.engine.submit(command, self._sink, future, wait_seconds)

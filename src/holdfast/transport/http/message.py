@@ -88,6 +88,7 @@ class Request:
         "headers",
         "operation",
         "parameter",
+        "patient",
         "principal",
         "purse",
         "receive",
@@ -106,6 +107,8 @@ class Request:
         self.secret = b""
         """The credential as it was sent."""
         self.request_id = chance.request_id()
+        self.patient = False
+        """Whether it asked to wait: then it is not slow."""
         self.allowance: Allowance | None = None
         """What the caller's account may do; known once it is authenticated."""
         self.purse: Purse | None = None

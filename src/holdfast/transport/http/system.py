@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from holdfast import __version__
@@ -10,11 +11,16 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.names import DEFAULT_ACCOUNT
 from holdfast.core.row import SECOND, Instant
 from holdfast.operations import OPERATIONS
+from holdfast.store.contract import Reader
 from holdfast.telemetry import names
 from holdfast.transport.http.door import Door
 from holdfast.transport.http.message import Request, Response, json_response
+from holdfast.transport.http.query import NO_STORE
 from holdfast.transport.http.stats import totals
 from holdfast.transport.times import milliseconds_or_none
+
+STORE_SECONDS = 5.0
+"""A store that answers nothing for so long is not there."""
 
 
 async def index(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
@@ -102,14 +108,31 @@ async def healthz(door: Door, request: Request) -> Response:  # noqa: ARG001 - e
 
 
 async def readyz(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
-    """The store can be read and, if a write failed lately, written again."""
+    """Whether the store can be read and written, and whether everything that works by itself still does."""
+    failure = None
     try:
-        ready = await door.read(lambda reader: reader.next_token() > 0 and door.engine.is_ready())
+        await asyncio.wait_for(door.read(lambda reader: _can_work(door, reader)), STORE_SECONDS)
     except HoldfastError as error:
-        return json_response(503, {"status": "unavailable", "reason": error.code}, ((b"retry-after", b"1"),))
-    if not ready:
-        return json_response(503, {"status": "unavailable", "reason": "a thread of this server has died"})
-    return json_response(200, {"status": "ready", "store": door.engine.store.name})
+        failure = error.code
+    except TimeoutError:
+        failure = "store_unavailable"
+    found = door.engine.parts()
+    parts: dict[str, Any] = {"store": {"ok": failure is None, "last_success_seconds_ago": None if failure else 0.0}}
+    for name, pulse in found.items():
+        ago = None if pulse.seconds_ago is None else round(pulse.seconds_ago, 3)
+        parts[name] = {"ok": not pulse.stuck, "last_success_seconds_ago": ago}
+    stuck = [name for name, pulse in found.items() if pulse.stuck]
+    if failure is not None or stuck:
+        reason = failure or f"stuck: {', '.join(stuck)}"
+        return json_response(
+            503, {"status": "unavailable", "reason": reason, "parts": parts}, ((b"retry-after", b"1"), *NO_STORE)
+        )
+    return json_response(200, {"status": "ready", "store": door.engine.store.name, "parts": parts}, NO_STORE)
+
+
+def _can_work(door: Door, reader: Reader) -> int:
+    door.engine.check_writable()
+    return reader.next_token()
 
 
 async def version(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
