@@ -19,6 +19,7 @@ from holdfast.payments.contract import Payments
 from holdfast.settings import Settings, sqlite_path
 from holdfast.store.contract import Store
 from holdfast.telemetry.board import inherited
+from holdfast.telemetry.traces import Traces, check_installed
 
 KEY_BYTES = 24
 
@@ -59,6 +60,16 @@ def payments_of(settings: Settings) -> Payments | None:
     from holdfast.payments.paypal import PayPal  # noqa: PLC0415 - most servers sell nothing
 
     return PayPal(settings.paypal_client_id, settings.paypal_secret, settings.paypal_url)
+
+
+def traces_of(settings: Settings) -> Traces | None:
+    """Where traces go; nowhere unless asked for. OpenTelemetry is loaded here, and only then."""
+    if not settings.traces:
+        return None
+    check_installed()
+    from holdfast.telemetry.otel import OtelTraces  # noqa: PLC0415 - most servers trace nothing
+
+    return OtelTraces(settings.otlp_endpoint)
 
 
 def alerts_of(settings: Settings) -> Alerts:

@@ -82,6 +82,10 @@ class Settings(msgspec.Struct, frozen=True):
     """How long finished tasks are kept; 0 keeps them for ever."""
     event_retention_days: int = 90
     """How long the log is kept; 0 keeps it for ever."""
+    traces: bool = False
+    """Whether traces are sent: when OTEL_EXPORTER_OTLP_ENDPOINT or HOLDFAST_OTLP_ENDPOINT is set."""
+    otlp_endpoint: str | None = None
+    """Where to, if not where OpenTelemetry's own variables say."""
     log_format: str | None = None
     """json or text; by default text on a terminal and JSON elsewhere."""
     log_level: str = "info"
@@ -184,6 +188,7 @@ class _Reader:
             max_locks_per_user=self._number("max_locks_per_user", 100, 1, 10**9),
             task_retention_days=self._number("task_retention_days", 30, 0, 36_500),
             event_retention_days=self._number("event_retention_days", 90, 0, 36_500),
+            **self._traces(),
             log_format=self._text("LOG_FORMAT") and self._choice("log_format", "json", FORMATS),
             log_level=self._choice("log_level", "info", LEVELS),
             access_log=self._choice("access_log", "errors", ("all", "errors", "off")),
@@ -325,6 +330,13 @@ class _Reader:
             if not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^/?#\s]+", entry):
                 self.problems.append(f"{PREFIX}ALLOWED_ORIGINS: expected https://host[:port], got {entry!r}")
         return tuple(listed)
+
+    def _traces(self) -> dict[str, Any]:
+        """Asked for by our own setting, or by the variables that every program with OpenTelemetry reads."""
+        endpoint = self._web_address("otlp_endpoint")
+        off = self._environ.get("OTEL_SDK_DISABLED", "").lower() == "true"
+        asked = any(self._environ.get(f"OTEL_EXPORTER_OTLP_{kind}ENDPOINT") for kind in ("", "TRACES_"))
+        return {"traces": (endpoint is not None or asked) and not off, "otlp_endpoint": endpoint}
 
     def _tls(self) -> dict[str, Any]:
         files = {"tls_cert": self._text("TLS_CERT"), "tls_key": self._text("TLS_KEY")}

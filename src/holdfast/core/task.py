@@ -68,7 +68,7 @@ class Task(Row, frozen=True):
     booleans: ClassVar[frozenset[str]] = frozenset({"ready", "cancel_requested"})
     parts: ClassVar[tuple[tuple[str, ...], ...]] = (
         ("type", "payload", "priority", "max_attempts", "lease_duration", "created_at"),
-        ("unique_key", "tag", "created_by", "reviewed_by", "source", "backoff"),
+        ("unique_key", "tag", "created_by", "reviewed_by", "source", "backoff", "traceparent"),
         ("attempt_count", "attempt", "worker", "principal", "session", "proof", "token", "claimed_at", "expires_at"),
         ("result", "output_id", "failure_reason", "dead_cause", "resolved_at", "ended", "ended_checkpoint"),
         ("note", "checkpoint", "progress", "cancel_requested"),
@@ -119,6 +119,8 @@ class Task(Row, frozen=True):
     note: str | None = None
     checkpoint: str | None = None
     progress: str | None = None
+    traceparent: str | None = None
+    """Where the request that created it belongs in a trace."""
 
 
 class Claim(msgspec.Struct, frozen=True):

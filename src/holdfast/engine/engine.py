@@ -27,6 +27,7 @@ from holdfast.store.contract import Reader, Store
 from holdfast.telemetry import names
 from holdfast.telemetry.board import Board
 from holdfast.telemetry.pulses import Pulse, Pulses
+from holdfast.telemetry.traces import Traces
 
 T = TypeVar("T")
 
@@ -90,6 +91,11 @@ class Engine:
         self.lines = Lines(self._try_again, self._deliver, partial(self._attend, "lines"), self._timer)
         self.crowd = Crowd(self._try_again, self._deliver, partial(self._attend, "crowd"), self._timer)
         self.bells = Bells(partial(self._attend, "bells"))
+
+    def trace(self, traces: Traces) -> None:
+        """Tell of every batch there."""
+        for lane in self._lanes:
+            lane.traces = traces
 
     def start(self) -> None:
         """Begin to take commands; after an outage, first give grace to those who could not renew."""

@@ -18,8 +18,9 @@ from holdfast.engine.backlog import MAX_BATCH, Backlog, Ticket
 from holdfast.engine.command import Command, Outcome, Queue
 from holdfast.store.contract import Rerun, Severed, Store
 from holdfast.store.view import AllNeeds, View
-from holdfast.telemetry import names
+from holdfast.telemetry import names, trace_names
 from holdfast.telemetry.board import Board, note
+from holdfast.telemetry.traces import INTERNAL, Traces
 
 MAX_RERUNS = 50
 MAX_LOOKS = 5
@@ -91,6 +92,8 @@ class Lane:
         self._outages_seen = outages.count
         self._alone: dict[str, float] = {}
         self._board = board or Board()
+        self.traces: Traces | None = None
+        """Where it tells of its batches, if anybody asked for traces."""
         self.busy_since: float | None = None
         """Since when, by the monotonic clock, it has worked on one batch; None while it waits for one."""
         self.thread = threading.Thread(target=self._run, name=f"holdfast-lane-{number}", daemon=True)
@@ -159,7 +162,7 @@ class Lane:
 
     def _transact(self, batch: list[Ticket], *, look_again: bool = False) -> Committed:
         """Load, decide, save, commit. Nothing is answered before the commit has returned."""
-        began = time.perf_counter()
+        began, moment = time.perf_counter(), time.time_ns()
         with self._store.transaction(self._number) as transaction:
             needs = AllNeeds.of([ticket.command.all_needs() for ticket in batch])
             view = transaction.load(needs)
@@ -180,6 +183,11 @@ class Lane:
                 transaction.save(view.changes(tokens))
             saved = time.perf_counter()
         self._time(len(batch), began, loaded, chosen, saved, time.perf_counter())
+        if self.traces is not None:
+            causes = dict.fromkeys(ticket.command.cause.traceparent for ticket in batch)
+            told = {trace_names.COMMANDS: len(batch)}
+            links = [cause for cause in causes if cause]
+            self.traces.tell(trace_names.BATCH, INTERNAL, parent="", links=links, attributes=told, began=moment)
         self._outages.writable = self._outages.writable or view.changed
         return Committed(replies, view)
 

@@ -10,6 +10,7 @@ from typing import Any
 from holdfast.core.errors import HoldfastError
 from holdfast.operations import HOUSE, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTEM
 from holdfast.telemetry.names import REASONS, REFUSED
+from holdfast.telemetry.traces import Traces
 from holdfast.transport.http import (
     accounts,
     admin,
@@ -33,6 +34,7 @@ from holdfast.transport.http import (
     task_lists,
     task_outcomes,
     tasks,
+    tracing,
     users,
 )
 from holdfast.transport.http.access import ALL, SLOW_SECONDS, tell
@@ -118,6 +120,27 @@ class App:
             return
         began = self._door.stats.begin()
         request = Request(scope, receive)
+        if self._door.traces is not None:
+            await self._traced(self._door.traces, request, began, send)
+            return
+        await self._handle(request, began, send)
+
+    async def _traced(self, traces: Traces, request: Request, began: float, send: Send) -> None:
+        """The same within a span, which ends with the answer's head or with whatever went wrong."""
+        span, status = tracing.begin(traces, request), 500
+
+        async def pass_on(message: MutableMapping[str, Any]) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        try:
+            await self._handle(request, began, pass_on)
+        finally:
+            tracing.end(span, request, status)
+
+    async def _handle(self, request: Request, began: float, send: Send) -> None:
+        scope = request.scope
         try:
             if scope["path"] == MCP_PATH and scope["method"] != "OPTIONS":
                 await self._mcp.admit(request)

@@ -24,6 +24,7 @@ from holdfast.operations import DISCOVERY, HOUSE, ORCHESTRION, REGISTRATION
 from holdfast.payments.contract import Payments
 from holdfast.settings import Settings
 from holdfast.store.contract import Reader
+from holdfast.telemetry.traces import Traces
 from holdfast.transport.http import process
 from holdfast.transport.http.auth import CACHE_SECONDS, Authenticator, check_scope
 from holdfast.transport.http.message import HttpRefusal, Request
@@ -31,6 +32,7 @@ from holdfast.transport.http.meter import Meter
 from holdfast.transport.http.network import Network
 from holdfast.transport.http.problem import check_key_in_query
 from holdfast.transport.http.stats import Stats
+from holdfast.transport.http.tracing import tell_queue
 
 T = TypeVar("T")
 
@@ -46,11 +48,15 @@ KNOWN_ACCOUNTS = 10_000
 class Door:
     """Between handlers and the engine: asynchronous on one side, plain on the other."""
 
-    def __init__(self, engine: Engine, settings: Settings, payments: Payments | None = None) -> None:
+    def __init__(
+        self, engine: Engine, settings: Settings, payments: Payments | None = None, traces: Traces | None = None
+    ) -> None:
         self.engine = engine
         self.settings = settings
         self.payments = payments
         """Who takes money, if anybody does."""
+        self.traces = traces
+        """Where spans go, if anybody asked for traces."""
         self.stats = Stats(engine.board)
         self.network = Network(settings)
         self._auth = Authenticator(self._find_principal, settings.admin_key)
@@ -188,8 +194,11 @@ class Door:
         """Submit a command and await what comes of it."""
         assert self._sink is not None
         future: asyncio.Future[Any] = self._sink.loop.create_future()
+        began = time.time_ns()
         self.engine.submit(command, self._sink, future)
         outcome: T = await future
+        if self.traces is not None:
+            tell_queue(self.traces, command, outcome, began)
         return outcome
 
     async def run_once(self, command: Command[T]) -> T:
@@ -277,6 +286,7 @@ class Door:
         request.patient = True
         assert self._sink is not None
         future: asyncio.Future[Any] = self._sink.loop.create_future()
+        began = time.time_ns()
         ticket = self.engine.submit(command, self._sink, future, wait_seconds)
         gone = asyncio.ensure_future(_disconnected(request))
         try:
@@ -289,6 +299,8 @@ class Door:
         if not future.done():
             raise HttpRefusal(499, "the caller went away", close=True)
         outcome: T = future.result()
+        if self.traces is not None:
+            tell_queue(self.traces, command, outcome, began)
         return outcome
 
     def _undo(self, done: asyncio.Future[Any], undo: Callable[[Any], Command[Any] | None]) -> None:

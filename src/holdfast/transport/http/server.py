@@ -18,6 +18,7 @@ from holdfast.engine.engine import Engine
 from holdfast.payments.contract import Payments
 from holdfast.settings import Settings
 from holdfast.telemetry.board import BOARD_FD, BOARD_ROW, Board, SharedBoard
+from holdfast.telemetry.traces import Traces
 from holdfast.transport.http.app import App
 from holdfast.transport.http.door import Door
 from holdfast.transport.http.stats import Stats
@@ -48,10 +49,16 @@ class DrainingServer(uvicorn.Server):
             self._captured_signals.clear()
 
 
-def serve(engine: Engine, settings: Settings, listener: socket.socket, payments: Payments | None = None) -> None:
+def serve(
+    engine: Engine,
+    settings: Settings,
+    listener: socket.socket,
+    payments: Payments | None = None,
+    traces: Traces | None = None,
+) -> None:
     """Answer until told to stop."""
     config = uvicorn.Config(
-        App(Door(engine, settings, payments)),
+        App(Door(engine, settings, payments, traces)),
         http="holdfast.transport.http.protocol:LimitedProtocol",
         loop="auto",
         ws="none",
