@@ -16,6 +16,7 @@ import platformdirs
 from holdfast.addresses import is_loopback, parse_block, url_problem
 from holdfast.core.plan import PLANS, SELF_HOSTED, Catalogue, Plan, misfits
 from holdfast.core.principal import is_well_formed
+from holdfast.telemetry.logs import FORMATS, LEVELS
 from holdfast.tls import tls_problems
 
 PREFIX = "HOLDFAST_"
@@ -25,7 +26,7 @@ PAYPAL_URL = "https://api-m.paypal.com"
 
 _FORM = "visible ASCII characters without spaces"
 _TRUE, _FALSE = {"1", "true", "on", "yes"}, {"0", "false", "off", "no"}
-_CLIENT = {"URL", "API_KEY", "PROOF", "SOCKET_FD"}
+_CLIENT = {"URL", "API_KEY", "PROOF", "SOCKET_FD", "BOARD_FD", "BOARD_ROW"}
 _LATER = {
     "ADMIN_USERNAME", "GITHUB_CLIENT_ID", "GITHUB_CLIENT_SECRET", "GITHUB_REDIRECT_URI",
     "OAUTH_DASHBOARD_URL", "CA_BUNDLE", "WEBHOOK_ALLOW_PRIVATE_NETWORKS",
@@ -85,6 +86,15 @@ class Settings(msgspec.Struct, frozen=True):
     """How long finished tasks are kept; 0 keeps them for ever."""
     event_retention_days: int = 90
     """How long the log is kept; 0 keeps it for ever."""
+    traces: bool = False
+    """Whether traces are sent: when OTEL_EXPORTER_OTLP_ENDPOINT or HOLDFAST_OTLP_ENDPOINT is set."""
+    otlp_endpoint: str | None = None
+    """Where to, if not where OpenTelemetry's own variables say."""
+    log_format: str | None = None
+    """json or text; by default text on a terminal and JSON elsewhere."""
+    log_level: str = "info"
+    access_log: str = "errors"
+    """all, errors or off: errors are answers of 5xx, and slow ones."""
     alert_conflicts: int = 0
     alert_lapses: int = 0
     alert_dead_letters: int = 0
@@ -188,6 +198,10 @@ class _Reader:
             max_locks_per_user=self._number("max_locks_per_user", 100, 1, 10**9),
             task_retention_days=self._number("task_retention_days", 30, 0, 36_500),
             event_retention_days=self._number("event_retention_days", 90, 0, 36_500),
+            **self._traces(),
+            log_format=self._text("LOG_FORMAT") and self._choice("log_format", "json", FORMATS),
+            log_level=self._choice("log_level", "info", LEVELS),
+            access_log=self._choice("access_log", "errors", ("all", "errors", "off")),
             alert_conflicts=self._number("alert_conflicts", 0, 0, 10**9),
             alert_lapses=self._number("alert_lapses", 0, 0, 10**9),
             alert_dead_letters=self._number("alert_dead_letters", 0, 0, 10**9),
@@ -326,6 +340,13 @@ class _Reader:
             if not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^/?#\s]+", entry):
                 self.problems.append(f"{PREFIX}ALLOWED_ORIGINS: expected https://host[:port], got {entry!r}")
         return tuple(listed)
+
+    def _traces(self) -> dict[str, Any]:
+        """Asked for by our own setting, or by the variables that every program with OpenTelemetry reads."""
+        endpoint = self._web_address("otlp_endpoint")
+        off = self._environ.get("OTEL_SDK_DISABLED", "").lower() == "true"
+        asked = any(self._environ.get(f"OTEL_EXPORTER_OTLP_{kind}ENDPOINT") for kind in ("", "TRACES_"))
+        return {"traces": (endpoint is not None or asked) and not off, "otlp_endpoint": endpoint}
 
     def _tls(self) -> dict[str, Any]:
         files = {"tls_cert": self._text("TLS_CERT"), "tls_key": self._text("TLS_KEY")}

@@ -31,9 +31,9 @@ with store.read() as reader:
 store.close()
 """
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 7
 """The number of the newest migration: whoever adds one says so here."""
-ALL_VERSIONS = list(range(1, SCHEMA_VERSION + 1))
+ALL_VERSIONS = [1, 2, 3, 4, 7]
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -56,7 +56,7 @@ def schema_of(place, set_to=None):
     connection = apsw.Connection(place)
     if set_to is not None:
         connection.pragma("user_version", set_to)
-    return list(range(1, connection.pragma("user_version") + 1))
+    return [number for number in ALL_VERSIONS if number <= connection.pragma("user_version")]
 
 
 def test_opening_again_keeps_everything(place):

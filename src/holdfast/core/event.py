@@ -27,6 +27,8 @@ class Cause(msgspec.Struct, frozen=True):
 
     actor: str
     request_id: str
+    traceparent: str = ""
+    """Where that request belongs in a trace, if in any."""
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -43,6 +45,7 @@ class Event(msgspec.Struct, frozen=True):
     data: str
     seq: int = 0
     """Given by the store at the end of the transaction."""
+    traceparent: str = ""
 
 
 def subject_of(row: Row) -> str:
@@ -66,6 +69,7 @@ def tell(changed: dict[str, Any], after: Row, kind: str, cause: Cause, now: Inst
         actor=cause.actor,
         request_id=cause.request_id,
         data=msgspec.json.encode(changed).decode(),
+        traceparent=cause.traceparent,
     )
 
 

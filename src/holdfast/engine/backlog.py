@@ -118,6 +118,10 @@ class Backlog:
         self._sorted -= len(taken.tickets)
         return taken.tickets
 
+    def size(self) -> int:
+        """How many wait, about."""
+        return self._inbox.qsize() + self._sorted
+
     def close(self) -> None:
         """Take nothing more; what is queued is still handed out."""
         self._closed = True

@@ -23,9 +23,13 @@ from holdfast.core.task import Task
 from holdfast.engine.command import Command
 from holdfast.store.contract import Store
 from holdfast.store.view import ROW_TYPES, Needs, View
+from holdfast.telemetry.board import Board
+from holdfast.telemetry.pulses import Pulses
 
 KEEP_ANSWERS = 7 * DAY
 ROUND_SECONDS = 60.0
+STUCK_SECONDS = 600.0
+"""A round that has not come to its end for so long is stuck."""
 ANSWERS_A_PASS = 10_000
 TASKS_A_PASS = 1_000
 EVENTS_A_PASS = 10_000
@@ -60,10 +64,11 @@ class Retention(msgspec.Struct, frozen=True):
 class Tidying:
     """One thread beside the sweep, which must never wait for it. Each round goes on until there is little left."""
 
-    def __init__(self, store: Store, run_all: RunAll, retention: Retention) -> None:
+    def __init__(self, store: Store, run_all: RunAll, retention: Retention, pulses: Pulses | None = None) -> None:
         self._store = store
         self._run_all = run_all
         self._keep = retention
+        self._pulses = pulses or Pulses(Board())
         self._cursors: dict[type[Row], tuple[str, str]] = {}
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="holdfast-tidying", daemon=True)
@@ -72,6 +77,7 @@ class Tidying:
 
     def start(self) -> None:
         """Begin, a minute from now."""
+        self._pulses.expect("retention", STUCK_SECONDS)
         self._thread.start()
 
     def stop(self) -> None:
@@ -99,6 +105,7 @@ class Tidying:
         self._forget_rows(now)
         more |= self._forget_events(now)
         self.tidied_at = now
+        self._pulses.beat("retention")
         return more
 
     def _purge_tasks(self, now: Instant) -> bool:

@@ -49,6 +49,8 @@ class Totals(msgspec.Struct, frozen=True):
     live_leases: int
     tasks: dict[str, int]
     """How many are in each state."""
+    oldest_ready: Instant = 0
+    """How long the one that has waited longest has been ready, by its place in its queue."""
 
 
 class TaskPath(msgspec.Struct, frozen=True):

@@ -125,7 +125,9 @@ class Looks(ABC):
     def totals(self) -> Totals:
         """Numbers over all accounts."""
         tasks = {found[0]: found[1] for found in self.look(self.queries.TASK_TOTALS)}
-        return Totals(self.value(self.queries.TOTAL_LIVE, self.now), tasks)
+        oldest = self.value(self.queries.OLDEST_READY)
+        waited = 0 if oldest is None else max(self.now - oldest, 0)
+        return Totals(self.value(self.queries.TOTAL_LIVE, self.now), tasks, waited)
 
     # -- deadlines -------------------------------------------------------------------------------------------
 

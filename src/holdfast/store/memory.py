@@ -332,7 +332,7 @@ class MemoryReader:
     def totals(self) -> Totals:
         """Numbers over all accounts."""
         live = sum(leases.is_live(row, self.now) for row in self._leases())
-        return Totals(live, dict(Counter(row.state for row in self._tasks())))
+        return Totals(live, dict(Counter(row.state for row in self._tasks())), tasks.waited(self._tasks(), self.now))
 
     def due(self, limit: int, account: str = "") -> list[Key]:
         """Rows whose time has run out, or has come."""

@@ -434,19 +434,9 @@ class View:
                 counts[now.account, now.type] = counts.get((now.account, now.type), 0) + 1
         return counts
 
-    def told(self, kind: str) -> int:
-        """How many changes of a kind there are."""
-        return sum(step.kind == kind for step in self._steps)
-
-    def lapsed(self) -> int:
-        """How many holders were not heard of in time."""
-        return sum(
-            isinstance(step.before, Lease | Task)
-            and step.before.expires_at is not None
-            and step.before.expires_at <= self.now
-            and step.after.proof is None  # type: ignore[attr-defined]
-            for step in self._steps
-        )
+    def taken(self) -> list[Step]:
+        """Every change, in order."""
+        return self._steps
 
     def touched(self) -> set[Key]:
         """Every row that changed, for those who watch one."""

@@ -228,6 +228,17 @@ TASKS_FINISHED = (
 TASK_ACCOUNTS = "SELECT DISTINCT account FROM task_counts ORDER BY account"
 TASK_COUNTS = "SELECT type, state, total FROM task_counts WHERE account = ? AND total <> 0 ORDER BY type, state"
 TASK_TOTALS = "SELECT state, sum(total) FROM task_counts GROUP BY state HAVING sum(total) <> 0"
+# From the head of each priority of each account to the next, along the index: the cost is that of the heads, however
+# many tasks wait behind them.
+OLDEST_READY = (
+    "WITH RECURSIVE heads(account, rank) AS (SELECT account, (SELECT -priority FROM tasks"
+    " WHERE tasks.account = counted.account AND ready ORDER BY -priority LIMIT 1)"
+    " FROM (SELECT DISTINCT account FROM task_counts WHERE state = 'pending' AND total > 0) AS counted"
+    " UNION ALL SELECT account, (SELECT -priority FROM tasks WHERE tasks.account = heads.account AND ready"
+    " AND -priority > heads.rank ORDER BY -priority LIMIT 1) FROM heads WHERE rank IS NOT NULL)"
+    " SELECT min((SELECT place FROM tasks WHERE tasks.account = heads.account AND -priority = heads.rank AND ready"
+    " ORDER BY place LIMIT 1)) FROM heads WHERE rank IS NOT NULL"
+)
 LEASES_HELD = f"SELECT {_columns(Lease)} FROM leases WHERE account = ? AND session = ? AND ephemeral ORDER BY id"
 LIST_SESSIONS = f"SELECT {_columns(Session)} FROM sessions WHERE account = ? AND id > ? ORDER BY id LIMIT ?"
 

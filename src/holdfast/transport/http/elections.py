@@ -88,7 +88,7 @@ async def campaign(door: Door, request: Request) -> Response:
         )
     )
     if isinstance(outcome, Leading):
-        door.stats.acquires += 1
+        door.stats.acquired()
         return json_response(200, _leading(outcome, leader_token(holder, lease_id), ttl))
     lease, now = outcome.lease, outcome.now
     return json_response(
@@ -127,7 +127,7 @@ async def resign(door: Door, request: Request) -> Response:
     outcome: Any = await door.run(
         Resign(account=DEFAULT_ACCOUNT, cause=request.cause(), room=room, holder=holder, lease_id=lease_id)
     )
-    door.stats.releases += 1
+    door.stats.released()
     return json_response(
         200,
         {

@@ -18,7 +18,7 @@ _MOMENTS = ("_at", "_until", "_anchor")
 
 def event_document(event: Event) -> dict[str, Any]:
     """An event as its readers see it: times as times, nothing that proves anything."""
-    return {
+    document = {
         "seq": event.seq,
         "subject": event.subject,
         "version": event.version,
@@ -28,6 +28,7 @@ def event_document(event: Event) -> dict[str, Any]:
         "request_id": event.request_id,
         "data": shown_data(msgspec.json.decode(event.data)),
     }
+    return document | {"traceparent": event.traceparent} if event.traceparent else document
 
 
 def shown_data(told: dict[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def ascii_json(document: Any) -> bytes:
 
 def cloud_event(event: Event, source: str) -> dict[str, Any]:
     """An event for everybody outside. `sequence` sorts as text, as its definition asks."""
-    return {
+    document = {
         "specversion": "1.0",
         "id": f"{event.account}:{event.seq}",
         "source": source,
@@ -40,6 +40,7 @@ def cloud_event(event: Event, source: str) -> dict[str, Any]:
         "requestid": event.request_id,
         "data": shown_data(msgspec.json.decode(event.data)),
     }
+    return document | {"traceparent": event.traceparent} if event.traceparent else document
 
 
 def frame(event: Event, source: str) -> bytes:

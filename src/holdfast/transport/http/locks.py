@@ -104,7 +104,7 @@ async def acquire_lock(door: Door, request: Request) -> Response:
         )
     )
     if isinstance(outcome, Acquired):
-        door.stats.acquires += 1
+        door.stats.acquired()
         return json_response(200, _acquired(outcome))
     return json_response(409, _delayed(outcome)) if isinstance(outcome, Delayed) else json_response(200, _held(outcome))
 
@@ -145,7 +145,7 @@ async def release_lock(door: Door, request: Request) -> Response:
     await door.run(
         ReleaseLock(account=request.by.account, cause=request.cause(), by=request.by, name=name, lease_id=lease_id)
     )
-    door.stats.releases += 1
+    door.stats.released()
     return Response(200, b"null")
 
 

@@ -29,6 +29,7 @@ class Event(Struct):
     actor: str
     request_id: str
     data: dict[str, Any]
+    traceparent: str | UnsetType = UNSET
 
 
 class EventPage(Struct, rename={"next_cursor": "nextCursor", "has_more": "hasMore"}):
