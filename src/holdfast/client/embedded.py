@@ -22,7 +22,7 @@ from holdfast.client.retry import Broken, Unsent
 from holdfast.client.wire import Answer, Request
 from holdfast.core.errors import HoldfastError as Refusal
 from holdfast.settings import PREFIX, Settings, default_store
-from holdfast.store.contract import NewerSchema
+from holdfast.store.contract import Unusable
 from holdfast.transport.http.app import App
 from holdfast.transport.http.door import Door
 
@@ -68,8 +68,8 @@ class EmbeddedTransport:
         self._rooms = ExitStack()
         try:
             engine = self._rooms.enter_context(running_engine(settings, serving=False))
-        except (Refusal, NewerSchema) as error:
-            raise ServerError(str(error), code=getattr(error, "code", "newer_schema")) from error
+        except (Refusal, Unusable) as error:
+            raise ServerError(str(error), code=error.code) from error
         self._engine = engine
         self._door = Door(engine, settings)
         self._app = App(self._door)

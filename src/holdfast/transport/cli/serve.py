@@ -14,7 +14,7 @@ from holdfast.addresses import is_loopback
 from holdfast.app import has_credential, payments_of, running_engine, settle_identities
 from holdfast.core.errors import HoldfastError
 from holdfast.settings import BadSettings, Settings, load, sqlite_path
-from holdfast.store.contract import NewerSchema
+from holdfast.store.contract import Unusable
 from holdfast.transport.cli.verb import Verb
 from holdfast.transport.http.server import SOCKET_FD, bind, follow_parent, supervise
 from holdfast.transport.http.server import serve as answer
@@ -60,7 +60,7 @@ def _start(settings: Settings) -> int:
                 answer(engine, settings, listener, payments_of(settings))
                 return 0
         supervise(settings, listener)
-    except NewerSchema as error:
+    except Unusable as error:
         _say(f"holdfast: {error}")
         return UNAVAILABLE
     except HoldfastError as error:
