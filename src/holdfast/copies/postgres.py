@@ -6,7 +6,7 @@ from typing import Any
 
 from psycopg import sql
 
-from holdfast.copies.side import NOT_COPIED, PAGE, STATE, CopyRefused, Record, Table
+from holdfast.copies.side import NOT_COPIED, STATE, CopyRefused, Record, Table
 from holdfast.store.postgres.connection import Connection
 
 PATIENT = ("statement_timeout", "idle_in_transaction_session_timeout")
@@ -47,7 +47,7 @@ class PostgresSide:
             if name not in NOT_COPIED
         }
 
-    def page(self, table: Table, after: Record | None, limit: int = PAGE) -> list[Record]:
+    def page(self, table: Table, after: Record | None, limit: int) -> list[Record]:
         """Records after a key."""
         columns = sql.SQL(", ").join(
             sql.SQL("{}::int" if (table.name, column) in self._booleans else "{}").format(sql.Identifier(column))

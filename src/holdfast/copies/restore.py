@@ -70,8 +70,9 @@ def _into_database(settings: Settings, path: Path, tell: Tell, *, replace: bool,
 
 def _prepare(partial: Path, path: Path, used: Used, tell: Tell, *, check: bool) -> Restored:
     """A store made of a backup, with the newest schema and its counters ahead."""
-    with told(path), closing(open_file(path, read_only=True)) as backup:
-        header = headers.read(backup, path)
+    with closing(open_file(path, read_only=True)) as backup:
+        with told(path):
+            header = headers.read(backup, path)
         migrations.pending(SQLITE, header.schema)  # refuses what a newer Holdfast wrote
         copy_pages(backup, partial, tell)
     with closing(connect(partial)) as connection:

@@ -56,7 +56,7 @@ class Side(Protocol):
 
     tables: dict[str, Table]
 
-    def page(self, table: Table, after: Record | None, limit: int = PAGE) -> list[Record]:
+    def page(self, table: Table, after: Record | None, limit: int) -> list[Record]:
         """Records after a key, in order."""
 
     def put(self, table: Table, records: list[Record]) -> None:
@@ -77,6 +77,6 @@ class Side(Protocol):
 
 def pages(side: Side, table: Table, after: Record | None = None) -> Iterator[list[Record]]:
     """All pages of a table."""
-    while page := side.page(table, after):
+    while page := side.page(table, after, PAGE):
         yield page
         after = table.key_of(page[-1])

@@ -9,7 +9,7 @@ from typing import Any
 
 import apsw
 
-from holdfast.copies.side import NOT_COPIED, PAGE, CopyRefused, Record, Table, Tell
+from holdfast.copies.side import NOT_COPIED, CopyRefused, Record, Table, Tell
 from holdfast.store.sqlite import queries
 from holdfast.store.sqlite.store import BUSY_MILLISECONDS
 from holdfast.store.sqlite.turn import Turn
@@ -43,7 +43,7 @@ class SqliteSide:
             if name not in NOT_COPIED
         }
 
-    def page(self, table: Table, after: Record | None, limit: int = PAGE) -> list[Record]:
+    def page(self, table: Table, after: Record | None, limit: int) -> list[Record]:
         """Records after a key."""
         where = f" WHERE ({table.ordered}) > ({', '.join('?' * len(table.key))})" if after else ""
         query = f'SELECT {table.listed} FROM "{table.name}"{where} ORDER BY {table.ordered} LIMIT ?'  # noqa: S608 - its own names
