@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.transport.cli.verb import Argument, Verb, flag, switch, word
+from holdfast.transport.cli.verb import Argument, Verb, flag, output, switch, word
 
 _STORE = "sqlite:///path.db (four slashes for an absolute path), postgresql://… or memory:"
 
@@ -14,7 +14,7 @@ def _setting(flags: str, value: str, help: str) -> Argument:
 _FROM = _setting("--store", "URL", "which store (the same as for serve)")
 _REPLACE = switch("--replace", "replace", "take the place of what is there")
 _COPYING = (
-    flag("-o --output", "output", "text|json", "how to report (text)", choices=("text", "json")),
+    output("how to report (text)"),
     switch("--no-verify", "no_verify", "do not compare the log with the rows of the copy"),
 )
 
@@ -50,7 +50,7 @@ SERVER_VERBS = (
         "compare the log with the rows",
         (
             _setting("--store", "URL", "the same as for serve"),
-            flag("-o --output", "output", "text|json", "how to report (text)", choices=("text", "json")),
+            output("how to report (text)"),
         ),
         room="verify",
         asks=False,
