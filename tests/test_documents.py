@@ -218,7 +218,7 @@ def test_every_operation_has_one_handler_that_bears_its_name():
 def test_the_front_door_opens_only_on_purpose():
     front_door = (
         "AsyncClient Client Held HoldfastError LeaseLost Permanent Retry Worker __version__ "
-        "claim_job get_job_owner heartbeat_job list_claimed_jobs open release_job"
+        "claim_job get_job_owner heartbeat_job list_claimed_jobs open open_async release_job"
     )
     assert holdfast.__all__ == front_door.split()
     for name in holdfast.__all__:

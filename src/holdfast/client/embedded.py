@@ -11,9 +11,9 @@ import os
 import queue
 import secrets
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from holdfast.app import running_engine
@@ -23,7 +23,7 @@ from holdfast.client.retry import Broken, Unsent
 from holdfast.client.wire import Answer, Request
 from holdfast.core.errors import HoldfastError as Refusal
 from holdfast.settings import PREFIX, Settings, default_store
-from holdfast.store.contract import NewerSchema
+from holdfast.store.contract import Unusable
 from holdfast.transport.http.app import App
 from holdfast.transport.http.door import Door
 
@@ -41,10 +41,11 @@ def open_store(path: str | os.PathLike[str] | None = None) -> Client:
     Without one it is the store that a server on this machine would open. Any number of processes and a server may have
     the same file open. Close the client when you are done: that stops its threads.
     """
-    return Client(transport=EmbeddedTransport(_address(path)))
+    return Client(transport=EmbeddedTransport(address_of(path)))
 
 
-def _address(path: str | os.PathLike[str] | None) -> str:
+def address_of(path: str | os.PathLike[str] | None) -> str:
+    """The store that a program means."""
     if path is None:
         return os.environ.get(f"{PREFIX}STORE") or default_store()
     text = os.fspath(path)
@@ -72,8 +73,8 @@ class EmbeddedTransport:
         self._rooms = ExitStack()
         try:
             engine = self._rooms.enter_context(running_engine(settings, serving=False))
-        except (Refusal, NewerSchema) as error:
-            raise ServerError(str(error), code=getattr(error, "code", "newer_schema")) from error
+        except (Refusal, Unusable) as error:
+            raise ServerError(str(error), code=error.code) from error
         self._engine = engine
         self._door = Door(engine, settings)
         self._app = App(self._door)
@@ -86,17 +87,13 @@ class EmbeddedTransport:
 
     def send(self, request: Request, timeout: float) -> Answer:
         """One attempt."""
-        if self._closed:
-            raise Unsent("it was closed just now")
-        exchange = Exchange(request, self._key)
-        running = self._run(self._answer(exchange))
+        running, leave = self.begin(request)
         try:
             answer: Answer = running.result(timeout)
         except (TimeoutError, CancelledError) as error:
             raise Broken("no answer in time") from error
         finally:
-            # Whoever stops listening leaves the line, exactly as a closed connection does.
-            self._loop.call_soon_threadsafe(exchange.gone.set)
+            leave()
         return answer
 
     @contextmanager
@@ -112,6 +109,19 @@ class EmbeddedTransport:
             yield (answer, exchange.pieces()) if answer.status == _GOOD else (running.result(silence), iter(()))
         finally:
             self._loop.call_soon_threadsafe(exchange.leave)
+
+    def begin(self, request: Request) -> tuple[Future[Any], Callable[[], None]]:
+        """(the answer to come, what to call when nobody listens for it any more)."""
+        if self._closed:
+            raise Unsent("it was closed just now")
+        exchange = Exchange(request, self._key)
+        running = self._run(self._answer(exchange))
+        # Whoever stops listening leaves the line, exactly as a closed connection does.
+        return running, lambda: self._leave(exchange)
+
+    def _leave(self, exchange: Exchange) -> None:
+        with suppress(RuntimeError):  # it may have been closed since
+            self._loop.call_soon_threadsafe(exchange.gone.set)
 
     def close(self) -> None:
         """Send waiters away, finish what is under way, and stop every thread."""

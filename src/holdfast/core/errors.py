@@ -289,7 +289,7 @@ class NotYetClaimable(Conflict):
 
 
 class CursorTooOld(Conflict):
-    """Retention has removed events after this cursor: following from it would skip them."""
+    """Events after this cursor are gone, by retention or by a restore: following from it would skip them."""
 
     code = "cursor_too_old"
     hint = "Start again from `oldest`, knowing that something was missed."

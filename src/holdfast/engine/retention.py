@@ -14,6 +14,7 @@ from holdfast.core import task as tasks
 from holdfast.core.account import Account
 from holdfast.core.errors import HoldfastError
 from holdfast.core.event import Cause
+from holdfast.core.gap import is_mark
 from holdfast.core.lease import Lease
 from holdfast.core.names import DEFAULT_ACCOUNT, ELECTION_PREFIX
 from holdfast.core.plan import DAY, PLANS, SELF_HOSTED, Catalogue
@@ -164,7 +165,7 @@ class Tidying:
     def _cut(self, account: str, floor: int) -> None:
         """Tell every subject that survives once more, then remove the log up to there."""
         with self._store.read() as reader:
-            subjects = reader.subjects_until(account, floor)
+            subjects = [subject for subject in reader.subjects_until(account, floor) if not is_mark(subject)]
         again = [TellAgain(account=account, cause=_CAUSE, key=key) for key in map(_key_of(account), subjects)]
         told = self._run_all(again)
         # A name that was forgotten may come back while the others are told: then it is told as well.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 import msgspec
 
@@ -32,8 +32,22 @@ class Severed(Exception):
     """The connection had died while nobody used it: nothing was said on it, a new one may do."""
 
 
-class NewerSchema(Exception):
+class Unusable(Exception):
+    """What an address names cannot be served as it is. Its words say what to do."""
+
+    code: ClassVar[str]
+
+
+class NewerSchema(Unusable):
     """The database was written by a newer Holdfast. This one must not touch it."""
+
+    code = "newer_schema"
+
+
+class NoStore(Unusable):
+    """A backup, or a copy that is not complete: to serve it would give tokens out twice, or lose what is missing."""
+
+    code = "no_store"
 
 
 class Counts(msgspec.Struct, frozen=True):

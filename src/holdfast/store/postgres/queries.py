@@ -280,6 +280,8 @@ LIST_SESSIONS = f"SELECT {_columns(Session)} FROM sessions WHERE account = %s AN
 NOW = "SELECT coalesce(%s::bigint, holdfast_now())"
 NEXT_TOKEN = "SELECT last_value + is_called::int FROM fencing_tokens"
 
+TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+
 # -- keeping house -----------------------------------------------------------------------------------------------
 
 BEAT = "UPDATE state SET alive_at = coalesce(%s::bigint, holdfast_now()), clean = %s"

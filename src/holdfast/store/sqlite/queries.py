@@ -242,6 +242,8 @@ OLDEST_READY = (
 LEASES_HELD = f"SELECT {_columns(Lease)} FROM leases WHERE account = ? AND session = ? AND ephemeral ORDER BY id"
 LIST_SESSIONS = f"SELECT {_columns(Session)} FROM sessions WHERE account = ? AND id > ? ORDER BY id LIMIT ?"
 
+TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table'"
+
 # -- keeping house -----------------------------------------------------------------------------------------------
 
 BEAT = "UPDATE state SET alive_at = ?, clean = ?"

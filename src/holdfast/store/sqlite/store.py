@@ -53,18 +53,12 @@ class SqliteStore:
                 self._writer = connection
 
     def _connect(self) -> apsw.Connection:
-        connection = apsw.Connection(str(self.path), statementcachesize=200)
-        connection.set_busy_timeout(BUSY_MILLISECONDS)
-        connection.pragma("journal_mode", "wal")
-        connection.pragma("synchronous", "full")
-        connection.pragma("mmap_size", 0)
-        connection.wal_autocheckpoint(CHECKPOINT_PAGES)
-        connection.create_scalar_function("holdfast_writer", _writes, 0)
-        return connection
+        return connect(self.path)
 
     def _migrate(self, connection: apsw.Connection) -> None:
         connection.execute("BEGIN IMMEDIATE")
         try:
+            migrations.refuse({name for (name,) in connection.execute(queries.TABLES)})
             for number, script in migrations.pending(__package__, connection.pragma("user_version")):
                 connection.execute(script)
                 connection.pragma("user_version", number)
@@ -186,6 +180,18 @@ class SqliteStore:
         if self._turn is not None:
             self._turn.close()
             self._turn = None
+
+
+def connect(path: Path) -> apsw.Connection:
+    """A connection to a file, which may write to it."""
+    connection = apsw.Connection(str(path), statementcachesize=200)
+    connection.set_busy_timeout(BUSY_MILLISECONDS)
+    connection.pragma("journal_mode", "wal")
+    connection.pragma("synchronous", "full")
+    connection.pragma("mmap_size", 0)
+    connection.wal_autocheckpoint(CHECKPOINT_PAGES)
+    connection.create_scalar_function("holdfast_writer", _writes, 0)
+    return connection
 
 
 def _writes(*_: object) -> None:

@@ -6,10 +6,11 @@ import sys
 from typing import Any
 
 from holdfast.client.client import Client
+from holdfast.client.errors import HoldfastError
 from holdfast.transport.cli import exits
 from holdfast.transport.cli.call import client_for
 from holdfast.transport.cli.patience import FOR_EVER, ask_patiently
-from holdfast.transport.cli.show import as_json, say, table
+from holdfast.transport.cli.show import WIDE, document, is_document, say, table
 from holdfast.transport.cli.verb import Verb
 
 LAST = 100
@@ -20,9 +21,9 @@ def run(verb: Verb, arguments: dict[str, Any]) -> int:
     output, follow = arguments.pop("output"), arguments.pop("follow")
     client = client_for(arguments)
     if arguments["after"] is None:
-        arguments["after"] = end_of_log(client) - (0 if follow else arguments["limit"] or LAST)
-    arguments["after"] = max(arguments["after"], 0)
-    answer = client.call(verb.operation, **arguments)
+        answer = _last(client, verb, arguments, 0 if follow else arguments["limit"] or LAST)
+    else:
+        answer = client.call(verb.operation, **arguments)
     show_events(answer, verb, output)
     while follow:
         arguments["after"] = answer["nextCursor"]
@@ -33,17 +34,29 @@ def run(verb: Verb, arguments: dict[str, Any]) -> int:
     return exits.OK
 
 
+def _last(client: Client, verb: Verb, arguments: dict[str, Any], count: int) -> dict[str, Any]:
+    """The last so many; fewer where the log begins later, or goes on from a restore."""
+    arguments["after"] = max(end_of_log(client) - count, 0)
+    try:
+        return client.call(verb.operation, **arguments)
+    except HoldfastError as error:
+        if error.code != "cursor_too_old":
+            raise
+        arguments["after"] = int(error.document["oldest"]) - 1
+        return client.call(verb.operation, **arguments)
+
+
 def has_events(answer: dict[str, Any]) -> bool:
     return bool(answer["events"])
 
 
 def show_events(answer: dict[str, Any], verb: Verb, output: str) -> None:
     """One a line, and at once: somebody may be reading along."""
-    if output == "json":
+    if is_document(output):
         for event in answer["events"]:
-            print(as_json(event))
+            document(event, output)
     elif answer["events"]:
-        table(answer["events"], verb.columns)
+        table(answer["events"], verb.columns, wide=output == WIDE)
     sys.stdout.flush()
 
 

@@ -15,7 +15,7 @@ from holdfast.app import has_credential, payments_of, running_engine, settle_ide
 from holdfast.core.errors import HoldfastError
 from holdfast.engine.engine import Engine
 from holdfast.settings import BadSettings, Settings, load, sqlite_path
-from holdfast.store.contract import NewerSchema
+from holdfast.store.contract import Unusable
 from holdfast.telemetry import logs
 from holdfast.telemetry.traces import NoOpenTelemetry, check_installed
 from holdfast.transport.cli.verb import Verb
@@ -69,7 +69,7 @@ def _start(settings: Settings) -> int:
                 _answer(engine, settings, listener)
                 return 0
         supervise(settings, listener)
-    except NewerSchema as error:
+    except Unusable as error:
         _say(f"holdfast: {error}")
         return UNAVAILABLE
     except HoldfastError as error:

@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.client.errors import HoldfastError
 from holdfast.transport.cli import exits
 from holdfast.transport.cli.call import client_for
-from holdfast.transport.cli.show import as_json, escape, for_people, table
+from holdfast.transport.cli.show import WIDE, document, escape, for_people, is_document, table
 from holdfast.transport.cli.standing import Standing, look
 from holdfast.transport.cli.verb import Verb
 
@@ -37,10 +37,10 @@ def run(verb: Verb, arguments: dict[str, Any]) -> int:  # noqa: ARG001 - every r
 
 def _draw(standing: Standing, trouble: str, output: str) -> None:
     """What was last known stays on the screen; what went wrong since is told below it."""
-    if output == "json":
-        print(as_json(standing._asdict()), flush=True)
+    if is_document(output):
+        document(standing._asdict(), output)
         return
-    table(standing.jobs, ("job_id", "owner", "expires_in_seconds", "note"))
+    table(standing.jobs, ("job_id", "owner", "expires_in_seconds", "note"), wide=output == WIDE)
     print()
     table(standing.queues, ("type", "pending", "claimed", "dead"))
     if trouble:

@@ -12,6 +12,7 @@ from holdfast.core.attempts import attempts
 from holdfast.core.errors import CursorTooOld, TaskMissing
 from holdfast.core.event import Event, subject_of
 from holdfast.core.filter import Filter
+from holdfast.core.gap import RESTORED, follows, kept_until
 from holdfast.core.task import Task
 from holdfast.engine.bells import log_of
 from holdfast.store.contract import Reader
@@ -56,7 +57,9 @@ async def list_events(door: Door, request: Request) -> Response:
         if explicit and after < floor:
             raise CursorTooOld(f"events up to {floor} are gone", oldest=floor + 1)
         if wanted.request_id is not None:
-            found = reader.events_of_request(account, wanted.request_id, max(after, last - RECENT))
+            found = reader.events_of_request(
+                account, wanted.request_id, max(after, _not_long_ago(reader, account, last))
+            )
             return _Page([event for event in found if wanted.fits(event)][:limit], last, more=False)
         return _look(reader, account, max(after, floor), wanted, limit)
 
@@ -84,9 +87,9 @@ def _look(reader: Reader, account: str, after: int, wanted: Filter, limit: int) 
     while scanned < SCANNED:
         page = reader.events(account, seen, AT_ONCE)
         scanned += len(page)
-        if page and page[0].seq != seen + 1:
-            raise CursorTooOld(f"events up to {page[0].seq - 1} are gone", oldest=page[0].seq)
         for event in page:
+            if not follows(event, seen):
+                raise CursorTooOld(f"events up to {event.seq - 1} are gone", oldest=event.seq)
             if wanted.fits(event):
                 if len(found) == limit:
                     return _Page(found, seen, more=True)
@@ -95,6 +98,12 @@ def _look(reader: Reader, account: str, after: int, wanted: Filter, limit: int) 
         if len(page) < AT_ONCE:
             return _Page(found, seen, more=False)
     return _Page(found, seen, more=True)
+
+
+def _not_long_ago(reader: Reader, account: str, last: int) -> int:
+    """Some events before the last one; those before a restore are not far away."""
+    first = reader.events(account, max(last - RECENT, 0), 1)
+    return (kept_until(first[0]) if first and first[0].kind == RESTORED else last) - RECENT
 
 
 async def task_events(door: Door, request: Request) -> Response:

@@ -5,8 +5,8 @@ found by that subject, so a thousand followers of a hundred subjects cost a hund
 
 Why nobody misses an event, or sees one twice:
 
-- `seq` is dense, and the feed refuses a page that does not begin right after its own end. So the ring holds every
-  event from `first` to `last`, without gaps.
+- `seq` is dense but for where a restore has cut the log, and there a page begins and the ring begins anew. A page that
+  does not follow the feed's own end is refused. So the ring holds every event from `first` to `last`, without gaps.
 - A page joins the ring, moves `last` and is dealt out to the followers of that moment without a pause in between: the
   event loop runs nothing else meanwhile. A follower who joins sees the ring either without the page, and is then dealt
   to, or with it, and was not.
@@ -148,7 +148,9 @@ class Feed:
 
     def _deal(self, page: list[Told]) -> list[tuple[Follower, Batch]]:
         """Add a page to the ring, and say who gets what of it."""
-        assert page[0].event.seq == self.last + 1
+        if page[0].event.seq != self.last + 1:  # a restore has cut the log here
+            self._ring.clear()
+            self._bytes = 0
         self._keep(page)
         found: dict[Filter, list[Told]] = {}
         for told in page:

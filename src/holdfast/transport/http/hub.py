@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from holdfast.core.errors import CursorTooOld, Draining
 from holdfast.core.event import Event
 from holdfast.core.filter import Filter, is_of_a_room
+from holdfast.core.gap import follows
 from holdfast.engine.bells import Bells
 from holdfast.store.contract import Reader
 from holdfast.transport.http import frames
@@ -154,12 +155,12 @@ class Hub:
 
 
 def read_page(reader: Reader, account: str, after: int) -> list[Event]:
-    """What follows a cursor, right after it and without a gap."""
+    """What follows a cursor, right after it and without a gap; where a restore has cut the log, a page begins."""
     page = reader.events(account, after, PAGE)
     if page:
-        if page[0].seq != after + 1:
+        if not follows(page[0], after):
             raise CursorTooOld(f"events up to {page[0].seq - 1} are gone", oldest=page[0].seq)
-        return page
+        return [event for event in page if event.seq < page[0].seq + PAGE]
     floor, _ = reader.log_bounds(account)
     if after < floor:
         raise CursorTooOld(f"events up to {floor} are gone", oldest=floor + 1)
