@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 
 import pytest
 
@@ -36,6 +37,7 @@ def test_the_same_words_are_awaited_and_closing_stops_every_thread(tmp_path):
 def test_others_go_on_while_one_waits_and_whoever_is_cancelled_leaves_the_line(tmp_path):
     async def program():
         async with holdfast.open_async(tmp_path / "x.db") as client:
+            engine = client._transport._inner._engine  # noqa: SLF001 - nothing else tells who stands in line
             held = await client.claim_job("a", "first")
             waiting = asyncio.create_task(client.claim_job("a", "second", wait_seconds=30))
             assert (await client.claim_job("b", "third"))["status"] == "claimed"
@@ -43,10 +45,35 @@ def test_others_go_on_while_one_waits_and_whoever_is_cancelled_leaves_the_line(t
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiting
+            # A release that comes before word of the leaving would find somebody in line, and rightly give it to them.
+            await asyncio.to_thread(wait_until, lambda: engine.lines.size() == 0)
             await client.release_job("a", held["lease_id"])
             return await client.claim_job("a", "fourth", wait_seconds=20)
 
     assert asyncio.run(program())["owner"] == "fourth"
+
+
+def test_events_are_followed_and_whoever_stops_is_let_go_at_once(tmp_path):
+    async def program():
+        async with holdfast.open_async(tmp_path / "x.db") as client:
+            seen = []
+
+            async def follow():
+                async for event in client.follow(after=0, subject="lease:*"):
+                    seen.append(event.kind)  # noqa: PERF401 - it never ends
+
+            following = asyncio.create_task(follow())
+            held = await client.claim_job("a", "first")
+            await client.release_job("a", held["lease_id"])
+            await asyncio.to_thread(wait_until, lambda: len(seen) == 2)
+            following.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await following
+            return seen
+
+    began = time.monotonic()
+    assert asyncio.run(program()) == ["lease.claimed", "lease.released"]
+    assert time.monotonic() - began < 30, "a thread still waited for a part that nobody wanted"
 
 
 def test_a_file_that_is_no_store_is_told_as_ours(tmp_path):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 
 from holdfast.client.aio import AsyncClient
 from holdfast.client.embedded import EmbeddedTransport, address_of
@@ -37,6 +39,26 @@ class AsyncEmbeddedTransport:
             leave()
         return answer
 
+    @asynccontextmanager
+    async def stream(self, request: Request, silence: float) -> AsyncIterator[tuple[Answer, AsyncIterator[bytes]]]:
+        """One stream: a thread waits for each part, so that the program's loop need not."""
+        opened = self._inner.stream(request, silence)
+        opening = asyncio.ensure_future(asyncio.to_thread(opened.__enter__))
+        try:
+            answer, pieces = await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(lambda _: opened.__exit__(None, None, None))
+            raise
+        try:
+            yield answer, _awaited(pieces)
+        finally:
+            opened.__exit__(None, None, None)
+
     async def close(self) -> None:
         """Waits for what is under way, and lets the program's loop go on meanwhile."""
         await asyncio.to_thread(self._inner.close)
+
+
+async def _awaited(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    while piece := await asyncio.to_thread(next, pieces, b""):
+        yield piece

@@ -108,7 +108,8 @@ class EmbeddedTransport:
             # A refusal comes whole, like any answer.
             yield (answer, exchange.pieces()) if answer.status == _GOOD else (running.result(silence), iter(()))
         finally:
-            self._loop.call_soon_threadsafe(exchange.leave)
+            with suppress(RuntimeError):  # it may have been closed since
+                self._loop.call_soon_threadsafe(exchange.leave)
 
     def begin(self, request: Request) -> tuple[Future[Any], Callable[[], None]]:
         """(the answer to come, what to call when nobody listens for it any more)."""
@@ -226,9 +227,10 @@ class Streamed(Exchange):
             yield piece
 
     def leave(self) -> None:
-        """Nobody reads on: whoever is about to send need not wait."""
+        """Nobody reads on: whoever is about to send need not wait, and whoever still waits for a part gets the end."""
         self.gone.set()
         self._room.release()
+        self._parts.put(b"")
 
     def _next(self) -> bytes | Answer:
         try:
