@@ -16,9 +16,10 @@ from tests.client.proxy import CUT, HANG, LOSE, PASS, between, deck
 from tests.client.ways import KEY
 from tests.support import wait_until
 
-KILL, DOZE, SLEEP, NAMELESS = "kill", "doze", "sleep", "nameless"
-"""Kill the server and start it again; pause it for less than the TTL, or for more; let no name be found."""
-TROUBLES = (KILL, DOZE, SLEEP, NAMELESS)
+KILL, DOZE, SLEEP, NAMELESS, ALONE = "kill", "doze", "sleep", "nameless", "alone"
+"""Kill the server and start it again; pause it for less than the TTL, or for more; let no name be found; cut the holder
+off while the others are well."""
+TROUBLES = (KILL, DOZE, SLEEP, NAMELESS, ALONE)
 FATES = {PASS: 14, LOSE: 3, CUT: 2, HANG: 1}
 SORTS = {*TROUBLES, LOSE, CUT, HANG}
 AGENTS = 3
@@ -44,7 +45,8 @@ class Names:
 class Period:
     """One agent's ownership, as that agent could know of it."""
 
-    def __init__(self, token):
+    def __init__(self, agent, token):
+        self.agent = agent
         self.token = token
         self.granted = grip.now()
         self.proved = 0.0
@@ -62,7 +64,7 @@ class Fleet:
         self.thrown = random.Random(seed)
         self.stop, self.cling = threading.Event(), threading.Event()
         self.fate = deck(seed, FATES)
-        self.proxies = []
+        self.proxies = {}
         self.periods = []
         self.happened = Counter()
         self.numbers = itertools.count()
@@ -84,7 +86,7 @@ class Fleet:
 
     def agent(self, number):
         with between(self.server, self.fate) as proxy:
-            self.proxies.append(proxy)
+            self.proxies[number] = proxy
             url = f"http://agent-{number}.test:{proxy.port}"
             with holdfast.Client(url, KEY, timeout=1, deadline=2) as client:
                 while not self.stop.is_set():
@@ -94,7 +96,7 @@ class Fleet:
         period = None
         try:
             with client.job(self.name, f"agent-{number}", ttl=1, wait=1) as job:
-                period = Period(job.token)
+                period = Period(number, job.token)
                 self.periods.append(period)
                 self.hold(job, period)
                 self.act(client)
@@ -151,16 +153,31 @@ class Fleet:
 
     def sleep(self):
         """Somebody holds the job and clings to it while the server sleeps for longer than the TTL."""
-        self.cling.set()
-        wait_until(self.clinging, 30)
-        (holder,) = self.clinging()[-1:]
+        holder = self.clinging_holder()
         self.pause(self.thrown.uniform(1.2, 2.0))
-        wait_until(lambda: holder.end != "open", 30)
-        assert holder.end == "lost"
+        wait_until(lambda: holder.end == "lost", 30)
         self.cling.clear()
 
-    def clinging(self):
-        return [period for period in self.periods if period.clings and period.end == "open"]
+    def alone(self):
+        """No request of the holder's arrives, and it clings to the job, until another has it."""
+        holder = self.clinging_holder()
+        proxy = self.proxies[holder.agent]
+        proxy.fate = lambda: CUT
+        wait_until(lambda: any(period.token > holder.token for period in list(self.periods)), 30)
+        proxy.fate = self.fate
+        wait_until(lambda: holder.end == "lost", 30)
+        self.cling.clear()
+
+    def clinging_holder(self):
+        self.cling.set()
+        found = []
+
+        def look():
+            found[:] = [period for period in list(self.periods) if period.clings and period.end == "open"]
+            return found
+
+        wait_until(look, 30)
+        return found[-1]
 
     def pause(self, seconds):
         self.server.process.send_signal(SIGSTOP)
@@ -171,7 +188,7 @@ class Fleet:
         """Connections end and names are gone, until somebody has asked for one in vain."""
         before = self.names.in_vain
         self.names.gone = True
-        for proxy in self.proxies:
+        for proxy in self.proxies.values():
             proxy.hang_up()
         wait_until(lambda: self.names.in_vain > before, 30)
         time.sleep(self.thrown.uniform(0.2, 1.5))
@@ -179,4 +196,4 @@ class Fleet:
 
     def sorts(self):
         """How often each sort of fault came about."""
-        return self.happened + sum((proxy.happened for proxy in self.proxies), Counter())
+        return self.happened + sum((proxy.happened for proxy in self.proxies.values()), Counter())

@@ -216,7 +216,7 @@ def test_whatever_happens_nobody_works_on_what_another_has(new_store, new_server
     server = new_server(new_store(seed)).start()
     fleet = Fleet(server, name, seed, names)
     with fleet.at_work():
-        fleet.trouble(sized(4, 6))
+        fleet.trouble(sized(5, 7))
         wait_until(lambda: set(fleet.sorts()) >= SORTS and len(fleet.periods) >= 2 and fleet.completed, 60)
     assert fleet.happened["lost"], fleet.sorts()
     assert_one_owner_at_a_time(fleet)
