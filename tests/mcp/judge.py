@@ -106,7 +106,8 @@ def judge(place, revision, url, *, absent=frozenset()):
         say(f"  required   {name}: {told.get(name, 'did not run')}")
     for name, reason in optional.items():
         failed = bool(told.get(name, {"FAILURE": 1}).get("FAILURE"))
-        say(f"  {reason:<10} {name}: {'failed' if failed else 'passed'} {OPTIONAL.get(name, '')}".rstrip())
+        word = "failed," if failed else "passed" if is_good(told[name]) else "found nothing to check"
+        say(f"  {reason:<10} {name}: {word} {OPTIONAL.get(name, '')}".rstrip())
         wrong |= {name} if failed != (name in OPTIONAL) else set()
     if (status == 0) != (not any(told.get(name, {}).get("FAILURE") for name in required)):
         wrong.add(f"exit status {status}")
