@@ -37,7 +37,7 @@ def test_the_same_words_are_awaited_and_closing_stops_every_thread(tmp_path):
 def test_others_go_on_while_one_waits_and_whoever_is_cancelled_leaves_the_line(tmp_path):
     async def program():
         async with holdfast.open_async(tmp_path / "x.db") as client:
-            engine = client._transport._inner._engine  # noqa: SLF001 - nothing else tells who stands in line
+            engine = client._transport._inner._engine
             held = await client.claim_job("a", "first")
             waiting = asyncio.create_task(client.claim_job("a", "second", wait_seconds=30))
             assert (await client.claim_job("b", "third"))["status"] == "claimed"

@@ -24,7 +24,10 @@ _UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx
 
 def address(url: str | None) -> str:
     """Where the server is: as told, or as the environment says, or on this machine."""
-    return (url or os.environ.get("HOLDFAST_URL") or HOME).rstrip("/")
+    found = (url or os.environ.get("HOLDFAST_URL") or HOME).rstrip("/")
+    if not found.startswith(("http://", "https://")):
+        raise ValueError(f"a server's address begins with http:// or https://, but this is {found!r}")
+    return found
 
 
 def credentials(key: str | None) -> dict[str, str]:

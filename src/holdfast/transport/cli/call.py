@@ -36,7 +36,8 @@ def refused(error: HoldfastError | BadAddress, output: str, conflict_status: int
         document(error.document, output)
     say(f"holdfast: {escape(error.message)} ({escape(error.code)})")
     for wrong in error.document.get("errors") or ():
-        say(f"  {escape(str(wrong.get('message') or wrong))}")
+        if wrong.get("message") != error.message:
+            say(f"  {escape(str(wrong.get('message') or wrong))}")
     hint = error.hint
     if isinstance(error, Unreachable):
         hint = "start a server with `holdfast serve`, or name another with --url or HOLDFAST_URL"
