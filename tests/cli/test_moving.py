@@ -1,9 +1,12 @@
 """`holdfast backup`, `restore` and `migrate` as somebody types them."""
 
+import os
+import subprocess
+
 import pytest
 
 from tests.cli.conftest import ROOT_KEY
-from tests.cli.shell import Shell
+from tests.cli.shell import PROGRAM, Shell
 from tests.wire.server import Server
 
 
@@ -66,3 +69,15 @@ def test_a_migration_is_asked_for_a_place_and_tells_what_it_moved(backup, shell,
     nowhere = shell("migrate", "--store", store, "--to", "ftp://x")
     assert nowhere.status == 2
     assert "expected sqlite:///path.db" in nowhere.err
+
+
+def test_a_terminal_sees_how_far_it_has_come(server, tmp_path):
+    here, there = os.openpty()
+    words = [*PROGRAM, "backup", str(tmp_path / "b"), "--store", server.store]
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=there, timeout=60, check=False)
+    os.close(there)
+    with os.fdopen(here, "rb") as terminal:
+        drawn = terminal.read1(1_000_000)
+    assert done.returncode == 0
+    assert b"copied [##############################] 100 %" in drawn
+    assert drawn.endswith(b"\r\x1b[K"), "the bar is taken away again"

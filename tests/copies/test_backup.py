@@ -11,7 +11,7 @@ from holdfast.client.errors import ServerError
 from holdfast.copies import header as headers
 from holdfast.copies.backup import backup
 from holdfast.copies.side import CopyRefused
-from holdfast.settings import Settings
+from holdfast.settings import Settings, sqlite_path
 from tests.copies.filled import fill, opened, quiet, tokens_of
 from tests.support import claim, run
 
@@ -73,6 +73,13 @@ def test_a_backup_takes_no_place_unless_told_to(new_place, tmp_path):
     assert file.read_text() == "something else"
     backup(source, file, quiet, replace=True)
     assert headers.read(apsw.Connection(str(file)), file).counts["tasks"] == 5
+
+
+def test_a_backup_never_takes_the_place_of_a_store(new_place):
+    source = fill(new_place("sqlite"))
+    with pytest.raises(CopyRefused, match="is a store"):
+        backup(source, sqlite_path(source.store), quiet, replace=True)
+    assert tokens_of(source)
 
 
 def test_a_store_whose_log_does_not_fit_is_told_and_not_backed_up(new_place, tmp_path):

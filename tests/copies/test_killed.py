@@ -17,7 +17,7 @@ from tests.copies.filled import assert_same, fill, opened, quiet
 from tests.support import claim, every, run
 from tests.trouble.scale import sized
 
-KILLS = sized(4, 150)
+KILLS = sized(4, 40)
 
 
 def moments(lines, seed):

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import apsw
 import pytest
 
 import holdfast
@@ -109,6 +110,17 @@ def test_what_is_no_backup_or_a_damaged_one_is_told(taken, new_place, tmp_path):
         assert not list(tmp_path.glob(f"*{target.store.rpartition('/')[2]}*")), "nothing is left behind"
     with pytest.raises(CopyRefused, match="is no backup"):
         restore(new_place("sqlite"), Path(source.store.removeprefix("sqlite:///")), quiet)
+
+
+def test_the_file_of_another_program_is_left_alone(taken, new_place):
+    target = new_place("sqlite")
+    file = apsw.Connection(target.store.removeprefix("sqlite:///"))
+    file.execute("CREATE TABLE recipes (name TEXT PRIMARY KEY); INSERT INTO recipes VALUES ('bread')")
+    file.close()
+    with pytest.raises(CopyRefused, match="some other program"):
+        restore(target, taken[1], quiet, replace=True)
+    file = apsw.Connection(target.store.removeprefix("sqlite:///"))
+    assert file.execute("SELECT name FROM recipes").fetchall() == [("bread",)]
 
 
 def test_a_log_that_a_former_file_left_is_not_played_into_the_new_one(taken, new_place):

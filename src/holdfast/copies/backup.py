@@ -22,6 +22,8 @@ SHOWN = 5
 
 def backup(settings: Settings, path: Path, tell: Tell, *, replace: bool = False, check: bool = True) -> Header:
     """Write a backup. It has its name only when it is complete and, unless told otherwise, proved to be sound."""
+    if replace:
+        headers.refuse_store(path)
     with source_of(settings) as source, placed(path, replace=replace) as partial:
         taken_at = time.time_ns() // 1000
         source.write(partial, tell)

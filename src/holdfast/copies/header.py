@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import apsw
 import msgspec
 
 from holdfast.copies.side import CopyRefused
-from holdfast.copies.sqlite import SqliteSide, tables_of
+from holdfast.copies.sqlite import SqliteSide, open_file, tables_of
 from holdfast.core.row import Instant
 from holdfast.store.migrations import BACKUP
 
@@ -61,6 +62,19 @@ def read(connection: apsw.Connection, path: Path) -> Header:
         raise CopyRefused(f"{path} is no backup: `holdfast backup` makes them")
     row: Any = connection.execute(f"SELECT header FROM {BACKUP}").fetchone()  # noqa: S608 - ours
     return msgspec.json.decode(row[0], type=Header)
+
+
+def refuse_store(path: Path) -> None:
+    """A backup may take the place of another, or of any file, but not of a store."""
+    if not path.exists():
+        return
+    with closing(open_file(path, read_only=True)) as connection:
+        try:
+            found = tables_of(connection, path)
+        except CopyRefused:
+            return  # no database at all
+    if found and BACKUP not in found:
+        raise CopyRefused(f"{path} is a store, or belongs to another program: a backup does not take its place")
 
 
 def remove(connection: apsw.Connection) -> None:

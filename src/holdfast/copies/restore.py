@@ -52,9 +52,16 @@ def _into_file(target: Path, path: Path, tell: Tell, *, replace: bool, check: bo
     if not replace:
         refuse_existing(target)
     with alone_with(target) as old, placed(target, replace=True) as partial:
-        side = SqliteSide(old)
-        used = Used(side.state()["token"], side.logs()) if side.tables else Used()
-        return _prepare(partial, path, used, tell, check=check)
+        return _prepare(partial, path, _used_by(SqliteSide(old), target), tell, check=check)
+
+
+def _used_by(side: SqliteSide, path: Path) -> Used:
+    """What the store that goes has used."""
+    if not side.tables:
+        return Used()
+    if "event_counters" not in side.tables:
+        raise CopyRefused(f"{path} is the file of some other program: move it away first")
+    return Used(side.state()["token"], side.logs())
 
 
 def _into_database(settings: Settings, path: Path, tell: Tell, *, replace: bool, check: bool) -> Restored:
