@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from holdfast.core import lease as leases
 from holdfast.core import task as tasks
@@ -12,7 +12,9 @@ from holdfast.core.lease import Lease
 from holdfast.core.row import SECOND, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
-from holdfast.engine.command import Held, Outcome
+from holdfast.engine.command import Held
+from holdfast.engine.locks import Delayed
+from holdfast.engine.tasks import Busy, Empty
 from holdfast.store.view import Step
 from holdfast.telemetry import names
 from holdfast.telemetry.board import Board, note
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from holdfast.engine.lane import Committed
 
 _MET_ANOTHER = (Held, LeaseLost, LeaseMismatch, LeaseSuperseded, TaskClaimed)
+_HELD = (Held, Delayed, Busy, TaskClaimed)
+"""Somebody has it, or it rests, or the claimer's lane is taken."""
 _ENDINGS = frozenset({"expired", "dead_lettered", "cancelled"})
 """What the log calls a step by which a holder may have run out of time."""
 _SIMPLE: dict[tuple[str, str], int] = {
@@ -54,14 +58,12 @@ class Census:
             met = isinstance(outcome, _MET_ANOTHER)
             conflicts += met
             family = ticket.command.claims
-            if not family or not (
-                met or isinstance(outcome, Refused) or (isinstance(outcome, Outcome) and outcome.waits)
-            ):
+            how = _in_vain(outcome) if family else None
+            if how is None:
                 continue
             if met and not ticket.in_line:
                 found[names.CONTENDED.at(family)] += 1
-            if ticket.deadline is None or ticket.last_try or isinstance(outcome, Refused):
-                how = "held" if met else "refused" if isinstance(outcome, Refused) else "empty"
+            if ticket.deadline is None or ticket.last_try or how == "refused":  # else it goes on waiting
                 found[names.CLAIMS.at(family, how)] += 1
         self._add(found)
         return conflicts
@@ -103,6 +105,15 @@ class Census:
                 cells[place] += many
             for family, seconds in late or ():
                 note(cells, names.LATENESS.at(family), names.DELAYS, seconds)
+
+
+def _in_vain(outcome: Any) -> str | None:
+    """Why a claim got nothing; None if it did."""
+    if isinstance(outcome, _HELD):
+        return "held"
+    if isinstance(outcome, Refused):
+        return "refused"
+    return "empty" if isinstance(outcome, Empty) else None
 
 
 def _family(step: Step) -> str:
