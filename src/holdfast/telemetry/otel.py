@@ -83,7 +83,7 @@ class OtelTraces:
         sending = threading.Thread(target=self._provider.shutdown, name="holdfast-traces", daemon=True)
         sending.start()
         sending.join(CLOSE_SECONDS)
-        self._exporter.shutdown()
+        self._exporter.shutdown()  # type: ignore[no-untyped-call]
 
 
 def read(text: str) -> SpanContext | None:
