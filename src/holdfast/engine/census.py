@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from holdfast.engine.lane import Committed
 
 _MET_ANOTHER = (Held, LeaseLost, LeaseMismatch, LeaseSuperseded, TaskClaimed)
+_FAMILIES: dict[type[Row], str] = {Task: "task", Session: "session"}
 _HELD = (Held, Delayed, Busy, TaskClaimed)
 """Somebody has it, or it rests, or the claimer's lane is taken."""
 _ENDINGS = frozenset({"expired", "dead_lettered", "cancelled"})
@@ -55,11 +56,10 @@ class Census:
         found: Counter[int] = Counter()
         conflicts = 0
         for ticket, outcome in committed.replies:
-            met = isinstance(outcome, _MET_ANOTHER)
+            met, how = _meaning(outcome)
             conflicts += met
             family = ticket.command.claims
-            how = _in_vain(outcome) if family else None
-            if how is None:
+            if how is None or not family:
                 continue
             if met and not ticket.in_line:
                 found[names.CONTENDED.at(family)] += 1
@@ -84,15 +84,16 @@ class Census:
             elif step.kind in _ENDINGS and family:
                 at = step.before.expires_at  # type: ignore[attr-defined]
                 lapsed = at is not None and at <= committed.now
-                if lapsed or step.kind == "expired":
+                cause = step.after.dead_cause if step.kind == "dead_lettered" else None  # type: ignore[attr-defined]
+                if cause is not None:
+                    dead += 1
+                    found[names.DEAD_LETTERS.at(cause)] += 1
+                    found[names.FAILED.at()] += cause != tasks.LAPSED
+                if lapsed or step.kind == "expired" or cause == tasks.LAPSED:  # the last two also by a session's end
                     found[names.EXPIRIES.at(family)] += 1
                 if lapsed:
                     late.append((family, (committed.now - at) / SECOND))
                     lapses += family != "session"
-                if step.kind == "dead_lettered":
-                    dead += 1
-                    found[names.DEAD_LETTERS.at(step.after.dead_cause or tasks.EXHAUSTED)] += 1  # type: ignore[attr-defined]
-                    found[names.FAILED.at()] += not lapsed
         self._add(found, late)
         return lapses, dead
 
@@ -107,27 +108,34 @@ class Census:
                 note(cells, names.LATENESS.at(family), names.DELAYS, seconds)
 
 
-def _in_vain(outcome: Any) -> str | None:
-    """Why a claim got nothing; None if it did."""
-    if isinstance(outcome, _HELD):
-        return "held"
-    if isinstance(outcome, Refused):
-        return "refused"
-    return "empty" if isinstance(outcome, Empty) else None
+_Meaning = tuple[bool, str | None]
+_MEANINGS: dict[type, _Meaning] = {}
+
+
+def _meaning(outcome: Any) -> _Meaning:
+    """(whether it tells of another holder, why a claim that is answered so got nothing: None if it did get it).
+
+    Found out once for each type: to ask whether a Struct is an instance of another costs more than all the rest here.
+    """
+    kind = type(outcome)
+    if kind not in _MEANINGS:
+        why = "held" if issubclass(kind, _HELD) else "refused" if issubclass(kind, Refused) else None
+        _MEANINGS[kind] = issubclass(kind, _MET_ANOTHER), "empty" if issubclass(kind, Empty) else why
+    return _MEANINGS[kind]
 
 
 def _family(step: Step) -> str:
     """Whose step it is: a job's, a lock's, an election's, a task's or a session's; else nobody's."""
-    after = step.after
-    if isinstance(after, Task):
-        return "task"
-    if isinstance(after, Lease):
-        return after.kind or step.before.kind or ""  # type: ignore[attr-defined]
-    return "session" if isinstance(after, Session) else ""
+    row_type = type(step.after)
+    if row_type is Lease:
+        return step.after.kind or step.before.kind or ""  # type: ignore[attr-defined]
+    return _FAMILIES.get(row_type, "")
 
 
 def _was_cut_off(row: Row) -> bool:
     """Whether its last holder's time ran out."""
+    if row.ended is None:  # type: ignore[attr-defined]
+        return False
     if isinstance(row, Task):
         attempt = tasks.last_attempt(row)
         return attempt is not None and attempt.outcome == tasks.EXPIRED
