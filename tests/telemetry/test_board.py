@@ -8,6 +8,8 @@ import pytest
 from holdfast.telemetry import board as rooms
 from holdfast.telemetry import names
 from holdfast.telemetry.board import BOARD_FD, BOARD_ROW, Board, Minute, SharedBoard, inherited
+from holdfast.transport.http.server import keep_minute
+from holdfast.transport.http.stats import Stats
 
 
 @pytest.fixture
@@ -102,3 +104,21 @@ def test_a_worker_finds_its_row_by_what_its_parent_handed_down(shared, monkeypat
 
 def test_shared_memory_has_no_name_that_could_stay_behind(shared):
     assert os.fstat(shared.descriptor).st_nlink == 0
+
+
+def test_a_minute_is_kept_for_all_workers_if_anybody_came_in_it(shared):
+    stats, own = Stats(Board(together=shared)), Stats(worker(shared, 1))
+    for requests in (3, 0, 1):
+        for _ in range(requests):
+            own.note(None, "/locks", 200, own.begin())
+        stats._minute_ends = 0  # as if the minute were over
+        keep_minute(stats, shared)
+        keep_minute(stats, shared)
+    assert [minute.requests for minute in own.history(3_600)] == [3, 1]
+    assert own.uptime() == stats.uptime()
+
+
+def test_a_parent_that_died_in_the_middle_of_a_move_holds_nobody_up(shared):
+    worker(shared, 0).add(names.CREATED)
+    shared._all[rooms._TURN] += 1
+    assert worker(shared, 1).read()[names.CREATED.at()] == 1

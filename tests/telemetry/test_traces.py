@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 from opentelemetry import trace
@@ -151,3 +152,15 @@ def test_a_server_that_cannot_trace_says_so_and_does_not_start(tmp_path):
         ended = run("--store", "memory:", "--port", "0", OTLP_ENDPOINT="http://127.0.0.1:4318")
     assert ended.status == 2
     assert "opentelemetry.trace is not installed: pip install 'holdfast[otel]'" in ended.lines[-1]
+
+
+def test_a_collector_that_is_not_there_keeps_nobody_waiting():
+    server = Server("memory:", OTLP_ENDPOINT="http://127.0.0.1:9").start()
+    try:
+        began = time.monotonic()
+        assert server.anyone.get("/status").status == 200
+        server.process.terminate()
+        assert server.process.wait(15) == 0
+        assert time.monotonic() - began < 8, "the SDK alone would try for ten seconds"
+    finally:
+        server.close()

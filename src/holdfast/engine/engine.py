@@ -92,8 +92,8 @@ class Engine:
         self.crowd = Crowd(self._try_again, self._deliver, partial(self._attend, "crowd"), self._timer)
         self.bells = Bells(partial(self._attend, "bells"))
 
-    def trace(self, traces: Traces) -> None:
-        """Tell of every batch there."""
+    def trace(self, traces: Traces | None) -> None:
+        """Tell of every batch there, or to nobody any more."""
         for lane in self._lanes:
             lane.traces = traces
 

@@ -14,8 +14,8 @@ import threading
 import time
 from array import array
 from bisect import bisect_left
-from collections.abc import MutableSequence
-from typing import Protocol, TypeAlias
+from collections.abc import Callable, MutableSequence
+from typing import Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -23,9 +23,12 @@ from holdfast.telemetry.catalogue import LEAST, MOST, Counter, Gauge, Histogram,
 from holdfast.telemetry.names import HOUSE
 
 KEPT_MINUTES = 10_080
+TRIES = 1_000
 BOARD_FD, BOARD_ROW = "HOLDFAST_BOARD_FD", "HOLDFAST_BOARD_ROW"
 
 Cells: TypeAlias = "MutableSequence[float] | memoryview[float]"
+
+T = TypeVar("T")
 
 _CELL = 8
 _HEAD = 4
@@ -141,12 +144,7 @@ class SharedBoard:
 
     def rows(self) -> list[list[float]]:
         """Every row. While the parent moves a dead worker's numbers, look again: they must not be seen twice."""
-        while True:
-            turn = self._all[_TURN]
-            found: list[list[float]] = [list(self._row(number)) for number in range(self._workers + 1)]
-            if turn % 2 == 0 and turn == self._all[_TURN]:
-                return found
-            time.sleep(0)
+        return self._steady(lambda: [list(self._row(number)) for number in range(self._workers + 1)])
 
     def bury(self, worker: int) -> None:
         """A worker has died: what it counted stays, what it had is gone. Only the parent does this."""
@@ -172,15 +170,24 @@ class SharedBoard:
 
     def minutes(self) -> list[Minute]:
         """Those that are over, oldest first."""
-        while True:
-            turn, count = self._all[_TURN], int(self._all[_MINUTES])
-            found = []
-            for number in range(max(0, count - KEPT_MINUTES), count):
-                first = self._minutes_at(number % KEPT_MINUTES)
-                found.append(Minute(*map(int, self._all[first : first + _MINUTE])))
+        return self._steady(self._kept_minutes)
+
+    def _kept_minutes(self) -> list[Minute]:
+        count, found = int(self._all[_MINUTES]), []
+        for number in range(max(0, count - KEPT_MINUTES), count):
+            first = self._minutes_at(number % KEPT_MINUTES)
+            found.append(Minute(*map(int, self._all[first : first + _MINUTE])))
+        return found
+
+    def _steady(self, look: Callable[[], T]) -> T:
+        """What was there while nothing moved. A parent killed in the middle of a move must not hold anybody up."""
+        for _ in range(TRIES):
+            turn = self._all[_TURN]
+            found = look()
             if turn % 2 == 0 and turn == self._all[_TURN]:
                 return found
             time.sleep(0)
+        return look()
 
     def _minutes_at(self, number: int) -> int:
         return _HEAD + (self._workers + 1) * HOUSE.size + number * _MINUTE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping
 
 from opentelemetry.context import Context
@@ -16,6 +17,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from holdfast import __version__
 from holdfast.telemetry.traces import CONSUMER, INTERNAL, PRODUCER, SERVER, Attributes
 
+CLOSE_SECONDS = 2.0
 MOST_LINKS = 128
 """As many as the SDK keeps."""
 _KINDS = {
@@ -53,9 +55,9 @@ class OtelTraces:
     def __init__(self, endpoint: str | None) -> None:
         """An endpoint of None is what OpenTelemetry's own variables say."""
         resource = Resource.create({"service.name": "holdfast", "service.version": __version__})
-        exporter = OTLPSpanExporter(endpoint=None if endpoint is None else f"{endpoint}/v1/traces")
+        self._exporter = OTLPSpanExporter(endpoint=None if endpoint is None else f"{endpoint}/v1/traces")
         self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-        self._provider.add_span_processor(BatchSpanProcessor(exporter))
+        self._provider.add_span_processor(BatchSpanProcessor(self._exporter))
         self._tracer = self._provider.get_tracer("holdfast", __version__)
 
     def begin(self, name: str, kind: str, headers: Mapping[str, str]) -> ServerSpan:
@@ -77,8 +79,11 @@ class OtelTraces:
         ).end()
 
     def close(self) -> None:
-        """Send what has not been sent."""
-        self._provider.shutdown()
+        """Send what has not been sent; a collector that is not there must not keep a server from ending."""
+        sending = threading.Thread(target=self._provider.shutdown, name="holdfast-traces", daemon=True)
+        sending.start()
+        sending.join(CLOSE_SECONDS)
+        self._exporter.shutdown()  # type: ignore[no-untyped-call]
 
 
 def read(text: str) -> SpanContext | None:

@@ -80,11 +80,11 @@ def _start(settings: Settings) -> int:
 
 def _answer(engine: Engine, settings: Settings, listener: socket.socket) -> None:
     traces = traces_of(settings)
-    if traces is not None:
-        engine.trace(traces)
+    engine.trace(traces)
     try:
         answer(engine, settings, listener, payments_of(settings), traces)
     finally:
+        engine.trace(None)
         if traces is not None:
             traces.close()
 

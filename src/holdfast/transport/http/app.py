@@ -154,7 +154,7 @@ class App:
         if request.purse is not None:
             _settle(request, response)
         seconds = self._door.stats.note(request.operation, scope["path"], response.status, began)
-        if response.status >= 400 or seconds > SLOW_SECONDS or self._access == ALL:  # noqa: PLR2004 - most are none
+        if response.status >= 500 or seconds > SLOW_SECONDS or self._access == ALL:  # noqa: PLR2004 - most are none
             tell(self._access, request, response.status, seconds)
         await _send(request, response, send)
 

@@ -101,6 +101,14 @@ def bind(settings: Settings) -> socket.socket:
     return listener
 
 
+def keep_minute(stats: Stats, board: SharedBoard) -> None:
+    """Write the minute down for all workers once it is over, if anybody came in it."""
+    if stats.minute_is_over():
+        minute = stats.close_minute()
+        if minute.requests:
+            board.write_minute(minute)
+
+
 def supervise(settings: Settings, listener: socket.socket) -> None:
     """Run several processes on one socket; one that dies is replaced; SIGTERM goes to all of them."""
     stopping = False
@@ -132,8 +140,7 @@ def supervise(settings: Settings, listener: socket.socket) -> None:
             if worker.poll() is not None and not stopping:
                 board.bury(place)
                 workers[place] = start(place)
-        if stats.minute_is_over():
-            board.write_minute(stats.close_minute())
+        keep_minute(stats, board)
     for worker in workers:
         worker.terminate()  # one that was just started may have missed the first word
     for worker in workers:
