@@ -1,7 +1,7 @@
 """Readers of streams, as cheap as they can be: bare sockets in a process of their own, one line of JSON at the end.
 
-Each reader keeps the ids it saw and the moment it saw the last; whoever started this process compares them with the
-log. The first word on stdout is `open`, once every reader stands in its stream; a line on stdin ends them.
+Each reader keeps the ids it saw; whoever started this process compares them with the log. The first word on stdout is
+`open`, once every reader stands in its stream. On stdin, `count` asks how much was seen, anything else ends it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bench.load import HOST
 
 
 class Reader(asyncio.Protocol):
-    """One stream. It notes the ids of frames that carry data, and how late those were that carry their moment."""
+    """One stream. It notes the ids of frames that carry data."""
 
     def __init__(self, request: bytes, opened: asyncio.Semaphore) -> None:
         self._request = request
@@ -63,7 +63,8 @@ async def follow(port: int, streams: list[tuple[str, str]]) -> None:
         await asyncio.wait_for(opened.acquire(), 60)
     print("open", flush=True)
     began = time.process_time()
-    await loop.run_in_executor(None, sys.stdin.readline)
+    while await loop.run_in_executor(None, sys.stdin.readline) == "count\n":
+        print(sum(len(reader.seen) for reader in readers), flush=True)
     report = {
         "seen": [reader.seen for reader in readers],
         "cut": sum(reader.over for reader in readers),

@@ -27,6 +27,7 @@ from bench.serving import KEY, get_json, post_json, server
 
 SUBJECTS = 100
 KEYS = 10
+PATIENCE = 30.0
 
 
 class Size(msgspec.Struct, frozen=True):
@@ -100,23 +101,23 @@ def measure(url: str, size: Size, streams: int, *, everything: bool = False) -> 
         with reading(port, asked) as readers:
             before = process.cpu_times()
             times = run_claims(port, size)
-            last, moment = end_of_log(port), time.perf_counter()
             after = process.cpu_times()
+            last, moment = end_of_log(port), time.perf_counter()
             rss = process.memory_info().rss
-            time.sleep(2.0 if streams else 0)
-            report = readers()
-        expected = subjects_of(port, start, last)
-    wrong = 0
-    for number, seen in enumerate(report["seen"]):
-        wanted = list(range(start + 1, last + 1)) if everything else expected[number % SUBJECTS]
-        wrong += seen != wanted
+            found = subjects_of(port, start, last)
+            every = list(range(start + 1, last + 1))
+            wanted = [every if everything else found[number % SUBJECTS] for number in range(streams)]
+            readers.wait_for(sum(map(len, wanted)))
+            late = time.perf_counter() - moment
+            report = readers.stop()
+    wrong = sum(seen != should for seen, should in zip(report["seen"], wanted, strict=True))
     return Outcome(
         p50=times[len(times) // 2],
         p99=times[int(len(times) * 0.99)],
         written=last - start,
         wrong=wrong,
         cut=report["cut"],
-        late=time.perf_counter() - moment,
+        late=late,
         rss=rss,
         server_cpu=(after.user + after.system) - (before.user + before.system),
         readers_cpu=report["cpu"],
@@ -133,34 +134,45 @@ def path_of(number: int, *, everything: bool) -> str:
     return "/v1/events" if everything else f"/v1/events?subject=lease:subject-{number % SUBJECTS}"
 
 
+class Readers:
+    """Readers in a process of their own."""
+
+    def __init__(self, port: int, streams: list[tuple[str, str]]) -> None:
+        command = [sys.executable, "-m", "bench.readers", str(port)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self._ask(json.dumps(streams)) == "open\n", "not every stream was opened"
+
+    def wait_for(self, count: int) -> None:
+        """Until they have seen so much, or nothing more comes."""
+        deadline = time.monotonic() + PATIENCE
+        while int(self._ask("count")) < count and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+    def stop(self) -> dict[str, Any]:
+        """What they saw."""
+        report: dict[str, Any] = json.loads(self._ask("stop"))
+        return report
+
+    def close(self) -> None:
+        """End them, however far they are."""
+        self._process.kill()
+        self._process.communicate()
+
+    def _ask(self, line: str) -> str:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(line, file=self._process.stdin, flush=True)
+        return self._process.stdout.readline()
+
+
 @contextmanager
-def reading(port: int, streams: list[tuple[str, str]]) -> Iterator[Any]:
-    """Readers in a process of their own; call what is given for what they saw."""
-    if not streams:
-        yield lambda: {"seen": [], "cut": 0, "cpu": 0.0}
-        return
-    process = subprocess.Popen(
-        [sys.executable, "-m", "bench.readers", str(port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
+def reading(port: int, streams: list[tuple[str, str]]) -> Iterator[Readers]:
+    """Readers of these streams, gone afterwards."""
+    readers = Readers(port, streams)
     try:
-        print(json.dumps(streams), file=process.stdin, flush=True)
-        assert process.stdout.readline() == "open\n", "not every stream was opened"
-
-        def stop() -> dict[str, Any]:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            print(file=process.stdin, flush=True)
-            report: dict[str, Any] = json.loads(process.stdout.readline())
-            return report
-
-        yield stop
+        yield readers
     finally:
-        process.kill()
-        process.wait()
-        process.stdin.close()
-        process.stdout.close()
+        readers.close()
 
 
 def end_of_log(port: int) -> int:

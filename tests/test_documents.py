@@ -67,13 +67,18 @@ def test_the_readmes_four_lines_of_python_run(reader):
     assert result.stdout == "{'branch': 'fix-1842'}\n"
 
 
-CLIENT = ROOT / "docs/client.md"
+PROGRAMS = [
+    pytest.param(program, printed, id=f"{name}-{number}")
+    for name in ("client", "streams")
+    for number, (program, printed) in enumerate(
+        zip(blocks(ROOT / f"docs/{name}.md", "python"), blocks(ROOT / f"docs/{name}.md", ""), strict=True)
+    )
+]
 
 
-@pytest.mark.parametrize("number", range(len(blocks(CLIENT, "python"))))
-def test_every_block_of_the_clients_page_prints_what_it_says(reader, number):
+@pytest.mark.parametrize(("program", "printed"), PROGRAMS)
+def test_every_program_of_these_pages_prints_what_it_says(reader, program, printed):
     """A worker runs until it is told to stop: it is, as soon as it has said its first line."""
-    program, printed = blocks(CLIENT, "python")[number], blocks(CLIENT, "")[number]
     command = [sys.executable, "-c", program]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **reader) as running:
         first = running.stdout.readline()

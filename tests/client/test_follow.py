@@ -10,7 +10,7 @@ from itertools import islice
 import pytest
 
 import holdfast
-from holdfast.client.errors import AuthError, CursorTooOld, Unreachable
+from holdfast.client.errors import AuthError, CursorTooOld, HoldfastError, Unreachable
 from holdfast.client.following import Following
 from holdfast.client.frames import Frames
 from tests.client.ways import KEY, url_of
@@ -121,15 +121,14 @@ def test_a_server_that_is_killed_and_comes_back_is_followed_without_a_gap(new_se
     server = new_server(f"sqlite:///{tmp_path}/x.db").start()
     with holdfast.Client(url_of(server), KEY) as client, ThreadPoolExecutor(1) as pool:
         after = last(client)
-        follower = pool.submit(lambda: [event.seq for event in islice(client.follow(after), 6)])
-        for _ in range(2):
-            lease = client.claim_job(name, "me", None)
-            client.release_job(name, lease["lease_id"])
-            server.kill()
-            server.start()
+        follower = pool.submit(lambda: [event.seq for event in islice(client.follow(after), 4)])
         lease = client.claim_job(name, "me", None)
         client.release_job(name, lease["lease_id"])
-        assert follower.result(60) == list(range(after + 1, after + 7))
+        server.kill()
+        server.start()
+        lease = client.claim_job(name, "me", None)
+        client.release_job(name, lease["lease_id"])
+        assert follower.result(60) == list(range(after + 1, after + 5))
 
 
 def test_what_waiting_does_not_help_with_is_raised(sqlite_server):
@@ -176,5 +175,5 @@ def test_frames_are_the_same_whatever_pieces_they_come_in(size):
 
 def test_a_frame_without_an_end_is_not_kept_for_ever():
     frames = Frames(largest=100)
-    with pytest.raises(Unreachable, match="exceeded 100 bytes"):
+    with pytest.raises(HoldfastError, match="exceeded 100 bytes"):
         frames.feed(b"data: " + b"x" * 200)

@@ -15,6 +15,7 @@ from holdfast.core.errors import CursorTooOld
 from holdfast.core.filter import Filter
 from holdfast.engine.engine import Engine
 from holdfast.transport.http import feed, hub
+from holdfast.transport.http.feed import Feed
 from holdfast.transport.http.follower import MAX_EVENTS, Follower
 from holdfast.transport.http.hub import Hub
 from tests.support import ACCOUNT, STORES, Futures, claim, heartbeat, make_store, stop_in_time, transact
@@ -157,6 +158,28 @@ def test_a_silent_follower_moves_on_with_the_log(engine, small, monkeypatch):
     assert run(scenario()) == ([], 30)
 
 
+def test_nobody_is_told_to_have_missed_nothing_before_everybody_has_their_batch(engine, monkeypatch):
+    """Between two followers of one page other work gets its turn: a beat at that moment must not promise too much."""
+    monkeypatch.setattr(feed, "AT_ONCE", 1)
+    write(engine, 5)
+
+    async def scenario():
+        over = hub_over(engine)
+        page = await over._read(ACCOUNT, 0)
+        lone = Feed(ACCOUNT, 0, engine.bells, over._read, lambda: 2**20)
+        followers = [Follower(Filter(), lambda: None) for _ in range(2)]
+        for follower in followers:
+            lone.join(follower, 0)
+        spreading = asyncio.ensure_future(lone._spread(page))
+        await asyncio.sleep(0)
+        assert [follower.cursor for follower in followers] == [5, 0]
+        assert (lone.last, lone.settled) == (5, 0)
+        await spreading
+        assert ([follower.cursor for follower in followers], lone.settled) == ([5, 5], 5)
+
+    run(scenario())
+
+
 def test_whoever_comes_back_from_a_little_behind_is_served_from_the_ring(engine):
     """While anybody follows, the newest events are at hand: no look at the store is needed for them."""
     looks = []
@@ -197,6 +220,7 @@ def test_a_reader_who_does_not_read_is_cut_and_never_skipped(engine, monkeypatch
         follower = Follower(Filter(), cut.set)
         batches = over.follow(ACCOUNT, 0, follower)
         first = asyncio.ensure_future(anext(batches))
+        await until(lambda: over._open() and list(over._open()[0].followers()))
         await asyncio.get_running_loop().run_in_executor(None, partial(write, engine, 2 * MAX_EVENTS + 100, at_once=50))
         seen = [told.event.seq for batch in await first for told in batch.told]
         await until(cut.is_set)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from holdfast.client.errors import Unreachable
+from holdfast.client.errors import HoldfastError
 
 LARGEST = 16 * 2**20
+_GOOD = 200
 
 
 class Frame(msgspec.Struct):
@@ -35,7 +36,7 @@ class Frames:
         *whole, rest = text.split(b"\n\n")
         self._rest = rest + held
         if any(len(block) > self._largest for block in (*whole, rest)):
-            raise Unreachable(f"SSE frame exceeded {self._largest} bytes", code="response_too_large")
+            raise HoldfastError(f"SSE frame exceeded {self._largest} bytes", code="frame_too_large", status=_GOOD)
         return [_frame(block) for block in whole if block]
 
 

@@ -45,12 +45,20 @@ class Sender:
     """One connection a request. Redirects are not followed: they would carry the key elsewhere."""
 
     def __init__(
-        self, url: str, key: str | None, *, connect_seconds: float = CONNECT_SECONDS, largest: int = MAX_ANSWER
+        self,
+        url: str,
+        key: str | None,
+        *,
+        connect_seconds: float = CONNECT_SECONDS,
+        head_seconds: float = PATIENCE,
+        largest: int = MAX_ANSWER,
     ) -> None:
         self.url = url
         self._largest = largest
         self._parts = urlsplit(url)
         self._connect_seconds = connect_seconds
+        self._head_seconds = head_seconds
+        """For the head of a stream."""
         self._headers = {"user-agent": f"holdfast-cli/{__version__}"}
         if key is not None:
             self._headers["authorization"] = f"Bearer {key}"
@@ -87,10 +95,12 @@ class Sender:
             except OSError as error:
                 raise Unsent(f"no answer from {self.url}: {error}") from error
             assert connection.sock is not None
-            connection.sock.settimeout(silence)
+            connection.sock.settimeout(self._head_seconds)
+            line = connection.sock  # the connection lets go of it once an answer begins that has no length
             target = self._parts.path + request.target
             connection.request(request.method, target, None, request.headers | self._headers)
             answer = connection.getresponse()
+            line.settimeout(silence)
             headers = {name.lower(): value for name, value in answer.getheaders()}
             if answer.status == _GOOD:
                 yield Answer(answer.status, headers, b""), iter(partial(answer.read1, PIECE), b"")
