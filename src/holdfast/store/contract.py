@@ -16,6 +16,7 @@ from holdfast.core.principal import Principal
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
+from holdfast.store.deliveries import Deliveries
 from holdfast.store.view import AllNeeds, Changes, View
 
 R = TypeVar("R", bound=Row)
@@ -185,6 +186,10 @@ class Store(Protocol):
     lanes: int
     """How many transactions may usefully run beside each other."""
     name: str
+
+    @property
+    def deliveries(self) -> Deliveries:
+        """What is on its way to webhooks."""
 
     def open(self) -> None:
         """Connect and bring the schema up to date; safe when several processes do it at once."""

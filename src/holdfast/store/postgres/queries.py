@@ -287,7 +287,9 @@ NOTE_USES = (
 )
 RAISE_FLOOR = "UPDATE event_counters SET floor = %s WHERE account = %s AND floor < %s"
 FORGET_EVENTS = "DELETE FROM events WHERE account = %s AND seq <= %s"
-_COUNTED = ("task_counts", "usage", "key_uses", "answers", "events", "event_counters")
+_COUNTED = (
+    "task_counts", "usage", "key_uses", "answers", "deliveries", "webhook_cursors", "events", "event_counters",
+)  # fmt: skip
 ERASE = (
     "DELETE FROM budgets WHERE subject = %s",
     "UPDATE event_counters SET floor = seq WHERE account = %s",

@@ -246,7 +246,9 @@ NOTE_USES = (
     "INSERT INTO key_uses (account, id, used_at) SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)"
     " WHERE true ON CONFLICT (account, id) DO UPDATE SET used_at = max(used_at, excluded.used_at)"
 )
-_COUNTED = ("task_counts", "usage", "key_uses", "answers", "events", "event_counters")
+_COUNTED = (
+    "task_counts", "usage", "key_uses", "answers", "deliveries", "webhook_cursors", "events", "event_counters",
+)  # fmt: skip
 ERASE = (
     "DELETE FROM budgets WHERE subject = ?",
     "UPDATE event_counters SET floor = seq WHERE account = ?",

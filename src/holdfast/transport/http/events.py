@@ -28,7 +28,7 @@ SCANNED, AT_ONCE = 10_000, 1_001
 RECENT = 100_000
 """How far back the events of one request are looked for."""
 
-_HIDDEN = {"proof", "holder", "secret"}
+_HIDDEN = {"proof", "holder", "secret", "old_secret"}
 _MOMENTS = ("_at", "_until", "_anchor")
 """How the names of columns end that hold a moment."""
 """Columns that prove something, if only by their hash."""
