@@ -91,6 +91,9 @@ class Reader(Protocol):
     def history(self, account: str, subject: str) -> list[Event]:
         """All events of one subject, oldest first."""
 
+    def granted(self, account: str, subject: str, version: int) -> Event | None:
+        """The last event of a lease before a version that told whose it is."""
+
     def leases(self, account: str, prefix: str, after: str, limit: int) -> list[Lease]:
         """Live leases whose name begins with `prefix` and sorts after `after`, by name, bytewise."""
 

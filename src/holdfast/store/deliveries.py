@@ -57,8 +57,8 @@ class Deliveries(Protocol):
     def look(self, limit: int) -> Prospect:
         """Which webhooks are active, which of them can read on, and whether anything can be sent now."""
 
-    def read_on(self, readings: Sequence[Reading]) -> None:
-        """Move cursors and keep what was found, in one transaction; a webhook that stands elsewhere is passed over."""
+    def read_on(self, readings: Sequence[Reading]) -> list[Hook]:
+        """Move cursors and keep what was found, in one transaction. Which moved: one that stands elsewhere does not."""
 
     def turn(self, outcomes: Sequence[Outcome], room: Room) -> list[Delivery]:
         """Settle what is over, then take in hand what there is room for, in one transaction."""

@@ -386,6 +386,11 @@ class MemoryReader:
         """All events of one subject."""
         return [event for event in self._store.log.get(account, []) if event.subject == subject]
 
+    def granted(self, account: str, subject: str, version: int) -> Event | None:
+        """The last event of a lease before a version that told whose it is."""
+        told = [event for event in self.history(account, subject) if event.version < version]
+        return next((event for event in reversed(told) if event.kind in {"lease.claimed", "lease.snapshot"}), None)
+
     def events_of_request(self, account: str, request_id: str, after: int) -> list[Event]:
         """What one request changed."""
         log = self._store.log.get(account, [])

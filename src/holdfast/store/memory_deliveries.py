@@ -49,14 +49,15 @@ class MemoryDeliveries:
             hooks = [_of(hook) for hook in active]
             return Prospect(hooks, behind[:limit], is_due=bool(due(self.kept.values(), set(hooks), reader.now)))
 
-    def read_on(self, readings: Sequence[Reading]) -> None:
+    def read_on(self, readings: Sequence[Reading]) -> list[Hook]:
         """Move cursors and keep what was found."""
         with self._store.read() as reader:
-            for reading in readings:
-                if self.cursors.get(reading.hook) == reading.cursor:
-                    self.cursors[reading.hook] = reading.seq
-                    for each in reading.found:
-                        self._add(replace(each, created_at=reader.now, next_at=reader.now))
+            moved = [reading for reading in readings if self.cursors.get(reading.hook) == reading.cursor]
+            for reading in moved:
+                self.cursors[reading.hook] = reading.seq
+                for each in reading.found:
+                    self._add(replace(each, created_at=reader.now, next_at=reader.now))
+            return [reading.hook for reading in moved]
 
     def turn(self, outcomes: Sequence[Outcome], room: Room) -> list[Delivery]:
         """Settle, then take in hand."""

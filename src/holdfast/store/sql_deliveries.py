@@ -45,16 +45,17 @@ class SqlDeliveries(ABC):
             behind = [Behind(Webhook(*each[:_HOOK]), *each[_HOOK:]) for each in found]
             return Prospect(active, behind, bool(say(self.queries.DUE, now, now, "[]", 1)))
 
-    def read_on(self, readings: Sequence[Reading]) -> None:
+    def read_on(self, readings: Sequence[Reading]) -> list[Hook]:
         """Move cursors and keep what was found."""
         with self._writing() as (say, now):
-            kept: list[Delivery] = []
-            for reading in readings:
-                stood = -1 if reading.cursor is None else reading.cursor
-                if say(self.queries.MOVE, *reading.hook, reading.seq, stood):
-                    kept += [replace(each, created_at=now, next_at=now) for each in reading.found]
-            if kept:
-                say(self.queries.ADD, _document([astuple(delivery) for delivery in kept]))
+            moved = [
+                reading for reading in readings if say(self.queries.MOVE, *reading.hook, reading.seq, _stood(reading))
+            ]
+            found = [delivery for reading in moved for delivery in reading.found]
+            if found:
+                kept = [astuple(replace(delivery, created_at=now, next_at=now)) for delivery in found]
+                say(self.queries.ADD, _document(kept))
+            return [reading.hook for reading in moved]
 
     def turn(self, outcomes: Sequence[Outcome], room: Room) -> list[Delivery]:
         """Settle, then take in hand."""
@@ -117,6 +118,11 @@ class SqlDeliveries(ABC):
                     say(self.queries.FORGET_CURSOR, account, hook)
                 gone = max(gone, lost)
             return gone
+
+
+def _stood(reading: Reading) -> int:
+    """Where it stood; below every place if it has not begun."""
+    return -1 if reading.cursor is None else reading.cursor
 
 
 def _settled(delivery: Delivery) -> tuple[Any, ...]:

@@ -233,6 +233,10 @@ EVENTS_OF_REQUEST = (
     f"SELECT {_columns(Event)} FROM events WHERE account = %s AND seq > %s AND request_id = %s ORDER BY seq"
 )
 HISTORY = f"SELECT {_columns(Event)} FROM events WHERE account = %s AND subject = %s ORDER BY version"
+GRANTED = (
+    f"SELECT {_columns(Event)} FROM events WHERE account = %s AND subject = %s AND version < %s"
+    " AND kind IN ('lease.claimed', 'lease.snapshot') ORDER BY version DESC LIMIT 1"
+)
 LOG_BOUNDS = "SELECT floor, seq FROM event_counters WHERE account = %s"
 LOGS = "SELECT account FROM event_counters ORDER BY account"
 OLDER_EVENTS = (

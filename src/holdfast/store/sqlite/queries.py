@@ -199,6 +199,10 @@ EVENTS_OF_REQUEST = (
     f"SELECT {_columns(Event)} FROM events WHERE account = ? AND seq > ? AND request_id = ? ORDER BY seq"
 )
 HISTORY = f"SELECT {_columns(Event)} FROM events WHERE account = ? AND subject = ? ORDER BY version"
+GRANTED = (
+    f"SELECT {_columns(Event)} FROM events WHERE account = ? AND subject = ? AND version < ?"
+    " AND kind IN ('lease.claimed', 'lease.snapshot') ORDER BY version DESC LIMIT 1"
+)
 LOG_BOUNDS = "SELECT floor, seq FROM event_counters WHERE account = ?"
 LOGS = "SELECT account FROM event_counters ORDER BY account"
 OLDER_EVENTS = (

@@ -18,6 +18,7 @@ from holdfast.store.contract import NewerSchema
 from holdfast.transport.cli.verb import Verb
 from holdfast.transport.http.server import SOCKET_FD, bind, follow_parent, supervise
 from holdfast.transport.http.server import serve as answer
+from holdfast.transport.webhooks.dispatcher import dispatching
 
 CONFIGURATION, UNAVAILABLE = 2, 1
 
@@ -57,7 +58,8 @@ def _start(settings: Settings) -> int:
             if SOCKET_FD in os.environ:
                 follow_parent()
             if settings.workers == 1 or SOCKET_FD in os.environ:
-                answer(engine, settings, listener, payments_of(settings))
+                with dispatching(engine, settings) as webhooks:
+                    answer(engine, settings, listener, payments_of(settings), webhooks.wake)
                 return 0
         supervise(settings, listener)
     except NewerSchema as error:

@@ -44,11 +44,19 @@ KNOWN_ACCOUNTS = 10_000
 class Door:
     """Between handlers and the engine: asynchronous on one side, plain on the other."""
 
-    def __init__(self, engine: Engine, settings: Settings, payments: Payments | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        settings: Settings,
+        payments: Payments | None = None,
+        on_webhook: Callable[[], None] = lambda: None,
+    ) -> None:
         self.engine = engine
         self.settings = settings
         self.payments = payments
         """Who takes money, if anybody does."""
+        self.on_webhook = on_webhook
+        """Call it when a webhook has something to do that the log does not tell."""
         self.stats = Stats()
         self.network = Network(settings)
         self._auth = Authenticator(self._find_principal, settings.admin_key)

@@ -46,10 +46,16 @@ class DrainingServer(uvicorn.Server):
             self._captured_signals.clear()
 
 
-def serve(engine: Engine, settings: Settings, listener: socket.socket, payments: Payments | None = None) -> None:
+def serve(
+    engine: Engine,
+    settings: Settings,
+    listener: socket.socket,
+    payments: Payments | None = None,
+    on_webhook: Callable[[], None] = lambda: None,
+) -> None:
     """Answer until told to stop."""
     config = uvicorn.Config(
-        App(Door(engine, settings, payments)),
+        App(Door(engine, settings, payments, on_webhook)),
         http="holdfast.transport.http.protocol:LimitedProtocol",
         loop="auto",
         ws="none",
