@@ -65,7 +65,7 @@ class Grant(msgspec.Struct, frozen=True):
 def secrets_of(hook: Webhook, now: Instant) -> list[str]:
     """Every secret that signs just now, the newest first."""
     old = hook.old_secret if hook.old_until is not None and hook.old_until > now else None
-    return [secret for secret in (hook.secret, old) if secret]
+    return [secret for secret in (hook.secret, old) if secret is not None]
 
 
 def rotate(hook: Webhook, secret: str, until: Instant) -> Webhook:

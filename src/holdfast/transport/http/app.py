@@ -13,6 +13,7 @@ from holdfast.transport.http import (
     accounts,
     admin,
     billing,
+    deliveries,
     discovery,
     docs,
     elections,
@@ -21,6 +22,7 @@ from holdfast.transport.http import (
     jobs,
     keys,
     lives,
+    lock_webhooks,
     locks,
     metrics,
     octostore,
@@ -33,6 +35,7 @@ from holdfast.transport.http import (
     task_outcomes,
     tasks,
     users,
+    webhooks,
 )
 from holdfast.transport.http.door import Door
 from holdfast.transport.http.message import Header, HttpRefusal, Receive, Request, Response, Scope, Send
@@ -52,6 +55,8 @@ _ROOMS: tuple[ModuleType, ...] = (
     task_outcomes,
     task_batch,
     lives,
+    webhooks,
+    deliveries,
     events,
     accounts,
     billing,
@@ -59,6 +64,7 @@ _ROOMS: tuple[ModuleType, ...] = (
     keys,
     users,
     locks,
+    lock_webhooks,
     sessions,
     elections,
     system,
@@ -72,7 +78,7 @@ _FREE_OF_CHARGE = {402, 429}
 _REPLAYED = (b"idempotency-replayed", b"true")
 _VARY = (b"vary", b"origin, access-control-request-method, access-control-request-headers")
 _EXPOSE = (b"access-control-expose-headers", b"retry-after,x-request-id")
-_HOUSE_PATHS = ("/v1/jobs", "/v1/sessions", "/v1/events", "/v1/account", "/v1/recover", MCP_PATH)
+_HOUSE_PATHS = ("/v1/jobs", "/v1/sessions", "/v1/webhooks", "/v1/events", "/v1/account", "/v1/recover", MCP_PATH)
 _PREFLIGHT: tuple[Header, ...] = (
     (b"access-control-allow-methods", b"GET,POST,PUT,DELETE"),
     (b"access-control-allow-headers", b"authorization,content-type,x-admin-key,x-octostore-admin-key"),

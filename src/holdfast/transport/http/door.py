@@ -57,6 +57,8 @@ class Door:
         """Who takes money, if anybody does."""
         self.on_webhook = on_webhook
         """Call it when a webhook has something to do that the log does not tell."""
+        self.webhooks_alone = asyncio.Lock()
+        """Whoever makes a webhook counts the others first."""
         self.stats = Stats()
         self.network = Network(settings)
         self._auth = Authenticator(self._find_principal, settings.admin_key)
@@ -146,6 +148,10 @@ class Door:
         """Remove everything of an account that has been closed."""
         self._accounts.pop(account, None)
         await asyncio.get_running_loop().run_in_executor(self._readers, self.engine.store.erase, account)
+
+    async def aside(self, work: Callable[..., T], *arguments: Any) -> T:
+        """Something that asks the store and is no look, without holding up the event loop."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, work, *arguments)
 
     def forget_key(self, key: Principal) -> None:
         """A key changed: that holds here at once."""

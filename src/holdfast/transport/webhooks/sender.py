@@ -90,7 +90,7 @@ def headers_of(hook: Webhook, delivery: Delivery) -> list[tuple[str, str]]:
     secrets = secrets_of(hook, now)
     if secrets:
         headers.append(("webhook-signature", sign(secrets, name, seconds, body)))
-    if hook.family == OCTOSTORE and hook.secret:
+    if hook.family == OCTOSTORE and hook.secret is not None:
         headers.append(("X-OctoStore-Signature", sign_for_locks(hook.secret, body)))
     return headers
 
