@@ -66,6 +66,7 @@ def read_url(text: str) -> Target | str:
         parts = urlsplit(text)
         port = parts.port
         host = _host(parts.hostname or "")
+        address = _literal(host)
     except (ValueError, UnicodeError):
         return problem
     if parts.scheme not in {"https", "http"} or not host:
@@ -73,7 +74,6 @@ def read_url(text: str) -> Target | str:
     if parts.username is not None or parts.password is not None:
         return "must not carry a user or a password"
     usual = HTTPS_PORT if parts.scheme == "https" else HTTP_PORT
-    address = _literal(host)
     shown = f"[{address}]" if address is not None and ":" in address else address or host
     where = shown if port in {None, usual} else f"{shown}:{port}"
     path = quote(parts.path, safe=_KEPT) or "/"
