@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.core.delivery import Delivery
 from holdfast.core.webhook import Webhook
-from holdfast.transport.webhooks.network import NoSuchHost
+from holdfast.transport.webhooks.network import CheckedNetwork, NoSuchHost, NotPublic
 from holdfast.transport.webhooks.sender import Sender
 from tests.transport.networked import make_certificate
 from tests.webhooks.receiver import Receiver
@@ -36,9 +36,11 @@ def attempts(url, count=1, **options):
     """What comes of so many attempts in a row."""
 
     async def run():
-        sender = Sender(options.pop("seconds", 1), **({"private": True} | options))
+        network = {name: value for name, value in options.items() if name != "family"}
+        sender = Sender(1, **({"private": True} | network))
         try:
-            hook = Webhook("acct", "whk_1", url=url, secret="whsec_" + "A" * 43 + "=")
+            family = options.get("family", "octostore")  # whose addresses may have any port
+            hook = Webhook("acct", "whk_1", url=url, family=family, secret="whsec_" + "A" * 43 + "=")
             return [await sender.send(hook, DELIVERY) for _ in range(count)]
         finally:
             await sender.close()
@@ -130,23 +132,28 @@ def test_the_environment_s_proxies_are_not_used(receiver, path, monkeypatch):
     [["127.0.0.1"], ["8.8.8.8", "127.0.0.1"], ["10.0.0.1"], ["::1"], ["::ffff:127.0.0.1"], ["169.254.169.254"]],
 )
 def test_a_name_that_leads_inside_is_refused_if_only_one_of_its_addresses_does(receiver, path, answer):
-    receiver.url(path)
-    verdict = attempt(f"http://{NAME}:{receiver.port}{path}", private=False, resolve=Book(answer))
+    verdict = attempt(f"https://{NAME}:{receiver.port}{path}", private=False, resolve=Book(answer))
     assert (verdict.arrived, verdict.error) == (False, "not a public address")
-    assert receiver.on(path) == []
+    network = CheckedNetwork(Book(answer), private=False)
+    with pytest.raises(NotPublic):
+        asyncio.run(network.connect_tcp(NAME, receiver.port))
 
 
-def test_addresses_themselves_are_refused_as_names_are(receiver, path):
-    assert attempt(receiver.url(path), private=False).error == "not a public address"
-    assert attempt(f"http://localhost:{receiver.port}{path}", private=False).error == "not a public address"
+def test_an_address_that_could_not_be_chosen_today_is_not_used(receiver, path):
+    """It may have been chosen when the operator allowed more."""
+    for family in ("standard", "octostore"):
+        assert attempt(receiver.url(path), private=False, family=family).error == "address not allowed"
+    assert attempt(f"https://{NAME}:8443/", private=False, family="standard").error == "address not allowed"
+    assert attempt(f"https://localhost.:{receiver.port}{path}", private=False, resolve=Book(["::1"])).error == (
+        "not a public address"
+    )
     assert receiver.on(path) == []
 
 
 def test_a_name_is_asked_for_once_an_attempt_and_again_at_the_next(receiver, path):
     """Whoever answers the check with one address and the connection with another finds that there is one question."""
-    receiver.url(path)
     book = Book(["8.8.8.8", "10.0.0.1"], NoSuchHost(), [], ["127.0.0.1"])
-    verdicts = attempts(f"http://{NAME}:{receiver.port}{path}", 4, private=False, resolve=book)
+    verdicts = attempts(f"https://{NAME}:{receiver.port}{path}", 4, private=False, resolve=book)
     assert [verdict.error for verdict in verdicts] == [
         "not a public address",
         "no such host",
@@ -154,7 +161,6 @@ def test_a_name_is_asked_for_once_an_attempt_and_again_at_the_next(receiver, pat
         "not a public address",
     ]
     assert book.asked == [(NAME, receiver.port)] * 4
-    assert receiver.on(path) == []
 
 
 def test_the_connection_goes_to_the_address_that_was_checked_under_the_name(receiver, path):

@@ -27,7 +27,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.webhooks import UpdateWebhook
 from holdfast.settings import Settings
 from holdfast.store.deliveries import Prospect, Room
-from holdfast.transport.webhooks.reading import LogReader
+from holdfast.transport.webhooks.reading import LogReader, Stretch
 
 if TYPE_CHECKING:
     from holdfast.transport.webhooks.sender import Sender
@@ -40,6 +40,7 @@ POLL_SECONDS = 1.0
 IDLE_SECONDS = 2.0
 PASS_SECONDS = 0.02
 """Passes are at least so far apart: a busy log is read in stretches, not event by event."""
+SOON = 60 * SECOND
 TROUBLE_SECONDS = 1.0
 MARGIN_SECONDS = 3.0
 """How much longer a delivery is ours than an attempt can take."""
@@ -119,10 +120,12 @@ class Dispatcher:
     async def _pass(self) -> float:
         prospect = await self._aside(self._deliveries.look, HOOKS_A_PASS)
         self._listen(prospect)
-        more = bool(prospect.behind) and await self._aside(self._reader.read_on, prospect.behind)
-        if prospect.behind or prospect.is_due or self._outcomes:
+        read = Stretch(found=False, more=False)
+        if prospect.behind:
+            read = await self._aside(self._reader.read_on, prospect.behind)
+        if read.found or prospect.is_due or self._outcomes:
             await self._turn(IN_ALL - len(self._attempts))
-        if more:
+        if read.more:
             return 0.0
         return POLL_SECONDS if prospect.active or self._attempts else IDLE_SECONDS
 
@@ -174,7 +177,7 @@ class Dispatcher:
         if verdict is None or verdict.arrived:
             return Outcome(delivery, verdict)
         wait = wait_after(delivery.attempts + 1, verdict, self._settings.webhook_retries, random.random())  # noqa: S311 - no secret
-        if wait is not None:
+        if wait is not None and wait < SOON:  # whatever is later is found by looking
             self._loop.call_later(wait / SECOND + PASS_SECONDS, self.wake)
         return Outcome(delivery, verdict, wait)
 

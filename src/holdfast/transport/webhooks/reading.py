@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+
+import msgspec
 
 from holdfast.core.delivery import Delivery, Hook
 from holdfast.core.event import Event, subject_of
@@ -11,9 +14,19 @@ from holdfast.store.contract import Reader, Store
 from holdfast.store.deliveries import Behind, Reading
 from holdfast.transport.webhooks.messages import message_for
 
+log = logging.getLogger("holdfast.webhooks")
+
 PAGE = 500
 STRIDE = 1_000
 """A stretch in which nothing was found is written down only when it has become this long."""
+
+
+class Stretch(msgspec.Struct, frozen=True):
+    """What came of reading on."""
+
+    found: bool
+    more: bool
+    """Whether any of them may have more to read."""
 
 
 class LogReader:
@@ -23,8 +36,8 @@ class LogReader:
         self._store = store
         self._seen: dict[Hook, int] = {}
 
-    def read_on(self, behind: Sequence[Behind]) -> bool:
-        """Read a page for each and keep what was found. Whether any of them may have more to read."""
+    def read_on(self, behind: Sequence[Behind]) -> Stretch:
+        """Read a page for each and keep what was found."""
         with self._store.read() as reader:
             pages: dict[tuple[str, int], list[Event]] = {}
             readings = [_read(reader, each, self._place(reader, each), pages) for each in behind]
@@ -35,7 +48,8 @@ class LogReader:
         for reading in told:
             if reading.hook not in moved:  # another server has read this stretch: what it has not, we have not either
                 del self._seen[reading.hook]
-        return any(reading.seq < each.last for reading, each in zip(readings, behind, strict=True))
+        more = any(reading.seq < each.last for reading, each in zip(readings, behind, strict=True))
+        return Stretch(found=any(reading.found for reading in told), more=more)
 
     def _place(self, reader: Reader, each: Behind) -> int:
         """From where to read: a webhook begins at its own creation; what retention has removed is gone."""
@@ -52,12 +66,16 @@ def _creation(reader: Reader, hook: Webhook) -> int:
 
 def _read(reader: Reader, each: Behind, place: int, pages: dict[tuple[str, int], list[Event]]) -> Reading:
     hook = each.hook
-    if (hook.account, place) not in pages:
+    if place < each.last and (hook.account, place) not in pages:
         pages[hook.account, place] = reader.events(hook.account, place, PAGE)
-    events = pages[hook.account, place]
+    events = pages.get((hook.account, place), [])
     found: list[Delivery] = []
     for event in events:
-        message = message_for(hook, event, reader)
+        try:
+            message = message_for(hook, event, reader)
+        except Exception:  # one event that cannot be told must not keep all others from being told
+            log.exception("webhook %s is not told of event %d", hook.id, event.seq)
+            message = None
         if message is not None:
             found.append(message)
     seq = events[-1].seq if events else place

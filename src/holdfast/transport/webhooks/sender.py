@@ -12,6 +12,7 @@ import httpcore2
 
 from holdfast import __version__
 from holdfast.core.delivery import Delivery, Verdict
+from holdfast.core.destination import Target, lock_problem_of, problem_of, read_url
 from holdfast.core.signing import sign, sign_for_locks
 from holdfast.core.webhook import OCTOSTORE, Webhook, secrets_of
 from holdfast.transport.http.door import wall_clock
@@ -45,7 +46,8 @@ class Sender:
         trust = ssl.create_default_context()
         if ca_bundle is not None:
             trust.load_verify_locations(ca_bundle)
-        self.seconds = seconds
+        self._seconds = seconds
+        self._private = private
         self._timeouts = {"connect": min(CONNECT_SECONDS, seconds), "read": seconds, "write": seconds, "pool": seconds}
         # Nothing is kept alive: the addresses behind a name are checked for every attempt.
         self._pool = httpcore2.AsyncConnectionPool(
@@ -57,11 +59,18 @@ class Sender:
 
     async def send(self, hook: Webhook, delivery: Delivery) -> Verdict:
         """Post it. The status is the answer: what follows is not read, so it can be neither long nor slow."""
+        if not self._may_go_to(hook):
+            return Verdict(arrived=False, error="address not allowed")
         try:
-            async with asyncio.timeout(self.seconds):
+            async with asyncio.timeout(self._seconds):
                 return await self._post(hook.url, delivery.body.encode(), headers_of(hook, delivery))
         except _FAILURES as error:
             return Verdict(arrived=False, error=_told(error))
+
+    def _may_go_to(self, hook: Webhook) -> bool:
+        """Whether the webhook could be made today: the operator may have allowed more when it was."""
+        target, rule = read_url(hook.url), lock_problem_of if hook.family == OCTOSTORE else problem_of
+        return isinstance(target, Target) and rule(target, private=self._private) is None
 
     async def _post(self, url: str, body: bytes, headers: list[tuple[str, str]]) -> Verdict:
         options = {"timeout": self._timeouts}
