@@ -134,6 +134,7 @@ class NewLockWebhook(LockWebhook, kw_only=True):
 
 _FILTERS = {"events": _KINDS, "subject": text(query.MAX_TEXT), "url": text(MAX_URL)}
 _MISSING = (errors.WebhookMissing,)
+_STORABLE = {"pattern": "^[^\\u0000]*$"}
 _NUMBER = number(-deliveries.FROM_THE_NEWEST, deliveries.FROM_THE_NEWEST)
 
 SHAPES = {
@@ -166,7 +167,13 @@ SHAPES = {
     ),
     "create_lock_webhook": Shape(
         {201: NewLockWebhook},
-        body=described("CreateLockWebhookBody", lock_webhooks.LockWebhookBody),
+        body=described(
+            "CreateLockWebhookBody",
+            lock_webhooks.LockWebhookBody,
+            events=list[Literal["acquired", "released", "renewed", "expired", "*"]] | None,
+            secret=_STORABLE,
+            lock_pattern=_STORABLE,
+        ),
         refusals=(errors.Invalid, errors.TooManyWebhooks),
     ),
     "list_lock_webhooks": Shape({200: list[LockWebhook]}),
