@@ -110,6 +110,8 @@ def empty(store: Any) -> None:
         "budgets",
         "key_uses",
         "answers",
+        "deliveries",
+        "webhook_cursors",
         "events",
         "event_counters",
     ]

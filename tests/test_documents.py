@@ -282,3 +282,9 @@ def test_the_api_page_lists_every_field_of_a_body(section):
 
 def test_the_page_about_the_command_line_is_its_help():
     assert (ROOT / "docs/cli.md").read_text() == manual()
+
+
+def test_the_page_about_webhooks_verifies_as_it_says():
+    program, printed = blocks(ROOT / "docs/webhooks.md", "python")[0], blocks(ROOT / "docs/webhooks.md", "")[-1]
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout == printed

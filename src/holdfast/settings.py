@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import ssl
 import stat
 import tomllib
 from collections.abc import Container, Mapping
@@ -14,6 +15,7 @@ import msgspec
 import platformdirs
 
 from holdfast.addresses import is_loopback, parse_block, url_problem
+from holdfast.core.delivery import SCHEDULE
 from holdfast.core.plan import PLANS, SELF_HOSTED, Catalogue, Plan, misfits
 from holdfast.core.principal import is_well_formed
 from holdfast.telemetry.logs import FORMATS, LEVELS
@@ -29,7 +31,7 @@ _TRUE, _FALSE = {"1", "true", "on", "yes"}, {"0", "false", "off", "no"}
 _CLIENT = {"URL", "API_KEY", "PROOF", "SOCKET_FD", "BOARD_FD", "BOARD_ROW"}
 _LATER = {
     "ADMIN_USERNAME", "GITHUB_CLIENT_ID", "GITHUB_CLIENT_SECRET", "GITHUB_REDIRECT_URI",
-    "OAUTH_DASHBOARD_URL", "CA_BUNDLE", "WEBHOOK_ALLOW_PRIVATE_NETWORKS",
+    "OAUTH_DASHBOARD_URL",
 }  # fmt: skip
 
 
@@ -112,6 +114,14 @@ class Settings(msgspec.Struct, frozen=True):
     """A direct address for LISTEN when the other one is a pooler."""
     local_registration: bool = False
     """Whether anybody on this machine may take a name and a token: OctoStore's way to sign up."""
+    webhook_allow_private_networks: bool = False
+    """Whether webhooks may lead to any address, over http too: for servers whose users are their operators."""
+    webhook_retries: tuple[float, ...] = SCHEDULE
+    """Seconds to wait after each failure of a delivery; after the last of them it is a dead letter."""
+    webhook_timeout: int = 15
+    """Seconds that a receiver has to answer."""
+    ca_bundle: str | None = None
+    """A PEM file of authorities that webhooks trust besides the system's."""
     plan: str = SELF_HOSTED
     """What accounts have that bought nothing. The server's own account is never limited."""
     plans: Catalogue = msgspec.field(default_factory=lambda: PLANS)
@@ -211,9 +221,34 @@ class _Reader:
             postgres_pooled=self._boolean("postgres_pooled", default=False),
             postgres_listen=self._text("POSTGRES_LISTEN"),
             local_registration=self._local_registration(host),
+            webhook_allow_private_networks=self._boolean("webhook_allow_private_networks", default=False),
+            webhook_retries=self._webhook_retries(),
+            webhook_timeout=self._number("webhook_timeout", 15, 1, 30),
+            ca_bundle=self._ca_bundle(),
             plans=plans,
             plan=self._choice("plan", SELF_HOSTED, plans),
         )
+
+    def _webhook_retries(self) -> tuple[float, ...]:
+        text = self._text("WEBHOOK_RETRIES")
+        if text is None:
+            return SCHEDULE
+        waits = [entry.strip() for entry in text.split(",")]
+        if not all(re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,3})?", wait) for wait in waits):
+            self.problems.append(
+                f"{PREFIX}WEBHOOK_RETRIES: expected seconds between commas, like 5,300,1800, got {text!r}"
+            )
+            return SCHEDULE
+        return tuple(map(float, waits))
+
+    def _ca_bundle(self) -> str | None:
+        path = self._text("CA_BUNDLE")
+        try:
+            if path is not None:
+                ssl.create_default_context().load_verify_locations(path)
+        except (OSError, ValueError) as error:
+            self.problems.append(f"{PREFIX}CA_BUNDLE: {path} holds no certificates in PEM: {error}")
+        return path
 
     def _plans(self) -> Catalogue:
         """Our plans, with those of a file in their places: one table a plan, None is spelled by leaving a limit out."""

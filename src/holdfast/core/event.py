@@ -18,8 +18,11 @@ R = TypeVar("R", bound=Row)
 SNAPSHOT = "snapshot"
 """Tells a whole row, so that what came before may be forgotten."""
 
-GONE = frozenset({"purged", "forgotten"})
+GONE = frozenset({"purged", "forgotten", "removed"})
 """The last word on a row that is there no longer."""
+
+HIDDEN = "****"
+"""What stands in the log for a secret."""
 
 
 class Cause(msgspec.Struct, frozen=True):
@@ -133,6 +136,8 @@ def picture(row: Row) -> dict[str, Any]:
 def _shown(row: Row, column: str, value: Any) -> Any:
     if value is None:
         return None
+    if column in row.hidden:
+        return HIDDEN
     if column in row.hashed:
         raw = value.encode()
         return {"sha256": hashlib.sha256(raw).hexdigest(), "size": len(raw)}

@@ -28,11 +28,13 @@ from holdfast.telemetry.board import Board
 from holdfast.telemetry.pulses import Pulses
 
 KEEP_ANSWERS = 7 * DAY
+KEEP_DELIVERED, KEEP_DEAD_DELIVERIES = DAY, 30 * DAY
 ROUND_SECONDS = 60.0
 STUCK_SECONDS = 600.0
 """A round that has not come to its end for so long is stuck."""
 ANSWERS_A_PASS = 10_000
 TASKS_A_PASS = 1_000
+DELIVERIES_A_PASS = 1_000
 EVENTS_A_PASS = 10_000
 ROWS_A_PASS = 5_000
 ROOM_KEPT = 3600 * SECOND
@@ -102,6 +104,8 @@ class Tidying:
             now = reader.now
         more = self._store.forget_answers(now - KEEP_ANSWERS, ANSWERS_A_PASS) == ANSWERS_A_PASS
         more |= self._purge_tasks(now)
+        settled = (now - KEEP_DELIVERED, now - KEEP_DEAD_DELIVERIES)
+        more |= self._store.deliveries.forget(*settled, DELIVERIES_A_PASS) >= DELIVERIES_A_PASS
         self._erase_again(now)
         self._forget_rows(now)
         more |= self._forget_events(now)

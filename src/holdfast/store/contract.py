@@ -16,6 +16,7 @@ from holdfast.core.principal import Principal
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
+from holdfast.store.deliveries import Deliveries
 from holdfast.store.view import AllNeeds, Changes, View
 
 R = TypeVar("R", bound=Row)
@@ -105,6 +106,9 @@ class Reader(Protocol):
 
     def history(self, account: str, subject: str) -> list[Event]:
         """All events of one subject, oldest first."""
+
+    def granted(self, account: str, subject: str, version: int) -> Event | None:
+        """The last event of a lease before a version that told whose it is."""
 
     def leases(self, account: str, prefix: str, after: str, limit: int) -> list[Lease]:
         """Live leases whose name begins with `prefix` and sorts after `after`, by name, bytewise."""
@@ -201,6 +205,10 @@ class Store(Protocol):
     lanes: int
     """How many transactions may usefully run beside each other."""
     name: str
+
+    @property
+    def deliveries(self) -> Deliveries:
+        """What is on its way to webhooks."""
 
     def open(self) -> None:
         """Connect and bring the schema up to date; safe when several processes do it at once."""

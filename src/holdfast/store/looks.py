@@ -54,6 +54,11 @@ class Looks(ABC):
         """All events of one subject."""
         return [Event(*columns) for columns in self.look(self.queries.HISTORY, account, subject)]
 
+    def granted(self, account: str, subject: str, version: int) -> Event | None:
+        """The last event of a lease before a version that told whose it is."""
+        found = self.look(self.queries.GRANTED, account, subject, version)
+        return next((Event(*columns) for columns in found), None)
+
     # -- lists -----------------------------------------------------------------------------------------------
 
     def leases(self, account: str, prefix: str, after: str, limit: int) -> list[Lease]:

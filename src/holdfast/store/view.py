@@ -25,12 +25,13 @@ from holdfast.core.purchase import Purchase
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import LIVE_STATES, Task, deadline, is_claimable
+from holdfast.core.webhook import Webhook
 from holdfast.store.queues import Queues
 
 NAMED: tuple[type[Row], ...] = (Session, Lease)
 """Rows that may come back under the same id after retention has forgotten them: their versions go on from the log."""
 
-ROW_TYPES: tuple[type[Row], ...] = (Session, Lease, Task, Principal, Account, Purchase)
+ROW_TYPES: tuple[type[Row], ...] = (Session, Lease, Task, Principal, Account, Purchase, Webhook)
 """Every kind of row, in the order in which their locks are taken."""
 
 MOST_READY = 2_000

@@ -233,6 +233,10 @@ EVENTS_OF_REQUEST = (
     f"SELECT {_columns(Event)} FROM events WHERE account = %s AND seq > %s AND request_id = %s ORDER BY seq"
 )
 HISTORY = f"SELECT {_columns(Event)} FROM events WHERE account = %s AND subject = %s ORDER BY version"
+GRANTED = (
+    f"SELECT {_columns(Event)} FROM events WHERE account = %s AND subject = %s AND version < %s"
+    " AND kind IN ('lease.claimed', 'lease.snapshot') ORDER BY version DESC LIMIT 1"
+)
 LOG_BOUNDS = "SELECT floor, seq FROM event_counters WHERE account = %s"
 LOGS = "SELECT account FROM event_counters ORDER BY account"
 OLDER_EVENTS = (
@@ -300,7 +304,9 @@ NOTE_USES = (
 )
 RAISE_FLOOR = "UPDATE event_counters SET floor = %s WHERE account = %s AND floor < %s"
 FORGET_EVENTS = "DELETE FROM events WHERE account = %s AND seq <= %s"
-_COUNTED = ("task_counts", "usage", "key_uses", "answers", "events", "event_counters")
+_COUNTED = (
+    "task_counts", "usage", "key_uses", "answers", "deliveries", "webhook_cursors", "events", "event_counters",
+)  # fmt: skip
 ERASE = (
     "DELETE FROM budgets WHERE subject = %s",
     "UPDATE event_counters SET floor = seq WHERE account = %s",

@@ -15,6 +15,7 @@ from holdfast.store import migrations
 from holdfast.store.contract import Clock, Rerun, Severed
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.connection import Connection, connect, is_broken, translated
+from holdfast.store.postgres.deliveries import PostgresDeliveries
 from holdfast.store.postgres.reader import PostgresReader
 from holdfast.store.postgres.transaction import PostgresTransaction
 from holdfast.store.postgres.watcher import ListeningWatcher
@@ -44,6 +45,7 @@ class PostgresStore:
         self.lanes = lanes
         self._writers: dict[int, tuple[Connection, Wire]] = {}
         self._readers: list[Connection] = []
+        self.deliveries = PostgresDeliveries(self)
 
     def open(self) -> None:
         """Bring the schema up to date; servers that start together wait for each other."""

@@ -199,6 +199,10 @@ EVENTS_OF_REQUEST = (
     f"SELECT {_columns(Event)} FROM events WHERE account = ? AND seq > ? AND request_id = ? ORDER BY seq"
 )
 HISTORY = f"SELECT {_columns(Event)} FROM events WHERE account = ? AND subject = ? ORDER BY version"
+GRANTED = (
+    f"SELECT {_columns(Event)} FROM events WHERE account = ? AND subject = ? AND version < ?"
+    " AND kind IN ('lease.claimed', 'lease.snapshot') ORDER BY version DESC LIMIT 1"
+)
 LOG_BOUNDS = "SELECT floor, seq FROM event_counters WHERE account = ?"
 LOGS = "SELECT account FROM event_counters ORDER BY account"
 OLDER_EVENTS = (
@@ -259,7 +263,9 @@ NOTE_USES = (
     "INSERT INTO key_uses (account, id, used_at) SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)"
     " WHERE true ON CONFLICT (account, id) DO UPDATE SET used_at = max(used_at, excluded.used_at)"
 )
-_COUNTED = ("task_counts", "usage", "key_uses", "answers", "events", "event_counters")
+_COUNTED = (
+    "task_counts", "usage", "key_uses", "answers", "deliveries", "webhook_cursors", "events", "event_counters",
+)  # fmt: skip
 ERASE = (
     "DELETE FROM budgets WHERE subject = ?",
     "UPDATE event_counters SET floor = seq WHERE account = ?",

@@ -16,6 +16,7 @@ from holdfast.core.row import Instant
 from holdfast.store import migrations
 from holdfast.store.contract import Clock
 from holdfast.store.sqlite import queries
+from holdfast.store.sqlite.deliveries import SqliteDeliveries
 from holdfast.store.sqlite.reader import SqliteReader
 from holdfast.store.sqlite.transaction import SqliteTransaction, sync_failed
 from holdfast.store.sqlite.turn import Turn
@@ -40,6 +41,7 @@ class SqliteStore:
         self._turn: Turn | None = None
         self._readers: list[apsw.Connection] = []
         self._sync_failed = False
+        self.deliveries = SqliteDeliveries(self)
 
     def open(self) -> None:
         """Create the file if need be, readable by its owner only, and bring the schema up to date."""

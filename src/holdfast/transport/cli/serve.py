@@ -21,6 +21,7 @@ from holdfast.telemetry.traces import NoOpenTelemetry, check_installed
 from holdfast.transport.cli.verb import Verb
 from holdfast.transport.http.server import SOCKET_FD, bind, follow_parent, supervise
 from holdfast.transport.http.server import serve as answer
+from holdfast.transport.webhooks.dispatcher import dispatching
 
 CONFIGURATION, UNAVAILABLE = 2, 1
 
@@ -82,7 +83,8 @@ def _answer(engine: Engine, settings: Settings, listener: socket.socket) -> None
     traces = traces_of(settings)
     engine.trace(traces)
     try:
-        answer(engine, settings, listener, payments_of(settings), traces)
+        with dispatching(engine, settings) as webhooks:
+            answer(engine, settings, listener, payments_of(settings), webhooks.wake, traces=traces)
     finally:
         engine.trace(None)
         if traces is not None:

@@ -10,6 +10,7 @@ from holdfast.transport.cli.repository_verbs import REPOSITORY_VERBS
 from holdfast.transport.cli.server_verbs import SERVER_VERBS
 from holdfast.transport.cli.task_verbs import TASK_VERBS
 from holdfast.transport.cli.verb import Argument, Verb, flag, output
+from holdfast.transport.cli.webhook_verbs import WEBHOOK_VERBS
 
 GROUPS: tuple[tuple[str, tuple[Verb, ...]], ...] = (
     ("Jobs", JOB_VERBS),
@@ -17,6 +18,7 @@ GROUPS: tuple[tuple[str, tuple[Verb, ...]], ...] = (
     ("Log", LOG_VERBS),
     ("Sessions, elections and keys", (*SESSION_VERBS, *ELECTION_VERBS, *KEY_VERBS)),
     ("Locks and elections as OctoStore has them", OCTOSTORE_VERBS),
+    ("Webhooks", WEBHOOK_VERBS),
     ("Agents in a repository", REPOSITORY_VERBS),
     ("Server", SERVER_VERBS),
     ("Command line", OWN_VERBS),

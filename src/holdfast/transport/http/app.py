@@ -15,6 +15,7 @@ from holdfast.transport.http import (
     accounts,
     admin,
     billing,
+    deliveries,
     discovery,
     docs,
     elections,
@@ -23,6 +24,7 @@ from holdfast.transport.http import (
     jobs,
     keys,
     lives,
+    lock_webhooks,
     locks,
     metrics,
     octostore,
@@ -37,6 +39,7 @@ from holdfast.transport.http import (
     tracing,
     users,
     watches,
+    webhooks,
 )
 from holdfast.transport.http.access import ALL, SLOW_SECONDS, tell
 from holdfast.transport.http.door import Door
@@ -57,6 +60,8 @@ _ROOMS: tuple[ModuleType, ...] = (
     task_outcomes,
     task_batch,
     lives,
+    webhooks,
+    deliveries,
     events,
     accounts,
     billing,
@@ -64,6 +69,7 @@ _ROOMS: tuple[ModuleType, ...] = (
     keys,
     users,
     locks,
+    lock_webhooks,
     sessions,
     elections,
     watches,
@@ -79,7 +85,7 @@ _TURNED_AWAY = {429, 503, 507}
 _REPLAYED = (b"idempotency-replayed", b"true")
 _VARY = (b"vary", b"origin, access-control-request-method, access-control-request-headers")
 _EXPOSE = (b"access-control-expose-headers", b"retry-after,x-request-id")
-_HOUSE_PATHS = ("/v1/jobs", "/v1/sessions", "/v1/events", "/v1/account", "/v1/recover", MCP_PATH)
+_HOUSE_PATHS = ("/v1/jobs", "/v1/sessions", "/v1/webhooks", "/v1/events", "/v1/account", "/v1/recover", MCP_PATH)
 _PREFLIGHT: tuple[Header, ...] = (
     (b"access-control-allow-methods", b"GET,POST,PUT,DELETE"),
     (b"access-control-allow-headers", b"authorization,content-type,x-admin-key,x-octostore-admin-key"),

@@ -51,7 +51,12 @@ class Door:
     """Between handlers and the engine: asynchronous on one side, plain on the other."""
 
     def __init__(
-        self, engine: Engine, settings: Settings, payments: Payments | None = None, traces: Traces | None = None
+        self,
+        engine: Engine,
+        settings: Settings,
+        payments: Payments | None = None,
+        on_webhook: Callable[[], None] = lambda: None,
+        traces: Traces | None = None,
     ) -> None:
         self.engine = engine
         self.settings = settings
@@ -60,6 +65,10 @@ class Door:
         self.traces = traces
         """Where spans go, if anybody asked for traces."""
         self.stats = Stats(engine.board)
+        self.on_webhook = on_webhook
+        """Call it when a webhook has something to do that the log does not tell."""
+        self.webhooks_alone = asyncio.Lock()
+        """Whoever makes a webhook counts the others first."""
         self.network = Network(settings)
         self._auth = Authenticator(self._find_principal, settings.admin_key)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="holdfast-reader")
@@ -158,6 +167,10 @@ class Door:
         """Remove everything of an account that has been closed."""
         self._accounts.pop(account, None)
         await asyncio.get_running_loop().run_in_executor(self._readers, self.engine.store.erase, account)
+
+    async def aside(self, work: Callable[..., T], *arguments: Any) -> T:
+        """Something that asks the store and is no look, without holding up the event loop."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, work, *arguments)
 
     def forget_key(self, key: Principal) -> None:
         """A key changed: that holds here at once."""

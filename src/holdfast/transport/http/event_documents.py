@@ -10,7 +10,7 @@ from holdfast.core import acl
 from holdfast.core.event import Event
 from holdfast.transport.times import rfc3339
 
-_HIDDEN = {"proof", "holder", "secret"}
+_HIDDEN = {"proof", "holder", "secret", "old_secret"}
 """Columns that prove something, if only by their hash."""
 _MOMENTS = ("_at", "_until", "_anchor")
 """How the names of columns end that hold a moment."""

@@ -25,7 +25,7 @@ from holdfast.transport.http.problem import read_body
 from holdfast.transport.http.query import NO_STORE, Query
 
 PAGE, MAX_PAGE = 500, 1_000
-SECRETS = frozenset({"key_hash", "old_key_hash", "listed_hash", "proof", "holder", "secret"})
+SECRETS = frozenset({"key_hash", "old_key_hash", "listed_hash", "proof", "holder", "secret", "old_secret"})
 """Columns that prove something: nobody needs them elsewhere."""
 DOCUMENTS = frozenset({"payload", "result", "checkpoint", "ended_checkpoint", "context"})
 """Columns of JSON that events tell by hash only: here they are whole."""

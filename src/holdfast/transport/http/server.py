@@ -54,11 +54,13 @@ def serve(
     settings: Settings,
     listener: socket.socket,
     payments: Payments | None = None,
+    on_webhook: Callable[[], None] = lambda: None,
+    *,
     traces: Traces | None = None,
 ) -> None:
     """Answer until told to stop."""
     config = uvicorn.Config(
-        App(Door(engine, settings, payments, traces)),
+        App(Door(engine, settings, payments, on_webhook, traces=traces)),
         http="holdfast.transport.http.protocol:LimitedProtocol",
         loop="auto",
         ws="none",
