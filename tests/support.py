@@ -93,6 +93,7 @@ def empty(store: Any) -> None:
         "usage",
         "budgets",
         "key_uses",
+        "badges",
         "answers",
         "events",
         "event_counters",

@@ -31,9 +31,10 @@ with store.read() as reader:
 store.close()
 """
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 6
 """The number of the newest migration: whoever adds one says so here."""
-ALL_VERSIONS = list(range(1, SCHEMA_VERSION + 1))
+KEPT_FREE = {5}
+ALL_VERSIONS = [number for number in range(1, SCHEMA_VERSION + 1) if number not in KEPT_FREE]
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -56,7 +57,7 @@ def schema_of(place, set_to=None):
     connection = apsw.Connection(place)
     if set_to is not None:
         connection.pragma("user_version", set_to)
-    return list(range(1, connection.pragma("user_version") + 1))
+    return [number for number in range(1, connection.pragma("user_version") + 1) if number not in KEPT_FREE]
 
 
 def test_opening_again_keeps_everything(place):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from holdfast.core.badge import IDLE, INVITED, LONGEST, Badge
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
 from holdfast.core.principal import Principal
@@ -18,7 +19,7 @@ from holdfast.store.shape import Shape, sql_types
 from holdfast.store.view import ROW_TYPES, Answer
 
 
-def _columns(record: type[Row | Event | Answer], alias: str = "") -> str:
+def _columns(record: type[Row | Event | Answer | Badge], alias: str = "") -> str:
     return ", ".join(f"{alias}{name}" for name in record.__struct_fields__)
 
 
@@ -204,6 +205,7 @@ PRINCIPALS_BY_KEY = (
 )
 USAGE = "SELECT cycle, created FROM usage WHERE account = %s"
 WORKERS = _WORKERS.format("%s", "%s", "%s")
+BADGE = f"SELECT {_columns(Badge)} FROM badges WHERE id = %s"
 KEY_USES = "SELECT id, used_at FROM key_uses WHERE account = %s"
 LIST_PRINCIPALS = f"SELECT {_columns(Principal)} FROM principals WHERE account = %s ORDER BY id"
 DUE = (
@@ -233,6 +235,7 @@ EVENTS_OF_REQUEST = (
     f"SELECT {_columns(Event)} FROM events WHERE account = %s AND seq > %s AND request_id = %s ORDER BY seq"
 )
 HISTORY = f"SELECT {_columns(Event)} FROM events WHERE account = %s AND subject = %s ORDER BY version"
+PACE = "SELECT at / 60000000, kind, count(*) FROM events WHERE account = %s AND seq > %s GROUP BY 1, 2 ORDER BY 1, 2"
 LOG_BOUNDS = "SELECT floor, seq FROM event_counters WHERE account = %s"
 LOGS = "SELECT account FROM event_counters ORDER BY account"
 OLDER_EVENTS = (
@@ -263,8 +266,13 @@ TASKS_FINISHED = (
 )
 TASK_ACCOUNTS = "SELECT DISTINCT account FROM task_counts ORDER BY account"
 TASK_COUNTS = "SELECT type, state, total FROM task_counts WHERE account = %s AND total <> 0 ORDER BY type, state"
+OLDEST_TASK = "SELECT created_at FROM tasks WHERE account = %s AND type = %s AND state = %s ORDER BY id LIMIT 1"
 TASK_TOTALS = "SELECT state, sum(total)::bigint FROM task_counts GROUP BY state HAVING sum(total) <> 0"
 LEASES_HELD = f"SELECT {_columns(Lease)} FROM leases WHERE account = %s AND session = %s AND ephemeral ORDER BY id"
+LIVE_SESSIONS = (
+    f"SELECT {_columns(Session)} FROM sessions WHERE account = %s AND id > %s AND ended_at IS NULL"
+    " AND expires_at > %s ORDER BY id LIMIT %s"
+)
 LIST_SESSIONS = f"SELECT {_columns(Session)} FROM sessions WHERE account = %s AND id > %s ORDER BY id LIMIT %s"
 NOW = "SELECT coalesce(%s::bigint, holdfast_now())"
 NEXT_TOKEN = "SELECT last_value + is_called::int FROM fencing_tokens"
@@ -285,9 +293,18 @@ NOTE_USES = (
     " FROM json_array_elements(%s::json) ORDER BY 1, 2"
     " ON CONFLICT (account, id) DO UPDATE SET used_at = greatest(key_uses.used_at, excluded.used_at)"
 )
+KEEP_BADGE = (
+    f"INSERT INTO badges ({_columns(Badge)}) VALUES (%s, %s, %s, %s, %s, %s, %s)"
+    " ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at"
+)
+TAKE_BADGE = f"DELETE FROM badges WHERE id = %s RETURNING {_columns(Badge)}"
+FORGET_BADGES = (
+    f"DELETE FROM badges WHERE kind = 'invitation' AND made_at + {INVITED} <= %s"
+    f" OR kind = 'visit' AND (seen_at + {IDLE} <= %s OR made_at + {LONGEST} <= %s) RETURNING 1"
+)
 RAISE_FLOOR = "UPDATE event_counters SET floor = %s WHERE account = %s AND floor < %s"
 FORGET_EVENTS = "DELETE FROM events WHERE account = %s AND seq <= %s"
-_COUNTED = ("task_counts", "usage", "key_uses", "answers", "events", "event_counters")
+_COUNTED = ("task_counts", "usage", "key_uses", "badges", "answers", "events", "event_counters")
 ERASE = (
     "DELETE FROM budgets WHERE subject = %s",
     "UPDATE event_counters SET floor = seq WHERE account = %s",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.core.errors import HoldfastError
 from holdfast.operations import HOUSE, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTEM
@@ -40,6 +40,9 @@ from holdfast.transport.http.routing import Router
 from holdfast.transport.http.streaming import send_parts
 from holdfast.transport.mcp.endpoint import PATH as MCP_PATH
 from holdfast.transport.mcp.endpoint import Endpoint
+
+if TYPE_CHECKING:
+    from holdfast.transport.dashboard.frame import Dashboard
 
 Handler = Callable[[Door, Request], Awaitable[Response]]
 
@@ -96,6 +99,14 @@ def _wire_of(request: Request) -> ModuleType:
     return problem if path.startswith(_HOUSE_PATHS) else orchestrion if path.startswith("/v1/") else octostore
 
 
+def is_for_people(request: Request) -> bool:
+    """Whether the dashboard answers: below `/ui`, and at `/` for a browser that wants to see a page."""
+    path: str = request.scope["path"]
+    if path == "/":
+        return request.scope["method"] in {"GET", "HEAD"} and b"text/html" in request.headers.get(b"accept", b"")
+    return path == "/ui" or path.startswith("/ui/")
+
+
 class App:
     """One door over one engine."""
 
@@ -104,6 +115,7 @@ class App:
         self._router = Router()
         self._handlers = {operation.name: handler_of(operation.name) for operation in OPERATIONS}
         self._mcp = Endpoint(self, door)
+        self._dashboard: Dashboard | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -119,7 +131,7 @@ class App:
                 await self._mcp.admit(request)
                 await self._converse(request, began, send)
                 return
-            response = await self._answer(request)
+            response = await (self._show(request) if is_for_people(request) else self._answer(request))
         except Exception as error:  # noqa: BLE001 - whatever happened, the caller gets an answer
             response = self._refuse(request, error)
         if request.purse is not None:
@@ -134,6 +146,14 @@ class App:
         request.route(operation, parameter)
         self._door.network.check_way(request)
         return await self._handlers[operation.name](self._door, request)
+
+    async def _show(self, request: Request) -> Response:
+        """A page of the dashboard, which is opened when somebody first looks."""
+        if self._dashboard is None:
+            from holdfast.transport.dashboard.frame import Dashboard  # noqa: PLC0415 - late on purpose
+
+            self._dashboard = Dashboard(self._door)
+        return await self._dashboard.answer(request)
 
     async def _converse(self, request: Request, began: float, send: Send) -> None:
         """`/mcp` sends its answer itself, perhaps in parts; it gets the common head and is counted like any other."""

@@ -23,7 +23,7 @@ from holdfast.engine.engine import Engine
 from holdfast.operations import DISCOVERY, HOUSE, ORCHESTRION, REGISTRATION
 from holdfast.payments.contract import Payments
 from holdfast.settings import Settings
-from holdfast.store.contract import Reader
+from holdfast.store.contract import Reader, Store
 from holdfast.transport.http.auth import CACHE_SECONDS, Authenticator, check_scope
 from holdfast.transport.http.message import HttpRefusal, Request
 from holdfast.transport.http.meter import Meter
@@ -138,6 +138,14 @@ class Door:
         """Remove everything of an account that has been closed."""
         self._accounts.pop(account, None)
         await asyncio.get_running_loop().run_in_executor(self._readers, self.engine.store.erase, account)
+
+    async def holder(self, key: str) -> Principal:
+        """Whom a key stands for."""
+        return await self._auth.holder(key)
+
+    async def beside_the_log(self, act: Callable[[Store], T]) -> T:
+        """Do something in the store that is no command, without holding up the event loop."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, act, self.engine.store)
 
     def forget_key(self, key: Principal) -> None:
         """A key changed: that holds here at once."""

@@ -1,0 +1,95 @@
+"""Now: who owns what, who is alive, how fast work goes, what happened last."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from holdfast.core.principal import Principal
+from holdfast.core.row import SECOND, Instant
+from holdfast.core.task import PENDING, STATES
+from holdfast.engine.engine import Engine
+from holdfast.store.contract import Reader
+from holdfast.transport.dashboard import holding, telling
+from holdfast.transport.dashboard.charts import Bar, Chart, columns
+from holdfast.transport.dashboard.page import Page, Shown, Visit
+
+MOST = 50
+"""Rows of what is held; the pages of jobs and tasks show all of it."""
+MINUTES = 30
+LOOKED_AT = 20_000
+"""Events that the chart is made of, at most: a look must stay cheap on a busy log."""
+LINES = 12
+QUEUES = 8
+
+_SPEEDS = {"lease.claimed": "claimed", "task.claimed": "claimed", "task.completed": "completed"}
+_ENDS = {"lease.expired", "task.expired", "lease.session_ended", "task.session_ended", "task.failed", "lease.forced"}
+
+
+async def show(visit: Visit) -> Shown:
+    """The page."""
+    by, engine = visit.by, visit.door.engine
+    told = await visit.door.read(lambda reader: _look(reader, by, engine))
+    told["waiters"] = engine.waiting()
+    return Shown("now.html", told)
+
+
+def _look(reader: Reader, by: Principal, engine: Engine) -> dict[str, Any]:
+    now = reader.now
+    held = []
+    if by.may("jobs:read"):
+        held += [holding.of_lease(lease, now, engine) for lease in holding.names(reader, by, "", "", MOST + 1)]
+    if by.may("tasks:read"):
+        held += [holding.of_task(task, now) for task in holding.claimed_tasks(reader, by.account, MOST + 1)]
+    held.sort(key=lambda each: each.left)
+    agents = reader.live_sessions(by.account, "", MOST) if by.name_prefix is None else []
+    counts = _counts(reader.task_counts(by.account)) if by.may("tasks:read") else {}
+    return {
+        "held": held[:MOST],
+        "more": len(held) > MOST,
+        "agents": [
+            (agent, agent.expires_at - now, holding.pulse(agent.expires_at - now, agent.ttl)) for agent in agents
+        ],
+        "counts": counts,
+        "speed": _speed(reader, by.account),
+        "ages": _ages(reader, by.account, now) if by.may("tasks:read") else [],
+        "lines": telling.recent(reader, by, LINES),
+        "fresh": reader.log_bounds(by.account)[1] == 0 or not (held or agents or any(counts.values())),
+    }
+
+
+def _counts(found: list[tuple[str, str, int]]) -> dict[str, int]:
+    return {state: sum(many for _, known, many in found if known == state) for state in STATES}
+
+
+def _speed(reader: Reader, account: str) -> Chart:
+    """Claims, completions and losses a minute."""
+    _, last = reader.log_bounds(account)
+    this_minute = reader.now // SECOND // 60
+    first = this_minute - MINUTES + 1
+    seen = {minute: {"claimed": 0, "completed": 0, "lost": 0} for minute in range(first, this_minute + 1)}
+    for minute, kind, many in reader.pace(account, max(last - LOOKED_AT, 0)):
+        word = "lost" if kind in _ENDS else _SPEEDS.get(kind)
+        if word is not None and minute in seen:
+            seen[minute][word] += many
+    bars = [Bar(_clock(minute), tuple(parts.items())) for minute, parts in seen.items()]
+    sums = {word: sum(parts[word] for parts in seen.values()) for word in ("claimed", "completed", "lost")}
+    words = f"In the last {MINUTES} minutes: " + ", ".join(f"{many} {word}" for word, many in sums.items()) + "."
+    return columns(bars, words)
+
+
+def _clock(minute: int) -> str:
+    return time.strftime("%H:%M", time.gmtime(minute * 60))
+
+
+def _ages(reader: Reader, account: str, now: Instant) -> list[tuple[str, int, Instant]]:
+    """(queue, how many wait, how long the oldest has waited), the longest wait first."""
+    found = []
+    for task_type, state, many in reader.task_counts(account):
+        if state == PENDING:
+            oldest = reader.oldest_task(account, task_type, PENDING)
+            found.append((task_type, many, now - (oldest or now)))
+    return sorted(found, key=lambda queue: -queue[2])[:QUEUES]
+
+
+PAGE = Page("now", "Now", "n", "any", show)
