@@ -16,6 +16,9 @@ from holdfast.core.row import Instant, Row
 SNAPSHOT = "snapshot"
 """Tells a whole row, so that what came before may be forgotten."""
 
+RENEWALS = ("lease.renewed", "session.renewed", "task.renewed")
+"""Signs of life: many, and no news."""
+
 GONE = frozenset({"purged", "forgotten"})
 """The last word on a row that is there no longer."""
 

@@ -94,6 +94,9 @@ class Reader(Protocol):
     def history(self, account: str, subject: str) -> list[Event]:
         """All events of one subject, oldest first."""
 
+    def news(self, account: str, subject: str, limit: int) -> list[Event]:
+        """The newest events of one subject that are more than a sign of life, newest first."""
+
     def leases(self, account: str, prefix: str, after: str, limit: int) -> list[Lease]:
         """Live leases whose name begins with `prefix` and sorts after `after`, by name, bytewise."""
 

@@ -59,6 +59,10 @@ class Looks(ABC):
         """All events of one subject."""
         return [Event(*columns) for columns in self.look(self.queries.HISTORY, account, subject)]
 
+    def news(self, account: str, subject: str, limit: int) -> list[Event]:
+        """The newest events of one subject but for renewals, newest first."""
+        return [Event(*columns) for columns in self.look(self.queries.NEWS, account, subject, limit)]
+
     # -- lists -----------------------------------------------------------------------------------------------
 
     def leases(self, account: str, prefix: str, after: str, limit: int) -> list[Lease]:

@@ -17,7 +17,7 @@ from holdfast.core import session as sessions
 from holdfast.core import task as tasks
 from holdfast.core.badge import Badge
 from holdfast.core.budget import Budget, Terms, lend
-from holdfast.core.event import Event
+from holdfast.core.event import RENEWALS, Event
 from holdfast.core.lease import ELECTION, JOB, LOCK, Lease
 from holdfast.core.plan import Usage
 from holdfast.core.principal import Principal, opens
@@ -429,6 +429,10 @@ class MemoryReader:
         log = self._store.log.get(account, [])
         counted = Counter((event.at // 60_000_000, event.kind) for event in log if event.seq > after)
         return [(*key, counted[key]) for key in sorted(counted)]
+
+    def news(self, account: str, subject: str, limit: int) -> list[Event]:
+        """The newest events of one subject but for renewals, newest first."""
+        return [event for event in reversed(self.history(account, subject)) if event.kind not in RENEWALS][:limit]
 
     def log_bounds(self, account: str) -> tuple[int, int]:
         """(up to where retention has removed the log, its last event)."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import cache
 
 from holdfast.core.badge import IDLE, INVITED, LONGEST, Badge
-from holdfast.core.event import Event
+from holdfast.core.event import RENEWALS, Event
 from holdfast.core.lease import Lease
 from holdfast.core.principal import Principal
 from holdfast.core.row import Row
@@ -202,6 +202,10 @@ EVENTS_OF_REQUEST = (
 )
 HISTORY = f"SELECT {_columns(Event)} FROM events WHERE account = ? AND subject = ? ORDER BY version"
 PACE = "SELECT at / 60000000, kind, count(*) FROM events WHERE account = ? AND seq > ? GROUP BY 1, 2 ORDER BY 1, 2"
+NEWS = (
+    f"SELECT {_columns(Event)} FROM events WHERE account = ? AND subject = ? AND kind NOT IN {RENEWALS}"
+    " ORDER BY version DESC LIMIT ?"
+)
 LOG_BOUNDS = "SELECT floor, seq FROM event_counters WHERE account = ?"
 LOGS = "SELECT account FROM event_counters ORDER BY account"
 OLDER_EVENTS = (

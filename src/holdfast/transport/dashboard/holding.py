@@ -5,14 +5,16 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.core.lease import ELECTION, Lease
-from holdfast.core.names import DEFAULT_ACCOUNT, ELECTION_PREFIX
+from holdfast.core.names import ELECTION_PREFIX
 from holdfast.core.principal import Principal
 from holdfast.core.row import Instant
 from holdfast.core.task import CLAIMED, Task
 from holdfast.engine.engine import Engine
 from holdfast.store.contract import Reader, TaskPath
 
-_PAST_ELECTIONS = ELECTION_PREFIX + "\U0010ffff"
+LAST = "\U0010ffff"
+"""Sorts behind every character of a name."""
+FIRST_SURROGATE = 0xD800
 
 
 class Holding(msgspec.Struct, frozen=True):
@@ -62,10 +64,21 @@ def names(reader: Reader, by: Principal, prefix: str, after: str, limit: int) ->
         found += [lease for lease in page if lease.kind != ELECTION]
         if len(page) < limit:
             break
-        after = page[-1].id
-        if by.account == DEFAULT_ACCOUNT and after.startswith(ELECTION_PREFIX):
-            after = _PAST_ELECTIONS
+        after = past_elections(page[-1].id)
     return found[:limit]
+
+
+def past_elections(name: str) -> str:
+    """Where to go on after a name: there may be thousands of rooms, and none of them is wanted."""
+    return ELECTION_PREFIX + LAST if name.startswith(ELECTION_PREFIX) else name
+
+
+def before(prefix: str) -> str:
+    """A cursor just before all names that begin so."""
+    if not prefix:
+        return ""
+    last = ord(prefix[-1]) - 1
+    return prefix[:-1] + (chr(last) + LAST if last < FIRST_SURROGATE else "")
 
 
 def of_lease(lease: Lease, now: Instant, engine: Engine) -> Holding:

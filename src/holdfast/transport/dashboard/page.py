@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.core.badge import Badge
 from holdfast.core.event import Cause
-from holdfast.core.names import storable
+from holdfast.core.names import DEFAULT_ACCOUNT, storable
 from holdfast.core.principal import Principal
 from holdfast.transport.http.door import Door
 from holdfast.transport.http.message import Request
@@ -87,6 +87,9 @@ class Page(msgspec.Struct, frozen=True):
     acts: dict[str, tuple[str, Act]] = {}
     """By the value of the button that was pressed: (scope, what it does). Posted to `/ui/<name>/<id>`."""
 
+    house: bool = False
+    """Whether it is for whoever runs this server alone."""
+
     def may_see(self, principal: Principal) -> bool:
         """Whether the rail shows it."""
-        return principal.may(self.scope)
+        return principal.may(self.scope) and (principal.account == DEFAULT_ACCOUNT or not self.house)

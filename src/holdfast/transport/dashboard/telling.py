@@ -48,6 +48,11 @@ def recent(reader: Reader, by: Principal, limit: int) -> list[Line]:
     return [line(event, reader.now) for event in news[:limit]]
 
 
+def of_one(reader: Reader, account: str, subject: str, limit: int) -> list[Line]:
+    """What happened to one thing, newest first."""
+    return [line(event, reader.now) for event in reader.news(account, subject, limit)]
+
+
 def line(event: Event, now: Instant) -> Line:
     """An event as a line."""
     noun, _, row_id = event.subject.partition(":")

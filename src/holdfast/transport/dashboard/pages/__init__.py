@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from holdfast.transport.dashboard.page import Page
-from holdfast.transport.dashboard.pages import jobs, now
+from holdfast.transport.dashboard.pages import agents, elections, jobs, now
 
-PAGES: tuple[Page, ...] = (now.PAGE, jobs.PAGE)
+PAGES: tuple[Page, ...] = (now.PAGE, jobs.PAGE, agents.PAGE, elections.PAGE)
