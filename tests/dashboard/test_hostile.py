@@ -4,9 +4,12 @@ The fixture of the pages fails a test for any dialog, any request that leaves th
 the policy. What is left to ask here is that nothing ran, nothing took root in the document, and everything can be read.
 """
 
+from urllib.parse import quote
+
 import pytest
 
-from tests.dashboard.payloads import HIDDEN, PAYLOADS
+from tests.dashboard.payloads import HIDDEN, MARKUP, PAYLOADS
+from tests.dashboard.visitor import Visitor
 from tests.support import FULL_PROOF
 from tests.transport.agent import ROOT_KEY, root
 from tests.wire.wire import lock_path
@@ -50,6 +53,8 @@ def addresses(server):
         agent.post(f"/elections/hostile-room-{number}/campaign", room)
         agent.post("/v1/tasks", {"type": "hostile", "payload": {"text": text}, "tag": text[:60]})
         found += [f"/ui/jobs/{job}", f"/ui/agents/{life['session_id']}"]
+    # What somebody was lured into following comes back in the page too.
+    found += [f"/ui/jobs?q={quote(text)}&after={quote(text)}" for text in MARKUP[:: len(MARKUP) // 4]]
     agent.claim(f"{LONG}/job", LONG, metadata=LONG, ttl_seconds=3600)
     agent.post(lock_path("\u05d0\u05d1\u05d2\u0627\u0628", "/acquire"), {"ttl_seconds": 3600})
     return [*found, f"/ui/jobs/{LONG}/job"]
@@ -83,6 +88,18 @@ def test_nothing_that_agents_write_is_anything_but_text(page, addresses):
         assert not seen["bait"], address
         assert not HIDDEN & set(seen["text"]), (address, HIDDEN & set(seen["text"]))
         assert seen["wide"] <= 390, (address, seen["wide"])
+
+
+def test_an_address_is_never_echoed_as_markup(server):
+    """Followed by somebody who is signed in, and by somebody who is asked for a key first."""
+    visitor, anybody = Visitor(server.port).sign_in(), Visitor(server.port)
+    for text in (each for each in MARKUP if set(each) & set("<>\"'")):
+        lure = quote(text)
+        for who, path in ((visitor, f"/ui/jobs?q={lure}&after={lure}"), (visitor, f"/ui/{lure}"),
+                          (anybody, f"/ui/jobs?q={lure}"), (anybody, f"/ui/enter/{lure}")):  # fmt: skip
+            page = who.get(path)[2]
+            assert "<!doctype html>" in page
+            assert text not in page, path
 
 
 def test_everything_that_agents_write_can_be_read(page, addresses):
