@@ -6,7 +6,8 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.dashboard.visitor import Visitor
-from tests.transport.agent import ROOT_KEY, fresh
+from tests.support import wait_until
+from tests.transport.agent import ROOT_KEY, Crowd, fresh
 
 
 @pytest.fixture
@@ -113,6 +114,12 @@ def test_another_account_sees_nothing_of_this_one(root, server):
     for path in ("/", "/ui/jobs", "/ui/jobs?state=all", "/ui/agents"):
         assert "ours" not in stranger.get(path)[2]
     assert "Nothing has happened here yet" in stranger.get("/")[2]
+    with Crowd() as crowd:
+        waits = crowd.send(root.claim, job, "patient", wait_seconds=5)
+        wait_until(lambda: "<b>1</b> waiting" in Visitor(server.port).sign_in().get("/")[2])
+        assert "<b>0</b> waiting" in stranger.get("/")[2]
+        root.force_release(job)
+        waits.result()
     assert stranger.get("/ui/elections")[0] == 403
     foreign, absent = stranger.get(f"/ui/jobs/{job}"), stranger.get(f"/ui/jobs/{fresh('ours')}")
     assert foreign[0] == absent[0] == 404

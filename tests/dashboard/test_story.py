@@ -72,6 +72,15 @@ def test_time_runs_in_the_browser_between_two_changes(browse, root, job):
     assert page.locator("#owner .left").text_content().endswith(" s")
 
 
+def test_a_holder_that_falls_silent_fades_before_its_time_is_over(browse, root, job):
+    """Nothing is told by the server meanwhile: the browser knows how time goes."""
+    page = browse()
+    expect(page.locator("#live-state")).to_have_attribute("data-state", "live")
+    root.claim(job, "silent", ttl_seconds=9)
+    for word in ("lively", "quiet", "fading"):
+        expect(row_of(page, job).locator("[data-pulse]")).to_have_text(word)
+
+
 def test_a_change_leaves_focus_open_parts_and_selections_alone(browse, root, job):
     lease = root.claim(job, "busy", metadata={"branch": "main"}, ttl_seconds=300).json["lease_id"]
     page = browse(path=f"/ui/jobs/{job}")
