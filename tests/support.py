@@ -109,6 +109,7 @@ def empty(store: Any) -> None:
         "usage",
         "budgets",
         "key_uses",
+        "badges",
         "answers",
         "deliveries",
         "webhook_cursors",

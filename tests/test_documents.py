@@ -195,7 +195,7 @@ def test_the_errors_page_lists_every_code_of_our_routes_with_its_status():
     for kind in tree(errors.Refused) | tree(errors.Trouble):
         if kind not in {errors.Refused, octostore.InvalidTtl, octostore.InvalidLockName} and kind.code not in ELSEWHERE:
             error = kind("x", retry_after=1) if kind is errors.NotYetClaimable else kind("x")
-            codes.setdefault(kind.code, set()).add(problem._status(error))
+            codes.setdefault(kind.code, set()).add(problem.status_of(error))
     for status, code in problem._DOOR_CODES.items():
         codes.setdefault(code, set()).add(status)
     assert listed("## Our own routes") == codes

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from holdfast.settings import BadSettings, Settings, load
-from holdfast.transport.mcp.endpoint import _own_origins
+from holdfast.transport.origins import own_origins
 from tests.mcp.clients import KEY, NEW
 from tests.mcp.raw import heading, new, old, post
 from tests.transport.house import AFAR, House
@@ -52,8 +52,8 @@ def test_our_own_pages_those_in_the_settings_and_programs_are_heard(server, orig
 
 def test_origins_are_spelled_as_browsers_do():
     settings = Settings(host="10.0.0.1", port=443, public_url="https://Holdfast.example:443/team", store="memory:")
-    assert _own_origins(settings) == {"http://10.0.0.1:443", "https://holdfast.example"}
-    assert "http://[::1]:7700" in _own_origins(Settings(host="0.0.0.0"))  # noqa: S104 - never bound
+    assert own_origins(settings) == {"http://10.0.0.1:443", "https://holdfast.example"}
+    assert "http://[::1]:7700" in own_origins(Settings(host="0.0.0.0"))  # noqa: S104 - never bound
 
 
 @pytest.mark.parametrize("origins", ["agents.example", "https://agents.example/path", "*"])

@@ -174,6 +174,7 @@ REQUESTS: dict[str, Callable[[Any], Asked]] = {
     "read_account": lambda _: ("/v1/account", NOTHING),
     "settle_account": lambda _: ("/v1/account", {"requireLeaseId": True}),
     "export_account": lambda _: ("/v1/account/export", NOTHING),
+    "link_dashboard": lambda _: ("/v1/account/dashboard-link", {}),
     "delete_account": lambda _: ("/v1/account", {"confirm": "another"}),
     "billing_status": lambda _: ("/v1/billing/status", NOTHING),
     "checkout": lambda _: ("/v1/billing/checkout", {"planId": "pro"}),

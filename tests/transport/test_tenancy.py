@@ -27,7 +27,7 @@ from tests.transport.replies import done, events
 from tests.wire.wire import NOTHING
 
 SCOPED = {each.name: each for each in OPERATIONS if each.scope is not None and each.name not in OPERATORS}
-OWN_KEY = {"rotate_own_key", "rotate_token"}
+OWN_KEY = {"rotate_own_key", "rotate_token", "link_dashboard"}
 """What every key may do to itself, also one that is for reading."""
 OPEN_TO_EVERY_KEY = {*OWN_KEY, "read_account", "billing_status", "list_sessions", "read_session"}
 OF_ONE_PRINCIPAL = {"get_session"}
@@ -45,6 +45,7 @@ MOST_ROWS = 60
 CHANGING = [
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "UUID"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "TIME"),
+    (re.compile(r"/ui/enter/[A-Za-z0-9_-]+"), "/ui/enter/SECRET"),
     (re.compile(r"hf_live_[0-9A-Za-z_]+(…[0-9A-Za-z]+)?"), "KEY"),
     (re.compile(r"(tsk|acct|whk)_[0-9A-Z]{26}"), "ULID"),
     (re.compile(r"whsec_[0-9A-Za-z+/]+="), "SECRET"),

@@ -18,6 +18,9 @@ R = TypeVar("R", bound=Row)
 SNAPSHOT = "snapshot"
 """Tells a whole row, so that what came before may be forgotten."""
 
+RENEWALS = ("lease.renewed", "session.renewed", "task.renewed")
+"""Signs of life: many, and no news."""
+
 GONE = frozenset({"purged", "forgotten", "removed"})
 """The last word on a row that is there no longer."""
 

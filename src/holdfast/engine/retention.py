@@ -102,6 +102,7 @@ class Tidying:
         """One bite of everything. Whether there is more."""
         with self._store.read() as reader:
             now = reader.now
+        self._store.forget_badges()
         more = self._store.forget_answers(now - KEEP_ANSWERS, ANSWERS_A_PASS) == ANSWERS_A_PASS
         more |= self._purge_tasks(now)
         settled = (now - KEEP_DELIVERED, now - KEEP_DEAD_DELIVERIES)

@@ -8,6 +8,7 @@ from typing import ClassVar, Protocol, TypeVar
 
 import msgspec
 
+from holdfast.core.badge import Badge
 from holdfast.core.budget import Budget, Terms
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
@@ -104,11 +105,17 @@ class Reader(Protocol):
     def principal(self, key_hash: str) -> Principal | None:
         """Whom a credential stands for, if it opens anything just now."""
 
+    def badge(self, badge_id: str) -> Badge | None:
+        """What lets a browser in, over or not."""
+
     def history(self, account: str, subject: str) -> list[Event]:
         """All events of one subject, oldest first."""
 
     def granted(self, account: str, subject: str, version: int) -> Event | None:
         """The last event of a lease before a version that told whose it is."""
+
+    def news(self, account: str, subject: str, limit: int) -> list[Event]:
+        """The newest events of one subject that are more than a sign of life, newest first."""
 
     def leases(self, account: str, prefix: str, after: str, limit: int) -> list[Lease]:
         """Live leases whose name begins with `prefix` and sorts after `after`, by name, bytewise."""
@@ -118,6 +125,9 @@ class Reader(Protocol):
 
     def sessions(self, account: str, after: str, limit: int) -> list[Session]:
         """Sessions by id."""
+
+    def live_sessions(self, account: str, after: str, limit: int) -> list[Session]:
+        """Sessions that may still act, by id."""
 
     def holdings(self, account: str, session_id: str) -> tuple[list[Lease], list[Task]]:
         """What was claimed for a session's life."""
@@ -142,6 +152,9 @@ class Reader(Protocol):
 
     def task_counts(self, account: str) -> list[tuple[str, str, int]]:
         """(type, state, how many), where there are any."""
+
+    def oldest_task(self, account: str, task_type: str, state: str) -> Instant | None:
+        """When the oldest task of a type that is in that state was made."""
 
     def totals(self) -> Totals:
         """Numbers over all accounts."""
@@ -169,6 +182,9 @@ class Reader(Protocol):
 
     def events_of_request(self, account: str, request_id: str, after: int) -> list[Event]:
         """What one request changed, looked for from a cursor on."""
+
+    def pace(self, account: str, after: int) -> list[tuple[int, str, int]]:
+        """(minutes since 1970, kind of event, how many) in the log from a cursor on."""
 
     def log_bounds(self, account: str) -> tuple[int, int]:
         """(up to where retention has removed the log, its last event)."""
@@ -242,6 +258,15 @@ class Store(Protocol):
 
     def note_uses(self, uses: dict[tuple[str, str], Instant]) -> None:
         """Keep when keys were last seen, by (account, id)."""
+
+    def keep_badge(self, badge: Badge) -> None:
+        """Let a browser in, or write down when it was last seen."""
+
+    def take_badge(self, badge_id: str) -> Badge | None:
+        """Remove a badge; of several who try at once, one gets it."""
+
+    def forget_badges(self) -> int:
+        """Drop those that let nobody in any more, by the rule of `core.badge.is_over`; how many it were."""
 
     def size(self) -> int:
         """Bytes on disk, 0 where that has no meaning."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import Any, TypeVar
 
+from holdfast.core.badge import Badge
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
 from holdfast.core.plan import Usage
@@ -50,6 +51,10 @@ class Looks(ABC):
         found = self.rows(Principal, self.queries.PRINCIPALS_BY_KEY, key_hash, key_hash)
         return next((row for row in found if opens(row, key_hash, self.now)), None)
 
+    def badge(self, badge_id: str) -> Badge | None:
+        """What lets a browser in."""
+        return next((Badge(*columns) for columns in self.look(self.queries.BADGE, badge_id)), None)
+
     def history(self, account: str, subject: str) -> list[Event]:
         """All events of one subject."""
         return [Event(*columns) for columns in self.look(self.queries.HISTORY, account, subject)]
@@ -58,6 +63,10 @@ class Looks(ABC):
         """The last event of a lease before a version that told whose it is."""
         found = self.look(self.queries.GRANTED, account, subject, version)
         return next((Event(*columns) for columns in found), None)
+
+    def news(self, account: str, subject: str, limit: int) -> list[Event]:
+        """The newest events of one subject but for renewals, newest first."""
+        return [Event(*columns) for columns in self.look(self.queries.NEWS, account, subject, limit)]
 
     # -- lists -----------------------------------------------------------------------------------------------
 
@@ -73,6 +82,10 @@ class Looks(ABC):
     def sessions(self, account: str, after: str, limit: int) -> list[Session]:
         """Sessions by id."""
         return self.rows(Session, self.queries.LIST_SESSIONS, account, after, limit)
+
+    def live_sessions(self, account: str, after: str, limit: int) -> list[Session]:
+        """Sessions that may still act."""
+        return self.rows(Session, self.queries.LIVE_SESSIONS, account, after, self.now, limit)
 
     def holdings(self, account: str, session_id: str) -> tuple[list[Lease], list[Task]]:
         """What a session holds."""
@@ -127,6 +140,11 @@ class Looks(ABC):
         """(type, state, how many)."""
         return [(found[0], found[1], found[2]) for found in self.look(self.queries.TASK_COUNTS, account)]
 
+    def oldest_task(self, account: str, task_type: str, state: str) -> Instant | None:
+        """When the oldest task of a type that is in that state was made."""
+        found = self.look(self.queries.OLDEST_TASK, account, task_type, state)
+        return next((created_at for (created_at,) in found), None)
+
     def totals(self) -> Totals:
         """Numbers over all accounts."""
         tasks = {found[0]: found[1] for found in self.look(self.queries.TASK_TOTALS)}
@@ -170,6 +188,10 @@ class Looks(ABC):
         """What one request changed, looked for from a cursor on."""
         found = self.look(self.queries.EVENTS_OF_REQUEST, account, after, request_id)
         return [Event(*columns) for columns in found]
+
+    def pace(self, account: str, after: int) -> list[tuple[int, str, int]]:
+        """(minute, kind, how many) from a cursor on."""
+        return [(minute, kind, many) for minute, kind, many in self.look(self.queries.PACE, account, after)]
 
     def log_bounds(self, account: str) -> tuple[int, int]:
         """(up to where retention has removed the log, its last event)."""

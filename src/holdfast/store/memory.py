@@ -11,11 +11,13 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from holdfast.core import badge as badges
 from holdfast.core import lease as leases
 from holdfast.core import session as sessions
 from holdfast.core import task as tasks
+from holdfast.core.badge import Badge
 from holdfast.core.budget import Budget, Terms, lend
-from holdfast.core.event import Event
+from holdfast.core.event import RENEWALS, Event
 from holdfast.core.lease import ELECTION, JOB, LOCK, Lease
 from holdfast.core.plan import Usage
 from holdfast.core.principal import Principal, opens
@@ -47,6 +49,7 @@ class MemoryStore:
         self.budgets: dict[tuple[str, str], tuple[Instant, int]] = {}
         self.uses: dict[tuple[str, str], Instant] = {}
         self.deliveries = MemoryDeliveries(self)
+        self.badges: dict[str, Badge] = {}
         self.token = 0
         self._now: Instant = 0
 
@@ -105,6 +108,7 @@ class MemoryStore:
             self.uses = {key: at for key, at in self.uses.items() if key[0] != account}
             self.budgets = {key: spent for key, spent in self.budgets.items() if key[0] != account}
             self.deliveries.erase(account)
+            self.badges = {key: badge for key, badge in self.badges.items() if badge.account != account}
             for kept in (self.log, self.ends, self.usage):
                 kept.pop(account, None)
 
@@ -121,6 +125,23 @@ class MemoryStore:
         """When keys were last seen."""
         with self._lock:
             self.uses |= {key: max(at, self.uses.get(key, at)) for key, at in uses.items()}
+
+    def keep_badge(self, badge: Badge) -> None:
+        """Let a browser in."""
+        with self._lock:
+            self.badges[badge.id] = badge
+
+    def take_badge(self, badge_id: str) -> Badge | None:
+        """Remove a badge."""
+        with self._lock:
+            return self.badges.pop(badge_id, None)
+
+    def forget_badges(self) -> int:
+        """Drop those that let nobody in any more."""
+        with self._lock:
+            now, before = self.now(), len(self.badges)
+            self.badges = {key: badge for key, badge in self.badges.items() if not badges.is_over(badge, now)}
+            return before - len(self.badges)
 
     def size(self) -> int:
         """Nothing is on disk."""
@@ -298,6 +319,10 @@ class MemoryReader:
         rows = [row for row in self._store.rows.values() if isinstance(row, Principal)]
         return next((row for row in rows if opens(row, key_hash, self.now)), None)
 
+    def badge(self, badge_id: str) -> Badge | None:
+        """What lets a browser in."""
+        return self._store.badges.get(badge_id)
+
     def principals(self, account: str) -> list[Principal]:
         """Everybody with a credential."""
         rows = [row for row in self._store.rows.values() if isinstance(row, Principal) and row.account == account]
@@ -308,6 +333,11 @@ class MemoryReader:
         rows = [row for row in self._store.rows.values() if isinstance(row, Session)]
         found = [row for row in rows if row.account == account and row.id > after]
         return sorted(found, key=lambda row: row.id)[:limit]
+
+    def live_sessions(self, account: str, after: str, limit: int) -> list[Session]:
+        """Sessions that may still act."""
+        live = [row for row in self.sessions(account, after, len(self._store.rows)) if sessions.is_live(row, self.now)]
+        return live[:limit]
 
     def holdings(self, account: str, session_id: str) -> tuple[list[Lease], list[Task]]:
         """What was claimed for a session's life."""
@@ -331,6 +361,12 @@ class MemoryReader:
         """(type, state, how many)."""
         counted = Counter((row.type, row.state) for row in self._tasks() if row.account == account)
         return [(*key, counted[key]) for key in sorted(counted)]
+
+    def oldest_task(self, account: str, task_type: str, state: str) -> Instant | None:
+        """When the oldest task of a type that is in that state was made."""
+        wanted = (account, task_type, state)
+        found = [row for row in self._tasks() if (row.account, row.type, row.state) == wanted]
+        return min(found, key=lambda row: row.id).created_at if found else None
 
     def totals(self) -> Totals:
         """Numbers over all accounts."""
@@ -395,6 +431,16 @@ class MemoryReader:
         """What one request changed."""
         log = self._store.log.get(account, [])
         return [event for event in log if event.seq > after and event.request_id == request_id]
+
+    def pace(self, account: str, after: int) -> list[tuple[int, str, int]]:
+        """(minute, kind, how many) from a cursor on."""
+        log = self._store.log.get(account, [])
+        counted = Counter((event.at // 60_000_000, event.kind) for event in log if event.seq > after)
+        return [(*key, counted[key]) for key in sorted(counted)]
+
+    def news(self, account: str, subject: str, limit: int) -> list[Event]:
+        """The newest events of one subject but for renewals, newest first."""
+        return [event for event in reversed(self.history(account, subject)) if event.kind not in RENEWALS][:limit]
 
     def log_bounds(self, account: str) -> tuple[int, int]:
         """(up to where retention has removed the log, its last event)."""

@@ -66,6 +66,10 @@ class AccountMethods(Caller[R]):
         """The plan, what is used of it, and when it starts anew."""
         return self.call("read_account")
 
+    def link_dashboard(self) -> R:
+        """A link that signs a browser in at the dashboard, once."""
+        return self.call("link_dashboard")
+
     def export_account(self, *, limit: int | None = None, cursor: str | None = None) -> R:
         """Everything the account has, a page at a time."""
         return self.call("export_account", limit=limit, cursor=cursor)

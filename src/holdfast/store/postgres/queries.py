@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from holdfast.core.event import Event
+from holdfast.core.badge import IDLE, INVITED, LONGEST, Badge
+from holdfast.core.event import RENEWALS, Event
 from holdfast.core.lease import Lease
 from holdfast.core.principal import Principal
 from holdfast.core.row import Row
@@ -18,7 +19,7 @@ from holdfast.store.shape import Shape, sql_types
 from holdfast.store.view import ROW_TYPES, Answer
 
 
-def _columns(record: type[Row | Event | Answer], alias: str = "") -> str:
+def _columns(record: type[Row | Event | Answer | Badge], alias: str = "") -> str:
     return ", ".join(f"{alias}{name}" for name in record.__struct_fields__)
 
 
@@ -204,6 +205,7 @@ PRINCIPALS_BY_KEY = (
 )
 USAGE = "SELECT cycle, created FROM usage WHERE account = %s"
 WORKERS = _WORKERS.format("%s", "%s", "%s")
+BADGE = f"SELECT {_columns(Badge)} FROM badges WHERE id = %s"
 KEY_USES = "SELECT id, used_at FROM key_uses WHERE account = %s"
 LIST_PRINCIPALS = f"SELECT {_columns(Principal)} FROM principals WHERE account = %s ORDER BY id"
 DUE = (
@@ -237,6 +239,11 @@ GRANTED = (
     f"SELECT {_columns(Event)} FROM events WHERE account = %s AND subject = %s AND version < %s"
     " AND kind IN ('lease.claimed', 'lease.snapshot') ORDER BY version DESC LIMIT 1"
 )
+PACE = "SELECT at / 60000000, kind, count(*) FROM events WHERE account = %s AND seq > %s GROUP BY 1, 2 ORDER BY 1, 2"
+NEWS = (
+    f"SELECT {_columns(Event)} FROM events WHERE account = %s AND subject = %s AND kind NOT IN {RENEWALS}"
+    " ORDER BY version DESC LIMIT %s"
+)
 LOG_BOUNDS = "SELECT floor, seq FROM event_counters WHERE account = %s"
 LOGS = "SELECT account FROM event_counters ORDER BY account"
 OLDER_EVENTS = (
@@ -267,6 +274,7 @@ TASKS_FINISHED = (
 )
 TASK_ACCOUNTS = "SELECT DISTINCT account FROM task_counts ORDER BY account"
 TASK_COUNTS = "SELECT type, state, total FROM task_counts WHERE account = %s AND total <> 0 ORDER BY type, state"
+OLDEST_TASK = "SELECT created_at FROM tasks WHERE account = %s AND type = %s AND state = %s ORDER BY id LIMIT 1"
 TASK_TOTALS = "SELECT state, sum(total)::bigint FROM task_counts GROUP BY state HAVING sum(total) <> 0"
 # From the head of each priority of each account to the next, along the index: the cost is that of the heads, however
 # many tasks wait behind them.
@@ -280,6 +288,10 @@ OLDEST_READY = (
     " ORDER BY place LIMIT 1)) FROM heads WHERE rank IS NOT NULL"
 )
 LEASES_HELD = f"SELECT {_columns(Lease)} FROM leases WHERE account = %s AND session = %s AND ephemeral ORDER BY id"
+LIVE_SESSIONS = (
+    f"SELECT {_columns(Session)} FROM sessions WHERE account = %s AND id > %s AND ended_at IS NULL"
+    " AND expires_at > %s ORDER BY id LIMIT %s"
+)
 LIST_SESSIONS = f"SELECT {_columns(Session)} FROM sessions WHERE account = %s AND id > %s ORDER BY id LIMIT %s"
 NOW = "SELECT coalesce(%s::bigint, holdfast_now())"
 NEXT_TOKEN = "SELECT last_value + is_called::int FROM fencing_tokens"
@@ -302,11 +314,28 @@ NOTE_USES = (
     " FROM json_array_elements(%s::json) ORDER BY 1, 2"
     " ON CONFLICT (account, id) DO UPDATE SET used_at = greatest(key_uses.used_at, excluded.used_at)"
 )
+KEEP_BADGE = (
+    f"INSERT INTO badges ({_columns(Badge)}) VALUES (%s, %s, %s, %s, %s, %s, %s)"
+    " ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at"
+)
+TAKE_BADGE = f"DELETE FROM badges WHERE id = %s RETURNING {_columns(Badge)}"
+FORGET_BADGES = (
+    f"DELETE FROM badges WHERE kind = 'invitation' AND made_at + {INVITED} <= %s"
+    f" OR kind = 'visit' AND (seen_at + {IDLE} <= %s OR made_at + {LONGEST} <= %s) RETURNING 1"
+)
 RAISE_FLOOR = "UPDATE event_counters SET floor = %s WHERE account = %s AND floor < %s"
 FORGET_EVENTS = "DELETE FROM events WHERE account = %s AND seq <= %s"
 _COUNTED = (
-    "task_counts", "usage", "key_uses", "answers", "deliveries", "webhook_cursors", "events", "event_counters",
-)  # fmt: skip
+    "task_counts",
+    "usage",
+    "key_uses",
+    "badges",
+    "answers",
+    "deliveries",
+    "webhook_cursors",
+    "events",
+    "event_counters",
+)
 ERASE = (
     "DELETE FROM budgets WHERE subject = %s",
     "UPDATE event_counters SET floor = seq WHERE account = %s",

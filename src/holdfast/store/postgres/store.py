@@ -7,7 +7,9 @@ from contextlib import contextmanager, suppress
 
 import msgspec
 import psycopg
+from msgspec.structs import astuple
 
+from holdfast.core.badge import Badge
 from holdfast.core.budget import Budget, Terms, lend
 from holdfast.core.errors import ValueRefused
 from holdfast.core.row import Instant
@@ -156,6 +158,21 @@ class PostgresStore:
         """When keys were last seen."""
         with self.read() as reader:
             reader.look(queries.NOTE_USES, msgspec.json.encode([(*key, at) for key, at in uses.items()]).decode())
+
+    def keep_badge(self, badge: Badge) -> None:
+        """Let a browser in, or note that it was seen."""
+        with self.read() as reader:
+            reader.look(queries.KEEP_BADGE, *astuple(badge))
+
+    def take_badge(self, badge_id: str) -> Badge | None:
+        """Remove a badge; whoever deletes the row has it."""
+        with self.read() as reader:
+            return next((Badge(*columns) for columns in reader.look(queries.TAKE_BADGE, badge_id)), None)
+
+    def forget_badges(self) -> int:
+        """Drop those that let nobody in any more."""
+        with self.read() as reader:
+            return len(list(reader.look(queries.FORGET_BADGES, reader.now, reader.now, reader.now)))
 
     def size(self) -> int:
         """Bytes of the database."""

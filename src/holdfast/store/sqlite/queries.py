@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from holdfast.core.event import Event
+from holdfast.core.badge import IDLE, INVITED, LONGEST, Badge
+from holdfast.core.event import RENEWALS, Event
 from holdfast.core.lease import Lease
 from holdfast.core.principal import Principal
 from holdfast.core.row import Row
@@ -20,7 +21,7 @@ from holdfast.store.shape import Shape
 from holdfast.store.view import ROW_TYPES, Answer
 
 
-def _columns(record: type[Row | Event | Answer]) -> str:
+def _columns(record: type[Row | Event | Answer | Badge]) -> str:
     return ", ".join(record.__struct_fields__)
 
 
@@ -170,6 +171,7 @@ WORKERS = (
     "SELECT coalesce((SELECT sum(total) FROM task_counts WHERE account = ? AND state = 'claimed'), 0)"
     " - (SELECT count(*) FROM tasks WHERE account = ? AND expires_at <= ?)"
 )
+BADGE = f"SELECT {_columns(Badge)} FROM badges WHERE id = ?"
 KEY_USES = "SELECT id, used_at FROM key_uses WHERE account = ?"
 LIST_PRINCIPALS = f"SELECT {_columns(Principal)} FROM principals WHERE account = ? ORDER BY id"
 DUE = (
@@ -203,6 +205,11 @@ GRANTED = (
     f"SELECT {_columns(Event)} FROM events WHERE account = ? AND subject = ? AND version < ?"
     " AND kind IN ('lease.claimed', 'lease.snapshot') ORDER BY version DESC LIMIT 1"
 )
+PACE = "SELECT at / 60000000, kind, count(*) FROM events WHERE account = ? AND seq > ? GROUP BY 1, 2 ORDER BY 1, 2"
+NEWS = (
+    f"SELECT {_columns(Event)} FROM events WHERE account = ? AND subject = ? AND kind NOT IN {RENEWALS}"
+    " ORDER BY version DESC LIMIT ?"
+)
 LOG_BOUNDS = "SELECT floor, seq FROM event_counters WHERE account = ?"
 LOGS = "SELECT account FROM event_counters ORDER BY account"
 OLDER_EVENTS = (
@@ -231,6 +238,7 @@ TASKS_FINISHED = (
 )
 TASK_ACCOUNTS = "SELECT DISTINCT account FROM task_counts ORDER BY account"
 TASK_COUNTS = "SELECT type, state, total FROM task_counts WHERE account = ? AND total <> 0 ORDER BY type, state"
+OLDEST_TASK = "SELECT created_at FROM tasks WHERE account = ? AND type = ? AND state = ? ORDER BY id LIMIT 1"
 TASK_TOTALS = "SELECT state, sum(total) FROM task_counts GROUP BY state HAVING sum(total) <> 0"
 # From the head of each priority of each account to the next, along the index: the cost is that of the heads, however
 # many tasks wait behind them.
@@ -244,6 +252,10 @@ OLDEST_READY = (
     " ORDER BY place LIMIT 1)) FROM heads WHERE rank IS NOT NULL"
 )
 LEASES_HELD = f"SELECT {_columns(Lease)} FROM leases WHERE account = ? AND session = ? AND ephemeral ORDER BY id"
+LIVE_SESSIONS = (
+    f"SELECT {_columns(Session)} FROM sessions WHERE account = ? AND id > ? AND ended_at IS NULL"
+    " AND expires_at > ? ORDER BY id LIMIT ?"
+)
 LIST_SESSIONS = f"SELECT {_columns(Session)} FROM sessions WHERE account = ? AND id > ? ORDER BY id LIMIT ?"
 
 TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table'"
@@ -263,9 +275,26 @@ NOTE_USES = (
     "INSERT INTO key_uses (account, id, used_at) SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)"
     " WHERE true ON CONFLICT (account, id) DO UPDATE SET used_at = max(used_at, excluded.used_at)"
 )
+KEEP_BADGE = (
+    f"INSERT INTO badges ({_columns(Badge)}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at"
+)
+TAKE_BADGE = f"DELETE FROM badges WHERE id = ? RETURNING {_columns(Badge)}"
+FORGET_BADGES = (
+    f"DELETE FROM badges WHERE kind = 'invitation' AND made_at + {INVITED} <= ?"
+    f" OR kind = 'visit' AND (seen_at + {IDLE} <= ? OR made_at + {LONGEST} <= ?) RETURNING 1"
+)
 _COUNTED = (
-    "task_counts", "usage", "key_uses", "answers", "deliveries", "webhook_cursors", "events", "event_counters",
-)  # fmt: skip
+    "task_counts",
+    "usage",
+    "key_uses",
+    "badges",
+    "answers",
+    "deliveries",
+    "webhook_cursors",
+    "events",
+    "event_counters",
+)
 ERASE = (
     "DELETE FROM budgets WHERE subject = ?",
     "UPDATE event_counters SET floor = seq WHERE account = ?",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import apsw
 
+from holdfast.core.badge import Badge
 from holdfast.core.budget import Budget, Terms
 from holdfast.core.errors import StoreFull, StoreUnavailable, Trouble, ValueRefused
 from holdfast.core.row import Instant
@@ -166,6 +167,21 @@ class SqliteStore:
         """When keys were last seen."""
         with self.transaction() as transaction:
             transaction.note_uses(uses)
+
+    def keep_badge(self, badge: Badge) -> None:
+        """Let a browser in, or note that it was seen."""
+        with self.transaction() as transaction:
+            transaction.keep_badge(badge)
+
+    def take_badge(self, badge_id: str) -> Badge | None:
+        """Remove a badge; the write lock lets one caller have it."""
+        with self.transaction() as transaction:
+            return transaction.take_badge(badge_id)
+
+    def forget_badges(self) -> int:
+        """Drop those that let nobody in any more."""
+        with self.transaction() as transaction:
+            return transaction.forget_badges()
 
     def size(self) -> int:
         """Bytes of the main file."""

@@ -11,6 +11,7 @@ import apsw
 import msgspec
 from msgspec.structs import astuple, replace
 
+from holdfast.core.badge import Badge
 from holdfast.core.budget import Budget, Terms, lend
 from holdfast.core.errors import OutcomeUnknown
 from holdfast.core.lease import Lease
@@ -160,6 +161,23 @@ class SqliteTransaction:
         """When keys were last seen."""
         self._execute(queries.NOTE_USES, (_document([(*key, at) for key, at in uses.items()]),))
         self._save_state()
+
+    def keep_badge(self, badge: Badge) -> None:
+        """Let a browser in, or note that it was seen."""
+        self._execute(queries.KEEP_BADGE, astuple(badge))
+        self._save_state()
+
+    def take_badge(self, badge_id: str) -> Badge | None:
+        """Remove a badge."""
+        found: Any = self._execute(queries.TAKE_BADGE, (badge_id,)).fetchone()
+        self._save_state()
+        return None if found is None else Badge(*found)
+
+    def forget_badges(self) -> int:
+        """Drop those that let nobody in any more."""
+        gone = self._execute(queries.FORGET_BADGES, (self.now,) * 3).fetchall()
+        self._save_state()
+        return len(gone)
 
     def forget_answers(self, before: Instant, limit: int) -> int:
         """Drop old answers."""

@@ -102,6 +102,14 @@ KEY_VERBS = (
 
 OWN_VERBS = (
     Verb(
+        "dashboard",
+        "a link that signs your browser in at the dashboard, once",
+        (switch("--open", "open", "open it in your browser"),),
+        "link_dashboard",
+        "dashboard",
+        more="The link works for 10 minutes and for one browser, which may then do what your key may.",
+    ),
+    Verb(
         "doctor",
         "what is reachable, and what to do about what is not",
         room="doctor",

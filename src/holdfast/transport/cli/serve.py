@@ -19,6 +19,7 @@ from holdfast.store.contract import Unusable
 from holdfast.telemetry import logs
 from holdfast.telemetry.traces import NoOpenTelemetry, check_installed
 from holdfast.transport.cli.verb import Verb
+from holdfast.transport.dashboard.invitation import invite
 from holdfast.transport.http.server import SOCKET_FD, bind, follow_parent, supervise
 from holdfast.transport.http.server import serve as answer
 from holdfast.transport.webhooks.dispatcher import dispatching
@@ -63,7 +64,7 @@ def _start(settings: Settings) -> int:
                 return CONFIGURATION
             first_key = settle_identities(engine, settings)
             if SOCKET_FD not in os.environ:
-                _greet(settings, first_key)
+                _greet(settings, first_key, invite(engine, settings))
             if SOCKET_FD in os.environ:
                 follow_parent()
             if settings.workers == 1 or SOCKET_FD in os.environ:
@@ -91,7 +92,7 @@ def _answer(engine: Engine, settings: Settings, listener: socket.socket) -> None
             traces.close()
 
 
-def _greet(settings: Settings, first_key: str | None) -> None:
+def _greet(settings: Settings, first_key: str | None, link: str | None) -> None:
     _say(f"Holdfast is listening on {settings.url}")
     if settings.public_url is not None:
         _say(f"  shown  {settings.public_url}")
@@ -99,6 +100,9 @@ def _greet(settings: Settings, first_key: str | None) -> None:
     if first_key is not None:
         _say(f"  key    {first_key}")
         _say("         It opens everything and is shown only now: keep it.")
+    _say(f"  look   {link or settings.home}")
+    if link is not None:
+        _say("         It signs a browser in once, within 10 minutes; `holdfast dashboard` makes another.")
     key = first_key or "$HOLDFAST_API_KEY"
     quote = "'" if first_key else '"'
     _say("  try    curl -d '{\"owner\": \"me\"}' -H 'Content-Type: application/json' \\")

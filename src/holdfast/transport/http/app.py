@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.core.errors import HoldfastError
 from holdfast.operations import HOUSE, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTEM
@@ -15,6 +16,7 @@ from holdfast.transport.http import (
     accounts,
     admin,
     billing,
+    dashboard_links,
     deliveries,
     discovery,
     docs,
@@ -49,6 +51,9 @@ from holdfast.transport.http.streaming import send_parts
 from holdfast.transport.mcp.endpoint import PATH as MCP_PATH
 from holdfast.transport.mcp.endpoint import Endpoint
 
+if TYPE_CHECKING:
+    from holdfast.transport.dashboard.frame import Dashboard
+
 Handler = Callable[[Door, Request], Awaitable[Response]]
 
 log = logging.getLogger("holdfast.http")
@@ -64,6 +69,7 @@ _ROOMS: tuple[ModuleType, ...] = (
     deliveries,
     events,
     accounts,
+    dashboard_links,
     billing,
     export,
     keys,
@@ -109,6 +115,20 @@ def _wire_of(request: Request) -> ModuleType:
     return problem if path.startswith(_HOUSE_PATHS) else orchestrion if path.startswith("/v1/") else octostore
 
 
+def is_for_people(request: Request) -> bool:
+    """Whether the dashboard answers: below `/ui`, and at `/` for a browser that wants to see a page."""
+    path: str = request.scope["path"]
+    if path == "/":
+        return request.scope["method"] in {"GET", "HEAD"} and b"text/html" in request.headers.get(b"accept", b"")
+    return path == "/ui" or path.startswith("/ui/")
+
+
+def _open_dashboard(door: Door) -> Dashboard:
+    from holdfast.transport.dashboard.frame import Dashboard  # noqa: PLC0415 - templates take a while to load
+
+    return Dashboard(door)
+
+
 class App:
     """One door over one engine."""
 
@@ -118,6 +138,7 @@ class App:
         self._handlers = {operation.name: handler_of(operation.name) for operation in OPERATIONS}
         self._mcp = Endpoint(self, door)
         self._access = door.settings.access_log
+        self._dashboard: asyncio.Task[Dashboard] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -154,7 +175,7 @@ class App:
                 await self._mcp.admit(request)
                 await self._converse(request, began, send)
                 return
-            response = await self._answer(request)
+            response = await (self._show(request) if is_for_people(request) else self._answer(request))
         except Exception as error:  # noqa: BLE001 - whatever happened, the caller gets an answer
             response = self._refuse(request, error)
         if request.purse is not None:
@@ -171,6 +192,12 @@ class App:
         request.route(operation, parameter)
         self._door.network.check_way(request)
         return await self._handlers[operation.name](self._door, request)
+
+    async def _show(self, request: Request) -> Response:
+        """A page of the dashboard, which is opened when somebody first looks, beside whatever else goes on."""
+        if self._dashboard is None:
+            self._dashboard = asyncio.ensure_future(asyncio.to_thread(_open_dashboard, self._door))
+        return await (await asyncio.shield(self._dashboard)).answer(request)
 
     async def _converse(self, request: Request, began: float, send: Send) -> None:
         """`/mcp` sends its answer itself, perhaps in parts; it gets the common head and is counted like any other."""

@@ -46,8 +46,9 @@ async def list_deliveries(door: Door, request: Request) -> Response:
         raise Invalid(message, [{"pointer": "/cursor", "code": "invalid_cursor", "message": message}])
     hook = await find(door, request)
     before = FROM_THE_NEWEST if cursor is None else int(cursor)
-    page = door.engine.store.deliveries.page
-    found = await door.aside(page, (hook.account, hook.id), state, before, limit + 1)
+    found = await door.beside_the_log(
+        lambda store: store.deliveries.page((hook.account, hook.id), state, before, limit + 1)
+    )
     following = str(found[limit - 1].seq) if len(found) > limit else None
     shown = {
         "deliveries": [document(delivery) for delivery in found[:limit]],
@@ -65,7 +66,7 @@ async def test_webhook(door: Door, request: Request) -> Response:
     """Send a message that tells of nothing. Whether it arrived is seen among the deliveries."""
     await door.authenticate(request)
     hook = await find(door, request)
-    sent = await door.aside(door.engine.store.deliveries.add, a_test(hook, wall_clock()))
+    sent = await door.beside_the_log(lambda store: store.deliveries.add(a_test(hook, wall_clock())))
     door.on_webhook()
     return json_response(200, {"delivery": document(sent), "agent_contract": look(hook)}, NO_STORE)
 
@@ -81,12 +82,9 @@ async def replay_deliveries(door: Door, request: Request) -> Response:
         checks.that(number is None or abs(number) <= FROM_THE_NEWEST, name, f"`{name}` is the number of a delivery")
     checks.done()
     hook = await find(door, request)
-
-    def replay() -> int:
-        again = door.engine.store.deliveries.replay
-        return again((hook.account, hook.id), seq=body.seq, after=body.after, limit=MAX_REPLAY)
-
-    count = await door.aside(replay)
+    count = await door.beside_the_log(
+        lambda store: store.deliveries.replay((hook.account, hook.id), seq=body.seq, after=body.after, limit=MAX_REPLAY)
+    )
     if body.seq is not None and not count:
         raise WebhookMissing("there is no such delivery")
     door.on_webhook()

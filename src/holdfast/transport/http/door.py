@@ -23,7 +23,7 @@ from holdfast.engine.engine import Engine
 from holdfast.operations import DISCOVERY, HOUSE, ORCHESTRION, REGISTRATION
 from holdfast.payments.contract import Payments
 from holdfast.settings import Settings
-from holdfast.store.contract import Reader
+from holdfast.store.contract import Reader, Store
 from holdfast.telemetry.traces import Traces
 from holdfast.transport.http import process
 from holdfast.transport.http.auth import CACHE_SECONDS, Authenticator, check_scope
@@ -168,9 +168,13 @@ class Door:
         self._accounts.pop(account, None)
         await asyncio.get_running_loop().run_in_executor(self._readers, self.engine.store.erase, account)
 
-    async def aside(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Something that asks the store and is no look, without holding up the event loop."""
-        return await asyncio.get_running_loop().run_in_executor(self._readers, work, *arguments)
+    async def holder(self, key: str) -> Principal:
+        """Whom a key stands for."""
+        return await self._auth.holder(key)
+
+    async def beside_the_log(self, act: Callable[[Store], T]) -> T:
+        """Do something in the store that is no command, without holding up the event loop."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, act, self.engine.store)
 
     def forget_key(self, key: Principal) -> None:
         """A key changed: that holds here at once."""

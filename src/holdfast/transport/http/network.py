@@ -35,12 +35,21 @@ class Network:
         What counts is the connection: it is encrypted, or it never left this machine, or it comes from a proxy that
         says that its own side was encrypted.
         """
-        if self._any_way or request.scope.get("scheme") == "https" or not _has_credential(request):
-            return
+        if not self._any_way and _has_credential(request):
+            self.check_secret(request)
+
+    def check_secret(self, request: Request) -> None:
+        """The same for a request that has a key in its body, or whose answer sets a cookie."""
         peer = _peer(request)
-        if peer is None or is_loopback(peer) or (self._trusts(peer) and _says_https(request)):
-            return
-        raise InsecureTransport("a key must not travel over plain HTTP; use https")
+        if not (self._any_way or self.is_encrypted(request) or peer is None or is_loopback(peer)):
+            raise InsecureTransport("a key must not travel over plain HTTP; use https")
+
+    def is_encrypted(self, request: Request) -> bool:
+        """Whether the browser's own side of the connection is https."""
+        if request.scope.get("scheme") == "https":
+            return True
+        peer = _peer(request)
+        return peer is not None and self._trusts(peer) and _says_https(request)
 
     def client(self, request: Request) -> str:
         """Whom to count: the peer, or whom a proxy names that may be believed."""
@@ -61,8 +70,13 @@ class Network:
 
     def count_failure(self, request: Request) -> None:
         """Count a sign-in that failed; with too many of them, refuse to say more. A valid key never comes here."""
+        if _has_credential(request):
+            self.slow_down(request)
+
+    def slow_down(self, request: Request) -> None:
+        """Count a guess at a secret, wherever it was sent."""
         client = self.client(request)
-        if not is_loopback(client) and _has_credential(request):
+        if not is_loopback(client):
             self._failures.count(neighbourhood(client))
 
     def _first_stranger(self, peer: str, hops: list[str]) -> str:

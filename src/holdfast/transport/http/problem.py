@@ -263,8 +263,8 @@ _TIMES = {"ended_at", "held_since", "expires_at"}
 
 def render_error(request: Request, error: Exception) -> Response:
     """A problem document. What the store says about itself never leaks into it."""
-    status = _status(error)
-    code, message = _words(error, status)
+    status = status_of(error)
+    code, message = words_of(error, status)
     document: dict[str, Any] = {
         "type": QUOTA_TYPE if isinstance(error, errors.RateLimited) else TYPE_PREFIX + code,
         "title": _TITLES.get(status, "Error"),
@@ -304,13 +304,15 @@ def told(refusal: type[Exception] | int) -> tuple[int, str]:
     return next(_STATUS[kind] for kind in refusal.__mro__ if kind in _STATUS), getattr(refusal, "code", "")
 
 
-def _status(error: Exception) -> int:
+def status_of(error: Exception) -> int:
+    """The number of a refusal."""
     if isinstance(error, HttpRefusal):
         return error.status
     return next((_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS), 500)
 
 
-def _words(error: Exception, status: int) -> tuple[str, str]:
+def words_of(error: Exception, status: int) -> tuple[str, str]:
+    """Its code and what it says; what the store says about itself is not repeated."""
     if isinstance(error, HttpRefusal):
         return _DOOR_CODES.get(status, "invalid_request"), error.message
     if isinstance(error, errors.Trouble):

@@ -89,7 +89,7 @@ async def read_webhook(door: Door, request: Request) -> Response:
     """One of them, and how many of its deliveries are in each state."""
     await door.authenticate(request)
     hook = await find(door, request)
-    counts = await door.aside(door.engine.store.deliveries.counts, (hook.account, hook.id))
+    counts = await door.beside_the_log(lambda store: store.deliveries.counts((hook.account, hook.id)))
     return json_response(200, document(hook) | {"deliveries": counts, "agent_contract": look(hook)}, NO_STORE)
 
 

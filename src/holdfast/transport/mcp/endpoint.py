@@ -8,15 +8,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
-from holdfast.addresses import is_loopback
 from holdfast.core.errors import Forbidden
 from holdfast.operations import HOUSE, Operation
-from holdfast.settings import Settings
 from holdfast.transport.http.door import Door
 from holdfast.transport.http.message import HOUSE_BODY_LIMIT, Header, HttpRefusal, Request, Send
 from holdfast.transport.mcp.caller import App, Caller, InProcess
+from holdfast.transport.origins import own_origins
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -30,9 +28,6 @@ MCP = Operation("mcp", "POST", PATH, HOUSE, "The Model Context Protocol.", scope
 """Not in the table: it is a protocol of its own, which OpenAPI cannot tell."""
 
 BODY_LIMIT = 2 * HOUSE_BODY_LIMIT
-_LOCAL = ("localhost", "127.0.0.1", "[::1]")
-_EVERYWHERE = {"0.0.0.0", "::"}  # noqa: S104 - compared, never bound
-_PORTS = {"http": 80, "https": 443}
 _ALONG = {
     b"authorization",
     b"x-admin-key",
@@ -51,7 +46,7 @@ class Endpoint:
         self._app = app
         self._door = door
         self._make = make or _speaking
-        self._origins = _own_origins(door.settings)
+        self._origins = own_origins(door.settings)
         self._opening: asyncio.Task[StreamableHTTPSessionManager] | None = None
         self._running: asyncio.Task[None] | None = None
         self._over = asyncio.Event()
@@ -112,20 +107,3 @@ def _speaking(reach: Reach) -> StreamableHTTPSessionManager:
 
     # Origins are checked above, in our own words; hosts are not, for a proxy may have any name.
     return StreamableHTTPSessionManager(make_server(Desk(reach)), stateless=True, max_request_body_size=BODY_LIMIT)
-
-
-def _own_origins(settings: Settings) -> frozenset[str]:
-    """Origins of pages that this server may have given out itself, and those that the settings add."""
-    own = {origin_of(settings.url), origin_of(settings.home), *settings.allowed_origins}
-    if is_loopback(settings.host) or settings.host in {"localhost", *_EVERYWHERE}:
-        scheme = urlsplit(settings.url).scheme
-        own |= {origin_of(f"{scheme}://{name}:{settings.port}") for name in _LOCAL}
-    return frozenset(own)
-
-
-def origin_of(url: str) -> str:
-    """An address as browsers spell its Origin: no path, no port where the usual one is meant."""
-    parts = urlsplit(url.lower())
-    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-    port = "" if parts.port in {None, _PORTS.get(parts.scheme)} else f":{parts.port}"
-    return f"{parts.scheme}://{host}{port}"

@@ -83,6 +83,15 @@ class Account(
     warnings: list[str] | UnsetType = UNSET
 
 
+class DashboardLink(Struct):
+    """A link for one browser, once."""
+
+    url: str
+    expires_in_seconds: int
+    agent_contract: AgentContract
+    warnings: list[str] | UnsetType = UNSET
+
+
 class ExportPage(Struct, rename={"next_cursor": "nextCursor", "has_more": "hasMore"}):
     """Some of what the account has."""
 
@@ -121,6 +130,7 @@ SHAPES = {
     "register": Shape({201: Registration}, body=described("RegisterBody", accounts.NoBody)),
     "settle_account": Shape({200: Account}, body=described("SettleAccountBody", accounts.AccountBody)),
     "read_account": Shape({200: Account}),
+    "link_dashboard": Shape({201: DashboardLink}, body=described("DashboardLinkBody", accounts.NoBody)),
     "export_account": Shape({200: ExportPage}, query=ExportQuery),
     "delete_account": Shape({200: Deleted}, body=described("DeleteAccountBody", export.DeleteBody)),
     "recover": Shape({200: Recovery}, body=described("RecoverBody", accounts.NoBody)),

@@ -1,0 +1,47 @@
+"""A badge lets a browser in at the dashboard: an invitation once, a visit for as long as it lasts.
+
+Badges stand beside the log: nobody's work depends on who looks at it, and what a visitor changes is told there anyway.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.core.row import SECOND, Instant
+
+INVITATION, VISIT = "invitation", "visit"
+
+MINUTE: Instant = 60 * SECOND
+INVITED = 10 * MINUTE
+"""How long an invitation waits for its guest."""
+IDLE = 30 * MINUTE
+"""A visit is over when nobody has done anything for so long."""
+LONGEST = 12 * 60 * MINUTE
+"""A visit is over after so long, whatever its visitor does."""
+SEEN = MINUTE
+"""How exactly it is kept when a visitor was last seen: a write for every page would be too many."""
+
+
+class Badge(msgspec.Struct, frozen=True):
+    """Who is let in, and by which key: when that key is over, so is the badge."""
+
+    id: str
+    """SHA-256 of the secret that the browser shows."""
+    kind: str
+    account: str
+    principal: str
+    key_hash: str
+    made_at: Instant
+    seen_at: Instant
+
+
+def is_over(badge: Badge, now: Instant) -> bool:
+    """Whether it lets nobody in any more."""
+    if badge.kind == INVITATION:
+        return badge.made_at + INVITED <= now
+    return badge.seen_at + IDLE <= now or badge.made_at + LONGEST <= now
+
+
+def is_stale(badge: Badge, now: Instant) -> bool:
+    """Whether it is time to write down that its visitor was seen again."""
+    return badge.seen_at + SEEN <= now

@@ -1,0 +1,55 @@
+"""Templates: escaped always, with the few words that pages share."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import jinja2
+
+from holdfast.core.row import SECOND, Instant
+from holdfast.transport.dashboard import inert, words
+from holdfast.transport.dashboard.statics import Statics
+from holdfast.transport.times import rfc3339
+
+
+class Paper:
+    """Renders templates."""
+
+    def __init__(self, statics: Statics) -> None:
+        loader = jinja2.PackageLoader("holdfast.transport.dashboard", "templates")
+        environment = jinja2.Environment(
+            loader=loader,
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+        )
+        environment.filters.update(
+            inert=inert.inert,
+            inert_block=inert.inert_block,
+            inert_json=inert.inert_json,
+            web_link=inert.web_link,
+            duration=words.duration,
+            event_words=words.event_words,
+            rfc3339=rfc3339,
+            segment=segment,
+            query=lambda told: urlencode({name: value for name, value in told.items() if value}),
+        )
+        environment.globals.update(static=statics.url, milliseconds=milliseconds)
+        self._environment = environment
+
+    def render(self, template: str, told: dict[str, Any]) -> bytes:
+        """A page."""
+        return self._environment.get_template(template).render(told).encode()
+
+
+def segment(text: object) -> str:
+    """An id for an address: slashes stay, everything else that means something there is escaped."""
+    return quote(str(text), safe="/:@")
+
+
+def milliseconds(span: Instant) -> int:
+    """For the clocks in the browser."""
+    return max(span, 0) * 1000 // SECOND

@@ -1,0 +1,94 @@
+"""One browser a worker, one server a file; pages that fail their test for anything a careful reader would mind."""
+
+import re
+import shutil
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from tests.dashboard.house import DashboardHouse
+from tests.dashboard.watched import Watched
+from tests.transport import agent as agents
+from tests.wire.server import Server
+
+FLAGS = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+PATIENCE = 15_000
+"""Milliseconds: a machine that others keep busy is slow, not wrong."""
+
+
+@pytest.fixture(scope="session")
+def browser():
+    with sync_playwright() as playwright:
+        found = shutil.which("chromium")
+        assert found, "the dashboard's tests need chromium"
+        browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    running = Server(f"sqlite:///{tmp_path_factory.mktemp('dashboard')}/x.db", ROOT_KEY=agents.ROOT_KEY)
+    yield running.start()
+    running.close()
+
+
+@pytest.fixture
+def root(server):
+    return agents.root(server)
+
+
+@pytest.fixture
+def stranger(browser, server):
+    """Opens pages of somebody who is not signed in; `stranger(width=390)` on a phone."""
+    opened = []
+
+    def open_page(width=1280, height=900, **more):
+        context = browser.new_context(
+            base_url=f"http://127.0.0.1:{server.port}", viewport={"width": width, "height": height}, **more
+        )
+        context.set_default_timeout(PATIENCE)
+        watched = Watched(context.new_page(), server.port)
+        opened.append((context, watched))
+        return watched.page
+
+    yield open_page
+    for context, watched in opened:
+        context.close()
+        watched.check()
+
+
+@pytest.fixture
+def browse(stranger):
+    """Opens pages of somebody who is signed in."""
+
+    def open_page(key=agents.ROOT_KEY, path="/", **more):
+        page = stranger(**more)
+        sign_in(page, key, path)
+        return page
+
+    return open_page
+
+
+def sign_in(page, key, path="/"):
+    page.goto(path)
+    page.get_by_label("Key").fill(key)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_selector("nav[aria-label=Pages]")
+
+
+@pytest.fixture
+def link(server):
+    """The link that the server printed when it started."""
+    return re.search(r"http://\S+/ui/enter/\S+", server.log())[0]
+
+
+@pytest.fixture
+def house():
+    house = DashboardHouse()
+    yield house
+    house.close()

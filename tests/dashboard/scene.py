@@ -1,0 +1,149 @@
+"""A busy afternoon in forty minutes of scripted time: what screenshots and pages full of data are made of."""
+
+import contextlib
+import http.client
+import json
+import random
+import socket
+import threading
+import time
+
+import uvicorn
+
+from holdfast.app import settle_identities
+from holdfast.engine.engine import Engine
+from holdfast.settings import Settings
+from holdfast.store.memory import MemoryStore
+from holdfast.transport.http.app import App
+from holdfast.transport.http.door import Door
+from tests.support import wait_until
+from tests.transport.agent import ROOT_KEY, Agent, job_path
+
+MINUTES = 40
+LAST_MOMENTS = 115
+WORKERS = ("claude-backend", "claude-docs", "codex-api", "gemini-review", "cursor-ui")
+QUEUES = ("process_document", "review_pull_request", "render_thumbnail", "summarize_thread")
+
+
+class Stage:
+    """A server in this process, whose clock is the wall's and a shift that the script moves."""
+
+    def __init__(self):
+        self.shift = -MINUTES * 60_000_000
+        self.engine = Engine(MemoryStore(lambda: time.time_ns() // 1000 + self.shift))
+        self.engine.start()
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.port = listener.getsockname()[1]
+        settings = Settings(port=self.port, root_key=ROOT_KEY)
+        settle_identities(self.engine, settings)
+        config = uvicorn.Config(App(Door(self.engine, settings)), log_config=None, ws="none", lifespan="on")
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [listener]}, daemon=True)
+        self._thread.start()
+        wait_until(lambda: self._server.started, 30)
+        self.root = Agent(self.port, {"Authorization": f"Bearer {ROOT_KEY}"}, "root", ROOT_KEY)
+
+    def pass_time(self, seconds):
+        """Let scripted time go on, never past the wall's."""
+        self.shift = min(self.shift + int(seconds * 1_000_000), 0)
+        self.engine.sweep.look()
+
+    def close(self):
+        self.engine.drain()
+        self._server.should_exit = True
+        self._thread.join(10)
+        self.engine.stop()
+
+
+def play(stage):
+    """Fill the server, and leave it in the middle of things."""
+    chance = random.Random(1842)
+    root = stage.root
+    lives = [_session(root, name, chance) for name in WORKERS[:4]]
+    root.post("/elections/nightly-report/campaign", {"candidate_id": "claude-backend", "ttl_seconds": 30})
+    for minute in range(MINUTES - 2):
+        _minute(stage, chance, lives, minute)
+    stage.pass_time(-stage.shift / 1_000_000 - LAST_MOMENTS)
+    for life in lives:
+        root.post(f"/v1/sessions/{life['session_id']}/heartbeat", {"lease_id": life["lease_id"]})
+    _last_moments(stage, lives)
+
+
+def _session(root, name, chance):
+    return root.post(
+        "/v1/sessions",
+        {
+            "name": name,
+            "ttl_seconds": 3600,
+            "turn": chance.randrange(3, 60),
+            "last_action": "read the failing test",
+            "next_action": "write the fix, then run the suite",
+            "memory_ref": f"https://notes.example/{name}",
+            "context": {"branch": f"fix/{name}", "files": ["src/cart.py", "tests/test_cart.py"], "budget_left": 41},
+        },
+    ).json
+
+
+def _minute(stage, chance, lives, minute):
+    """Some work comes, some is done, a deployment changes hands now and then."""
+    root = stage.root
+    for _ in range(chance.randrange(4, 9) + (8 if 18 < minute < 26 else 0)):
+        root.post("/v1/tasks", {"type": chance.choice(QUEUES), "payload": {"page": minute}, "maxAttempts": 2})
+    if minute % 9 == 0:
+        name = WORKERS[minute // 9 % len(WORKERS)]
+        held = root.claim("deploy/staging", name, ttl_seconds=300, metadata={"pull_request": 370 + minute}).json
+        stage.pass_time(20)
+        if minute % 27 and held["status"] == "claimed":
+            root.release_job("deploy/staging", held["lease_id"], note="rolled out")
+    for _ in range(chance.randrange(3, 9) + (5 if 22 < minute < 30 else 0)):
+        life = chance.choice(lives)
+        taken = root.post("/v1/tasks/claim", {"types": list(QUEUES), "workerId": life["name"]}).json
+        if "id" not in taken:
+            continue
+        stage.pass_time(1)
+        outcome = "fail" if chance.random() < 0.08 else "complete"
+        body = {
+            "leaseId": taken["leaseId"],
+            **({"reason": "no such page"} if outcome == "fail" else {"result": {"ok": True}}),
+        }
+        root.post(f"/v1/tasks/{taken['id']}/{outcome}", body)
+    for life in lives:
+        root.post(f"/v1/sessions/{life['session_id']}/heartbeat", {"lease_id": life["lease_id"]})
+    stage.pass_time(chance.randrange(38, 56))
+
+
+def _last_moments(stage, lives):
+    """Leases at every age, somebody who waits, and one that nobody renews any more."""
+    root = stage.root
+    root.claim("github/acme/shop/1842", "codex-api", ttl_seconds=120, metadata={"branch": "fix/cart"})
+    stage.pass_time(40)
+    root.claim("nightly-report", "gemini-review", ttl_seconds=90)
+    root.post("/elections/cache-owners-eu/campaign", {"candidate_id": "claude-backend", "ttl_seconds": 120})
+    stage.pass_time(30)
+    life = lives[0]
+    about = {"pull_request": 377, "commit": "9f3c2e1", "run": "https://ci.example/runs/377"}
+    held = root.claim(
+        "deploy/staging", life["name"], ttl_seconds=120, session_id=life["session_id"], metadata=about
+    ).json  # fmt: skip
+    for life in lives[1:]:
+        root.post("/v1/tasks/claim", {"types": list(QUEUES), "workerId": life["name"], "sessionId": life["session_id"]})
+    stage.pass_time(20)
+    told = {"note": "migrations done, rolling out 3 of 8", "progress": {"done": 3, "of": 8}}
+    root.heartbeat("deploy/staging", held["lease_id"], **told, checkpoint={"host": "web-3"})
+    root.claim("docs/reference", "claude-docs", ttl_seconds=120)
+    root.post("/locks/cache-warmup/acquire", {"ttl_seconds": 60})
+    root.post("/elections/nightly-report/campaign", {"candidate_id": "codex-api", "ttl_seconds": 300})
+    for name in ("cursor-ui", "gemini-review"):
+        threading.Thread(target=_wait, args=(stage.port, name), daemon=True).start()
+    wait_until(lambda: stage.engine.waiting()["name"] == 2, 30)
+    stage.pass_time(25)
+
+
+def _wait(port, name):
+    """Stand in line for the deployment, for as long as pictures are taken."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+    body = json.dumps({"owner": name, "wait_seconds": 60})
+    headers = {"Authorization": f"Bearer {ROOT_KEY}", "Content-Type": "application/json"}
+    with contextlib.suppress(OSError):
+        connection.request("POST", job_path("deploy/staging", "/claim"), body, headers)
+        connection.getresponse().read()

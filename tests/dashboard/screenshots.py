@@ -1,0 +1,60 @@
+"""`scripts/screenshots`: every page, light, dark and on a phone, into docs/screenshots."""
+
+import shutil
+import sys
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+from tests.dashboard.conftest import FLAGS, sign_in
+from tests.dashboard.scene import Stage, play
+from tests.transport.agent import ROOT_KEY
+
+PLACE = Path(__file__).parents[2] / "docs" / "screenshots"
+PAGES = {
+    "now": "/",
+    "jobs": "/ui/jobs?state=all",
+    "job": "/ui/jobs/deploy/staging",
+    "agents": "/ui/agents",
+    "agent": "/ui/agents",
+    "elections": "/ui/elections",
+}
+LOOKS = {
+    "light": {"viewport": {"width": 1280, "height": 860}, "color_scheme": "light"},
+    "dark": {"viewport": {"width": 1280, "height": 860}, "color_scheme": "dark"},
+    "phone": {"viewport": {"width": 390, "height": 844}, "color_scheme": "light"},
+}
+
+
+def main():
+    place = Path(sys.argv[1]) if len(sys.argv) > 1 else PLACE
+    place.mkdir(parents=True, exist_ok=True)
+    stage = Stage()
+    try:
+        play(stage)
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+            for look, options in LOOKS.items():
+                shoot(browser.new_context(base_url=f"http://127.0.0.1:{stage.port}", **options), look, place)
+            browser.close()
+    finally:
+        stage.close()
+
+
+def shoot(context, look, place):
+    page = context.new_page()
+    page.goto("/")
+    page.screenshot(path=place / f"sign-in-{look}.png")
+    sign_in(page, ROOT_KEY)
+    for name, address in PAGES.items():
+        page.goto(address)
+        if name == "agent":
+            page.locator("tbody th a").first.click()
+        page.wait_for_selector("#live-state[data-state=live]")
+        page.wait_for_timeout(600)
+        page.screenshot(path=place / f"{name}-{look}.png")
+    context.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""A browser page under watch: nothing on it may complain, pop up, or speak to anybody but the server."""
+
+from urllib.parse import urlsplit
+
+
+class Watched:
+    """Keeps what a page did wrong."""
+
+    def __init__(self, page, port):
+        self.page = page
+        self.wrongs = []
+        self.host = f"127.0.0.1:{port}"
+        page.on("console", self._hear)
+        page.on("pageerror", lambda error: self.wrongs.append(f"error: {error}"))
+        page.on("request", self._see)
+        page.on("dialog", self._close)
+        # A violation that a script swallows is still told to the document.
+        page.add_init_script(
+            "document.addEventListener('securitypolicyviolation',"
+            " (event) => console.error(`violation of ${event.violatedDirective} by ${event.blockedURI}`))"
+        )
+
+    def _hear(self, message):
+        # Chromium says so of every answer that is no success; tests look at those themselves.
+        if message.type in {"error", "warning"} and not message.text.startswith("Failed to load resource"):
+            self.wrongs.append(f"{message.type}: {message.text}")
+
+    def _see(self, request):
+        address = urlsplit(request.url)
+        if address.scheme not in {"data", "blob", "about"} and address.netloc != self.host:
+            self.wrongs.append(f"a request left the server: {request.url}")
+
+    def _close(self, dialog):
+        self.wrongs.append(f"a dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def check(self):
+        assert not self.wrongs, self.wrongs
