@@ -4,7 +4,7 @@ import re
 import shutil
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 from tests.dashboard.house import DashboardHouse
 from tests.dashboard.watched import Watched
@@ -18,6 +18,7 @@ FLAGS = [
 ]  # fmt: skip
 PATIENCE = 15_000
 """Milliseconds: a machine that others keep busy is slow, not wrong."""
+expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="session")

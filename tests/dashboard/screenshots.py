@@ -20,8 +20,8 @@ PAGES = {
     "elections": "/ui/elections",
 }
 LOOKS = {
-    "light": {"viewport": {"width": 1280, "height": 860}, "color_scheme": "light"},
-    "dark": {"viewport": {"width": 1280, "height": 860}, "color_scheme": "dark"},
+    "light": {"viewport": {"width": 1280, "height": 780}, "color_scheme": "light"},
+    "dark": {"viewport": {"width": 1280, "height": 780}, "color_scheme": "dark"},
     "phone": {"viewport": {"width": 390, "height": 844}, "color_scheme": "light"},
 }
 
