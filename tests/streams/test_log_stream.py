@@ -212,6 +212,19 @@ def assert_ended(stream, seconds):
     return time.monotonic() - begun
 
 
+def test_a_key_bound_to_some_names_hears_of_these_and_of_tasks_alone(account):
+    reader, _ = another_key(account, prefix="web/")
+    with follow(reader) as stream:
+        stream.frame()
+        for job in ("api/deploy", "web/deploy", "web"):
+            done(account.post(f"/v1/jobs/{job}/claim", {"owner": "me"}))
+        done(account.post("/v1/sessions", {"name": "me"}), 201)
+        task = pending(account)["id"]
+        told = [stream.event()["data"]["subject"] for _ in range(2)]
+    assert told == ["lease:web/deploy", f"task:{task}"]
+    assert [event["subject"] for event in done(reader.get("/v1/events"))["events"]] == told
+
+
 def test_a_revoked_key_ends_its_streams_and_no_others(account):
     reader, key_id = another_key(account)
     with follow(reader) as stream, follow(account) as other:

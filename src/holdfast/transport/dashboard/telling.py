@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from holdfast.core.event import Event
-from holdfast.core.names import ELECTION_PREFIX
+from holdfast.core.filter import Filter
 from holdfast.core.principal import Principal
 from holdfast.core.row import Instant
 from holdfast.store.contract import Reader
@@ -34,11 +34,8 @@ class Line(msgspec.Struct, frozen=True):
 
 
 def may_see(by: Principal, event: Event) -> bool:
-    """Names that the key does not cover are not told; rooms of elections to nobody."""
-    noun, _, row_id = event.subject.partition(":")
-    if noun != "lease":
-        return by.name_prefix is None or noun == "task"
-    return by.covers(row_id) and not row_id.startswith(ELECTION_PREFIX)
+    """What the key would be told of by the API."""
+    return Filter(within=by.name_prefix).fits(event)
 
 
 def recent(reader: Reader, by: Principal, limit: int) -> list[Line]:

@@ -42,7 +42,7 @@ async def stream_events(door: Door, request: Request) -> Response:
     """Everything that comes after the cursor, or from now on, one frame an event; it ends when either side says so."""
     query = Query(request, {"after", "subject", "kind", "request_id"})
     after = query.number("after", 0, 2**53, default=0)
-    wanted = Filter(query.text("subject"), query.text("kind"), query.text("request_id"))
+    wanted = Filter(query.text("subject"), query.text("kind"), query.text("request_id"), request.by.name_prefix)
     query.done()
     sent = request.headers.get(LAST_EVENT_ID)
     cursor = _last_event_id(sent) if sent else after if "after" in query.given() else None

@@ -47,7 +47,7 @@ async def list_events(door: Door, request: Request) -> Response:
     limit = query.number("limit", 1, MAX_PAGE, default=PAGE)
     wait = query.seconds("wait_seconds", MAX_WAIT)
     after = query.number("after", 0, 2**53, default=0)
-    wanted = Filter(query.text("subject"), query.text("kind"), query.text("request_id"))
+    wanted = Filter(query.text("subject"), query.text("kind"), query.text("request_id"), request.by.name_prefix)
     query.done()
     account = request.by.account
     explicit = "after" in query.given()
