@@ -6,6 +6,7 @@ import shutil
 import pytest
 from playwright.sync_api import sync_playwright
 
+from tests.dashboard.house import DashboardHouse
 from tests.dashboard.watched import Watched
 from tests.transport import agent as agents
 from tests.wire.server import Server
@@ -84,3 +85,10 @@ def sign_in(page, key, path="/"):
 def link(server):
     """The link that the server printed when it started."""
     return re.search(r"http://\S+/ui/enter/\S+", server.log())[0]
+
+
+@pytest.fixture
+def house():
+    house = DashboardHouse()
+    yield house
+    house.close()

@@ -1,5 +1,8 @@
 """A busy afternoon in forty minutes of scripted time: what screenshots and pages full of data are made of."""
 
+import contextlib
+import http.client
+import json
 import random
 import socket
 import threading
@@ -17,6 +20,7 @@ from tests.support import wait_until
 from tests.transport.agent import ROOT_KEY, Agent, job_path
 
 MINUTES = 40
+LAST_MOMENTS = 115
 WORKERS = ("claude-backend", "claude-docs", "codex-api", "gemini-review", "cursor-ui")
 QUEUES = ("process_document", "review_pull_request", "render_thumbnail", "summarize_thread")
 
@@ -59,7 +63,7 @@ def play(stage):
     root.post("/elections/nightly-report/campaign", {"candidate_id": "claude-backend", "ttl_seconds": 30})
     for minute in range(MINUTES - 2):
         _minute(stage, chance, lives, minute)
-    stage.pass_time(-stage.shift / 1_000_000)
+    stage.pass_time(-stage.shift / 1_000_000 - LAST_MOMENTS)
     for life in lives:
         root.post(f"/v1/sessions/{life['session_id']}/heartbeat", {"lease_id": life["lease_id"]})
     _last_moments(stage, lives)
@@ -111,32 +115,35 @@ def _minute(stage, chance, lives, minute):
 def _last_moments(stage, lives):
     """Leases at every age, somebody who waits, and one that nobody renews any more."""
     root = stage.root
-    stage.shift -= 100_000_000
-    root.claim("github/acme/shop#1842".replace("#", "/"), "codex-api", ttl_seconds=120, metadata={"branch": "fix/cart"})
-    stage.pass_time(45)
-    root.claim("nightly-report", "gemini-review", ttl_seconds=90)
+    root.claim("github/acme/shop/1842", "codex-api", ttl_seconds=120, metadata={"branch": "fix/cart"})
     stage.pass_time(40)
+    root.claim("nightly-report", "gemini-review", ttl_seconds=90)
+    root.post("/elections/cache-owners-eu/campaign", {"candidate_id": "claude-backend", "ttl_seconds": 120})
+    stage.pass_time(30)
     life = lives[0]
+    about = {"pull_request": 377, "commit": "9f3c2e1", "run": "https://ci.example/runs/377"}
     held = root.claim(
-        "deploy/staging", life["name"], ttl_seconds=120, session_id=life["session_id"],
-        metadata={"pull_request": 377, "commit": "9f3c2e1", "dashboard": "https://ci.example/runs/377"},
+        "deploy/staging", life["name"], ttl_seconds=120, session_id=life["session_id"], metadata=about
     ).json  # fmt: skip
-    if held["status"] == "claimed":
-        root.heartbeat(
-            "deploy/staging", held["lease_id"], note="migrations done, rolling out 3 of 8", progress={"done": 3, "of": 8},
-            checkpoint={"host": "web-3"},
-        )  # fmt: skip
-    root.claim("docs/reference", "claude-docs", ttl_seconds=60)
-    root.post("/locks/cache-warmup/acquire", {"ttl_seconds": 60})
     for life in lives[1:]:
         root.post("/v1/tasks/claim", {"types": list(QUEUES), "workerId": life["name"], "sessionId": life["session_id"]})
+    stage.pass_time(20)
+    told = {"note": "migrations done, rolling out 3 of 8", "progress": {"done": 3, "of": 8}}
+    root.heartbeat("deploy/staging", held["lease_id"], **told, checkpoint={"host": "web-3"})
+    root.claim("docs/reference", "claude-docs", ttl_seconds=120)
+    root.post("/locks/cache-warmup/acquire", {"ttl_seconds": 60})
     root.post("/elections/nightly-report/campaign", {"candidate_id": "codex-api", "ttl_seconds": 300})
-    root.post("/elections/cache-owners-eu/campaign", {"candidate_id": "claude-backend", "ttl_seconds": 60})
-    stage.pass_time(30)
     for name in ("cursor-ui", "gemini-review"):
-        threading.Thread(
-            target=root.post,
-            args=(job_path("deploy/staging", "/claim"), {"owner": name, "wait_seconds": 55}),
-            daemon=True,
-        ).start()
+        threading.Thread(target=_wait, args=(stage.port, name), daemon=True).start()
     wait_until(lambda: stage.engine.waiting()["name"] == 2, 30)
+    stage.pass_time(25)
+
+
+def _wait(port, name):
+    """Stand in line for the deployment, for as long as pictures are taken."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+    body = json.dumps({"owner": name, "wait_seconds": 60})
+    headers = {"Authorization": f"Bearer {ROOT_KEY}", "Content-Type": "application/json"}
+    with contextlib.suppress(OSError):
+        connection.request("POST", job_path("deploy/staging", "/claim"), body, headers)
+        connection.getresponse().read()

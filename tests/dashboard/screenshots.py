@@ -16,7 +16,7 @@ PAGES = {
     "jobs": "/ui/jobs?state=all",
     "job": "/ui/jobs/deploy/staging",
     "agents": "/ui/agents",
-    "agent": "/ui/agents/",
+    "agent": "/ui/agents",
     "elections": "/ui/elections",
 }
 LOOKS = {
@@ -47,10 +47,9 @@ def shoot(context, look, place):
     page.screenshot(path=place / f"sign-in-{look}.png")
     sign_in(page, ROOT_KEY)
     for name, address in PAGES.items():
-        if name == "agent":
-            page.goto("/ui/agents")
-            address = page.locator("tbody th a").first.get_attribute("href")
         page.goto(address)
+        if name == "agent":
+            page.locator("tbody th a").first.click()
         page.wait_for_selector("#live-state[data-state=live]")
         page.wait_for_timeout(600)
         page.screenshot(path=place / f"{name}-{look}.png")

@@ -1,12 +1,40 @@
 """Who gets in, with what, and how they are seen out."""
 
+import re
+
+import pytest
 from playwright.sync_api import expect
 
 from tests.dashboard.conftest import sign_in
+from tests.dashboard.visitor import FORM, Visitor
 from tests.transport import agent as agents
+from tests.transport.agent import fresh
+from tests.wire.server import ADMIN_KEY
 
 
-def test_a_key_signs_in_and_the_browser_keeps_no_script_away_from_it(stranger):
+@pytest.fixture
+def visitor(server):
+    return Visitor(server.port).sign_in()
+
+
+@pytest.fixture
+def anybody(server):
+    return Visitor(server.port)
+
+
+def is_let_in(visitor, path="/"):
+    status, _, text = visitor.get(path)
+    return status == 200 and 'aria-label="Pages"' in text
+
+
+def new_key(root, **more):
+    return root.post("/v1/keys", {"name": fresh("key"), "scopes": ["read"], **more}).json
+
+
+# -- in a browser ------------------------------------------------------------------------------------------------
+
+
+def test_a_key_signs_in_and_no_script_sees_the_cookie(stranger):
     page = stranger()
     sign_in(page, agents.ROOT_KEY)
     expect(page).to_have_title("Now · Holdfast")
@@ -16,6 +44,182 @@ def test_a_key_signs_in_and_the_browser_keeps_no_script_away_from_it(stranger):
     assert page.evaluate("document.cookie") == ""
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_label("Key")).to_be_visible()
-    page.context.add_cookies([cookie])  # kept by a thief: it opens nothing any more
+    page.context.add_cookies([cookie])  # a thief kept it: it opens nothing any more
     page.goto("/")
     expect(page.get_by_label("Key")).to_be_visible()
+
+
+def test_the_page_that_was_asked_for_comes_after_signing_in(stranger):
+    page = stranger()
+    sign_in(page, agents.ROOT_KEY, "/ui/jobs?q=deploy")
+    expect(page).to_have_url(re.compile(r"/ui/jobs\?q=deploy$"))
+
+
+def test_the_printed_link_opens_the_dashboard_once(stranger, link):
+    page = stranger()
+    page.goto(link)
+    page.wait_for_selector("nav[aria-label=Pages]")
+    expect(page.get_by_text("administrator")).to_be_visible()
+    again = stranger()
+    again.goto(link)
+    expect(again.get_by_role("alert")).to_contain_text("has been used")
+    expect(again.get_by_label("Key")).to_be_visible()
+
+
+# -- what does not get in ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", ["", "wrong", "hf_live_" + "0" * 32 + "_000000", "né", "a" * 5000])
+def test_a_wrong_key_is_refused_in_one_sentence(anybody, key):
+    status, headers, text = anybody.post("/ui/sign-in", key=key)
+    assert status == 401
+    assert "Set-Cookie" not in headers
+    assert text.count('role="alert"') == 1
+    assert not key or key not in text
+
+
+def test_looking_at_a_link_does_not_use_it_up(anybody, root):
+    url = root.post("/v1/account/dashboard-link", {}).json["url"]
+    secret = url.rpartition("/")[2]
+    for _ in range(2):
+        assert anybody.get(f"/ui/enter/{secret}")[0] == 200
+    status, headers, _ = anybody.post("/ui/enter", secret=secret)
+    assert (status, headers["Location"]) == (303, "/")
+    assert anybody.post("/ui/enter", secret=secret)[0] == 401
+
+
+def test_a_visit_and_an_invitation_are_not_each_other(visitor, root):
+    secret = root.post("/v1/account/dashboard-link", {}).json["url"].rpartition("/")[2]
+    name = visitor.cookie.partition("=")[0]
+    assert not is_let_in(Visitor(visitor.port, f"{name}={secret}"))
+    assert visitor.post("/ui/enter", secret=visitor.cookie.partition("=")[2])[0] == 401
+
+
+def test_a_link_is_for_whoever_asked_and_ends_with_the_key(anybody, root, server):
+    key = new_key(root)
+    reader = agents.Agent(server.port, {"Authorization": f"Bearer {key['apiKey']}"})
+    links = [reader.post("/v1/account/dashboard-link", {}).json["url"].rpartition("/")[2] for _ in range(2)]
+    _, headers, _ = anybody.post("/ui/enter", secret=links[0])
+    anybody.cookie = headers["Set-Cookie"].split(";")[0]
+    assert key["name"] in anybody.get("/")[2]
+    root.delete(f"/v1/keys/{key['keyId']}")
+    assert not is_let_in(anybody)
+    guest = Visitor(server.port)
+    _, headers, _ = guest.post("/ui/enter", secret=links[1])
+    guest.cookie = headers["Set-Cookie"].split(";")[0]
+    assert not is_let_in(guest)
+
+
+def test_a_visit_ends_with_its_key(anybody, root):
+    key = new_key(root)
+    anybody.sign_in(key["apiKey"])
+    assert is_let_in(anybody)
+    root.delete(f"/v1/keys/{key['keyId']}")
+    assert not is_let_in(anybody)
+
+
+def test_a_visit_survives_a_restart_of_the_server(visitor, server):
+    assert is_let_in(visitor)
+    server.stop()
+    server.start()
+    assert is_let_in(visitor)
+
+
+def test_the_admin_key_signs_in(anybody):
+    assert is_let_in(anybody.sign_in(ADMIN_KEY), "/ui/elections")
+
+
+def test_the_api_ignores_cookies_and_the_dashboard_ignores_keys(visitor, anybody):
+    assert visitor.get("/v1/jobs")[0] == 401
+    assert visitor.get("/locks")[0] == 401
+    assert not is_let_in(Visitor(visitor.port), "/ui/jobs")
+    assert anybody.get("/ui/jobs", Authorization=f"Bearer {agents.ROOT_KEY}")[0] == 401
+
+
+def test_the_front_door_answers_programs_as_before(anybody, visitor):
+    for accept in ("*/*", "application/json"):
+        status, headers, text = visitor.get("/", Accept=accept)
+        assert (status, headers["Content-Type"]) == (200, "application/json")
+        assert '"operations"' in text
+    assert anybody.get("/")[1]["Content-Type"] == "text/html; charset=utf-8"
+
+
+# -- forms -------------------------------------------------------------------------------------------------------
+
+
+def test_a_form_without_this_visit_s_token_is_refused(visitor, root, server):
+    job = fresh()
+    root.claim(job, "somebody")
+    fields = {"act": "force-release", "reason": "stuck", "sure": "yes"}
+    other = Visitor(server.port).sign_in().token()
+    for token in ({}, {"token": ""}, {"token": "0" * 64}, {"token": other}):
+        assert visitor.post(f"/ui/jobs/{job}", **fields, **token)[0] == 403
+    assert root.owner_of(job)["owner"] == "somebody"
+    assert visitor.post(f"/ui/jobs/{job}", **fields, token=visitor.token())[0] == 303
+    assert root.owner_of(job)["status"] == "free"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Sec_Fetch_Site": "same-site"},
+        {"Sec_Fetch_Site": "none"},
+        {"Origin": "null", "Sec_Fetch_Site": "cross-site"},
+        {"Origin": "https://evil.example", "Sec_Fetch_Site": "same-origin"},
+    ],
+)
+def test_a_form_that_another_page_sent_is_refused(visitor, headers):
+    body = f"token={visitor.token()}"
+    assert visitor.send("POST", "/ui/sign-out", body, Content_Type=FORM, **headers)[0] == 403
+    assert is_let_in(visitor)
+    sign_in = f"key={agents.ROOT_KEY}"
+    assert visitor.send("POST", "/ui/sign-in", sign_in, Content_Type=FORM, **headers)[0] == 403
+
+
+def test_our_own_pages_may_send_forms_however_browsers_say_so(visitor):
+    own = f"http://127.0.0.1:{visitor.port}"
+    for headers in ({"Origin": own}, {"Origin": "null", "Sec_Fetch_Site": "same-origin"}):
+        status, _, _ = visitor.send("POST", "/ui/theme", "theme=dark&next=/ui/jobs", Content_Type=FORM, **headers)
+        assert status == 303
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:7700", "localhost.evil.example", ""])
+def test_a_name_that_is_not_ours_is_refused(visitor, host):
+    status, headers, _ = visitor.get("/", Host=host)
+    assert status == 421
+    assert "Set-Cookie" not in headers
+
+
+@pytest.mark.parametrize(
+    "place", ["//evil.example", "https://evil.example", "/\\evil.example", "/ui/..\r\nx: y", "javascript:1"]
+)
+def test_nobody_is_sent_elsewhere(anybody, place):
+    status, headers, _ = anybody.post("/ui/sign-in", key=agents.ROOT_KEY, next=place)
+    assert (status, headers["Location"]) == (303, "/")
+
+
+def test_every_answer_carries_the_policy(visitor):
+    for path in ("/", "/ui/jobs", "/ui/nothing", "/ui/enter/x", "/ui/agents/x"):
+        _, headers, _ = visitor.get(path)
+        policy = dict(part.strip().partition(" ")[::2] for part in headers["Content-Security-Policy"].split(";"))
+        assert policy == {
+            "default-src": "'none'", "script-src": "'self'", "style-src": "'self'", "img-src": "'self'",
+            "connect-src": "'self'", "base-uri": "'none'", "form-action": "'self'", "frame-ancestors": "'none'",
+        }  # fmt: skip
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Referrer-Policy"] == "no-referrer"
+        assert headers["Cache-Control"] == "no-store"
+
+
+def test_files_are_kept_for_ever_under_names_that_change_with_them(visitor, anybody):
+    found = re.findall(r"/ui/static/[0-9a-f]{16}/[a-z]+\.[a-z]+", visitor.get("/")[2])
+    assert {path.rpartition("/")[2] for path in found} == {"icon.svg", "style.css", "main.js"}
+    for path in found:
+        status, headers, _ = anybody.get(path)
+        assert (status, headers["Cache-Control"]) == (200, "public, max-age=31536000, immutable")
+    assert anybody.get("/ui/static/0000000000000000/main.js")[1]["Cache-Control"] == "no-store"
+    for path in ("/ui/static/x/../frame.py", "/ui/static/x/none.js", "/ui/static/"):
+        assert anybody.get(path)[0] == 404

@@ -7,24 +7,27 @@ from collections.abc import Sequence
 import msgspec
 
 WIDTH, HEIGHT = 600, 120
-GAP = 2
+GAP = 3
+NARROW = 0.5
+"""How wide the column in front is, as a part of the one behind it."""
 
 
-class Bar(msgspec.Struct, frozen=True):
-    """One column, of parts that stand on each other."""
+class Column(msgspec.Struct, frozen=True):
+    """One minute: what began stands behind, what came to its end stands in front."""
 
     label: str
-    parts: tuple[tuple[str, int], ...]
-    """(class, how many)"""
+    begun: int
+    ended: tuple[tuple[str, int], ...]
+    """(class, how many), from the bottom up."""
 
     @property
-    def total(self) -> int:
+    def top(self) -> int:
         """How high it stands."""
-        return sum(many for _, many in self.parts)
+        return max(self.begun, sum(many for _, many in self.ended))
 
 
 class Rect(msgspec.Struct, frozen=True):
-    """A part of a column, placed."""
+    """A placed rectangle."""
 
     kind: str
     x: float
@@ -35,30 +38,37 @@ class Rect(msgspec.Struct, frozen=True):
 
 
 class Chart(msgspec.Struct, frozen=True):
-    """Placed rectangles, the highest value, and the sentence."""
+    """Rectangles, the highest value, where the time begins and ends, and the sentence."""
 
     rects: list[Rect]
     top: int
+    first: str
+    last: str
     words: str
     width: int = WIDTH
     height: int = HEIGHT
 
 
-def columns(bars: Sequence[Bar], words: str) -> Chart:
+def draw(columns: Sequence[Column], words: str) -> Chart:
     """Columns over time, oldest at the left."""
-    top = max((bar.total for bar in bars), default=0)
-    step = WIDTH / max(len(bars), 1)
+    top = max((column.top for column in columns), default=0)
+    step = WIDTH / len(columns)
     rects = []
-    for place, bar in enumerate(bars):
-        y = float(HEIGHT)
-        for kind, many in bar.parts:
+    for place, column in enumerate(columns):
+        left, width = place * step, step - GAP
+        title = f"{column.label}: {column.begun} begun" + "".join(f", {many} {kind}" for kind, many in column.ended)
+        if column.begun:
+            rects.append(_rect("begun", (left, width), (0, column.begun / top), title))
+        stands, inside = 0, (left + width * (1 - NARROW) / 2, width * NARROW)
+        for kind, many in column.ended:
             if many:
-                height = many / top * HEIGHT
-                y -= height
-                title = f"{bar.label}: {many} {kind}"
-                rects.append(Rect(kind, _round(place * step), _round(y), _round(step - GAP), _round(height), title))
-    return Chart(rects, top, words)
+                rects.append(_rect(kind, inside, (stands / top, many / top), title))
+            stands += many
+    return Chart(rects, top, columns[0].label, columns[-1].label, words)
 
 
-def _round(number: float) -> float:
-    return round(number, 1)
+def _rect(kind: str, across: tuple[float, float], up: tuple[float, float], title: str) -> Rect:
+    """From (left, width), and (below, height) as parts of the whole height."""
+    (x, width), (below, height) = across, up
+    y = HEIGHT * (1 - below - height)
+    return Rect(kind, round(x, 1), round(y, 1), round(width, 1), round(HEIGHT * height, 1), title)

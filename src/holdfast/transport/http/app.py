@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from types import ModuleType
@@ -109,6 +110,12 @@ def is_for_people(request: Request) -> bool:
     return path == "/ui" or path.startswith("/ui/")
 
 
+def _open_dashboard(door: Door) -> Dashboard:
+    from holdfast.transport.dashboard.frame import Dashboard  # noqa: PLC0415 - templates take a while to load
+
+    return Dashboard(door)
+
+
 class App:
     """One door over one engine."""
 
@@ -117,7 +124,7 @@ class App:
         self._router = Router()
         self._handlers = {operation.name: handler_of(operation.name) for operation in OPERATIONS}
         self._mcp = Endpoint(self, door)
-        self._dashboard: Dashboard | None = None
+        self._dashboard: asyncio.Task[Dashboard] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -150,12 +157,10 @@ class App:
         return await self._handlers[operation.name](self._door, request)
 
     async def _show(self, request: Request) -> Response:
-        """A page of the dashboard, which is opened when somebody first looks."""
+        """A page of the dashboard, which is opened when somebody first looks, beside whatever else goes on."""
         if self._dashboard is None:
-            from holdfast.transport.dashboard.frame import Dashboard  # noqa: PLC0415 - late on purpose
-
-            self._dashboard = Dashboard(self._door)
-        return await self._dashboard.answer(request)
+            self._dashboard = asyncio.ensure_future(asyncio.to_thread(_open_dashboard, self._door))
+        return await (await asyncio.shield(self._dashboard)).answer(request)
 
     async def _converse(self, request: Request, began: float, send: Send) -> None:
         """`/mcp` sends its answer itself, perhaps in parts; it gets the common head and is counted like any other."""

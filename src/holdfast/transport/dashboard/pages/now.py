@@ -11,7 +11,7 @@ from holdfast.core.task import PENDING, STATES
 from holdfast.engine.engine import Engine
 from holdfast.store.contract import Reader
 from holdfast.transport.dashboard import holding, telling
-from holdfast.transport.dashboard.charts import Bar, Chart, columns
+from holdfast.transport.dashboard.charts import Chart, Column, draw
 from holdfast.transport.dashboard.page import Page, Shown, Visit
 
 MOST = 50
@@ -22,8 +22,9 @@ LOOKED_AT = 20_000
 LINES = 12
 QUEUES = 8
 
-_SPEEDS = {"lease.claimed": "claimed", "task.claimed": "claimed", "task.completed": "completed"}
-_ENDS = {"lease.expired", "task.expired", "lease.session_ended", "task.session_ended", "task.failed", "lease.forced"}
+_BEGUN = {"lease.claimed", "task.claimed"}
+_FINISHED = {"lease.released", "task.completed"}
+_LOST = {"lease.expired", "task.expired", "lease.session_ended", "task.session_ended", "task.failed", "lease.forced"}
 
 
 async def show(visit: Visit) -> Shown:
@@ -63,19 +64,21 @@ def _counts(found: list[tuple[str, str, int]]) -> dict[str, int]:
 
 
 def _speed(reader: Reader, account: str) -> Chart:
-    """Claims, completions and losses a minute."""
+    """What began, was finished and was lost, minute by minute."""
     _, last = reader.log_bounds(account)
     this_minute = reader.now // SECOND // 60
-    first = this_minute - MINUTES + 1
-    seen = {minute: {"claimed": 0, "completed": 0, "lost": 0} for minute in range(first, this_minute + 1)}
+    minutes = range(this_minute - MINUTES + 1, this_minute + 1)
+    begun, finished, lost = (dict.fromkeys(minutes, 0) for _ in range(3))
     for minute, kind, many in reader.pace(account, max(last - LOOKED_AT, 0)):
-        word = "lost" if kind in _ENDS else _SPEEDS.get(kind)
-        if word is not None and minute in seen:
-            seen[minute][word] += many
-    bars = [Bar(_clock(minute), tuple(parts.items())) for minute, parts in seen.items()]
-    sums = {word: sum(parts[word] for parts in seen.values()) for word in ("claimed", "completed", "lost")}
-    words = f"In the last {MINUTES} minutes: " + ", ".join(f"{many} {word}" for word, many in sums.items()) + "."
-    return columns(bars, words)
+        for counted, kinds in ((begun, _BEGUN), (finished, _FINISHED), (lost, _LOST)):
+            if kind in kinds and minute in counted:
+                counted[minute] += many
+    columns = [
+        Column(_clock(minute), begun[minute], (("finished", finished[minute]), ("lost", lost[minute])))
+        for minute in minutes
+    ]
+    sums = (sum(counted.values()) for counted in (begun, finished, lost))
+    return draw(columns, "In the last {} minutes: {} begun, {} finished, {} lost or failed.".format(MINUTES, *sums))
 
 
 def _clock(minute: int) -> str:

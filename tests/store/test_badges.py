@@ -1,0 +1,123 @@
+"""What lets browsers in, and the looks that the dashboard is made of: alike on every store."""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from holdfast.core import session as sessions
+from holdfast.core.badge import IDLE, INVITATION, INVITED, LONGEST, VISIT, Badge, is_over
+from holdfast.core.event import RENEWALS, Event, subject_of
+from holdfast.core.row import SECOND
+from holdfast.core.task import PENDING, Task
+from holdfast.store.postgres import PostgresStore
+from tests.store.test_task_twins import twins
+from tests.support import ACCOUNT, START, a_lease, a_session, empty, every, put
+
+edges = st.sampled_from([0, INVITED, IDLE, LONGEST]).flatmap(lambda span: st.integers(span - 1, span + 1))
+badges = st.builds(
+    lambda kind, made, seen: (kind, START - made, START - seen), st.sampled_from([INVITATION, VISIT]), edges, edges
+)
+
+
+def a_badge(name="b1", kind=VISIT, account=ACCOUNT, made_at=START, seen_at=START):
+    return Badge(name, kind, account, "p1", "hash", made_at=made_at, seen_at=seen_at)
+
+
+def kept(store, *names):
+    with store.read() as reader:
+        return [reader.badge(name) for name in names]
+
+
+def test_a_badge_is_kept_as_it_is_and_only_seen_again(store):
+    worn = a_badge()
+    store.keep_badge(worn)
+    assert kept(store, "b1", "b2") == [worn, None]
+    seen = replace(worn, seen_at=START + SECOND)
+    store.keep_badge(seen)
+    assert kept(store, "b1") == [seen]
+
+
+def test_a_badge_is_taken_once(store):
+    store.keep_badge(a_badge(kind=INVITATION))
+    assert store.take_badge("b1") == a_badge(kind=INVITATION)
+    assert store.take_badge("b1") is None
+    assert kept(store, "b1") == [None]
+
+
+def test_of_many_who_show_one_invitation_one_gets_in(store, database, clock):
+    other = PostgresStore(database, clock) if store.name == "postgres" else store
+    for round_number in range(5):
+        store.keep_badge(a_badge(f"b{round_number}", INVITATION))
+        with ThreadPoolExecutor(8) as pool:
+            shown = pool.map(
+                lambda place, name=f"b{round_number}": (store, other)[place % 2].take_badge(name), range(8)
+            )
+            assert sum(taken is not None for taken in shown) == 1
+    if other is not store:
+        other.close()
+
+
+@twins
+@given(rows=st.lists(badges, max_size=8))
+def test_a_store_forgets_badges_by_core_s_rule(store, clock, rows):
+    empty(store)
+    clock.now = START
+    worn = [a_badge(f"b{place}", kind, made_at=made, seen_at=seen) for place, (kind, made, seen) in enumerate(rows)]
+    for badge in worn:
+        store.keep_badge(badge)
+    assert store.forget_badges() == sum(is_over(badge, START) for badge in worn)
+    left = kept(store, *(badge.id for badge in worn))
+    assert left == [None if is_over(badge, START) else badge for badge in worn]
+
+
+def test_an_account_that_is_erased_takes_its_badges_along(store):
+    store.keep_badge(a_badge("b1", account="gone"))
+    store.keep_badge(a_badge("b2"))
+    store.erase("gone")
+    assert kept(store, "b1", "b2") == [None, a_badge("b2")]
+
+
+# -- looks -------------------------------------------------------------------------------------------------------
+
+
+def test_live_sessions_are_those_that_core_calls_live(store, clock):
+    ends = [START - 1, START, START + 1, START + 60 * SECOND]
+    rows = [a_session(f"s{place}", ends=at) for place, at in enumerate(ends)]
+    rows += [a_session("s8", ended_at=START - 1, ended_how="deleted"), a_session("s9", account="other")]
+    put(store, *rows)
+    live = [row.id for row in rows if row.account == ACCOUNT and sessions.is_live(row, START)]
+    with store.read() as reader:
+        assert [row.id for row in reader.live_sessions(ACCOUNT, "", 10)] == live == ["s2", "s3"]
+        assert [row.id for row in reader.live_sessions(ACCOUNT, "s2", 10)] == ["s3"]
+        assert [row.id for row in reader.live_sessions(ACCOUNT, "", 1)] == ["s2"]
+
+
+def test_the_oldest_task_is_the_first_of_its_queue_that_was_made(store):
+    rows = [Task(ACCOUNT, f"t{place}", type="x", created_at=START + place) for place in (3, 1, 2)]
+    put(store, *rows, Task(ACCOUNT, "t0", type="x", state="completed"), Task("other", "t00", type="x"))
+    with store.read() as reader:
+        assert reader.oldest_task(ACCOUNT, "x", PENDING) == START + 1
+        assert reader.oldest_task(ACCOUNT, "y", PENDING) is None
+
+
+def test_news_and_pace_tell_what_the_log_tells(store, clock):
+    lease = a_lease("job")
+    for kind in ("claimed", "renewed", "renewed", "released", "claimed", "renewed", "expired"):
+        lease = replace(lease, note=f"{lease.version}")
+        put(store, lease, kind=kind)
+        lease = every(store, type(lease))[0]
+        clock.advance(40)
+    log = [event for event in every(store, Event) if event.account == ACCOUNT]
+    news = [event for event in reversed(log) if event.kind not in RENEWALS]
+    counted = Counter((event.at // (60 * SECOND), event.kind) for event in log if event.seq > 2)
+    with store.read() as reader:
+        assert reader.news(ACCOUNT, subject_of(lease), 100) == news
+        assert [event.kind for event in news] == ["lease.expired", "lease.claimed", "lease.released", "lease.claimed"]
+        assert reader.news(ACCOUNT, subject_of(lease), 2) == news[:2]
+        assert reader.news("other", subject_of(lease), 2) == []
+        assert reader.pace(ACCOUNT, 2) == [(*key, counted[key]) for key in sorted(counted)]
