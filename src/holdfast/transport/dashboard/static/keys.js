@@ -1,6 +1,6 @@
 // g and a letter go to a page, / to the filter, ? shows the keys.
 const PATIENCE = 1200;
-let going = 0;
+let going = -Infinity; // nobody has pressed g yet, also in the first second of a page
 
 const writes = (element) => element.matches?.("input, textarea, select, [contenteditable]");
 
@@ -9,7 +9,7 @@ export const start = () => {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || writes(event.target) || help?.open) return;
     if (performance.now() - going < PATIENCE) {
-      going = 0;
+      going = -Infinity;
       const place = document.querySelector(`nav a[data-key="${CSS.escape(event.key)}"]`);
       if (place) {
         event.preventDefault();
