@@ -56,6 +56,18 @@ def test_one_leader_at_a_time(shell, server):
     until(lambda: server.anyone.get(f"/elections/{room}").json["status"] == "vacant")
 
 
+def test_a_link_opens_the_dashboard(shell, server):
+    printed = shell("dashboard")
+    assert printed.status == 0
+    place, _, secret = printed.out.strip().rpartition("/")
+    assert place == f"http://127.0.0.1:{server.port}/ui/enter"
+    assert "10 minutes" in printed.err
+    told = shell("dashboard", "-o", "json").json
+    assert told["url"].startswith(f"{place}/")
+    assert secret not in told["url"]
+    assert Shell(shell.port, "no-such-key-but-long-enough", shell.home)("dashboard").status == 4
+
+
 def test_the_doctor_finds_what_is_wrong(shell):
     well = shell("doctor")
     assert well.status == 0

@@ -27,9 +27,9 @@ from tests.transport.replies import done, events
 from tests.wire.wire import NOTHING
 
 SCOPED = {each.name: each for each in OPERATIONS if each.scope is not None and each.name not in OPERATORS}
-OWN_KEY = {"rotate_own_key", "rotate_token"}
+OWN_KEY = {"rotate_own_key", "rotate_token", "link_dashboard"}
 """What every key may do to itself, also one that is for reading."""
-OPEN_TO_EVERY_KEY = {*OWN_KEY, "read_account", "link_dashboard", "billing_status", "list_sessions", "read_session"}
+OPEN_TO_EVERY_KEY = {*OWN_KEY, "read_account", "billing_status", "list_sessions", "read_session"}
 OF_ONE_PRINCIPAL = {"get_session"}
 """OctoStore's sessions belong to the very user who opened them, not to the account."""
 

@@ -103,9 +103,12 @@ class Crowd:
             queues = list(self._waiting)
         self._look(dict.fromkeys(queues, 1))
 
-    def size(self) -> int:
-        """How many wait."""
-        return len(self._places)
+    def size(self, account: str = "") -> int:
+        """How many wait, of one account or of all."""
+        if not account:
+            return len(self._places)
+        with self._lock:
+            return sum(ticket.command.account == account for ticket in self._places)
 
     def _look(self, queues: Mapping[Queue, int]) -> None:
         with self._lock:

@@ -59,10 +59,10 @@ class Lines:
             line = self._lines.get(key)
             return len(line.tickets) if line else 0
 
-    def size(self) -> int:
-        """How many wait for any name."""
+    def size(self, account: str = "") -> int:
+        """How many wait for any name, of one account or of all."""
         with self._lock:
-            return sum(len(line.tickets) for line in self._lines.values())
+            return sum(len(line.tickets) for key, line in self._lines.items() if account in {"", key[1]})
 
     def stand_for(self, key: Key | None) -> bool:
         """Whether anybody waits for that name here; asked without the lock, because every claim asks it."""

@@ -20,8 +20,7 @@ GROUPS: tuple[tuple[str, tuple[Verb, ...]], ...] = (
     ("Locks and elections as OctoStore has them", OCTOSTORE_VERBS),
     ("Keys", KEY_VERBS),
     ("Agents in a repository", REPOSITORY_VERBS),
-    ("Server", SERVER_VERBS),
-    ("Command line", OWN_VERBS),
+    ("Server and command line", (*SERVER_VERBS, *OWN_VERBS)),
 )
 VERBS = {verb.name: verb for _, verbs in GROUPS for verb in verbs}
 

@@ -14,6 +14,7 @@ from holdfast.store.contract import Reader
 
 LOOKED_AT = 400
 _QUIET = {"lease.renewed", "task.renewed", "session.renewed", "lease.snapshot", "task.snapshot", "session.snapshot"}
+_NOUNS = {"lease": "name", "principal": "key"}
 _OWNERS = ("owner", "worker", "name")
 
 
@@ -61,7 +62,7 @@ def line(event: Event, now: Instant) -> Line:
     return Line(
         seq=event.seq,
         kind=event.kind,
-        noun="name" if noun == "lease" else noun,
+        noun=_NOUNS.get(noun, noun),
         id=row_id,
         who=_who(told) or _who(before or {}),
         actor=event.actor,

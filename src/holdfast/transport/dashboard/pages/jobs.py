@@ -10,6 +10,7 @@ from holdfast.core.event import subject_of
 from holdfast.core.lease import Lease
 from holdfast.core.names import ELECTION_PREFIX
 from holdfast.core.principal import Principal
+from holdfast.core.session import Session
 from holdfast.engine.engine import Engine
 from holdfast.engine.jobs import ForceRelease
 from holdfast.store.contract import Reader
@@ -59,6 +60,7 @@ async def show_one(visit: Visit) -> Shown:
         return {
             "lease": lease,
             "held": holding.of_lease(lease, reader.now, engine) if leases.is_live(lease, reader.now) else None,
+            "session": reader.row(Session, by.account, lease.session) if lease.session else None,
             "resting": (lease.available_at or 0) - reader.now,
             "before": leases.ended(lease),
             "ownerships": story[::-1],

@@ -12,6 +12,7 @@ from holdfast.engine.engine import Engine
 from holdfast.store.contract import Reader
 from holdfast.transport.dashboard import holding, telling
 from holdfast.transport.dashboard.charts import Chart, Column, draw
+from holdfast.transport.dashboard.holding import Holding
 from holdfast.transport.dashboard.page import Page, Shown, Visit
 
 MOST = 50
@@ -30,14 +31,12 @@ _LOST = {"lease.expired", "task.expired", "lease.session_ended", "task.session_e
 async def show(visit: Visit) -> Shown:
     """The page."""
     by, engine = visit.by, visit.door.engine
-    told = await visit.door.read(lambda reader: _look(reader, by, engine))
-    told["waiters"] = engine.waiting()
-    return Shown("now.html", told)
+    return Shown("now.html", await visit.door.read(lambda reader: _look(reader, by, engine)))
 
 
 def _look(reader: Reader, by: Principal, engine: Engine) -> dict[str, Any]:
     now = reader.now
-    held = []
+    held: list[Holding] = []
     if by.may("jobs:read"):
         held += [holding.of_lease(lease, now, engine) for lease in holding.names(reader, by, "", "", MOST + 1)]
     if by.may("tasks:read"):
@@ -51,12 +50,20 @@ def _look(reader: Reader, by: Principal, engine: Engine) -> dict[str, Any]:
         "agents": [
             (agent, agent.expires_at - now, holding.pulse(agent.expires_at - now, agent.ttl)) for agent in agents
         ],
+        "waiters": _waiters(by, engine, held),
         "counts": counts,
         "speed": _speed(reader, by.account),
         "ages": _ages(reader, by.account, now) if by.may("tasks:read") else [],
         "lines": telling.recent(reader, by, LINES),
         "fresh": reader.log_bounds(by.account)[1] == 0 or not (held or agents or any(counts.values())),
     }
+
+
+def _waiters(by: Principal, engine: Engine, held: list[Holding]) -> dict[str, int]:
+    """How many of this account wait on this server; a key that is bound to some names hears of those alone."""
+    if by.name_prefix is not None:
+        return {"name": sum(each.waiting for each in held), "work": 0}
+    return {"name": engine.lines.size(by.account), "work": engine.crowd.size(by.account)}
 
 
 def _counts(found: list[tuple[str, str, int]]) -> dict[str, int]:

@@ -18,10 +18,24 @@ const since = (element, moment) => {
   return moment - seen.get(element);
 };
 
+// As the server says it: a holder should be heard of every third of its time.
+const pulse = (left, ttl) => (left * 3 >= ttl * 2 - ttl / 20 ? "lively" : left * 3 >= ttl ? "quiet" : "fading");
+
+const age = (bar) => {
+  const word = pulse(bar.value, bar.max);
+  if (bar.classList.contains(word)) return;
+  bar.className = `bar ${word}`;
+  for (const state of bar.closest("tr, dl, .agent")?.querySelectorAll("[data-pulse]") ?? []) {
+    state.className = `state ${word}`;
+    state.textContent = word;
+  }
+};
+
 const tick = () => {
   const moment = performance.now();
   for (const bar of document.querySelectorAll("progress[data-left]")) {
     bar.value = Math.max(0, bar.dataset.left - since(bar, moment));
+    age(bar);
   }
   for (const text of document.querySelectorAll("[data-count]")) {
     const told = words(text.dataset.count - since(text, moment));

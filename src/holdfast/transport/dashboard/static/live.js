@@ -31,7 +31,7 @@ const refresh = async () => {
 };
 
 const fetchOnce = async () => {
-  const headers = { "x-fragments": "1" };
+  const headers = { accept: "text/html", "x-fragments": "1" };
   if (awake) headers["x-awake"] = "1";
   awake = false;
   try {

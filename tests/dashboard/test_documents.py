@@ -1,0 +1,41 @@
+"""The page about the dashboard tells what there is."""
+
+import re
+import shlex
+from importlib import resources
+from pathlib import Path
+
+from holdfast.transport.cli.main import read_arguments
+from holdfast.transport.cli.table import find
+from holdfast.transport.dashboard.pages import PAGES
+
+DOCS = Path(__file__).parents[2] / "docs"
+MOST_BYTES = 150_000
+
+
+def test_the_page_about_the_dashboard_lists_every_page_with_its_key():
+    text = (DOCS / "dashboard.md").read_text()
+    for page in PAGES:
+        assert f"| {page.title} | `g` `{page.key}` |" in text
+
+
+def test_every_page_has_a_key_and_an_address_of_its_own():
+    assert len({page.key for page in PAGES}) == len({page.name for page in PAGES}) == len(PAGES)
+
+
+def test_the_commands_that_empty_pages_teach_are_real():
+    templates = resources.files("holdfast.transport.dashboard") / "templates"
+    text = "".join(each.read_text() for each in templates.iterdir())
+    found = re.findall(r'command\("[a-z-]+", "(holdfast (?:[^"\\]|\\.)*)"', text)
+    taught = [words.replace('\\"', '"') for words in found]
+    assert len(taught) >= 6
+    for command in taught:
+        verb, rest = find(shlex.split(command)[1:])
+        assert verb is not None, command
+        read_arguments(verb, rest)
+
+
+def test_pictures_are_small():
+    found = sorted((DOCS / "screenshots").glob("*.png"))
+    assert found
+    assert [path.name for path in found if path.stat().st_size > MOST_BYTES] == []

@@ -1,0 +1,129 @@
+"""Whatever agents write is text: on every page, in every field they can fill, in a real browser.
+
+The fixture of the pages fails a test for any dialog, any request that leaves the server, any error and any violation of
+the policy. What is left to ask here is that nothing ran, nothing took root in the document, and everything can be read.
+"""
+
+from urllib.parse import quote
+
+import pytest
+
+from tests.dashboard.payloads import HIDDEN, MARKUP, PAYLOADS
+from tests.dashboard.visitor import Visitor
+from tests.support import FULL_PROOF
+from tests.transport.agent import ROOT_KEY, root
+from tests.wire.wire import lock_path
+
+BAITS = [
+    "script:not([src^='/ui/static/'])", "link:not([href^='/ui/static/'])", "img:not([src^='/ui/static/'])", "iframe",
+    "object", "embed", "base", "style", "video", "audio", "meta[http-equiv]", "[style]", "[onerror]", "[onload]",
+    "[onfocus]", "[onmouseover]", "a[href^='javascript' i]", "a[href^='data' i]", "a[href^='//']",
+    "form:not([action^='/ui/']):not([method=dialog])",
+]  # fmt: skip
+"""What none of our templates has, and a payload would."""
+LONG = "x" * 250
+AT_ONCE = 1 if FULL_PROOF else 8
+"""How many of them share one job: a page for each of them only at full size."""
+
+
+def groups():
+    return [PAYLOADS[place : place + AT_ONCE] for place in range(0, len(PAYLOADS), AT_ONCE)]
+
+
+@pytest.fixture(scope="module")
+def addresses(server):
+    """A server on which everything was written by somebody hostile; the pages that show it."""
+    agent, found = root(server), ["/", "/ui/jobs", "/ui/jobs?state=all", "/ui/agents", "/ui/elections"]
+    for number, payloads in enumerate(groups()):
+        text = f"p{number} " + " ".join(payloads)
+        job = f"hostile/{number}"
+        for reason in (text[:500], None):  # one owner who was thrown out, and one who has it now
+            told = {"ttl_seconds": 3600, "metadata": {"link": payloads[0], text: [text]}}
+            lease = agent.claim(job, (text + payloads[0])[:256], **told).json["lease_id"]
+            checks = {"checkpoint": {text: text}, "progress": {"at": text[:300]}}
+            assert agent.heartbeat(job, lease, note=text, **checks).status == 200
+            if reason:
+                assert agent.force_release(job, reason).status == 200
+        life = agent.post("/v1/sessions", {"name": f"agent-{number}", "ttl_seconds": 3600}).json
+        assert "lease_id" in life, life
+        context = {"last_action": text, "next_action": text, "memory_ref": payloads[-1], "context": {text: text}}
+        written = agent.post(f"/v1/sessions/{life['session_id']}/context", {"lease_id": life["lease_id"], **context})
+        assert written.status == 200, written
+        room = {"candidate_id": f"candidate-{number}", "metadata": text[:1000], "ttl_seconds": 300}
+        agent.post(f"/elections/hostile-room-{number}/campaign", room)
+        agent.post("/v1/tasks", {"type": "hostile", "payload": {"text": text}, "tag": text[:60]})
+        found += [f"/ui/jobs/{job}", f"/ui/agents/{life['session_id']}"]
+    # What somebody was lured into following comes back in the page too.
+    found += [f"/ui/jobs?q={quote(text)}&after={quote(text)}" for text in MARKUP[:: len(MARKUP) // 4]]
+    agent.claim(f"{LONG}/job", LONG, metadata=LONG, ttl_seconds=3600)
+    agent.post(lock_path("\u05d0\u05d1\u05d2\u0627\u0628", "/acquire"), {"ttl_seconds": 3600})
+    return [*found, f"/ui/jobs/{LONG}/job"]
+
+
+@pytest.fixture
+def page(browse, server):
+    """Somebody with a hostile name looks, on a phone."""
+    made = root(server).post("/v1/keys", {"name": "<img src=x onerror=window.pwned=1>\u202e"[:60], "scopes": ["admin"]})
+    return browse(made.json["apiKey"] if made.status == 201 else ROOT_KEY, width=390, height=844)
+
+
+def test_nothing_that_agents_write_is_anything_but_text(page, addresses):
+    page.evaluate("window.pwned = undefined")
+    for address in addresses:
+        page.goto(address)
+        page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true })")
+        page.wait_for_selector("#live-state[data-state=live]")
+        seen = page.evaluate(
+            """(bait) => ({
+                ran: window.pwned !== undefined,
+                rooted: [...document.querySelectorAll(bait)].map((each) => each.outerHTML.slice(0, 200)),
+                text: document.querySelector('main').textContent,
+                wide: document.documentElement.scrollWidth,
+                bait: document.getElementById('bait') !== null,
+            })""",
+            ", ".join(BAITS),
+        )
+        assert not seen["ran"], address
+        assert not seen["rooted"], (address, seen["rooted"])
+        assert not seen["bait"], address
+        assert not HIDDEN & set(seen["text"]), (address, HIDDEN & set(seen["text"]))
+        assert seen["wide"] <= 390, (address, seen["wide"])
+
+
+def test_an_address_is_never_echoed_as_markup(server):
+    """Followed by somebody who is signed in, and by somebody who is asked for a key first."""
+    visitor, anybody = Visitor(server.port).sign_in(), Visitor(server.port)
+    for text in (each for each in MARKUP if set(each) & set("<>\"'")):
+        lure = quote(text)
+        for who, path in ((visitor, f"/ui/jobs?q={lure}&after={lure}"), (visitor, f"/ui/{lure}"),
+                          (anybody, f"/ui/jobs?q={lure}"), (anybody, f"/ui/enter/{lure}")):  # fmt: skip
+            page = who.get(path)[2]
+            assert "<!doctype html>" in page
+            assert text not in page, path
+
+
+def test_everything_that_agents_write_can_be_read(page, addresses):
+    """In the detail the whole text is there, each hidden character by its number."""
+    for number, payloads in enumerate(groups()):
+        page.goto(f"/ui/jobs/hostile/{number}")
+        text = page.locator("main").text_content()
+        assert f"p{number} " in text
+        for payload in payloads:
+            shown = "".join(f"\\u{{{ord(each):x}}}" if each in HIDDEN else each for each in payload)
+            if payload.isascii() and payload.isprintable():
+                assert payload in text, payload
+            elif set(payload) & HIDDEN and "\n" not in payload:
+                assert shown.split()[0] in text, payload
+
+
+def test_only_plain_web_addresses_become_links(page, addresses, server):
+    agent = root(server)
+    for reference, followed in (
+        ("https://notes.example/a", True),
+        ("javascript:1", False),
+        ("https://a@b.example", False),
+    ):
+        life = agent.post("/v1/sessions", {"name": f"linked-{followed}-{len(reference)}", "memory_ref": reference}).json
+        page.goto(f"/ui/agents/{life['session_id']}")
+        assert page.locator(f"main a[href='{reference}']").count() == followed
+        assert reference in page.locator("main").text_content()

@@ -1,0 +1,129 @@
+"""The story that the dashboard is for, watched without a reload: five agents, one job, one of them dies."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.support import wait_until
+from tests.transport import agent as agents
+from tests.transport.agent import Crowd, agent, fresh
+
+FIVE = [f"agent-{number}" for number in range(1, 6)]
+
+
+@pytest.fixture
+def job():
+    return fresh("issue")
+
+
+def mark(page):
+    """A page that is loaded again forgets this."""
+    page.evaluate("window.sameOldPage = true")
+
+
+def is_same(page):
+    return page.evaluate("window.sameOldPage === true")
+
+
+def row_of(page, job):
+    return page.locator("#held tr", has=page.get_by_role("link", name=job, exact=True))
+
+
+def test_five_agents_race_and_another_goes_on_when_the_winner_falls_silent(browse, server, job):
+    page = browse()
+    mark(page)
+    expect(page.locator("#live-state")).to_have_attribute("data-state", "live")
+    with Crowd() as crowd:
+        five = [agent(server, f"alice-{number}") for number in range(1, 6)]
+        first = five[0].claim(job, FIVE[0], ttl_seconds=6).json
+        waiting = [
+            crowd.send(each.claim, job, name, ttl_seconds=60, wait_seconds=45)
+            for each, name in zip(five[1:], FIVE[1:], strict=True)
+        ]
+        row = row_of(page, job)
+        expect(row.get_by_role("cell").nth(0)).to_have_text(FIVE[0])
+        renew = five[0].heartbeat
+        wait_until(lambda: renew(job, first["lease_id"]) and row.get_by_role("cell").nth(4).text_content() == "4", 30)
+        renew(job, first["lease_id"], note="reading the issue")
+        expect(row).to_contain_text("reading the issue")
+        # It falls silent here, as if it had been killed. Nobody tells the page; the page tells us.
+        expect(row.get_by_role("cell").nth(0)).to_contain_text(re.compile("agent-[2-5]"), timeout=30_000)
+        expect(page.locator("#news")).to_contain_text("expired")
+        winner = row.get_by_role("cell").nth(0).text_content()
+        assert five[0].owner_of(job)["owner"] == winner
+        assert is_same(page)
+        held = next(answer for answer, _ in [waiting[FIVE[1:].index(winner)].result()])
+        five[FIVE.index(winner)].release_job(job, held.json["lease_id"])
+        for number, future in enumerate(waiting):
+            if FIVE[number + 1] != winner:
+                answer = future.result()[0].json
+                five[number + 1].release_job(job, answer["lease_id"])
+    expect(row).to_have_count(0)
+    assert is_same(page)
+
+
+def test_time_runs_in_the_browser_between_two_changes(browse, root, job):
+    root.claim(job, "steady", ttl_seconds=60)
+    page = browse(path=f"/ui/jobs/{job}")
+    bar = page.locator("#owner progress")
+    before = float(bar.evaluate("(bar) => bar.value"))
+    page.wait_for_function("(before) => document.querySelector('#owner progress').value < before - 900", arg=before)
+    assert page.locator("#owner .left").text_content().endswith(" s")
+
+
+def test_a_holder_that_falls_silent_fades_before_its_time_is_over(browse, root, job):
+    """Nothing is told by the server meanwhile: the browser knows how time goes."""
+    page = browse()
+    expect(page.locator("#live-state")).to_have_attribute("data-state", "live")
+    root.claim(job, "silent", ttl_seconds=9)
+    for word in ("lively", "quiet", "fading"):
+        expect(row_of(page, job).locator("[data-pulse]")).to_have_text(word)
+
+
+def test_a_change_leaves_focus_open_parts_and_selections_alone(browse, root, job):
+    lease = root.claim(job, "busy", metadata={"branch": "main"}, ttl_seconds=300).json["lease_id"]
+    page = browse(path=f"/ui/jobs/{job}")
+    page.wait_for_selector("#live-state[data-state=live]")
+    mark(page)
+    page.locator("#wrote-1 summary").click()  # closes it
+    page.get_by_text("Take it from its owner").click()
+    page.get_by_label("Reason, which").fill("because")
+    root.heartbeat(job, lease, note="first change")
+    expect(page.locator("#owner")).to_contain_text("first change")
+    assert page.locator("#wrote-1").get_attribute("open") is None
+    assert page.evaluate("document.activeElement.id") == "reason"
+    expect(page.get_by_label("Reason, which")).to_have_value("because")
+    # What somebody is selecting is not taken from under their hands.
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('#owner strong'))")
+    root.heartbeat(job, lease, note="second change")
+    expect(page.locator("#events")).to_be_visible()
+    page.wait_for_timeout(700)
+    assert page.evaluate("getSelection().toString()") == "busy"
+    assert "second change" not in page.locator("#owner").text_content()
+    page.evaluate("getSelection().removeAllRanges()")
+    expect(page.locator("#owner")).to_contain_text("second change")
+    assert is_same(page)
+
+
+def test_a_page_finds_its_server_again(browse, server, root, job):
+    page = browse(path="/ui/jobs")
+    mark(page)
+    state = page.locator("#live-state")
+    expect(state).to_have_attribute("data-state", "live")
+    server.stop()
+    expect(state).to_have_attribute("data-state", "reconnecting")
+    server.start()
+    agents.root(server).claim(job, "back again")
+    expect(state).to_have_attribute("data-state", "live", timeout=30_000)
+    expect(page.locator("#jobs")).to_contain_text("back again")
+    assert is_same(page)
+
+
+def test_a_page_that_shows_somebody_who_was_signed_out_asks_for_a_key(browse, root, job):
+    key = root.post("/v1/keys", {"name": fresh("key"), "scopes": ["read"]}).json
+    page = browse(key["apiKey"], "/ui/jobs")
+    expect(page.locator("#live-state")).to_have_attribute("data-state", "live")
+    root.delete(f"/v1/keys/{key['keyId']}")
+    root.claim(job, "somebody")
+    expect(page.get_by_label("Key")).to_be_visible()
