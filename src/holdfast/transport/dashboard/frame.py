@@ -124,7 +124,7 @@ class Dashboard:
             "by": visit.by,
             "token": visit.token,
             "page": page,
-            "rail": [each for each in PAGES if each.may_see(visit.by) and not each.within],
+            "rail": [each for each in PAGES if each.key and each.may_see(visit.by)],
             "layout": "fragments.html" if visit.wants_fragments else "layout.html",
             "done": visit.query.get("done", ""),
         }

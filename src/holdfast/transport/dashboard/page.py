@@ -87,7 +87,7 @@ class Page(msgspec.Struct, frozen=True):
     """`/ui/<name>`; the first page is also `/`."""
     title: str
     key: str
-    """`g` and this letter go there."""
+    """`g` and this letter go there; none for a page that needs to be told more."""
     scope: str
     """What the visitor's key must open."""
     show: Show

@@ -70,5 +70,5 @@ def _number(text: str) -> Instant:
 
 
 PAGE = Page(
-    "bulk", "Bulk", "b", SCOPE, show, show_one, {"start": (SCOPE, start), "stop": (SCOPE, stop)}, within="tasks"
+    "bulk", "Bulk", "", SCOPE, show, show_one, {"start": (SCOPE, start), "stop": (SCOPE, stop)}, within="tasks"
 )
