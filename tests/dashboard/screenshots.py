@@ -6,6 +6,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
+from tests.dashboard import workload
 from tests.dashboard.conftest import FLAGS, sign_in
 from tests.dashboard.scene import Stage, play
 from tests.transport.agent import ROOT_KEY
@@ -18,6 +19,12 @@ PAGES = {
     "agents": "/ui/agents",
     "agent": "/ui/agents",
     "elections": "/ui/elections",
+    "tasks": "/ui/tasks",
+    "task": "/ui/tasks?key=acme/shop/1842",
+    "dead-letters": "/ui/dead-letters",
+    "bulk": "/ui/bulk?verb=requeue&state=dead_letter&type=translate_page",
+    "events": "/ui/events?kind=task.",
+    "keys": "/ui/keys",
 }
 LOOKS = {
     "light": {"viewport": {"width": 1280, "height": 860}, "color_scheme": "light"},
@@ -31,7 +38,9 @@ def main():
     place.mkdir(parents=True, exist_ok=True)
     stage = Stage()
     try:
+        task = workload.before(stage)
         play(stage)
+        workload.now(stage, task)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
             for look, options in LOOKS.items():
@@ -48,7 +57,7 @@ def shoot(context, look, place):
     sign_in(page, ROOT_KEY)
     for name, address in PAGES.items():
         page.goto(address)
-        if name == "agent":
+        if name in {"agent", "task"}:
             page.locator("tbody th a").first.click()
         page.wait_for_selector("#live-state[data-state=live]")
         page.wait_for_timeout(600)

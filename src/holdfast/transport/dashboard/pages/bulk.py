@@ -69,6 +69,4 @@ def _number(text: str) -> Instant:
     return int(digits)
 
 
-PAGE = Page(
-    "bulk", "Bulk", "", SCOPE, show, show_one, {"start": (SCOPE, start), "stop": (SCOPE, stop)}, within="tasks"
-)
+PAGE = Page("bulk", "Bulk", "", SCOPE, show, show_one, {"start": (SCOPE, start), "stop": (SCOPE, stop)}, within="tasks")
