@@ -12,16 +12,17 @@ INSTALL := $(PIP) install --require-hashes
 PYTEST  := .venv/bin/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 LOCKS   := requirements/run.txt requirements/test.txt requirements/lint.txt requirements/build.txt
 
-# What a user's shell may carry and would reach into .venv: other modules, a --user install.
-unexport PYTHONHOME PYTHONPATH PIP_USER PIP_TARGET PIP_PREFIX
+# What a user's shell may carry and would reach into .venv: other modules, a --user install. Nor may it forbid to keep
+# what was compiled: tests start hundreds of servers, and compiling takes a third of such a start.
+unexport PYTHONHOME PYTHONPATH PIP_USER PIP_TARGET PIP_PREFIX PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run demo test check bench prove lock clean moved
+.PHONY: help run demo test check bench prove conformance lock clean moved
 
 help: ## Show this list
 	@echo "Holdfast. Pass more words to a command with ARGS, for example: make test ARGS='-k lease'"
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: .venv/run.done ## Start the server on 127.0.0.1:7700
 	@exec .venv/bin/holdfast serve $(ARGS)
@@ -48,6 +49,9 @@ bench: .venv/test.done ## Measure speed, as ratios within one run
 
 prove: .venv/test.done ## Run the tests with every proof at full size (slow)
 	@HOLDFAST_PROOF=full $(PYTEST) $(ARGS)
+
+conformance: .venv/test.done ## Judge the MCP endpoint with the official suite and the Inspector (npm fetches both)
+	@scripts/mcp-conformance .venv/bin/python
 
 lock: ## Write requirements/ anew (ARGS=--upgrade moves to the newest versions)
 	@scripts/lock $(PYTHON) $(ARGS)

@@ -18,6 +18,7 @@ pytest.register_assert_rewrite(
 )
 
 # After the line that makes their asserts speak.
+from tests.lending import Lender  # noqa: E402
 from tests.postgres import Postgres  # noqa: E402
 from tests.support import DrivenClock  # noqa: E402
 
@@ -40,6 +41,14 @@ def new_postgres_database(postgres: Postgres) -> Callable[[], str]:
 def database(new_postgres_database: Callable[[], str]) -> str:
     """A database for a whole file; tests empty it rather than make their own."""
     return new_postgres_database()
+
+
+@pytest.fixture(scope="module")
+def lender(database: str) -> Iterator[Lender]:
+    """Stores on that database, one after the other, which share its connections."""
+    lender = Lender(database)
+    yield lender
+    lender.close()
 
 
 @pytest.fixture

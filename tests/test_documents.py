@@ -67,13 +67,18 @@ def test_the_readmes_four_lines_of_python_run(reader):
     assert result.stdout == "{'branch': 'fix-1842'}\n"
 
 
-CLIENT = ROOT / "docs/client.md"
+PROGRAMS = [
+    pytest.param(program, printed, id=f"{name}-{number}")
+    for name in ("client", "streams")
+    for number, (program, printed) in enumerate(
+        zip(blocks(ROOT / f"docs/{name}.md", "python"), blocks(ROOT / f"docs/{name}.md", ""), strict=True)
+    )
+]
 
 
-@pytest.mark.parametrize("number", range(len(blocks(CLIENT, "python"))))
-def test_every_block_of_the_clients_page_prints_what_it_says(reader, number):
+@pytest.mark.parametrize(("program", "printed"), PROGRAMS)
+def test_every_program_of_these_pages_prints_what_it_says(reader, program, printed):
     """A worker runs until it is told to stop: it is, as soon as it has said its first line."""
-    program, printed = blocks(CLIENT, "python")[number], blocks(CLIENT, "")[number]
     command = [sys.executable, "-c", program]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **reader) as running:
         first = running.stdout.readline()
@@ -218,7 +223,7 @@ def test_every_operation_has_one_handler_that_bears_its_name():
 def test_the_front_door_opens_only_on_purpose():
     front_door = (
         "AsyncClient Client Held HoldfastError LeaseLost Permanent Retry Worker __version__ "
-        "claim_job get_job_owner heartbeat_job list_claimed_jobs open release_job"
+        "claim_job get_job_owner heartbeat_job list_claimed_jobs open open_async release_job"
     )
     assert holdfast.__all__ == front_door.split()
     for name in holdfast.__all__:
@@ -277,3 +282,9 @@ def test_the_api_page_lists_every_field_of_a_body(section):
 
 def test_the_page_about_the_command_line_is_its_help():
     assert (ROOT / "docs/cli.md").read_text() == manual()
+
+
+def test_the_page_about_webhooks_verifies_as_it_says():
+    program, printed = blocks(ROOT / "docs/webhooks.md", "python")[0], blocks(ROOT / "docs/webhooks.md", "")[-1]
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout == printed

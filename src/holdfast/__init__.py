@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from holdfast.client.aio import AsyncClient
+    from holdfast.client.aio_embedded import open_async
     from holdfast.client.client import Client
     from holdfast.client.default import claim_job, get_job_owner, heartbeat_job, list_claimed_jobs, release_job
     from holdfast.client.embedded import open_store as open  # noqa: A004 - holdfast.open reads well
@@ -34,11 +35,13 @@ __all__ = [
     "heartbeat_job",
     "list_claimed_jobs",
     "open",
+    "open_async",
     "release_job",
 ]
 
 _ROOMS = {
     "aio": ("AsyncClient",),
+    "aio_embedded": ("open_async",),
     "client": ("Client",),
     "default": ("claim_job", "get_job_owner", "heartbeat_job", "list_claimed_jobs", "release_job"),
     "embedded": ("open",),

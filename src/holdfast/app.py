@@ -18,6 +18,8 @@ from holdfast.engine.retention import Retention
 from holdfast.payments.contract import Payments
 from holdfast.settings import Settings, sqlite_path
 from holdfast.store.contract import Store
+from holdfast.telemetry.board import inherited
+from holdfast.telemetry.traces import Traces, check_installed
 
 KEY_BYTES = 24
 
@@ -60,6 +62,16 @@ def payments_of(settings: Settings) -> Payments | None:
     return PayPal(settings.paypal_client_id, settings.paypal_secret, settings.paypal_url)
 
 
+def traces_of(settings: Settings) -> Traces | None:
+    """Where traces go; nowhere unless asked for. OpenTelemetry is loaded here, and only then."""
+    if not settings.traces:
+        return None
+    check_installed()
+    from holdfast.telemetry.otel import OtelTraces  # noqa: PLC0415 - most servers trace nothing
+
+    return OtelTraces(settings.otlp_endpoint)
+
+
 def alerts_of(settings: Settings) -> Alerts:
     """What is worth a warning."""
     return Alerts({kind: getattr(settings, f"alert_{kind}") for kind in KINDS})
@@ -70,7 +82,13 @@ def running_engine(settings: Settings, *, serving: bool = True) -> Iterator[Engi
     """An engine over an open store, for as long as a server runs; `serving` is for servers alone."""
     store = make_store(settings)
     store.open()
-    engine = Engine(store, serving=serving, retention=retention_of(settings), alerts=alerts_of(settings))
+    engine = Engine(
+        store,
+        serving=serving,
+        retention=retention_of(settings),
+        alerts=alerts_of(settings),
+        board=inherited(settings.workers),
+    )
     engine.start()
     try:
         yield engine

@@ -113,6 +113,17 @@ _LIVES = (
     ("write_context", "POST", "/{id}/context", "Write down what the next life must know.", _WORKERS, MUTATION),
     ("close_session", "DELETE", "/{id}", "End it and give everything back.", _WORKERS, MUTATION),
 )
+_WEBHOOKS = (
+    ("create_webhook", "POST", "", "Be told of what happens, at an address of yours.", "admin", MUTATION),
+    ("list_webhooks", "GET", "", "The account's webhooks, without their secrets.", "admin", READ),
+    ("read_webhook", "GET", "/{id}", "One webhook, and how its deliveries stand.", "admin", READ),
+    ("update_webhook", "PATCH", "/{id}", "Change its address or what it is told of; pause it.", "admin", MUTATION),
+    ("delete_webhook", "DELETE", "/{id}", "Nobody wants to be told any more.", "admin", MUTATION),
+    ("rotate_webhook_secret", "POST", "/{id}/rotate", "A new secret; the old one signs on a while.", "admin", MUTATION),
+    ("test_webhook", "POST", "/{id}/test", "Send a message that tells of nothing.", "admin", MUTATION),
+    ("list_deliveries", "GET", "/{id}/deliveries", "What was sent, what waits, what nobody took.", "admin", READ),
+    ("replay_deliveries", "POST", "/{id}/replay", "Send again what did not arrive.", "admin", MUTATION),
+)
 _OCTOSTORE = (
     ("list_locks", "GET", "/locks", "Locks that somebody holds right now.", "jobs:read"),
     ("get_lock_status", "GET", "/locks/{name}", "Who holds a lock.", "jobs:read"),
@@ -120,15 +131,20 @@ _OCTOSTORE = (
     ("renew_lock", "POST", "/locks/{name}/renew", "Hold a lock for longer.", "jobs"),
     ("release_lock", "POST", "/locks/{name}/release", "Let a lock go.", "jobs"),
     ("set_lock_acl", "PUT", "/locks/{name}/acl", "Say who may take a lock.", "jobs"),
+    ("watch_lock", "GET", "/locks/{name}/watch", "Who holds a lock, as it changes.", "jobs:read"),
     ("open_session", "POST", "/sessions", "Begin a session.", "jobs"),
     ("get_session", "GET", "/sessions/{id}", "Whether a session lives.", "jobs:read"),
     ("end_session", "DELETE", "/sessions/{id}", "End a session and free what it held.", "jobs"),
     ("keepalive_session", "POST", "/sessions/{id}/keepalive", "Keep a session alive.", "jobs"),
     ("create_election", "POST", "/elections", "Make a room for an election.", None),
     ("get_election_status", "GET", "/elections/{id}", "Who leads.", None),
+    ("watch_election", "GET", "/elections/{id}/watch", "Who leads, as it changes.", None),
     ("campaign", "POST", "/elections/{id}/campaign", "Lead if nobody does.", None),
     ("renew_leadership", "POST", "/elections/{id}/renew", "Lead for longer.", None),
     ("resign", "POST", "/elections/{id}/resign", "Stop leading.", None),
+    ("create_lock_webhook", "POST", "/webhooks", "Be told of your own locks.", "jobs"),
+    ("list_lock_webhooks", "GET", "/webhooks", "The webhooks of your own locks.", "jobs:read"),
+    ("delete_lock_webhook", "DELETE", "/webhooks/{id}", "A webhook of your own locks goes.", "jobs"),
     ("register_user", "POST", "/auth/register", "Get a token under a name of your own.", None),
     ("rotate_token", "POST", "/auth/token/rotate", "A new token; the old one is over at once.", "any"),
 )
@@ -182,6 +198,7 @@ OPERATIONS = (
     *_under("/v1/billing", ORCHESTRION, _BILLING),
     *_under("", HOUSE, _KEYS),
     *_under("/v1/sessions", HOUSE, _LIVES),
+    *_under("/v1/webhooks", HOUSE, _WEBHOOKS),
     Operation(
         "list_events", "GET", "/v1/events", HOUSE, "The log of the account, from a cursor on.", "jobs tasks read", READ
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import ssl
 import stat
 import tomllib
 from collections.abc import Container, Mapping
@@ -14,8 +15,10 @@ import msgspec
 import platformdirs
 
 from holdfast.addresses import is_loopback, parse_block, url_problem
+from holdfast.core.delivery import SCHEDULE
 from holdfast.core.plan import PLANS, SELF_HOSTED, Catalogue, Plan, misfits
 from holdfast.core.principal import is_well_formed
+from holdfast.telemetry.logs import FORMATS, LEVELS
 from holdfast.tls import tls_problems
 
 PREFIX = "HOLDFAST_"
@@ -25,11 +28,10 @@ PAYPAL_URL = "https://api-m.paypal.com"
 
 _FORM = "visible ASCII characters without spaces"
 _TRUE, _FALSE = {"1", "true", "on", "yes"}, {"0", "false", "off", "no"}
-_CLIENT = {"URL", "API_KEY", "PROOF", "SOCKET_FD"}
+_CLIENT = {"URL", "API_KEY", "PROOF", "SOCKET_FD", "BOARD_FD", "BOARD_ROW"}
 _LATER = {
     "ADMIN_USERNAME", "GITHUB_CLIENT_ID", "GITHUB_CLIENT_SECRET", "GITHUB_REDIRECT_URI",
-    "OAUTH_DASHBOARD_URL", "PUBLIC_ELECTION_WATCH_STREAMS_GLOBAL", "PUBLIC_ELECTION_WATCH_STREAMS_PER_CLIENT",
-    "PUBLIC_ELECTION_WATCH_MAX_SECONDS", "CA_BUNDLE", "WEBHOOK_ALLOW_PRIVATE_NETWORKS",
+    "OAUTH_DASHBOARD_URL",
 }  # fmt: skip
 
 
@@ -76,11 +78,25 @@ class Settings(msgspec.Struct, frozen=True):
     public_elections: bool = True
     max_public_elections: int = 10_000
     public_election_requests_per_minute: int = 600
+    public_election_watch_streams_global: int = 1024
+    public_election_watch_streams_per_client: int = 8
+    public_election_watch_max_seconds: int = 900
+    max_streams: int = 1_000
+    """How many may follow the log at once, on each process; more are answered 503."""
     max_locks_per_user: int = 100
     task_retention_days: int = 30
     """How long finished tasks are kept; 0 keeps them for ever."""
     event_retention_days: int = 90
     """How long the log is kept; 0 keeps it for ever."""
+    traces: bool = False
+    """Whether traces are sent: when OTEL_EXPORTER_OTLP_ENDPOINT or HOLDFAST_OTLP_ENDPOINT is set."""
+    otlp_endpoint: str | None = None
+    """Where to, if not where OpenTelemetry's own variables say."""
+    log_format: str | None = None
+    """json or text; by default text on a terminal and JSON elsewhere."""
+    log_level: str = "info"
+    access_log: str = "errors"
+    """all, errors or off: errors are answers of 5xx, and slow ones."""
     alert_conflicts: int = 0
     alert_lapses: int = 0
     alert_dead_letters: int = 0
@@ -98,6 +114,14 @@ class Settings(msgspec.Struct, frozen=True):
     """A direct address for LISTEN when the other one is a pooler."""
     local_registration: bool = False
     """Whether anybody on this machine may take a name and a token: OctoStore's way to sign up."""
+    webhook_allow_private_networks: bool = False
+    """Whether webhooks may lead to any address, over http too: for servers whose users are their operators."""
+    webhook_retries: tuple[float, ...] = SCHEDULE
+    """Seconds to wait after each failure of a delivery; after the last of them it is a dead letter."""
+    webhook_timeout: int = 15
+    """Seconds that a receiver has to answer."""
+    ca_bundle: str | None = None
+    """A PEM file of authorities that webhooks trust besides the system's."""
     plan: str = SELF_HOSTED
     """What accounts have that bought nothing. The server's own account is never limited."""
     plans: Catalogue = msgspec.field(default_factory=lambda: PLANS)
@@ -175,9 +199,19 @@ class _Reader:
             public_elections=self._boolean("public_elections", default=True),
             max_public_elections=self._number("max_public_elections", 10_000, 1, 10**9),
             public_election_requests_per_minute=self._number("public_election_requests_per_minute", 600, 1, 10**9),
+            public_election_watch_streams_global=self._number("public_election_watch_streams_global", 1024, 1, 10**9),
+            public_election_watch_streams_per_client=self._number(
+                "public_election_watch_streams_per_client", 8, 1, 10**9
+            ),
+            public_election_watch_max_seconds=self._number("public_election_watch_max_seconds", 900, 1, 10**9),
+            max_streams=self._number("max_streams", 1_000, 1, 10**6),
             max_locks_per_user=self._number("max_locks_per_user", 100, 1, 10**9),
             task_retention_days=self._number("task_retention_days", 30, 0, 36_500),
             event_retention_days=self._number("event_retention_days", 90, 0, 36_500),
+            **self._traces(),
+            log_format=self._text("LOG_FORMAT") and self._choice("log_format", "json", FORMATS),
+            log_level=self._choice("log_level", "info", LEVELS),
+            access_log=self._choice("access_log", "errors", ("all", "errors", "off")),
             alert_conflicts=self._number("alert_conflicts", 0, 0, 10**9),
             alert_lapses=self._number("alert_lapses", 0, 0, 10**9),
             alert_dead_letters=self._number("alert_dead_letters", 0, 0, 10**9),
@@ -187,9 +221,34 @@ class _Reader:
             postgres_pooled=self._boolean("postgres_pooled", default=False),
             postgres_listen=self._text("POSTGRES_LISTEN"),
             local_registration=self._local_registration(host),
+            webhook_allow_private_networks=self._boolean("webhook_allow_private_networks", default=False),
+            webhook_retries=self._webhook_retries(),
+            webhook_timeout=self._number("webhook_timeout", 15, 1, 30),
+            ca_bundle=self._ca_bundle(),
             plans=plans,
             plan=self._choice("plan", SELF_HOSTED, plans),
         )
+
+    def _webhook_retries(self) -> tuple[float, ...]:
+        text = self._text("WEBHOOK_RETRIES")
+        if text is None:
+            return SCHEDULE
+        waits = [entry.strip() for entry in text.split(",")]
+        if not all(re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,3})?", wait) for wait in waits):
+            self.problems.append(
+                f"{PREFIX}WEBHOOK_RETRIES: expected seconds between commas, like 5,300,1800, got {text!r}"
+            )
+            return SCHEDULE
+        return tuple(map(float, waits))
+
+    def _ca_bundle(self) -> str | None:
+        path = self._text("CA_BUNDLE")
+        try:
+            if path is not None:
+                ssl.create_default_context().load_verify_locations(path)
+        except (OSError, ValueError) as error:
+            self.problems.append(f"{PREFIX}CA_BUNDLE: {path} holds no certificates in PEM: {error}")
+        return path
 
     def _plans(self) -> Catalogue:
         """Our plans, with those of a file in their places: one table a plan, None is spelled by leaving a limit out."""
@@ -316,6 +375,13 @@ class _Reader:
             if not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^/?#\s]+", entry):
                 self.problems.append(f"{PREFIX}ALLOWED_ORIGINS: expected https://host[:port], got {entry!r}")
         return tuple(listed)
+
+    def _traces(self) -> dict[str, Any]:
+        """Asked for by our own setting, or by the variables that every program with OpenTelemetry reads."""
+        endpoint = self._web_address("otlp_endpoint")
+        off = self._environ.get("OTEL_SDK_DISABLED", "").lower() == "true"
+        asked = any(self._environ.get(f"OTEL_EXPORTER_OTLP_{kind}ENDPOINT") for kind in ("", "TRACES_"))
+        return {"traces": (endpoint is not None or asked) and not off, "otlp_endpoint": endpoint}
 
     def _tls(self) -> dict[str, Any]:
         files = {"tls_cert": self._text("TLS_CERT"), "tls_key": self._text("TLS_KEY")}

@@ -9,7 +9,11 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any
+
+from tests.trouble.scale import FULL
+from tests.wire.forked import Forked
 
 PROGRAM = [sys.executable, "-m", "holdfast"]
 TIMEOUT_SECONDS = 30
@@ -51,17 +55,25 @@ class Shell:
 
     def __call__(self, *words: object, stdin: str = "") -> Said:
         """Run a verb to its end."""
-        done = subprocess.run(
-            [*PROGRAM, *map(str, words)],
-            env=self.environment,
-            cwd=self.home,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_SECONDS,
-            check=False,
-        )
-        return Said(done.returncode, done.stdout, done.stderr)
+        with TemporaryFile("w+") as given, TemporaryFile("w+") as out, TemporaryFile("w+") as err:
+            given.write(stdin)
+            given.seek(0)
+            process = self._begin([*map(str, words)], given, out, err)
+            try:
+                status = process.wait(TIMEOUT_SECONDS)
+            finally:
+                process.kill()
+            out.seek(0)
+            err.seek(0)
+            return Said(status, out.read(), err.read())
+
+    def _begin(self, words: list[str], given: IO[str], out: IO[str], err: IO[str]) -> subprocess.Popen[bytes] | Forked:
+        """What holds something while a command runs shall be a process from nothing, as signals reach it."""
+        if FULL or words[:1] in (["run"], ["lock"]):
+            return subprocess.Popen(
+                [*PROGRAM, *words], env=self.environment, cwd=self.home, stdin=given, stdout=out, stderr=err
+            )
+        return Forked(words, self.environment, out=out, err=err, stdin=given, folder=self.home)
 
     def start(self, *words: object, **more: Any) -> subprocess.Popen[str]:
         """Start a verb and leave it running."""

@@ -39,6 +39,26 @@ def test_keys_are_made_listed_rotated_and_revoked(shell, job):
     assert Shell(shell.port, newer["apiKey"], shell.home)("owner", job).status == 4
 
 
+def test_webhooks_are_made_tested_paused_rotated_and_removed(shell):
+    made = shell(
+        "webhook", "add", "https://hooks.invalid/x", "--event", "task.*", "--subject", "task:*", "-o", "json"
+    ).json
+    identity, secret = made["webhook_id"], made["secret"]
+    assert (made["url"], made["events"]) == ("https://hooks.invalid/x", ["task.*"])
+    assert identity in shell("webhook", "ls").out
+    assert secret not in shell("webhook", "ls", "-o", "json").out
+    assert shell("webhook", "pause", identity, "-o", "json").json["state"] == "paused"
+    sent = shell("webhook", "test", identity, "-o", "json").json["delivery"]
+    (shown,) = shell("webhook", "deliveries", identity, "--state", "pending", "-o", "json").json["deliveries"]
+    assert (shown["seq"], shown["kind"]) == (sent["seq"], "webhook.test")
+    assert shell("webhook", "resume", identity, "-o", "json").json["state"] == "active"
+    assert shell("webhook", "rotate", identity, "--grace", 60, "-o", "json").json["secret"] != secret
+    assert shell("webhook", "replay", identity, "-o", "json").json["replayed"] == 0
+    assert shell("webhook", "add", "http://example.com/").status == 2
+    assert shell("webhook", "rm", identity).status == 0
+    assert shell("webhook", "rm", identity).status == 3
+
+
 def test_one_leader_at_a_time(shell, server):
     room = server.anyone.post("/elections", {}).json["election_id"]
     program = "import os, time; print(os.environ['HOLDFAST_TOKEN'], flush=True); time.sleep(60)"

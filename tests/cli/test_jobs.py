@@ -78,6 +78,28 @@ def test_wrong_usage_is_status_2_and_says_so_on_stderr(shell, words):
     assert "usage: holdfast" in wrong.err
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["clam", "x"], "did you mean 'claim'?"),
+        (["claim", "x", "--ttl", "1m"], "'1m' will not do: it must be a whole number"),
+        (["claim", "x", "--wait", "long"], "'long' will not do: it must be a number"),
+        (["release", "x"], "--lease is needed"),
+        (["heartbeat", "x", "--lease", ""], "lease_id"),
+    ],
+)
+def test_wrong_usage_is_told_in_words_that_help(shell, words, says):
+    wrong = shell(*words)
+    assert (wrong.status, wrong.out) == (2, "")
+    assert says in wrong.err
+    assert len(wrong.err.splitlines()) <= 3, "nobody has to scroll back for the reason"
+
+
+def test_a_refusal_says_its_reason_once(shell):
+    refused = shell("claim", "no job").err
+    assert refused.count("letters, digits") == 1
+
+
 def test_a_refusal_as_json_is_the_servers_own_document(shell, job):
     lost = shell("release", job, "--lease", "00000000-0000-4000-8000-000000000000", "-o", "json")
     assert lost.status == 5

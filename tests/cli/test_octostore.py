@@ -65,6 +65,30 @@ def test_a_dead_holders_lock_is_taken_over(shell, lock):
     assert second.end() == 143
 
 
+def test_a_holder_that_slept_past_its_time_ends_and_never_takes_the_lock_again(shell, lock):
+    first = hold_lock(shell, lock)
+    first.until("acquired")
+    first.process.send_signal(signal.SIGSTOP)
+    second = hold_lock(shell, lock)
+    assert second.until("acquired")["term"] > first.term
+    first.process.send_signal(signal.SIGCONT)
+    end = first.until("lost", "uncertain")
+    assert end["term"] == first.term
+    assert first.end() == 20
+    second.process.send_signal(signal.SIGTERM)
+    second.until("released")
+    assert second.end() == 143
+
+
+def test_a_lock_is_trusted_for_no_longer_than_its_session(shell, lock):
+    holder = hold_lock(shell, lock, ttl=3600)
+    acquired = holder.until("acquired")
+    assert acquired["authority_remaining_ms"] <= 24_000, "four fifths of the session's thirty seconds"
+    holder.process.terminate()
+    holder.until("released")
+    assert holder.end() == 143
+
+
 def test_the_lead_passes_from_one_process_to_the_next(shell, room):
     anybody = Shell(shell.port, None, shell.home)
     first = hold_election(anybody, room, "ann")
@@ -146,12 +170,14 @@ def test_no_secret_is_ever_told(shell, server, lock):
         (["lock", "status", "x", "--server", "https://u@h"], 64, "http"),
         (["lock", "hold", "__election/x", "--acquire-timeout", "5s"], 64, ""),
         (["lock", "status", "x", "--server", "http://127.0.0.1:1"], 70, "transport_error"),
+        (["election", "hold", "no room", "--candidate", "ann"], 64, "invalid_input"),
+        (["election", "status", "no room"], 70, "invalid_input"),
     ],
 )
 def test_statuses_of_wrong_usage_and_of_failures(shell, words, status, says):
     said = shell(*words)
     assert said.status == status
-    assert says in said.err
+    assert says in said.out + said.err
 
 
 def test_a_token_is_needed_and_must_be_known(shell, lock):
@@ -166,6 +192,42 @@ def test_a_token_is_needed_and_must_be_known(shell, lock):
     known = Shell(free_port(), None, shell.home, {"OCTOSTORE_TOKEN_FILE": "token"})
     known.more["OCTOSTORE_URL"] = f"http://127.0.0.1:{shell.port}"
     assert known("lock", "status", lock).fields["status"] == "free"
+
+
+@pytest.mark.parametrize("fault", ["readable", "link", "empty", "two lines", "missing"])
+def test_a_token_file_that_others_could_read_or_swap_is_refused(shell, lock, fault):
+    token = shell.home / "token"
+    token.write_text({"empty": " \n", "two lines": f"{shell.key}\nmore"}.get(fault, shell.key))
+    token.chmod(0o640 if fault == "readable" else 0o600)
+    if fault == "link":
+        token = shell.home / "link"
+        token.symlink_to("token")
+    name = "absent" if fault == "missing" else token.name
+    said = Shell(shell.port, None, shell.home, {"OCTOSTORE_TOKEN_FILE": name})("lock", "status", lock)
+    assert (said.status, said.out) == (64, "")
+    assert shell.key not in said.err
+
+
+def test_a_token_may_come_from_stdin(shell, lock):
+    piped = Shell(shell.port, None, shell.home, {"OCTOSTORE_TOKEN_FILE": "-"})
+    assert piped("lock", "status", lock, stdin=f"{shell.key}\n").fields["status"] == "free"
+
+
+def test_watching_a_lock_tells_who_has_it(shell, lock):
+    watching = shell.start("lock", "watch", lock, "--json")
+    first = json.loads(watching.stdout.readline())
+    assert list(first) == ["schema_version", "sequence", "event", "kind", "name", "server", "snapshot", "observed_at"]
+    assert (first["kind"], first["name"], first["snapshot"]["status"]) == ("lock", lock, "free")
+    holder = hold_lock(shell, lock)
+    holder.until("acquired")
+    second = json.loads(watching.stdout.readline())
+    assert (second["sequence"], second["snapshot"]["status"]) == (2, "held")
+    assert second["snapshot"]["fencing_token"] == holder.term
+    for process in (watching, holder.process):
+        process.terminate()
+    watching.communicate()
+    holder.until("released")
+    holder.end()
 
 
 def test_watching_tells_every_change(shell, room):

@@ -4,6 +4,7 @@ import random
 import socket
 import threading
 import time
+from collections import Counter
 from contextlib import contextmanager, suppress
 
 PASS, LOSE, HANG, CUT, SLOW = "pass", "lose", "hang", "cut", "slow"
@@ -18,6 +19,8 @@ class Proxy:
         self.target = port
         self.fate = fate
         self.fates = []
+        self.happened = Counter()
+        """How often each fate came about: an answer that never was cannot be lost."""
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         self._open = set()
@@ -41,10 +44,14 @@ class Proxy:
                 fate = self.fate()
                 self.fates.append(fate)
                 if fate == CUT:
+                    self.happened[fate] += 1
                     return
                 server.sendall(request + _rest(caller, request))
                 answer = _answer(server)
-                if fate == LOSE or not answer:
+                if not answer:
+                    return
+                self.happened[fate] += 1
+                if fate == LOSE:
                     return
                 if fate == SLOW:
                     time.sleep(SLOW_SECONDS)
@@ -61,6 +68,10 @@ class Proxy:
     def close(self):
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        self.hang_up()
+
+    def hang_up(self):
+        """End every connection; new ones are welcome."""
         for end in list(self._open):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
@@ -122,7 +133,14 @@ def every(number, fate):
     return choose
 
 
-def dice(seed, weights):
-    """Fates by chance; the same seed throws the same dice."""
-    thrown = random.Random(seed)
-    return lambda: thrown.choices(list(weights), list(weights.values()))[0]
+def deck(seed, counts):
+    """Fates by chance, as cards are dealt: none fails to come, and the same seed deals the same cards."""
+    dealer, cards, mutex = random.Random(seed), [], threading.Lock()
+
+    def choose():
+        with mutex:
+            if not cards:
+                cards.extend(dealer.sample(list(counts), sum(counts.values()), counts=list(counts.values())))
+            return cards.pop()
+
+    return choose

@@ -2,8 +2,8 @@
 
 import itertools
 import os
-import random
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -13,8 +13,9 @@ import pytest
 
 import holdfast
 from holdfast.client import grip
-from holdfast.client.errors import Held, HoldfastError, LeaseLost, OutcomeUnknown, Unreachable
-from tests.client.proxy import CUT, HANG, LOSE, PASS, SLOW, between, dice, every
+from holdfast.client.errors import LeaseLost, OutcomeUnknown, Unreachable
+from tests.client.fleet import SORTS, Fleet, Names
+from tests.client.proxy import CUT, HANG, LOSE, PASS, SLOW, between, every
 from tests.client.ways import KEY, awaited, url_of
 from tests.support import wait_until
 from tests.trouble.books import assert_books_balance
@@ -196,75 +197,51 @@ def test_a_holder_that_slept_past_its_time_does_nothing_more(sqlite_server, name
 # -- chance ------------------------------------------------------------------------------------------------------
 
 
-class Fleet:
-    """Agents that want one job, each behind its own bad network, and what each could prove when."""
+@pytest.fixture
+def names(monkeypatch):
+    resolver = Names()
+    monkeypatch.setattr(socket, "getaddrinfo", resolver.look_up)
+    return resolver
 
-    def __init__(self, server, name, seed):
-        self.server, self.name, self.seed = server, name, seed
-        self.stop = threading.Event()
-        self.periods = []
-        """(token, when it was granted, when it was last proved)"""
-        self.seen = {"lost": 0, "held": 0, "unknown": 0}
-        self.errors = []
 
-    def agent(self, number):
-        fate = dice(self.seed * 100 + number, {PASS: 80, LOSE: 10, CUT: 5, HANG: 5})
-        with between(self.server, fate) as proxy, client_of(proxy, timeout=1, deadline=2) as client:
-            while not self.stop.is_set():
-                self.turn(client, number)
-
-    def turn(self, client, number):
-        try:
-            with client.job(self.name, f"agent-{number}", ttl=1, wait=1) as job:
-                period = [job.token, grip.now(), 0.0]
-                self.periods.append(period)
-                until = time.monotonic() + random.Random(f"{self.seed}{job.token}").uniform(0.1, 2.0)
-                while time.monotonic() < until:
-                    before = grip.now()
-                    job.check()
-                    period[2] = before
-                    time.sleep(0.005)
-        except LeaseLost:
-            self.seen["lost"] += 1
-        except Held:
-            self.seen["held"] += 1
-        except HoldfastError:
-            self.seen["unknown"] += 1
-        except Exception as error:  # noqa: BLE001 - raised again in the thread of the test
-            self.errors.append(error)
-            self.stop.set()
-
-    def trouble(self, seconds):
-        """Pause the server, or kill and restart it, again and again."""
-        thrown = random.Random(self.seed)
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            time.sleep(thrown.uniform(0.3, 1.0))
-            if thrown.random() < 0.5:
-                self.server.process.send_signal(signal.SIGSTOP)
-                time.sleep(thrown.uniform(0.2, 2.0))
-                self.server.process.send_signal(signal.SIGCONT)
-            else:
-                self.server.kill()
-                self.server.start()
+@pytest.fixture
+def new_store(tmp_path, new_postgres_database):
+    """Even seeds on SQLite, odd ones on PostgreSQL."""
+    return lambda seed: new_postgres_database() if seed % 2 else f"sqlite:///{tmp_path}/x.db"
 
 
 @pytest.mark.parametrize("seed", range(RUNS))
-def test_whatever_happens_nobody_works_on_what_another_has(tmp_path, new_postgres_database, new_server, name, seed):
-    """Even seeds on SQLite, odd ones on PostgreSQL."""
-    server = new_server(new_postgres_database() if seed % 2 else f"sqlite:///{tmp_path}/x.db").start()
-    fleet = Fleet(server, name, seed)
-    agents = [threading.Thread(target=fleet.agent, args=(number,)) for number in range(3)]
-    for agent in agents:
-        agent.start()
-    fleet.trouble(sized(6, 10))
-    wait_until(lambda: len(fleet.periods) >= 2, 30)
-    fleet.stop.set()
-    for agent in agents:
-        agent.join(30)
-    assert not fleet.errors, fleet.errors
-    periods = sorted(fleet.periods)
-    assert len({token for token, _, _ in periods}) == len(periods), "one token was given twice"
-    for (token, _, proved), (later, granted, _) in itertools.pairwise(periods):
-        assert proved < granted, f"token {token} could still prove itself after {later} was granted ({fleet.seen})"
+def test_whatever_happens_nobody_works_on_what_another_has(new_store, new_server, name, names, seed):
+    """A sort of fault that never came about fails the run."""
+    server = new_server(new_store(seed)).start()
+    fleet = Fleet(server, name, seed, names)
+    with fleet.at_work():
+        fleet.trouble(sized(5, 7))
+        wait_until(lambda: set(fleet.sorts()) >= SORTS and len(fleet.periods) >= 2 and fleet.completed, 60)
+    assert fleet.happened["lost"], fleet.sorts()
+    assert_one_owner_at_a_time(fleet)
+    with client_of(server) as honest:
+        assert_no_effect_came_twice(fleet, honest)
     assert_books_balance(server.store)
+
+
+def assert_one_owner_at_a_time(fleet):
+    """Whoever was granted the job could be sure that no check of the owner before would go well again."""
+    periods = sorted(fleet.periods, key=lambda period: period.token)
+    assert len({period.token for period in periods}) == len(periods), "one token was given twice"
+    for earlier, later in itertools.pairwise(periods):
+        assert earlier.proved < later.granted, (
+            f"token {earlier.token} could still prove itself after {later.token} was granted ({fleet.sorts()})"
+        )
+    assert all(period.end != "open" for period in periods)
+
+
+def assert_no_effect_came_twice(fleet, client):
+    """What was acknowledged is there; and each request, however often it was sent, had one effect at most."""
+    tasks = client.list_tasks(type=fleet.name, limit=100)["tasks"]
+    made = [client.check_task_status(task["id"])["payload"]["n"] for task in tasks]
+    assert len(made) == len(set(made)), "one call made two tasks"
+    assert fleet.made <= set(made), "a task that was acknowledged is missing"
+    assert all(len(by) == 1 for by in fleet.completed.values()), "one task was completed twice"
+    for task_id, (number,) in fleet.completed.items():
+        assert client.check_task_status(task_id)["result"] == {"by": number}

@@ -27,6 +27,14 @@ def test_address_and_key_come_from_the_environment_unless_they_are_given(monkeyp
     assert (caught.value.status, caught.value.code) == (401, "invalid_api_key")
 
 
+def test_an_address_without_its_scheme_is_refused_at_once(monkeypatch):
+    with pytest.raises(ValueError, match="begins with http"):
+        holdfast.Client("127.0.0.1:7700")
+    monkeypatch.setenv("HOLDFAST_URL", "holdfast.example")
+    with pytest.raises(ValueError, match=r"holdfast\.example"):
+        holdfast.Client()
+
+
 def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path, new_server, monkeypatch):
     cert, key = make_certificate(tmp_path)
     server = new_server(f"sqlite:///{tmp_path}/x.db", TLS_CERT=str(cert), TLS_KEY=str(key))

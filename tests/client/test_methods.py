@@ -20,6 +20,8 @@ class Heard(Methods):
     def call(self, operation, /, **arguments):
         return operation, arguments
 
+    listen = call
+
 
 @EVERY
 def test_every_operation_has_a_method_that_calls_it_with_all_its_fields(operation):

@@ -2,17 +2,23 @@
 
 import json
 import os
+import random
 import subprocess
 import sys
 import threading
+import time
+
+import pytest
 
 import holdfast
+from holdfast.client.errors import LeaseLost, OutcomeUnknown, Unreachable
 from tests.client.ways import KEY, url_of
 from tests.support import wait_until
 from tests.trouble.books import assert_books_balance
 from tests.trouble.scale import sized
 
 ROUNDS = sized(9, 100)
+KILLS = sized(3, 60)
 PROGRAM = """
 import json, sys, holdfast
 client = holdfast.open(sys.argv[1])
@@ -28,9 +34,11 @@ class Program:
 
     def __init__(self, path):
         self.path = path
+        self.process = None
         self.start()
 
     def start(self):
+        self.close()
         self.process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, self.path],
             stdin=subprocess.PIPE,
@@ -43,11 +51,20 @@ class Program:
     def call(self, operation, **arguments):
         self.process.stdin.write(json.dumps([operation, arguments]) + "\n")
         self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise BrokenPipeError
+        return json.loads(answer)
 
     def kill(self):
         self.process.kill()
-        self.process.communicate()
+        self.process.wait()
+
+    def close(self):
+        if self.process is not None:
+            self.kill()
+            self.process.stdin.close()
+            self.process.stdout.close()
 
 
 class Served:
@@ -63,6 +80,9 @@ class Served:
     def kill(self):
         self.client.close()
         self.server.kill()
+
+    def close(self):
+        self.kill()
 
     def start(self):
         self.server.start()
@@ -86,29 +106,134 @@ def race(agents, name):
     return told
 
 
-def test_programs_and_a_server_on_one_file_have_one_winner_each_round(tmp_path, new_server, name):
-    path = str(tmp_path / "x.db")
-    agents = [Program(path), Program(path), Served(new_server(f"sqlite:///{path}"))]
-    tokens, killed = [], set()
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / "x.db")
+
+
+@pytest.fixture
+def agents(path, new_server):
+    """Two programs and a server on one file."""
+    found = []
     try:
-        for number in range(ROUNDS):
-            told = race(agents, name)
-            winners = [place for place, answer in enumerate(told) if answer["status"] == "claimed"]
-            assert len(winners) == 1, told
-            (winner,) = winners
-            owner = f"agent-{winner}"
-            assert {answer["owner"] for answer in told} == {owner}
-            tokens.append(told[winner]["token"])
-            if number % 3 == 0 or winner not in killed:
-                killed.add(winner)
-                agents[winner].kill()
-                agents[winner].start()
-            else:
-                agents[winner].call("release_job", job_id=name, lease_id=told[winner]["lease_id"])
-            wait_until(lambda: agents[0].call("get_job_owner", job_id=name)["status"] == "free", 20)
+        found += [Program(path), Program(path)]
+        found.append(Served(new_server(f"sqlite:///{path}")))
+        yield found
     finally:
-        for agent in agents:
-            agent.kill()
+        for agent in found:
+            agent.close()
+
+
+def test_programs_and_a_server_on_one_file_have_one_winner_each_round(agents, path, name):
+    tokens, killed = [], set()
+    for number in range(ROUNDS):
+        # A name that is new to the store races differently from one with a row to lock.
+        job = f"{name}-{number}" if number % 3 == 1 else name
+        told = race(agents, job)
+        winners = [place for place, answer in enumerate(told) if answer["status"] == "claimed"]
+        assert len(winners) == 1, told
+        (winner,) = winners
+        assert {answer["owner"] for answer in told} == {f"agent-{winner}"}
+        tokens.append(told[winner]["token"])
+        lease_id = told[winner]["lease_id"]
+        if number % 3 == 0 or winner not in killed:
+            killed.add(winner)
+            agents[winner].kill()
+            agents[winner].start()
+        else:
+            agents[winner].call("release_job", job_id=job, lease_id=lease_id)
+        wait_until(lambda job=job: agents[0].call("get_job_owner", job_id=job)["status"] == "free", 20)
+        if number % 3 == 2:  # whoever asks, the old lease proves nothing any more
+            with pytest.raises(LeaseLost):
+                agents[2].call("heartbeat_job", job_id=job, lease_id=lease_id)
     assert tokens == sorted(set(tokens))
     assert killed
     assert_books_balance(f"sqlite:///{path}")
+
+
+class Busy:
+    """Claims, renews and releases through one agent, and knows what it was told."""
+
+    def __init__(self, agent, number):
+        self.agent = agent
+        self.chance = random.Random(number)
+        self.jobs = {f"busy-{number}/{place}": None for place in range(3)}
+        """Each job's lease id as last acknowledged; None when it is free."""
+        self.grants = []
+        """(token, when it was asked for, when the answer was there)"""
+        self.in_doubt = None
+        self.error = None
+
+    def work(self, stop):
+        try:
+            while not stop.is_set():
+                self.step(self.chance.choice(list(self.jobs)))
+        except (BrokenPipeError, Unreachable, OutcomeUnknown):
+            return
+        except Exception as error:  # noqa: BLE001 - raised again in the thread of the test
+            self.error = error
+
+    def step(self, job):
+        lease_id, self.in_doubt = self.jobs[job], job
+        if lease_id is None:
+            asked = time.monotonic()
+            lease = self.agent.call("claim_job", job_id=job, owner="busy", ttl_seconds=3600)
+            self.grants.append((lease["token"], asked, time.monotonic()))
+            self.jobs[job] = lease["lease_id"]
+        elif self.chance.random() < 0.5:
+            self.agent.call("heartbeat_job", job_id=job, lease_id=lease_id)
+        else:
+            self.agent.call("release_job", job_id=job, lease_id=lease_id)
+            self.jobs[job] = None
+        self.in_doubt = None
+
+    def check(self):
+        """What was acknowledged is so, whoever was killed; what was in doubt is left alone from now on."""
+        assert self.error is None, self.error
+        self.jobs.pop(self.in_doubt, None)
+        for job, lease_id in self.jobs.items():
+            if lease_id is None:
+                assert self.agent.call("get_job_owner", job_id=job)["status"] == "free"
+            else:
+                self.agent.call("heartbeat_job", job_id=job, lease_id=lease_id)
+        if self.in_doubt is not None:
+            self.jobs[f"{self.in_doubt}-{len(self.grants)}"] = None
+        self.in_doubt = None
+
+
+def test_nothing_acknowledged_is_lost_whoever_of_the_three_is_killed(agents, path):
+    crew = [Busy(agent, number) for number, agent in enumerate(agents)]
+    chance = random.Random(4127)
+    for number in range(KILLS):
+        stop = threading.Event()
+        threads = [threading.Thread(target=busy.work, args=(stop,)) for busy in crew]
+        for thread in threads:
+            thread.start()
+        wait_for_a_grant_each(crew)
+        time.sleep(chance.uniform(0, 0.1))
+        agents[number % len(agents)].kill()
+        stop.set()
+        for thread in threads:
+            thread.join(40)
+        agents[number % len(agents)].start()
+        for busy in crew:
+            busy.check()
+    assert_tokens_follow_time([grant for busy in crew for grant in busy.grants])
+    for agent in agents:
+        agent.kill()
+    assert_books_balance(f"sqlite:///{path}")
+
+
+def wait_for_a_grant_each(crew):
+    before = [len(busy.grants) for busy in crew]
+    wait_until(lambda: all(len(busy.grants) > count for busy, count in zip(crew, before, strict=True)), 20)
+
+
+def assert_tokens_follow_time(grants):
+    """Each token was given once, and none to somebody who had the answer before a smaller one was even asked for."""
+    tokens = [token for token, _, _ in grants]
+    assert len(tokens) == len(set(tokens))
+    last_asked = 0.0
+    for _, asked, answered in sorted(grants):
+        assert answered >= last_asked
+        last_asked = max(last_asked, asked)

@@ -155,4 +155,4 @@ def test_a_change_of_one_column_cannot_hide_from_the_picture():
 
 def test_the_log_calls_rows_by_their_nouns():
     nouns = [subject_of(row_type("default", "x")) for row_type in ROW_TYPES]
-    assert nouns == ["session:x", "lease:x", "task:x", "principal:x", "account:x", "purchase:x"]
+    assert nouns == ["session:x", "lease:x", "task:x", "principal:x", "account:x", "purchase:x", "webhook:x"]

@@ -9,8 +9,6 @@ import pytest
 
 from holdfast.engine.engine import Engine
 from holdfast.store.memory import MemoryStore
-from holdfast.store.postgres import PostgresStore
-from holdfast.store.sqlite import SqliteStore
 from tests.support import STORES, empty, make_store, stop_in_time
 
 
@@ -23,15 +21,11 @@ def opened(request, tmp_path):
         def opened(kind, clock=None):
             if kind == "memory":
                 return MemoryStore(clock)
-            if kind == "sqlite":
-                store = SqliteStore(tmp_path / "holdfast.db", clock)
-            else:
-                store = PostgresStore(request.getfixturevalue("database"), clock)
-            store.open()
-            stack.callback(store.close)
             if kind == "postgres" and kind not in made:
-                empty(store)
-            made.append(kind)
+                made.append(kind)
+                return stack.enter_context(request.getfixturevalue("lender").store(clock))
+            store = make_store(kind, tmp_path, lambda: request.getfixturevalue("database"), clock)
+            stack.callback(store.close)
             return store
 
         yield opened

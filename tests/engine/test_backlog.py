@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from queue import SimpleQueue
 
 import pytest
 
@@ -84,6 +85,26 @@ def test_accounts_take_turns_from_batch_to_batch():
         fill(backlog, *(claim(f"{account}{number}", account=account) for number in range(8)))
     served = Counter(command.account for _ in range(8) for command in taken(backlog))
     assert served == {"a": 4, "b": 4, "c": 4, "d": 4}
+
+
+def test_what_a_lane_sorts_while_it_is_counted_is_not_counted_twice():
+    backlog = Backlog(max_queued=10)
+
+    class Inbox(SimpleQueue):
+        """A lane comes by whenever somebody has counted it."""
+
+        def qsize(self):
+            found = super().qsize()
+            backlog._sort(wait=False)
+            return found
+
+    fill(backlog, *(claim(str(number)) for number in range(6)))
+    inbox = Inbox()
+    while backlog._inbox.qsize():
+        inbox.put(backlog._inbox.get())
+    backlog._inbox = inbox
+    fill(backlog, claim("7th"))
+    assert len(taken(backlog)) == 7
 
 
 def test_a_full_queue_refuses_more_and_keeps_what_it_has():

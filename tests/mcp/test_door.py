@@ -156,8 +156,7 @@ def test_requests_are_counted_as_what_they_are(server):
     assert (count("mcp"), count("task")) == (before[0] + 1, before[1] + 1)
 
 
-def test_the_sdk_is_imported_when_somebody_first_asks():
-    program = (
-        "import sys, holdfast.transport.cli.serve as _; sys.exit('mcp' in sys.modules or 'pydantic' in sys.modules)"
-    )
+def test_the_sdk_and_an_http_client_are_imported_when_somebody_first_needs_them():
+    late = {"mcp", "pydantic", "httpx2"}
+    program = f"import sys, holdfast.transport.cli.serve as _; sys.exit(bool({late} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

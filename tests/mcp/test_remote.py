@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from holdfast.transport.mcp.caller import Ask, Remote
+from holdfast.transport.mcp.caller import Ask
+from holdfast.transport.mcp.remote import Remote
 from holdfast.transport.mcp.results import result_of
 
 POST = Ask("POST", "/v1/jobs/x/claim", body=b"{}")

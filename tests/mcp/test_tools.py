@@ -12,7 +12,7 @@ from holdfast.transport.http.openapi import openapi
 from holdfast.transport.http.schemas.table import SHAPES
 from holdfast.transport.mcp.arguments import ask_of
 from holdfast.transport.mcp.form import BODY, form_of, input_schema
-from holdfast.transport.mcp.server import _Desk
+from holdfast.transport.mcp.server import Desk
 from holdfast.transport.mcp.tools import TOOLS, operation_of
 
 ORDER = [
@@ -22,7 +22,7 @@ ORDER = [
 ]  # fmt: skip
 
 DOCUMENT = openapi()
-SHOWN = _Desk(None)._shown  # type: ignore[arg-type] # nobody is asked anything
+SHOWN = Desk(None)._shown  # type: ignore[arg-type] # nobody is asked anything
 each = pytest.mark.parametrize("shown", SHOWN, ids=lambda tool: tool.name)
 
 

@@ -11,6 +11,8 @@ from tests.transport.agent import fresh, root
 from tests.wire.server import Server
 
 WAIT_SECONDS = 0.01
+ADDRESS = "https://hooks.example.com/asked"
+"""No schema tells which addresses are allowed."""
 MAX_WAIT = 60
 
 
@@ -48,6 +50,11 @@ class Belongings:
             case.headers.pop("Idempotency-Key", None)
         if isinstance(case.body.get("scheduledAt"), str):
             case.body["scheduledAt"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 3600))
+        if isinstance(case.body.get("url"), str):
+            case.body["url"] = ADDRESS
+            self._make_room()
+        if case.body.get("seq") is not None:
+            case.body.pop("after", None)
         if case.body.get("ephemeral") and case.body.get("session_id") is None:
             case.body["session_id"] = self._caller.open_session().json["session_id"]
 
@@ -59,6 +66,8 @@ class Belongings:
             "/v1/keys": self._key,
             "/v1/sessions": self._life,
             "/sessions": lambda: (self._caller.open_session().json["session_id"], {}),
+            "/v1/webhooks": lambda: (self._webhook("/v1/webhooks")["webhook_id"], {}),
+            "/webhooks": lambda: (self._webhook("/webhooks")["id"], {}),
             "/locks": self._lock,
             "/elections": self._room,
         }
@@ -70,6 +79,15 @@ class Belongings:
 
     def _key(self) -> tuple[str, dict[str, Any]]:
         return self._caller.post("/v1/keys", {"name": fresh(), "scopes": ["read"]}).json["keyId"], {}
+
+    def _webhook(self, path: str) -> dict[str, Any]:
+        self._make_room()
+        return self._caller.post(path, {"url": ADDRESS}).json
+
+    def _make_room(self) -> None:
+        """There may be only so many webhooks."""
+        for webhook in self._caller.get("/v1/webhooks").json["webhooks"]:
+            self._caller.delete(f"/v1/webhooks/{webhook['webhook_id']}")
 
     def _life(self) -> tuple[str, dict[str, Any]]:
         life = self._caller.post("/v1/sessions", {"name": fresh()}).json

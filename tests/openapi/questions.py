@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings, strategies
 from schemathesis import APIOperation, Case, GenerationMode, Response
 from schemathesis.checks import CHECKS, load_all_checks
 
-from holdfast.operations import Operation
+from holdfast.operations import OPERATIONS, Operation
 from holdfast.transport.http.openapi import openapi
 from holdfast.transport.http.schemas.table import SHAPES
 from tests.openapi.belongings import Belongings
@@ -58,6 +58,10 @@ NEVER_GRANTED = {
     "delete_account": "the server's own account stays",
 }
 """Operations that refuse whatever this caller asks."""
+
+
+ASKED = [operation for operation in OPERATIONS if SHAPES[operation.name].media != "text/event-stream"]
+"""Answers that have no end are held against their own tests."""
 
 
 class Questions:

@@ -2,8 +2,7 @@
 
 import pytest
 
-from holdfast.operations import OPERATIONS
-from tests.openapi.questions import Questions
+from tests.openapi.questions import ASKED, Questions
 from tests.support import FULL_PROOF
 
 
@@ -12,7 +11,7 @@ def questions(postgres_belongings):
     return Questions(postgres_belongings)
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+@pytest.mark.parametrize("operation", ASKED, ids=lambda operation: operation.name)
 def test_whatever_is_asked_the_answer_is_one_that_the_document_promises(questions, operation):
     if FULL_PROOF:
         questions.ask_every_corner(operation)

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.store.postgres import PostgresStore
-from tests.support import STORES, empty, make_store
+from tests.support import STORES, make_store
 
 
 @pytest.fixture
-def postgres_store(database, clock):
+def postgres_store(lender, clock):
     """PostgreSQL by a driven clock, as if just made."""
-    store = PostgresStore(database, clock)
-    store.open()
-    empty(store)
-    yield store
-    store.close()
+    with lender.store(clock) as store:
+        yield store
 
 
 @pytest.fixture

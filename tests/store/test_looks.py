@@ -188,3 +188,16 @@ def test_totals_are_over_all_accounts(store):
     )  # fmt: skip
     with store.read() as reader:
         assert reader.totals() == Totals(live_leases=3, tasks={PENDING: 3, CANCELLED: 1})
+
+
+def test_the_last_grant_before_a_version_is_found(store):
+    """Events after a grant tell only what changed: whoever tells of a lock must know whose it is."""
+    put(store, a_lease("lock", token=1), kind="claimed")
+    put(store, a_lease("lock", token=1, note="x"), kind="renewed")
+    put(store, a_lease("lock", ends=None, token=1), kind="released")
+    put(store, a_lease("lock", token=2), kind="claimed")
+    with store.read() as reader:
+        found = [reader.granted(ACCOUNT, "lease:lock", version) for version in (1, 2, 4, 5)]
+        assert [each and each.version for each in found] == [None, 1, 1, 4]
+        assert reader.granted(ACCOUNT, "lease:other", 9) is None
+        assert reader.granted("acct", "lease:lock", 9) is None

@@ -30,9 +30,12 @@ print(commits)
 """
 
 
-def test_nobody_else_on_the_machine_may_read_the_file(sqlite_store, tmp_path):
-    put(sqlite_store, a_lease())
+def test_nobody_else_on_the_machine_may_read_the_file(tmp_path):
+    store = SqliteStore(tmp_path / "holdfast.db")  # which makes its file itself, unlike that of the other tests
+    store.open()
+    put(store, a_lease())
     modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    store.close()
     assert {"holdfast.db", "holdfast.db-wal", "holdfast.db-shm", "holdfast.db-turn", "holdfast.db-lock"} <= set(modes)
     assert set(modes.values()) == {0o600}
 

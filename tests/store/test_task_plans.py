@@ -46,8 +46,10 @@ QUESTIONS = {
     "TASKS_TAGGED": ("tasks_tagged", 5, True),
     "TASKS_NEWEST": ("tasks_pkey", 5, True),
     "TASKS_FINISHED": ("tasks_finished", 5, True),
+    "OLDEST_READY": ("tasks_ready_any", 7 * ACCOUNTS, False),  # the head of each priority of each account
 }
 ARGUMENTS = {
+    "OLDEST_READY": (),
     "DUE": (*[START] * 4, "", 5),
     "TASKS_LISTED": (ACCOUNT, "work", PENDING, "~", 5),
     "TASKS_TAGGED": (ACCOUNT, "tag0", "~", 5),

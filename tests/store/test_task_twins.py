@@ -11,7 +11,7 @@ from holdfast.core import lease as leases
 from holdfast.core import session as sessions
 from holdfast.core import task as tasks
 from holdfast.core.lease import JOB
-from holdfast.core.task import CLAIMED, DEAD, LIVE_STATES
+from holdfast.core.task import CLAIMED, DEAD, LIVE_STATES, PENDING
 from holdfast.store.contract import TaskPath
 from tests.store.task_rows import accounts, instants, keyed_lists, queues, task_lists, types
 from tests.store.test_twins import lease_lists, session_lists
@@ -177,3 +177,11 @@ def test_a_list_along_any_index_is_what_a_plain_filter_finds_newest_first(fresh,
     found = sorted((row.id for row in rows if row.account == account and row.id < before and wanted(row)), reverse=True)
     with fresh(*rows).read() as reader:
         assert [row.id for row in reader.tasks(account, path, before, limit)] == found[:limit]
+
+
+@twins
+@given(rows=task_lists)
+def test_the_oldest_that_is_ready_is_found_whatever_its_account_and_priority(fresh, rows):
+    rows = [replace(row, ready=row.ready and row.state == PENDING) for row in rows]  # nothing else stands in a queue
+    with fresh(*rows).read() as reader:
+        assert reader.totals().oldest_ready == tasks.waited(rows, START)

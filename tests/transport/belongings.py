@@ -80,6 +80,16 @@ class Belongings:
         made = done(self.account.post("/v1/keys", {"name": "belongs", "scopes": ["jobs"]}), 201)
         return self._keep(made["keyId"], made["apiKey"])
 
+    @cached_property
+    def webhook(self) -> Thing:
+        made = done(self.account.post("/v1/webhooks", {"url": "https://hooks.example.com/x"}), 201)
+        return self._keep(made["webhook_id"], made["secret"])
+
+    @cached_property
+    def lock_webhook(self) -> Thing:
+        asked = {"url": "https://hooks.example.com/x", "secret": "a-secret-of-locks"}
+        return self._keep(done(self.account.post("/webhooks", asked), 201)["id"], "a-secret-of-locks")
+
 
 class Absent:
     """The same things, as nobody has them. Whoever asks knows every proof; that must not help."""
@@ -179,6 +189,7 @@ REQUESTS: dict[str, Callable[[Any], Asked]] = {
     "list_events": lambda it: (f"/v1/events?subject=task:{it.held.id}", NOTHING),
     "list_locks": lambda it: (f"/locks?prefix={it.lock.id}", NOTHING),
     "get_lock_status": lambda it: lock(it.lock),
+    "watch_lock": lambda it: lock(it.lock, "/watch"),
     "acquire_lock": lambda it: lock(it.lock, "/acquire", {}),
     "renew_lock": lambda it: lock(it.lock, "/renew", {"lease_id": it.lock.proof}),
     "release_lock": lambda it: lock(it.lock, "/release", {"lease_id": it.lock.proof}),
@@ -187,6 +198,18 @@ REQUESTS: dict[str, Callable[[Any], Asked]] = {
     "get_session": lambda it: (f"/sessions/{it.session.id}", NOTHING),
     "end_session": lambda it: (f"/sessions/{it.session.id}", NOTHING),
     "keepalive_session": lambda it: (f"/sessions/{it.session.id}/keepalive", NOTHING),
+    "create_webhook": lambda _: ("/v1/webhooks", {"url": "https://hooks.example.com/y"}),
+    "list_webhooks": lambda _: ("/v1/webhooks", NOTHING),
+    "read_webhook": lambda it: (f"/v1/webhooks/{it.webhook.id}", NOTHING),
+    "update_webhook": lambda it: (f"/v1/webhooks/{it.webhook.id}", {"state": "paused"}),
+    "delete_webhook": lambda it: (f"/v1/webhooks/{it.webhook.id}", NOTHING),
+    "rotate_webhook_secret": lambda it: (f"/v1/webhooks/{it.webhook.id}/rotate", {}),
+    "test_webhook": lambda it: (f"/v1/webhooks/{it.webhook.id}/test", NOTHING),
+    "list_deliveries": lambda it: (f"/v1/webhooks/{it.webhook.id}/deliveries", NOTHING),
+    "replay_deliveries": lambda it: (f"/v1/webhooks/{it.webhook.id}/replay", {}),
+    "create_lock_webhook": lambda _: ("/webhooks", {"url": "https://hooks.example.com/y"}),
+    "list_lock_webhooks": lambda _: ("/webhooks", NOTHING),
+    "delete_lock_webhook": lambda it: (f"/webhooks/{it.lock_webhook.id}", NOTHING),
     "rotate_token": lambda _: ("/auth/token/rotate", NOTHING),
 }
 """How each operation is asked for, by its name."""

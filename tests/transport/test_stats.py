@@ -109,7 +109,8 @@ def wall(monkeypatch):
 def ask(stats, times=1, acquires=0):
     for _ in range(times):
         began = stats.begin()
-        stats.acquires += acquires
+        for _ in range(acquires):
+            stats.acquired()
         stats.note(None, "/locks", 200, began)
 
 

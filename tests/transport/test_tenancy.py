@@ -47,7 +47,8 @@ CHANGING = [
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "TIME"),
     (re.compile(r"/ui/enter/[A-Za-z0-9_-]+"), "/ui/enter/SECRET"),
     (re.compile(r"hf_live_[0-9A-Za-z_]+(…[0-9A-Za-z]+)?"), "KEY"),
-    (re.compile(r"(tsk|acct)_[0-9A-Z]{26}"), "ULID"),
+    (re.compile(r"(tsk|acct|whk)_[0-9A-Z]{26}"), "ULID"),
+    (re.compile(r"whsec_[0-9A-Za-z+/]+="), "SECRET"),
     (re.compile(r'("[a-z_]*token"|"secret"|"[A-Za-z_]*(_ms|_seconds|nextCursor)"):("[0-9a-f]{64}"|[0-9.]+)'), r"\1:N"),
 ]
 """What is different in any two successes."""

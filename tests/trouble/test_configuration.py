@@ -45,6 +45,13 @@ WRONG = [
     ),
     ({}, MERCHANT | {"PAYPAL_URL": "http://pay.test"}, PLAIN_HTTP),
     ({}, MERCHANT | {"PAYPAL_URL": "http://127.0.0.1.pay.test"}, PLAIN_HTTP),
+    ({}, {"WEBHOOK_TIMEOUT": "31"}, "HOLDFAST_WEBHOOK_TIMEOUT: expected a whole number from 1 to 30, got '31'"),
+    ({}, {"WEBHOOK_RETRIES": "5,soon"},
+     "HOLDFAST_WEBHOOK_RETRIES: expected seconds between commas, like 5,300,1800, got '5,soon'"),
+    ({}, {"WEBHOOK_ALLOW_PRIVATE_NETWORKS": "maybe"},
+     "HOLDFAST_WEBHOOK_ALLOW_PRIVATE_NETWORKS: expected true or false, got 'maybe'"),
+    ({}, {"CA_BUNDLE": "/nowhere.pem"},
+     "HOLDFAST_CA_BUNDLE: /nowhere.pem holds no certificates in PEM: [Errno 2] No such file or directory"),
     ({}, {"PUBLIC_URL": "me"}, "HOLDFAST_PUBLIC_URL: expected https://host[/path]"),
     (
         {},

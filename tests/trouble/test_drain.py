@@ -92,7 +92,7 @@ def test_those_who_wait_for_work_or_for_news_are_sent_away_as_well(story):
 def test_it_ends_soon_and_well_whoever_is_still_connected(story):
     assert story.status == 0, story.log
     assert story.seconds < 5
-    assert "Traceback" not in story.log
+    assert "traceback" not in story.log.lower()
 
 
 def test_after_a_clean_stop_everything_is_as_it_was(story):
@@ -106,7 +106,7 @@ def test_control_c_is_as_good(new_server, tmp_path):
     server = new_server(f"sqlite:///{tmp_path}/x.db").start()
     server.process.send_signal(signal.SIGINT)
     assert server.process.wait(PATIENCE_SECONDS) == 0
-    assert "Traceback" not in server.log()
+    assert "traceback" not in server.log().lower()
 
 
 def test_a_worker_that_dies_is_replaced(new_server, new_postgres_database, job):

@@ -9,7 +9,13 @@ from tests.wire.lifetimes import Lifetimes
 from tests.wire.server import PAIRS, Server
 
 PLENTY = {"PUBLIC_ELECTION_REQUESTS_PER_MINUTE": "100000"}
-STRICT = {"PUBLIC_ELECTION_REQUESTS_PER_MINUTE": "5", "MAX_PUBLIC_ELECTIONS": "2"}
+STRICT = {
+    "PUBLIC_ELECTION_REQUESTS_PER_MINUTE": "5",
+    "MAX_PUBLIC_ELECTIONS": "2",
+    "PUBLIC_ELECTION_WATCH_STREAMS_PER_CLIENT": "2",
+    "PUBLIC_ELECTION_WATCH_STREAMS_GLOBAL": "3",
+    "PUBLIC_ELECTION_WATCH_MAX_SECONDS": "2",
+}
 
 pairs = itertools.cycle(range(1, PAIRS + 1))
 
@@ -40,7 +46,7 @@ def lifetimes(request, store):
 
 @pytest.fixture
 def strict_server(request, store):
-    """Five election requests a minute for each address, two live rooms."""
+    """Five election requests a minute for each address, two live rooms, three watches of two seconds."""
     return request.getfixturevalue(f"strict_{store}_server")
 
 

@@ -7,6 +7,8 @@ import sys
 import tempfile
 import time
 
+from tests.trouble.scale import FULL
+from tests.wire.forked import Forked
 from tests.wire.wire import Caller
 
 START_SECONDS = 30
@@ -51,13 +53,15 @@ class Server:
         ours = {key: value for key, value in os.environ.items() if not key.startswith("HOLDFAST_")}
         given = {"STATIC_TOKENS": self.tokens, "ADMIN_KEY": ADMIN_KEY, **self.settings}
         ours.update({f"HOLDFAST_{key}": value for key, value in given.items()})
-        address = ["--host", "127.0.0.1", "--port", str(self.port), "--store", self.store]
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "holdfast", "serve", *address],
-            env=ours,
-            stdout=self.output,
-            stderr=self.output,
-        )
+        words = ["serve", "--host", "127.0.0.1", "--port", str(self.port), "--store", self.store]
+        self.process = self.begin(words, ours)
+
+    def begin(self, words: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes] | Forked:
+        """The process itself: from nothing in `make prove`, else from a parent that knows its modules already."""
+        if not FULL:
+            return Forked(words, environment, out=self.output, err=self.output)
+        program = [sys.executable, "-m", "holdfast", *words]
+        return subprocess.Popen(program, env=environment, stdout=self.output, stderr=self.output)
 
     def is_healthy(self) -> bool:
         try:

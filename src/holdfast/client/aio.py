@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+from contextlib import AbstractAsyncContextManager, aclosing
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -11,6 +13,8 @@ from holdfast.client.aio_kinds import AsyncJob, AsyncLeader, AsyncTaskLease
 from holdfast.client.claims import JobClaim, LeaderClaim, TaskClaim
 from holdfast.client.client import DEADLINE, TIMEOUT
 from holdfast.client.errors import Document, Unreachable
+from holdfast.client.following import SILENCE_SECONDS, TROUBLE, Event, Following, document_of, event_of
+from holdfast.client.frames import Frame
 from holdfast.client.methods.every import Methods
 from holdfast.client.retry import Broken, Call, Unsent
 from holdfast.client.wire import Answer, Request
@@ -22,8 +26,13 @@ class AsyncTransport(Protocol):
     async def send(self, request: Request, timeout: float) -> Answer:  # noqa: ASYNC109 - a transport does the timing
         """One attempt; Unsent or Broken if there was no answer."""
 
+    def stream(
+        self, request: Request, silence: float
+    ) -> AbstractAsyncContextManager[tuple[Answer, AsyncIterator[bytes]]]:
+        """One connection of a stream: its head, or a whole refusal, and its body piece by piece."""
+
     async def close(self) -> None:
-        """Let go of everything."""
+        """Let go of everything; whoever listens hears no more."""
 
 
 class AsyncClient(Methods[Coroutine[Any, Any, Document]]):
@@ -41,7 +50,7 @@ class AsyncClient(Methods[Coroutine[Any, Any, Document]]):
         self._timeout = timeout
         self._deadline = deadline
         self._transport = transport or _over_http(url, key)
-        self._closed = False
+        self._closed = threading.Event()
 
     async def call(
         self,
@@ -61,12 +70,46 @@ class AsyncClient(Methods[Coroutine[Any, Any, Document]]):
             deadline=self._deadline if deadline is None else deadline,
             idempotency_key=idempotency_key,
         )
-        while not self._closed:
+        while not self._closed.is_set():
             verdict = call.judge(await self._attempt(call))
             if not isinstance(verdict, float):
                 return verdict
             await asyncio.sleep(verdict)
         raise Unreachable("this client is closed", code="closed", hint="Make a new one.")
+
+    async def follow(
+        self, after: int | None = None, subject: str | None = None, kind: str | None = None
+    ) -> AsyncIterator[Event]:
+        """Every event of the account after a cursor, or from now on, as it happens: each once and in order.
+
+        A lost connection is made again where it broke off. CursorTooOld means that events were removed before they
+        could be read. `subject` and `kind` may end in `*`. Closing the client ends it.
+        """
+        async with aclosing(self._frames("list_events", after=after, subject=subject, kind=kind)) as frames:
+            async for frame in frames:
+                yield event_of(frame)
+
+    async def listen(self, operation: str, /, **arguments: Any) -> AsyncIterator[Document]:
+        """Every document of a stream, for as long as one listens; a lost connection is made again."""
+        async with aclosing(self._frames(operation, **arguments)) as frames:
+            async for frame in frames:
+                yield document_of(frame)
+
+    async def _frames(self, operation: str, **arguments: Any) -> AsyncGenerator[Frame, None]:
+        following = Following(operation, arguments, deadline=self._deadline)
+        while not self._closed.is_set():
+            try:
+                async with self._transport.stream(following.request(), SILENCE_SECONDS) as (answer, pieces):
+                    following.opened(answer)
+                    async for piece in pieces:
+                        for frame in following.take(piece):
+                            yield frame
+                pause = following.lost(Broken("it ended"))
+            except TROUBLE as trouble:
+                if self._closed.is_set():
+                    return
+                pause = following.lost(trouble)
+            await asyncio.sleep(pause)
 
     async def _attempt(self, call: Call) -> Answer | Unsent | Broken:
         try:
@@ -102,7 +145,7 @@ class AsyncClient(Methods[Coroutine[Any, Any, Document]]):
 
     async def close(self) -> None:
         """Let the connections go; whatever is called afterwards is refused."""
-        self._closed = True
+        self._closed.set()
         await self._transport.close()
 
     async def __aenter__(self) -> Self:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from holdfast.client.claims import JobClaim, LeaderClaim, TaskClaim
 from holdfast.client.errors import Document, Unreachable
+from holdfast.client.following import SILENCE_SECONDS, TROUBLE, Event, Following, document_of, event_of
+from holdfast.client.frames import Frame
 from holdfast.client.kinds import Job, Leader, TaskLease
 from holdfast.client.methods.every import Methods
 from holdfast.client.retry import Broken, Call, Unsent
@@ -25,8 +30,11 @@ class Transport(Protocol):
     def send(self, request: Request, timeout: float) -> Answer:
         """One attempt; Unsent or Broken if there was no answer."""
 
+    def stream(self, request: Request, silence: float) -> AbstractContextManager[tuple[Answer, Iterator[bytes]]]:
+        """One connection of a stream: its head, or a whole refusal, and its body piece by piece."""
+
     def close(self) -> None:
-        """Let go of everything."""
+        """Let go of everything; whoever listens hears no more."""
 
 
 class Client(Methods[Document]):
@@ -48,7 +56,7 @@ class Client(Methods[Document]):
         self._timeout = timeout
         self._deadline = deadline
         self._transport = transport or _over_http(url, key)
-        self._closed = False
+        self._closed = threading.Event()
 
     def call(
         self,
@@ -68,12 +76,41 @@ class Client(Methods[Document]):
             deadline=self._deadline if deadline is None else deadline,
             idempotency_key=idempotency_key,
         )
-        while not self._closed:
+        while not self._closed.is_set():
             verdict = call.judge(self._attempt(call))
             if not isinstance(verdict, float):
                 return verdict
             time.sleep(verdict)
         raise Unreachable("this client is closed", code="closed", hint="Make a new one.")
+
+    def follow(self, after: int | None = None, subject: str | None = None, kind: str | None = None) -> Iterator[Event]:
+        """Every event of the account after a cursor, or from now on, as it happens: each once and in order.
+
+        A lost connection is made again where it broke off. CursorTooOld means that events were removed before they
+        could be read. `subject` and `kind` may end in `*`. Closing the client ends it.
+        """
+        return map(event_of, self._frames(self._following("list_events", after=after, subject=subject, kind=kind)))
+
+    def listen(self, operation: str, /, **arguments: Any) -> Iterator[Document]:
+        """Every document of a stream, for as long as one listens; a lost connection is made again."""
+        return map(document_of, self._frames(self._following(operation, **arguments)))
+
+    def _following(self, operation: str, **arguments: Any) -> Following:
+        return Following(operation, arguments, deadline=self._deadline)
+
+    def _frames(self, following: Following) -> Iterator[Frame]:
+        while not self._closed.is_set():
+            try:
+                with self._transport.stream(following.request(), SILENCE_SECONDS) as (answer, pieces):
+                    following.opened(answer)
+                    for piece in pieces:
+                        yield from following.take(piece)
+                pause = following.lost(Broken("it ended"))
+            except TROUBLE as trouble:
+                if self._closed.is_set():
+                    return
+                pause = following.lost(trouble)
+            self._closed.wait(pause)
 
     def _attempt(self, call: Call) -> Answer | Unsent | Broken:
         try:
@@ -109,7 +146,7 @@ class Client(Methods[Document]):
 
     def close(self) -> None:
         """Let the connections go; whatever is called afterwards is refused."""
-        self._closed = True
+        self._closed.set()
         self._transport.close()
 
     def __enter__(self) -> Self:

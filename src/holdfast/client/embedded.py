@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import queue
 import secrets
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from holdfast.app import running_engine
@@ -22,11 +23,14 @@ from holdfast.client.retry import Broken, Unsent
 from holdfast.client.wire import Answer, Request
 from holdfast.core.errors import HoldfastError as Refusal
 from holdfast.settings import PREFIX, Settings, default_store
-from holdfast.store.contract import NewerSchema
+from holdfast.store.contract import Unusable
 from holdfast.transport.http.app import App
 from holdfast.transport.http.door import Door
 
 UNLIMITED = 10**9
+PARTS_AHEAD = 16
+"""How many parts of a stream may wait to be read."""
+_GOOD = 200
 LAST_SECONDS = 5.0
 """How long closing waits for calls of other threads."""
 
@@ -37,10 +41,11 @@ def open_store(path: str | os.PathLike[str] | None = None) -> Client:
     Without one it is the store that a server on this machine would open. Any number of processes and a server may have
     the same file open. Close the client when you are done: that stops its threads.
     """
-    return Client(transport=EmbeddedTransport(_address(path)))
+    return Client(transport=EmbeddedTransport(address_of(path)))
 
 
-def _address(path: str | os.PathLike[str] | None) -> str:
+def address_of(path: str | os.PathLike[str] | None) -> str:
+    """The store that a program means."""
     if path is None:
         return os.environ.get(f"{PREFIX}STORE") or default_store()
     text = os.fspath(path)
@@ -68,8 +73,8 @@ class EmbeddedTransport:
         self._rooms = ExitStack()
         try:
             engine = self._rooms.enter_context(running_engine(settings, serving=False))
-        except (Refusal, NewerSchema) as error:
-            raise ServerError(str(error), code=getattr(error, "code", "newer_schema")) from error
+        except (Refusal, Unusable) as error:
+            raise ServerError(str(error), code=error.code) from error
         self._engine = engine
         self._door = Door(engine, settings)
         self._app = App(self._door)
@@ -82,18 +87,42 @@ class EmbeddedTransport:
 
     def send(self, request: Request, timeout: float) -> Answer:
         """One attempt."""
-        if self._closed:
-            raise Unsent("it was closed just now")
-        exchange = Exchange(request, self._key)
-        running = self._run(self._answer(exchange))
+        running, leave = self.begin(request)
         try:
             answer: Answer = running.result(timeout)
         except (TimeoutError, CancelledError) as error:
             raise Broken("no answer in time") from error
         finally:
-            # Whoever stops listening leaves the line, exactly as a closed connection does.
-            self._loop.call_soon_threadsafe(exchange.gone.set)
+            leave()
         return answer
+
+    @contextmanager
+    def stream(self, request: Request, silence: float) -> Iterator[tuple[Answer, Iterator[bytes]]]:
+        """One stream: what the handlers send is read on the caller's thread, which may take its time."""
+        if self._closed:
+            raise Unsent("it was closed just now")
+        exchange = Streamed(request, self._key, self._loop, silence)
+        running = self._run(self._answer(exchange))
+        try:
+            answer = exchange.head()
+            # A refusal comes whole, like any answer.
+            yield (answer, exchange.pieces()) if answer.status == _GOOD else (running.result(silence), iter(()))
+        finally:
+            with suppress(RuntimeError):  # it may have been closed since
+                self._loop.call_soon_threadsafe(exchange.leave)
+
+    def begin(self, request: Request) -> tuple[Future[Any], Callable[[], None]]:
+        """(the answer to come, what to call when nobody listens for it any more)."""
+        if self._closed:
+            raise Unsent("it was closed just now")
+        exchange = Exchange(request, self._key)
+        running = self._run(self._answer(exchange))
+        # Whoever stops listening leaves the line, exactly as a closed connection does.
+        return running, lambda: self._leave(exchange)
+
+    def _leave(self, exchange: Exchange) -> None:
+        with suppress(RuntimeError):  # it may have been closed since
+            self._loop.call_soon_threadsafe(exchange.gone.set)
 
     def close(self) -> None:
         """Send waiters away, finish what is under way, and stop every thread."""
@@ -172,3 +201,53 @@ class Exchange:
             }
         else:
             self._chunks.append(message.get("body", b""))
+
+
+class Streamed(Exchange):
+    """A request whose answer comes in parts: sent on the event loop, read on another thread, a few parts apart."""
+
+    def __init__(self, request: Request, key: bytes, loop: asyncio.AbstractEventLoop, silence: float) -> None:
+        super().__init__(request, key)
+        self._loop = loop
+        self._silence = silence
+        self._parts: queue.SimpleQueue[bytes | Answer] = queue.SimpleQueue()
+        self._room = asyncio.Semaphore(PARTS_AHEAD)
+
+    def head(self) -> Answer:
+        """Status and headers."""
+        head = self._next()
+        assert isinstance(head, Answer)
+        return head
+
+    def pieces(self) -> Iterator[bytes]:
+        """Part after part; an empty one is the end."""
+        while piece := self._next():
+            self._loop.call_soon_threadsafe(self._room.release)
+            assert isinstance(piece, bytes)
+            yield piece
+
+    def leave(self) -> None:
+        """Nobody reads on: whoever is about to send need not wait, and whoever still waits for a part gets the end."""
+        self.gone.set()
+        self._room.release()
+        self._parts.put(b"")
+
+    def _next(self) -> bytes | Answer:
+        try:
+            return self._parts.get(timeout=self._silence)
+        except queue.Empty:
+            raise Broken("nothing was heard for long") from None
+
+    async def _send(self, message: Any) -> None:
+        await super()._send(message)
+        if message["type"] == "http.response.start":
+            self._parts.put(Answer(self._status, self._headers, b""))
+            return
+        if self._status == _GOOD:
+            self._chunks.clear()
+        part = message.get("body", b"")
+        if part:
+            await self._room.acquire()
+            self._parts.put(part)
+        if not message.get("more_body"):
+            self._parts.put(b"")

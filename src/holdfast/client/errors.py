@@ -9,6 +9,7 @@ HoldfastError
 ├── Conflict           the thing is in another state than you think
 │   ├── LeaseLost      it was yours and is no longer, or that cannot be proved any more
 │   ├── Held           somebody else has it; `owner` says who
+│   ├── CursorTooOld   the log no longer has what comes next; `oldest` in `document` is what it has
 │   └── CancelRequested  somebody asked whoever holds the task to stop
 ├── Limited            too much at once; `retry_after` says when to come back
 ├── ServerError        the server could not do it; `applied` says whether it was done
@@ -136,6 +137,13 @@ class CancelRequested(Conflict):
     hint = "Stop, and hand the task back."
 
 
+class CursorTooOld(Conflict):
+    """Retention has removed what comes after the cursor: going on would skip it."""
+
+    code = "cursor_too_old"
+    hint = "Look at the present state, then follow from `oldest` on."
+
+
 class Limited(HoldfastError):
     """Too much at once."""
 
@@ -172,6 +180,7 @@ _LOST = ("lease_lost", "lease_expired", "lease_superseded", "lease_not_current",
 _BY_CODE: dict[str, type[HoldfastError]] = {
     **dict.fromkeys(_LOST, LeaseLost),
     "task_currently_claimed": Held,
+    "cursor_too_old": CursorTooOld,
     "outcome_unknown": OutcomeUnknown,
     "lock_limit_exceeded": Limited,
     "capacity_exceeded": Limited,

@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from holdfast.client.errors import Document, Invalid
+from holdfast.client.tracing import outgoing
 from holdfast.operations import OPERATIONS, Operation
 
 _BY_NAME = {operation.name: operation for operation in OPERATIONS}
@@ -81,7 +82,7 @@ def request(operation: Operation, arguments: Mapping[str, Any], idempotency_key:
     """The request of an operation. Arguments that are None are not sent."""
     given = {name: value for name, value in arguments.items() if value is not None}
     target = _PARAMETER.sub(lambda match: _segment(operation, match[1], given), operation.path)
-    headers = {"accept": "application/json"}
+    headers = {"accept": "application/json", **outgoing()}
     body = b""
     if operation.method == "GET":
         query = {_spelled(operation, name): _text(value) for name, value in given.items()}

@@ -19,6 +19,7 @@ from holdfast.client.client import Client
 from holdfast.client.errors import AuthError, CancelRequested, HoldfastError, Invalid, LeaseLost, NotFound
 from holdfast.client.kinds import TaskLease
 from holdfast.client.running import LOOK_SECONDS, AsyncContext, run_async, run_sync
+from holdfast.client.tracing import processing
 
 POLL_SECONDS = 5.0
 """How long one claim waits for work, and so how long an idle worker takes to stop."""
@@ -126,16 +127,23 @@ class Worker:
             self._running.discard(lease)
 
     def _do(self, lease: TaskLease) -> None:
-        error: BaseException | None = None
+        with processing(lease.document):
+            self._finish(lease, self._try(lease))
+
+    def _try(self, lease: TaskLease) -> BaseException | None:
+        """Do the work; what went wrong, if anything did."""
         try:
             if self._stopping.is_set():
                 lease.release()  # it came while we were closing
             else:
                 lease.result = self._call(lease)
         except BaseException as raised:
-            error = raised
             if not isinstance(raised, CancelRequested | LeaseLost):
                 log.info("%s failed", lease.terms.what, exc_info=raised)
+            return raised
+        return None
+
+    def _finish(self, lease: TaskLease, error: BaseException | None) -> None:
         try:
             lease.__exit__(None if error is None else type(error), error, None)
         except HoldfastError as trouble:

@@ -14,7 +14,8 @@ Refused                       an ordinary answer: nothing was changed
 ├── Missing                   no such thing (or not yours: the two look alike)
 │   ├── SessionMissing
 │   ├── TaskMissing
-│   └── PurchaseMissing
+│   ├── PurchaseMissing
+│   └── WebhookMissing
 ├── Conflict                  the thing is in another state than you think
 │   ├── LeaseLost             it was yours and is no longer
 │   ├── LeaseGone             nothing is held under that name
@@ -34,6 +35,7 @@ Refused                       an ordinary answer: nothing was changed
 │   ├── NameTaken             somebody else has this name
 │   ├── ConfiguredKey         the key is part of the server's settings
 │   ├── LastAdmin             without it nobody could administer the account
+│   ├── TooManyWebhooks       the account has as many as it may
 │   ├── CursorTooOld          retention has removed what comes after that cursor
 │   └── IdempotencyConflict   the key was used for another request
 └── Limited                   too much at once; carries when to come back
@@ -179,6 +181,13 @@ class PurchaseMissing(Missing):
     hint = "Start a new checkout."
 
 
+class WebhookMissing(Missing):
+    """No such webhook in the caller's account."""
+
+    code = "webhook_not_found"
+    hint = "List your webhooks."
+
+
 class Conflict(Refused):
     """The thing is in another state than the caller thinks."""
 
@@ -289,7 +298,7 @@ class NotYetClaimable(Conflict):
 
 
 class CursorTooOld(Conflict):
-    """Retention has removed events after this cursor: following from it would skip them."""
+    """Events after this cursor are gone, by retention or by a restore: following from it would skip them."""
 
     code = "cursor_too_old"
     hint = "Start again from `oldest`, knowing that something was missed."
@@ -320,6 +329,13 @@ class LastAdmin(Conflict):
 
     code = "last_admin_key"
     hint = "Make another key with the scope `admin` first."
+
+
+class TooManyWebhooks(Conflict):
+    """The account has as many webhooks as it may."""
+
+    code = "too_many_webhooks"
+    hint = "Delete a webhook that nobody needs any more."
 
 
 class IdempotencyConflict(Conflict):

@@ -6,12 +6,14 @@ import hashlib
 from collections.abc import Iterable
 from itertools import compress
 from operator import is_not
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from holdfast.core.row import Instant, Row
+
+R = TypeVar("R", bound=Row)
 
 SNAPSHOT = "snapshot"
 """Tells a whole row, so that what came before may be forgotten."""
@@ -19,8 +21,11 @@ SNAPSHOT = "snapshot"
 RENEWALS = ("lease.renewed", "session.renewed", "task.renewed")
 """Signs of life: many, and no news."""
 
-GONE = frozenset({"purged", "forgotten"})
+GONE = frozenset({"purged", "forgotten", "removed"})
 """The last word on a row that is there no longer."""
+
+HIDDEN = "****"
+"""What stands in the log for a secret."""
 
 
 class Cause(msgspec.Struct, frozen=True):
@@ -28,6 +33,8 @@ class Cause(msgspec.Struct, frozen=True):
 
     actor: str
     request_id: str
+    traceparent: str = ""
+    """Where that request belongs in a trace, if in any."""
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -37,12 +44,14 @@ class Event(msgspec.Struct, frozen=True):
     subject: str
     version: int
     kind: str
+    """`task.completed`, `lease.expired`: also the type under which streams and receivers of events know it."""
     at: Instant
     actor: str
     request_id: str
     data: str
     seq: int = 0
     """Given by the store at the end of the transaction."""
+    traceparent: str = ""
 
 
 def subject_of(row: Row) -> str:
@@ -66,6 +75,7 @@ def tell(changed: dict[str, Any], after: Row, kind: str, cause: Cause, now: Inst
         actor=cause.actor,
         request_id=cause.request_id,
         data=msgspec.json.encode(changed).decode(),
+        traceparent=cause.traceparent,
     )
 
 
@@ -106,6 +116,17 @@ def fold(blank: Row, events: Iterable[Event]) -> dict[str, Any] | None:
     return image
 
 
+def apply(row: R, event: Event) -> R:
+    """The row after one more event; columns that events tell by hash stay as they are."""
+    told = msgspec.json.decode(event.data)
+    changed = {
+        name: msgspec.json.encode(value).decode() if name in row.json and value is not None else value
+        for name, value in told.items()
+        if name in row.__struct_fields__ and name not in row.hashed
+    }
+    return replace(row, **changed)
+
+
 def picture(row: Row) -> dict[str, Any]:
     """The image of a row that folding its events must give."""
     shown = {
@@ -118,6 +139,8 @@ def picture(row: Row) -> dict[str, Any]:
 def _shown(row: Row, column: str, value: Any) -> Any:
     if value is None:
         return None
+    if column in row.hidden:
+        return HIDDEN
     if column in row.hashed:
         raw = value.encode()
         return {"sha256": hashlib.sha256(raw).hexdigest(), "size": len(raw)}

@@ -31,6 +31,9 @@ class Row(msgspec.Struct, frozen=True):
     parts: ClassVar[tuple[tuple[str, ...], ...]] = ()
     """Columns that change together, for stores that save only what changed; the others are always saved."""
 
+    hidden: ClassVar[frozenset[str]] = frozenset()
+    """Columns of which events show only whether there is anything."""
+
     special: ClassVar[frozenset[str]] = frozenset()
     """All columns that events do not show as they are."""
 
@@ -42,7 +45,7 @@ class Row(msgspec.Struct, frozen=True):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        cls.special = cls.hashed | cls.json
+        cls.special = cls.hashed | cls.json | cls.hidden
 
     @property
     def key(self) -> Key:

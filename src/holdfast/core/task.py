@@ -6,6 +6,7 @@ pending → claimed → completed, or back to pending, or to the dead letters af
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import msgspec
@@ -67,7 +68,7 @@ class Task(Row, frozen=True):
     booleans: ClassVar[frozenset[str]] = frozenset({"ready", "cancel_requested"})
     parts: ClassVar[tuple[tuple[str, ...], ...]] = (
         ("type", "payload", "priority", "max_attempts", "lease_duration", "created_at"),
-        ("unique_key", "tag", "created_by", "reviewed_by", "source", "backoff"),
+        ("unique_key", "tag", "created_by", "reviewed_by", "source", "backoff", "traceparent"),
         ("attempt_count", "attempt", "worker", "principal", "session", "proof", "token", "claimed_at", "expires_at"),
         ("result", "output_id", "failure_reason", "dead_cause", "resolved_at", "ended", "ended_checkpoint"),
         ("note", "checkpoint", "progress", "cancel_requested"),
@@ -118,6 +119,8 @@ class Task(Row, frozen=True):
     note: str | None = None
     checkpoint: str | None = None
     progress: str | None = None
+    traceparent: str | None = None
+    """Where the request that created it belongs in a trace."""
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -161,6 +164,12 @@ def place_of(created_at: Instant, scheduled_at: Instant | None) -> Instant:
     work cannot starve it. The place never moves, so the queue is one index.
     """
     return created_at if scheduled_at is None else scheduled_at + PATIENCE
+
+
+def waited(tasks: Iterable[Task], now: Instant) -> Instant:
+    """How long the one of them that stands first among all that are ready has waited; 0 if none is."""
+    oldest = min((task.place for task in tasks if task.ready), default=now)
+    return max(now - oldest, 0)
 
 
 def last_attempt(task: Task) -> Attempt | None:

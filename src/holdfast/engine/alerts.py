@@ -8,6 +8,9 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 
+from holdfast.telemetry.board import Board
+from holdfast.telemetry.names import RARE_RECENT, RARE_TOTAL
+
 WINDOW_SECONDS = 3600.0
 
 CONFLICTS, LAPSES, DEAD_LETTERS, RECOVERY_FAILURES = "conflicts", "lapses", "dead_letters", "recovery_failures"
@@ -54,10 +57,20 @@ class Alerts:
                 kind: {
                     "total": self._total[kind],
                     "last_hour": recent[kind],
-                    "alert": 0 < self._limits.get(kind, 0) < recent[kind],
+                    "alert": self.judge(kind, recent[kind]),
                 }
                 for kind in KINDS
             }
+
+    def sample(self, board: Board) -> None:
+        """Write down what only this process knows, for whoever speaks for several."""
+        for kind, numbers in self.report().items():
+            board.set(RARE_RECENT, kind, to=numbers["last_hour"])
+            board.cells[RARE_TOTAL.at(kind)] = numbers["total"]
+
+    def judge(self, kind: str, recent: float) -> bool:
+        """Whether that is too many in a window."""
+        return 0 < self._limits.get(kind, 0) < recent
 
     def _add(self, kind: str, moment: float, count: int) -> None:
         recent = self._recent[kind]

@@ -34,6 +34,8 @@ class Command(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
     urgent: ClassVar[bool] = False
     """Holders' writes go before new work: a late renewal costs somebody their lease."""
+    claims: ClassVar[str] = ""
+    """The family of what it claims: job, lock, election or task; nothing if it is no claim."""
 
     account: str
     cause: Cause

@@ -32,6 +32,7 @@ class ElectionCommand(Command[LeaseOutcome], frozen=True):
 class Campaign(ElectionCommand, frozen=True):
     """Lead if nobody does. It is not re-entrant: a leader that campaigns again is told that somebody leads."""
 
+    claims = ELECTION
     candidate: str
     holder: str
     lease_id: str

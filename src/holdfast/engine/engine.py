@@ -10,11 +10,12 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
 
-from holdfast.core.errors import HoldfastError, LeaseLost, LeaseMismatch, LeaseSuperseded, TaskClaimed
+from holdfast.core.errors import HoldfastError
 from holdfast.core.row import SECOND
 from holdfast.engine.alerts import CONFLICTS, DEAD_LETTERS, LAPSES, RECOVERY_FAILURES, Alerts
 from holdfast.engine.backlog import MAX_BATCH, MAX_QUEUED, Backlog, Sink, Ticket
 from holdfast.engine.bells import Bells
+from holdfast.engine.census import Census
 from holdfast.engine.command import Command, Held, Outcome, Replayed
 from holdfast.engine.crowd import Crowd
 from holdfast.engine.lane import Committed, Lane, Outages
@@ -23,12 +24,17 @@ from holdfast.engine.sweep import Sweep
 from holdfast.engine.timer import Timer
 from holdfast.engine.waiting import Lines
 from holdfast.store.contract import Reader, Store
+from holdfast.telemetry import names
+from holdfast.telemetry.board import Board
+from holdfast.telemetry.pulses import Pulse, Pulses
+from holdfast.telemetry.traces import Traces
 
 T = TypeVar("T")
 
-log = logging.getLogger("holdfast.engine")
+STUCK_SECONDS = 30.0
+"""A lane that has worked on one batch for so long is stuck."""
 
-_MET_ANOTHER = (Held, LeaseLost, LeaseMismatch, LeaseSuperseded, TaskClaimed)
+log = logging.getLogger("holdfast.engine")
 
 
 class Engine:
@@ -47,8 +53,12 @@ class Engine:
         max_queued: int = MAX_QUEUED,
         retention: Retention | None = None,
         alerts: Alerts | None = None,
+        board: Board | None = None,
     ) -> None:
         self.store = store
+        self.board = board or Board()
+        self.pulses = Pulses(self.board)
+        self._census = Census(self.board)
         self._sink = _ThreadSink()
         self._outages = Outages()
         # All lanes take from one backlog: while one waits for its commit, the next batch is on its way.
@@ -61,6 +71,7 @@ class Engine:
                 self._outages,
                 on_commit=self._committed,
                 on_return=self._grace,
+                board=self.board,
             )
             for number in range(store.lanes)
         ]
@@ -72,6 +83,7 @@ class Engine:
             serving=serving,
             retention=retention,
             on_failure=partial(self.alerts.note, RECOVERY_FAILURES),
+            pulses=self.pulses,
         )
         self._attentive: set[str] = set()
         self._attending = threading.Lock()
@@ -79,6 +91,11 @@ class Engine:
         self.lines = Lines(self._try_again, self._deliver, partial(self._attend, "lines"), self._timer)
         self.crowd = Crowd(self._try_again, self._deliver, partial(self._attend, "crowd"), self._timer)
         self.bells = Bells(partial(self._attend, "bells"))
+
+    def trace(self, traces: Traces | None) -> None:
+        """Tell of every batch there, or to nobody any more."""
+        for lane in self._lanes:
+            lane.traces = traces
 
     def start(self) -> None:
         """Begin to take commands; after an outage, first give grace to those who could not renew."""
@@ -112,6 +129,8 @@ class Engine:
         # A repeated request looks for its answer first; only a new one stands behind those who wait.
         if ticket.line is None or command.once is not None or not self.lines.queue_behind(ticket):
             self._backlog.put(ticket)
+        else:
+            self.board.add(names.CONTENDED, command.claims)
         return ticket
 
     def call(self, command: Command[T], wait_seconds: float = 0.0) -> T | Replayed:
@@ -121,21 +140,33 @@ class Engine:
         result: T | Replayed = future.result()
         return result
 
-    def is_ready(self) -> bool:
-        """Whether it can do its work: every thread alive, and the last write went well or none has failed since."""
-        alive = all(lane.thread.is_alive() for lane in self._lanes) and self.sweep.is_alive()
-        if alive and not self._outages.writable:
+    def check_writable(self) -> None:
+        """Raise if the last write failed and another one fails as well."""
+        if not self._outages.writable:
             self.store.forget_answers(0)  # a write that changes nothing: it raises if there can be none
             self._outages.writable = True
-        return alive
 
-    def batches(self) -> tuple[int, int]:
-        """(batches committed since it started, commands in them)."""
-        return sum(lane.batches for lane in self._lanes), sum(lane.commands for lane in self._lanes)
+    def parts(self) -> dict[str, Pulse]:
+        """Every part that works by itself: when it last did, and whether it is stuck or dead."""
+        found = {"lanes": self._lanes_pulse(), **self.pulses.report()}
+        if not self.sweep.is_alive():
+            found["sweep"] = Pulse(found["sweep"].seconds_ago if "sweep" in found else None, stuck=True)
+        return found
 
-    def waiting(self) -> dict[str, int]:
-        """How many callers wait: for a name, for work, for a change."""
-        return {"name": self.lines.size(), "work": self.crowd.size(), "change": self.bells.size()}
+    def _lanes_pulse(self) -> Pulse:
+        moment = time.monotonic()
+        alive = all(lane.thread.is_alive() for lane in self._lanes)
+        longest = max((moment - (lane.busy_since or moment) for lane in self._lanes), default=0.0)
+        return Pulse(longest, stuck=not alive or longest > STUCK_SECONDS)
+
+    def sample(self) -> None:
+        """Write down how many callers wait for a name, for work, for a change, and how much waits for a lane."""
+        waiting = {"name": self.lines.size(), "work": self.crowd.size(), "change": self.bells.size()}
+        for what, many in waiting.items():
+            self.board.set(names.WAITERS, what, to=many)
+        self.board.set(names.BACKLOG, to=self._backlog.size())
+        self.board.set(names.LANES, to=len(self._lanes))
+        self.alerts.sample(self.board)
 
     def read(self, look: Callable[[Reader], T]) -> T:
         """Look at the committed state, on the caller's thread."""
@@ -151,9 +182,10 @@ class Engine:
     def _committed(self, committed: Committed) -> None:
         """A batch is durable: answer it, then tell those who may care."""
         replies = []
-        self.alerts.note(CONFLICTS, sum(isinstance(outcome, _MET_ANOTHER) for _, outcome in committed.replies))
-        self.alerts.note(LAPSES, committed.lapses)
-        self.alerts.note(DEAD_LETTERS, committed.dead_letters)
+        self.alerts.note(CONFLICTS, self._census.conflicts(committed))
+        lapses, dead_letters = self._census.changes(committed)
+        self.alerts.note(LAPSES, lapses)
+        self.alerts.note(DEAD_LETTERS, dead_letters)
         for ticket, outcome in committed.replies:
             if ticket.queues:
                 if not isinstance(outcome, Outcome) or not outcome.waits:

@@ -45,6 +45,7 @@ class JobCommand(Command[LeaseOutcome], frozen=True):
 class ClaimJob(JobCommand, frozen=True):
     """Own the job if nobody does."""
 
+    claims = JOB
     by: Principal
     owner: str
     lease_id: str

@@ -18,6 +18,9 @@ from holdfast.engine.backlog import MAX_BATCH, Backlog, Ticket
 from holdfast.engine.command import Command, Outcome, Queue
 from holdfast.store.contract import Rerun, Severed, Store
 from holdfast.store.view import AllNeeds, View
+from holdfast.telemetry import names, trace_names
+from holdfast.telemetry.board import Board, note
+from holdfast.telemetry.traces import INTERNAL, Traces
 
 MAX_RERUNS = 50
 MAX_LOOKS = 5
@@ -29,6 +32,9 @@ OUTAGE_SECONDS = 5.0
 log = logging.getLogger("holdfast.engine")
 
 Reply = tuple[Ticket, Any]
+
+_BATCHES, _COMMANDS, _BATCH_SIZE = names.BATCHES.at(), names.COMMANDS.at(), names.BATCH_SIZE.at()
+_PHASES = tuple(names.PHASE_SECONDS.at(phase) for phase in names.PHASES)
 
 
 class PassedOver(Rerun):
@@ -43,8 +49,7 @@ class Committed:
         self.freed: list[Key] = view.freed()
         self.offered: dict[Queue, int] = view.offered()
         self.touched: set[Key] = view.touched()
-        self.lapses = view.lapsed()
-        self.dead_letters = view.told("dead_lettered")
+        self.steps = view.taken()
         self.deadline: Instant | None = view.nearest_deadline()
         self.now = view.now
 
@@ -76,6 +81,7 @@ class Lane:
         *,
         on_commit: Callable[[Committed], None],
         on_return: Callable[[], list[Command[Any]]],
+        board: Board | None = None,
     ) -> None:
         self._number = number
         self._store = store
@@ -85,15 +91,20 @@ class Lane:
         self._outages = outages
         self._outages_seen = outages.count
         self._alone: dict[str, float] = {}
-        self.batches = 0
-        self.commands = 0
-        """How many batches were committed, and the commands in them."""
+        self._board = board or Board()
+        self.traces: Traces | None = None
+        """Where it tells of its batches, if anybody asked for traces."""
+        self.busy_since: float | None = None
+        """Since when, by the monotonic clock, it has worked on one batch; None while it waits for one."""
         self.thread = threading.Thread(target=self._run, name=f"holdfast-lane-{number}", daemon=True)
 
     def _run(self) -> None:
         while (batch := self._backlog.take()) is not None:
+            self.busy_since = began = time.monotonic()
             for part in self._parted(batch):
                 self._work(part)
+            self.busy_since = None
+            self._board.add(names.LANE_BUSY, by=time.monotonic() - began)
         self._backlog.finish()
 
     def _parted(self, batch: list[Ticket]) -> list[list[Ticket]]:
@@ -128,8 +139,6 @@ class Lane:
             log.exception("a batch of %d failed", len(batch))
             self._split(batch, error)
         else:
-            self.batches += 1
-            self.commands += len(batch)
             self._tell(committed)
 
     def _return(self) -> None:
@@ -153,9 +162,11 @@ class Lane:
 
     def _transact(self, batch: list[Ticket], *, look_again: bool = False) -> Committed:
         """Load, decide, save, commit. Nothing is answered before the commit has returned."""
+        began, moment = time.perf_counter(), time.time_ns()
         with self._store.transaction(self._number) as transaction:
             needs = AllNeeds.of([ticket.command.all_needs() for ticket in batch])
             view = transaction.load(needs)
+            loaded = time.perf_counter()
             decided = [(ticket, *_decide(ticket, view)) for ticket in batch]
             if view.came_up_short and look_again and view.passed_over(transaction.seen_ready(needs)):
                 raise PassedOver
@@ -167,10 +178,28 @@ class Lane:
                 if ticket.command.once is not None and (changed if binding is None else binding):
                     view.remember(ticket.command.remember(reply, view.now))
                 replies.append((ticket, reply))
+            chosen = time.perf_counter()
             if view.changed:
                 transaction.save(view.changes(tokens))
+            saved = time.perf_counter()
+        self._time(len(batch), began, loaded, chosen, saved, time.perf_counter())
+        if self.traces is not None:
+            causes = dict.fromkeys(ticket.command.cause.traceparent for ticket in batch)
+            told = {trace_names.COMMANDS: len(batch)}
+            links = [cause for cause in causes if cause]
+            self.traces.tell(trace_names.BATCH, INTERNAL, parent="", links=links, attributes=told, began=moment)
         self._outages.writable = self._outages.writable or view.changed
         return Committed(replies, view)
+
+    def _time(self, size: int, *moments: float) -> None:
+        """Note how large a batch was, and how long each part of its transaction took."""
+        cells = self._board.cells
+        with self._board.lock:
+            cells[_BATCHES] += 1
+            cells[_COMMANDS] += size
+            note(cells, _BATCH_SIZE, names.SIZES, size)
+            for place, before, after in zip(_PHASES, moments, moments[1:], strict=False):
+                note(cells, place, names.SHORT_TIMES, after - before)
 
     def _split(self, batch: list[Ticket], error: Exception) -> None:
         """Find the command that the store will not take; only its owner hears of it."""

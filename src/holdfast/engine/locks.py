@@ -54,6 +54,7 @@ class LockCommand(Command[LeaseOutcome], frozen=True):
 class AcquireLock(LockCommand, frozen=True):
     """Take the lock if it is free, or keep it if it is already ours."""
 
+    claims = LOCK
     secret: bytes
     """The caller's credential: from it, and from nothing that is stored, the lease id can be made again."""
     ttl: Instant

@@ -14,6 +14,7 @@ from holdfast.core import task as tasks
 from holdfast.core.account import Account
 from holdfast.core.errors import HoldfastError
 from holdfast.core.event import Cause
+from holdfast.core.gap import is_mark
 from holdfast.core.lease import Lease
 from holdfast.core.names import DEFAULT_ACCOUNT, ELECTION_PREFIX
 from holdfast.core.plan import DAY, PLANS, SELF_HOSTED, Catalogue
@@ -23,11 +24,17 @@ from holdfast.core.task import Task
 from holdfast.engine.command import Command
 from holdfast.store.contract import Store
 from holdfast.store.view import ROW_TYPES, Needs, View
+from holdfast.telemetry.board import Board
+from holdfast.telemetry.pulses import Pulses
 
 KEEP_ANSWERS = 7 * DAY
+KEEP_DELIVERED, KEEP_DEAD_DELIVERIES = DAY, 30 * DAY
 ROUND_SECONDS = 60.0
+STUCK_SECONDS = 600.0
+"""A round that has not come to its end for so long is stuck."""
 ANSWERS_A_PASS = 10_000
 TASKS_A_PASS = 1_000
+DELIVERIES_A_PASS = 1_000
 EVENTS_A_PASS = 10_000
 ROWS_A_PASS = 5_000
 ROOM_KEPT = 3600 * SECOND
@@ -60,10 +67,11 @@ class Retention(msgspec.Struct, frozen=True):
 class Tidying:
     """One thread beside the sweep, which must never wait for it. Each round goes on until there is little left."""
 
-    def __init__(self, store: Store, run_all: RunAll, retention: Retention) -> None:
+    def __init__(self, store: Store, run_all: RunAll, retention: Retention, pulses: Pulses | None = None) -> None:
         self._store = store
         self._run_all = run_all
         self._keep = retention
+        self._pulses = pulses or Pulses(Board())
         self._cursors: dict[type[Row], tuple[str, str]] = {}
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="holdfast-tidying", daemon=True)
@@ -72,6 +80,7 @@ class Tidying:
 
     def start(self) -> None:
         """Begin, a minute from now."""
+        self._pulses.expect("retention", STUCK_SECONDS)
         self._thread.start()
 
     def stop(self) -> None:
@@ -96,10 +105,13 @@ class Tidying:
         self._store.forget_badges()
         more = self._store.forget_answers(now - KEEP_ANSWERS, ANSWERS_A_PASS) == ANSWERS_A_PASS
         more |= self._purge_tasks(now)
+        settled = (now - KEEP_DELIVERED, now - KEEP_DEAD_DELIVERIES)
+        more |= self._store.deliveries.forget(*settled, DELIVERIES_A_PASS) >= DELIVERIES_A_PASS
         self._erase_again(now)
         self._forget_rows(now)
         more |= self._forget_events(now)
         self.tidied_at = now
+        self._pulses.beat("retention")
         return more
 
     def _purge_tasks(self, now: Instant) -> bool:
@@ -158,7 +170,7 @@ class Tidying:
     def _cut(self, account: str, floor: int) -> None:
         """Tell every subject that survives once more, then remove the log up to there."""
         with self._store.read() as reader:
-            subjects = reader.subjects_until(account, floor)
+            subjects = [subject for subject in reader.subjects_until(account, floor) if not is_mark(subject)]
         again = [TellAgain(account=account, cause=_CAUSE, key=key) for key in map(_key_of(account), subjects)]
         told = self._run_all(again)
         # A name that was forgotten may come back while the others are told: then it is told as well.

@@ -115,6 +115,7 @@ class CreateTask(Command[Created], frozen=True):
 class ClaimCommand(Command[Outcome], frozen=True, kw_only=True):
     """Take work to do."""
 
+    claims = Task.noun
     by: Principal
     worker: str | None
     seed: bytes

@@ -9,6 +9,7 @@ from functools import partial
 import msgspec
 
 from holdfast.core.event import BrokenLog, fold, picture, subject_of
+from holdfast.core.gap import follows, is_mark
 from holdfast.core.row import Row
 from holdfast.core.task import Task
 from holdfast.store.contract import Reader, Store
@@ -92,7 +93,7 @@ def _difference(store: Store, row: Row) -> str | None:
 
 
 def _verify_log(store: Store, account: str, report: Report, tell: Tell) -> None:
-    """Events stand in their places without a gap; whom they tell of is there, or told to be gone."""
+    """Events stand in their places, gaps of restores are marked; whom they tell of is there, or told to be gone."""
     with store.read() as reader:
         seen, last = reader.log_bounds(account)
     while seen < last:
@@ -100,10 +101,12 @@ def _verify_log(store: Store, account: str, report: Report, tell: Tell) -> None:
             page = reader.events(account, seen, PAGE)
         with store.read() as reader:
             floor = reader.log_bounds(account)[0]  # retention may have come between the two
-        for place, event in enumerate(page, max(seen, floor if page and page[0].seq > floor else seen) + 1):
-            if event.seq != place:
-                report.differences.append(f"{account}: event {place} is missing from the log")
+        place = max(seen, floor if page and page[0].seq > floor else seen)
+        for event in page:
+            if not follows(event, place):
+                report.differences.append(f"{account}: event {place + 1} is missing from the log")
                 break
+            place = event.seq
         if not page:
             if floor < last:
                 report.differences.append(f"{account}: events {max(seen, floor) + 1} to {last} are missing")
@@ -117,6 +120,8 @@ def _verify_log(store: Store, account: str, report: Report, tell: Tell) -> None:
         with store.read() as reader:
             subjects = reader.subjects_after(account, subject, PAGE)
         for subject in subjects:
+            if is_mark(subject):
+                continue
             noun, _, row_id = subject.partition(":")
             _check(report, partial(_lost, store, types[noun](account, row_id)))
         if len(subjects) < PAGE:

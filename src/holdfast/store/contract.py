@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 import msgspec
 
@@ -17,6 +17,7 @@ from holdfast.core.principal import Principal
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
+from holdfast.store.deliveries import Deliveries
 from holdfast.store.view import AllNeeds, Changes, View
 
 R = TypeVar("R", bound=Row)
@@ -33,8 +34,22 @@ class Severed(Exception):
     """The connection had died while nobody used it: nothing was said on it, a new one may do."""
 
 
-class NewerSchema(Exception):
+class Unusable(Exception):
+    """What an address names cannot be served as it is. Its words say what to do."""
+
+    code: ClassVar[str]
+
+
+class NewerSchema(Unusable):
     """The database was written by a newer Holdfast. This one must not touch it."""
+
+    code = "newer_schema"
+
+
+class NoStore(Unusable):
+    """A backup, or a copy that is not complete: to serve it would give tokens out twice, or lose what is missing."""
+
+    code = "no_store"
 
 
 class Counts(msgspec.Struct, frozen=True):
@@ -50,6 +65,8 @@ class Totals(msgspec.Struct, frozen=True):
     live_leases: int
     tasks: dict[str, int]
     """How many are in each state."""
+    oldest_ready: Instant = 0
+    """How long the one that has waited longest has been ready, by its place in its queue."""
 
 
 class TaskPath(msgspec.Struct, frozen=True):
@@ -93,6 +110,9 @@ class Reader(Protocol):
 
     def history(self, account: str, subject: str) -> list[Event]:
         """All events of one subject, oldest first."""
+
+    def granted(self, account: str, subject: str, version: int) -> Event | None:
+        """The last event of a lease before a version that told whose it is."""
 
     def news(self, account: str, subject: str, limit: int) -> list[Event]:
         """The newest events of one subject that are more than a sign of life, newest first."""
@@ -201,6 +221,10 @@ class Store(Protocol):
     lanes: int
     """How many transactions may usefully run beside each other."""
     name: str
+
+    @property
+    def deliveries(self) -> Deliveries:
+        """What is on its way to webhooks."""
 
     def open(self) -> None:
         """Connect and bring the schema up to date; safe when several processes do it at once."""

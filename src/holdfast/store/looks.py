@@ -59,6 +59,11 @@ class Looks(ABC):
         """All events of one subject."""
         return [Event(*columns) for columns in self.look(self.queries.HISTORY, account, subject)]
 
+    def granted(self, account: str, subject: str, version: int) -> Event | None:
+        """The last event of a lease before a version that told whose it is."""
+        found = self.look(self.queries.GRANTED, account, subject, version)
+        return next((Event(*columns) for columns in found), None)
+
     def news(self, account: str, subject: str, limit: int) -> list[Event]:
         """The newest events of one subject but for renewals, newest first."""
         return [Event(*columns) for columns in self.look(self.queries.NEWS, account, subject, limit)]
@@ -143,7 +148,9 @@ class Looks(ABC):
     def totals(self) -> Totals:
         """Numbers over all accounts."""
         tasks = {found[0]: found[1] for found in self.look(self.queries.TASK_TOTALS)}
-        return Totals(self.value(self.queries.TOTAL_LIVE, self.now), tasks)
+        oldest = self.value(self.queries.OLDEST_READY)
+        waited = 0 if oldest is None else max(self.now - oldest, 0)
+        return Totals(self.value(self.queries.TOTAL_LIVE, self.now), tasks, waited)
 
     # -- deadlines -------------------------------------------------------------------------------------------
 

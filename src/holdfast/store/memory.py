@@ -25,6 +25,7 @@ from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import LIVE_STATES, Task
 from holdfast.store.contract import Clock, Counts, TaskPath, Totals
+from holdfast.store.memory_deliveries import MemoryDeliveries
 from holdfast.store.view import AllNeeds, Answer, Changes, View, absent_subjects
 
 R = TypeVar("R", bound=Row)
@@ -47,6 +48,7 @@ class MemoryStore:
         self.usage: dict[str, Usage] = {}
         self.budgets: dict[tuple[str, str], tuple[Instant, int]] = {}
         self.uses: dict[tuple[str, str], Instant] = {}
+        self.deliveries = MemoryDeliveries(self)
         self.badges: dict[str, Badge] = {}
         self.token = 0
         self._now: Instant = 0
@@ -105,6 +107,7 @@ class MemoryStore:
             self.answers = {key: answer for key, answer in self.answers.items() if key[0] != account}
             self.uses = {key: at for key, at in self.uses.items() if key[0] != account}
             self.budgets = {key: spent for key, spent in self.budgets.items() if key[0] != account}
+            self.deliveries.erase(account)
             self.badges = {key: badge for key, badge in self.badges.items() if badge.account != account}
             for kept in (self.log, self.ends, self.usage):
                 kept.pop(account, None)
@@ -368,7 +371,7 @@ class MemoryReader:
     def totals(self) -> Totals:
         """Numbers over all accounts."""
         live = sum(leases.is_live(row, self.now) for row in self._leases())
-        return Totals(live, dict(Counter(row.state for row in self._tasks())))
+        return Totals(live, dict(Counter(row.state for row in self._tasks())), tasks.waited(self._tasks(), self.now))
 
     def due(self, limit: int, account: str = "") -> list[Key]:
         """Rows whose time has run out, or has come."""
@@ -418,6 +421,11 @@ class MemoryReader:
     def history(self, account: str, subject: str) -> list[Event]:
         """All events of one subject."""
         return [event for event in self._store.log.get(account, []) if event.subject == subject]
+
+    def granted(self, account: str, subject: str, version: int) -> Event | None:
+        """The last event of a lease before a version that told whose it is."""
+        told = [event for event in self.history(account, subject) if event.version < version]
+        return next((event for event in reversed(told) if event.kind in {"lease.claimed", "lease.snapshot"}), None)
 
     def events_of_request(self, account: str, request_id: str, after: int) -> list[Event]:
         """What one request changed."""

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from importlib import resources
 
-from holdfast.store.contract import NewerSchema
+from holdfast.store.contract import NewerSchema, NoStore
+
+BACKUP, COPY = "backup", "unfinished_copy"
+"""Tables that no store has: the header of a backup, and how far a copy has come."""
 
 
 def pending(package: str, applied: int) -> list[tuple[int, str]]:
@@ -16,3 +19,11 @@ def pending(package: str, applied: int) -> list[tuple[int, str]]:
     if applied > newest:
         raise NewerSchema(f"the database has schema {applied}, this Holdfast knows {newest}: use a newer Holdfast")
     return [(number, (folder / name).read_text()) for number, name in numbered if number > applied]
+
+
+def refuse(found: set[str]) -> None:
+    """Refuse what has a table that no store has."""
+    if BACKUP in found:
+        raise NoStore("this is a backup, not a store: put it back with `holdfast restore`")
+    if COPY in found:
+        raise NoStore("a copy into this store is not complete: run `holdfast migrate` again, which goes on with it")

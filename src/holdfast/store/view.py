@@ -25,12 +25,13 @@ from holdfast.core.purchase import Purchase
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import LIVE_STATES, Task, deadline, is_claimable
+from holdfast.core.webhook import Webhook
 from holdfast.store.queues import Queues
 
 NAMED: tuple[type[Row], ...] = (Session, Lease)
 """Rows that may come back under the same id after retention has forgotten them: their versions go on from the log."""
 
-ROW_TYPES: tuple[type[Row], ...] = (Session, Lease, Task, Principal, Account, Purchase)
+ROW_TYPES: tuple[type[Row], ...] = (Session, Lease, Task, Principal, Account, Purchase, Webhook)
 """Every kind of row, in the order in which their locks are taken."""
 
 MOST_READY = 2_000
@@ -434,19 +435,9 @@ class View:
                 counts[now.account, now.type] = counts.get((now.account, now.type), 0) + 1
         return counts
 
-    def told(self, kind: str) -> int:
-        """How many changes of a kind there are."""
-        return sum(step.kind == kind for step in self._steps)
-
-    def lapsed(self) -> int:
-        """How many holders were not heard of in time."""
-        return sum(
-            isinstance(step.before, Lease | Task)
-            and step.before.expires_at is not None
-            and step.before.expires_at <= self.now
-            and step.after.proof is None  # type: ignore[attr-defined]
-            for step in self._steps
-        )
+    def taken(self) -> list[Step]:
+        """Every change, in order."""
+        return self._steps
 
     def touched(self) -> set[Key]:
         """Every row that changed, for those who watch one."""

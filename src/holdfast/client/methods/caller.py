@@ -28,3 +28,7 @@ class Caller(ABC, Generic[R]):
         `timeout` is for one attempt, `deadline` for all of them, both in seconds. `idempotency_key` is made for you
         where the server takes one; give your own to repeat a call after your program was restarted.
         """
+
+    @abstractmethod
+    def listen(self, operation: str, /, **arguments: Any) -> Any:
+        """Every document of a stream, for as long as one listens; a lost connection is made again."""

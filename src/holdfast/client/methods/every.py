@@ -9,10 +9,18 @@ from holdfast.client.methods.lives import LifeMethods
 from holdfast.client.methods.locks import LockMethods
 from holdfast.client.methods.system import SystemMethods
 from holdfast.client.methods.tasks import TaskMethods
+from holdfast.client.methods.webhooks import WebhookMethods
 from holdfast.client.methods.work import WorkMethods
 
 
 class Methods(
-    JobMethods[R], TaskMethods[R], WorkMethods[R], LifeMethods[R], AccountMethods[R], LockMethods[R], SystemMethods[R]
+    JobMethods[R],
+    TaskMethods[R],
+    WorkMethods[R],
+    LifeMethods[R],
+    AccountMethods[R],
+    LockMethods[R],
+    WebhookMethods[R],
+    SystemMethods[R],
 ):
     """Every operation."""

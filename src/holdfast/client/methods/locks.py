@@ -18,6 +18,10 @@ class LockMethods(Caller[R]):
         """Who holds a lock."""
         return self.call("get_lock_status", name=name)
 
+    def watch_lock(self, name: str) -> Any:
+        """Who holds a lock, as it changes: iterate, the first document tells how it stands."""
+        return self.listen("watch_lock", name=name)
+
     def acquire_lock(
         self,
         name: str,
@@ -76,6 +80,10 @@ class LockMethods(Caller[R]):
     def get_election_status(self, election_id: str) -> R:
         """Who leads."""
         return self.call("get_election_status", id=election_id)
+
+    def watch_election(self, election_id: str) -> Any:
+        """Who leads, as it changes: iterate, the first document tells how it stands."""
+        return self.listen("watch_election", id=election_id)
 
     def campaign(
         self, election_id: str, candidate_id: str, *, ttl_seconds: int | None = None, metadata: str | None = None

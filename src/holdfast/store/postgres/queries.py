@@ -235,6 +235,10 @@ EVENTS_OF_REQUEST = (
     f"SELECT {_columns(Event)} FROM events WHERE account = %s AND seq > %s AND request_id = %s ORDER BY seq"
 )
 HISTORY = f"SELECT {_columns(Event)} FROM events WHERE account = %s AND subject = %s ORDER BY version"
+GRANTED = (
+    f"SELECT {_columns(Event)} FROM events WHERE account = %s AND subject = %s AND version < %s"
+    " AND kind IN ('lease.claimed', 'lease.snapshot') ORDER BY version DESC LIMIT 1"
+)
 PACE = "SELECT at / 60000000, kind, count(*) FROM events WHERE account = %s AND seq > %s GROUP BY 1, 2 ORDER BY 1, 2"
 NEWS = (
     f"SELECT {_columns(Event)} FROM events WHERE account = %s AND subject = %s AND kind NOT IN {RENEWALS}"
@@ -272,6 +276,17 @@ TASK_ACCOUNTS = "SELECT DISTINCT account FROM task_counts ORDER BY account"
 TASK_COUNTS = "SELECT type, state, total FROM task_counts WHERE account = %s AND total <> 0 ORDER BY type, state"
 OLDEST_TASK = "SELECT created_at FROM tasks WHERE account = %s AND type = %s AND state = %s ORDER BY id LIMIT 1"
 TASK_TOTALS = "SELECT state, sum(total)::bigint FROM task_counts GROUP BY state HAVING sum(total) <> 0"
+# From the head of each priority of each account to the next, along the index: the cost is that of the heads, however
+# many tasks wait behind them.
+OLDEST_READY = (
+    "WITH RECURSIVE heads(account, rank) AS (SELECT account, (SELECT -priority FROM tasks"
+    " WHERE tasks.account = counted.account AND ready ORDER BY -priority LIMIT 1)"
+    " FROM (SELECT DISTINCT account FROM task_counts WHERE state = 'pending' AND total > 0) AS counted"
+    " UNION ALL SELECT account, (SELECT -priority FROM tasks WHERE tasks.account = heads.account AND ready"
+    " AND -priority > heads.rank ORDER BY -priority LIMIT 1) FROM heads WHERE rank IS NOT NULL)"
+    " SELECT min((SELECT place FROM tasks WHERE tasks.account = heads.account AND -priority = heads.rank AND ready"
+    " ORDER BY place LIMIT 1)) FROM heads WHERE rank IS NOT NULL"
+)
 LEASES_HELD = f"SELECT {_columns(Lease)} FROM leases WHERE account = %s AND session = %s AND ephemeral ORDER BY id"
 LIVE_SESSIONS = (
     f"SELECT {_columns(Session)} FROM sessions WHERE account = %s AND id > %s AND ended_at IS NULL"
@@ -280,6 +295,8 @@ LIVE_SESSIONS = (
 LIST_SESSIONS = f"SELECT {_columns(Session)} FROM sessions WHERE account = %s AND id > %s ORDER BY id LIMIT %s"
 NOW = "SELECT coalesce(%s::bigint, holdfast_now())"
 NEXT_TOKEN = "SELECT last_value + is_called::int FROM fencing_tokens"
+
+TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
 
 # -- keeping house -----------------------------------------------------------------------------------------------
 
@@ -308,7 +325,17 @@ FORGET_BADGES = (
 )
 RAISE_FLOOR = "UPDATE event_counters SET floor = %s WHERE account = %s AND floor < %s"
 FORGET_EVENTS = "DELETE FROM events WHERE account = %s AND seq <= %s"
-_COUNTED = ("task_counts", "usage", "key_uses", "badges", "answers", "events", "event_counters")
+_COUNTED = (
+    "task_counts",
+    "usage",
+    "key_uses",
+    "badges",
+    "answers",
+    "deliveries",
+    "webhook_cursors",
+    "events",
+    "event_counters",
+)
 ERASE = (
     "DELETE FROM budgets WHERE subject = %s",
     "UPDATE event_counters SET floor = seq WHERE account = %s",

@@ -17,6 +17,7 @@ from holdfast.store import migrations
 from holdfast.store.contract import Clock, Rerun, Severed
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.connection import Connection, connect, is_broken, translated
+from holdfast.store.postgres.deliveries import PostgresDeliveries
 from holdfast.store.postgres.reader import PostgresReader
 from holdfast.store.postgres.transaction import PostgresTransaction
 from holdfast.store.postgres.watcher import ListeningWatcher
@@ -46,16 +47,12 @@ class PostgresStore:
         self.lanes = lanes
         self._writers: dict[int, tuple[Connection, Wire]] = {}
         self._readers: list[Connection] = []
+        self.deliveries = PostgresDeliveries(self)
 
     def open(self) -> None:
         """Bring the schema up to date; servers that start together wait for each other."""
         with translated(), self._connect() as connection, connection.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
-            connection.execute("CREATE TABLE IF NOT EXISTS schema_version (number integer PRIMARY KEY)")
-            row = connection.execute("SELECT coalesce(max(number), 0) FROM schema_version").fetchone()
-            for number, script in migrations.pending(__package__, row[0] if row else 0):
-                connection.execute(script)
-                connection.execute("INSERT INTO schema_version VALUES (%s)", (number,))
+            bring_up_to_date(connection)
 
     def _connect(self) -> Connection:
         return connect(self._url, pooled=self._pooled)
@@ -188,3 +185,14 @@ class PostgresStore:
             with suppress(psycopg.Error):
                 connection.close()
         self._writers, self._readers = {}, []
+
+
+def bring_up_to_date(connection: Connection) -> None:
+    """Give a database the newest schema, in the transaction that is open."""
+    connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
+    connection.execute("CREATE TABLE IF NOT EXISTS schema_version (number integer PRIMARY KEY)")
+    migrations.refuse({name for (name,) in connection.execute(queries.TABLES)})
+    row = connection.execute("SELECT coalesce(max(number), 0) FROM schema_version").fetchone()
+    for number, script in migrations.pending(__package__, row[0] if row else 0):
+        connection.execute(script)
+        connection.execute("INSERT INTO schema_version VALUES (%s)", (number,))

@@ -201,6 +201,10 @@ EVENTS_OF_REQUEST = (
     f"SELECT {_columns(Event)} FROM events WHERE account = ? AND seq > ? AND request_id = ? ORDER BY seq"
 )
 HISTORY = f"SELECT {_columns(Event)} FROM events WHERE account = ? AND subject = ? ORDER BY version"
+GRANTED = (
+    f"SELECT {_columns(Event)} FROM events WHERE account = ? AND subject = ? AND version < ?"
+    " AND kind IN ('lease.claimed', 'lease.snapshot') ORDER BY version DESC LIMIT 1"
+)
 PACE = "SELECT at / 60000000, kind, count(*) FROM events WHERE account = ? AND seq > ? GROUP BY 1, 2 ORDER BY 1, 2"
 NEWS = (
     f"SELECT {_columns(Event)} FROM events WHERE account = ? AND subject = ? AND kind NOT IN {RENEWALS}"
@@ -236,12 +240,25 @@ TASK_ACCOUNTS = "SELECT DISTINCT account FROM task_counts ORDER BY account"
 TASK_COUNTS = "SELECT type, state, total FROM task_counts WHERE account = ? AND total <> 0 ORDER BY type, state"
 OLDEST_TASK = "SELECT created_at FROM tasks WHERE account = ? AND type = ? AND state = ? ORDER BY id LIMIT 1"
 TASK_TOTALS = "SELECT state, sum(total) FROM task_counts GROUP BY state HAVING sum(total) <> 0"
+# From the head of each priority of each account to the next, along the index: the cost is that of the heads, however
+# many tasks wait behind them.
+OLDEST_READY = (
+    "WITH RECURSIVE heads(account, rank) AS (SELECT account, (SELECT -priority FROM tasks"
+    " WHERE tasks.account = counted.account AND ready ORDER BY -priority LIMIT 1)"
+    " FROM (SELECT DISTINCT account FROM task_counts WHERE state = 'pending' AND total > 0) AS counted"
+    " UNION ALL SELECT account, (SELECT -priority FROM tasks WHERE tasks.account = heads.account AND ready"
+    " AND -priority > heads.rank ORDER BY -priority LIMIT 1) FROM heads WHERE rank IS NOT NULL)"
+    " SELECT min((SELECT place FROM tasks WHERE tasks.account = heads.account AND -priority = heads.rank AND ready"
+    " ORDER BY place LIMIT 1)) FROM heads WHERE rank IS NOT NULL"
+)
 LEASES_HELD = f"SELECT {_columns(Lease)} FROM leases WHERE account = ? AND session = ? AND ephemeral ORDER BY id"
 LIVE_SESSIONS = (
     f"SELECT {_columns(Session)} FROM sessions WHERE account = ? AND id > ? AND ended_at IS NULL"
     " AND expires_at > ? ORDER BY id LIMIT ?"
 )
 LIST_SESSIONS = f"SELECT {_columns(Session)} FROM sessions WHERE account = ? AND id > ? ORDER BY id LIMIT ?"
+
+TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table'"
 
 # -- keeping house -----------------------------------------------------------------------------------------------
 
@@ -267,7 +284,17 @@ FORGET_BADGES = (
     f"DELETE FROM badges WHERE kind = 'invitation' AND made_at + {INVITED} <= ?"
     f" OR kind = 'visit' AND (seen_at + {IDLE} <= ? OR made_at + {LONGEST} <= ?) RETURNING 1"
 )
-_COUNTED = ("task_counts", "usage", "key_uses", "badges", "answers", "events", "event_counters")
+_COUNTED = (
+    "task_counts",
+    "usage",
+    "key_uses",
+    "badges",
+    "answers",
+    "deliveries",
+    "webhook_cursors",
+    "events",
+    "event_counters",
+)
 ERASE = (
     "DELETE FROM budgets WHERE subject = ?",
     "UPDATE event_counters SET floor = seq WHERE account = ?",

@@ -17,6 +17,7 @@ from holdfast.core.row import Instant
 from holdfast.store import migrations
 from holdfast.store.contract import Clock
 from holdfast.store.sqlite import queries
+from holdfast.store.sqlite.deliveries import SqliteDeliveries
 from holdfast.store.sqlite.reader import SqliteReader
 from holdfast.store.sqlite.transaction import SqliteTransaction, sync_failed
 from holdfast.store.sqlite.turn import Turn
@@ -41,6 +42,7 @@ class SqliteStore:
         self._turn: Turn | None = None
         self._readers: list[apsw.Connection] = []
         self._sync_failed = False
+        self.deliveries = SqliteDeliveries(self)
 
     def open(self) -> None:
         """Create the file if need be, readable by its owner only, and bring the schema up to date."""
@@ -54,18 +56,12 @@ class SqliteStore:
                 self._writer = connection
 
     def _connect(self) -> apsw.Connection:
-        connection = apsw.Connection(str(self.path), statementcachesize=200)
-        connection.set_busy_timeout(BUSY_MILLISECONDS)
-        connection.pragma("journal_mode", "wal")
-        connection.pragma("synchronous", "full")
-        connection.pragma("mmap_size", 0)
-        connection.wal_autocheckpoint(CHECKPOINT_PAGES)
-        connection.create_scalar_function("holdfast_writer", _writes, 0)
-        return connection
+        return connect(self.path)
 
     def _migrate(self, connection: apsw.Connection) -> None:
         connection.execute("BEGIN IMMEDIATE")
         try:
+            migrations.refuse({name for (name,) in connection.execute(queries.TABLES)})
             for number, script in migrations.pending(__package__, connection.pragma("user_version")):
                 connection.execute(script)
                 connection.pragma("user_version", number)
@@ -202,6 +198,18 @@ class SqliteStore:
         if self._turn is not None:
             self._turn.close()
             self._turn = None
+
+
+def connect(path: Path) -> apsw.Connection:
+    """A connection to a file, which may write to it."""
+    connection = apsw.Connection(str(path), statementcachesize=200)
+    connection.set_busy_timeout(BUSY_MILLISECONDS)
+    connection.pragma("journal_mode", "wal")
+    connection.pragma("synchronous", "full")
+    connection.pragma("mmap_size", 0)
+    connection.wal_autocheckpoint(CHECKPOINT_PAGES)
+    connection.create_scalar_function("holdfast_writer", _writes, 0)
+    return connection
 
 
 def _writes(*_: object) -> None:

@@ -136,6 +136,12 @@ class SqliteTransaction:
         self._execute(queries.BEAT, (self.now, clean))
         self._save_state()
 
+    def aside(self, statement: str, *arguments: Any) -> list[tuple[Any, ...]]:
+        """Say a statement about what is in no log; what it wrote is committed."""
+        found = self._execute(statement, arguments).fetchall()
+        self._save_state()
+        return found
+
     def erase(self, account: str) -> None:
         """Remove everything of an account."""
         for statement in queries.ERASE:

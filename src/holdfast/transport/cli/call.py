@@ -9,7 +9,7 @@ from holdfast.client.errors import HoldfastError, Unreachable
 from holdfast.transport.cli import exits
 from holdfast.transport.cli.key import read_key
 from holdfast.transport.cli.sender import BadAddress, client_of
-from holdfast.transport.cli.show import as_json, escape, say, show
+from holdfast.transport.cli.show import document, escape, is_document, say, show
 from holdfast.transport.cli.verb import Verb
 
 
@@ -23,7 +23,8 @@ def run(verb: Verb, arguments: dict[str, Any]) -> int:
 
 def client_for(arguments: dict[str, Any]) -> Client:
     """Whom to ask: takes its own flags out of the arguments."""
-    return client_of(arguments.pop("url", None), read_key(arguments.pop("key_file", None)))
+    url = arguments.pop("url", None)
+    return client_of(url, read_key(arguments.pop("key_file", None), url))
 
 
 def refused(error: HoldfastError | BadAddress, output: str, conflict_status: int | None = None) -> int:
@@ -31,11 +32,12 @@ def refused(error: HoldfastError | BadAddress, output: str, conflict_status: int
     if isinstance(error, BadAddress):
         say(f"holdfast: {error}")
         return exits.USAGE
-    if output == "json" and error.document:
-        print(as_json(error.document))
+    if is_document(output) and error.document:
+        document(error.document, output)
     say(f"holdfast: {escape(error.message)} ({escape(error.code)})")
     for wrong in error.document.get("errors") or ():
-        say(f"  {escape(str(wrong.get('message') or wrong))}")
+        if wrong.get("message") != error.message:
+            say(f"  {escape(str(wrong.get('message') or wrong))}")
     hint = error.hint
     if isinstance(error, Unreachable):
         hint = "start a server with `holdfast serve`, or name another with --url or HOLDFAST_URL"

@@ -14,7 +14,7 @@ from holdfast.client.errors import AuthError, HoldfastError
 from holdfast.transport.cli import exits
 from holdfast.transport.cli.key import read_key
 from holdfast.transport.cli.sender import address_of, client_of
-from holdfast.transport.cli.show import as_json, bold, escape
+from holdfast.transport.cli.show import bold, document, escape, is_document
 from holdfast.transport.cli.verb import Verb
 
 _FAR_OFF = 5.0
@@ -33,14 +33,14 @@ class Finding(NamedTuple):
 
 def run(verb: Verb, arguments: dict[str, Any]) -> int:  # noqa: ARG001 - every room has this shape
     """Look, show, and tell by the exit status what is worst."""
-    url, key = address_of(arguments["url"]), read_key(arguments["key_file"])
+    url, key = address_of(arguments["url"]), read_key(arguments["key_file"], arguments["url"])
     client = client_of(url, key)
     looks: tuple[Callable[[Client, str], Finding], ...] = (_program, _server, _store)
     findings = [look(client, url) for look in looks]
     if findings[1].ok:
         findings += [_key(client, key), _clock(client)]
-    if arguments["output"] == "json":
-        print(as_json([finding._asdict() for finding in findings]))
+    if is_document(arguments["output"]):
+        document([finding._asdict() for finding in findings], arguments["output"])
     else:
         for finding in findings:
             print(f"{bold('ok ' if finding.ok else 'BAD')}  {finding.what:<8} {escape(finding.told)}")

@@ -3,34 +3,53 @@
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from msgspec import to_builtins
+
 from holdfast.client.client import Client
+from holdfast.client.errors import HoldfastError
+from holdfast.client.following import Event
 from holdfast.transport.cli import exits
 from holdfast.transport.cli.call import client_for
-from holdfast.transport.cli.patience import FOR_EVER, ask_patiently
-from holdfast.transport.cli.show import as_json, say, table
+from holdfast.transport.cli.show import WIDE, document, for_people, is_document, say, table, text_of
 from holdfast.transport.cli.verb import Verb
+from holdfast.transport.times import rfc3339
 
 LAST = 100
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def run(verb: Verb, arguments: dict[str, Any]) -> int:
     """Show a page, or go on for ever."""
     output, follow = arguments.pop("output"), arguments.pop("follow")
     client = client_for(arguments)
+    if follow:
+        after = end_of_log(client) if arguments["after"] is None else arguments["after"]
+        for event in client.follow(after, arguments["subject"], arguments["kind"]):
+            show_event(event, verb, output)
+        return exits.OK
     if arguments["after"] is None:
-        arguments["after"] = end_of_log(client) - (0 if follow else arguments["limit"] or LAST)
-    arguments["after"] = max(arguments["after"], 0)
-    answer = client.call(verb.operation, **arguments)
+        answer = _last(client, verb, arguments, arguments["limit"] or LAST)
+    else:
+        answer = client.call(verb.operation, **arguments)
     show_events(answer, verb, output)
-    while follow:
-        arguments["after"] = answer["nextCursor"]
-        answer = ask_patiently(client, verb.operation, arguments, FOR_EVER, has_events)
-        show_events(answer, verb, output)
     if answer["hasMore"]:
         say(f"there are more: --after {answer['nextCursor']}")
     return exits.OK
+
+
+def _last(client: Client, verb: Verb, arguments: dict[str, Any], count: int) -> dict[str, Any]:
+    """The last so many; fewer where the log begins later, or goes on from a restore."""
+    arguments["after"] = max(end_of_log(client) - count, 0)
+    try:
+        return client.call(verb.operation, **arguments)
+    except HoldfastError as error:
+        if error.code != "cursor_too_old":
+            raise
+        arguments["after"] = int(error.document["oldest"]) - 1
+        return client.call(verb.operation, **arguments)
 
 
 def has_events(answer: dict[str, Any]) -> bool:
@@ -39,12 +58,22 @@ def has_events(answer: dict[str, Any]) -> bool:
 
 def show_events(answer: dict[str, Any], verb: Verb, output: str) -> None:
     """One a line, and at once: somebody may be reading along."""
-    if output == "json":
+    if is_document(output):
         for event in answer["events"]:
-            print(as_json(event))
+            document(event, output)
     elif answer["events"]:
-        table(answer["events"], verb.columns)
+        table(answer["events"], verb.columns, wide=output == WIDE)
     sys.stdout.flush()
+
+
+def show_event(event: Event, verb: Verb, output: str) -> None:
+    """The same for one that has just happened; columns cannot be made to fit what is still to come."""
+    told = to_builtins(event) | {"at": rfc3339((event.at - EPOCH) // timedelta(microseconds=1))}
+    if is_document(output):
+        document(told, output)
+    else:
+        cells = (text_of(told[column]) for column in verb.columns)
+        print(("  " if for_people() else "\t").join(cells), flush=True)
 
 
 def end_of_log(client: Client) -> int:

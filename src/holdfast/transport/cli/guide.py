@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 from holdfast.transport.cli import exits
 from holdfast.transport.cli.table import COMMON, GROUPS, VERBS, arguments_of
 from holdfast.transport.cli.verb import Argument, Verb
@@ -19,6 +21,12 @@ def overview() -> str:
         lines += [f"  {noun:<18} {', '.join(_seconds(noun))}" for noun in nouns]
     lines += ["", "`holdfast VERB --help` tells more. `holdfast --version` tells which one this is."]
     return "\n".join(lines)
+
+
+def nearest(noun: str) -> str:
+    """What was perhaps meant, if anything comes near."""
+    known = dict.fromkeys(name.split()[0] for name in VERBS)
+    return "".join(f"; did you mean {verb!a}?" for verb in get_close_matches(noun, known, 1))
 
 
 def noun_help(noun: str) -> str:

@@ -88,15 +88,18 @@ JOB_VERBS = (
 )
 
 
-def fill_in(arguments: dict[str, object], verb: Verb) -> None:
-    """What the environment knows: the lease inside `run`, and who we are."""
+def fill_in(arguments: dict[str, object], verb: Verb) -> str | None:
+    """What the environment knows: the lease inside `run`, and who we are. Tells what is missing even so."""
     fields = {argument.field for argument in verb.arguments}
     if "lease_id" in fields and verb.operation.endswith("_job") and arguments.get("lease_id") is None:
         arguments["lease_id"] = os.environ.get("HOLDFAST_LEASE")
+        if not arguments["lease_id"]:
+            return "--lease is needed: the lease_id that the claim answered ($HOLDFAST_LEASE has it inside `run`)"
     if "owner" in fields and arguments.get("owner") is None:
         arguments["owner"] = _somebody()
     if "candidate_id" in fields and arguments.get("candidate_id") is None:
         arguments["candidate_id"] = _somebody()
+    return None
 
 
 def _somebody() -> str:

@@ -20,7 +20,8 @@ LOG_VERBS = (
         "events",
         rows="events",
         columns=EVENT_COLUMNS,
-        more="Without --after: the last 100, or with --follow what happens from now on. JSON is one event a line.",
+        more="Without --after: the last 100, or with --follow what happens from now on.\n"
+        "JSON is one event a line, YAML one event a document.",
     ),
     Verb(
         "await task",

@@ -15,6 +15,7 @@ from holdfast.transport.cli.table import VERBS, arguments_of, find
 from holdfast.transport.cli.verb import Argument, Verb
 
 INTERRUPTED, NOBODY_READS = 130, 141
+_NUMBERS: dict[Any, str] = {int: "it must be a whole number", float: "it must be a number"}
 
 
 def main() -> None:
@@ -42,7 +43,9 @@ def _main(words: list[str]) -> int:
     if verb is None:
         return _lost(words)
     arguments = read_arguments(verb, rest)
-    fill_in(arguments, verb)
+    missing = fill_in(arguments, verb)
+    if missing:
+        parser_of(verb).error(missing)
     room = import_module(f"holdfast.transport.cli.{verb.room}")
     if not verb.asks:
         return int(room.run(verb, arguments))
@@ -63,8 +66,10 @@ def _lost(words: list[str]) -> int:
         print(guide.noun_help(noun), file=sys.stdout if asked else sys.stderr)
         return exits.OK if asked else exits.USAGE
     if noun:
-        print(f"holdfast: there is no verb {noun!a}\n", file=sys.stderr)
-    print(guide.overview(), file=sys.stderr)
+        print(f"holdfast: there is no verb {noun!a}{guide.nearest(noun)}", file=sys.stderr)
+        print("usage: holdfast VERB …; `holdfast --help` lists every verb", file=sys.stderr)
+    else:
+        print(guide.overview(), file=sys.stderr)
     return exits.USAGE
 
 
@@ -127,6 +132,7 @@ def _kind(argument: Argument) -> Any:
         try:
             return argument.kind(text)
         except (ValueError, OSError) as error:
-            raise argparse.ArgumentTypeError(f"{text!a} will not do: {error}") from error
+            reason = _NUMBERS.get(argument.kind) or error
+            raise argparse.ArgumentTypeError(f"{text!a} will not do: {reason}") from error
 
     return read

@@ -10,13 +10,16 @@ _INTRODUCTION = """\
 
 Made of what `holdfast VERB --help` prints; a test compares.
 
-The server is `--url`, or `HOLDFAST_URL`, or `http://127.0.0.1:7700`. The key is in `HOLDFAST_API_KEY`, or in the file
-that `--key-file` names; never an argument, which others can see. A key is not sent over plain HTTP to another machine
-unless `HOLDFAST_ALLOW_INSECURE_HTTP` is true. `HOLDFAST_CA_BUNDLE` names certificates to trust instead of the
-system's.
+The server is `--url`, or `HOLDFAST_URL`, or `http://127.0.0.1:7700`. The key is in the file that
+`--key-file` names, or in `HOLDFAST_API_KEY`, or in the keyring (if Python's `keyring` is installed: service `holdfast`,
+the server's address as the name), or in `.netrc` as the password of the server's host, or in `~/.config/holdfast/key`,
+which nobody else may be able to read and which is not used for a server that `--url` names; never an argument, which
+others can see. A key is not sent over plain HTTP to another machine unless `HOLDFAST_ALLOW_INSECURE_HTTP` is true.
+`HOLDFAST_CA_BUNDLE` names certificates to trust instead of the system's.
 
 Results are on stdout, talk is on stderr. On a terminal answers are columns, with `NO_COLOR` without bold; elsewhere a
-name, a tab and a value a line; with `-o json` the server's own document on one line. Control characters, invisible
+name, a tab and a value a line. `-o wide` shows every field and cuts nothing; `-o json` is the server's own document
+on one line, `-o yaml` the same as YAML. Control characters, invisible
 ones and those that turn text around are shown as codes, because agents wrote them.
 
 ```sh

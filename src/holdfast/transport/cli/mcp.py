@@ -11,7 +11,7 @@ from holdfast.addresses import url_problem
 from holdfast.app import running_engine
 from holdfast.core.errors import HoldfastError
 from holdfast.settings import BadSettings, load
-from holdfast.store.contract import NewerSchema
+from holdfast.store.contract import Unusable
 from holdfast.transport.cli.verb import Verb
 
 FINE, UNAVAILABLE, CONFIGURATION = 0, 1, 2
@@ -48,7 +48,7 @@ def _embedded(store: str | None) -> int:
     try:
         with running_engine(settings, serving=False) as engine:
             speak_embedded(engine, settings)
-    except (HoldfastError, NewerSchema) as error:
+    except (HoldfastError, Unusable) as error:
         return _complain(str(error), UNAVAILABLE)
     return FINE
 

@@ -7,7 +7,7 @@ from typing import Any
 from holdfast.transport.cli import exits
 from holdfast.transport.cli.call import client_for
 from holdfast.transport.cli.patience import ask_patiently
-from holdfast.transport.cli.show import say, show
+from holdfast.transport.cli.show import is_document, say, show
 from holdfast.transport.cli.verb import Verb
 
 
@@ -17,7 +17,7 @@ def run(verb: Verb, arguments: dict[str, Any]) -> int:
     wait = arguments.pop("wait_seconds") or 0.0
     arguments["types"] = arguments["types"] or None
     answer = ask_patiently(client_for(arguments), verb.operation, arguments, wait, _is_task)
-    if _is_task(answer) or output == "json":
+    if _is_task(answer) or is_document(output):
         show(answer, verb, output)
     else:
         busy = f"{answer.get('inFlight')} is still in flight" if answer.get("message") == "busy" else "nothing to do"

@@ -7,7 +7,7 @@ from typing import Any
 from holdfast.transport.cli import exits
 from holdfast.transport.cli.call import client_for
 from holdfast.transport.cli.rules import RULES
-from holdfast.transport.cli.show import as_json, escape
+from holdfast.transport.cli.show import document, escape, is_document
 from holdfast.transport.cli.standing import Standing, look
 from holdfast.transport.cli.verb import Verb
 
@@ -15,10 +15,13 @@ from holdfast.transport.cli.verb import Verb
 def run(verb: Verb, arguments: dict[str, Any]) -> int:  # noqa: ARG001 - every room has this shape
     """Print the rules, then how things stand. The rules are worth having also when no server answers."""
     output = arguments.pop("output")
-    if output == "text":
+    if not is_document(output):
         print(RULES, flush=True)
     standing = look(client_for(arguments))
-    print(as_json(standing._asdict()) if output == "json" else _page(standing))
+    if is_document(output):
+        document(standing._asdict(), output)
+    else:
+        print(_page(standing))
     return exits.OK
 
 

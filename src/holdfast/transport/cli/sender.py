@@ -5,13 +5,16 @@ from __future__ import annotations
 import http.client
 import os
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from urllib.parse import urlsplit
 
 from holdfast import __version__
 from holdfast.addresses import url_problem
 from holdfast.client.client import Client
 from holdfast.client.errors import Unreachable
-from holdfast.client.retry import Broken
+from holdfast.client.retry import Broken, Unsent
 from holdfast.client.wire import Answer, Request
 
 DEFAULT_URL = "http://127.0.0.1:7700"
@@ -19,6 +22,8 @@ PATIENCE = 10.0
 """Seconds for an answer, beyond the time that the request itself asks to wait."""
 CONNECT_SECONDS = 5.0
 MAX_ANSWER = 16 * 2**20
+PIECE = 64 * 1024
+_GOOD = 200
 
 
 class BadAddress(Exception):
@@ -40,12 +45,20 @@ class Sender:
     """One connection a request. Redirects are not followed: they would carry the key elsewhere."""
 
     def __init__(
-        self, url: str, key: str | None, *, connect_seconds: float = CONNECT_SECONDS, largest: int = MAX_ANSWER
+        self,
+        url: str,
+        key: str | None,
+        *,
+        connect_seconds: float = CONNECT_SECONDS,
+        head_seconds: float = PATIENCE,
+        largest: int = MAX_ANSWER,
     ) -> None:
         self.url = url
         self._largest = largest
         self._parts = urlsplit(url)
         self._connect_seconds = connect_seconds
+        self._head_seconds = head_seconds
+        """For the head of a stream."""
         self._headers = {"user-agent": f"holdfast-cli/{__version__}"}
         if key is not None:
             self._headers["authorization"] = f"Bearer {key}"
@@ -71,6 +84,32 @@ class Sender:
         if len(body) > self._largest:
             raise Unreachable(f"server response exceeded {self._largest} bytes", code="response_too_large")
         return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, body)
+
+    @contextmanager
+    def stream(self, request: Request, silence: float) -> Iterator[tuple[Answer, Iterator[bytes]]]:
+        """One connection of a stream."""
+        connection = self._connect(silence)
+        try:
+            try:
+                connection.connect()
+            except OSError as error:
+                raise Unsent(f"no answer from {self.url}: {error}") from error
+            assert connection.sock is not None
+            connection.sock.settimeout(self._head_seconds)
+            line = connection.sock  # the connection lets go of it once an answer begins that has no length
+            target = self._parts.path + request.target
+            connection.request(request.method, target, None, request.headers | self._headers)
+            answer = connection.getresponse()
+            line.settimeout(silence)
+            headers = {name.lower(): value for name, value in answer.getheaders()}
+            if answer.status == _GOOD:
+                yield Answer(answer.status, headers, b""), iter(partial(answer.read1, PIECE), b"")
+            else:
+                yield Answer(answer.status, headers, answer.read(self._largest)), iter(())
+        except (OSError, http.client.HTTPException) as error:
+            raise Broken(str(error) or type(error).__name__) from error
+        finally:
+            connection.close()
 
     def close(self) -> None:
         """Nothing is kept open."""

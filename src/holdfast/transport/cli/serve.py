@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import os
+import socket
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -11,14 +11,18 @@ from typing import Any
 from msgspec.structs import replace
 
 from holdfast.addresses import is_loopback
-from holdfast.app import has_credential, payments_of, running_engine, settle_identities
+from holdfast.app import has_credential, payments_of, running_engine, settle_identities, traces_of
 from holdfast.core.errors import HoldfastError
+from holdfast.engine.engine import Engine
 from holdfast.settings import BadSettings, Settings, load, sqlite_path
-from holdfast.store.contract import NewerSchema
+from holdfast.store.contract import Unusable
+from holdfast.telemetry import logs
+from holdfast.telemetry.traces import NoOpenTelemetry, check_installed
 from holdfast.transport.cli.verb import Verb
 from holdfast.transport.dashboard.invitation import invite
 from holdfast.transport.http.server import SOCKET_FD, bind, follow_parent, supervise
 from holdfast.transport.http.server import serve as answer
+from holdfast.transport.webhooks.dispatcher import dispatching
 
 CONFIGURATION, UNAVAILABLE = 2, 1
 
@@ -28,7 +32,6 @@ _WAYS_TO_A_KEY = "set HOLDFAST_ROOT_KEY or HOLDFAST_STATIC_TOKENS, or start once
 def run(verb: Verb, arguments: Mapping[str, Any]) -> int:  # noqa: ARG001 - every room has this shape
     """Run a server; the exit status."""
     flags = {name: "true" if value is True else value for name, value in arguments.items()}
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     try:
         settings, warnings = load(flags)
     except BadSettings as error:
@@ -37,6 +40,13 @@ def run(verb: Verb, arguments: Mapping[str, Any]) -> int:  # noqa: ARG001 - ever
         return CONFIGURATION
     for warning in warnings:
         _say(f"holdfast: {warning}")
+    logs.set_up(settings.log_format, settings.log_level)
+    try:
+        if settings.traces:
+            check_installed()
+    except NoOpenTelemetry as error:
+        _say(f"holdfast: {error}")
+        return CONFIGURATION
     return _start(settings)
 
 
@@ -58,16 +68,28 @@ def _start(settings: Settings) -> int:
             if SOCKET_FD in os.environ:
                 follow_parent()
             if settings.workers == 1 or SOCKET_FD in os.environ:
-                answer(engine, settings, listener, payments_of(settings))
+                _answer(engine, settings, listener)
                 return 0
         supervise(settings, listener)
-    except NewerSchema as error:
+    except Unusable as error:
         _say(f"holdfast: {error}")
         return UNAVAILABLE
     except HoldfastError as error:
         _say(f"holdfast: {error.message}")
         return UNAVAILABLE
     return 0
+
+
+def _answer(engine: Engine, settings: Settings, listener: socket.socket) -> None:
+    traces = traces_of(settings)
+    engine.trace(traces)
+    try:
+        with dispatching(engine, settings) as webhooks:
+            answer(engine, settings, listener, payments_of(settings), webhooks.wake, traces=traces)
+    finally:
+        engine.trace(None)
+        if traces is not None:
+            traces.close()
 
 
 def _greet(settings: Settings, first_key: str | None, link: str | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.transport.cli.verb import Argument, Verb, flag, switch
+from holdfast.transport.cli.verb import Argument, Verb, flag, output, switch, word
 
 _STORE = "sqlite:///path.db (four slashes for an absolute path), postgresql://â€¦ or memory:"
 
@@ -10,6 +10,13 @@ _STORE = "sqlite:///path.db (four slashes for an absolute path), postgresql://â€
 def _setting(flags: str, value: str, help: str) -> Argument:
     return flag(flags, flags.removeprefix("--").replace("-", "_"), value, help)
 
+
+_FROM = _setting("--store", "URL", "which store (the same as for serve)")
+_REPLACE = switch("--replace", "replace", "take the place of what is there")
+_COPYING = (
+    output("how to report (text)"),
+    switch("--no-verify", "no_verify", "do not compare the log with the rows of the copy"),
+)
 
 SERVER_VERBS = (
     Verb(
@@ -43,12 +50,44 @@ SERVER_VERBS = (
         "compare the log with the rows",
         (
             _setting("--store", "URL", "the same as for serve"),
-            flag("-o --output", "output", "text|json", "how to report (text)", choices=("text", "json")),
+            output("how to report (text)"),
         ),
         room="verify",
         asks=False,
         more="Folds every event of the log and reports any difference with the rows. Safe while a server is at work.\n"
         "Exit status 0: no difference, 3: some.",
+    ),
+    Verb(
+        "backup",
+        "write everything a store holds to one file, while it is served",
+        (word("FILE", "file", "where to; it must not exist yet"), _FROM, *_COPYING, _REPLACE),
+        room="moving",
+        asks=False,
+        more="The file has its name only when it is complete and has been verified; nobody but you can read it.\n"
+        "`holdfast restore` puts it back, into a file or into PostgreSQL, whichever it came from.",
+    ),
+    Verb(
+        "restore",
+        "make a store of a backup again",
+        (
+            word("FILE", "file", "a backup"),
+            flag("--to", "to", "URL", "into which store (the same as for serve)"),
+            *_COPYING,
+            _REPLACE,
+        ),
+        room="moving",
+        asks=False,
+        more="With every server stopped. What happened after the backup was taken is lost, so fencing tokens and the\n"
+        "numbers of events go on far beyond it: no token is granted twice, and whoever follows the log is told.",
+    ),
+    Verb(
+        "migrate",
+        "move a store from a file to PostgreSQL, or back",
+        (flag("--to", "to", "URL", "into which store, which must be empty", required=True), _FROM, *_COPYING),
+        room="moving",
+        asks=False,
+        more="With every server stopped. If it is interrupted, run it again: it goes on where it was. Until it is\n"
+        "complete and compared, no server opens the new store. The old one stays as it is: do not serve it again.",
     ),
     Verb(
         "mcp",

@@ -1,4 +1,4 @@
-"""Shows answers: text for people, tabs for scripts, JSON for programs.
+"""Shows answers: text for people, tabs for scripts, JSON or YAML for programs.
 
 What agents wrote is hostile until it is escaped: a terminal would obey it.
 """
@@ -9,13 +9,14 @@ import json
 import os
 import sys
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, TextIO
 
 from holdfast.transport.cli.verb import Verb
 
 HIDDEN = ("agent_contract", "warnings", "task")
 """What text leaves out: words for agents, and the second copy of a claimed task."""
+WIDE = "wide"
 _LONGEST = 60
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 
@@ -24,19 +25,29 @@ def show(answer: dict[str, Any], verb: Verb, output: str) -> None:
     """The answer to a verb, on stdout."""
     for warning in answer.get("warnings") or ():
         say(f"holdfast: {escape(str(warning))}")
-    if output == "json":
-        print(as_json(answer))
+    if is_document(output):
+        document(answer, output)
     elif verb.rows:
-        table(answer.get(verb.rows) or [], verb.columns)
+        table(answer.get(verb.rows) or [], verb.columns, wide=output == WIDE)
         if answer.get("hasMore"):
             say(f"there are more: --cursor {answer.get('nextCursor')}")
     else:
-        fields(answer)
+        fields(answer, wide=output == WIDE)
 
 
-def fields(answer: dict[str, Any]) -> None:
-    """One field a line; what is null is left out."""
-    shown = [(name, value) for name, value in answer.items() if value is not None and name not in HIDDEN]
+def is_document(output: str) -> bool:
+    """Whether a program reads it, which wants the whole answer."""
+    return output in {"json", "yaml"}
+
+
+def document(value: Any, output: str) -> None:
+    """A value as it is: JSON on one line, or a YAML document."""
+    print(as_json(value) if output == "json" else as_yaml(value), end="\n" if output == "json" else "", flush=True)
+
+
+def fields(answer: dict[str, Any], *, wide: bool = False) -> None:
+    """One field a line; what is null is left out, unless all is asked for."""
+    shown = [(name, value) for name, value in answer.items() if wide or (value is not None and name not in HIDDEN)]
     width = max((len(name) for name, _ in shown), default=0)
     for name, value in shown:
         if for_people():
@@ -45,14 +56,17 @@ def fields(answer: dict[str, Any]) -> None:
             print(f"{name}\t{text_of(value)}")
 
 
-def table(rows: Iterable[dict[str, Any]], columns: tuple[str, ...]) -> None:
-    """One row a line: columns under a header for people, tabs for scripts."""
+def table(rows: Sequence[dict[str, Any]], columns: tuple[str, ...], *, wide: bool = False) -> None:
+    """One row a line: columns under a header for people, tabs for scripts. Wide is every column, and nothing cut."""
+    if wide:
+        columns = tuple(dict.fromkeys([*columns, *(name for row in rows for name in row)]))
     cells = [[text_of(row.get(column)) for column in columns] for row in rows]
     if not for_people():
         for row in cells:
             print("\t".join(row))
         return
-    cells = [[cell if len(cell) <= _LONGEST else cell[: _LONGEST - 1] + "…" for cell in row] for row in cells]
+    if not wide:
+        cells = [[cell if len(cell) <= _LONGEST else cell[: _LONGEST - 1] + "…" for cell in row] for row in cells]
     widths = [max(len(row[place]) for row in [list(columns), *cells]) for place in range(len(columns))]
     for number, row in enumerate([list(columns), *cells]):
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -69,6 +83,14 @@ def text_of(value: Any) -> str:
 def as_json(value: Any) -> str:
     """JSON in plain ASCII on one line, so that nothing in it can move a cursor or turn text around."""
     return json.dumps(value).replace("\x7f", "\\u007f")
+
+
+def as_yaml(value: Any) -> str:
+    """One YAML document in plain ASCII, with the mark that lets others follow it."""
+    import yaml  # type: ignore[import-untyped]  # noqa: PLC0415 - few ask for it
+
+    text: str = yaml.safe_dump(value, explicit_start=True, sort_keys=False, allow_unicode=False)
+    return text
 
 
 def escape(text: str) -> str:

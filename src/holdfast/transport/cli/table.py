@@ -9,23 +9,23 @@ from holdfast.transport.cli.octostore.verbs import OCTOSTORE_VERBS
 from holdfast.transport.cli.repository_verbs import REPOSITORY_VERBS
 from holdfast.transport.cli.server_verbs import SERVER_VERBS
 from holdfast.transport.cli.task_verbs import TASK_VERBS
-from holdfast.transport.cli.verb import Argument, Verb, flag
+from holdfast.transport.cli.verb import Argument, Verb, flag, output
+from holdfast.transport.cli.webhook_verbs import WEBHOOK_VERBS
 
 GROUPS: tuple[tuple[str, tuple[Verb, ...]], ...] = (
     ("Jobs", JOB_VERBS),
     ("Tasks", TASK_VERBS),
     ("Log", LOG_VERBS),
-    ("Sessions", SESSION_VERBS),
-    ("Elections", ELECTION_VERBS),
+    ("Sessions, elections and keys", (*SESSION_VERBS, *ELECTION_VERBS, *KEY_VERBS)),
     ("Locks and elections as OctoStore has them", OCTOSTORE_VERBS),
-    ("Keys", KEY_VERBS),
+    ("Webhooks", WEBHOOK_VERBS),
     ("Agents in a repository", REPOSITORY_VERBS),
     ("Server and command line", (*SERVER_VERBS, *OWN_VERBS)),
 )
 VERBS = {verb.name: verb for _, verbs in GROUPS for verb in verbs}
 
 COMMON: tuple[Argument, ...] = (
-    flag("-o --output", "output", "text|json", "how to answer (text)", choices=("text", "json")),
+    output("how to answer (text)"),
     flag("--url", "url", "URL", "which server ($HOLDFAST_URL, or http://127.0.0.1:7700)"),
     flag(
         "--key-file", "key_file", "FILE", "a file with the key that only you can read, - for stdin ($HOLDFAST_API_KEY)"

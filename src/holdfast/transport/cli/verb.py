@@ -52,6 +52,9 @@ class Verb(NamedTuple):
     """What the help says below the flags."""
 
 
+OUTPUTS = ("text", "wide", "json", "yaml")
+
+
 def word(name: str, field: str, help: str, *, required: bool = True, many: bool = False) -> Argument:
     """A word in its place."""
     return Argument((name,), field, help, name, required=required, many=many)
@@ -70,6 +73,11 @@ def flag(
 ) -> Argument:
     """A flag with a value: `flag("-w --wait", "wait_seconds", "SECONDS", …)`."""
     return Argument(tuple(flags.split()), field, help, value, kind, required, choices, many)
+
+
+def output(help: str) -> Argument:
+    """How to answer: the same four ways everywhere."""
+    return flag("-o --output", "output", "|".join(OUTPUTS), help, choices=OUTPUTS)
 
 
 def switch(flags: str, field: str, help: str) -> Argument:

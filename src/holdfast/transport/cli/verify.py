@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 
@@ -12,7 +11,8 @@ from holdfast.app import make_store
 from holdfast.core.errors import HoldfastError
 from holdfast.engine.verify import verify
 from holdfast.settings import BadSettings, load, sqlite_path
-from holdfast.store.contract import NewerSchema
+from holdfast.store.contract import Unusable
+from holdfast.transport.cli.show import document, is_document
 from holdfast.transport.cli.verb import Verb
 
 FINE, DIFFERENT, UNAVAILABLE, CONFIGURATION = 0, 3, 1, 2
@@ -35,13 +35,13 @@ def run(verb: Verb, flags: Mapping[str, str | None]) -> int:  # noqa: ARG001 - e
     try:
         store.open()
         report = verify(store, _tell if sys.stderr.isatty() else lambda *_: None)
-    except (HoldfastError, NewerSchema) as error:
+    except (HoldfastError, Unusable) as error:
         print(f"holdfast: {error}", file=sys.stderr)
         return UNAVAILABLE
     finally:
         store.close()
-    if output == "json":
-        print(json.dumps(asdict(report)))
+    if is_document(output):
+        document(asdict(report), output)
     else:
         for difference in report.differences:
             print(difference)

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.core.errors import HoldfastError
 from holdfast.operations import HOUSE, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTEM
+from holdfast.telemetry.names import REASONS, REFUSED
+from holdfast.telemetry.traces import Traces
 from holdfast.transport.http import (
     accounts,
     admin,
     billing,
     dashboard_links,
+    deliveries,
     discovery,
     docs,
     elections,
@@ -23,6 +26,7 @@ from holdfast.transport.http import (
     jobs,
     keys,
     lives,
+    lock_webhooks,
     locks,
     metrics,
     octostore,
@@ -34,8 +38,12 @@ from holdfast.transport.http import (
     task_lists,
     task_outcomes,
     tasks,
+    tracing,
     users,
+    watches,
+    webhooks,
 )
+from holdfast.transport.http.access import ALL, SLOW_SECONDS, tell
 from holdfast.transport.http.door import Door
 from holdfast.transport.http.message import Header, HttpRefusal, Receive, Request, Response, Scope, Send
 from holdfast.transport.http.routing import Router
@@ -57,6 +65,8 @@ _ROOMS: tuple[ModuleType, ...] = (
     task_outcomes,
     task_batch,
     lives,
+    webhooks,
+    deliveries,
     events,
     accounts,
     dashboard_links,
@@ -65,8 +75,10 @@ _ROOMS: tuple[ModuleType, ...] = (
     keys,
     users,
     locks,
+    lock_webhooks,
     sessions,
     elections,
+    watches,
     system,
     discovery,
     admin,
@@ -75,10 +87,11 @@ _ROOMS: tuple[ModuleType, ...] = (
 )
 _WIRES = {HOUSE: problem, ORCHESTRION: orchestrion, OCTOSTORE: octostore, SYSTEM: octostore}
 _FREE_OF_CHARGE = {402, 429}
+_TURNED_AWAY = {429, 503, 507}
 _REPLAYED = (b"idempotency-replayed", b"true")
 _VARY = (b"vary", b"origin, access-control-request-method, access-control-request-headers")
 _EXPOSE = (b"access-control-expose-headers", b"retry-after,x-request-id")
-_HOUSE_PATHS = ("/v1/jobs", "/v1/sessions", "/v1/events", "/v1/account", "/v1/recover", MCP_PATH)
+_HOUSE_PATHS = ("/v1/jobs", "/v1/sessions", "/v1/webhooks", "/v1/events", "/v1/account", "/v1/recover", MCP_PATH)
 _PREFLIGHT: tuple[Header, ...] = (
     (b"access-control-allow-methods", b"GET,POST,PUT,DELETE"),
     (b"access-control-allow-headers", b"authorization,content-type,x-admin-key,x-octostore-admin-key"),
@@ -124,6 +137,7 @@ class App:
         self._router = Router()
         self._handlers = {operation.name: handler_of(operation.name) for operation in OPERATIONS}
         self._mcp = Endpoint(self, door)
+        self._access = door.settings.access_log
         self._dashboard: asyncio.Task[Dashboard] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -135,6 +149,27 @@ class App:
             return
         began = self._door.stats.begin()
         request = Request(scope, receive)
+        if self._door.traces is not None:
+            await self._traced(self._door.traces, request, began, send)
+            return
+        await self._handle(request, began, send)
+
+    async def _traced(self, traces: Traces, request: Request, began: float, send: Send) -> None:
+        """The same within a span, which ends with the answer's head or with whatever went wrong."""
+        span, status = tracing.begin(traces, request), 500
+
+        async def pass_on(message: MutableMapping[str, Any]) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        try:
+            await self._handle(request, began, pass_on)
+        finally:
+            tracing.end(span, request, status)
+
+    async def _handle(self, request: Request, began: float, send: Send) -> None:
+        scope = request.scope
         try:
             if scope["path"] == MCP_PATH and scope["method"] != "OPTIONS":
                 await self._mcp.admit(request)
@@ -145,7 +180,9 @@ class App:
             response = self._refuse(request, error)
         if request.purse is not None:
             _settle(request, response)
-        self._door.stats.note(request.operation, scope["path"], response.status, began)
+        seconds = self._door.stats.note(request.operation, scope["path"], response.status, began)
+        if response.status >= 500 or seconds > SLOW_SECONDS or self._access == ALL:  # noqa: PLR2004 - most are none
+            tell(self._access, request, response.status, seconds)
         await _send(request, response, send)
 
     async def _answer(self, request: Request) -> Response:
@@ -170,7 +207,9 @@ class App:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                self._door.stats.note(request.operation, request.scope["path"], message["status"], began)
+                seconds = self._door.stats.note(request.operation, request.scope["path"], message["status"], began)
+                request.patient = True  # a tool may wait, and a stream may stay
+                tell(self._access, request, message["status"], seconds)
                 message["headers"] = [*message["headers"], *_common_head(request)]
             await send(message)
 
@@ -179,12 +218,15 @@ class App:
         except Exception:
             if not started:
                 raise
-            log.exception("request %s failed halfway", request.request_id)
+            log.exception("a request failed halfway", extra={"request_id": request.request_id})
 
     def _refuse(self, request: Request, error: Exception) -> Response:
         if not isinstance(error, HoldfastError):
-            log.error("request %s failed", request.request_id, exc_info=error)
+            log.error("a request failed", extra={"request_id": request.request_id}, exc_info=error)
         response: Response = _wire_of(request).render_error(request, error)
+        if response.status in _TURNED_AWAY:
+            reason = getattr(error, "code", "")
+            self._door.engine.board.add(REFUSED, reason if reason in REASONS else "other")
         if isinstance(error, HttpRefusal) and error.close:
             response.headers += ((b"connection", b"close"),)
         return response

@@ -24,12 +24,17 @@ from holdfast.operations import DISCOVERY, HOUSE, ORCHESTRION, REGISTRATION
 from holdfast.payments.contract import Payments
 from holdfast.settings import Settings
 from holdfast.store.contract import Reader, Store
+from holdfast.telemetry.traces import Traces
+from holdfast.transport.http import process
 from holdfast.transport.http.auth import CACHE_SECONDS, Authenticator, check_scope
+from holdfast.transport.http.hub import Hub
 from holdfast.transport.http.message import HttpRefusal, Request
 from holdfast.transport.http.meter import Meter
 from holdfast.transport.http.network import Network
+from holdfast.transport.http.places import Patrol, places_of
 from holdfast.transport.http.problem import check_key_in_query
 from holdfast.transport.http.stats import Stats
+from holdfast.transport.http.tracing import tell_queue
 
 T = TypeVar("T")
 
@@ -37,6 +42,7 @@ READERS = 4
 MAX_LOOKS = 1_000
 IN_FLIGHT_SECONDS = 2.0
 USES_SECONDS = 60.0
+SAMPLE_SECONDS = 1.0
 HOUR: Instant = 3600 * SECOND
 KNOWN_ACCOUNTS = 10_000
 
@@ -44,12 +50,25 @@ KNOWN_ACCOUNTS = 10_000
 class Door:
     """Between handlers and the engine: asynchronous on one side, plain on the other."""
 
-    def __init__(self, engine: Engine, settings: Settings, payments: Payments | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        settings: Settings,
+        payments: Payments | None = None,
+        on_webhook: Callable[[], None] = lambda: None,
+        traces: Traces | None = None,
+    ) -> None:
         self.engine = engine
         self.settings = settings
         self.payments = payments
         """Who takes money, if anybody does."""
-        self.stats = Stats()
+        self.traces = traces
+        """Where spans go, if anybody asked for traces."""
+        self.stats = Stats(engine.board)
+        self.on_webhook = on_webhook
+        """Call it when a webhook has something to do that the log does not tell."""
+        self.webhooks_alone = asyncio.Lock()
+        """Whoever makes a webhook counts the others first."""
         self.network = Network(settings)
         self._auth = Authenticator(self._find_principal, settings.admin_key)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="holdfast-reader")
@@ -62,19 +81,29 @@ class Door:
         limited = settings.plan != SELF_HOSTED
         self._address_terms = {REGISTRATION: Terms(10, HOUR), DISCOVERY: Terms(60, 60 * SECOND)} if limited else {}
         self._uses: asyncio.Task[None] | None = None
+        self._sampling: asyncio.Task[None] | None = None
         self.documents: dict[str, Any] = {}
         """What is shown to everybody alike, made when it is first asked for."""
         self._sink: LoopSink | None = None
+        self.hub = Hub(engine.bells, self._look, settings.public_url or "urn:holdfast")
+        self.patrol = Patrol(self._auth.check)
+        self.streams, self.election_watches, self.watched = places_of(settings)
 
     def open(self) -> None:
         """Bind to the running event loop."""
         self._sink = LoopSink(asyncio.get_running_loop())
         self._uses = asyncio.ensure_future(self._note_uses())
+        self.engine.pulses.expect("uses", 10 * USES_SECONDS)
+        if self.engine.board.together is not None:
+            self._sampling = asyncio.ensure_future(self._sample())
 
     def close(self) -> None:
         """Let the readers finish."""
-        if self._uses is not None:
-            self._uses.cancel()
+        self.hub.close()
+        self.patrol.close()
+        for loop in (self._uses, self._sampling):
+            if loop is not None:
+                loop.cancel()
         with suppress(HoldfastError):
             self._tell_uses()
         self._readers.shutdown()
@@ -161,6 +190,13 @@ class Door:
             await asyncio.sleep(USES_SECONDS)
             with suppress(HoldfastError):
                 await asyncio.get_running_loop().run_in_executor(self._readers, self._tell_uses)
+                self.engine.pulses.beat("uses")
+
+    async def _sample(self) -> None:
+        """Another worker may be asked how many wait here: let our row of the board say so."""
+        while True:
+            process.sample(self.engine)
+            await asyncio.sleep(SAMPLE_SECONDS)
 
     def _tell_uses(self) -> None:
         seen = self._auth.seen()
@@ -182,8 +218,11 @@ class Door:
         """Submit a command and await what comes of it."""
         assert self._sink is not None
         future: asyncio.Future[Any] = self._sink.loop.create_future()
+        began = time.time_ns()
         self.engine.submit(command, self._sink, future)
         outcome: T = await future
+        if self.traces is not None:
+            tell_queue(self.traces, command, outcome, began)
         return outcome
 
     async def run_once(self, command: Command[T]) -> T:
@@ -212,6 +251,7 @@ class Door:
         request: Request,
     ) -> T:
         """Look until it is enough, or until patience ends; a caller who goes away stops waiting."""
+        request.patient = True
         loop = asyncio.get_running_loop()
         bell = asyncio.Event()
         gone = asyncio.ensure_future(_disconnected(request))
@@ -267,8 +307,10 @@ class Door:
 
         A grant that nobody is left to hear of is undone at once.
         """
+        request.patient = True
         assert self._sink is not None
         future: asyncio.Future[Any] = self._sink.loop.create_future()
+        began = time.time_ns()
         ticket = self.engine.submit(command, self._sink, future, wait_seconds)
         gone = asyncio.ensure_future(_disconnected(request))
         try:
@@ -281,6 +323,8 @@ class Door:
         if not future.done():
             raise HttpRefusal(499, "the caller went away", close=True)
         outcome: T = future.result()
+        if self.traces is not None:
+            tell_queue(self.traces, command, outcome, began)
         return outcome
 
     def _undo(self, done: asyncio.Future[Any], undo: Callable[[Any], Command[Any] | None]) -> None:

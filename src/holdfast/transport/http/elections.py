@@ -47,7 +47,7 @@ class LeaderBody(msgspec.Struct):
 
 async def create_election(door: Door, request: Request) -> Response:
     """Mint a room. It needs no place in the store until somebody leads."""
-    _check_enabled(door)
+    check_enabled(door)
     door.network.admit(request)
     election_id = base64.urlsafe_b64encode(secrets.token_bytes(24)).decode()
     path = f"/elections/{election_id}"
@@ -66,7 +66,7 @@ async def create_election(door: Door, request: Request) -> Response:
 async def campaign(door: Door, request: Request) -> Response:
     """Lead if nobody does."""
     body = await read_body(request, CampaignBody)
-    _check_enabled(door)
+    check_enabled(door)
     door.network.admit(request)
     room = election_room(request.parameter)
     check_candidate(body.candidate_id)
@@ -88,7 +88,7 @@ async def campaign(door: Door, request: Request) -> Response:
         )
     )
     if isinstance(outcome, Leading):
-        door.stats.acquires += 1
+        door.stats.acquired()
         return json_response(200, _leading(outcome, leader_token(holder, lease_id), ttl))
     lease, now = outcome.lease, outcome.now
     return json_response(
@@ -96,7 +96,7 @@ async def campaign(door: Door, request: Request) -> Response:
         {
             "status": "follower",
             "election_id": request.parameter,
-            "leader": _leader(lease),
+            "leader": leader(lease),
             "retry_after_ms": milliseconds_left(lease.expires_at, now),
             "agent_contract": contracts.election_led(
                 request.parameter, contracts.seconds_to_wait(lease.expires_at, now)
@@ -108,7 +108,7 @@ async def campaign(door: Door, request: Request) -> Response:
 async def renew_leadership(door: Door, request: Request) -> Response:
     """Lead for longer, or for less."""
     body = await read_body(request, LeaderBody)
-    _check_enabled(door)
+    check_enabled(door)
     room = election_room(request.parameter)
     ttl = _ttl(body.ttl_seconds)
     holder, lease_id = read_leader_token(body.leader_token)
@@ -121,13 +121,13 @@ async def renew_leadership(door: Door, request: Request) -> Response:
 async def resign(door: Door, request: Request) -> Response:
     """Stop leading."""
     body = await read_body(request, LeaderBody)
-    _check_enabled(door)
+    check_enabled(door)
     room = election_room(request.parameter)
     holder, lease_id = read_leader_token(body.leader_token)
     outcome: Any = await door.run(
         Resign(account=DEFAULT_ACCOUNT, cause=request.cause(), room=room, holder=holder, lease_id=lease_id)
     )
-    door.stats.releases += 1
+    door.stats.released()
     return json_response(
         200,
         {
@@ -141,7 +141,7 @@ async def resign(door: Door, request: Request) -> Response:
 
 async def get_election_status(door: Door, request: Request) -> Response:
     """Who leads."""
-    _check_enabled(door)
+    check_enabled(door)
     room, election_id = election_room(request.parameter), request.parameter
 
     def look(reader: Reader) -> tuple[Lease | None, Instant]:
@@ -163,7 +163,7 @@ async def get_election_status(door: Door, request: Request) -> Response:
         {
             "election_id": election_id,
             "status": "leader",
-            "leader": _leader(lease),
+            "leader": leader(lease),
             "retry_after_ms": milliseconds_left(lease.expires_at, now),
             "agent_contract": contracts.election_led(election_id, contracts.seconds_to_wait(lease.expires_at, now)),
         },
@@ -186,7 +186,8 @@ def read_leader_token(token: str) -> tuple[str, str]:
     return str(uuid.UUID(bytes=raw[:16])), str(uuid.UUID(bytes=raw[16:]))
 
 
-def _check_enabled(door: Door) -> None:
+def check_enabled(door: Door) -> None:
+    """Whoever runs the server may do without elections."""
     if not door.settings.public_elections:
         raise Forbidden("public elections are disabled on this server")
 
@@ -198,11 +199,12 @@ def _ttl(seconds: int | None) -> Instant:
     return ttl * SECOND
 
 
-def _leader(lease: Lease) -> dict[str, Any]:
-    leader: dict[str, Any] = {"candidate_id": lease.owner}
+def leader(lease: Lease) -> dict[str, Any]:
+    """Who leads, as everybody may see it."""
+    shown: dict[str, Any] = {"candidate_id": lease.owner}
     if lease.metadata is not None:
-        leader["metadata"] = shown_metadata(lease)
-    return leader | {"term": lease.token, "expires_at": rfc3339(lease.expires_at or 0)}
+        shown["metadata"] = shown_metadata(lease)
+    return shown | {"term": lease.token, "expires_at": rfc3339(lease.expires_at or 0)}
 
 
 def _leading(outcome: LeaseOutcome, token: str, ttl: Instant) -> dict[str, Any]:
@@ -210,7 +212,7 @@ def _leading(outcome: LeaseOutcome, token: str, ttl: Instant) -> dict[str, Any]:
     return {
         "status": "leader",
         "election_id": election_id,
-        "leader": _leader(outcome.lease),
+        "leader": leader(outcome.lease),
         "leader_token": token,
         "renew_after_ms": ttl // SECOND * 500,
         "agent_contract": contracts.election_leading(election_id),

@@ -2,54 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
 
-from holdfast.core import acl, task_contract
 from holdfast.core import contract as contracts
+from holdfast.core import task_contract
 from holdfast.core.attempts import attempts
 from holdfast.core.errors import CursorTooOld, TaskMissing
 from holdfast.core.event import Event, subject_of
-from holdfast.core.lease import Lease
-from holdfast.core.names import ELECTION_PREFIX
+from holdfast.core.filter import Filter
+from holdfast.core.gap import RESTORED, follows, kept_until
 from holdfast.core.task import Task
 from holdfast.engine.bells import log_of
 from holdfast.store.contract import Reader
 from holdfast.transport.http.door import Door
+from holdfast.transport.http.event_documents import event_document
+from holdfast.transport.http.event_stream import stream_events, wants_stream
 from holdfast.transport.http.message import Request, Response, json_response
 from holdfast.transport.http.query import NO_STORE, Query
-from holdfast.transport.times import milliseconds_or_none, rfc3339
+from holdfast.transport.times import milliseconds_or_none
 
 PAGE, MAX_PAGE = 100, 1_000
 MAX_WAIT = 60
 SCANNED, AT_ONCE = 10_000, 1_001
 RECENT = 100_000
 """How far back the events of one request are looked for."""
-
-_HIDDEN = {"proof", "holder", "secret"}
-_MOMENTS = ("_at", "_until", "_anchor")
-"""How the names of columns end that hold a moment."""
-"""Columns that prove something, if only by their hash."""
-_ROOMS = subject_of(Lease("", ELECTION_PREFIX))
-
-
-class _Filter(msgspec.Struct, frozen=True):
-    """Which events are wanted."""
-
-    subject: str | None
-    kind: str | None
-    request_id: str | None
-
-    def fits(self, event: Event) -> bool:
-        """A subject or a kind that ends in `*` stands for all that begin so. Rooms of elections are not told."""
-        return (
-            not event.subject.startswith(_ROOMS)
-            and _matches(self.subject, event.subject)
-            and _matches(self.kind, event.kind)
-            and self.request_id in {None, event.request_id}
-        )
 
 
 class _Page(msgspec.Struct, frozen=True):
@@ -63,11 +41,13 @@ class _Page(msgspec.Struct, frozen=True):
 async def list_events(door: Door, request: Request) -> Response:
     """The log of the account, oldest first, from a cursor on; with `wait_seconds`, as soon as there is something."""
     await door.authenticate(request)
+    if wants_stream(request):
+        return await stream_events(door, request)
     query = Query(request, {"after", "subject", "kind", "request_id", "limit", "wait_seconds"})
     limit = query.number("limit", 1, MAX_PAGE, default=PAGE)
     wait = query.seconds("wait_seconds", MAX_WAIT)
     after = query.number("after", 0, 2**53, default=0)
-    wanted = _Filter(query.text("subject"), query.text("kind"), query.text("request_id"))
+    wanted = Filter(query.text("subject"), query.text("kind"), query.text("request_id"))
     query.done()
     account = request.by.account
     explicit = "after" in query.given()
@@ -77,7 +57,9 @@ async def list_events(door: Door, request: Request) -> Response:
         if explicit and after < floor:
             raise CursorTooOld(f"events up to {floor} are gone", oldest=floor + 1)
         if wanted.request_id is not None:
-            found = reader.events_of_request(account, wanted.request_id, max(after, last - RECENT))
+            found = reader.events_of_request(
+                account, wanted.request_id, max(after, _not_long_ago(reader, account, last))
+            )
             return _Page([event for event in found if wanted.fits(event)][:limit], last, more=False)
         return _look(reader, account, max(after, floor), wanted, limit)
 
@@ -99,15 +81,15 @@ async def list_events(door: Door, request: Request) -> Response:
     )
 
 
-def _look(reader: Reader, account: str, after: int, wanted: _Filter, limit: int) -> _Page:
+def _look(reader: Reader, account: str, after: int, wanted: Filter, limit: int) -> _Page:
     found: list[Event] = []
     seen, scanned = after, 0
     while scanned < SCANNED:
         page = reader.events(account, seen, AT_ONCE)
         scanned += len(page)
-        if page and page[0].seq != seen + 1:
-            raise CursorTooOld(f"events up to {page[0].seq - 1} are gone", oldest=page[0].seq)
         for event in page:
+            if not follows(event, seen):
+                raise CursorTooOld(f"events up to {event.seq - 1} are gone", oldest=event.seq)
             if wanted.fits(event):
                 if len(found) == limit:
                     return _Page(found, seen, more=True)
@@ -116,6 +98,12 @@ def _look(reader: Reader, account: str, after: int, wanted: _Filter, limit: int)
         if len(page) < AT_ONCE:
             return _Page(found, seen, more=False)
     return _Page(found, seen, more=True)
+
+
+def _not_long_ago(reader: Reader, account: str, last: int) -> int:
+    """Some events before the last one; those before a restore are not far away."""
+    first = reader.events(account, max(last - RECENT, 0), 1)
+    return (kept_until(first[0]) if first and first[0].kind == RESTORED else last) - RECENT
 
 
 async def task_events(door: Door, request: Request) -> Response:
@@ -166,40 +154,3 @@ async def _history(door: Door, request: Request) -> list[Event]:
     if not history:
         raise TaskMissing("there is no such task")
     return history
-
-
-def event_document(event: Event) -> dict[str, Any]:
-    """An event as its readers see it: times as times, nothing that proves anything."""
-    return {
-        "seq": event.seq,
-        "subject": event.subject,
-        "version": event.version,
-        "kind": event.kind,
-        "at": rfc3339(event.at),
-        "actor": event.actor,
-        "request_id": event.request_id,
-        "data": shown_data(msgspec.json.decode(event.data)),
-    }
-
-
-def shown_data(told: dict[str, Any]) -> dict[str, Any]:
-    """What an event tells, without what proves anything."""
-    shown: dict[str, Any] = {}
-    for name, value in told.items():
-        if name in _HIDDEN:
-            continue
-        if name == "acl" and value is not None:
-            shown[name] = acl.shown(msgspec.json.encode(value).decode())
-        elif isinstance(value, dict) and name == "ended":
-            shown[name] = shown_data(value)
-        elif (name.endswith(_MOMENTS) or name == "at") and isinstance(value, int):
-            shown[name] = rfc3339(value)
-        else:
-            shown[name] = value
-    return shown
-
-
-def _matches(pattern: str | None, text: str) -> bool:
-    if pattern is None:
-        return True
-    return text.startswith(pattern[:-1]) if pattern.endswith("*") else text == pattern

@@ -19,13 +19,13 @@ from holdfast.engine.identity import CloseAccount
 from holdfast.store.contract import Reader
 from holdfast.store.view import ROW_TYPES
 from holdfast.transport.http.door import Door
-from holdfast.transport.http.events import shown_data
+from holdfast.transport.http.event_documents import shown_data
 from holdfast.transport.http.message import Request, Response, json_response, raw_json
 from holdfast.transport.http.problem import read_body
 from holdfast.transport.http.query import NO_STORE, Query
 
 PAGE, MAX_PAGE = 500, 1_000
-SECRETS = frozenset({"key_hash", "old_key_hash", "listed_hash", "proof", "holder", "secret"})
+SECRETS = frozenset({"key_hash", "old_key_hash", "listed_hash", "proof", "holder", "secret", "old_secret"})
 """Columns that prove something: nobody needs them elsewhere."""
 DOCUMENTS = frozenset({"payload", "result", "checkpoint", "ended_checkpoint", "context"})
 """Columns of JSON that events tell by hash only: here they are whole."""

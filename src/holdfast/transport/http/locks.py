@@ -78,7 +78,7 @@ async def acquire_lock(door: Door, request: Request) -> Response:
     body = await read_body(request, AcquireBody)
     session_id = None if body.session_id is None else body_uuid(body.session_id)
     await door.authenticate(request)
-    name = _usable_name(request)
+    name = usable_name(request)
     ttl = _ttl(body.ttl_seconds)
     if body.metadata is not None:
         check_metadata(body.metadata)
@@ -104,7 +104,7 @@ async def acquire_lock(door: Door, request: Request) -> Response:
         )
     )
     if isinstance(outcome, Acquired):
-        door.stats.acquires += 1
+        door.stats.acquired()
         return json_response(200, _acquired(outcome))
     return json_response(409, _delayed(outcome)) if isinstance(outcome, Delayed) else json_response(200, _held(outcome))
 
@@ -114,7 +114,7 @@ async def renew_lock(door: Door, request: Request) -> Response:
     body = await read_body(request, RenewBody)
     lease_id = body_uuid(body.lease_id)
     await door.authenticate(request)
-    name = _usable_name(request)
+    name = usable_name(request)
     command = RenewLock(
         account=request.by.account,
         cause=request.cause(),
@@ -141,11 +141,11 @@ async def release_lock(door: Door, request: Request) -> Response:
     body = await read_body(request, ReleaseBody)
     lease_id = body_uuid(body.lease_id)
     await door.authenticate(request)
-    name = _usable_name(request)
+    name = usable_name(request)
     await door.run(
         ReleaseLock(account=request.by.account, cause=request.cause(), by=request.by, name=name, lease_id=lease_id)
     )
-    door.stats.releases += 1
+    door.stats.released()
     return Response(200, b"null")
 
 
@@ -163,7 +163,7 @@ async def set_lock_acl(door: Door, request: Request) -> Response:
 async def get_lock_status(door: Door, request: Request) -> Response:
     """Who holds it. A name nobody ever used is free."""
     await door.authenticate(request)
-    name = _usable_name(request)
+    name = usable_name(request)
     account = request.by.account
 
     def look(reader: Reader) -> tuple[Lease, Instant, int]:
@@ -210,7 +210,8 @@ def _name(request: Request) -> str:
     return request.parameter
 
 
-def _usable_name(request: Request) -> str:
+def usable_name(request: Request) -> str:
+    """The name in the path, if it is one, and the caller's to use."""
     name = _name(request)
     check_reserved(name)
     if not request.by.covers(name):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from holdfast.core.errors import HoldfastError
 from holdfast.core.event import Cause
+from holdfast.core.trace import traceparent
 from holdfast.engine.command import Replayed
 from holdfast.operations import HOUSE, ORCHESTRION, Operation
 from holdfast.transport.chance import chance
@@ -45,6 +46,16 @@ class HttpRefusal(HoldfastError):
         self.close = close
 
 
+class Parts(Protocol):
+    """A body that comes in parts; closing it lets go of whatever it holds."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        """Part after part."""
+
+    async def aclose(self) -> None:
+        """No more of it is wanted."""
+
+
 class Response(msgspec.Struct):
     """Status, body and what else goes in the head."""
 
@@ -52,7 +63,7 @@ class Response(msgspec.Struct):
     body: bytes = b""
     headers: tuple[Header, ...] = ()
     content_type: bytes = b"application/json"
-    parts: AsyncGenerator[bytes, None] | None = None
+    parts: Parts | None = None
     """A body that comes bit by bit and may never end; it is closed when the caller goes away."""
 
 
@@ -88,12 +99,14 @@ class Request:
         "headers",
         "operation",
         "parameter",
+        "patient",
         "principal",
         "purse",
         "receive",
         "request_id",
         "scope",
         "secret",
+        "traceparent",
     )
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
@@ -106,6 +119,11 @@ class Request:
         self.secret = b""
         """The credential as it was sent."""
         self.request_id = chance.request_id()
+        sent = self.headers.get(b"traceparent")
+        self.traceparent = "" if sent is None else traceparent(sent.decode("latin-1"))
+        """Where it belongs in a trace: its caller's word, or the span that this server gave it."""
+        self.patient = False
+        """Whether it asked to wait: then it is not slow."""
         self.allowance: Allowance | None = None
         """What the caller's account may do; known once it is authenticated."""
         self.purse: Purse | None = None
@@ -130,7 +148,7 @@ class Request:
 
     def cause(self) -> Cause:
         """What the log says of who asked."""
-        return Cause(self.principal.id if self.principal else "anonymous", self.request_id)
+        return Cause(self.principal.id if self.principal else "anonymous", self.request_id, self.traceparent)
 
     def give_back(self) -> None:
         """It costs nothing after all."""

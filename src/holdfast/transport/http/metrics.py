@@ -1,28 +1,37 @@
-"""How busy this process is: OctoStore's JSON for its clients, Prometheus' text for scrapers."""
+"""How busy the workers of this server are: OctoStore's JSON for its clients, Prometheus' text for scrapers."""
 
 from __future__ import annotations
 
-import os
 import platform
-import resource
-import sys
-from pathlib import Path
 from typing import Any
 
 from holdfast import __version__
 from holdfast.core import contract as contracts
 from holdfast.core.names import DEFAULT_ACCOUNT
+from holdfast.core.row import SECOND
 from holdfast.core.task import STATES
 from holdfast.store.contract import Totals
+from holdfast.telemetry import names
+from holdfast.telemetry.catalogue import Histogram, Metric
 from holdfast.transport.http import exposition
 from holdfast.transport.http.door import Door
-from holdfast.transport.http.exposition import COUNTER, GAUGE, HISTOGRAM, INFO, Family, Sample
+from holdfast.transport.http.exposition import GAUGE, INFO, Family, Sample
 from holdfast.transport.http.message import Request, Response, json_response
+from holdfast.transport.http.process import sample
 from holdfast.transport.http.query import NO_STORE
-from holdfast.transport.http.stats import BOUNDS, OCTOSTORE_KINDS, Stats, Tally
+from holdfast.transport.http.stats import OCTOSTORE_KINDS, Tally, totals
 
 JSON, TEXT, OPENMETRICS = "application/json", "text/plain", "application/openmetrics-text"
 _VARY = (b"vary", b"accept")
+
+OF_STORE = {
+    "live_leases": "Names that somebody holds, in all accounts.",
+    "tasks": "Tasks by state, in all accounts.",
+    "oldest_ready_task_age_seconds": "How long the oldest task that anybody may take has waited; 0 if there is none.",
+    "uptime_seconds": "How long this server has run.",
+    "build": "Which Holdfast this is.",
+}
+"""What is not on the board: it is asked of the store, or known."""
 
 
 async def metrics(door: Door, request: Request) -> Response:
@@ -32,22 +41,23 @@ async def metrics(door: Door, request: Request) -> Response:
     if max(preference(accepted, TEXT), preference(accepted, OPENMETRICS)) > preference(accepted, JSON):
         return await _text(door, accepted)
     counts = await door.read(lambda reader: reader.counts(DEFAULT_ACCOUNT))
-    stats, uptime = door.stats, door.stats.uptime()
-    total = stats.total()
+    sample(door.engine)
+    cells, uptime = door.engine.board.read(), door.stats.uptime()
+    total, acquires, releases = totals(cells)
     return json_response(
         200,
         {
             "active_locks": counts.live_leases,
             "agent_contract": contracts.operated(),
-            "endpoints": {kind: _endpoint(stats.tallies[kind]) for kind in OCTOSTORE_KINDS},
+            "endpoints": {kind: _endpoint(Tally.read(cells, kind)) for kind in OCTOSTORE_KINDS},
             "lock_store": {
                 "cache_hits": 0,
                 "cache_misses": 0,
-                "total_acquires": stats.acquires,
+                "total_acquires": acquires,
                 "total_expirations": 0,
-                "total_releases": stats.releases,
+                "total_releases": releases,
             },
-            "memory_bytes": memory_bytes(),
+            "memory_bytes": int(cells[names.MEMORY.at()]),
             "requests_per_second": total / uptime if uptime else 0.0,
             "total_requests": total,
             "total_users": counts.principals,
@@ -64,9 +74,11 @@ async def prometheus(door: Door, request: Request) -> Response:
 
 
 async def _text(door: Door, accepted: str) -> Response:
-    totals = await door.read(lambda reader: reader.totals())
+    found = await door.read(lambda reader: reader.totals())
     openmetrics = preference(accepted, OPENMETRICS) > preference(accepted, TEXT)
-    body = exposition.render([*_of_requests(door.stats), *_of_work(door, totals)], openmetrics=openmetrics)
+    sample(door.engine)
+    families = [*_of_board(door.engine.board.read()), *_of_store(door, found)]
+    body = exposition.render(families, openmetrics=openmetrics)
     kind = exposition.OPENMETRICS if openmetrics else exposition.PLAIN
     return Response(200, body, (_VARY, *NO_STORE), kind)
 
@@ -105,52 +117,34 @@ def _endpoint(tally: Tally) -> dict[str, Any]:
     }
 
 
-def _of_requests(stats: Stats) -> list[Family]:
-    seen = {kind: tally for kind, tally in stats.tallies.items() if tally.count}
-    requests = tuple(
-        Sample(count, {"class": kind, "status": f"{digit}xx"})
-        for kind, tally in seen.items()
-        for digit, count in enumerate(tally.statuses)
-        if count
-    )
-    times = tuple(
-        sample
-        for kind, tally in seen.items()
-        for sample in exposition.histogram(BOUNDS, tally.buckets, tally.seconds, {"class": kind})
-    )
-    return [
-        Family("holdfast_requests", COUNTER, "Requests answered.", requests),
-        Family("holdfast_request_duration_seconds", HISTOGRAM, "From a request's head to its answer's.", times),
-    ]
+def _of_board(cells: list[float]) -> list[Family]:
+    """Every metric of the catalogue. What has labels is told once it has happened, the rest from the start."""
+    return [_family(metric, cells) for metric in names.HOUSE.metrics if metric.shown]
 
 
-def _of_work(door: Door, totals: Totals) -> list[Family]:
-    batches, commands = door.engine.batches()
-    waiting = tuple(Sample(many, {"for": what}) for what, many in door.engine.waiting().items())
+def _family(metric: Metric, cells: list[float]) -> Family:
+    samples: list[Sample] = []
+    for labels, place in metric.series():
+        if isinstance(metric, Histogram):
+            *buckets, total = cells[place : place + metric.width]
+            if any(buckets) or not labels:
+                samples += exposition.histogram(metric.bounds, map(int, buckets), total, labels)
+        elif cells[place] or not labels or metric.kind == GAUGE:
+            samples.append(Sample(_whole(cells[place]), labels))
+    return Family(metric.name, metric.kind, metric.help, tuple(samples))
+
+
+def _whole(value: float) -> float:
+    return int(value) if value.is_integer() else value
+
+
+def _of_store(door: Door, totals: Totals) -> list[Family]:
     tasks = tuple(Sample(totals.tasks.get(state, 0), {"state": state}) for state in STATES)
     build = Sample(1, {"version": __version__, "python": platform.python_version(), "store": door.engine.store.name})
-
-    def one(name: str, kind: str, text: str, value: float) -> Family:
-        return Family(f"holdfast_{name}", kind, text, (Sample(value),))
-
+    told = {"live_leases": totals.live_leases, "oldest_ready_task_age_seconds": totals.oldest_ready / SECOND,
+            "uptime_seconds": door.stats.uptime()}  # fmt: skip
     return [
-        one("lock_acquires", COUNTER, "Locks and leaderships granted or kept.", door.stats.acquires),
-        one("lock_releases", COUNTER, "Locks released and leaderships resigned.", door.stats.releases),
-        one("batches", COUNTER, "Transactions that carried commands.", batches),
-        one("commands", COUNTER, "Commands in those transactions.", commands),
-        one("live_leases", GAUGE, "Names that somebody holds, in all accounts.", totals.live_leases),
-        Family("holdfast_tasks", GAUGE, "Tasks by state, in all accounts.", tasks),
-        Family("holdfast_waiters", GAUGE, "Callers that wait here for a name, for work or for a change.", waiting),
-        one("memory_bytes", GAUGE, "Memory of this process that is in RAM.", memory_bytes()),
-        one("uptime_seconds", GAUGE, "How long this process has run.", door.stats.uptime()),
-        Family("holdfast_build", INFO, "Which Holdfast this is.", (build,)),
+        *(Family(f"holdfast_{name}", GAUGE, OF_STORE[name], (Sample(value),)) for name, value in told.items()),
+        Family("holdfast_tasks", GAUGE, OF_STORE["tasks"], tasks),
+        Family("holdfast_build", INFO, OF_STORE["build"], (build,)),
     ]
-
-
-def memory_bytes() -> int:
-    """What this process has in RAM; where the system does not tell that, the most it ever had."""
-    try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return most if sys.platform == "darwin" else most * 1024

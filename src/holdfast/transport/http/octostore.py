@@ -184,6 +184,8 @@ _CODES: dict[type[Exception], tuple[int, str, str]] = {
     errors.LeaseGone: (404, "lease_not_current", "Lease is not current"),
     errors.SessionMissing: (404, "not_found", "Session not found"),
     errors.Missing: (404, "not_found", "Lock not found"),
+    errors.WebhookMissing: (404, "not_found", "Resource not found"),
+    errors.TooManyWebhooks: (400, "invalid_input", "Invalid input"),
     errors.SessionExpired: (410, "session_expired", "Session expired"),
     errors.Conflict: (409, "conflict", "Conflict"),
     errors.RoomsFull: (409, "capacity_exceeded", "Capacity exceeded"),
@@ -287,6 +289,10 @@ _NEXT: tuple[tuple[tuple[type[Exception], ...], Callable[[Request, Any], Contrac
     ((errors.LeaseGone, errors.LeaseMismatch), lambda request, _: contracts.stop_work(*_claim_again(request))),
     ((errors.SessionExpired, errors.SessionMissing), lambda *_: contracts.session_over()),
     ((errors.LockLimit,), lambda *_: contracts.lock_limit()),
+    (
+        (errors.WebhookMissing, errors.TooManyWebhooks),
+        lambda *_: contracts.look_first("GET /webhooks", "list_lock_webhooks"),
+    ),
     (
         (errors.NameTaken, errors.ConfiguredKey, errors.InsecureTransport),
         lambda _, error: contracts.fix_request(error.hint),

@@ -78,6 +78,8 @@ def taken_document(taken: Taken, now: Instant, contract: Contract | None = None)
     document["fencingToken"] = taken.task.token
     document["attempt"] = taken.task.attempt
     document.setdefault("previousAttempt", None)
+    if taken.task.traceparent is not None:
+        document["traceparent"] = taken.task.traceparent
     return document
 
 

@@ -11,6 +11,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from holdfast.core import contract as contracts
 from holdfast.transport.chance import chance
 from holdfast.transport.http.message import encode
+from holdfast.transport.http.streaming import ABORT
 
 HEAD_SECONDS = 10.0
 BODY_SECONDS = 30.0
@@ -113,6 +114,7 @@ class LimitedProtocol(HttpToolsProtocol):
         """The head is here."""
         self._in_head, self._in_body = False, True
         self._stop_timer()
+        self.scope[ABORT] = self.transport.abort  # type: ignore[literal-required] # ours
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:

@@ -17,8 +17,11 @@ import uvicorn
 from holdfast.engine.engine import Engine
 from holdfast.payments.contract import Payments
 from holdfast.settings import Settings
+from holdfast.telemetry.board import BOARD_FD, BOARD_ROW, Board, SharedBoard
+from holdfast.telemetry.traces import Traces
 from holdfast.transport.http.app import App
 from holdfast.transport.http.door import Door
+from holdfast.transport.http.stats import Stats
 
 DRAIN_SECONDS = 30
 RESTART_SECONDS = 0.5
@@ -46,10 +49,18 @@ class DrainingServer(uvicorn.Server):
             self._captured_signals.clear()
 
 
-def serve(engine: Engine, settings: Settings, listener: socket.socket, payments: Payments | None = None) -> None:
+def serve(
+    engine: Engine,
+    settings: Settings,
+    listener: socket.socket,
+    payments: Payments | None = None,
+    on_webhook: Callable[[], None] = lambda: None,
+    *,
+    traces: Traces | None = None,
+) -> None:
     """Answer until told to stop."""
     config = uvicorn.Config(
-        App(Door(engine, settings, payments)),
+        App(Door(engine, settings, payments, on_webhook, traces=traces)),
         http="holdfast.transport.http.protocol:LimitedProtocol",
         loop="auto",
         ws="none",
@@ -92,14 +103,27 @@ def bind(settings: Settings) -> socket.socket:
     return listener
 
 
+def keep_minute(stats: Stats, board: SharedBoard) -> None:
+    """Write the minute down for all workers once it is over, if anybody came in it."""
+    if stats.minute_is_over():
+        minute = stats.close_minute()
+        if minute.requests:
+            board.write_minute(minute)
+
+
 def supervise(settings: Settings, listener: socket.socket) -> None:
     """Run several processes on one socket; one that dies is replaced; SIGTERM goes to all of them."""
     stopping = False
-    environment = os.environ | {SOCKET_FD: str(listener.fileno())}
+    board = SharedBoard.made(settings.workers)
+    stats = Stats(Board(together=board))
+    handed_down = [listener.fileno(), board.descriptor]
+    environment = os.environ | {SOCKET_FD: str(handed_down[0]), BOARD_FD: str(handed_down[1])}
 
-    def start() -> subprocess.Popen[bytes]:
+    def start(place: int) -> subprocess.Popen[bytes]:
         return subprocess.Popen(  # noqa: S603 - ourselves
-            [sys.executable, "-m", "holdfast", *sys.argv[1:]], env=environment, pass_fds=[listener.fileno()]
+            [sys.executable, "-m", "holdfast", *sys.argv[1:]],
+            env=environment | {BOARD_ROW: str(place)},
+            pass_fds=handed_down,
         )
 
     def stop(_signal: int, _frame: object) -> None:
@@ -111,12 +135,14 @@ def supervise(settings: Settings, listener: socket.socket) -> None:
     workers: list[subprocess.Popen[bytes]] = []
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
-    workers.extend(start() for _ in range(settings.workers))
+    workers.extend(start(place) for place in range(settings.workers))
     while not stopping:
         time.sleep(RESTART_SECONDS)
         for place, worker in enumerate(workers):
             if worker.poll() is not None and not stopping:
-                workers[place] = start()
+                board.bury(place)
+                workers[place] = start(place)
+        keep_minute(stats, board)
     for worker in workers:
         worker.terminate()  # one that was just started may have missed the first word
     for worker in workers:

@@ -1,7 +1,7 @@
-"""What this process has answered: counts by kind of request, how long they took, and a minute-by-minute history.
+"""What was answered, here or by all workers of our parent: counts by kind, times, and a history by minutes.
 
-It is written for every answer, so that writing is a few additions; all sums are made by whoever reads. Only the event
-loop's thread writes, and nothing here waits.
+It is written for every answer, so that writing is a few additions on this process's row of the board; all sums are
+made by whoever reads. Only the event loop's thread writes these cells, and nothing here waits.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from collections import deque
 import msgspec
 
 from holdfast.operations import OPERATIONS, Operation
+from holdfast.telemetry import names
+from holdfast.telemetry.board import KEPT_MINUTES, Board, Minute
+from holdfast.telemetry.names import KINDS, TIMES
 
 MINUTE = 60
-KEPT_MINUTES = 10_080
-BOUNDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 1.0, 10.0)
+BOUNDS = TIMES
 """Upper ends of the buckets in seconds; one more holds whatever took longer."""
 OTHER = "other"
 """Probes, documents and paths that lead nowhere."""
@@ -27,8 +29,6 @@ _V1 = {
     "keys": "account", "account": "account", "billing": "account",
 }  # fmt: skip
 _LOCK_VERBS = {"acquire", "release", "renew"}
-KINDS = ("acquire", "auth", "election", "list", "release", "renew", "status",
-         "job", "task", "session", "event", "account", "webhook", "mcp", OTHER)  # fmt: skip
 OCTOSTORE_KINDS = KINDS[:7]
 
 
@@ -43,32 +43,37 @@ def kind_of(path: str) -> str:
     return _HEADS.get(head, OTHER)
 
 
-class Tally:
-    """The requests of one kind."""
+class Tally(msgspec.Struct):
+    """The requests of one kind, as somebody read them."""
 
-    __slots__ = ("buckets", "longest", "seconds", "shortest", "statuses")
+    buckets: list[float] = msgspec.field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
+    statuses: list[float] = msgspec.field(default_factory=lambda: [0] * 10)
+    """By the first digit of the status."""
+    seconds: float = 0.0
+    shortest: float = 0.0
+    longest: float = 0.0
 
-    def __init__(self) -> None:
-        self.buckets = [0] * (len(BOUNDS) + 1)
-        self.statuses = [0] * 10
-        """By the first digit of the status."""
-        self.seconds = 0.0
-        self.shortest = float("inf")
-        self.longest = 0.0
+    @classmethod
+    def read(cls, cells: list[float], kind: str) -> Tally:
+        """What the cells tell of a kind."""
+        place = names.REQUEST_SECONDS.at(kind)
+        *buckets, seconds = cells[place : place + names.REQUEST_SECONDS.width]
+        statuses = [cells[names.REQUESTS.at(kind, status)] for status in names.STATUSES]
+        return cls(buckets, statuses, seconds, cells[names.SHORTEST.at(kind)], cells[names.LONGEST.at(kind)])
 
     @property
     def count(self) -> int:
         """How many there were."""
-        return sum(self.buckets)
+        return int(sum(self.buckets))
 
     @property
     def errors(self) -> int:
         """How many of them were refused or failed."""
-        return sum(self.statuses[4:])
+        return int(sum(self.statuses[4:]))
 
     def percentile(self, part: float) -> float:
         """Seconds within which that part of them was answered: the end of their bucket."""
-        wanted, seen = part * self.count, 0
+        wanted, seen = part * self.count, 0.0
         for bound, count in zip(BOUNDS, self.buckets, strict=False):
             seen += count
             if seen >= wanted:
@@ -76,28 +81,15 @@ class Tally:
         return self.longest
 
 
-class Minute(msgspec.Struct):
-    """A minute that is over."""
-
-    started: int
-    """Unix seconds."""
-    requests: int
-    acquires: int
-    releases: int
-    live: int = 0
-    """Leases that lived when somebody asked; 0 if nobody did."""
-
-
 class Stats:
-    """Counts since this process started."""
+    """Counts since the start: of this process, or of the parent that shares a board with its workers."""
 
-    def __init__(self) -> None:
-        self.started = time.monotonic()
-        self.acquires = 0
-        self.releases = 0
-        self.tallies = {kind: Tally() for kind in KINDS}
+    def __init__(self, board: Board | None = None) -> None:
+        self.board = board or Board()
         self.minutes: deque[Minute] = deque(maxlen=KEPT_MINUTES)
-        self._by_operation = {operation.name: self.tallies[kind_of(operation.path)] for operation in OPERATIONS}
+        """Those that are over; with several workers it is their parent who writes minutes down."""
+        self._places = {kind: _Places(kind) for kind in KINDS}
+        self._by_operation = {operation.name: self._places[kind_of(operation.path)] for operation in OPERATIONS}
         self._before = (0, 0, 0)
         self._open_minute()
 
@@ -108,41 +100,73 @@ class Stats:
             self.close_minute()
         return moment
 
-    def note(self, operation: Operation | None, path: str, status: int, began: float) -> None:
-        """An answer leaves."""
+    def note(self, operation: Operation | None, path: str, status: int, began: float) -> float:
+        """An answer leaves; how long it took."""
         seconds = time.perf_counter() - began
         known = None if operation is None else self._by_operation.get(operation.name)
-        tally = known or self.tallies[kind_of(path)]
-        tally.buckets[bisect_left(BOUNDS, seconds)] += 1
-        tally.statuses[status // 100] += 1
-        tally.seconds += seconds
-        if seconds < tally.shortest:  # noqa: PLR1730 - min() would cost a call for every answer
-            tally.shortest = seconds
-        if seconds > tally.longest:  # noqa: PLR1730 - the same
-            tally.longest = seconds
+        places, cells = known or self._places[kind_of(path)], self.board.cells
+        cells[places.buckets + bisect_left(BOUNDS, seconds)] += 1
+        cells[places.seconds] += seconds
+        cells[places.statuses + status // 100] += 1
+        if not 0 < cells[places.shortest] <= seconds:
+            cells[places.shortest] = seconds
+        if seconds > cells[places.longest]:  # noqa: PLR1730 - max() would cost a call for every answer
+            cells[places.longest] = seconds
+        return seconds
+
+    @property
+    def acquires(self) -> int:
+        """Locks and leaderships granted or kept."""
+        return int(self.board.read()[_ACQUIRES])
+
+    @property
+    def releases(self) -> int:
+        """Locks released and leaderships resigned."""
+        return int(self.board.read()[_RELEASES])
+
+    def acquired(self) -> None:
+        """One more was granted or kept."""
+        self.board.cells[_ACQUIRES] += 1
+
+    def released(self) -> None:
+        """One more was given back."""
+        self.board.cells[_RELEASES] += 1
+
+    @property
+    def tallies(self) -> dict[str, Tally]:
+        """The requests of each kind."""
+        cells = self.board.read()
+        return {kind: Tally.read(cells, kind) for kind in KINDS}
 
     def total(self) -> int:
         """Requests of every kind but the probes."""
-        return sum(tally.count for kind, tally in self.tallies.items() if kind != OTHER)
+        return totals(self.board.read())[0]
 
     def uptime(self) -> int:
         """Whole seconds."""
-        return int(time.monotonic() - self.started)
+        return int(time.monotonic() - self.board.started)
 
     def history(self, seconds: int) -> list[Minute]:
         """The minutes that are over and began within so many seconds."""
         if time.perf_counter() >= self._minute_ends:
             self.close_minute()
         since = time.time() - seconds
-        return [minute for minute in self.minutes if minute.started >= since]
+        minutes = self.minutes if self.board.together is None else self.board.together.minutes()
+        return [minute for minute in minutes if minute.started >= since]
 
-    def close_minute(self) -> None:
+    def close_minute(self) -> Minute:
         """Write the running minute down and begin another. Minutes in which nobody came are left out."""
-        now = (self.total(), self.acquires, self.releases)
+        now = totals(self.board.read())
         requests, acquires, releases = (after - before for after, before in zip(now, self._before, strict=True))
-        self.minutes.append(Minute(self._minute, requests, acquires, releases))
+        minute = Minute(self._minute, requests, acquires, releases)
+        self.minutes.append(minute)
         self._before = now
         self._open_minute()
+        return minute
+
+    def minute_is_over(self) -> bool:
+        """Whether the running minute is to be closed."""
+        return time.perf_counter() >= self._minute_ends
 
     def _open_minute(self) -> None:
         moment = time.time()
@@ -150,3 +174,25 @@ class Stats:
         last = self.minutes[-1].started if self.minutes else 0
         self._minute = max(int(moment) // MINUTE * MINUTE, last)
         self._minute_ends = time.perf_counter() + MINUTE - moment % MINUTE
+
+
+class _Places:
+    """Where the numbers of one kind of request stand."""
+
+    __slots__ = ("buckets", "longest", "seconds", "shortest", "statuses")
+
+    def __init__(self, kind: str) -> None:
+        self.buckets = names.REQUEST_SECONDS.at(kind)
+        self.seconds = self.buckets + len(BOUNDS) + 1
+        self.statuses = names.REQUESTS.at(kind, names.STATUSES[0])
+        self.shortest = names.SHORTEST.at(kind)
+        self.longest = names.LONGEST.at(kind)
+
+
+_ACQUIRES, _RELEASES = names.LOCK_ACQUIRES.at(), names.LOCK_RELEASES.at()
+
+
+def totals(cells: list[float]) -> tuple[int, int, int]:
+    """(requests of every kind but the probes, locks granted or kept, locks given back)."""
+    requests = sum(Tally.read(cells, kind).count for kind in KINDS if kind != OTHER)
+    return requests, int(cells[_ACQUIRES]), int(cells[_RELEASES])

@@ -3,13 +3,50 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, suppress
 
-from holdfast.transport.http.message import Request, Send
+from holdfast.transport.http.message import Parts, Request, Send
+
+ABORT = "holdfast.abort"
+"""Where a scope keeps what closes its connection at once, whatever still waits to be written."""
 
 
-async def send_parts(request: Request, parts: AsyncGenerator[bytes, None], send: Send) -> None:
+class Begun:
+    """Parts that have begun: whatever could be refused was, and closing lets go of what they hold, read or not."""
+
+    def __init__(self, first: bytes, rest: AsyncGenerator[bytes, None]) -> None:
+        self._first: bytes | None = first
+        self._rest = rest
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        first, self._first = self._first, None
+        return await anext(self._rest) if first is None else first
+
+    async def aclose(self) -> None:
+        """Nobody reads on."""
+        await self._rest.aclose()
+
+
+async def begin(parts: AsyncGenerator[bytes, None]) -> Begun:
+    """Wait for the first part, so that a refusal can still become an answer of its own."""
+    return Begun(await anext(parts), parts)
+
+
+def abort_of(request: Request) -> Callable[[], None]:
+    """What closes the connection of a caller who does not take what is sent."""
+    abort: Callable[[], None] = request.scope.get(ABORT, _nothing)
+    return abort
+
+
+def _nothing() -> None:
+    """There is no connection: the caller is in this process."""
+
+
+async def send_parts(request: Request, parts: Parts, send: Send) -> None:
     """Send each part as it comes, until there are no more or the reader goes away; either way `parts` is closed."""
     sending = asyncio.ensure_future(_send_all(parts, send, asks_for_body=request.scope["method"] != "HEAD"))
     leaving = asyncio.ensure_future(_wait_for_leaving(request))
@@ -23,7 +60,7 @@ async def send_parts(request: Request, parts: AsyncGenerator[bytes, None], send:
             await sending
 
 
-async def _send_all(parts: AsyncGenerator[bytes, None], send: Send, *, asks_for_body: bool) -> None:
+async def _send_all(parts: Parts, send: Send, *, asks_for_body: bool) -> None:
     async with aclosing(parts):
         if asks_for_body:
             async for part in parts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from holdfast import __version__
@@ -10,9 +11,16 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.names import DEFAULT_ACCOUNT
 from holdfast.core.row import SECOND, Instant
 from holdfast.operations import OPERATIONS
+from holdfast.store.contract import Reader
+from holdfast.telemetry import names
 from holdfast.transport.http.door import Door
 from holdfast.transport.http.message import Request, Response, json_response
+from holdfast.transport.http.query import NO_STORE
+from holdfast.transport.http.stats import totals
 from holdfast.transport.times import milliseconds_or_none
+
+STORE_SECONDS = 5.0
+"""A store that answers nothing for so long is not there."""
 
 
 async def index(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
@@ -66,19 +74,32 @@ def _job(last: Instant | None, now: Instant | None, stale_after: int) -> dict[st
 async def status(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
     """What the server has done so far."""
     counts = await door.read(lambda reader: reader.counts(DEFAULT_ACCOUNT))
+    door.engine.alerts.sample(door.engine.board)
+    cells = door.engine.board.read()
+    _, acquires, releases = totals(cells)
     return json_response(
         200,
         {
             "active_locks": counts.live_leases,
             "agent_contract": contracts.lock_list(),
-            "alerts": door.engine.alerts.report(),
+            "alerts": _alerts(door, cells),
             "status": "ok",
-            "total_acquires": door.stats.acquires,
-            "total_releases": door.stats.releases,
+            "total_acquires": acquires,
+            "total_releases": releases,
             "total_users": counts.principals,
             "uptime_seconds": door.stats.uptime(),
         },
     )
+
+
+def _alerts(door: Door, cells: list[float]) -> dict[str, dict[str, int | bool]]:
+    """What should be rare, in all workers of this server."""
+    found: dict[str, dict[str, int | bool]] = {}
+    for kind in names.RARE:
+        recent = int(cells[names.RARE_RECENT.at(kind)])
+        total = int(cells[names.RARE_TOTAL.at(kind)])
+        found[kind] = {"total": total, "last_hour": recent, "alert": door.engine.alerts.judge(kind, recent)}
+    return found
 
 
 async def healthz(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
@@ -87,14 +108,31 @@ async def healthz(door: Door, request: Request) -> Response:  # noqa: ARG001 - e
 
 
 async def readyz(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
-    """The store can be read and, if a write failed lately, written again."""
+    """Whether the store can be read and written, and whether everything that works by itself still does."""
+    failure = None
     try:
-        ready = await door.read(lambda reader: reader.next_token() > 0 and door.engine.is_ready())
+        await asyncio.wait_for(door.read(lambda reader: _can_work(door, reader)), STORE_SECONDS)
     except HoldfastError as error:
-        return json_response(503, {"status": "unavailable", "reason": error.code}, ((b"retry-after", b"1"),))
-    if not ready:
-        return json_response(503, {"status": "unavailable", "reason": "a thread of this server has died"})
-    return json_response(200, {"status": "ready", "store": door.engine.store.name})
+        failure = error.code
+    except TimeoutError:
+        failure = "store_unavailable"
+    found = door.engine.parts()
+    parts: dict[str, Any] = {"store": {"ok": failure is None, "last_success_seconds_ago": None if failure else 0.0}}
+    for name, pulse in found.items():
+        ago = None if pulse.seconds_ago is None else round(pulse.seconds_ago, 3)
+        parts[name] = {"ok": not pulse.stuck, "last_success_seconds_ago": ago}
+    stuck = [name for name, pulse in found.items() if pulse.stuck]
+    if failure is not None or stuck:
+        reason = failure or f"stuck: {', '.join(stuck)}"
+        return json_response(
+            503, {"status": "unavailable", "reason": reason, "parts": parts}, ((b"retry-after", b"1"), *NO_STORE)
+        )
+    return json_response(200, {"status": "ready", "store": door.engine.store.name, "parts": parts}, NO_STORE)
+
+
+def _can_work(door: Door, reader: Reader) -> int:
+    door.engine.check_writable()
+    return reader.next_token()
 
 
 async def version(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape

@@ -121,6 +121,7 @@ def creation(request: Request, body: CreateBody, checks: Checks, by_key: Any) ->
         reviewed_by=body.reviewed_by,
         source=body.source,
         backoff=None if body.backoff is None else encode(body.backoff).decode(),
+        traceparent=request.traceparent or None,
     )
     return CreateTask(
         account=request.by.account,

@@ -6,6 +6,7 @@ The SDK takes a second to import, so that happens when somebody first asks, and 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from holdfast.core.errors import Forbidden
@@ -18,10 +19,15 @@ from holdfast.transport.origins import own_origins
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
+    from holdfast.transport.mcp.server import Reach
+
+    Make = Callable[[Reach], StreamableHTTPSessionManager]
+
 PATH = "/mcp"
 MCP = Operation("mcp", "POST", PATH, HOUSE, "The Model Context Protocol.", scope="any")
 """Not in the table: it is a protocol of its own, which OpenAPI cannot tell."""
 
+BODY_LIMIT = 2 * HOUSE_BODY_LIMIT
 _ALONG = {
     b"authorization",
     b"x-admin-key",
@@ -36,9 +42,10 @@ _ALONG = {
 class Endpoint:
     """Streamable HTTP without sessions: every request stands alone, in either era of the protocol."""
 
-    def __init__(self, app: App, door: Door) -> None:
+    def __init__(self, app: App, door: Door, make: Make | None = None) -> None:
         self._app = app
         self._door = door
+        self._make = make or _speaking
         self._origins = own_origins(door.settings)
         self._opening: asyncio.Task[StreamableHTTPSessionManager] | None = None
         self._running: asyncio.Task[None] | None = None
@@ -72,21 +79,11 @@ class Endpoint:
             await self._running
 
     async def _open(self) -> StreamableHTTPSessionManager:
-        manager = await asyncio.get_running_loop().run_in_executor(None, self._make)
+        manager = await asyncio.get_running_loop().run_in_executor(None, self._make, self._reach)
         ready = asyncio.Event()
         self._running = asyncio.ensure_future(self._run(manager, ready))
         await ready.wait()
         return manager
-
-    def _make(self) -> StreamableHTTPSessionManager:
-        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager  # noqa: PLC0415 - late on purpose
-
-        from holdfast.transport.mcp.server import make_server  # noqa: PLC0415 - the same
-
-        # Origins are checked above, in our own words; hosts are not, for a proxy may have any name.
-        return StreamableHTTPSessionManager(
-            make_server(self._reach), stateless=True, max_request_body_size=2 * HOUSE_BODY_LIMIT
-        )
 
     async def _run(self, manager: StreamableHTTPSessionManager, ready: asyncio.Event) -> None:
         """The manager's tasks must be begun and ended by one task of ours."""
@@ -100,3 +97,13 @@ class Endpoint:
         headers: list[Header] = [header for header in outer.scope["headers"] if header[0] in _ALONG]
         headers.append((b"x-request-id", outer.scope["state"]["request_id"].encode()))
         return InProcess(self._app, headers, outer.scope)
+
+
+def _speaking(reach: Reach) -> StreamableHTTPSessionManager:
+    """The SDK's manager over our own tools."""
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager  # noqa: PLC0415 - late on purpose
+
+    from holdfast.transport.mcp.server import Desk, make_server  # noqa: PLC0415 - the same
+
+    # Origins are checked above, in our own words; hosts are not, for a proxy may have any name.
+    return StreamableHTTPSessionManager(make_server(Desk(reach)), stateless=True, max_request_body_size=BODY_LIMIT)

@@ -40,9 +40,8 @@ INSTRUCTIONS = (
 _PUBLIC = CacheHint(HOUR_MS, "public")
 
 
-def make_server(reach: Reach) -> Server[Any]:
-    """A server whose tools ask through whatever `reach` gives for a call."""
-    desk = _Desk(reach)
+def make_server(desk: Desk, **more: Any) -> Server[Any]:
+    """A server where this desk answers; `more` are handlers for what the desk has no answer to."""
     return Server(
         "holdfast",
         version=__version__,
@@ -66,11 +65,12 @@ def make_server(reach: Reach) -> Server[Any]:
         on_subscriptions_listen=desk.listen,
         on_list_prompts=desk.list_prompts,
         on_get_prompt=desk.get_prompt,
+        **more,
     )
 
 
-class _Desk:
-    """Answers what a client asks for."""
+class Desk:
+    """Answers what a client asks for. Its tools ask through whatever `reach` gives for a call."""
 
     def __init__(self, reach: Reach) -> None:
         self._reach = reach

@@ -12,8 +12,9 @@ from holdfast.engine.engine import Engine
 from holdfast.settings import Settings
 from holdfast.transport.http.app import App
 from holdfast.transport.http.door import Door
-from holdfast.transport.mcp.caller import Caller, InProcess, Remote
-from holdfast.transport.mcp.server import make_server
+from holdfast.transport.mcp.caller import Caller, InProcess
+from holdfast.transport.mcp.remote import Remote
+from holdfast.transport.mcp.server import Desk, make_server
 
 
 def speak_for(url: str, key: str) -> None:
@@ -47,6 +48,6 @@ async def _embedded(engine: Engine, settings: Settings) -> None:
 
 
 async def _speak(caller: Caller) -> None:
-    server = make_server(lambda _: caller)
+    server = make_server(Desk(lambda _: caller))
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())

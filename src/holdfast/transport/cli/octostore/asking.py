@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,7 +13,10 @@ from msgspec.structs import replace
 from holdfast.addresses import is_loopback
 from holdfast.client import errors, wire
 from holdfast.client.errors import Unreachable
+from holdfast.client.following import SILENCE_SECONDS, Following
+from holdfast.client.frames import Frame
 from holdfast.client.retry import Broken
+from holdfast.client.wire import Answer
 from holdfast.transport.cli.key import read_private
 from holdfast.transport.cli.sender import DEFAULT_URL, BadAddress, Sender
 from holdfast.transport.cli.show import say
@@ -30,7 +34,9 @@ class Asker:
         self.token = read_token() if with_token else None
         self.request_timeout: float = arguments.get("request_timeout") or REQUEST
         connect = arguments.get("connect_timeout") or CONNECT
-        self._sender = Sender(self.server, self.token, connect_seconds=connect, largest=LARGEST)
+        self._sender = Sender(
+            self.server, self.token, connect_seconds=connect, head_seconds=self.request_timeout, largest=LARGEST
+        )
 
     def ask(self, operation: str, limit: float = float("inf"), **arguments: Any) -> dict[str, Any]:
         """The answer within the time a request may take, or less."""
@@ -39,12 +45,25 @@ class Asker:
             answer = self._sender.send(request, max(min(self.request_timeout, limit), 0.001))
         except Broken as error:
             raise Unreachable(f"no answer from {self.server}: {error}") from error
-        if self.token is not None:  # a server that reflects it shall not make us tell it
-            answer = replace(answer, body=answer.body.replace(self.token.encode(), b"[REDACTED]"))
+        answer = self._without_token(answer)
         document = answer.document()
         if answer.status >= _GOOD and not (answer.status == _CONFLICT and document.get("status") == "delayed"):
             raise errors.of_answer(answer.status, document, answer.headers)
         return document
+
+    def hear(self, following: Following) -> Iterator[Frame]:
+        """What comes over one connection of a stream; Broken when it ends, as streams do not end by themselves."""
+        with self._sender.stream(following.request(), SILENCE_SECONDS) as (answer, pieces):
+            following.opened(self._without_token(answer))
+            for piece in pieces:
+                yield from following.take(piece)
+        raise Broken("the stream ended")
+
+    def _without_token(self, answer: Answer) -> Answer:
+        """A server that reflects it shall not make us tell it."""
+        if self.token is None:
+            return answer
+        return replace(answer, body=answer.body.replace(self.token.encode(), b"[REDACTED]"))
 
 
 def server_of(given: str | None) -> str:

@@ -7,6 +7,8 @@ import time
 from typing import Any
 
 from holdfast.client.errors import HoldfastError
+from holdfast.client.following import Following
+from holdfast.client.retry import Broken, Unsent
 from holdfast.transport.cli.octostore import faults
 from holdfast.transport.cli.octostore.asking import Asker, check_secrecy
 from holdfast.transport.cli.octostore.reports import Reports
@@ -15,7 +17,8 @@ from holdfast.transport.cli.show import escape, fields, say
 from holdfast.transport.cli.verb import Verb
 
 USAGE, FAILED = 64, 70
-POLL_SECONDS = 0.5
+LARGEST_FRAME = 65_536
+FOR_EVER = float("inf")
 _TICKING = ("retry_after_ms", "agent_contract")
 """What differs between two looks although nothing has happened."""
 
@@ -53,21 +56,29 @@ def _look(asker: Asker, kind: str, name: str) -> dict[str, Any]:
 
 
 def _watch(asker: Asker, kind: str, name: str, reports: Reports) -> None:
-    """Tell how it stands, and again whenever that is different; passing trouble is waited out."""
+    """Tell how it stands, and again whenever that is different. A frame only says that it is time to look."""
+    field = "name" if kind == "lock" else "id"
+    following = Following(f"watch_{kind}", {field: name}, deadline=FOR_EVER, largest=LARGEST_FRAME)
     seen: dict[str, Any] | None = None
     failures = 0
     while True:
         try:
-            document = _look(asker, kind, name)
+            seen = _tell(_look(asker, kind, name), seen, reports)
+            for _ in asker.hear(following):
+                failures = 0
+                seen = _tell(_look(asker, kind, name), seen, reports)
+        except (Unsent, Broken) as trouble:
+            time.sleep(following.lost(trouble))
         except HoldfastError as error:
             if not faults.is_passing(error):
                 raise
             failures += 1
             time.sleep(faults.pause(error.retry_after, failures))
-            continue
-        failures = 0
-        told = {field: value for field, value in document.items() if field not in _TICKING}
-        if told != seen:
-            reports.snapshot(document)
-        seen = told
-        time.sleep(POLL_SECONDS)
+
+
+def _tell(document: dict[str, Any], seen: dict[str, Any] | None, reports: Reports) -> dict[str, Any]:
+    """What was told last: this, if anything in it is new."""
+    told = {field: value for field, value in document.items() if field not in _TICKING}
+    if told != seen:
+        reports.snapshot(document)
+    return told

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from holdfast.core import errors
-from holdfast.transport.http import elections, octostore
+from holdfast.transport.http import elections, frames, octostore
 from holdfast.transport.http.schemas.contract import AgentContract
 from holdfast.transport.http.schemas.shape import Milliseconds, Shape, Time, Token, described, number, text
 
@@ -87,6 +87,11 @@ _LEASE = (errors.LeaseGone, errors.LeaseMismatch)
 SHAPES = {
     "create_election": Shape({201: CreatedElection}, refusals=(errors.Forbidden, errors.RateLimited), store=False),
     "get_election_status": Shape({200: (LedElection, VacantElection)}, refusals=(errors.Forbidden, errors.Invalid)),
+    "watch_election": Shape(
+        {200: str},
+        refusals=(errors.Forbidden, errors.Invalid, errors.RateLimited, errors.RoomsFull),
+        media=frames.MEDIA.decode(),
+    ),
     "campaign": Shape(
         {200: (Leadership, Follower)},
         body=described(

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.core import errors
-from holdfast.transport.http import events, query
+from holdfast.transport.http import events, frames, query
 from holdfast.transport.http.schemas.contract import AgentContract
 from holdfast.transport.http.schemas.shape import Shape, Time
 
@@ -29,6 +29,7 @@ class Event(Struct):
     actor: str
     request_id: str
     data: dict[str, Any]
+    traceparent: str | UnsetType = UNSET
 
 
 class EventPage(Struct, rename={"next_cursor": "nextCursor", "has_more": "hasMore"}):
@@ -58,4 +59,11 @@ class HistoryFilter(Struct):
     limit: Limit = events.MAX_PAGE
 
 
-SHAPES = {"list_events": Shape({200: EventPage}, query=EventFilter, refusals=(errors.CursorTooOld,))}
+SHAPES = {
+    "list_events": Shape(
+        {200: EventPage},
+        query=EventFilter,
+        refusals=(errors.CursorTooOld, errors.RateLimited),
+        texts=(frames.MEDIA.decode(),),
+    )
+}

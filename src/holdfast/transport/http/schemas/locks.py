@@ -8,7 +8,7 @@ from uuid import UUID
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.core import acl, errors
-from holdfast.transport.http import locks, octostore
+from holdfast.transport.http import frames, locks, octostore
 from holdfast.transport.http.schemas.contract import AgentContract
 from holdfast.transport.http.schemas.shape import Milliseconds, Shape, Time, Token, described, number, text
 
@@ -118,6 +118,7 @@ _HOLDER = (*_NAME, errors.LeaseGone, errors.LeaseMismatch, errors.SessionMissing
 SHAPES = {
     "list_locks": Shape({200: LockList}, query=LockFilter, refusals=(errors.Invalid,)),
     "get_lock_status": Shape({200: LockStatus}, refusals=_NAME),
+    "watch_lock": Shape({200: str}, refusals=(*_NAME, errors.RoomsFull), media=frames.MEDIA.decode()),
     "acquire_lock": Shape(
         {200: (AcquiredLock, HeldLock), 409: DelayedLock},
         body=described(

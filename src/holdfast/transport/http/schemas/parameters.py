@@ -24,6 +24,7 @@ _IN_PATHS: dict[str, Node] = {
     "/v1/tasks": {"description": "The task's id.", "schema": {"type": "string", "minLength": 1}},
     "/v1/sessions": {"description": "The session's id.", "schema": _UUID},
     "/sessions": {"description": "The session's id.", "schema": _UUID},
+    "/webhooks": {"description": "The webhook's id.", "schema": _UUID},
     "/locks": {
         "description": "The lock's name. Its slashes are sent as `%2F`.",
         "schema": {"type": "string", "minLength": 1, "maxLength": NAME_LIMIT},

@@ -73,11 +73,19 @@ class Alive(Struct):
     status: Literal["ok"]
 
 
+class Part(Struct):
+    """Something that works by itself, or the store."""
+
+    ok: bool
+    last_success_seconds_ago: float | None
+
+
 class Ready(Struct):
     """The store can be used."""
 
     status: Literal["ready"]
     store: str
+    parts: dict[str, Part]
 
 
 class NotReady(Struct):
@@ -85,6 +93,7 @@ class NotReady(Struct):
 
     status: Literal["unavailable"]
     reason: str | UnsetType = UNSET
+    parts: dict[str, Part] | UnsetType = UNSET
 
 
 class Version(Struct):

@@ -17,6 +17,7 @@ from holdfast.transport.http.schemas import (
     sessions,
     system,
     task_operations,
+    webhooks,
 )
 from holdfast.transport.http.schemas.shape import Shape
 
@@ -33,6 +34,7 @@ _ROOMS: tuple[ModuleType, ...] = (
     elections,
     system,
     admin,
+    webhooks,
 )
 
 

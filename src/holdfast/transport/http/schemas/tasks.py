@@ -83,6 +83,7 @@ class TakenTask(PlainTask, rename="camel", kw_only=True):
     lease_id: str
     fencing_token: Token
     attempt: Count
+    traceparent: str | UnsetType = UNSET
 
 
 class ClaimedTask(TakenTask, rename=_spelled, kw_only=True):

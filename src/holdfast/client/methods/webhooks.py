@@ -1,0 +1,74 @@
+"""Webhooks, and what becomes of their messages."""
+
+from __future__ import annotations
+
+from holdfast.client.methods.caller import Caller, R
+
+
+class WebhookMethods(Caller[R]):
+    """Webhooks, and what becomes of their messages."""
+
+    def create_webhook(self, url: str, *, events: list[str] | None = None, subject: str | None = None) -> R:
+        """Be told of what happens, at an address of yours. The answer shows its secret this once."""
+        return self.call("create_webhook", url=url, events=events, subject=subject)
+
+    def list_webhooks(self) -> R:
+        """The account's webhooks, without their secrets."""
+        return self.call("list_webhooks")
+
+    def read_webhook(self, webhook_id: str) -> R:
+        """One webhook, and how its deliveries stand."""
+        return self.call("read_webhook", id=webhook_id)
+
+    def update_webhook(
+        self,
+        webhook_id: str,
+        *,
+        url: str | None = None,
+        events: list[str] | None = None,
+        subject: str | None = None,
+        state: str | None = None,
+    ) -> R:
+        """Change its address or what it is told of; pause it, or let it go on with `state`."""
+        return self.call("update_webhook", id=webhook_id, url=url, events=events, subject=subject, state=state)
+
+    def delete_webhook(self, webhook_id: str) -> R:
+        """Nobody wants to be told any more."""
+        return self.call("delete_webhook", id=webhook_id)
+
+    def rotate_webhook_secret(self, webhook_id: str, *, grace_seconds: int | None = None) -> R:
+        """A new secret; the old one signs on a while."""
+        return self.call("rotate_webhook_secret", id=webhook_id, grace_seconds=grace_seconds)
+
+    def test_webhook(self, webhook_id: str) -> R:
+        """Send a message that tells of nothing."""
+        return self.call("test_webhook", id=webhook_id)
+
+    def list_deliveries(
+        self, webhook_id: str, *, state: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> R:
+        """What was sent, what waits, what nobody took."""
+        return self.call("list_deliveries", id=webhook_id, state=state, limit=limit, cursor=cursor)
+
+    def replay_deliveries(self, webhook_id: str, *, seq: int | None = None, after: int | None = None) -> R:
+        """Send again what did not arrive: one, all after a number, or all dead letters."""
+        return self.call("replay_deliveries", id=webhook_id, seq=seq, after=after)
+
+    def create_lock_webhook(
+        self,
+        url: str,
+        *,
+        secret: str | None = None,
+        events: list[str] | None = None,
+        lock_pattern: str | None = None,
+    ) -> R:
+        """Be told of your own locks."""
+        return self.call("create_lock_webhook", url=url, secret=secret, events=events, lock_pattern=lock_pattern)
+
+    def list_lock_webhooks(self) -> R:
+        """The webhooks of your own locks."""
+        return self.call("list_lock_webhooks")
+
+    def delete_lock_webhook(self, webhook_id: str) -> R:
+        """A webhook of your own locks goes."""
+        return self.call("delete_lock_webhook", id=webhook_id)

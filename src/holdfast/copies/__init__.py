@@ -1,0 +1,1 @@
+"""Whole stores on the move: into a backup, back from one, from one database to another."""

@@ -1,0 +1,98 @@
+"""`holdfast restore`: a backup becomes a store again, with its counters ahead of everything that was lost."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+
+from holdfast.copies import header as headers
+from holdfast.copies.ahead import Used, move_ahead
+from holdfast.copies.backup import check_sound
+from holdfast.copies.database import filling
+from holdfast.copies.files import placed, refuse_existing, scratch, told
+from holdfast.copies.header import Header
+from holdfast.copies.side import CopyRefused, Tell
+from holdfast.copies.sqlite import SqliteSide, alone_with, copy_pages, looking, open_file, seal
+from holdfast.settings import Settings, sqlite_path
+from holdfast.store import migrations
+from holdfast.store.sqlite import SqliteStore
+from holdfast.store.sqlite.store import connect
+
+SQLITE = "holdfast.store.sqlite"
+
+
+class Restored(msgspec.Struct, frozen=True):
+    """What came of it."""
+
+    backup: Header
+    token: int
+    """No token up to this one will ever be granted again."""
+
+
+def restore(settings: Settings, path: Path, tell: Tell, *, replace: bool = False, check: bool = True) -> Restored:
+    """Put a backup back where the settings say."""
+    if settings.store == "memory:":
+        raise CopyRefused("a store in memory would be gone at once: name a file or a database")
+    if settings.store.startswith("sqlite:///"):
+        return _into_file(sqlite_path(settings.store), path, tell, replace=replace, check=check)
+    return _into_database(settings, path, tell, replace=replace, check=check)
+
+
+def _into_file(target: Path, path: Path, tell: Tell, *, replace: bool, check: bool) -> Restored:
+    """Made ready beside it; it takes the name at once, and whole."""
+    with told(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+    if not target.exists():
+        with placed(target, replace=replace) as partial:
+            return _prepare(partial, path, Used(), tell, check=check)
+    if path.exists() and target.samefile(path):
+        raise CopyRefused("a backup cannot take its own place: name another file")
+    if not replace:
+        refuse_existing(target)
+    with alone_with(target) as old, placed(target, replace=True) as partial:
+        return _prepare(partial, path, _used_by(SqliteSide(old), target), tell, check=check)
+
+
+def _used_by(side: SqliteSide, path: Path) -> Used:
+    """What the store that goes has used."""
+    if not side.tables:
+        return Used()
+    if "event_counters" not in side.tables:
+        raise CopyRefused(f"{path} is the file of some other program: move it away first")
+    return Used(side.state()["token"], side.logs())
+
+
+def _into_database(settings: Settings, path: Path, tell: Tell, *, replace: bool, check: bool) -> Restored:
+    """Made ready as a file, then copied in one transaction: the database has all of it, or what it had before."""
+    with filling(settings, replace=replace) as database, scratch() as folder:
+        ready = folder / "restored.db"
+        with placed(ready, replace=False) as partial:
+            outcome = _prepare(partial, path, Used(database.token, database.logs), tell, check=check)
+        with looking(ready) as file:
+            database.fill(SqliteSide(file), tell)
+    return outcome
+
+
+def _prepare(partial: Path, path: Path, used: Used, tell: Tell, *, check: bool) -> Restored:
+    """A store made of a backup, with the newest schema and its counters ahead."""
+    with closing(open_file(path, read_only=True)) as backup:
+        with told(path):
+            header = headers.read(backup, path)
+        migrations.pending(SQLITE, header.schema)  # refuses what a newer Holdfast wrote
+        copy_pages(backup, partial, tell)
+    with closing(connect(partial)) as connection:
+        if headers.count(SqliteSide(connection)) != header.counts:
+            raise CopyRefused(f"{path} does not hold what its header says: it is damaged")
+        headers.remove(connection)
+    store = SqliteStore(partial)
+    store.open()
+    store.close()
+    with closing(connect(partial)) as connection:
+        token = move_ahead(connection, header.taken_at, used)
+    if check:
+        check_sound(partial, tell)
+    with closing(connect(partial)) as connection:
+        seal(connection)
+    return Restored(header, token)

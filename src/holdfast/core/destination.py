@@ -1,0 +1,130 @@
+"""Where a webhook may lead: to the public internet, unless whoever runs the server says otherwise.
+
+An address that somebody else chose must not reach what only this server can reach. Names are checked when a webhook is
+made; the addresses behind them are checked again at every attempt, because a name may lead elsewhere tomorrow.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+Address = IPv4Address | IPv6Address
+
+HTTPS_PORT, HTTP_PORT = 443, 80
+MAX_URL = 2048
+
+_CLOSED_IPV4 = [IPv4Network(block) for block in (
+    "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/16",
+    "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15",
+    "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
+)]  # fmt: skip
+_OPEN_IPV6 = IPv6Network("2000::/3")
+_CLOSED_IPV6 = [IPv6Network(block) for block in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")]
+"""Of what is given out at all: tunnels that carry IPv4 inside, and addresses for books."""
+
+_NUMBER = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*")
+_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
+_KEPT = "/%:@!$&'()*+,;=~-._"
+
+
+class Target(msgspec.Struct, frozen=True):
+    """A web address, read once."""
+
+    url: str
+    """As it is kept and shown."""
+    scheme: str
+    host: str
+    port: int
+    address: str | None
+    """What the host says if it is no name."""
+
+
+def is_public(text: str) -> bool:
+    """Whether an address is one of the open internet. An explicit list: what nobody listed as open is closed."""
+    try:
+        address: Address = ip_address(text)
+    except ValueError:
+        return False
+    if isinstance(address, IPv6Address):
+        if address.ipv4_mapped is None:
+            return address in _OPEN_IPV6 and not any(address in block for block in _CLOSED_IPV6)
+        address = address.ipv4_mapped
+    return not any(address in block for block in _CLOSED_IPV4)
+
+
+def read_url(text: str) -> Target | str:
+    """The address in its one spelling, or what is wrong with it."""
+    problem = "must be an address like https://example.com/path"
+    if len(text) > MAX_URL or any(character <= " " or character == "\x7f" for character in text):
+        return problem
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+        host = _host(parts.hostname or "")
+        address = _literal(host)
+    except (ValueError, UnicodeError):
+        return problem
+    if parts.scheme not in {"https", "http"} or not host:
+        return problem
+    if parts.username is not None or parts.password is not None:
+        return "must not carry a user or a password"
+    usual = HTTPS_PORT if parts.scheme == "https" else HTTP_PORT
+    shown = f"[{address}]" if address is not None and ":" in address else address or host
+    where = shown if port in {None, usual} else f"{shown}:{port}"
+    path = quote(parts.path, safe=_KEPT) or "/"
+    query = f"?{quote(parts.query, safe=_KEPT + '?')}" if parts.query else ""
+    return Target(f"{parts.scheme}://{where}{path}{query}", parts.scheme, host, port or usual, address)
+
+
+def problem_of(target: Target, *, private: bool) -> str | None:
+    """What is wrong with an address for our own webhooks, or None. `private`: the operator allows any."""
+    if private:
+        return None
+    if target.scheme != "https":
+        return "must begin with https://"
+    if target.port != HTTPS_PORT:
+        return f"must not name another port than {HTTPS_PORT}"
+    if target.address is not None or target.host.rstrip(".") == "localhost":
+        return "must name a host of the public internet, not an address"
+    return None
+
+
+def lock_problem_of(target: Target, *, private: bool) -> str | None:
+    """The same by OctoStore's rule, which allows any port and public addresses."""
+    if private:
+        return None
+    if target.scheme != "https":
+        return "url must use https"
+    if target.host == "localhost" or (target.address is not None and not is_public(target.address)):
+        return "url must lead to the public internet"
+    return None
+
+
+def _host(text: str) -> str:
+    """A host in lower case and ASCII. A dot at the end is another spelling of the same name, and is kept."""
+    if ":" in text:
+        if "%" in text:  # the name of one of this machine's own networks
+            raise ValueError(text)
+        return str(IPv6Address(text))
+    host = text.lower() if text.isascii() else text.encode("idna").decode().lower()
+    labels = host.removesuffix(".").split(".")
+    if not all(_LABEL.fullmatch(label) for label in labels):
+        raise ValueError(text)
+    return host
+
+
+def _literal(host: str) -> str | None:
+    """The address that a host is, in any of the spellings that resolvers understand: 127.1 and 0x7f000001 too."""
+    if ":" in host:
+        return host
+    if not _NUMBER.fullmatch(host.removesuffix(".").rpartition(".")[2]):
+        return None
+    try:
+        return socket.inet_ntoa(socket.inet_aton(host.removesuffix(".")))
+    except OSError:
+        raise ValueError(host) from None

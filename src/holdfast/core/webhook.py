@@ -1,0 +1,114 @@
+"""A webhook: somebody who wants to be told of what happens, at an address of their own."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.core.event import Event
+from holdfast.core.lease import EXPIRED, FORCED, LOCK, RELEASED
+from holdfast.core.names import ELECTION_PREFIX
+from holdfast.core.row import Instant, Row
+
+STANDARD, OCTOSTORE = "standard", "octostore"
+"""Whose rules a webhook follows: Standard Webhooks, or OctoStore's."""
+
+ACTIVE, PAUSED, DISABLED = "active", "paused", "disabled"
+STATES = (ACTIVE, PAUSED, DISABLED)
+
+ALL = '["*"]'
+LOCK_EVENTS = {"claimed": "acquired", "renewed": "renewed", RELEASED: "released", FORCED: "released", EXPIRED: EXPIRED}
+"""What OctoStore calls what happens to a lock."""
+LEASE = "lease:"
+_ROOMS = LEASE + ELECTION_PREFIX
+
+
+class Webhook(Row, frozen=True):
+    """Where to send what. It reads the log from its own creation on."""
+
+    table: ClassVar[str] = "webhooks"
+    noun: ClassVar[str] = "webhook"
+    hashed: ClassVar[frozenset[str]] = frozenset({"url"})
+    """An address may be a secret by itself: whoever knows it can post there."""
+    json: ClassVar[frozenset[str]] = frozenset({"events"})
+    hidden: ClassVar[frozenset[str]] = frozenset({"secret", "old_secret"})
+
+    principal: str = ""
+    """Who made it. OctoStore's tell only of this one's own locks."""
+    family: str = STANDARD
+    url: str = ""
+    events: str = ALL
+    """A JSON list of kinds; one that ends in `*` stands for all that begin so."""
+    subject: str | None = None
+    """Only about this one, or with `*` at its end about all that begin so."""
+    state: str = ACTIVE
+    reason: str | None = None
+    """Why it is not active."""
+    secret: str | None = None
+    old_secret: str | None = None
+    """The secret before the last rotation, which still signs until `old_until`."""
+    old_until: Instant | None = None
+    created_at: Instant = 0
+
+
+class Grant(msgspec.Struct, frozen=True):
+    """What the log said of a lease when it was granted: the events after that tell only what changed."""
+
+    kind: str | None = None
+    holder: str | None = None
+    principal: str | None = None
+    token: int = 0
+
+
+def secrets_of(hook: Webhook, now: Instant) -> list[str]:
+    """Every secret that signs just now, the newest first."""
+    old = hook.old_secret if hook.old_until is not None and hook.old_until > now else None
+    return [secret for secret in (hook.secret, old) if secret is not None]
+
+
+def rotate(hook: Webhook, secret: str, until: Instant) -> Webhook:
+    """A new secret; the old one signs beside it until then."""
+    return replace(hook, secret=secret, old_secret=hook.secret, old_until=until)
+
+
+def settle(hook: Webhook, state: str, reason: str | None = None) -> Webhook:
+    """Let it rest, or let it go on where it stopped."""
+    return replace(hook, state=state, reason=None if state == ACTIVE else reason)
+
+
+def wants(hook: Webhook, event: Event) -> bool:
+    """Whether a webhook of ours is told of an event. Rooms of elections belong to no account, so nobody is."""
+    kinds = msgspec.json.decode(hook.events, type=list[str])
+    return (
+        not event.subject.startswith(_ROOMS)
+        and any(matches(kind, event.kind) for kind in kinds)
+        and matches(hook.subject, event.subject)
+    )
+
+
+def lock_word(event: Event) -> str | None:
+    """What OctoStore calls an event, if it knows it at all."""
+    noun, _, verb = event.kind.partition(".")
+    return LOCK_EVENTS.get(verb) if noun == "lease" and not event.subject.startswith(_ROOMS) else None
+
+
+def wants_lock(hook: Webhook, event: Event, grant: Grant) -> bool:
+    """Whether a webhook of OctoStore's is told: only of its owner's own locks."""
+    word = lock_word(event)
+    wanted = msgspec.json.decode(hook.events, type=list[str])
+    return (
+        word is not None
+        and (word in wanted or "*" in wanted)
+        and matches(hook.subject, event.subject)
+        and grant.kind == LOCK
+        and grant.principal == hook.principal
+    )
+
+
+def matches(pattern: str | None, text: str) -> bool:
+    """A pattern that ends in `*` stands for all that begin so; none stands for everything."""
+    if pattern is None:
+        return True
+    return text.startswith(pattern[:-1]) if pattern.endswith("*") else text == pattern

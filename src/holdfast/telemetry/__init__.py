@@ -1,0 +1,1 @@
+"""What the house tells of itself: numbers, lines and traces. It knows nothing of leases, tasks or doors."""

@@ -1,0 +1,175 @@
+"""A feed: follows the log of one account and hands what it reads to everybody who follows that account here.
+
+Each event is read and rendered once. Followers with the same filter share one batch, and filters on one subject are
+found by that subject, so a thousand followers of a hundred subjects cost a hundred batches and a thousand writes.
+
+Why nobody misses an event, or sees one twice:
+
+- `seq` is dense but for where a restore has cut the log, and there a page begins and the ring begins anew. A page that
+  does not follow the feed's own end is refused. So the ring holds every event from `first` to `last`, without gaps.
+- A page joins the ring, moves `last` and is dealt out to the followers of that moment without a pause in between: the
+  event loop runs nothing else meanwhile. A follower who joins sees the ring either without the page, and is then dealt
+  to, or with it, and was not.
+- Joining asks whether the cursor meets the ring and takes from the ring in one go as well. Older cursors read the
+  store until they meet the ring, each page right after the last; they may overtake the feed, and then drop from their
+  first batches what they know already.
+- `settled` follows `last` once every follower has been handed its batch; only that far is a silent follower told that
+  it missed nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import chain, islice
+
+from holdfast.core.errors import CursorTooOld, HoldfastError
+from holdfast.core.filter import Filter
+from holdfast.engine.bells import Bells, log_of
+from holdfast.transport.http.follower import Batch, Follower, Told
+
+PAGE = 500
+RING_EVENTS = 4096
+AT_ONCE = 32
+"""After so many followers other work gets its turn on the event loop."""
+REST_SECONDS = 0.0002
+LONGEST_REST = 0.25
+"""After each write the feed rests a little: under load events travel together, at most 5,000 writes a second."""
+TROUBLE_SECONDS = 1.0
+
+ReadPage = Callable[[int], Awaitable[list[Told]]]
+Group = dict[Follower, None]
+
+log = logging.getLogger("holdfast.http")
+
+
+class Feed:
+    """The newest events of one account, and who follows them."""
+
+    def __init__(self, account: str, last: int, bells: Bells, read: ReadPage, ring_bytes: Callable[[], int]) -> None:
+        self.account = account
+        self.last = self.settled = last
+        self.users = 0
+        """How many streams need it, those still on their way to the ring included."""
+        self.over = False
+        self._ring: deque[Told] = deque()
+        self._bytes = 0
+        self._ring_bytes = ring_bytes
+        self._bells = bells
+        self._read = read
+        self._exact: dict[str, dict[Filter, Group]] = {}
+        self._broad: dict[Filter, Group] = {}
+        self._loop = asyncio.get_running_loop()
+        self._bell = asyncio.Event()
+        self._rung = self._began = False
+
+    @property
+    def first(self) -> int:
+        """The oldest event in the ring."""
+        return self.last + 1 - len(self._ring)
+
+    def followers(self) -> Iterator[Follower]:
+        """Everybody who has joined."""
+        for groups in (*self._exact.values(), self._broad):
+            for group in groups.values():
+                yield from group
+
+    def join(self, follower: Follower, cursor: int) -> None:
+        """Give it what the ring has after the cursor, and from now on everything. The cursor must meet the ring."""
+        assert cursor + 1 >= self.first
+        follower.cursor = cursor
+        newer = islice(self._ring, max(cursor + 1 - self.first, 0), None)
+        follower.offer(Batch([told for told in newer if follower.wants.fits(told.event)], self.last))
+        self._groups(follower.wants).setdefault(follower.wants, {})[follower] = None
+
+    def leave(self, follower: Follower) -> None:
+        """It reads no longer, if it ever did."""
+        groups = self._groups(follower.wants)
+        group = groups.get(follower.wants, {})
+        group.pop(follower, None)
+        if not group:
+            groups.pop(follower.wants, None)
+        if not groups and follower.wants.exact is not None:
+            del self._exact[follower.wants.exact]
+
+    def _groups(self, wants: Filter) -> dict[Filter, Group]:
+        return self._broad if wants.exact is None else self._exact.setdefault(wants.exact, {})
+
+    async def run(self) -> None:
+        """Follow the log while anybody is here."""
+        key = log_of(self.account)
+        self._bells.listen(key, self._ring_bell)
+        error: Exception | None = None
+        try:
+            while (self.users or not self._began) and not self._bells.draining:
+                self._began = True
+                self._rung = False
+                self._bell.clear()
+                if not await self._go_on():
+                    await self._bell.wait()
+        except CursorTooOld as gone:
+            error = gone
+        except Exception:
+            log.exception("the log could not be followed")
+        finally:
+            self.over = True
+            self._bells.forget(key, self._ring_bell)
+            for follower in list(self.followers()):
+                follower.end(error)
+
+    def wake(self) -> None:
+        """Look again: somebody left, or the server is about to."""
+        self._bell.set()
+
+    async def _go_on(self) -> bool:
+        """Read a page and hand it out; whether there is more."""
+        try:
+            page = await self._read(self.last)
+        except CursorTooOld:
+            raise
+        except HoldfastError as error:  # the store is away; followers stay, and miss nothing once it is back
+            log.warning("the log cannot be read just now: %s", error.message)
+            await asyncio.sleep(TROUBLE_SECONDS)
+            return True
+        if page:
+            await self._spread(page)
+        return len(page) == PAGE
+
+    async def _spread(self, page: list[Told]) -> None:
+        shares = self._deal(page)
+        for number, (follower, batch) in enumerate(shares, 1):
+            follower.offer(batch)
+            if number % AT_ONCE == 0:
+                await asyncio.sleep(0)
+        self.settled = self.last
+        await asyncio.sleep(min(len(shares) * REST_SECONDS, LONGEST_REST))
+
+    def _deal(self, page: list[Told]) -> list[tuple[Follower, Batch]]:
+        """Add a page to the ring, and say who gets what of it."""
+        if page[0].event.seq != self.last + 1:  # a restore has cut the log here
+            self._ring.clear()
+            self._bytes = 0
+        self._keep(page)
+        found: dict[Filter, list[Told]] = {}
+        for told in page:
+            for wants in chain(self._exact.get(told.event.subject, ()), self._broad):
+                if wants.fits(told.event):
+                    found.setdefault(wants, []).append(told)
+        batches = {wants: Batch(fitting, self.last) for wants, fitting in found.items()}
+        return [(follower, batch) for wants, batch in batches.items() for follower in self._groups(wants)[wants]]
+
+    def _keep(self, page: list[Told]) -> None:
+        self._ring.extend(page)
+        self._bytes += sum(len(told.frame) for told in page)
+        self.last = page[-1].event.seq
+        most = self._ring_bytes()
+        while len(self._ring) > RING_EVENTS or self._bytes > most:
+            self._bytes -= len(self._ring.popleft().frame)
+
+    def _ring_bell(self) -> None:
+        """Called from the engine's threads; a bell that has rung need not ring again."""
+        if not self._rung:
+            self._rung = True
+            self._loop.call_soon_threadsafe(self._bell.set)

@@ -1,0 +1,94 @@
+"""OctoStore's `/webhooks`: users of locks are told of their own locks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.core import contract as contracts
+from holdfast.core.destination import lock_problem_of, read_url
+from holdfast.core.errors import Invalid
+from holdfast.core.event import HIDDEN
+from holdfast.core.names import storable
+from holdfast.core.webhook import ACTIVE, LEASE, LOCK_EVENTS, OCTOSTORE, Webhook
+from holdfast.engine.webhooks import RemoveWebhook
+from holdfast.transport.chance import chance
+from holdfast.transport.http.door import Door
+from holdfast.transport.http.message import Request, Response, json_response
+from holdfast.transport.http.octostore import path_uuid, read_body
+from holdfast.transport.http.webhooks import create, hooks_of
+from holdfast.transport.times import rfc3339
+
+MAX_OF_A_USER = 10
+
+_WORDS = {*LOCK_EVENTS.values(), "*"}
+
+
+class LockWebhookBody(msgspec.Struct):
+    """Where to be told, and of which locks."""
+
+    url: str
+    secret: str | None = None
+    events: list[str] | None = None
+    lock_pattern: str | None = None
+
+
+async def create_lock_webhook(door: Door, request: Request) -> Response:
+    """Checked in OctoStore's order: the address, the events, then how many there are."""
+    body = await read_body(request, LockWebhookBody)
+    await door.authenticate(request)
+    target = read_url(body.url)
+    if isinstance(target, str):
+        raise Invalid(f"url {target}")
+    problem = lock_problem_of(target, private=door.settings.webhook_allow_private_networks)
+    if problem is not None:
+        raise Invalid(problem)
+    events = ["*"] if body.events is None else body.events
+    if not _WORDS.issuperset(events):
+        raise Invalid(f"events are some of {', '.join(sorted(_WORDS))}")
+    if not all(storable(text) for text in (body.secret or "", body.lock_pattern or "")):
+        raise Invalid("U+0000 has no place in a secret or a pattern")
+    hook = Webhook(
+        request.by.account,
+        chance.uuid(),
+        principal=request.by.id,
+        family=OCTOSTORE,
+        url=target.url,
+        events=msgspec.json.encode(events).decode(),
+        subject=None if body.lock_pattern is None else LEASE + body.lock_pattern,
+        secret=body.secret,
+    )
+    made = await create(door, request, hook, MAX_OF_A_USER, own=True)
+    return json_response(201, document(made) | {"agent_contract": contracts.lock_list()})
+
+
+async def list_lock_webhooks(door: Door, request: Request) -> Response:
+    """The caller's own."""
+    await door.authenticate(request)
+    account, mine = request.by.account, (OCTOSTORE, request.by.id)
+    hooks = await door.read(lambda reader: hooks_of(reader, account))
+    return json_response(200, [document(hook) for hook in hooks if (hook.family, hook.principal) == mine])
+
+
+async def delete_lock_webhook(door: Door, request: Request) -> Response:
+    """One of the caller's own; another's is as good as none."""
+    hook_id = path_uuid(request.parameter)
+    await door.authenticate(request)
+    command = RemoveWebhook(account=request.by.account, cause=request.cause(), hook_id=hook_id, principal=request.by.id)
+    await door.run(command)
+    return Response(204)
+
+
+def document(hook: Webhook) -> dict[str, Any]:
+    """A webhook as OctoStore shows it."""
+    return {
+        "id": hook.id,
+        "user_id": hook.principal,
+        "url": hook.url,
+        "secret": None if hook.secret is None else HIDDEN,
+        "events": msgspec.json.decode(hook.events),
+        "lock_pattern": None if hook.subject is None else hook.subject.removeprefix(LEASE),
+        "created_at": rfc3339(hook.created_at),
+        "active": hook.state == ACTIVE,
+    }

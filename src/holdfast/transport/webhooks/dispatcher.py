@@ -1,0 +1,240 @@
+"""The dispatcher: one thread beside the engine that reads the log for every webhook and sends what it finds.
+
+It has an event loop of its own, so a slow receiver slows nobody else; and it writes in few small transactions beside
+the lanes, so that nobody who works waits for it. Any number of servers share the work: what one has taken in hand, the
+others leave alone until its time is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from holdfast.core.delivery import Delivery, Hook, Outcome, Verdict, wait_after
+from holdfast.core.errors import HoldfastError
+from holdfast.core.event import Cause
+from holdfast.core.row import SECOND
+from holdfast.core.webhook import ACTIVE, DISABLED, Webhook
+from holdfast.engine.bells import log_of
+from holdfast.engine.engine import Engine
+from holdfast.engine.webhooks import UpdateWebhook
+from holdfast.settings import Settings
+from holdfast.store.deliveries import Prospect, Room
+from holdfast.transport.webhooks.reading import LogReader, Stretch
+
+if TYPE_CHECKING:
+    from holdfast.transport.webhooks.sender import Sender
+
+PER_HOOK, IN_ALL = 8, 64
+"""How many attempts run at once: to one webhook, and from one server."""
+HOOKS_A_PASS = 256
+POLL_SECONDS = 1.0
+"""Others' commits, and what other servers let lie, are looked for at least this often."""
+IDLE_SECONDS = 2.0
+PASS_SECONDS = 0.02
+"""Passes are at least so far apart: a busy log is read in stretches, not event by event."""
+SOON = 60 * SECOND
+TROUBLE_SECONDS = 1.0
+MARGIN_SECONDS = 3.0
+"""How much longer a delivery is ours than an attempt can take."""
+STOP_SECONDS = 2.0
+
+log = logging.getLogger("holdfast.webhooks")
+
+T = TypeVar("T")
+
+_CAUSE = Cause("webhooks", "")
+
+
+class Dispatcher:
+    """Sends until it is stopped."""
+
+    def __init__(self, engine: Engine, settings: Settings, sender: Callable[[Settings], Sender] | None = None) -> None:
+        self._engine = engine
+        self._settings = settings
+        self._new_sender = sender or _usual_sender
+        self._sender: Sender | None = None
+        self._reader = LogReader(engine.store)
+        self._deliveries = engine.store.deliveries
+        self._outcomes: list[Outcome] = []
+        self._attempts: dict[asyncio.Task[None], Hook] = {}
+        self._listening: set[str] = set()
+        self._rung = False
+        self._stopping = False
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="holdfast-webhooks", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+        self._started.wait()
+
+    def stop(self) -> None:
+        """Let what is on its way arrive, for a moment; the rest is free for others at once."""
+        self._stopping = True
+        self.wake()
+        self._thread.join()
+
+    def wake(self) -> None:
+        """There may be something to do. Called from any thread, often: only the first ring costs anything."""
+        if not self._rung:
+            self._rung = True
+            with suppress(RuntimeError):  # it has just ended
+                self._loop.call_soon_threadsafe(self._bell.set)
+
+    def _run(self) -> None:
+        with asyncio.Runner() as runner:
+            runner.run(self._main())
+
+    async def _main(self) -> None:
+        self._loop, self._bell = asyncio.get_running_loop(), asyncio.Event()
+        self._store_thread = ThreadPoolExecutor(1, thread_name_prefix="holdfast-webhook-store")
+        self._started.set()
+        while not self._stopping:
+            began = self._loop.time()
+            self._rung = False
+            self._bell.clear()
+            patience = await self._try_pass()
+            await asyncio.sleep(max(began + PASS_SECONDS - self._loop.time(), 0))
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._bell.wait(), patience)
+        await self._end()
+
+    async def _try_pass(self) -> float:
+        """One pass, and how long nothing need be done after it."""
+        try:
+            return await self._pass()
+        except HoldfastError as error:
+            log.warning("webhooks have to wait: %s", error.message)
+        except Exception:
+            log.exception("webhooks have to wait")
+        return TROUBLE_SECONDS
+
+    async def _pass(self) -> float:
+        prospect = await self._aside(self._deliveries.look, HOOKS_A_PASS)
+        self._listen(prospect)
+        read = Stretch(found=False, more=False)
+        if prospect.behind:
+            read = await self._aside(self._reader.read_on, prospect.behind)
+        if read.found or prospect.is_due or self._outcomes:
+            await self._turn(IN_ALL - len(self._attempts))
+        if read.more:
+            return 0.0
+        return POLL_SECONDS if prospect.active or self._attempts else IDLE_SECONDS
+
+    async def _turn(self, places: int) -> None:
+        """Settle what is over and take in hand what there is room for."""
+        outcomes, self._outcomes = self._outcomes, []
+        began = self._loop.time()
+        lasts = int((self._settings.webhook_timeout + MARGIN_SECONDS) * SECOND)
+        room = Room(Counter(self._attempts.values()), PER_HOOK, places, lasts)
+        try:
+            taken = await self._aside(self._deliveries.turn, outcomes, room)
+        except BaseException:
+            self._outcomes = outcomes + self._outcomes
+            raise
+        if taken:
+            hooks = await self._aside(self._hooks_of, {delivery.of for delivery in taken})
+            # Whoever stood still after taking these may hold them no longer: then another sends them.
+            late = self._loop.time() - began > MARGIN_SECONDS / 2
+            for delivery in taken:
+                self._begin(None if late else hooks.get(delivery.of), delivery)
+
+    def _hooks_of(self, wanted: set[Hook]) -> dict[Hook, Webhook]:
+        with self._engine.store.read() as reader:
+            rows = {hook: reader.row(Webhook, *hook) for hook in wanted}
+        return {hook: row for hook, row in rows.items() if row is not None and row.state == ACTIVE}
+
+    def _begin(self, hook: Webhook | None, delivery: Delivery) -> None:
+        if hook is None:
+            self._over(Outcome(delivery, None))
+            return
+        self._sender = self._sender or self._new_sender(self._settings)
+        attempt = self._loop.create_task(self._attempt(self._sender, hook, delivery))
+        self._attempts[attempt] = delivery.of
+        attempt.add_done_callback(self._attempts.pop)
+
+    async def _attempt(self, sender: Sender, hook: Webhook, delivery: Delivery) -> None:
+        verdict: Verdict | None = None
+        try:
+            verdict = await sender.send(hook, delivery)
+            if verdict.gone:
+                await self._aside(self._disable, hook)
+        except Exception:
+            log.exception("an attempt of webhook %s failed", hook.id)
+            verdict = verdict or Verdict(arrived=False, error="internal error")
+        finally:
+            self._over(self._outcome(delivery, verdict))
+
+    def _outcome(self, delivery: Delivery, verdict: Verdict | None) -> Outcome:
+        if verdict is None or verdict.arrived:
+            return Outcome(delivery, verdict)
+        wait = wait_after(delivery.attempts + 1, verdict, self._settings.webhook_retries, random.random())  # noqa: S311 - no secret
+        if wait is not None and wait < SOON:  # whatever is later is found by looking
+            self._loop.call_later(wait / SECOND + PASS_SECONDS, self.wake)
+        return Outcome(delivery, verdict, wait)
+
+    def _over(self, outcome: Outcome) -> None:
+        self._outcomes.append(outcome)
+        self.wake()
+
+    def _disable(self, hook: Webhook) -> None:
+        """The receiver said that it is gone for good."""
+        self._engine.call(
+            UpdateWebhook(
+                account=hook.account, cause=_CAUSE, hook_id=hook.id, state=DISABLED, reason="the receiver answered 410"
+            )
+        )
+
+    def _listen(self, prospect: Prospect) -> None:
+        """Hear of commits in every account that has an active webhook, and in no other."""
+        wanted = {account for account, _ in prospect.active}
+        for account in wanted - self._listening:
+            self._engine.bells.listen(log_of(account), self.wake)
+        for account in self._listening - wanted:
+            self._engine.bells.forget(log_of(account), self.wake)
+        self._listening = wanted
+
+    async def _end(self) -> None:
+        self._listen(Prospect([], [], is_due=False))
+        if self._attempts:
+            await asyncio.wait(self._attempts, timeout=STOP_SECONDS)
+        left = list(self._attempts)
+        for attempt in left:
+            attempt.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        if self._outcomes:
+            with suppress(HoldfastError):  # what is not settled is tried again
+                await self._turn(0)
+        if self._sender is not None:
+            await self._sender.close()
+        self._store_thread.shutdown()
+
+    async def _aside(self, work: Callable[..., T], *arguments: Any) -> T:
+        """Whatever waits for the store waits on a thread of its own."""
+        return await self._loop.run_in_executor(self._store_thread, work, *arguments)
+
+
+@contextmanager
+def dispatching(engine: Engine, settings: Settings) -> Iterator[Dispatcher]:
+    """Send for as long as a server runs. An engine in somebody's script sends nothing."""
+    dispatcher = Dispatcher(engine, settings)
+    dispatcher.start()
+    try:
+        yield dispatcher
+    finally:
+        dispatcher.stop()
+
+
+def _usual_sender(settings: Settings) -> Sender:
+    from holdfast.transport.webhooks.sender import Sender  # noqa: PLC0415 - most servers have no webhooks
+
+    private = settings.webhook_allow_private_networks
+    return Sender(settings.webhook_timeout, private=private, ca_bundle=settings.ca_bundle)

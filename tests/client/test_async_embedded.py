@@ -1,0 +1,82 @@
+"""No server and an event loop: the engine in this process answers while the program goes on."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+import holdfast
+from holdfast.client.errors import ServerError, Unreachable
+from tests.support import wait_until
+
+
+def ours():
+    return [thread for thread in threading.enumerate() if thread.name.startswith("holdfast")]
+
+
+def test_the_same_words_are_awaited_and_closing_stops_every_thread(tmp_path):
+    before = len(ours())
+
+    async def program():
+        async with holdfast.open_async(tmp_path / "x.db") as client:
+            async with client.job("a", "me") as lease:
+                assert (await client.claim_job("a", "another"))["status"] == "held"
+                assert lease.token == 1
+            made = await client.create_task("work", {"n": 1})
+        with pytest.raises(Unreachable):
+            await client.get_job_owner("a")
+        return made
+
+    made = asyncio.run(program())
+    wait_until(lambda: len(ours()) == before)
+    with holdfast.open(tmp_path / "x.db") as client:
+        assert client.check_task_status(made["id"])["payload"] == {"n": 1}
+
+
+def test_others_go_on_while_one_waits_and_whoever_is_cancelled_leaves_the_line(tmp_path):
+    async def program():
+        async with holdfast.open_async(tmp_path / "x.db") as client:
+            engine = client._transport._inner._engine
+            held = await client.claim_job("a", "first")
+            waiting = asyncio.create_task(client.claim_job("a", "second", wait_seconds=30))
+            assert (await client.claim_job("b", "third"))["status"] == "claimed"
+            assert not waiting.done()
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            # A release that comes before word of the leaving would find somebody in line, and rightly give it to them.
+            await asyncio.to_thread(wait_until, lambda: engine.lines.size() == 0)
+            await client.release_job("a", held["lease_id"])
+            return await client.claim_job("a", "fourth", wait_seconds=20)
+
+    assert asyncio.run(program())["owner"] == "fourth"
+
+
+def test_events_are_followed_and_whoever_stops_is_let_go_at_once(tmp_path):
+    async def program():
+        async with holdfast.open_async(tmp_path / "x.db") as client:
+            seen = []
+
+            async def follow():
+                async for event in client.follow(after=0, subject="lease:*"):
+                    seen.append(event.kind)  # noqa: PERF401 - it never ends
+
+            following = asyncio.create_task(follow())
+            held = await client.claim_job("a", "first")
+            await client.release_job("a", held["lease_id"])
+            await asyncio.to_thread(wait_until, lambda: len(seen) == 2)
+            following.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await following
+            return seen
+
+    began = time.monotonic()
+    assert asyncio.run(program()) == ["lease.claimed", "lease.released"]
+    assert time.monotonic() - began < 30, "a thread still waited for a part that nobody wanted"
+
+
+def test_a_file_that_is_no_store_is_told_as_ours(tmp_path):
+    (tmp_path / "x.db").write_bytes(b"not a database at all" * 100)
+    with pytest.raises(ServerError):
+        holdfast.open_async(tmp_path / "x.db")

@@ -1,0 +1,179 @@
+"""`follow`: every event once and in order, over lost connections and killed servers, in all three kinds of client."""
+
+import asyncio
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from itertools import islice
+
+import pytest
+
+import holdfast
+from holdfast.client.errors import AuthError, CursorTooOld, HoldfastError, Unreachable
+from holdfast.client.following import Following
+from holdfast.client.frames import Frames
+from tests.client.ways import KEY, url_of
+from tests.wire.server import free_port
+
+SECONDS = 20
+
+
+@pytest.fixture(params=["http", "async", "embedded"])
+def follow(request, sqlite_server, tmp_path):
+    """Call it for (a client that writes, a function that follows and gives the first so many events)."""
+    if request.param == "embedded":
+        client = holdfast.open(tmp_path / "own.db")
+    else:
+        client = holdfast.Client(url_of(sqlite_server), KEY)
+
+    def first(count, **wants):
+        if request.param == "async":
+            return asyncio.run(collected(sqlite_server, count, wants))
+        return list(islice(client.follow(**wants), count))
+
+    yield client, first
+    client.close()
+
+
+async def collected(server, count, wants):
+    found = []
+    async with holdfast.AsyncClient(url_of(server), KEY) as client:
+        async for event in client.follow(**wants):
+            found.append(event)
+            if len(found) == count:
+                return found
+    return found
+
+
+def last(client):
+    return client.list_events(request_id="-", limit=1)["nextCursor"]
+
+
+def test_what_happened_and_what_happens_comes_as_typed_events(follow, name):
+    client, first = follow
+    after = last(client)
+    lease = client.claim_job(name, "me", None)
+    with ThreadPoolExecutor(1) as pool:
+        later = pool.submit(lambda: time.sleep(0.3) or client.release_job(name, lease["lease_id"]))
+        claimed, released = first(2, after=after, subject=f"lease:{name}")
+        later.result(SECONDS)
+    assert (claimed.kind, released.kind) == ("lease.claimed", "lease.released")
+    assert (claimed.subject, claimed.version, released.version) == (f"lease:{name}", 1, 2)
+    assert claimed.seq > after
+    assert abs((datetime.now(UTC) - released.at).total_seconds()) < 60
+    assert claimed.data["owner"] == "me"
+    assert first(1, after=after, kind="lease.r*")[0].kind == "lease.released"
+
+
+def test_without_a_cursor_it_begins_now(follow, name):
+    client, first = follow
+    client.claim_job(f"before-{name}", "me", None)
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(first, 1, subject="lease:*")
+        deadline = time.monotonic() + SECONDS
+        number = 0
+        while not found.done():
+            client.claim_job(f"{name}-{number}", "me", None)
+            number += 1
+            time.sleep(0.05)
+            assert time.monotonic() < deadline
+        assert found.result()[0].subject.startswith(f"lease:{name}")
+
+
+def test_closing_the_client_ends_it(sqlite_server, tmp_path):
+    for client in (holdfast.Client(url_of(sqlite_server), KEY), holdfast.open(tmp_path / "x.db")):
+        heard = []
+        thread = threading.Thread(target=lambda client=client, heard=heard: heard.extend(client.follow()), daemon=True)
+        thread.start()
+        time.sleep(0.5)
+        client.close()
+        thread.join(SECONDS)
+        assert (thread.is_alive(), heard) == (False, [])
+
+
+def test_closing_an_async_client_ends_it(sqlite_server):
+    async def scenario():
+        client = holdfast.AsyncClient(url_of(sqlite_server), KEY)
+
+        async def listen():
+            return [event async for event in client.follow()]
+
+        listening = asyncio.ensure_future(listen())
+        await asyncio.sleep(0.5)
+        await client.close()
+        return await asyncio.wait_for(listening, SECONDS)
+
+    assert asyncio.run(scenario()) == []
+
+
+def test_a_watch_is_followed_too(sqlite_server, name):
+    with holdfast.Client(url_of(sqlite_server), KEY) as client:
+        watch = client.watch_lock(name)
+        assert next(watch)["event"] == "released"
+        client.acquire_lock(name)
+        assert next(watch)["event"] == "acquired"
+        election = client.watch_election(client.create_election()["election_id"])
+        assert next(election)["status"] == "vacant"
+
+
+def test_a_server_that_is_killed_and_comes_back_is_followed_without_a_gap(new_server, tmp_path, name):
+    server = new_server(f"sqlite:///{tmp_path}/x.db").start()
+    with holdfast.Client(url_of(server), KEY) as client, ThreadPoolExecutor(1) as pool:
+        after = last(client)
+        follower = pool.submit(lambda: [event.seq for event in islice(client.follow(after), 4)])
+        lease = client.claim_job(name, "me", None)
+        client.release_job(name, lease["lease_id"])
+        server.kill()
+        server.start()
+        lease = client.claim_job(name, "me", None)
+        client.release_job(name, lease["lease_id"])
+        assert follower.result(60) == list(range(after + 1, after + 5))
+
+
+def test_what_waiting_does_not_help_with_is_raised(sqlite_server):
+    with holdfast.Client(url_of(sqlite_server), "a-key-that-this-server-never-saw") as client, pytest.raises(AuthError):
+        next(client.follow())
+    with (
+        holdfast.Client(f"http://127.0.0.1:{free_port()}", KEY, deadline=0.5) as client,
+        pytest.raises(Unreachable),
+    ):
+        next(client.follow())
+
+
+def test_a_cursor_too_old_is_told(tmp_path, name):
+    """Before the stream by its refusal, in its midst by its last frame."""
+    with holdfast.open(tmp_path / "x.db") as client:
+        for _ in range(3):
+            lease = client.claim_job(name, "me", None)
+            client.release_job(name, lease["lease_id"])
+        client._transport._engine.store.forget_events("default", 4)
+        with pytest.raises(CursorTooOld) as told:
+            next(client.follow(after=1))
+        assert told.value.document["oldest"] == 5
+        assert next(client.follow(after=4)).seq == 5
+    following = Following("list_events", {}, deadline=1)
+    with pytest.raises(CursorTooOld) as told:
+        following.take(b'event: reset\ndata: {"error":"cursor_too_old","message":"gone","oldest":9}\n\n')
+    assert told.value.document["oldest"] == 9
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_frames_are_the_same_whatever_pieces_they_come_in(size):
+    text = b": hello\nretry: 5\nid: 1\n\ndata: a\r\ndata: b\r\n\r\nevent: x\rdata:c\rid: 2\r\r:\n\nid\ndata\n\n"
+    frames, found = Frames(), []
+    for place in range(0, len(text), size):
+        found += frames.feed(text[place : place + size])
+    assert [(frame.event, frame.data, frame.id, frame.retry) for frame in found] == [
+        ("message", None, "1", 5),
+        ("message", "a\nb", None, None),
+        ("x", "c", "2", None),
+        ("message", None, None, None),
+        ("message", "", "", None),
+    ]
+
+
+def test_a_frame_without_an_end_is_not_kept_for_ever():
+    frames = Frames(largest=100)
+    with pytest.raises(HoldfastError, match="exceeded 100 bytes"):
+        frames.feed(b"data: " + b"x" * 200)

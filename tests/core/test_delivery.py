@@ -1,0 +1,85 @@
+"""When to try again, when to give up, who goes first."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.core.delivery import (
+    DEAD,
+    DELIVERED,
+    LONGEST_WAIT,
+    PENDING,
+    SCHEDULE,
+    Delivery,
+    Outcome,
+    Verdict,
+    choose,
+    claim,
+    replay,
+    settle,
+    wait_after,
+)
+from holdfast.core.row import SECOND
+
+FAILED = Verdict(arrived=False, status=500, error="status 500")
+NOW = 1_000 * SECOND
+
+
+def a_delivery(seq=1, hook="whk_1", **more):
+    return Delivery("acct", hook, seq, "task:a", "task.created", "{}", 0, **more)
+
+
+def test_the_schedule_goes_from_seconds_to_a_day():
+    hours = 3600
+    assert (
+        5, 300, 1800, 2 * hours, 5 * hours, 10 * hours, 14 * hours, 20 * hours, 24 * hours,
+    ) == SCHEDULE  # fmt: skip
+
+
+@given(attempts=st.integers(1, 12), chance=st.floats(0, 1))
+def test_a_wait_is_never_shorter_than_planned_and_at_most_a_fifth_longer(attempts, chance):
+    wait = wait_after(attempts, FAILED, SCHEDULE, chance)
+    if attempts > len(SCHEDULE):
+        assert wait is None
+    else:
+        planned = SCHEDULE[attempts - 1] * SECOND
+        assert planned <= wait <= planned * 1.2
+
+
+@pytest.mark.parametrize(("asked", "waited"), [(None, 5), (1, 5), (60, 60), (10**9, LONGEST_WAIT)])
+def test_a_receiver_may_ask_for_time_but_not_for_ever(asked, waited):
+    verdict = Verdict(arrived=False, status=429, retry_after=asked)
+    assert wait_after(1, verdict, SCHEDULE, 0.0) == waited * SECOND
+
+
+def test_an_attempt_ends_in_one_of_four_ways():
+    taken = claim(a_delivery(), NOW + SECOND)
+    arrived = settle(Outcome(taken, Verdict(arrived=True, status=204)), NOW)
+    assert (arrived.state, arrived.attempts, arrived.status, arrived.settled_at) == (DELIVERED, 1, 204, NOW)
+    waits = settle(Outcome(taken, FAILED, 5 * SECOND), NOW)
+    assert (waits.state, waits.attempts, waits.next_at, waits.error) == (PENDING, 1, NOW + 5 * SECOND, "status 500")
+    dead = settle(Outcome(taken, FAILED, None), NOW)
+    assert (dead.state, dead.attempts, dead.settled_at) == (DEAD, 1, NOW)
+    unknown = settle(Outcome(taken, None), NOW)
+    assert (unknown.state, unknown.attempts, unknown.next_at) == (PENDING, 0, 0)
+    assert {each.claimed_until for each in (arrived, waits, dead, unknown)} == {None}
+
+
+def test_a_replay_has_all_its_chances_and_takes_it_from_whoever_has_it():
+    dead = settle(Outcome(claim(a_delivery(), NOW), FAILED, None), NOW)
+    again = replay(dead, NOW + 5)
+    assert (again.state, again.attempts, again.next_at, again.settled_at) == (PENDING, 0, NOW + 5, None)
+    assert again.claims == dead.claims + 1
+
+
+@given(hooks=st.lists(st.sampled_from(["a", "b", "c"]), max_size=30), busy=st.integers(0, 5), places=st.integers(0, 20))
+def test_nobody_gets_more_places_than_its_own(hooks, busy, places):
+    found = [a_delivery(seq, hook) for seq, hook in enumerate(hooks)]
+    chosen = choose(found, {("acct", "a"): busy}, 4, places)
+    assert len(chosen) <= places
+    of = {hook: sum(each.hook == hook for each in chosen) for hook in "abc"}
+    assert of["a"] <= max(4 - busy, 0)
+    assert max(of["b"], of["c"]) <= 4
+    if len(chosen) < places:  # whoever was left out had no place of its own
+        left = {each.hook for each in found} - {each.hook for each in found if each in chosen}
+        assert left <= {"a"}

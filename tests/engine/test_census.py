@@ -1,0 +1,116 @@
+"""What the engine counts: each number moves when the thing happens, on every store, and expiry is not takeover."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.core.errors import HoldfastError
+from holdfast.core.row import SECOND
+from holdfast.telemetry import names
+from tests.chores import complete, create, fail, take
+from tests.support import acquire, claim, heartbeat, release, wait_until
+
+SHORT = SECOND // 5
+
+
+class Numbers:
+    """What has been counted since it was last asked."""
+
+    def __init__(self, engine):
+        self.board, self.before = engine.board, engine.board.read()
+
+    def more(self, metric, *labels):
+        place = metric.at(*labels)
+        return self.board.read()[place] - self.before[place]
+
+    def late(self, family):
+        """(how many were ended late, how late together)."""
+        place = names.LATENESS.at(family)
+        cells = [after - before for after, before in zip(self.board.read(), self.before, strict=True)]
+        *buckets, total = cells[place : place + names.LATENESS.width]
+        return sum(buckets), total
+
+
+@pytest.fixture
+def numbers(engine):
+    return Numbers(engine)
+
+
+def test_claims_are_counted_by_what_came_of_them(engine, numbers):
+    engine.call(claim("a", "l1"))
+    engine.call(claim("a", "l2"))
+    engine.call(acquire("b"))
+    engine.call(take("nothing-of-this-type"))
+    assert numbers.more(names.CLAIMS, "job", "granted") == 1
+    assert numbers.more(names.CLAIMS, "job", "held") == 1
+    assert numbers.more(names.CONTENDED, "job") == 1
+    assert numbers.more(names.CLAIMS, "lock", "granted") == 1
+    assert numbers.more(names.CLAIMS, "task", "empty") == 1
+    assert numbers.more(names.CLAIMS, "task", "granted") == 0
+
+
+def test_one_that_waits_is_contended_once_and_answered_once(engine, numbers):
+    engine.call(claim("a", "l1"))
+    engine.call(claim("a", "l2"), wait_seconds=0.05)
+    assert numbers.more(names.CONTENDED, "job") == 1
+    assert numbers.more(names.CLAIMS, "job", "held") == 1
+
+
+def test_renewals_and_releases_are_counted_and_refused_ones_are_not(engine, numbers):
+    engine.call(claim("a", "l1"))
+    engine.call(heartbeat("a", "l1"))
+    with pytest.raises(HoldfastError):
+        engine.call(heartbeat("a", "not mine"))
+    engine.call(release("a", "l1"))
+    assert (numbers.more(names.RENEWALS, "job"), numbers.more(names.RELEASES, "job", "released")) == (1, 1)
+
+
+def test_a_holder_whose_time_ran_out_is_an_expiry_and_its_successor_a_takeover(engine, numbers):
+    engine.call(claim("a", "l1", ttl=SHORT))
+    wait_until(lambda: numbers.more(names.EXPIRIES, "job") == 1)
+    assert numbers.more(names.TAKEOVERS, "job") == 0, "nobody has taken it yet"
+    count, seconds = numbers.late("job")
+    assert count == 1
+    assert 0 <= seconds < 5
+    engine.call(claim("a", "l2"))
+    assert (numbers.more(names.TAKEOVERS, "job"), numbers.more(names.EXPIRIES, "job")) == (1, 1)
+    engine.call(release("a", "l2"))
+    engine.call(claim("a", "l3"))
+    assert numbers.more(names.TAKEOVERS, "job") == 1, "what was given back is not taken over"
+
+
+def test_tasks_are_counted_through_their_lives(engine, numbers):
+    earlier = engine.alerts.report()
+    for name in ("t1", "t2", "t3", "t4"):
+        engine.call(create(name, max_attempts=1, lease_duration=SHORT if name == "t4" else 60 * SECOND))
+        engine.call(take("work", seed=name))
+    engine.call(complete("t1", seed="t1"))
+    engine.call(fail("t2", seed="t2"))
+    engine.call(fail("t3", seed="t3", permanent=True))
+    wait_until(lambda: numbers.more(names.EXPIRIES, "task") == 1)
+    assert (numbers.more(names.CREATED), numbers.more(names.CLAIMS, "task", "granted")) == (4, 4)
+    assert (numbers.more(names.COMPLETED), numbers.more(names.FAILED)) == (1, 2)
+    for cause in names.DEAD_LETTERS.labels["cause"]:
+        assert numbers.more(names.DEAD_LETTERS, cause) == 1, cause
+    report = engine.alerts.report()
+    assert report["dead_letters"]["total"] - earlier["dead_letters"]["total"] == 3
+    assert report["lapses"]["total"] - earlier["lapses"]["total"] == 1
+
+
+def test_batches_are_timed_and_lanes_are_seen_at_work(engine, numbers):
+    engine.call(claim("a", "l1"))
+    batches = numbers.more(names.BATCHES)
+    assert 1 <= batches <= numbers.more(names.COMMANDS)
+    for phase in names.PHASES:
+        place = names.PHASE_SECONDS.at(phase)
+        cells = engine.board.read()[place : place + names.PHASE_SECONDS.width]
+        assert sum(cells[:-1]) >= batches, phase
+    wait_until(lambda: numbers.more(names.LANE_BUSY) > 0)
+    engine.sample()
+    assert engine.board.read()[names.LANES.at()] == engine.store.lanes
+
+
+def test_the_sweep_says_when_it_last_looked(engine):
+    wait_until(lambda: engine.board.read()[names.LOOP_SUCCESS.at("sweep")] > 0)
+    assert engine.parts()["sweep"].stuck is False
+    assert engine.parts()["lanes"].stuck is False

@@ -1,0 +1,93 @@
+"""A log with a marked gap, on every store: checked, tidied and read like any other; a gap without a mark is none."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import astuple
+
+from holdfast.core.errors import CursorTooOld
+from holdfast.core.event import Event
+from holdfast.core.gap import LEAP, RESTORED, restored
+from holdfast.core.row import SECOND
+from holdfast.engine.retention import DAY, Retention, Tidying
+from holdfast.engine.verify import verify
+from holdfast.store.sqlite import queries
+from holdfast.transport.http.events import _Filter, _look
+from tests.support import ACCOUNT, START, check_log, claim, every, release, transact
+
+EVERYTHING = _Filter(None, None, None)
+
+
+@pytest.fixture
+def cut(store):
+    """A store that was restored after its fourth event, and went on."""
+    transact(store, claim("a", "la"), claim("b", "lb"))
+    transact(store, release("a", "la"), release("b", "lb"))
+    jump(store)
+    transact(store, claim("a", "lc"))
+    return store
+
+
+def jump(store, last=4):
+    """What a restore does to a log, which it believes to end there."""
+    mark = restored(ACCOUNT, last, START, START)
+    if store.name == "memory":
+        store.log[ACCOUNT].append(mark)
+        store.ends[ACCOUNT] = (0, mark.seq)
+    elif store.name == "sqlite":
+        with store.transaction():
+            store._writer.execute(queries.insert_event(1), astuple(mark))
+            store._writer.execute("UPDATE event_counters SET seq = ?", (mark.seq,))
+            store._writer.execute("COMMIT; BEGIN")
+    else:
+        with store.read() as reader, reader.together():
+            places = ", ".join(["%s"] * len(Event.__struct_fields__))
+            columns = ", ".join(Event.__struct_fields__)
+            reader.look(f"INSERT INTO events ({columns}) VALUES ({places})", *astuple(mark))  # noqa: S608 - our names
+            reader.look("UPDATE event_counters SET seq = %s", mark.seq)
+
+
+def seqs(store, after):
+    with store.read() as reader:
+        return [event.seq for event in _look(reader, ACCOUNT, after, EVERYTHING, 100).events]
+
+
+def mark_of(store):
+    return next(event for event in every(store, Event) if event.kind == RESTORED)
+
+
+def test_a_marked_gap_is_sound_and_passed_from_its_edge_alone(cut):
+    assert verify(cut).differences == []
+    check_log(cut)
+    mark = mark_of(cut).seq
+    assert mark > LEAP
+    assert seqs(cut, 0) == [1, 2, 3, 4, mark, mark + 1]
+    assert seqs(cut, 4) == seqs(cut, mark - 1) == [mark, mark + 1]
+    for cursor in (5, LEAP, mark - 2):
+        with pytest.raises(CursorTooOld) as refused:
+            seqs(cut, cursor)
+        assert refused.value.facts["oldest"] == mark
+
+
+def test_a_gap_whose_mark_tells_of_another_place_is_a_difference(store):
+    transact(store, claim("a", "la"), claim("b", "lb"))
+    jump(store, last=7)
+    assert verify(store).differences == [f"{ACCOUNT}: event 3 is missing from the log"]
+    with pytest.raises(AssertionError, match="nothing tells why"):
+        check_log(store)
+
+
+def test_retention_removes_a_mark_like_any_other_event(cut, clock):
+    mark = mark_of(cut).seq
+    clock.advance(100 * DAY // SECOND)
+    tidying = Tidying(
+        cut,
+        lambda commands: transact(cut, *commands) if commands else [],
+        Retention(tasks=0, events=90 * DAY, names=0),
+    )
+    tidying.run()
+    with cut.read() as reader:
+        floor, _ = reader.log_bounds(ACCOUNT)
+    assert floor >= mark
+    assert verify(cut).differences == []
+    check_log(cut)

@@ -1,0 +1,105 @@
+"""The verbs of webhooks on every store; what becomes of them in the log, in exports of it, and after a while."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast.core.delivery import Delivery, Outcome, Verdict
+from holdfast.core.errors import TooManyWebhooks, WebhookMissing
+from holdfast.core.event import Event
+from holdfast.core.row import SECOND
+from holdfast.core.webhook import ACTIVE, DISABLED, PAUSED, Webhook, secrets_of
+from holdfast.engine.retention import DAY, Retention, Tidying
+from holdfast.engine.webhooks import CreateWebhook, RemoveWebhook, RotateWebhookSecret, UpdateWebhook
+from holdfast.store.deliveries import Reading, Room
+from tests.support import ACCOUNT, ALICE, BOB, CAUSE, START, check_log, every, run, transact
+
+HOOK = (ACCOUNT, "whk_1")
+
+
+def create(hook_id="whk_1", others=(), limit=2, **more):
+    told = {"principal": ALICE.id, "url": "https://example.com/a-secret-path", "secret": "whsec_one"}
+    hook = Webhook(ACCOUNT, hook_id, **(told | more))
+    return CreateWebhook(account=ACCOUNT, cause=CAUSE, hook_id=hook_id, hook=hook, others=others, limit=limit)
+
+
+def update(hook_id="whk_1", **more):
+    return UpdateWebhook(account=ACCOUNT, cause=CAUSE, hook_id=hook_id, **more)
+
+
+def rotate(secret, grace=60 * SECOND):
+    return RotateWebhookSecret(account=ACCOUNT, cause=CAUSE, hook_id="whk_1", secret=secret, grace=grace)
+
+
+def remove(hook_id="whk_1", **more):
+    return RemoveWebhook(account=ACCOUNT, cause=CAUSE, hook_id=hook_id, **more)
+
+
+def test_a_webhook_s_life_is_told_in_the_log_without_its_secrets(store, clock):
+    assert run(store, create()).created_at == START
+    assert run(store, update(state=PAUSED, reason="by request")).reason == "by request"
+    assert run(store, update(state=ACTIVE)).reason is None
+    run(store, update(url="https://example.com/another-path", events='["task.*"]', subject="task:*"))
+    assert run(store, update(subject="")).subject is None
+    assert run(store, update()).version == 5
+    rotated = run(store, rotate("whsec_two"))
+    assert secrets_of(rotated, START) == ["whsec_two", "whsec_one"]
+    assert secrets_of(rotated, START + 60 * SECOND) == ["whsec_two"]
+    run(store, update(state=DISABLED, reason="gone"))
+    check_log(store)
+    run(store, remove())
+    check_log(store)
+    kinds = "created paused resumed updated updated rotated disabled removed"
+    told = every(store, Event)
+    assert [event.kind for event in told] == [f"webhook.{kind}" for kind in kinds.split()]
+    text = " ".join(event.data for event in told)
+    assert '"secret":"****"' in text
+    assert not [secret for secret in ("whsec_one", "whsec_two", "secret-path", "another-path") if secret in text]
+    assert every(store, Webhook) == []
+
+
+def test_what_is_not_there_or_not_one_s_own_is_missing(store):
+    run(store, create())
+    for command in (update("whk_2", state=PAUSED), remove("whk_2"), remove(principal=BOB.id)):
+        with pytest.raises(WebhookMissing):
+            run(store, command)
+    assert run(store, remove(principal=ALICE.id)).id == "whk_1"
+
+
+def test_only_so_many_are_made_and_those_that_went_do_not_count(store):
+    run(store, create())
+    run(store, create("whk_2", others=("whk_1",)))
+    with pytest.raises(TooManyWebhooks):
+        run(store, create("whk_3", others=("whk_1", "whk_2")))
+    run(store, remove())
+    run(store, create("whk_3", others=("whk_1", "whk_2")))
+
+
+def test_what_was_delivered_goes_after_a_day_and_dead_letters_after_thirty(store, clock):
+    run(store, create())
+    found = tuple(Delivery(*HOOK, seq, f"task:{seq}", "task.created", "{}", START) for seq in (1, 2, 3))
+    store.deliveries.read_on([Reading(HOOK, None, 3, found)])
+    room = Room({}, per_hook=9, in_all=2, lasts=SECOND)
+    first, second = store.deliveries.turn([], room)
+    arrived, dead = Verdict(arrived=True, status=200), Verdict(arrived=False, status=500)
+    store.deliveries.turn([Outcome(first, arrived), Outcome(second, dead)], replace(room, in_all=0))
+    seen = []
+    for days in (0.9, 0.2, 28.8, 0.2):
+        clock.advance(days * DAY / SECOND)
+        tidying = Tidying(store, lambda commands: transact(store, *commands) if commands else [], Retention(0, 0, 0))
+        tidying.run()
+        seen.append([each.seq for each in store.deliveries.page(HOOK, None, 10, 10)])
+    assert seen == [[3, 2, 1], [3, 2], [3, 2], [3]]
+
+
+def test_a_log_that_retention_cut_still_tells_a_webhook_s_secret_to_nobody(store, clock):
+    run(store, create())
+    run(store, rotate("whsec_two"))
+    clock.advance(100 * DAY / SECOND)
+    Tidying(store, lambda commands: transact(store, *commands) if commands else [], Retention(0, DAY, 0)).run()
+    (snapshot,) = every(store, Event)
+    assert (snapshot.kind, "whsec" in snapshot.data, '"old_secret":"****"' in snapshot.data) == (
+        "webhook.snapshot", False, True,
+    )  # fmt: skip
+    check_log(store)

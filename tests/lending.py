@@ -1,0 +1,47 @@
+"""PostgreSQL's connections, handed on from test to test.
+
+A new connection plans every query anew, which costs the database more than most tests ask of it. A store is made for
+each test all the same: what a test does to it is gone with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from psycopg.pq import TransactionStatus
+
+from holdfast.store.contract import Clock
+from holdfast.store.postgres import PostgresStore
+from tests.support import empty
+
+
+class Lender:
+    """Lends the connections to one database, to one store at a time."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._last: PostgresStore | None = None
+
+    @contextmanager
+    def store(self, clock: Clock | None) -> Iterator[PostgresStore]:
+        """A store as if just made."""
+        store = PostgresStore(self._url, clock)
+        if self._last is None:
+            store.open()
+        else:
+            store._writers = {lane: kept for lane, kept in self._last._writers.items() if _is_idle(kept[0])}
+            store._readers = [kept for kept in self._last._readers if _is_idle(kept)]
+        self._last = store
+        empty(store)
+        yield store
+
+    def close(self) -> None:
+        if self._last is not None:
+            self._last.close()
+
+
+def _is_idle(connection: object) -> bool:
+    """A failed test may leave one in the middle of something, or broken."""
+    idle: bool = connection.info.transaction_status == TransactionStatus.IDLE  # type: ignore[attr-defined]
+    return idle

@@ -1,0 +1,99 @@
+"""The Inspector's command line, which lists and calls every tool: over HTTP, and over stdio as a host starts us."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from tests.transport.agent import ROOT_KEY
+from tests.wire.server import Server
+
+PROGRAM = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+JOB, WORK = "inspected/job", "inspected"
+
+
+class Refused(Exception):
+    """The Inspector ended badly, or a tool refused."""
+
+
+class Inspector:
+    """One way to reach a server; every question starts the Inspector anew."""
+
+    def __init__(self, node, place, *way, **variables):
+        self._command = [node, place / PROGRAM, "--cli", "--quiet"]
+        self._way = way
+        self._variables = variables
+        self.called = set()
+
+    def ask(self, *question):
+        done = subprocess.run(
+            [*self._command, *self._way, *question],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            env=os.environ | self._variables,
+        )
+        if done.returncode:
+            raise Refused(f"{question}: exit {done.returncode}: {(done.stderr or done.stdout)[:300]}")
+        return json.loads(done.stdout)
+
+    def tools(self):
+        return {tool["name"] for tool in self.ask("--method", "tools/list")["tools"]}
+
+    def call(self, tool, **arguments):
+        found = self.ask("--method", "tools/call", "--tool-name", tool, "--tool-args-json", json.dumps(arguments))
+        if found.get("isError"):
+            raise Refused(f"{tool}: {found['structuredContent']}")
+        self.called.add(tool)
+        return found["structuredContent"]
+
+
+def tell_a_story(inspector):
+    """Every tool once at least, each with what the one before answered."""
+    job = {"jobId": JOB, "leaseId": inspector.call("claim_job", jobId=JOB, owner="inspector")["lease_id"]}
+    inspector.call("heartbeat_job", **job, checkpoint={"page": 1})
+    inspector.call("get_job_owner", jobId=JOB)
+    inspector.call("list_claimed_jobs")
+    inspector.call("release_job", **job, note="done")
+    inspector.call("create_task", type=WORK, payload={"n": 1})
+    inspector.call("list_tasks", type=WORK)
+    proof = claim(inspector)
+    inspector.call("heartbeat_task", **proof)
+    inspector.call("release_task", **proof)
+    inspector.call("fail_task", **claim(inspector), reason="not today", retryAfterMs=0)
+    proof = claim(inspector)
+    inspector.call("complete_task", **proof, result={"ok": True})
+    inspector.call("check_task_status", id=proof["id"])
+    inspector.call("list_events")
+    inspector.call("resume_session", name="inspector")
+
+
+def claim(inspector):
+    task = inspector.call("claim_task", type=WORK, waitMs=5000)
+    return {"id": task["id"], "leaseId": task["leaseId"]}
+
+
+def call_everything(node, place):
+    """What went wrong over each way, if anything did."""
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(f"sqlite:///{folder}/served.db", ROOT_KEY=ROOT_KEY).start()
+        try:
+            url, key = f"http://127.0.0.1:{server.port}/mcp", f"Authorization: Bearer {ROOT_KEY}"
+            own = {"HOLDFAST_STORE": f"sqlite:///{folder}/own.db"}
+            return {
+                "http": trouble(Inspector(node, place, url, "--transport", "http", "--header", key)),
+                "stdio": trouble(Inspector(node, place, sys.executable, "-m", "holdfast", "mcp", **own)),
+            }
+        finally:
+            server.close()
+
+
+def trouble(inspector):
+    try:
+        listed = inspector.tools()
+        tell_a_story(inspector)
+    except Refused as refusal:
+        return {str(refusal)}
+    return {f"{name} was not called" for name in listed ^ inspector.called}

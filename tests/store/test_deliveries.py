@@ -1,0 +1,279 @@
+"""Deliveries are kept alike by every store: what is due, who takes it in hand, what becomes of it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from holdfast.core.delivery import DEAD, DELIVERED, MOST_UNDECIDED, PENDING, STATES, Delivery, Outcome, Verdict, due
+from holdfast.core.row import SECOND
+from holdfast.core.webhook import ACTIVE, PAUSED, Webhook
+from holdfast.store.deliveries import Reading, Room
+from tests.support import ACCOUNT, START, empty, make_store, put
+
+HOOK = (ACCOUNT, "whk_1")
+ROOM = Room({}, per_hook=100, in_all=100, lasts=20 * SECOND)
+
+
+def a_hook(hook_id="whk_1", account=ACCOUNT, **more):
+    return Webhook(account, hook_id, url="https://example.com/", created_at=START, **more)
+
+
+def a_delivery(seq, subject="task:a", hook=HOOK, **more):
+    return Delivery(*hook, seq, subject, "task.created", "{}", START, **more)
+
+
+def keep(store, *deliveries, cursor=None, seq=100):
+    """As a webhook would that reads the log."""
+    by_hook = {}
+    for delivery in deliveries:
+        by_hook.setdefault(delivery.of, []).append(delivery)
+    store.deliveries.read_on([Reading(hook, cursor, seq, tuple(found)) for hook, found in by_hook.items()])
+
+
+def take(store, room=ROOM, *outcomes):
+    return store.deliveries.turn(outcomes, room)
+
+
+def taken(store, room=ROOM):
+    return [(each.hook, each.seq) for each in take(store, room)]
+
+
+def arrived(delivery):
+    return Outcome(delivery, Verdict(arrived=True, status=204))
+
+
+def failed(delivery, wait=5 * SECOND):
+    return Outcome(delivery, Verdict(arrived=False, status=500, error="status 500"), wait)
+
+
+def every_delivery(store, hook=HOOK):
+    return store.deliveries.page(hook, None, 2**53, 1_000)
+
+
+# -- reading on --------------------------------------------------------------------------------------------------
+
+
+def test_a_webhook_reads_on_once_however_many_servers_read_for_it(store):
+    put(store, a_hook(), kind="created")
+    keep(store, a_delivery(1))
+    keep(store, a_delivery(2), cursor=None)
+    keep(store, a_delivery(3), cursor=7)
+    assert [each.seq for each in every_delivery(store)] == [1]
+    keep(store, a_delivery(101), cursor=100, seq=101)
+    assert [each.seq for each in every_delivery(store)] == [101, 1]
+
+
+def test_who_is_behind_is_told_with_the_ends_of_its_log(store):
+    put(store, a_hook(), a_hook("whk_2", state=PAUSED), kind="created")
+    seen = store.deliveries.look(10)
+    assert seen.active == [HOOK]
+    assert [(each.hook.id, each.cursor, each.floor, each.last) for each in seen.behind] == [("whk_1", None, 0, 2)]
+    assert seen.behind[0].hook.url == "https://example.com/"
+    keep(store, seq=2)
+    store.deliveries.read_on([Reading(HOOK, None, 2)])
+    assert store.deliveries.look(10).behind == []
+
+
+def test_who_has_enough_under_way_does_not_read_on(store):
+    put(store, a_hook(), kind="created")
+    keep(store, *(a_delivery(-seq) for seq in range(1, MOST_UNDECIDED + 1)), seq=0)
+    assert store.deliveries.look(10).behind == []
+    (first,) = take(store)
+    take(store, replace(ROOM, in_all=0), arrived(first))
+    assert len(store.deliveries.look(10).behind) == 1
+
+
+def test_nothing_is_kept_for_a_webhook_that_is_gone(store):
+    keep(store, a_delivery(1))
+    assert every_delivery(store) == []
+
+
+# -- taking in hand ----------------------------------------------------------------------------------------------
+
+
+def test_a_later_event_of_a_subject_waits_for_the_earlier_and_others_do_not(store, clock):
+    put(store, a_hook(), kind="created")
+    keep(store, a_delivery(1), a_delivery(2), a_delivery(3, "task:b"))
+    first, other = take(store)
+    assert (first.seq, other.seq) == (1, 3)
+    assert taken(store) == []
+    assert taken(store, replace(ROOM, in_all=0)) == []
+    (second,) = take(store, ROOM, arrived(first), failed(other))
+    assert second.seq == 2
+    clock.advance(4.9)
+    assert take(store, ROOM, arrived(second)) == []
+    clock.advance(0.2)
+    assert taken(store) == [("whk_1", 3)]
+
+
+def test_who_stands_behind_a_failure_waits_as_long_and_goes_on_after_a_dead_letter(store, clock):
+    put(store, a_hook(), kind="created")
+    keep(store, a_delivery(1), a_delivery(2))
+    (first,) = take(store)
+    assert take(store, ROOM, failed(first, 60 * SECOND)) == []
+    assert {each.next_at for each in every_delivery(store)} == {START + 60 * SECOND}
+    clock.advance(60)
+    (first,) = take(store)
+    assert (first.seq, first.attempts, first.status, first.error) == (1, 1, 500, "status 500")
+    (second,) = take(store, ROOM, failed(first, None))
+    assert second.seq == 2
+    assert [(each.seq, each.state) for each in every_delivery(store)] == [(2, PENDING), (1, DEAD)]
+    assert store.deliveries.counts(HOOK) == {PENDING: 1, DEAD: 1}
+
+
+def test_what_a_server_took_and_never_settled_is_another_s_later_and_only_its_word_counts(store, clock):
+    put(store, a_hook(), kind="created")
+    keep(store, a_delivery(1))
+    (lost,) = take(store)
+    clock.advance(19.9)
+    assert take(store) == []
+    clock.advance(0.2)
+    (again,) = take(store)
+    assert (again.claims, again.attempts) == (2, 0)
+    take(store, replace(ROOM, in_all=0), failed(lost))
+    assert every_delivery(store)[0] == again
+    take(store, replace(ROOM, in_all=0), arrived(again))
+    assert every_delivery(store)[0].state == DELIVERED
+    take(store, ROOM, failed(again))
+    assert every_delivery(store)[0].state == DELIVERED
+
+
+def test_what_was_given_back_without_a_verdict_is_free_at_once_and_costs_no_attempt(store):
+    put(store, a_hook(), kind="created")
+    keep(store, a_delivery(1))
+    (first,) = take(store)
+    (again,) = take(store, ROOM, Outcome(first, None))
+    assert (again.seq, again.attempts, again.claims) == (1, 0, 2)
+
+
+def test_a_busy_receiver_fills_its_own_places_and_no_others(store):
+    put(store, a_hook(), a_hook("whk_2"), kind="created")
+    other = (ACCOUNT, "whk_2")
+    keep(store, *(a_delivery(seq, f"task:{seq}") for seq in range(1, 300)), a_delivery(300, hook=other))
+    assert taken(store, Room({HOOK: 8}, per_hook=8, in_all=64, lasts=SECOND)) == [("whk_2", 300)]
+    assert len(taken(store, Room({HOOK: 6}, per_hook=8, in_all=64, lasts=SECOND))) == 2
+    assert len(taken(store, Room({}, per_hook=100, in_all=5, lasts=SECOND))) == 5
+
+
+# -- what people ask for -----------------------------------------------------------------------------------------
+
+
+def test_pages_are_by_number_and_state(store):
+    put(store, a_hook(), kind="created")
+    keep(store, *(a_delivery(seq, f"task:{seq}") for seq in range(1, 6)))
+    take(store, replace(ROOM, in_all=0), *[arrived(each) for each in take(store, replace(ROOM, in_all=2))])
+    pages = store.deliveries.page
+    assert [each.seq for each in pages(HOOK, DELIVERED, 2**53, 10)] == [2, 1]
+    assert [each.seq for each in pages(HOOK, None, 4, 2)] == [3, 2]
+    assert pages((ACCOUNT, "other"), None, 2**53, 10) == []
+    tested = store.deliveries.add(a_delivery(0))
+    assert tested.seq < 0
+    assert [each.seq for each in pages(HOOK, None, 0, 10)] == [tested.seq]
+
+
+@pytest.mark.parametrize(
+    ("asked", "again"), [({"seq": 2, "after": None}, [2]), ({"seq": None, "after": 1}, [2, 3]), ({}, [3])]
+)
+def test_replays(store, asked, again):
+    put(store, a_hook(), kind="created")
+    keep(store, *(a_delivery(seq, f"task:{seq}") for seq in range(1, 4)))
+    first, second, third = take(store)
+    take(store, replace(ROOM, in_all=0), arrived(first), arrived(second), failed(third, None))
+    assert store.deliveries.replay(HOOK, **{"seq": None, "after": None, "limit": 10} | asked) == len(again)
+    assert sorted(seq for _, seq in taken(store)) == again
+    assert store.deliveries.replay((ACCOUNT, "other"), seq=1, after=None, limit=10) == 0
+
+
+def test_what_was_settled_long_ago_is_forgotten_and_so_is_what_belongs_to_nobody(store, clock):
+    put(store, a_hook(), a_hook("whk_2"), kind="created")
+    other = (ACCOUNT, "whk_2")
+    keep(store, *(a_delivery(seq, f"task:{seq}") for seq in range(1, 4)), a_delivery(4, hook=other))
+    first, second, _, _ = take(store)
+    take(store, replace(ROOM, in_all=0), arrived(first), failed(second, None))
+    clock.advance(10)
+    assert store.deliveries.forget(START, START, 10) == 0
+    assert store.deliveries.forget(START + SECOND, START, 10) == 1
+    assert [each.seq for each in every_delivery(store)] == [3, 2]
+    assert store.deliveries.forget(START + SECOND, START + SECOND, 10) == 1
+    assert [each.seq for each in every_delivery(store)] == [3]
+    empty_of_hooks(store)
+    assert store.deliveries.forget(START, START, 10) == 1
+    assert every_delivery(store) == every_delivery(store, other) == []
+
+
+def empty_of_hooks(store):
+    with store.transaction() as transaction:
+        from holdfast.store.view import AllNeeds, Needs  # noqa: PLC0415 - one place
+
+        keys = tuple((Webhook.table, ACCOUNT, hook) for hook in ("whk_1", "whk_2"))
+        view = transaction.load(AllNeeds.of([Needs(rows=keys)]))
+        for key in keys:
+            view.remove(view.at(key), "removed")
+        view.keep()
+        transaction.save(view.changes([]))
+
+
+def test_an_erased_account_leaves_no_delivery(store):
+    put(store, a_hook(account="acct_1"), kind="created")
+    keep(store, a_delivery(1, hook=("acct_1", "whk_1")))
+    store.erase("acct_1")
+    assert every_delivery(store, ("acct_1", "whk_1")) == []
+    assert store.deliveries.look(10).active == []
+
+
+# -- twins -------------------------------------------------------------------------------------------------------
+
+moments = st.integers(START - 3, START + 3)
+
+
+@st.composite
+def generated(draw, seq):
+    state = draw(st.sampled_from(STATES))
+    return a_delivery(
+        seq,
+        draw(st.sampled_from(["task:a", "task:b"])),
+        (ACCOUNT, draw(st.sampled_from(["whk_1", "whk_2", "whk_3"]))),
+        state=state,
+        next_at=draw(moments),
+        claimed_until=draw(st.none() | moments),
+        settled_at=None if state == PENDING else draw(moments),
+    )
+
+
+@given(data=st.data())
+@settings(max_examples=25)
+def test_every_store_finds_due_what_the_rule_finds(twins, data):
+    deliveries = [data.draw(generated(seq)) for seq in range(1, data.draw(st.integers(0, 9)) + 1)]
+    expected = [(each.hook, each.seq) for each in due(deliveries, {HOOK, (ACCOUNT, "whk_2")}, START)]
+    for store in twins:
+        empty(store)
+        hooks = [a_hook(f"whk_{number}", state=ACTIVE if number < 3 else PAUSED) for number in (1, 2, 3)]
+        put(store, *hooks, kind="created")
+        write(store, deliveries)
+        assert store.deliveries.look(10).is_due == bool(expected), store.name
+        assert taken(store) == expected, store.name
+
+
+def write(store, deliveries):
+    if store.name == "memory":
+        store.deliveries.kept = {(*each.of, each.seq): each for each in deliveries}
+        return
+    import msgspec  # noqa: PLC0415 - one place
+
+    with store.deliveries._writing() as (say, _):
+        say(
+            store.deliveries.queries.ADD, msgspec.json.encode([msgspec.structs.astuple(d) for d in deliveries]).decode()
+        )
+
+
+@pytest.fixture(scope="module")
+def twins(tmp_path_factory, database):
+    """One of each, by a clock that stands still."""
+    stores = [make_store(kind, tmp_path_factory.mktemp("twins"), lambda: database, lambda: START)
+              for kind in ("memory", "sqlite", "postgres")]  # fmt: skip
+    yield stores
+    for store in stores:
+        store.close()

@@ -1,0 +1,50 @@
+"""One server per store for the whole run, and a fresh account for every test."""
+
+import pytest
+
+from tests.orchestrion.account import Account, register
+from tests.transport.agent import ROOT_KEY
+from tests.wire.server import Server
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request):
+    return request.param
+
+
+@pytest.fixture
+def server(request, store):
+    """The server of this store, shared by all tests."""
+    return request.getfixturevalue(f"{store}_server")
+
+
+@pytest.fixture(scope="session")
+def sqlite_server(tmp_path_factory):
+    yield from running(Server(f"sqlite:///{tmp_path_factory.mktemp('streams')}/x.db", ROOT_KEY=ROOT_KEY))
+
+
+@pytest.fixture(scope="session")
+def postgres_server(new_postgres_database):
+    yield from running(Server(new_postgres_database(), ROOT_KEY=ROOT_KEY))
+
+
+@pytest.fixture(scope="session")
+def second_postgres_server(postgres_server):
+    """Another process on the database of the first."""
+    yield from running(Server(postgres_server.store, ROOT_KEY=ROOT_KEY))
+
+
+def running(server):
+    yield server.start()
+    server.close()
+
+
+@pytest.fixture
+def account(server):
+    """An account nobody used before: its log has two events."""
+    return register(server.anyone)
+
+
+def elsewhere(account, server):
+    """The same account, asked through another server."""
+    return Account(server.port, account.headers, token=account.token, id=account.id)

@@ -1,0 +1,103 @@
+"""A stream over a bare socket: every byte that came, cut into frames and into nothing else."""
+
+import json
+import socket
+import time
+from typing import Any, Self
+
+SECONDS = 10.0
+
+
+class Ended(Exception):
+    """The server closed the stream."""
+
+
+class Stream:
+    """One connection. It reads only when told to, so that a test may be as slow as it likes."""
+
+    def __init__(self, port: int, path: str, *, buffer: int | None = None, **headers: str) -> None:
+        self._socket = socket.socket()
+        if buffer is not None:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        self._socket.settimeout(SECONDS)
+        self._socket.connect(("127.0.0.1", port))
+        lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
+        self._socket.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n{lines}\r\n".encode())
+        self._raw = b""
+        self._body = b""
+        self.was_finished = False
+        """Whether the body came to its proper end, rather than to a cut."""
+        while b"\r\n\r\n" not in self._raw:
+            self._receive()
+        head, _, self._raw = self._raw.partition(b"\r\n\r\n")
+        first, *rest = head.decode().split("\r\n")
+        self.status = int(first.split()[1])
+        self.headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in rest)}
+
+    def frame(self, seconds: float = SECONDS) -> str:
+        """The next frame, as it came, without the blank line after it."""
+        deadline = time.monotonic() + seconds
+        while b"\n\n" not in self._body:
+            self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
+            self._chunk()
+        frame, _, self._body = self._body.partition(b"\n\n")
+        return frame.decode("ascii")
+
+    def event(self, seconds: float = SECONDS) -> dict[str, Any]:
+        """The next frame with data, as its document; frames without are passed over."""
+        deadline = time.monotonic() + seconds
+        while True:
+            found = fields(self.frame(deadline - time.monotonic()))
+            if "data" in found:
+                return found | {"data": json.loads(found["data"])}
+
+    def body(self) -> dict[str, Any]:
+        """A refusal, whole."""
+        size = int(self.headers["content-length"])
+        while len(self._raw) < size:
+            self._receive()
+        document: dict[str, Any] = json.loads(self._raw[:size])
+        return document
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _chunk(self) -> None:
+        while b"\r\n" not in self._raw:
+            self._receive()
+        size, _, rest = self._raw.partition(b"\r\n")
+        while len(rest) < int(size, 16) + 2:
+            self._receive()
+            rest = self._raw.partition(b"\r\n")[2]
+        if int(size, 16) == 0:
+            self.was_finished = True
+            raise Ended
+        self._body += rest[: int(size, 16)]
+        self._raw = rest[int(size, 16) + 2 :]
+
+    def _receive(self) -> None:
+        try:
+            piece = self._socket.recv(1 << 16)
+        except ConnectionResetError:
+            raise Ended from None
+        if not piece:
+            raise Ended
+        self._raw += piece
+
+
+def fields(frame: str) -> dict[str, str]:
+    """The lines of a frame by their names; comments stand under the empty one."""
+    return {name: value.removeprefix(" ") for name, _, value in (line.partition(":") for line in frame.split("\n"))}
+
+
+def follow(caller: Any, query: str = "", *, last: int | None = None, buffer: int | None = None) -> Stream:
+    """The log of a caller's account as a stream."""
+    more = {} if last is None else {"Last_Event_ID": str(last)}
+    path = "/v1/events" + (f"?{query}" if query else "")
+    return Stream(caller.port, path, buffer=buffer, Accept="text/event-stream", **caller.headers, **more)

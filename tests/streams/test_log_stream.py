@@ -1,0 +1,239 @@
+"""`GET /v1/events` as a stream: what its frames say, where it begins, who may read it, and how it ends."""
+
+import re
+import time
+
+import pytest
+
+from tests.orchestrion.account import Account, register
+from tests.orchestrion.states import completed, pending
+from tests.streams.reading import Ended, Stream, fields, follow
+from tests.transport.replies import done
+from tests.wire.server import Server
+
+PER_KEY = 100
+
+
+def kinds(stream, count):
+    return [stream.event()["event"] for _ in range(count)]
+
+
+# -- frames ------------------------------------------------------------------------------------------------------
+
+
+def test_a_stream_says_first_that_it_is_open_and_where_it_stands(account):
+    with follow(account) as stream:
+        assert (stream.status, stream.headers["content-type"]) == (200, "text/event-stream")
+        assert stream.headers["x-accel-buffering"] == "no"
+        assert stream.headers["x-request-id"].startswith("req_")
+        assert re.fullmatch(r": open\nretry: \d+\nid: 2", stream.frame())
+
+
+def test_an_event_is_one_frame_with_a_cloud_event_in_it(account):
+    with follow(account) as stream:
+        stream.frame()
+        answer = account.create(payload={"text": "line\nbreak é"})
+        lines = stream.frame().split("\n")
+        assert [line.partition(": ")[0] for line in lines] == ["id", "event", "data"]
+        assert lines[:2] == ["id: 3", "event: task.created"]
+        with follow(account, "after=2") as again:
+            again.frame()
+            told = again.event()["data"]
+    page = done(account.get("/v1/events?after=2"))["events"][0]
+    assert told == {
+        "specversion": "1.0",
+        "id": f"{account.id}:3",
+        "source": "urn:holdfast",
+        "type": "task.created",
+        "subject": f"task:{answer.json['id']}",
+        "time": page["at"],
+        "datacontenttype": "application/json",
+        "sequence": "0000000000000003",
+        "version": 1,
+        "actor": page["actor"],
+        "requestid": answer.header("X-Request-Id"),
+        "data": page["data"],
+    }
+
+
+def test_only_who_asks_for_a_stream_by_its_name_gets_one(account):
+    for accepted in ("application/json", "*/*", "text/*", "text/event-stream;q=0"):
+        assert "events" in done(account.saying(Accept=accepted).get("/v1/events"))
+    answer = account.saying(Accept="application/json, Text/Event-Stream;q=0.5").get("/v1/events")
+    assert answer.raw.startswith(b": open")
+
+
+# -- where it begins ---------------------------------------------------------------------------------------------
+
+
+def test_without_a_cursor_it_begins_now(account):
+    pending(account)
+    with follow(account) as stream:
+        assert fields(stream.frame())["id"] == "3"
+        completed(account)
+        assert [stream.event()["id"] for _ in range(3)] == ["4", "5", "6"]
+
+
+def test_a_cursor_in_the_header_wins_over_one_in_the_address(account):
+    completed(account)
+    with follow(account, "after=0") as stream:
+        assert kinds(stream, 5)[:2] == ["account.registered", "principal.created"]
+    with follow(account, "after=0", last=3) as stream:
+        assert kinds(stream, 2) == ["task.claimed", "task.completed"]
+
+
+def test_a_reader_who_saw_nothing_yet_comes_back_without_a_gap(account):
+    """The first frame has no event, but an id: whatever happens before the reader is back comes then."""
+    with follow(account) as stream:
+        stood = int(fields(stream.frame())["id"])
+    pending(account)
+    with follow(account, last=stood) as stream:
+        assert stream.event()["event"] == "task.created"
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("subject=task:*", ["task.created", "task.claimed", "task.completed", "task.created"]),
+        ("kind=task.c*", ["task.created", "task.claimed", "task.completed", "task.created"]),
+        ("kind=task.created", ["task.created", "task.created"]),
+        ("subject=task:*&kind=task.claimed", ["task.claimed"]),
+    ],
+)
+def test_a_reader_may_choose_as_on_a_page(account, query, expected):
+    """The first three events are read from the store, the last one as it happens."""
+    completed(account)
+    with follow(account, f"{query}&after=0") as stream:
+        seen = kinds(stream, len(expected) - ("claimed" not in query))
+        last = pending(account)["id"]
+        seen += [] if "claimed" in query else [stream.event()["event"]]
+        assert seen == expected
+        assert last
+
+
+def test_one_subject_is_followed_past_all_others(account):
+    mine = pending(account)["id"]
+    with follow(account, f"subject=task:{mine}") as stream:
+        stream.frame()
+        pending(account)
+        done(account.do("claim", mine))
+        assert (stream.event()["event"], pending(account) != {}) == ("task.claimed", True)
+
+
+# -- who may, and how many ---------------------------------------------------------------------------------------
+
+
+def test_refusals_come_before_the_stream(account, server):
+    with follow(account, "after=-1") as stream:
+        assert (stream.status, stream.body()["errors"][0]["pointer"]) == (400, "/after")
+    with Stream(server.port, "/v1/events", Accept="text/event-stream") as stream:
+        assert (stream.status, stream.body()["error"]) == (401, "missing_api_key")
+    for wrong in ("x", "-1", "1.5", str(2**53 + 1)):
+        with follow(account.saying(Last_Event_ID=wrong)) as stream:
+            assert (stream.status, stream.body()["error"]) == (400, "invalid_request")
+
+
+def test_nobody_hears_of_another_account(server, account):
+    other = register(server.anyone)
+    with follow(account) as stream:
+        stream.frame()
+        pending(other)
+        pending(account)
+        told = stream.event()
+        assert (told["id"], told["data"]["id"]) == ("3", f"{account.id}:3")
+
+
+def test_rooms_of_elections_are_in_nobodys_log(server):
+    root = Account(server.port, {"Authorization": f"Bearer {server.settings['ROOT_KEY']}"})
+    with follow(root, "subject=lease:*") as stream, follow(root, "subject=lease:__election/some-room-1") as other:
+        stream.frame()
+        other.frame()
+        assert root.campaign("some-room-1", ttl_seconds=5).status == 200
+        done(root.post("/v1/jobs/after-the-room/claim", {"owner": "me"}))
+        assert stream.event()["data"]["subject"] == "lease:after-the-room"
+        with pytest.raises(TimeoutError):
+            other.frame(0.3)
+
+
+def test_a_key_has_so_many_streams_and_gets_them_back(account):
+    streams = [follow(account) for _ in range(PER_KEY)]
+    try:
+        assert {stream.status for stream in streams} == {200}
+        with follow(account) as one_too_many:
+            assert (one_too_many.status, one_too_many.body()["error"]) == (429, "rate_limited")
+            assert int(one_too_many.headers["retry-after"]) > 0
+    finally:
+        for stream in streams:
+            stream.close()
+    deadline = time.monotonic() + 10
+    while (again := follow(account)).status != 200:
+        again.close()
+        assert time.monotonic() < deadline, "places were not given back"
+    again.close()
+
+
+def test_a_server_has_so_many_streams(tmp_path):
+    server = Server(f"sqlite:///{tmp_path}/x.db", MAX_STREAMS="2").start()
+    try:
+        accounts = [register(server.anyone) for _ in range(3)]
+        streams = [follow(account) for account in accounts]
+        assert [stream.status for stream in streams] == [200, 200, 503]
+        assert (streams[2].body()["error"], "retry-after" in streams[2].headers) == ("overloaded", True)
+        for stream in streams[:2]:
+            stream.frame()
+        begun = time.monotonic()
+        server.process.terminate()
+        for stream in streams[:2]:
+            with pytest.raises(Ended):
+                stream.frame()
+            assert stream.was_finished
+        assert time.monotonic() - begun < 3
+        assert server.process.wait(10) == 0
+        assert "Traceback" not in server.log()
+        for stream in streams:
+            stream.close()
+    finally:
+        server.close()
+
+
+# -- keys that end -----------------------------------------------------------------------------------------------
+
+
+def another_key(account, **fields):
+    made = done(account.post("/v1/keys", {"name": "reader", "scopes": ["read"], **fields}), 201)
+    return Account(account.port, {"Authorization": f"Bearer {made['apiKey']}"}), made["keyId"]
+
+
+def assert_ended(stream, seconds):
+    begun = time.monotonic()
+    with pytest.raises(Ended):
+        while True:
+            stream.frame(seconds)
+    return time.monotonic() - begun
+
+
+def test_a_revoked_key_ends_its_streams_and_no_others(account):
+    reader, key_id = another_key(account)
+    with follow(reader) as stream, follow(account) as other:
+        stream.frame()
+        other.frame()
+        done(account.delete(f"/v1/keys/{key_id}"))
+        assert_ended(stream, 10)
+        assert other.event()["event"] == "principal.revoked"
+
+
+def test_a_key_that_runs_out_ends_its_streams(account):
+    reader, _ = another_key(account, expiresInSeconds=1)
+    with follow(reader) as stream:
+        stream.frame()
+        assert_ended(stream, 15)
+
+
+def test_a_key_revoked_on_another_server_ends_its_streams_here(postgres_server, second_postgres_server):
+    account = register(second_postgres_server.anyone)
+    reader, key_id = another_key(account)
+    here = Account(postgres_server.port, reader.headers)
+    with follow(here) as stream:
+        stream.frame()
+        done(account.delete(f"/v1/keys/{key_id}"))
+        assert_ended(stream, 15)

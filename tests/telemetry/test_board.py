@@ -1,0 +1,124 @@
+"""Rows side by side: what workers count adds up, what the dead counted stays, and nobody sees a number twice."""
+
+import os
+import threading
+
+import pytest
+
+from holdfast.telemetry import board as rooms
+from holdfast.telemetry import names
+from holdfast.telemetry.board import BOARD_FD, BOARD_ROW, Board, Minute, SharedBoard, inherited
+from holdfast.transport.http.server import keep_minute
+from holdfast.transport.http.stats import Stats
+
+
+@pytest.fixture
+def shared():
+    made = SharedBoard.made(2)
+    yield made
+    os.close(made.descriptor)
+
+
+def worker(shared, number):
+    return Board(shared.row(number), shared)
+
+
+def test_counters_add_up_gauges_too_and_the_loop_that_is_longest_behind_speaks(shared):
+    for number in (0, 1):
+        one = worker(shared, number)
+        one.add(names.CREATED, by=number + 1)
+        one.set(names.LANES, to=2)
+        one.set(names.LOOP_SUCCESS, "sweep", to=100.0 + number)
+        one.observe(names.LATENESS, 0.02, "job")
+        one.cells[names.LONGEST.at("job")] = 1.0 + number
+        one.cells[names.SHORTEST.at("job")] = 0.5 + number
+    cells = worker(shared, 0).read()
+    assert (cells[names.CREATED.at()], cells[names.LANES.at()]) == (3, 4)
+    assert cells[names.LOOP_SUCCESS.at("sweep")] == 100.0
+    assert (cells[names.SHORTEST.at("job")], cells[names.LONGEST.at("job")]) == (0.5, 2.0)
+    place = names.LATENESS.at("job")
+    assert cells[place : place + names.LATENESS.width][2] == 2, "two in the bucket of 25 ms"
+
+
+def test_what_the_dead_counted_stays_and_what_they_had_is_gone(shared):
+    for life in range(3):
+        one = worker(shared, 1)
+        one.add(names.CREATED, by=10)
+        one.set(names.LANES, to=2)
+        one.cells[names.LONGEST.at("job")] = 3.0 - life
+        shared.bury(1)
+    cells = worker(shared, 0).read()
+    assert (cells[names.CREATED.at()], cells[names.LANES.at()]) == (30, 0)
+    assert cells[names.LONGEST.at("job")] == 3.0
+
+
+def test_a_reader_beside_a_burial_never_sees_a_counter_fall_or_jump(shared):
+    one, seen, done = worker(shared, 0), [], threading.Event()
+
+    def look():
+        while not done.is_set():
+            seen.append(one.read()[names.CREATED.at()])
+
+    reader = threading.Thread(target=look)
+    reader.start()
+    for _ in range(30):
+        worker(shared, 1).add(names.CREATED)
+        shared.bury(1)
+    done.set()
+    reader.join()
+    assert seen == sorted(seen)
+    assert seen[-1] <= 30
+    assert one.read()[names.CREATED.at()] == 30
+
+
+def test_threads_of_one_process_lose_no_count():
+    board = Board()
+
+    def count():
+        for _ in range(5_000):
+            board.add(names.CREATED)
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert board.read()[names.CREATED.at()] == 20_000
+
+
+def test_minutes_are_kept_in_order_and_no_more_than_a_week(shared, monkeypatch):
+    monkeypatch.setattr(rooms, "KEPT_MINUTES", 3)
+    for number in range(5):
+        shared.write_minute(Minute(number * 60, number, 0, 0))
+    assert [minute.requests for minute in shared.minutes()] == [2, 3, 4]
+
+
+def test_a_worker_finds_its_row_by_what_its_parent_handed_down(shared, monkeypatch):
+    monkeypatch.setenv(BOARD_FD, str(os.dup(shared.descriptor)))
+    monkeypatch.setenv(BOARD_ROW, "1")
+    inherited(2).add(names.CREATED)
+    assert shared.row(1)[names.CREATED.at()] == 1
+    monkeypatch.delenv(BOARD_ROW)
+    assert inherited(2).together is None
+
+
+def test_shared_memory_has_no_name_that_could_stay_behind(shared):
+    assert os.fstat(shared.descriptor).st_nlink == 0
+
+
+def test_a_minute_is_kept_for_all_workers_if_anybody_came_in_it(shared):
+    stats, own = Stats(Board(together=shared)), Stats(worker(shared, 1))
+    for requests in (3, 0, 1):
+        for _ in range(requests):
+            own.note(None, "/locks", 200, own.begin())
+        stats._minute_ends = 0  # as if the minute were over
+        keep_minute(stats, shared)
+        keep_minute(stats, shared)
+    assert [minute.requests for minute in own.history(3_600)] == [3, 1]
+    assert own.uptime() == stats.uptime()
+
+
+def test_a_parent_that_died_in_the_middle_of_a_move_holds_nobody_up(shared):
+    worker(shared, 0).add(names.CREATED)
+    shared._all[rooms._TURN] += 1
+    assert worker(shared, 1).read()[names.CREATED.at()] == 1

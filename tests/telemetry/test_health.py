@@ -1,0 +1,90 @@
+"""Whether a server can do its work: it says so part by part, and names what is stuck."""
+
+import threading
+
+import pytest
+
+from holdfast.engine import engine as rooms
+from holdfast.settings import Settings
+from holdfast.telemetry.board import Board
+from holdfast.telemetry.pulses import Pulses
+from tests.support import claim, wait_until
+from tests.transport.house import House
+
+
+@pytest.fixture
+def house():
+    house = House(Settings(allow_insecure_http=True))
+    yield house
+    house.close()
+
+
+def test_a_healthy_server_names_each_part_with_its_last_success(server):
+    answer = server.anyone.get("/readyz")
+    assert answer.status == 200
+    assert answer.json["status"] == "ready"
+    parts = answer.json["parts"]
+    assert parts.keys() >= {"store", "lanes", "sweep", "retention", "uses"}
+    assert all(part["ok"] for part in parts.values()), parts
+    assert 0 <= parts["sweep"]["last_success_seconds_ago"] < 10
+    assert parts["retention"]["last_success_seconds_ago"] is None or parts["retention"]["ok"]
+    assert server.anyone.get("/healthz").json == {"status": "ok"}
+
+
+def stuck(answer, part):
+    assert answer.status == 503, answer.json
+    assert answer.json["reason"] == f"stuck: {part}"
+    assert answer.json["parts"][part]["ok"] is False
+    assert answer.header("Retry-After") == "1"
+
+
+def test_a_lane_that_does_not_come_back_is_named(house, monkeypatch):
+    monkeypatch.setattr(rooms, "STUCK_SECONDS", 0.2)
+    inside, go_on, load = threading.Event(), threading.Event(), house.engine.store.transaction
+
+    def slow(lane=0):
+        inside.set()
+        go_on.wait(20)
+        return load(lane)
+
+    monkeypatch.setattr(house.engine.store, "transaction", slow)
+    waiting = threading.Thread(target=house.engine.call, args=(claim("a", "l1"),))
+    waiting.start()
+    try:
+        assert inside.wait(10)
+        wait_until(lambda: house.ask("/readyz").status == 503)
+        stuck(house.ask("/readyz"), "lanes")
+        assert house.ask("/healthz").status == 200, "it is alive"
+    finally:
+        go_on.set()
+        waiting.join()
+    wait_until(lambda: house.ask("/readyz").status == 200)
+
+
+def test_a_loop_that_falls_behind_is_named_until_it_has_caught_up(house):
+    house.engine.pulses.expect("webhooks", 0.0)
+    wait_until(lambda: house.ask("/readyz").status == 503)
+    stuck(house.ask("/readyz"), "webhooks")
+    house.engine.pulses.expect("webhooks", 60.0)
+    house.engine.pulses.beat("webhooks")
+    assert house.ask("/readyz").json["parts"]["webhooks"]["last_success_seconds_ago"] < 60
+
+
+def test_a_sweep_that_has_died_is_named(house):
+    house.engine.sweep._stopped = True
+    house.engine.sweep.look()
+    house.engine.sweep._thread.join(10)
+    stuck(house.ask("/readyz"), "sweep")
+
+
+def test_a_loop_is_stuck_once_it_is_later_than_it_may_be():
+    now = [100.0]
+    pulses = Pulses(Board(), lambda: now[0])
+    pulses.expect("sweep", 10)
+    now[0] = 110.0
+    assert (pulses.report()["sweep"].seconds_ago, pulses.report()["sweep"].stuck) == (None, False)
+    now[0] = 110.5
+    assert pulses.report()["sweep"].stuck
+    pulses.beat("sweep")
+    now[0] = 120.0
+    assert (pulses.report()["sweep"].seconds_ago, pulses.report()["sweep"].stuck) == (9.5, False)

@@ -1,0 +1,79 @@
+"""Several processes on one socket speak as one: whoever is asked tells what all of them did, also the dead."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.support import wait_until
+from tests.telemetry.conftest import Watch
+from tests.transport.agent import ROOT_KEY, Crowd, agent, claimed, fresh
+from tests.trouble.test_drain import workers_of
+from tests.wire.expect import acquired, success
+from tests.wire.server import Server
+
+ROUNDS = 24
+
+
+@pytest.fixture(scope="module")
+def pair(new_postgres_database):
+    server = Server(new_postgres_database(), ROOT_KEY=ROOT_KEY, WORKERS="2").start()
+    wait_until(lambda: Watch(server).value("holdfast_workers") == 2, 20)
+    yield server
+    server.close()
+
+
+def memory_of(server):
+    """Every file that the processes of a server have mapped and share."""
+    found = set()
+    for pid in [server.process.pid, *workers_of(server)]:
+        lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+        found |= {line.split()[4] for line in lines if line.endswith("(deleted)") and " rw-s " in line}
+    return found
+
+
+def test_whoever_is_asked_tells_what_all_have_done_and_a_killed_worker_s_counts_stay(pair):
+    watch, alice = Watch(pair), agent(pair)
+    with Crowd() as crowd:
+        for answer in [crowd.send(alice.claim, fresh()) for _ in range(ROUNDS)]:
+            claimed(answer.result(20)[0])
+    locks = [acquired(alice.acquire(fresh("lock"))) for _ in range(4)]
+    assert len(locks) == 4
+    answers = [watch.more("holdfast_claims_total", family="job", outcome="granted") for _ in range(8)]
+    assert answers == [ROUNDS] * 8, "each connection may reach another worker"
+    assert watch.more("holdfast_requests_total", **{"class": "job", "status": "2xx"}) == ROUNDS
+
+    first = workers_of(pair)
+    os.kill(first[0], signal.SIGKILL)
+    wait_until(lambda: len(workers_of(pair)) == 2 and first[0] not in workers_of(pair), 20)
+    wait_until(lambda: watch.value("holdfast_workers") == 2, 20)
+    answers = [watch.more("holdfast_claims_total", family="job", outcome="granted") for _ in range(8)]
+    assert answers == [ROUNDS] * 8, "what it had counted is still told"
+    claimed(alice.claim(fresh()))
+    assert watch.more("holdfast_claims_total", family="job", outcome="granted") == ROUNDS + 1
+    for _ in range(4):
+        assert success(pair.anyone.get("/status"))["total_acquires"] == 4
+        assert success(pair.admin.get("/admin/status"))["total_acquires"] == 4
+        assert success(pair.admin.get("/metrics"))["lock_store"]["total_acquires"] == 4
+    assert watch.value("holdfast_lanes") == 4
+    assert len(memory_of(pair)) == 1, "one piece of memory, without a name"
+
+
+def test_those_who_wait_at_either_worker_are_counted_together(pair):
+    watch, alice = Watch(pair), agent(pair)
+    jobs = [fresh() for _ in range(4)]
+    leases = [claimed(alice.claim(job)) for job in jobs]
+    with Crowd() as crowd:
+        waiting = [crowd.send(alice.claim, job, "next", wait_seconds=30) for job in jobs]
+        wait_until(lambda: watch.value("holdfast_waiters", **{"for": "name"}) == 4, 20)
+        for job, lease in zip(jobs, leases, strict=True):
+            alice.release_job(job, lease["lease_id"])
+        for one in waiting:
+            claimed(one.result(20)[0])
+
+
+def test_the_history_is_one_and_the_parent_writes_it(pair):
+    for _ in range(4):
+        page = success(pair.admin.get("/admin/metrics/timeseries"))
+        assert len(page["timestamps"]) == len(page["request_volume"])

@@ -1,0 +1,140 @@
+"""The dispatcher beside the engine: what it costs those who work, and what one bad thing can stop."""
+
+import json
+import threading
+import time
+
+import pytest
+
+from holdfast.core.delivery import Delivery
+from holdfast.core.event import Event
+from holdfast.core.webhook import Webhook
+from holdfast.engine.engine import Engine
+from holdfast.settings import Settings
+from holdfast.transport.webhooks.dispatcher import IN_ALL, PER_HOOK, dispatching
+from holdfast.transport.webhooks.reading import STRIDE, LogReader
+from tests.support import ACCOUNT, CAUSE, START, claim, every, heartbeat, make_store, put, stop_in_time, wait_until
+
+SETTINGS = Settings(webhook_allow_private_networks=True, webhook_retries=(0.1,), webhook_timeout=2)
+
+
+@pytest.fixture
+def engine(tmp_path):
+    engine = Engine(make_store("sqlite", tmp_path, str))
+    engine.start()
+    yield engine
+    stop_in_time(engine)
+    engine.store.close()
+
+
+def a_hook(url, hook_id="whk_1", **more):
+    return Webhook(ACCOUNT, hook_id, url=url, created_at=START, **more)
+
+
+def test_a_receiver_that_hangs_fills_its_own_places_and_slows_nobody(engine, receiver, path):
+    slow, quick = f"{path}/slow", f"{path}/quick"
+    free = threading.Event()
+    before = receiver.most_inside
+    put(engine.store, a_hook(receiver.url(slow, lambda _: free.wait(20))), kind="created")
+    put(engine.store, a_hook(receiver.url(quick), "whk_2"), kind="created")
+    try:
+        with dispatching(engine, SETTINGS):
+            for number in range(20):
+                began = time.monotonic()
+                engine.call(claim(f"job-{number}", f"lease-{number}"))
+                assert time.monotonic() - began < 1
+            # Each webhook is told of the other's creation, too.
+            receiver.await_messages(quick, 20)
+            assert len(receiver.on(slow)) <= PER_HOOK
+            assert receiver.most_inside <= max(before, IN_ALL)
+    finally:
+        free.set()
+
+
+def test_an_engine_without_a_dispatcher_sends_nothing_and_one_that_comes_later_sends_all(engine, receiver, path):
+    put(engine.store, a_hook(receiver.url(path), events='["lease.*"]'), kind="created")
+    for number in range(3):
+        engine.call(claim(f"job-{number}", f"lease-{number}"))
+    assert receiver.on(path) == []
+    assert engine.store.deliveries.counts((ACCOUNT, "whk_1")) == {}
+    with dispatching(engine, SETTINGS):
+        receiver.await_messages(path, 3)
+
+
+def test_deliveries_write_nothing_to_the_log_they_read(engine, receiver, path):
+    put(engine.store, a_hook(receiver.url(path, 500, 204)), kind="created")
+    engine.call(claim())
+    with dispatching(engine, SETTINGS):
+        receiver.await_messages(path, 2)
+        wait_until(lambda: engine.store.deliveries.counts((ACCOUNT, "whk_1")) == {"delivered": 1})
+    assert [event.kind for event in every(engine.store, Event)] == ["webhook.created", "lease.claimed"]
+
+
+def test_an_event_that_cannot_be_told_keeps_no_other_from_being_told(engine, receiver, path, caplog):
+    """A lock's holder is a UUID; one that is not, as no program of ours would write it, cannot be shown."""
+    made = a_hook(receiver.url(path), family="octostore", principal="id-alice")
+    put(engine.store, made, kind="created")
+    engine.call(claim("bad", "l1"))
+    with engine.store.transaction() as transaction:
+        from holdfast.store.view import AllNeeds, Needs  # noqa: PLC0415 - for this one batch
+
+        view = transaction.load(AllNeeds.of([Needs()]))
+        view.cause = CAUSE
+        from tests.support import a_lock  # noqa: PLC0415 - the same
+
+        good = "550e8400-e29b-41d4-a716-446655440000"
+        view.put(a_lock("bad-lock", holder="no uuid", principal="id-alice"), "claimed")
+        view.put(a_lock("good-lock", holder=good, principal="id-alice"), "claimed")
+        view.keep()
+        transaction.save(view.changes([]))
+    with dispatching(engine, SETTINGS):
+        (message,) = receiver.await_messages(path, 1)
+    assert json.loads(message.raw)["lock"] == "good-lock"
+    assert "is not told of event" in caplog.text
+
+
+def test_a_stretch_that_another_server_read_is_not_skipped(engine):
+    """Two readers stand at the same place; the slower one must not believe that it has read what it has not kept."""
+    store = engine.store
+    put(store, a_hook("http://127.0.0.1:9/", events='["lease.*"]'), kind="created")
+    engine.call(claim("job", "l1"))
+    ours, theirs = LogReader(store), LogReader(store)
+    stale = store.deliveries.look(10).behind
+    theirs.read_on(stale)
+    engine.call(heartbeat("job", "l1"))
+    fresh = [type(each)(each.hook, each.cursor, each.floor, each.last + 1) for each in stale]
+    ours.read_on(fresh)
+    ours.read_on(store.deliveries.look(10).behind)
+    kinds = [each.kind for each in store.deliveries.page((ACCOUNT, "whk_1"), None, 2**53, 10)]
+    assert kinds == ["lease.renewed", "lease.claimed"]
+
+
+def test_a_quiet_stretch_is_written_down_seldom(engine):
+    store = engine.store
+    put(store, a_hook("http://127.0.0.1:9/", events='["task.*"]'), kind="created")
+    reader = LogReader(store)
+    reader.read_on(store.deliveries.look(10).behind)
+    engine.call(claim("job", "l1"))
+    reader.read_on(store.deliveries.look(10).behind)
+    (behind,) = store.deliveries.look(10).behind
+    assert (behind.cursor, behind.last) == (1, 2)
+    for _ in range(STRIDE):
+        engine.submit(heartbeat("job", "l1"), _Nowhere())
+    engine.call(heartbeat("job", "l1"))
+    while reader.read_on(store.deliveries.look(10).behind).more:
+        pass
+    assert store.deliveries.look(10).behind == [] or store.deliveries.look(10).behind[0].cursor >= STRIDE
+
+
+class _Nowhere:
+    def deliver(self, replies):
+        pass
+
+
+def test_a_message_is_the_same_bytes_at_every_attempt(engine, receiver, path):
+    put(engine.store, a_hook(receiver.url(path, 500, 204)), kind="created")
+    engine.call(claim())
+    with dispatching(engine, SETTINGS):
+        first, second = receiver.await_messages(path, 2)
+    assert (first.raw, first.id) == (second.raw, second.id)
+    assert isinstance(engine.store.deliveries.page((ACCOUNT, "whk_1"), None, 2**53, 1)[0], Delivery)

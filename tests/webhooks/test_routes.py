@@ -1,0 +1,177 @@
+"""`/v1/webhooks` as its callers see it: bounds, filters, pages, limits, and secrets nowhere."""
+
+import re
+
+import pytest
+
+from holdfast.core.event import Event
+from tests.support import every, wait_until
+from tests.transport.agent import ROOT_KEY, fresh, ok, pointers, problem, root
+from tests.transport.replies import done
+from tests.trouble.books import assert_books_balance, opened
+from tests.webhooks.conftest import sending
+from tests.wire.server import Server
+
+HERE = "https://hooks.example.com/x"
+
+
+@pytest.fixture(params=["sqlite"])
+def store(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory):
+    server = Server(f"sqlite:///{tmp_path_factory.mktemp('strict')}/x.db", ROOT_KEY=ROOT_KEY).start()
+    yield root(server)
+    server.close()
+
+
+@pytest.mark.parametrize(
+    ("body", "wrong"),
+    [
+        ({}, "/url"),
+        ({"url": "http://hooks.example.com/"}, "/url"),
+        ({"url": "https://hooks.example.com:8443/"}, "/url"),
+        ({"url": "https://8.8.8.8/"}, "/url"),
+        ({"url": "https://localhost./"}, "/url"),
+        ({"url": "https://999.1.1.1/"}, "/url"),
+        ({"url": "nonsense"}, "/url"),
+        ({"url": "https://" + "a" * 3000 + ".com/"}, "/url"),
+        ({"url": HERE, "events": "task.*"}, "/events"),
+        ({"url": HERE, "events": ["Task.*"]}, "/events"),
+        ({"url": HERE, "events": ["task"]}, "/events"),
+        ({"url": HERE, "events": ["*"] * 21}, "/events"),
+        ({"url": HERE, "subject": "x" * 1025}, "/subject"),
+        ({"url": HERE, "subject": "a\0b"}, "/subject"),
+    ],
+)
+def test_what_cannot_be_a_webhook_is_refused_with_its_place(strict, body, wrong):
+    assert wrong in pointers(problem(strict.post("/v1/webhooks", body), 400, "invalid_request"))
+    assert strict.get("/v1/webhooks").json["webhooks"] == []
+
+
+def test_a_webhook_is_made_read_changed_and_deleted(boss, hook):
+    made = hook(HERE, subject="lease:deploy/*")
+    where = f"/v1/webhooks/{made['webhook_id']}"
+    assert re.fullmatch(r"whk_[0-9A-Z]{26}", made["webhook_id"])
+    assert (made["events"], made["subject"], made["state"], made["family"]) == (
+        ["*"], "lease:deploy/*", "active", "standard",
+    )  # fmt: skip
+    seen = ok(boss.get(where))
+    assert "secret" not in seen
+    assert seen["deliveries"] == {}
+    changed = ok(boss.send_json("PATCH", where, {"url": f"{HERE}/2", "events": ["task.dead_lettered"], "subject": ""}))
+    assert (changed["url"], changed["events"], changed["subject"]) == (f"{HERE}/2", ["task.dead_lettered"], None)
+    assert ok(boss.send_json("PATCH", where, {}))["url"] == f"{HERE}/2"
+    assert pointers(problem(boss.send_json("PATCH", where, {"state": "disabled"}), 400, "invalid_request")) == {
+        "/state"
+    }
+    for wrong in ({"grace_seconds": -1}, {"grace_seconds": 604801}):
+        problem(boss.post(f"{where}/rotate", wrong), 400, "invalid_request")
+    assert ok(boss.delete(where)) | {"agent_contract": None} == {
+        "webhook_id": made["webhook_id"], "deleted": True, "agent_contract": None,
+    }  # fmt: skip
+    for answer in (
+        boss.get(where),
+        boss.delete(where),
+        boss.send_json("PATCH", where, {"state": "paused"}),
+        boss.post(f"{where}/rotate", {}),
+        boss.post(f"{where}/test"),
+        boss.get(f"{where}/deliveries"),
+        boss.post(f"{where}/replay", {}),
+        boss.get("/v1/webhooks/%00"),
+    ):
+        problem(answer, 404, "webhook_not_found")
+
+
+def test_deliveries_come_in_pages(boss, hook, receiver, path):
+    made = hook(receiver.url(path), events=["task.never"])
+    where = f"/v1/webhooks/{made['webhook_id']}"
+    sent = [ok(boss.post(f"{where}/test"))["delivery"]["seq"] for _ in range(5)]
+    wait_until(lambda: ok(boss.get(where))["deliveries"] == {"delivered": 5})
+    seen, cursor = [], ""
+    while cursor is not None:
+        page = ok(boss.get(f"{where}/deliveries?limit=2{cursor and '&cursor='}{cursor}"))
+        assert page["hasMore"] == (page["nextCursor"] is not None)
+        seen += [each["seq"] for each in page["deliveries"]]
+        cursor = page["nextCursor"]
+    assert seen == sorted(sent, reverse=True)
+    assert ok(boss.get(f"{where}/deliveries?state=dead"))["deliveries"] == []
+    for wrong in ("?state=lost", "?limit=0", "?cursor=x"):
+        problem(boss.get(f"{where}/deliveries{wrong}"), 400, "invalid_request")
+    problem(boss.post(f"{where}/replay", {"seq": 1, "after": 1}), 400, "invalid_request")
+    problem(boss.post(f"{where}/replay", {"seq": 1}), 404, "webhook_not_found")
+
+
+def test_an_account_has_fifty_and_no_more(strict):
+    made = [done(strict.post("/v1/webhooks", {"url": HERE}), 201)["webhook_id"] for _ in range(50)]
+    problem(strict.post("/v1/webhooks", {"url": HERE}), 409, "too_many_webhooks")
+    ok(strict.delete(f"/v1/webhooks/{made[0]}"))
+    made[0] = done(strict.post("/v1/webhooks", {"url": HERE}), 201)["webhook_id"]
+    for each in made:
+        ok(strict.delete(f"/v1/webhooks/{each}"))
+
+
+def test_a_large_event_comes_without_its_details(boss, hook, receiver, path):
+    job = fresh()
+    hook(receiver.url(path), subject=f"lease:{job}")
+    lease = boss.claim(job, metadata={"text": "é" * 1000}).json["lease_id"]
+    ok(boss.heartbeat(job, lease, note="\x01" * 4000))
+    told = receiver.await_messages(path, 2)
+    assert all(len(message.raw) < 20_000 for message in told)
+    assert told[0].json["data"]["data"]["metadata"] == {"text": "é" * 1000}
+    assert "truncated" not in told[0].json["data"]
+    large = told[1].json["data"]
+    assert (large["truncated"], large["data"], large["kind"]) == (True, {}, "lease.renewed")
+
+
+# -- secrets -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_secrets_are_in_no_event_log_export_or_second_answer(request, tmp_path, receiver, path, kind):
+    url = f"sqlite:///{tmp_path}/x.db"
+    if kind == "postgres":
+        url = request.getfixturevalue("new_postgres_database")()
+    server = sending(url).start()
+    try:
+        boss = root(server)
+        address = receiver.url(f"{path}/canary-of-an-address", 410)
+        made = done(boss.post("/v1/webhooks", {"url": address}), 201)
+        where = f"/v1/webhooks/{made['webhook_id']}"
+        rotated = ok(boss.post(f"{where}/rotate", {}))
+        last = ok(boss.post(f"{where}/rotate", {}))
+        chosen = "canary-of-a-chosen-secret"
+        lock = done(boss.post("/webhooks", {"url": address, "secret": chosen}), 201)
+        secrets = [made["secret"], rotated["secret"], last["secret"], chosen]
+        ok(boss.post(f"{where}/test"))
+        wait_until(lambda: ok(boss.get(where))["state"] == "disabled")
+        looks = [
+            "/v1/webhooks",
+            where,
+            f"{where}/deliveries",
+            "/webhooks",
+            "/v1/events?limit=1000",
+            "/v1/account/export",
+        ]
+        looks += ["/v1/events?subject=webhook:*", "/status", "/admin/status", "/metrics/prometheus"]
+        heard = "".join(boss.get(look).raw.decode() for look in looks)
+        assert '"kind":"webhook.rotated"' in heard
+        assert '"webhook.disabled"' in heard
+        boss.delete(f"/webhooks/{lock['id']}")
+        server.stop()
+        said = server.log()
+    finally:
+        server.close()
+    with opened(url) as store:
+        told = "".join(str(event) for event in every(store, Event))
+    assert "webhook.removed" in told
+    for secret in secrets:
+        bare = secret.removeprefix("whsec_")
+        assert bare not in heard
+        assert bare not in said
+        assert bare not in told
+    assert "canary-of-an-address" not in told
+    assert "canary-of-an-address" not in said
+    assert_books_balance(url)
