@@ -23,7 +23,9 @@ PAGES = {
     "task": "/ui/tasks?key=acme/shop/1842",
     "dead-letters": "/ui/dead-letters",
     "bulk": "/ui/bulk?verb=requeue&state=dead_letter&type=translate_page",
-    "events": "/ui/events?kind=task.",
+    "events": "/ui/events?subject=lease:deploy/",
+    "webhooks": "/ui/webhooks",
+    "webhook": "/ui/webhooks",
     "keys": "/ui/keys",
 }
 LOOKS = {
@@ -41,6 +43,7 @@ def main():
         task = workload.before(stage)
         play(stage)
         workload.now(stage, task)
+        workload.tell(stage)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
             for look, options in LOOKS.items():
@@ -57,7 +60,7 @@ def shoot(context, look, place):
     sign_in(page, ROOT_KEY)
     for name, address in PAGES.items():
         page.goto(address)
-        if name in {"agent", "task"}:
+        if name in {"agent", "task", "webhook"}:
             page.locator("tbody th a").first.click()
         page.wait_for_selector("#live-state[data-state=live]")
         page.wait_for_timeout(600)

@@ -1,5 +1,7 @@
 """What the pages about tasks and keys are full of in pictures: troubles in families, and one task with a long story."""
 
+from holdfast.core.delivery import Delivery, Outcome, Verdict
+from holdfast.store.deliveries import Reading, Room
 from tests.dashboard.work import post
 
 TROUBLES = (
@@ -13,7 +15,11 @@ KEYS = (
     {"name": "deploy pipeline", "scopes": ["jobs"], "prefix": "deploy/"},
     {"name": "wall display", "scopes": ["read"]},
 )
-LEASE = 30
+HOOKS = (
+    {"url": "https://chat.example/hooks/deployments", "events": ["lease.*"], "subject": "lease:deploy/*"},
+    {"url": "https://pager.example/dead-letters", "events": ["task.dead_lettered"]},
+)
+LEASE = 120
 STORY = {
     "type": "review_migration", "priority": 60, "maxAttempts": 4, "tag": "acme/shop", "uniqueKey": "acme/shop/1842",
     "createdBy": "claude-backend", "source": "github", "leaseDurationSeconds": 600,
@@ -24,6 +30,8 @@ STORY = {
 def before(stage):
     """What happened earlier; the task whose story goes on."""
     root = stage.root
+    for hook in HOOKS:
+        assert root.post("/v1/webhooks", hook).status == 201
     for key in KEYS:
         assert root.post("/v1/keys", key).status == 201
     task = root.post("/v1/tasks", STORY | {"leaseDurationSeconds": LEASE}).json["id"]
@@ -50,6 +58,29 @@ def now(stage, task):
         "checkpoint": {"reviewed": ["src/refund.py", "src/tax.py"], "comments": 2, "next": "src/rounding.py"},
     }  # fmt: skip
     post(stage.root, f"{path}/heartbeat", {"lease_id": lease, **left})
+
+
+def tell(stage):
+    """Webhooks have been told; one receiver was away for a while, and it rests now."""
+    store, found = stage.engine.store, {}
+    for hook in stage.root.get("/v1/webhooks").json["webhooks"]:
+        name = ("default", hook["webhook_id"])
+        kind, subject = hook["events"][0].rstrip("*"), (hook["subject"] or "").rstrip("*")
+        log = stage.root.get(f"/v1/events?limit=1000&kind={kind}*&subject={subject}*").json["events"]
+        with store.read() as reader:
+            moments = {event.seq: event.at for event in reader.events("default", 0, 10_000)}
+        kept = [Delivery(*name, each["seq"], each["subject"], each["kind"], "{}", moments[each["seq"]]) for each in log]
+        store.deliveries.read_on([Reading(name, None, log[-1]["seq"], tuple(kept))])
+        found[name] = kept[-1].seq
+    room = Room(busy={}, per_hook=1_000, in_all=1_000, lasts=60_000_000)
+    while taken := store.deliveries.turn([], room):
+        store.deliveries.turn([_verdict(each, found) for each in taken], Room({}, 0, 0, 1))
+
+
+def _verdict(delivery, newest):
+    if delivery.kind == "task.dead_lettered" and delivery.seq < newest[delivery.of] - 40:
+        return Outcome(delivery, Verdict(arrived=False, status=503, error="answered 503"))
+    return Outcome(delivery, Verdict(arrived=True, status=204))
 
 
 def _new(root, kind):

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 import msgspec
 
 from holdfast.core import task as tasks
-from holdfast.core.row import Instant
 from holdfast.core.task import LAPSED, Task
 
 LONGEST = 120
@@ -29,7 +28,6 @@ class Family(msgspec.Struct):
     reason: str
     count: int
     newest: Task
-    oldest: Instant
 
 
 def family_of(task: Task) -> str:
@@ -57,10 +55,9 @@ def grouped(found: Iterable[Task]) -> list[Family]:
         reason = family_of(task)
         group = groups.get((task.type, reason))
         if group is None:
-            groups[task.type, reason] = Family(task.type, reason, 1, task, task.changed_at)
+            groups[task.type, reason] = Family(task.type, reason, 1, task)
             continue
         group.count += 1
-        group.oldest = min(group.oldest, task.changed_at)
         if task.changed_at > group.newest.changed_at:
             group.newest = task
     return sorted(groups.values(), key=lambda group: (-group.count, group.type, group.reason))

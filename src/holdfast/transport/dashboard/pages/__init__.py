@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from holdfast.transport.dashboard.page import Page
-from holdfast.transport.dashboard.pages import agents, bulk, dead_letters, elections, events, jobs, keys, now, tasks
+from holdfast.transport.dashboard.pages import (
+    agents,
+    bulk,
+    dead_letters,
+    elections,
+    events,
+    jobs,
+    keys,
+    now,
+    tasks,
+    webhooks,
+)
 
 PAGES: tuple[Page, ...] = (
     now.PAGE,
@@ -14,5 +25,6 @@ PAGES: tuple[Page, ...] = (
     agents.PAGE,
     elections.PAGE,
     events.PAGE,
+    webhooks.PAGE,
     keys.PAGE,
 )

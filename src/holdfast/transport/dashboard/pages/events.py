@@ -12,7 +12,7 @@ from holdfast.store.contract import Reader
 from holdfast.transport.dashboard import telling
 from holdfast.transport.dashboard.page import Page, Shown, Visit
 from holdfast.transport.dashboard.pages.tasks import names
-from holdfast.transport.http.events import event_document
+from holdfast.transport.http.event_documents import event_document
 from holdfast.transport.http.message import HttpRefusal, encode
 
 PAGE_SIZE = 100

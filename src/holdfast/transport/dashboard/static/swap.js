@@ -21,7 +21,7 @@ const carryOver = (old, fresh) => {
   for (const field of old.querySelectorAll("input[id], textarea[id], select[id]")) {
     const next = twin(field, fresh);
     if (!next) continue;
-    if (field.type === "checkbox") next.checked = field.checked;
+    if (field.type === "checkbox" || field.type === "radio") next.checked = field.checked;
     else next.value = field.value;
   }
 };
