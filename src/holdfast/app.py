@@ -18,7 +18,7 @@ from holdfast.engine.retention import Retention
 from holdfast.payments.contract import Payments
 from holdfast.settings import Settings, sqlite_path
 from holdfast.store.contract import Store
-from holdfast.telemetry.board import inherited
+from holdfast.telemetry.shared import inherited
 from holdfast.telemetry.traces import Traces, check_installed
 
 KEY_BYTES = 24

@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.shell import Shell
 from tests.cli.supervisor import Supervisor
-from tests.wire.server import Server, free_port
+from tests.wire.server import Server, bearer, free_port
 
 NOBODY_KNOWS = "a-token-that-this-server-never-saw"
 
@@ -245,6 +245,23 @@ def test_watching_tells_every_change(shell, room):
     leader.end()
 
 
+def test_a_watched_lock_is_told_by_its_stream_also_after_the_server_was_away(shell, lock, tmp_path):
+    server = Server(f"sqlite:///{tmp_path}/away.db", ROOT_KEY=shell.key).start()
+    beside = Shell(server.port, shell.key, shell.home)
+    watching = beside.start("lock", "watch", lock, "--json")
+    try:
+        assert json.loads(watching.stdout.readline())["snapshot"]["status"] == "free"
+        server.kill()
+        server.start()
+        assert bearer(server.port, shell.key).acquire(lock).status == 200
+        told = json.loads(watching.stdout.readline())
+        assert (told["sequence"], told["snapshot"]["status"]) == (2, "held")
+    finally:
+        watching.terminate()
+        watching.communicate()
+        server.close()
+
+
 def test_people_read_lines_of_words(shell, room):
     created = shell("election", "create")
     assert created.fields["election_id"]
@@ -259,6 +276,12 @@ class Hostile(BaseHTTPRequestHandler):
 
     def do_GET(self):
         name = self.path.rsplit("/", 1)[1]
+        if name == "watch":
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.end_headers()
+            self.wfile.write(b"data: " + b"x" * 70_000)
+            return
         self.send_response(302 if name == "elsewhere" else 200)
         self.send_header("Location", "/locks/reflected")
         self.send_header("Content-Type", "application/json")
@@ -284,6 +307,9 @@ def test_a_hostile_server_learns_nothing_and_tells_nothing(shell):
         large = victim("lock", "status", "large")
         assert large.status == 70
         assert "server response exceeded 1048576 bytes" in large.err
+        endless = victim("lock", "watch", "endless")
+        assert endless.status == 70
+        assert "SSE frame exceeded 65536 bytes" in endless.err
     finally:
         server.shutdown()
         server.server_close()

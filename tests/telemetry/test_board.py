@@ -5,9 +5,10 @@ import threading
 
 import pytest
 
-from holdfast.telemetry import board as rooms
 from holdfast.telemetry import names
-from holdfast.telemetry.board import BOARD_FD, BOARD_ROW, Board, Minute, SharedBoard, inherited
+from holdfast.telemetry import shared as rooms
+from holdfast.telemetry.board import Board, Minute
+from holdfast.telemetry.shared import BOARD_FD, BOARD_ROW, SharedBoard, inherited
 from holdfast.transport.http.server import keep_minute
 from holdfast.transport.http.stats import Stats
 

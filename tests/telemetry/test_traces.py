@@ -14,6 +14,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
 from holdfast import Client, Worker
+from tests.mcp.raw import heading, new, post
 from tests.support import wait_until
 from tests.telemetry.receiver import Receiver
 from tests.transport.agent import ROOT_KEY, fresh
@@ -164,3 +165,19 @@ def test_a_collector_that_is_not_there_keeps_nobody_waiting():
         assert time.monotonic() - began < 8, "the SDK alone would try for ten seconds"
     finally:
         server.close()
+
+
+def test_what_a_tool_does_belongs_to_the_call_s_trace(traced, receiver):
+    job = fresh()
+    message = new("tools/call", name="claim_job", arguments={"job_id": job, "owner": "me"})
+    said = post(traced, message, key=ROOT_KEY, traceparent=PARENT, **heading(message))
+    assert said.json["result"]["structuredContent"]["status"] == "claimed"
+    root = traced.anyone.saying(Authorization=f"Bearer {ROOT_KEY}")
+    (event,) = root.get(f"/v1/events?subject=lease:{job}").json["events"]
+    _, belongs_to, caused_by, _ = event["traceparent"].split("-")
+    assert belongs_to == TRACE
+    wait_until(lambda: [span for span in receiver.spans if span.span == caused_by], 20)
+    (inner,) = [span for span in receiver.spans if span.span == caused_by]
+    wait_until(lambda: [span for span in receiver.spans if span.span == inner.parent], 20)
+    (outer,) = [span for span in receiver.spans if span.span == inner.parent]
+    assert (outer.parent, inner.told["holdfast.operation"]) == (SPAN, "claim_job")

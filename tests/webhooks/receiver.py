@@ -102,7 +102,10 @@ class Receiver:
         return self.on(path)
 
     def _answer(self, request: BaseHTTPRequestHandler) -> None:
-        raw = request.rfile.read(int(request.headers.get("content-length", 0)))
+        declared = int(request.headers.get("content-length", 0))
+        raw = request.rfile.read(declared)
+        if len(raw) < declared:  # its sender died in the middle of a word
+            return
         headers = {name.lower(): value for name, value in request.headers.items()}
         with self._lock:
             self.messages.append(Message(request.path, headers, raw))

@@ -161,12 +161,14 @@ def test_secrets_are_in_no_event_log_export_or_second_answer(request, tmp_path, 
         assert '"webhook.disabled"' in heard
         boss.delete(f"/webhooks/{lock['id']}")
         server.stop()
-        said = server.log()
+        server.output.seek(0)
+        said = server.output.read().decode()
     finally:
         server.close()
     with opened(url) as store:
         told = "".join(str(event) for event in every(store, Event))
     assert "webhook.removed" in told
+    assert "Holdfast is listening" in said
     for secret in secrets:
         bare = secret.removeprefix("whsec_")
         assert bare not in heard

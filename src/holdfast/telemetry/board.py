@@ -1,42 +1,27 @@
-"""Where numbers are written: one row of cells a process. Workers of one parent share a piece of memory, a row each.
+"""Where numbers are written: one row of cells a process.
 
 Nobody waits to write: a cell belongs to one process, and within it to one thread or to whoever holds the lock. Whoever
-reads adds the rows up. The memory is a file without a name, so nothing is left of it when the last process has ended,
-however it ended.
+reads adds the rows of all processes up.
 """
 
 from __future__ import annotations
 
-import mmap
-import os
-import tempfile
 import threading
 import time
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, MutableSequence
-from typing import Protocol, TypeAlias, TypeVar
+from collections.abc import MutableSequence
+from typing import Protocol, TypeAlias
 
 import msgspec
 
 from holdfast.telemetry.catalogue import LEAST, MOST, Counter, Gauge, Histogram, Metric
 from holdfast.telemetry.names import HOUSE
 
-KEPT_MINUTES = 10_080
-TRIES = 1_000
-BOARD_FD, BOARD_ROW = "HOLDFAST_BOARD_FD", "HOLDFAST_BOARD_ROW"
-
 Cells: TypeAlias = "MutableSequence[float] | memoryview[float]"
 
-T = TypeVar("T")
-
-_CELL = 8
-_HEAD = 4
-_STARTED, _TURN, _MINUTES = range(3)
-"""The head of shared memory: when the parent started; a number that is odd while it moves rows; minutes written."""
-_MINUTE = 4
-_DEPARTED = 0
-"""The row of those who have died."""
+CELL = 8
+"""Bytes."""
 
 
 class Minute(msgspec.Struct):
@@ -67,7 +52,7 @@ class Board:
     """The numbers of one process."""
 
     def __init__(self, cells: Cells | None = None, together: Together | None = None) -> None:
-        self.cells: Cells = array("d", bytes(HOUSE.size * _CELL)) if cells is None else cells
+        self.cells: Cells = array("d", bytes(HOUSE.size * CELL)) if cells is None else cells
         self.lock = threading.Lock()
         """For cells that several threads write."""
         self.together = together
@@ -106,101 +91,11 @@ def merged(rows: list[list[float]]) -> list[float]:
     for metric in HOUSE.metrics:
         if metric.merge in {LEAST, MOST}:
             choose = min if metric.merge == LEAST else max
-            for place in _span(metric):
+            for place in span(metric):
                 sums[place] = choose((row[place] for row in rows if row[place]), default=0.0)
     return sums
 
 
-def _span(metric: Metric) -> range:
+def span(metric: Metric) -> range:
+    """The places of a metric."""
     return range(metric.first, metric.first + metric.size)
-
-
-class SharedBoard:
-    """The memory that a parent makes and its workers share."""
-
-    def __init__(self, descriptor: int, workers: int) -> None:
-        self.descriptor = descriptor
-        self._workers = workers
-        self._map = mmap.mmap(descriptor, _size(workers))
-        self._all: memoryview[float] = memoryview(self._map).cast("d")
-        self.started = self._all[_STARTED]
-
-    @classmethod
-    def made(cls, workers: int) -> SharedBoard:
-        """New memory, for a parent. The file has no name; the descriptor is all there is of it."""
-        with tempfile.TemporaryFile() as file:
-            os.ftruncate(file.fileno(), _size(workers))
-            board = cls(os.dup(file.fileno()), workers)
-        board._all[_STARTED] = board.started = time.monotonic()
-        return board
-
-    def row(self, worker: int) -> memoryview[float]:
-        """The cells of a worker; they are its own."""
-        return self._row(worker + 1)
-
-    def _row(self, number: int) -> memoryview[float]:
-        first = _HEAD + number * HOUSE.size
-        return self._all[first : first + HOUSE.size]
-
-    def rows(self) -> list[list[float]]:
-        """Every row. While the parent moves a dead worker's numbers, look again: they must not be seen twice."""
-        return self._steady(lambda: [list(self._row(number)) for number in range(self._workers + 1)])
-
-    def bury(self, worker: int) -> None:
-        """A worker has died: what it counted stays, what it had is gone. Only the parent does this."""
-        dead, departed = self.row(worker), self._row(_DEPARTED)
-        together = merged([list(departed), list(dead)])
-        self._all[_TURN] += 1
-        for metric in HOUSE.metrics:
-            for place in _span(metric):
-                if not isinstance(metric, Gauge):
-                    departed[place] = together[place]
-                dead[place] = 0.0
-        self._all[_TURN] += 1
-
-    def write_minute(self, minute: Minute) -> None:
-        """One more minute is over. Only the parent writes this."""
-        count = int(self._all[_MINUTES])
-        self._all[_TURN] += 1
-        values = array("d", [minute.started, minute.requests, minute.acquires, minute.releases])
-        first = self._minutes_at(count % KEPT_MINUTES)
-        self._all[first : first + _MINUTE] = memoryview(values)
-        self._all[_MINUTES] = count + 1
-        self._all[_TURN] += 1
-
-    def minutes(self) -> list[Minute]:
-        """Those that are over, oldest first."""
-        return self._steady(self._kept_minutes)
-
-    def _kept_minutes(self) -> list[Minute]:
-        count, found = int(self._all[_MINUTES]), []
-        for number in range(max(0, count - KEPT_MINUTES), count):
-            first = self._minutes_at(number % KEPT_MINUTES)
-            found.append(Minute(*map(int, self._all[first : first + _MINUTE])))
-        return found
-
-    def _steady(self, look: Callable[[], T]) -> T:
-        """What was there while nothing moved. A parent killed in the middle of a move must not hold anybody up."""
-        for _ in range(TRIES):
-            turn = self._all[_TURN]
-            found = look()
-            if turn % 2 == 0 and turn == self._all[_TURN]:
-                return found
-            time.sleep(0)
-        return look()
-
-    def _minutes_at(self, number: int) -> int:
-        return _HEAD + (self._workers + 1) * HOUSE.size + number * _MINUTE
-
-
-def _size(workers: int) -> int:
-    return _CELL * (_HEAD + (workers + 1) * HOUSE.size + KEPT_MINUTES * _MINUTE)
-
-
-def inherited(workers: int) -> Board:
-    """The board of this process: its row of the memory that its parent made, or one of its own."""
-    descriptor, row = os.environ.get(BOARD_FD), os.environ.get(BOARD_ROW)
-    if descriptor is None or row is None:
-        return Board()
-    shared = SharedBoard(int(descriptor), workers)
-    return Board(shared.row(int(row)), shared)

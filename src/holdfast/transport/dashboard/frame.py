@@ -45,8 +45,8 @@ class Dashboard:
         self._gate = Gate(door)
         self._live = Live(self._gate)
         self._statics = Statics()
-        self._paper = Paper(self._statics)
         self._pages = {page.name: page for page in PAGES}
+        self._paper = Paper(self._statics, self._pages.keys())
 
     async def answer(self, request: Request) -> Response:
         """A page, a redirect after a form, a file or the stream; a refusal is a page too."""

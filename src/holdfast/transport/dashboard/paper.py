@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -16,7 +17,7 @@ from holdfast.transport.times import rfc3339
 class Paper:
     """Renders templates."""
 
-    def __init__(self, statics: Statics) -> None:
+    def __init__(self, statics: Statics, pages: Collection[str]) -> None:
         loader = jinja2.PackageLoader("holdfast.transport.dashboard", "templates")
         environment = jinja2.Environment(
             loader=loader,
@@ -39,7 +40,7 @@ class Paper:
             merged=lambda told, more: {**told, **more},
             query=lambda told: urlencode({name: value for name, value in told.items() if value}),
         )
-        environment.globals.update(static=statics.url, milliseconds=milliseconds)
+        environment.globals.update(static=statics.url, milliseconds=milliseconds, pages=pages)
         self._environment = environment
 
     def render(self, template: str, told: dict[str, Any]) -> bytes:

@@ -17,7 +17,8 @@ import uvicorn
 from holdfast.engine.engine import Engine
 from holdfast.payments.contract import Payments
 from holdfast.settings import Settings
-from holdfast.telemetry.board import BOARD_FD, BOARD_ROW, Board, SharedBoard
+from holdfast.telemetry.board import Board
+from holdfast.telemetry.shared import BOARD_FD, BOARD_ROW, SharedBoard
 from holdfast.telemetry.traces import Traces
 from holdfast.transport.http.app import App
 from holdfast.transport.http.door import Door

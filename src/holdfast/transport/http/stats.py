@@ -14,8 +14,9 @@ import msgspec
 
 from holdfast.operations import OPERATIONS, Operation
 from holdfast.telemetry import names
-from holdfast.telemetry.board import KEPT_MINUTES, Board, Minute
+from holdfast.telemetry.board import Board, Minute
 from holdfast.telemetry.names import KINDS, TIMES
+from holdfast.telemetry.shared import KEPT_MINUTES
 
 MINUTE = 60
 BOUNDS = TIMES

@@ -69,7 +69,11 @@ class Endpoint:
         manager = await asyncio.shield(self._opening)
         # The SDK compares headers with the message, and spaces around a value are no part of it.
         headers = [(name, value.strip(b" \t")) for name, value in request.scope["headers"]]
-        scope = {**request.scope, "headers": headers, "state": {"request_id": request.request_id}}
+        scope = {
+            **request.scope,
+            "headers": headers,
+            "state": {"request_id": request.request_id, "traceparent": request.traceparent},
+        }
         await manager.handle_request(scope, request.receive, send)
 
     async def close(self) -> None:
@@ -96,6 +100,8 @@ class Endpoint:
         outer = context.request
         headers: list[Header] = [header for header in outer.scope["headers"] if header[0] in _ALONG]
         headers.append((b"x-request-id", outer.scope["state"]["request_id"].encode()))
+        if outer.scope["state"]["traceparent"]:
+            headers.append((b"traceparent", outer.scope["state"]["traceparent"].encode()))
         return InProcess(self._app, headers, outer.scope)
 
 

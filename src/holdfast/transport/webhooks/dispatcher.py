@@ -186,12 +186,12 @@ class Dispatcher:
         self.wake()
 
     def _disable(self, hook: Webhook) -> None:
-        """The receiver said that it is gone for good."""
-        self._engine.call(
-            UpdateWebhook(
-                account=hook.account, cause=_CAUSE, hook_id=hook.id, state=DISABLED, reason="the receiver answered 410"
+        """The receiver said that it is gone for good. If it cannot be written down now, it will say so again."""
+        reason = "the receiver answered 410"
+        with suppress(HoldfastError):
+            self._engine.call(
+                UpdateWebhook(account=hook.account, cause=_CAUSE, hook_id=hook.id, state=DISABLED, reason=reason)
             )
-        )
 
     def _listen(self, prospect: Prospect) -> None:
         """Hear of commits in every account that has an active webhook, and in no other."""

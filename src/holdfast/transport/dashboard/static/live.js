@@ -5,6 +5,8 @@ const QUIET_REFRESH = 30_000;
 const HURRIED_REFRESH = 2_000;
 const RETRY = [1000, 2000, 4000, 8000];
 
+const REST = 3; // a server that takes its time is asked less often
+
 let stream = null;
 let retries = 0;
 let fetching = false;
@@ -26,10 +28,14 @@ const refresh = async () => {
   fetching = true;
   do {
     again = false;
+    const began = performance.now();
     await fetchOnce();
+    await rest(REST * (performance.now() - began));
   } while (again);
   fetching = false;
 };
+
+const rest = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
 const fetchOnce = async () => {
   const headers = { accept: "text/html", "x-fragments": "1" };

@@ -95,7 +95,7 @@ class DeliveryFilter(Struct):
 
     state: DeliveryState | UnsetType = UNSET
     limit: Annotated[int, Meta(ge=1, le=deliveries.MAX_PAGE)] = deliveries.PAGE
-    cursor: Annotated[str, Meta(pattern="^-?[0-9]{1,16}$")] | UnsetType = UNSET
+    cursor: Annotated[str, Meta(pattern="^(-?[0-9]{1,16})?$")] | UnsetType = UNSET
 
 
 class Tested(Struct):
