@@ -28,6 +28,9 @@ PAGES = {
     "webhook": "/ui/webhooks",
     "keys": "/ui/keys",
 }
+HIGHEST = 10_000
+HEIGHTS = {"task": 760, "webhook": 720}
+"""Where a whole page would be too large a picture."""
 LOOKS = {
     "light": {"viewport": {"width": 1280, "height": 860}, "color_scheme": "light"},
     "dark": {"viewport": {"width": 1280, "height": 860}, "color_scheme": "dark"},
@@ -64,7 +67,9 @@ def shoot(context, look, place):
             page.locator("tbody th a").first.click()
         page.wait_for_selector("#live-state[data-state=live]")
         page.wait_for_timeout(600)
-        page.screenshot(path=place / f"{name}-{look}.png")
+        size = page.viewport_size
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], HEIGHTS.get(name, HIGHEST))}
+        page.screenshot(path=place / f"{name}-{look}.png", clip=clip)
     context.close()
 
 

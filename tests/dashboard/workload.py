@@ -16,8 +16,8 @@ KEYS = (
     {"name": "wall display", "scopes": ["read"]},
 )
 HOOKS = (
-    {"url": "https://chat.example/hooks/deployments", "events": ["lease.*"], "subject": "lease:deploy/*"},
     {"url": "https://pager.example/dead-letters", "events": ["task.dead_lettered"]},
+    {"url": "https://chat.example/hooks/deployments", "events": ["lease.*"], "subject": "lease:deploy/*"},
 )
 LEASE = 120
 STORY = {
