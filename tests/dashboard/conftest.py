@@ -1,10 +1,10 @@
-"""One browser a worker, one server a file; pages that fail their test for anything a careful reader would mind."""
+"""One browser and one server a file; pages that fail their test for anything a careful reader would mind."""
 
 import re
 import shutil
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 from tests.dashboard.house import DashboardHouse
 from tests.dashboard.watched import Watched
@@ -18,10 +18,12 @@ FLAGS = [
 ]  # fmt: skip
 PATIENCE = 15_000
 """Milliseconds: a machine that others keep busy is slow, not wrong."""
+expect.set_options(timeout=PATIENCE)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
+    """A browser keeps an event loop on this thread: it must be gone before the tests of another file run their own."""
     with sync_playwright() as playwright:
         found = shutil.which("chromium")
         assert found, "the dashboard's tests need chromium"

@@ -19,10 +19,10 @@ from tests.wire.wire import Answer
 class DashboardHouse:
     """Requests go in at the application itself."""
 
-    def __init__(self):
-        self.clock = DrivenClock()
+    def __init__(self, store=None, clock=None):
+        self.clock = clock or DrivenClock()
         settings = Settings(root_key=ROOT_KEY, public_url="https://holdfast.example")
-        self.engine = Engine(MemoryStore(self.clock))
+        self.engine = Engine(store or MemoryStore(self.clock))
         self.engine.start()
         settle_identities(self.engine, settings)
         self.door = Door(self.engine, settings)

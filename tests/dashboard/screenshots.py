@@ -29,11 +29,11 @@ PAGES = {
     "keys": "/ui/keys",
 }
 HIGHEST = 10_000
-HEIGHTS = {"task": 760, "webhook": 720}
+HEIGHTS = {"task": 760, "webhook": 560}
 """Where a whole page would be too large a picture."""
 LOOKS = {
-    "light": {"viewport": {"width": 1280, "height": 860}, "color_scheme": "light"},
-    "dark": {"viewport": {"width": 1280, "height": 860}, "color_scheme": "dark"},
+    "light": {"viewport": {"width": 1280, "height": 780}, "color_scheme": "light"},
+    "dark": {"viewport": {"width": 1280, "height": 780}, "color_scheme": "dark"},
     "phone": {"viewport": {"width": 390, "height": 844}, "color_scheme": "light"},
 }
 

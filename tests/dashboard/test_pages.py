@@ -184,7 +184,7 @@ def test_everything_works_by_keyboard_alone(stranger, root):
     keys = page.keyboard
     keys.type(ROOT_KEY)  # the field has the focus
     keys.press("Enter")
-    page.wait_for_selector("#live-state[data-state=live]")
+    page.wait_for_selector("#live-state[data-state=live]")  # its scripts are there, this very moment
     keys.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
     keys.press("?")

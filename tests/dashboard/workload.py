@@ -78,7 +78,7 @@ def tell(stage):
 
 
 def _verdict(delivery, newest):
-    if delivery.kind == "task.dead_lettered" and delivery.seq < newest[delivery.of] - 40:
+    if delivery.kind == "task.dead_lettered" and delivery.seq % 3 == 0 and delivery.seq < newest[delivery.of]:
         return Outcome(delivery, Verdict(arrived=False, status=503, error="answered 503"))
     return Outcome(delivery, Verdict(arrived=True, status=204))
 

@@ -1,6 +1,6 @@
 // g and a letter go to a page, / to the filter, ? shows the keys.
 const PATIENCE = 1200;
-let going = -Infinity; // nobody has pressed g yet, also in the first second of a page
+let going = -Infinity; // when g was pressed
 
 const writes = (element) => element.matches?.("input, textarea, select, [contenteditable]");
 
