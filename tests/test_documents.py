@@ -84,7 +84,8 @@ def test_every_program_of_these_pages_prints_what_it_says(reader, program, print
         first = running.stdout.readline()
         if "worker.run()" in program:
             running.terminate()
-        rest, said = running.communicate(timeout=60)
+        # `communicate` would not see what was read ahead together with the first line.
+        rest, said = running.stdout.read(), running.stderr.read()
     assert (first + rest, running.returncode) == (printed, 0), said
 
 

@@ -56,7 +56,7 @@ def hub_over(engine):
     async def look(question):
         return await asyncio.get_running_loop().run_in_executor(None, engine.read, question)
 
-    return Hub(engine.bells, look, "test")
+    return Hub(engine.bells, look, "test", engine.board)
 
 
 def write(engine, count, name="job-0", at_once=4):

@@ -1,5 +1,6 @@
 """A scraper's view of one server: each number moves when the thing happens, on both stores."""
 
+import http.client
 import time
 
 from tests.orchestrion.account import register
@@ -80,6 +81,15 @@ def test_batches_waiters_and_loops(server, watch):
     assert page.value("holdfast_backlog_commands") >= 0
     assert abs(page.value("holdfast_loop_last_success_timestamp_seconds", loop="sweep") - time.time()) < 30
     assert page.value("holdfast_loop_last_success_timestamp_seconds", loop="beat") > 0
+
+
+def test_streams_are_counted_while_somebody_reads_them(server, watch):
+    asking = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    asking.request("GET", "/v1/events", headers=agent(server).headers | {"Accept": "text/event-stream"})
+    assert asking.getresponse().readline()
+    wait_until(lambda: watch.more("holdfast_streams") == 1)
+    asking.close()
+    wait_until(lambda: watch.more("holdfast_streams") == 0)
 
 
 def test_those_turned_away_are_counted_by_reason(server, watch):

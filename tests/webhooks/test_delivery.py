@@ -1,12 +1,14 @@
 """Messages on their way: signed, in order, tried again, given up, sent once more; on every store."""
 
 import base64
+from collections import Counter
 
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from tests.support import wait_until
 from tests.transport.agent import claimed, fresh, ok
+from tests.transport.scrape import scrape
 
 
 def deliveries(boss, made, query=""):
@@ -104,6 +106,18 @@ def test_what_nobody_took_is_a_dead_letter_that_can_be_sent_again(boss, hook, re
     one = ok(boss.post(f"/v1/webhooks/{made['webhook_id']}/replay", {"seq": dead["seq"]}))
     assert one["replayed"] == 1
     receiver.await_messages(path, 8)
+
+
+def test_attempts_are_counted_by_what_came_of_them(server, boss, hook, receiver, path):
+    def attempts():
+        page = scrape(server.admin.get("/metrics/prometheus").raw, openmetrics=False)
+        return Counter({labels["outcome"]: many for labels, many in page.samples("holdfast_webhook_deliveries_total")})
+
+    before, job = attempts(), fresh()
+    made = hook(receiver.url(path, 500, 503, 404, 204), events=["lease.*"], subject=f"lease:{job}")
+    tell(boss, job, 2)
+    wait_until(lambda: states(boss, made) == {"dead": 1, "delivered": 1}, 20)
+    assert attempts() - before == {"failed": 2, "dead": 1, "delivered": 1}
 
 
 def test_one_who_fails_holds_up_nobody_else(boss, hook, receiver, path):

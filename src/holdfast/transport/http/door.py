@@ -85,7 +85,7 @@ class Door:
         self.documents: dict[str, Any] = {}
         """What is shown to everybody alike, made when it is first asked for."""
         self._sink: LoopSink | None = None
-        self.hub = Hub(engine.bells, self._look, settings.public_url or "urn:holdfast")
+        self.hub = Hub(engine.bells, self._look, settings.public_url or "urn:holdfast", engine.board)
         self.patrol = Patrol(self._auth.check)
         self.streams, self.election_watches, self.watched = places_of(settings)
 

@@ -34,9 +34,9 @@ PAGE = 500
 RING_EVENTS = 4096
 AT_ONCE = 32
 """After so many followers other work gets its turn on the event loop."""
-REST_SECONDS = 0.0002
-LONGEST_REST = 0.25
-"""After each write the feed rests a little: under load events travel together, at most 5,000 writes a second."""
+REST_SECONDS = 0.0004
+LONGEST_REST = 0.5
+"""After each write the feed rests a little: under load events travel together, at most 2,500 writes a second."""
 TROUBLE_SECONDS = 1.0
 
 ReadPage = Callable[[int], Awaitable[list[Told]]]

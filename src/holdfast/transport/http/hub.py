@@ -14,6 +14,8 @@ from holdfast.core.filter import Filter, is_of_a_room
 from holdfast.core.gap import follows
 from holdfast.engine.bells import Bells
 from holdfast.store.contract import Reader
+from holdfast.telemetry import names
+from holdfast.telemetry.board import Board
 from holdfast.transport.http import frames
 from holdfast.transport.http.feed import PAGE, Feed
 from holdfast.transport.http.follower import Batch, Follower, Told
@@ -32,7 +34,7 @@ Look = Callable[[Callable[[Reader], Any]], Awaitable[Any]]
 class Hub:
     """Feeds come with their first follower and go with their last."""
 
-    def __init__(self, bells: Bells, look: Look, source: str) -> None:
+    def __init__(self, bells: Bells, look: Look, source: str, board: Board) -> None:
         self._bells = bells
         self._look = look
         self._source = source
@@ -41,6 +43,7 @@ class Hub:
         self._running: set[asyncio.Task[Any]] = set()
         self._ticking: asyncio.Task[Any] | None = None
         self._catching_up = asyncio.Semaphore(CATCHING_UP)
+        self._board = board
 
     def size(self) -> int:
         """How many streams are open."""
@@ -53,6 +56,7 @@ class Hub:
         """
         feed = await self._feed(account)
         feed.users += 1
+        self._board.add(names.STREAMS)
         try:
             while after + 1 < feed.first:
                 batch = await self._page(account, after, follower.wants)
@@ -66,6 +70,7 @@ class Hub:
         finally:
             feed.leave(follower)
             feed.users -= 1
+            self._board.add(names.STREAMS, by=-1)
             if not feed.users:
                 feed.wake()
 

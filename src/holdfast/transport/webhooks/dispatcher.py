@@ -27,6 +27,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.webhooks import UpdateWebhook
 from holdfast.settings import Settings
 from holdfast.store.deliveries import Prospect, Room
+from holdfast.telemetry import names
 from holdfast.transport.webhooks.reading import LogReader, Stretch
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ TROUBLE_SECONDS = 1.0
 MARGIN_SECONDS = 3.0
 """How much longer a delivery is ours than an attempt can take."""
 STOP_SECONDS = 2.0
+STUCK_SECONDS = 60.0
+"""Later than this since the last pass, and `/readyz` says so."""
 
 log = logging.getLogger("holdfast.webhooks")
 
@@ -73,6 +76,7 @@ class Dispatcher:
 
     def start(self) -> None:
         """Begin."""
+        self._engine.pulses.expect("webhooks", STUCK_SECONDS)
         self._thread.start()
         self._started.wait()
 
@@ -110,11 +114,14 @@ class Dispatcher:
     async def _try_pass(self) -> float:
         """One pass, and how long nothing need be done after it."""
         try:
-            return await self._pass()
+            patience = await self._pass()
         except HoldfastError as error:
             log.warning("webhooks have to wait: %s", error.message)
         except Exception:
             log.exception("webhooks have to wait")
+        else:
+            self._engine.pulses.beat("webhooks")
+            return patience
         return TROUBLE_SECONDS
 
     async def _pass(self) -> float:
@@ -183,6 +190,9 @@ class Dispatcher:
 
     def _over(self, outcome: Outcome) -> None:
         self._outcomes.append(outcome)
+        if outcome.verdict is not None:
+            came_of_it = "delivered" if outcome.verdict.arrived else "dead" if outcome.wait is None else "failed"
+            self._engine.board.add(names.DELIVERIES, came_of_it)
         self.wake()
 
     def _disable(self, hook: Webhook) -> None:
