@@ -139,14 +139,17 @@ class Bulks:
                 return found
             before = page.following
 
-    def start(self, bulk: Bulk, ids: list[str]) -> None:
-        """Begin, unless the same is under way or too much is."""
+    def check(self, account: str, wanted: Wanted) -> None:
+        """Refuse if the same is under way, or too much is."""
         running = [other for other in self._known.values() if other.state == RUNNING]
-        mine = (bulk.badge.account, bulk.wanted)
-        if any((other.badge.account, other.wanted) == mine for other in running):
+        if any((other.badge.account, other.wanted) == (account, wanted) for other in running):
             raise Conflict("something is being done to these tasks already: let it finish, or stop it")
         if len(running) >= MOST_RUNNING:
             raise Overloaded("enough is under way on this server: wait until some of it is done")
+
+    def start(self, bulk: Bulk, ids: list[str]) -> None:
+        """Begin, unless somebody else did meanwhile."""
+        self.check(bulk.badge.account, bulk.wanted)
         self._known[bulk.id] = bulk
         over = [other.id for other in self._known.values() if other.state != RUNNING]
         for old in over[: max(len(self._known) - KEPT, 0)]:

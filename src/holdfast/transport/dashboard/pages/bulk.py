@@ -33,6 +33,7 @@ async def start(visit: Visit) -> str:
     count, moment = _number(visit.form.get("count", "")), _number(visit.form.get("moment", ""))
     if _number(visit.form.get("typed", "")) != count:
         raise Invalid("type the number of tasks that was shown")
+    visit.bulks.check(visit.account, asked)
     ids = await visit.bulks.collect(visit.account, asked, moment)
     if len(ids) > count:
         raise Invalid("more tasks fit than were counted: look again")
