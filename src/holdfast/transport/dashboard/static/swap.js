@@ -28,6 +28,7 @@ const carryOver = (old, fresh) => {
 
 const put = (old, fresh) => {
   carryOver(old, fresh);
+  if (old.isEqualNode(fresh)) return; // nothing to see, and nobody is disturbed
   const active = old.contains(document.activeElement) ? document.activeElement : null;
   const caret = active && "selectionStart" in active ? [active.selectionStart, active.selectionEnd] : null;
   const scrolled = [...old.querySelectorAll("[id]")].filter((element) => element.scrollTop || element.scrollLeft);
