@@ -7,15 +7,17 @@ from msgspec.structs import astuple
 
 from holdfast.core.errors import CursorTooOld
 from holdfast.core.event import Event
+from holdfast.core.filter import Filter
 from holdfast.core.gap import LEAP, RESTORED, restored
 from holdfast.core.row import SECOND
 from holdfast.engine.retention import DAY, Retention, Tidying
 from holdfast.engine.verify import verify
 from holdfast.store.sqlite import queries
-from holdfast.transport.http.events import _Filter, _look
+from holdfast.transport.http.events import _look
+from holdfast.transport.http.hub import read_page
 from tests.support import ACCOUNT, START, check_log, claim, every, release, transact
 
-EVERYTHING = _Filter(None, None, None)
+EVERYTHING = Filter()
 
 
 @pytest.fixture
@@ -66,6 +68,20 @@ def test_a_marked_gap_is_sound_and_passed_from_its_edge_alone(cut):
     for cursor in (5, LEAP, mark - 2):
         with pytest.raises(CursorTooOld) as refused:
             seqs(cut, cursor)
+        assert refused.value.facts["oldest"] == mark
+
+
+def test_streams_cross_a_marked_gap_from_its_edge_alone(cut):
+    def page(cursor):
+        with cut.read() as reader:
+            return [event.seq for event in read_page(reader, ACCOUNT, cursor)]
+
+    mark = mark_of(cut).seq
+    assert page(0) == [1, 2, 3, 4]
+    assert page(4) == page(mark - 1) == [mark, mark + 1]
+    for cursor in (5, LEAP, mark - 2):
+        with pytest.raises(CursorTooOld) as refused:
+            page(cursor)
         assert refused.value.facts["oldest"] == mark
 
 

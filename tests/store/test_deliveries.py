@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from holdfast.core.delivery import DEAD, DELIVERED, MOST_UNDECIDED, PENDING, STATES, Delivery, Outcome, Verdict, due
 from holdfast.core.row import SECOND
 from holdfast.core.webhook import ACTIVE, PAUSED, Webhook
 from holdfast.store.deliveries import Reading, Room
+from holdfast.store.view import AllNeeds, Needs
 from tests.support import ACCOUNT, START, empty, make_store, put
 
 HOOK = (ACCOUNT, "whk_1")
@@ -205,10 +207,8 @@ def test_what_was_settled_long_ago_is_forgotten_and_so_is_what_belongs_to_nobody
 
 
 def empty_of_hooks(store):
+    keys = tuple((Webhook.table, ACCOUNT, hook) for hook in ("whk_1", "whk_2"))
     with store.transaction() as transaction:
-        from holdfast.store.view import AllNeeds, Needs  # noqa: PLC0415 - one place
-
-        keys = tuple((Webhook.table, ACCOUNT, hook) for hook in ("whk_1", "whk_2"))
         view = transaction.load(AllNeeds.of([Needs(rows=keys)]))
         for key in keys:
             view.remove(view.at(key), "removed")
@@ -258,15 +258,12 @@ def test_every_store_finds_due_what_the_rule_finds(twins, data):
 
 
 def write(store, deliveries):
+    """As they are, whatever their state."""
     if store.name == "memory":
         store.deliveries.kept = {(*each.of, each.seq): each for each in deliveries}
         return
-    import msgspec  # noqa: PLC0415 - one place
-
     with store.deliveries._writing() as (say, _):
-        say(
-            store.deliveries.queries.ADD, msgspec.json.encode([msgspec.structs.astuple(d) for d in deliveries]).decode()
-        )
+        say(store.deliveries.queries.ADD, msgspec.json.encode([astuple(each) for each in deliveries]).decode())
 
 
 @pytest.fixture(scope="module")

@@ -5,15 +5,15 @@ import threading
 import time
 
 import pytest
+from msgspec.structs import replace
 
-from holdfast.core.delivery import Delivery
 from holdfast.core.event import Event
 from holdfast.core.webhook import Webhook
 from holdfast.engine.engine import Engine
 from holdfast.settings import Settings
 from holdfast.transport.webhooks.dispatcher import IN_ALL, PER_HOOK, dispatching
 from holdfast.transport.webhooks.reading import STRIDE, LogReader
-from tests.support import ACCOUNT, CAUSE, START, claim, every, heartbeat, make_store, put, stop_in_time, wait_until
+from tests.support import ACCOUNT, START, a_lock, claim, every, heartbeat, make_store, put, stop_in_time, wait_until
 
 SETTINGS = Settings(webhook_allow_private_networks=True, webhook_retries=(0.1,), webhook_timeout=2)
 
@@ -35,16 +35,15 @@ def test_a_receiver_that_hangs_fills_its_own_places_and_slows_nobody(engine, rec
     slow, quick = f"{path}/slow", f"{path}/quick"
     free = threading.Event()
     before = receiver.most_inside
-    put(engine.store, a_hook(receiver.url(slow, lambda _: free.wait(20))), kind="created")
+    put(engine.store, a_hook(receiver.url(slow, lambda _: free.wait(25))), kind="created")
     put(engine.store, a_hook(receiver.url(quick), "whk_2"), kind="created")
     try:
-        with dispatching(engine, SETTINGS):
+        with dispatching(engine, replace(SETTINGS, webhook_timeout=30)):
+            began = time.monotonic()
             for number in range(20):
-                began = time.monotonic()
                 engine.call(claim(f"job-{number}", f"lease-{number}"))
-                assert time.monotonic() - began < 1
-            # Each webhook is told of the other's creation, too.
             receiver.await_messages(quick, 20)
+            assert time.monotonic() - began < 15, "nobody waited for the one that hangs"
             assert len(receiver.on(slow)) <= PER_HOOK
             assert receiver.most_inside <= max(before, IN_ALL)
     finally:
@@ -59,6 +58,7 @@ def test_an_engine_without_a_dispatcher_sends_nothing_and_one_that_comes_later_s
     assert engine.store.deliveries.counts((ACCOUNT, "whk_1")) == {}
     with dispatching(engine, SETTINGS):
         receiver.await_messages(path, 3)
+        assert engine.waiting()["change"] == 0, "nobody waits who is not a caller"
 
 
 def test_deliveries_write_nothing_to_the_log_they_read(engine, receiver, path):
@@ -74,19 +74,9 @@ def test_an_event_that_cannot_be_told_keeps_no_other_from_being_told(engine, rec
     """A lock's holder is a UUID; one that is not, as no program of ours would write it, cannot be shown."""
     made = a_hook(receiver.url(path), family="octostore", principal="id-alice")
     put(engine.store, made, kind="created")
-    engine.call(claim("bad", "l1"))
-    with engine.store.transaction() as transaction:
-        from holdfast.store.view import AllNeeds, Needs  # noqa: PLC0415 - for this one batch
-
-        view = transaction.load(AllNeeds.of([Needs()]))
-        view.cause = CAUSE
-        from tests.support import a_lock  # noqa: PLC0415 - the same
-
-        good = "550e8400-e29b-41d4-a716-446655440000"
-        view.put(a_lock("bad-lock", holder="no uuid", principal="id-alice"), "claimed")
-        view.put(a_lock("good-lock", holder=good, principal="id-alice"), "claimed")
-        view.keep()
-        transaction.save(view.changes([]))
+    good = "550e8400-e29b-41d4-a716-446655440000"
+    put(engine.store, a_lock("bad-lock", holder="no uuid", principal="id-alice"), kind="claimed")
+    put(engine.store, a_lock("good-lock", holder=good, principal="id-alice"), kind="claimed")
     with dispatching(engine, SETTINGS):
         (message,) = receiver.await_messages(path, 1)
     assert json.loads(message.raw)["lock"] == "good-lock"
@@ -137,4 +127,3 @@ def test_a_message_is_the_same_bytes_at_every_attempt(engine, receiver, path):
     with dispatching(engine, SETTINGS):
         first, second = receiver.await_messages(path, 2)
     assert (first.raw, first.id) == (second.raw, second.id)
-    assert isinstance(engine.store.deliveries.page((ACCOUNT, "whk_1"), None, 2**53, 1)[0], Delivery)

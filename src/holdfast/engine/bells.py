@@ -22,11 +22,14 @@ class Bells:
         self._attend = attend
         self._lock = threading.Lock()
         self._listeners: dict[Key, set[Ring]] = {}
+        self._own: set[Ring] = set()
         self.draining = False
 
-    def listen(self, key: Key, ring: Ring) -> None:
-        """Call `ring` from now on, on any thread, whenever that row may have changed."""
+    def listen(self, key: Key, ring: Ring, *, own: bool = False) -> None:
+        """Call `ring` from now on, on any thread, whenever that row may have changed. `own`: no caller waits for it."""
         with self._lock:
+            if own:
+                self._own.add(ring)
             self._listeners.setdefault(key, set()).add(ring)
             self._attend(True)  # noqa: FBT003 - see the store's contract
 
@@ -40,9 +43,9 @@ class Bells:
                 self._attend(False)  # noqa: FBT003 - see the store's contract
 
     def size(self) -> int:
-        """How many listen."""
+        """How many callers listen."""
         with self._lock:
-            return sum(map(len, self._listeners.values()))
+            return sum(len(listeners - self._own) for listeners in self._listeners.values())
 
     def ring(self, touched: Iterable[Key]) -> None:
         """These rows have changed."""

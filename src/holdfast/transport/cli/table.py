@@ -15,10 +15,9 @@ from holdfast.transport.cli.webhook_verbs import WEBHOOK_VERBS
 GROUPS: tuple[tuple[str, tuple[Verb, ...]], ...] = (
     ("Jobs", JOB_VERBS),
     ("Tasks", TASK_VERBS),
-    ("Log", LOG_VERBS),
+    ("Log and webhooks", (*LOG_VERBS, *WEBHOOK_VERBS)),
     ("Sessions, elections and keys", (*SESSION_VERBS, *ELECTION_VERBS, *KEY_VERBS)),
     ("Locks and elections as OctoStore has them", OCTOSTORE_VERBS),
-    ("Webhooks", WEBHOOK_VERBS),
     ("Agents in a repository", REPOSITORY_VERBS),
     ("Server and command line", (*SERVER_VERBS, *OWN_VERBS)),
 )

@@ -207,7 +207,7 @@ class Dispatcher:
         """Hear of commits in every account that has an active webhook, and in no other."""
         wanted = {account for account, _ in prospect.active}
         for account in wanted - self._listening:
-            self._engine.bells.listen(log_of(account), self.wake)
+            self._engine.bells.listen(log_of(account), self.wake, own=True)
         for account in self._listening - wanted:
             self._engine.bells.forget(log_of(account), self.wake)
         self._listening = wanted
