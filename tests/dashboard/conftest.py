@@ -1,4 +1,4 @@
-"""One browser a worker, one server a file; pages that fail their test for anything a careful reader would mind."""
+"""One browser and one server a file; pages that fail their test for anything a careful reader would mind."""
 
 import re
 import shutil
@@ -21,8 +21,9 @@ PATIENCE = 15_000
 expect.set_options(timeout=PATIENCE)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
+    """A browser keeps an event loop on this thread: it must be gone before the tests of another file run their own."""
     with sync_playwright() as playwright:
         found = shutil.which("chromium")
         assert found, "the dashboard's tests need chromium"

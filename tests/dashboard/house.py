@@ -33,8 +33,9 @@ class DashboardHouse:
 
     def send(self, method, path, body=b"", peer="127.0.0.1", scheme="http", **headers):
         given = {"host": "holdfast.example", "accept": "text/html", **headers}
+        path, _, query = path.partition("?")
         scope = {
-            "type": "http", "method": method, "path": path, "raw_path": path.encode(), "query_string": b"",
+            "type": "http", "method": method, "path": path, "raw_path": path.encode(), "query_string": query.encode(),
             "headers": [(name.replace("_", "-").encode(), value.encode()) for name, value in given.items()],
             "client": (peer, 50_000), "server": ("192.0.2.1", 7700), "scheme": scheme,
         }  # fmt: skip

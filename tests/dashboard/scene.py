@@ -135,7 +135,7 @@ def _last_moments(stage, lives):
     root.post("/elections/nightly-report/campaign", {"candidate_id": "codex-api", "ttl_seconds": 300})
     for name in ("cursor-ui", "gemini-review"):
         threading.Thread(target=_wait, args=(stage.port, name), daemon=True).start()
-    wait_until(lambda: stage.engine.waiting()["name"] == 2, 30)
+    wait_until(lambda: stage.engine.lines.size() == 2, 30)
     stage.pass_time(25)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
+from tests.dashboard import workload
 from tests.dashboard.conftest import FLAGS, sign_in
 from tests.dashboard.scene import Stage, play
 from tests.transport.agent import ROOT_KEY
@@ -18,7 +19,18 @@ PAGES = {
     "agents": "/ui/agents",
     "agent": "/ui/agents",
     "elections": "/ui/elections",
+    "tasks": "/ui/tasks",
+    "task": "/ui/tasks?key=acme/shop/1842",
+    "dead-letters": "/ui/dead-letters",
+    "bulk": "/ui/bulk?verb=requeue&state=dead_letter&type=translate_page",
+    "events": "/ui/events?subject=lease:deploy/",
+    "webhooks": "/ui/webhooks",
+    "webhook": "/ui/webhooks",
+    "keys": "/ui/keys",
 }
+HIGHEST = 10_000
+HEIGHTS = {"task": 760, "webhook": 560}
+"""Where a whole page would be too large a picture."""
 LOOKS = {
     "light": {"viewport": {"width": 1280, "height": 780}, "color_scheme": "light"},
     "dark": {"viewport": {"width": 1280, "height": 780}, "color_scheme": "dark"},
@@ -31,7 +43,10 @@ def main():
     place.mkdir(parents=True, exist_ok=True)
     stage = Stage()
     try:
+        task = workload.before(stage)
         play(stage)
+        workload.now(stage, task)
+        workload.tell(stage)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
             for look, options in LOOKS.items():
@@ -48,11 +63,13 @@ def shoot(context, look, place):
     sign_in(page, ROOT_KEY)
     for name, address in PAGES.items():
         page.goto(address)
-        if name == "agent":
+        if name in {"agent", "task", "webhook"}:
             page.locator("tbody th a").first.click()
         page.wait_for_selector("#live-state[data-state=live]")
         page.wait_for_timeout(600)
-        page.screenshot(path=place / f"{name}-{look}.png")
+        size = page.viewport_size
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], HEIGHTS.get(name, HIGHEST))}
+        page.screenshot(path=place / f"{name}-{look}.png", clip=clip)
     context.close()
 
 

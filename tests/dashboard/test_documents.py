@@ -16,11 +16,15 @@ MOST_BYTES = 150_000
 def test_the_page_about_the_dashboard_lists_every_page_with_its_key():
     text = (DOCS / "dashboard.md").read_text()
     for page in PAGES:
+        if not page.key:
+            continue  # it is led to from another page, which tells of it
         assert f"| {page.title} | `g` `{page.key}` |" in text
 
 
 def test_every_page_has_a_key_and_an_address_of_its_own():
-    assert len({page.key for page in PAGES}) == len({page.name for page in PAGES}) == len(PAGES)
+    keys = [page.key for page in PAGES if page.key]
+    assert len(set(keys)) == len(keys)
+    assert len({page.name for page in PAGES}) == len(PAGES)
 
 
 def test_the_commands_that_empty_pages_teach_are_real():

@@ -216,7 +216,7 @@ def test_every_answer_carries_the_policy(visitor):
 
 def test_files_are_kept_for_ever_under_names_that_change_with_them(visitor, anybody):
     found = re.findall(r"/ui/static/[0-9a-f]{16}/[a-z]+\.[a-z]+", visitor.get("/")[2])
-    assert {path.rpartition("/")[2] for path in found} == {"icon.svg", "style.css", "main.js"}
+    assert {path.rpartition("/")[2] for path in found} == {"icon.svg", "style.css", "work.css", "main.js"}
     for path in found:
         status, headers, _ = anybody.get(path)
         assert (status, headers["Cache-Control"]) == (200, "public, max-age=31536000, immutable")

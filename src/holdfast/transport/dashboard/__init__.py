@@ -17,8 +17,8 @@ To add a page:
    themselves. States are `{{ state("held") }}`: a shape and a word. No style attributes and no scripts in templates:
    the policy would refuse them.
 4. A form posts to `/ui/<name>/<id>` with `{{ form_token(token) }}` and a button `name="act" value="<name in acts>"`. An
-   act returns a word, which the page finds as `done` when it is shown again. Say in `acts` which scope it needs, and
-   show the form only to `by.may(scope)`.
+   act returns a word, which the page finds as `done` when it is shown again, or a `Shown` for what is shown this once
+   only. Say in `acts` which scope it needs, and show the form only to `by.may(scope)`.
 5. Tests in `tests/dashboard/`: `browse(key)` opens a browser page that is signed in, and fails its test on console
    errors, violations of the policy, dialogs and requests that leave the server.
 """

@@ -113,6 +113,8 @@ class Dashboard:
             raise Forbidden("your key may look, but not do this", scope=scope)
         visit.form = form
         done = await act(visit)
+        if isinstance(done, Shown):
+            return self._render(visit, page, done)
         return _go(f"/ui/{page.name}/{segment(visit.item)}?done={done}")
 
     # -- answers -------------------------------------------------------------------------------------------------
@@ -122,7 +124,7 @@ class Dashboard:
             "by": visit.by,
             "token": visit.token,
             "page": page,
-            "rail": [each for each in PAGES if each.may_see(visit.by)],
+            "rail": [each for each in PAGES if each.key and each.may_see(visit.by)],
             "layout": "fragments.html" if visit.wants_fragments else "layout.html",
             "done": visit.query.get("done", ""),
         }

@@ -17,6 +17,7 @@ from holdfast.core.principal import ADMIN_ID, Principal
 from holdfast.core.row import Instant
 from holdfast.store.contract import Reader
 from holdfast.transport.dashboard import cookies
+from holdfast.transport.dashboard.bulk import Bulks
 from holdfast.transport.dashboard.forms import form_token
 from holdfast.transport.dashboard.page import Visit
 from holdfast.transport.http.door import Door
@@ -33,6 +34,7 @@ class Gate:
         self._door = door
         key = door.settings.admin_key
         self._admin = principals.admin(DEFAULT_ACCOUNT, hash_token(key)) if key else None
+        self._bulks = Bulks(door, self.bearer)
 
     async def find(self, request: Request) -> Visit | None:
         """Who is visiting, if their visit is not over."""
@@ -42,7 +44,7 @@ class Gate:
         badge, principal, now = await self._door.read(lambda reader: self._look(reader, hash_token(secret)))
         if badge is None or principal is None or badge.kind != VISIT or badges.is_over(badge, now):
             return None
-        visit = Visit(self._door, request, badge, principal, form_token(secret))
+        visit = Visit(self._door, request, badge, principal, form_token(secret), bulks=self._bulks)
         if visit.is_awake and badges.is_stale(badge, now):
             await self._door.beside_the_log(lambda store: store.keep_badge(replace(badge, seen_at=now)))
         return visit
@@ -66,6 +68,10 @@ class Gate:
             self._door.network.slow_down(request)
             raise Unauthenticated("this link has been used, or is older than 10 minutes")
         return await self._begin(request, taken.account, taken.principal, taken.key_hash)
+
+    async def bearer(self, badge: Badge) -> Principal | None:
+        """Whoever wears a badge, as long as its key works; however long ago they looked."""
+        return await self._door.read(lambda reader: self._bearer(reader, badge))
 
     async def leave(self, visit: Visit) -> Header:
         """End the visit; the cookie that says so."""

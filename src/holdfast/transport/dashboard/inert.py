@@ -19,6 +19,7 @@ MANY_MARKS = 2
 
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 _BLANKS = {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x2800, 0x3164, 0xFFA0}
+_LINE_ENDS = {ord("\n"): None, ord("\t"): None}
 _SELECTORS = ((0xFE00, 0xFE0F), (0xE0100, 0xE01EF))
 
 
@@ -36,13 +37,17 @@ def inert_block(value: object) -> Markup:
 
 def inert_json(text: str | None) -> Markup:
     """JSON as it was kept, set out for reading."""
+    return inert_block(pretty(text))
+
+
+def pretty(text: str | None) -> str:
+    """JSON set out in lines; anything else as it is."""
     if text is None:
-        return Markup("")
+        return ""
     try:
-        pretty = msgspec.json.format(text.encode(), indent=2).decode()
+        return msgspec.json.format(text.encode(), indent=2).decode()
     except msgspec.DecodeError:
-        pretty = text
-    return inert_block(pretty)
+        return text
 
 
 def web_link(value: object) -> str | None:
@@ -58,7 +63,8 @@ def web_link(value: object) -> str | None:
 
 
 def _marked(text: str, *, lines: bool) -> Markup:
-    if text.isascii() and text.isprintable():
+    plain = text.translate(_LINE_ENDS) if lines else text
+    if plain.isascii() and plain.isprintable():
         return escape(text)
     pieces: list[Markup | str] = []
     marks = 0

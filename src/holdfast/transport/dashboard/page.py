@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -15,6 +15,9 @@ from holdfast.core.principal import Principal
 from holdfast.transport.http.door import Door
 from holdfast.transport.http.message import Request
 
+if TYPE_CHECKING:
+    from holdfast.transport.dashboard.bulk import Bulks
+
 LIVE = "/ui/live"
 MAX_TEXT = 256
 
@@ -22,8 +25,11 @@ MAX_TEXT = 256
 class Visit:
     """Somebody who is signed in looks at an address. Handlers get nothing else."""
 
-    def __init__(self, door: Door, request: Request, badge: Badge, principal: Principal, token: str) -> None:
+    def __init__(
+        self, door: Door, request: Request, badge: Badge, principal: Principal, token: str, *, bulks: Bulks
+    ) -> None:
         self.door = door
+        self.bulks = bulks
         self.request = request
         self.badge = badge
         self.by = principal
@@ -67,8 +73,11 @@ class Shown(msgspec.Struct, frozen=True):
 
 
 Show = Callable[[Visit], Awaitable[Shown]]
-Act = Callable[[Visit], Awaitable[str]]
-"""Does something and returns a word for the address: what the page says when it is shown again."""
+Act = Callable[[Visit], Awaitable[str | Shown]]
+"""Does something and returns a word for the address: what the page says when it is shown again.
+
+What can be shown this once only, like a new key, is shown at once instead.
+"""
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -78,7 +87,7 @@ class Page(msgspec.Struct, frozen=True):
     """`/ui/<name>`; the first page is also `/`."""
     title: str
     key: str
-    """`g` and this letter go there."""
+    """`g` and this letter go there; none for a page that needs to be told more."""
     scope: str
     """What the visitor's key must open."""
     show: Show
@@ -89,6 +98,8 @@ class Page(msgspec.Struct, frozen=True):
 
     house: bool = False
     """Whether it is for whoever runs this server alone."""
+    within: str = ""
+    """The page of the rail that leads here, if it has no place of its own there."""
 
     def may_see(self, principal: Principal) -> bool:
         """Whether the rail shows it."""

@@ -31,11 +31,13 @@ class Paper:
             inert=inert.inert,
             inert_block=inert.inert_block,
             inert_json=inert.inert_json,
+            pretty=inert.pretty,
             web_link=inert.web_link,
             duration=words.duration,
             event_words=words.event_words,
             rfc3339=rfc3339,
             segment=segment,
+            merged=lambda told, more: {**told, **more},
             query=lambda told: urlencode({name: value for name, value in told.items() if value}),
         )
         environment.globals.update(static=statics.url, milliseconds=milliseconds, pages=pages)

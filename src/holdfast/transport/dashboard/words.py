@@ -29,5 +29,6 @@ def event_words(kind: str) -> tuple[str, str]:
 _MARKS = {
     "claimed": "held", "renewed": "held", "opened": "held", "resumed": "held", "created": "waiting",
     "released": "free", "completed": "done", "expired": "lost", "forced": "lost", "undelivered": "lost",
-    "session_ended": "lost", "failed": "lost", "dead_letter": "lost", "deleted": "free", "cancelled": "free",
+    "session_ended": "lost", "failed": "lost", "dead_lettered": "lost", "deleted": "free", "cancelled": "free",
+    "requeued": "waiting", "resolved": "done", "rotated": "held", "revoked": "lost",
 }  # fmt: skip

@@ -9,6 +9,7 @@ import msgspec
 from holdfast.core import task_contract
 from holdfast.core.acl import hash_token
 from holdfast.core.errors import Missing
+from holdfast.core.event import Cause
 from holdfast.core.names import storable
 from holdfast.core.principal import SCOPES, Principal, format_key, shown_of
 from holdfast.core.row import SECOND, Instant
@@ -72,6 +73,12 @@ async def create_key(door: Door, request: Request) -> Response:
     """A new key, for no more than its maker may do."""
     await door.authenticate(request)
     body, warnings, _ = await read_body(request, KeyBody)
+    secret, made = await make(door, request.by, request.cause(), body)
+    return _shown_once(201, secret, made, warnings)
+
+
+async def make(door: Door, by: Principal, cause: Cause, body: KeyBody) -> tuple[str, Principal]:
+    """(the key, which nobody sees again, and what is kept of it)."""
     checks = Checks()
     checks.that(body.name != "", "name", "`name` must not be empty")
     checks.text(body.name, "name", MAX_NAME)
@@ -84,7 +91,7 @@ async def create_key(door: Door, request: Request) -> Response:
     checks.done()
     secret = new_key("test" if body.test else "live")
     key = Principal(
-        request.by.account,
+        by.account,
         chance.uuid(),
         name=body.name,
         key_hash=hash_token(secret),
@@ -93,15 +100,15 @@ async def create_key(door: Door, request: Request) -> Response:
         prefix=body.prefix,
     )
     command = CreateKey(
-        account=request.by.account,
-        cause=request.cause(),
-        by=request.by,
+        account=by.account,
+        cause=cause,
+        by=by,
         key_id=key.id,
         key=key,
         lasts=None if life is None else life * SECOND,
     )
     made = await door.run(command)
-    return _shown_once(201, secret, made.key, warnings)
+    return secret, made.key
 
 
 async def rotate_key(door: Door, request: Request) -> Response:
@@ -122,35 +129,50 @@ async def rotate_own_key(door: Door, request: Request) -> Response:
 
 async def _rotate(door: Door, request: Request, key: Principal) -> Response:
     body, warnings, _ = await read_body(request, RotateBody)
+    by_hash = hash_token(request.secret.decode("latin-1"))
+    secret, rotated = await rotate(
+        door, request.by, request.cause(), key, by_hash=by_hash, grace_seconds=body.grace_seconds
+    )
+    return _shown_once(200, secret, rotated, warnings)
+
+
+async def rotate(
+    door: Door, by: Principal, cause: Cause, key: Principal, *, by_hash: str, grace_seconds: int
+) -> tuple[str, Principal]:
+    """(the new secret of a key, which nobody sees again, and what is kept of it)."""
     checks = Checks()
-    checks.that(0 <= body.grace_seconds <= MAX_GRACE, "graceSeconds", f"`graceSeconds` is 0 to {MAX_GRACE}")
+    checks.that(0 <= grace_seconds <= MAX_GRACE, "graceSeconds", f"`graceSeconds` is 0 to {MAX_GRACE}")
     checks.done()
     secret = new_key("test" if key.shown.startswith("hf_test_") else "live")
     command = RotateKey(
-        account=request.by.account,
-        cause=request.cause(),
-        by=request.by,
-        by_hash=hash_token(request.secret.decode("latin-1")),
+        account=by.account,
+        cause=cause,
+        by=by,
+        by_hash=by_hash,
         key_id=key.id,
         key_hash=hash_token(secret),
         shown=shown_of(secret),
-        grace=body.grace_seconds * SECOND,
+        grace=grace_seconds * SECOND,
     )
     rotated = await door.run(command)
     door.forget_key(rotated.key)
-    return _shown_once(200, secret, rotated.key, warnings)
+    return secret, rotated.key
 
 
 async def revoke_key(door: Door, request: Request) -> Response:
     """A key stops working: here at once, on other servers within five seconds."""
     await door.authenticate(request)
-    account, key_id = request.by.account, _key_id(request)
-    keys = await door.read(lambda reader: reader.principals(account))
+    revoked = await revoke(door, request.by, request.cause(), _key_id(request))
+    return json_response(200, key_document(revoked, None) | {"agent_contract": task_contract.go_on()})
+
+
+async def revoke(door: Door, by: Principal, cause: Cause, key_id: str) -> Principal:
+    """The key, which opens nothing any more."""
+    keys = await door.read(lambda reader: reader.principals(by.account))
     others = tuple(key.id for key in keys if key.id != key_id and key.may("admin"))
-    command = RevokeKey(account=account, cause=request.cause(), by=request.by, key_id=key_id, others=others)
-    revoked = await door.run(command)
+    revoked = await door.run(RevokeKey(account=by.account, cause=cause, by=by, key_id=key_id, others=others))
     door.forget_key(revoked.key)
-    return json_response(200, key_document(revoked.key, None) | {"agent_contract": task_contract.go_on()})
+    return revoked.key
 
 
 def _key_id(request: Request) -> str:

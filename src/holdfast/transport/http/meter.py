@@ -75,6 +75,11 @@ class Meter:
             purse = self._purses[subject, limit_class] = Purse(subject, limit_class, terms)
         return purse
 
+    def spent(self, subject: str, limit_class: str) -> int:
+        """How much of a caller's budget is spent in this window, as far as is known here."""
+        purse = self._purses.get((subject, limit_class))
+        return purse.lent - purse.left if purse is not None and purse.ends > time.monotonic() else 0
+
     async def _fill(self, purse: Purse) -> None:
         """Borrow a slice; whoever comes meanwhile waits for the same one."""
         if purse.borrowing is None:

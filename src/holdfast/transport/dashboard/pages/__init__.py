@@ -3,6 +3,28 @@
 from __future__ import annotations
 
 from holdfast.transport.dashboard.page import Page
-from holdfast.transport.dashboard.pages import agents, elections, jobs, now
+from holdfast.transport.dashboard.pages import (
+    agents,
+    bulk,
+    dead_letters,
+    elections,
+    events,
+    jobs,
+    keys,
+    now,
+    tasks,
+    webhooks,
+)
 
-PAGES: tuple[Page, ...] = (now.PAGE, jobs.PAGE, agents.PAGE, elections.PAGE)
+PAGES: tuple[Page, ...] = (
+    now.PAGE,
+    jobs.PAGE,
+    tasks.PAGE,
+    dead_letters.PAGE,
+    bulk.PAGE,
+    agents.PAGE,
+    elections.PAGE,
+    events.PAGE,
+    webhooks.PAGE,
+    keys.PAGE,
+)

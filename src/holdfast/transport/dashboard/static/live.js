@@ -2,6 +2,7 @@
 import { swap } from "./swap.js";
 
 const QUIET_REFRESH = 30_000;
+const HURRIED_REFRESH = 2_000;
 const RETRY = [1000, 2000, 4000, 8000];
 
 const REST = 3; // a server that takes its time is asked less often
@@ -84,5 +85,7 @@ export const start = () => {
     document.addEventListener(sign, () => { awake = true; }, { passive: true });
   }
   setInterval(() => document.hidden || refresh(), QUIET_REFRESH);
+  // What is on its way leaves no trace in the log, so nobody rings for it.
+  setInterval(() => document.hidden || !document.querySelector("[data-hurry]") || refresh(), HURRIED_REFRESH);
   if (!document.hidden) open();
 };

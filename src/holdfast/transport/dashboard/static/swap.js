@@ -21,13 +21,14 @@ const carryOver = (old, fresh) => {
   for (const field of old.querySelectorAll("input[id], textarea[id], select[id]")) {
     const next = twin(field, fresh);
     if (!next) continue;
-    if (field.type === "checkbox") next.checked = field.checked;
+    if (field.type === "checkbox" || field.type === "radio") next.checked = field.checked;
     else next.value = field.value;
   }
 };
 
 const put = (old, fresh) => {
   carryOver(old, fresh);
+  if (old.isEqualNode(fresh)) return; // nothing to see, and nobody is disturbed
   const active = old.contains(document.activeElement) ? document.activeElement : null;
   const caret = active && "selectionStart" in active ? [active.selectionStart, active.selectionEnd] : null;
   const scrolled = [...old.querySelectorAll("[id]")].filter((element) => element.scrollTop || element.scrollLeft);

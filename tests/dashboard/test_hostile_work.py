@@ -1,0 +1,116 @@
+"""Whatever agents write into tasks and keys is text: on every page that shows it, in a real browser, on a phone.
+
+The fixture of the pages fails a test for any dialog, any request that leaves the server, any error and any violation of
+the policy.
+"""
+
+import pytest
+
+from tests.dashboard.payloads import HIDDEN, PAYLOADS
+from tests.dashboard.test_hostile import BAITS
+from tests.dashboard.work import post
+from tests.support import FULL_PROOF
+from tests.transport.agent import root as root_of
+
+LONG = "x" * 250
+AT_ONCE = 1 if FULL_PROOF else 8
+"""How many of them share one task: a page for each of them only at full size."""
+PHONE = 390
+
+
+def groups():
+    return [PAYLOADS[place : place + AT_ONCE] for place in range(0, len(PAYLOADS), AT_ONCE)]
+
+
+def written(text):
+    """Every field of a task that takes any text."""
+    short = text[:200]
+    return {
+        "payload": {text: [text]}, "tag": short, "uniqueKey": short, "createdBy": short, "reviewedBy": short,
+        "source": short,
+    }  # fmt: skip
+
+
+def hostile_task(root, number, text, outcome):
+    """A task whose maker and holder wrote the text wherever they could; its id."""
+    fields = written(f"{outcome}{number} {text}") | {"type": "hostile", "maxAttempts": 1}
+    made = root.post("/v1/tasks", fields)
+    assert made.status == 201, made
+    path = f"/v1/tasks/{made.json['id']}"
+    lease = post(root, f"{path}/claim", {"worker_id": text[:250]})["leaseId"]
+    left = {"lease_id": lease, "note": text, "checkpoint": {text: text}, "progress": {"at": text[:300]}}
+    post(root, f"{path}/heartbeat", left)
+    told = {
+        "fail": {"reason": text[:500], "error_code": text[:100]},
+        "complete": {"result": {text: text}, "output_id": text[:200]},
+    }
+    if outcome == "cancel":
+        post(root, f"{path}/cancel", {"mode": "force", "reason": text[:500]})
+    elif outcome != "hold":
+        post(root, f"{path}/{outcome}", {"lease_id": lease} | told[outcome])
+    return made.json["id"]
+
+
+@pytest.fixture(scope="module")
+def addresses(server):
+    """A server full of hostile words; every page that shows them."""
+    root = root_of(server)
+    found = [
+        "/ui/tasks", "/ui/tasks?state=dead_letter", "/ui/tasks?state=claimed", "/ui/dead-letters", "/ui/events",
+        "/ui/keys", "/ui/bulk?verb=requeue&state=dead_letter",
+    ]  # fmt: skip
+    for number, payloads in enumerate(groups()):
+        text = f"p{number} " + " ".join(payloads)
+        outcomes = ("hold", "cancel") if number % 2 else ("fail", "complete")
+        found += [f"/ui/tasks/{hostile_task(root, number, text, outcome)}" for outcome in outcomes]
+        made = root.post("/v1/keys", {"name": text[:128], "scopes": ["read"], "prefix": text[:200]})
+        if made.status == 201:
+            found.append(f"/ui/keys/{made.json['keyId']}")
+    last = root.get("/v1/events?limit=1&kind=task.dead_lettered").json["events"][0]["seq"]
+    hostile_task(root, 99, LONG, "fail")
+    return [*found, f"/ui/events/{last}", f"/ui/events/{last - 1}", "/ui/tasks?" + "type=%3Cscript%3E&tag=%22%3E%3Cimg"]
+
+
+@pytest.fixture
+def page(browse):
+    return browse(width=PHONE, height=844)
+
+
+def look(page):
+    page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true })")
+    page.wait_for_selector("#live-state[data-state=live]")
+    return page.evaluate(
+        """(bait) => ({
+            ran: window.pwned !== undefined,
+            rooted: [...document.querySelectorAll(bait)].map((each) => each.outerHTML.slice(0, 200)),
+            text: document.querySelector('main').textContent,
+            wide: document.documentElement.scrollWidth,
+            bait: document.getElementById('bait') !== null,
+        })""",
+        ", ".join(BAITS),
+    )
+
+
+def test_nothing_that_agents_write_into_tasks_is_anything_but_text(page, addresses):
+    for address in addresses:
+        assert page.goto(address).status == 200, address
+        seen = look(page)
+        assert not seen["ran"], address
+        assert not seen["rooted"], (address, seen["rooted"])
+        assert not seen["bait"], address
+        assert not HIDDEN & set(seen["text"]), (address, HIDDEN & set(seen["text"]))
+        assert seen["wide"] <= PHONE, (address, seen["wide"])
+
+
+def test_a_hostile_group_is_led_to_and_acted_on_by_its_words(page, addresses, server):
+    """The family of a reason goes through an address, a form and a filter, and comes out as it went in."""
+    page.goto("/ui/dead-letters")
+    row = page.locator("tbody tr", has_text="p0 ").first
+    row.get_by_role("link", name="Requeue…").click()
+    assert not look(page)["rooted"]
+    page.get_by_label("Type 1 to go on").fill("1")
+    page.get_by_role("button", name="Requeue: all 1").click()
+    page.wait_for_selector("text=1 requeued")
+    assert not look(page)["rooted"]
+    page.goto("/ui/tasks")
+    assert not look(page)["rooted"]

@@ -1,0 +1,124 @@
+"""Keys for people: made, rotated and revoked by administrators, shown once; usage for everybody."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.dashboard.conftest import sign_in
+from tests.dashboard.visitor import Visitor, text_of
+from tests.transport.agent import Agent
+
+pytest_plugins = ["tests.transport.planned"]
+
+
+@pytest.fixture
+def visitor(server):
+    return Visitor(server.port).sign_in()
+
+
+def bearer(server, key):
+    return Agent(server.port, {"Authorization": f"Bearer {key}"}, "somebody", key)
+
+
+def shown(page):
+    return re.search(r"hf_(?:live|test)_\w+", page)[0]
+
+
+def test_a_key_is_made_shown_once_used_rotated_and_revoked(browse, server, root):
+    page = browse(path="/ui/keys")
+    if not page.get_by_label("Name: who").is_visible():
+        page.get_by_text("Make a key…").click()
+    page.get_by_label("Name: who").fill("nightly worker")
+    page.get_by_label("tasks:work").check()
+    page.get_by_label("Only names").fill("nightly/")
+    page.get_by_label("It works").select_option("7 days")
+    page.get_by_role("button", name="Make the key").click()
+    key = page.locator("#secret").text_content()
+    worker = bearer(server, key)
+    assert worker.post("/v1/tasks/claim", {"type": "nothing"}).status == 200
+    assert worker.post("/v1/tasks", {"type": "x", "payload": {}}).status == 403
+    page.goto("/ui/keys")
+    assert key not in page.content()  # this once
+    page.get_by_role("link", name="nightly worker").click()
+    expect(page.locator("#key")).to_contain_text("names below nightly/")
+    page.get_by_text("Give it a new secret…").click()
+    page.get_by_label("The old one goes on working").select_option("not at all")
+    page.get_by_role("button", name="Rotate").click()
+    renewed = page.locator("#secret").text_content()
+    assert worker.post("/v1/tasks/claim", {"type": "nothing"}).status == 401
+    assert bearer(server, renewed).post("/v1/tasks/claim", {"type": "nothing"}).status == 200
+    page.get_by_text("Revoke it…").click()
+    page.get_by_label("I am sure").check()
+    page.get_by_role("button", name="Revoke the key").click()
+    expect(page.get_by_text("Other servers notice within five seconds.")).to_be_visible()
+    expect(page.locator("#key")).to_contain_text("revoked")
+    assert bearer(server, renewed).post("/v1/tasks/claim", {"type": "nothing"}).status == 401
+    key_id = page.url.rpartition("/")[2].partition("?")[0]
+    actor = root.get("/v1/account").json["key"]["keyId"]
+    told = root.get(f"/v1/events?subject=principal:{key_id}").json["events"]
+    assert [(event["kind"], event["actor"]) for event in told] == [
+        (f"principal.{verb}", actor) for verb in ("created", "rotated", "revoked")
+    ]
+
+
+def test_a_key_is_for_no_more_than_its_maker_and_needs_a_name_and_a_scope(server, visitor):
+    token = visitor.token()
+    for fields in ({"name": "x"}, {"scope-read": "yes"}, {"name": "x" * 129, "scope-read": "yes"}):
+        assert visitor.post("/ui/keys", act="create", token=token, **fields)[0] == 400, fields
+    made = visitor.post(
+        "/ui/keys", **{"act": "create", "token": token, "name": "short", "scope-admin": "yes", "days": "1"}
+    )
+    assert made[0] == 200
+    assert made[1]["Cache-Control"] == "no-store"
+    short = Visitor(server.port).sign_in(shown(made[2]))
+    longer = {"act": "create", "token": short.token(), "name": "longer", "scope-read": "yes", "days": "30"}
+    status, _, page = short.post("/ui/keys", **longer)
+    assert (status, "your own key ends before that" in page) == (403, True)
+
+
+def test_configured_keys_stay_as_they_are(visitor, root):
+    own = root.get("/v1/account").json["key"]["keyId"]
+    page = visitor.get(f"/ui/keys/{own}")[2]
+    assert "the server's settings" in text_of(page)
+    assert 'value="rotate"' not in page
+    token = visitor.token()
+    assert visitor.post(f"/ui/keys/{own}", act="rotate", token=token)[0] == 409
+    assert visitor.post(f"/ui/keys/{own}", act="revoke", token=token, sure="yes")[0] == 409
+    assert visitor.post(f"/ui/keys/{own}", act="revoke", token=token)[0] == 400
+    assert visitor.get("/ui/keys/nobody")[0] == 404
+
+
+def test_whoever_only_looks_sees_usage_and_no_keys(server, root):
+    made = root.post("/v1/keys", {"name": "reader", "scopes": ["read"]}).json
+    reader = Visitor(server.port).sign_in(made["apiKey"])
+    status, _, page = reader.get("/ui/keys")
+    assert (status, "tasks made this month" in page, "Make a key" in page) == (200, True, False)
+    assert made["keyId"] not in page
+    assert reader.get(f"/ui/keys/{made['keyId']}")[0] == 404
+    for act in ("create", "rotate", "revoke"):
+        assert reader.post(f"/ui/keys/{made['keyId']}", act=act, token=reader.token(), name="x", sure="yes")[0] == 403
+    foreign = Visitor(server.port).sign_in(root.post("/v1/keys/register", {}).json["apiKey"])
+    assert foreign.get(f"/ui/keys/{made['keyId']}")[0] == 404
+    assert foreign.post(f"/ui/keys/{made['keyId']}", act="revoke", token=foreign.token(), sure="yes")[0] == 404
+
+
+def test_what_is_used_of_a_plan_is_told(planned):
+    server = planned("memory", "rated")
+    key = bearer(server, "").post("/v1/keys/register", {}).json["apiKey"]
+    account = bearer(server, key)
+    for _ in range(2):
+        assert account.post("/v1/tasks", {"type": "counted", "payload": {}}).status == 201
+    page = " ".join(text_of(Visitor(server.port).sign_in(key).get("/ui/keys")[2]).split())
+    assert "tasks made this month 2" in page
+    assert "create requests this hour 2 of 5" in page
+
+
+def test_a_visit_ends_with_the_key_that_was_revoked(browse, stranger, server, root):
+    made = root.post("/v1/keys", {"name": "short-lived", "scopes": ["admin"]}).json
+    page = stranger()
+    sign_in(page, made["apiKey"], f"/ui/keys/{made['keyId']}")
+    page.get_by_text("Revoke it…").click()
+    page.get_by_label("I am sure").check()
+    page.get_by_role("button", name="Revoke the key").click()
+    expect(page.get_by_label("Key")).to_be_visible()

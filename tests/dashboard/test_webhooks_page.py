@@ -1,0 +1,120 @@
+"""Webhooks for people: whether messages arrive, what nobody took, and sending it again."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.dashboard.conftest import sign_in
+from tests.dashboard.visitor import Visitor, text_of
+from tests.support import wait_until
+from tests.transport.agent import ROOT_KEY, fresh, root
+from tests.webhooks.conftest import sending
+from tests.webhooks.receiver import Receiver
+
+
+@pytest.fixture(scope="module")
+def receiver():
+    receiver = Receiver()
+    yield receiver
+    receiver.close()
+
+
+@pytest.fixture(scope="module")
+def server():
+    running = sending("memory:").start()
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def visitor(server):
+    return Visitor(server.port).sign_in()
+
+
+@pytest.fixture
+def hook(server, receiver):
+    """Make a webhook that is told of one job; it is gone after the test."""
+    made = []
+
+    def hook(job, *plan):
+        told = {"url": receiver.url(f"/{job}", *plan or (200,)), "subject": f"lease:{job}", "events": ["lease.*"]}
+        answer = root(server).post("/v1/webhooks", told)
+        assert answer.status == 201, answer
+        made.append(answer.json)
+        return answer.json
+
+    yield hook
+    for each in made:
+        root(server).delete(f"/v1/webhooks/{each['webhook_id']}")
+
+
+def counts(server, hook):
+    return root(server).get(f"/v1/webhooks/{hook['webhook_id']}").json["deliveries"]
+
+
+def test_dead_messages_are_seen_and_sent_again(stranger, server, receiver, hook):
+    job = fresh()
+    made = hook(job, 500, 500, 500, 200)
+    root(server).claim(job, "somebody")
+    wait_until(lambda: counts(server, made).get("dead"), 30)
+    page = stranger()
+    sign_in(page, ROOT_KEY, "/ui/webhooks")
+    row = page.get_by_role("row", name=job)
+    expect(row).to_contain_text("active")
+    row.get_by_role("link", name=job).click()
+    expect(page.locator("#deliveries")).to_contain_text("lease.claimed")
+    expect(page.locator("#deliveries")).to_contain_text("500")
+    page.get_by_role("button", name="Send 1 dead again").click()
+    expect(page.get_by_text("Sent again, under the same ids")).to_be_visible()
+    expect(page.locator("#deliveries")).to_contain_text("delivered")  # by itself
+    assert len({message.id for message in receiver.on(f"/{job}")}) == 1
+
+
+def test_a_test_is_sent_and_a_pause_holds_until_it_ends(visitor, server, receiver, hook):
+    job = fresh()
+    made = hook(job)
+    place = f"/ui/webhooks/{made['webhook_id']}"
+    token = visitor.token()
+    assert visitor.post(place, act="test", token=token)[0] == 303
+    receiver.await_messages(f"/{job}", 1)
+    wait_until(lambda: "answered 200" in visitor.get(place)[2], 30)
+    assert visitor.post(place, act="pause", token=token)[1]["Location"].endswith("?done=paused")
+    assert root(server).get(f"/v1/webhooks/{made['webhook_id']}").json["state"] == "paused"
+    root(server).claim(job, "somebody")
+    assert visitor.post(place, act="resume", token=token)[1]["Location"].endswith("?done=resumed")
+    wait_until(lambda: counts(server, made).get("delivered", 0) >= 2, 30)
+    page = visitor.get(place)[2]
+    (seq,) = set(re.findall(r'name="seq" value="(\d+)"', page))
+    assert visitor.post(place, act="replay", seq=seq, token=token)[0] == 303
+    receiver.await_messages(f"/{job}", 3)
+    assert visitor.post(place, act="replay", seq="999999", token=token)[0] == 404
+    assert visitor.post(place, act="replay", seq="x", token=token)[0] == 404
+
+
+def test_a_new_secret_is_shown_once_and_signs(visitor, server, receiver, hook):
+    job = fresh()
+    made = hook(job)
+    place = f"/ui/webhooks/{made['webhook_id']}"
+    status, _, page = visitor.post(place, act="rotate", grace="0", token=visitor.token())
+    assert status == 200
+    secret = re.search(r"whsec_[A-Za-z0-9+/=]+", text_of(page))[0]
+    assert secret != made["secret"]
+    assert secret not in text_of(visitor.get(place)[2])
+    root(server).claim(job, "somebody")
+    receiver.await_messages(f"/{job}", 1)[0].verify(secret)
+
+
+def test_only_administrators_of_the_account_see_it(server, visitor, hook):
+    made = hook(fresh())
+    place = f"/ui/webhooks/{made['webhook_id']}"
+    key = root(server).post("/v1/keys", {"name": "reader", "scopes": ["read"]}).json["apiKey"]
+    reader = Visitor(server.port).sign_in(key)
+    foreign = Visitor(server.port).sign_in(root(server).post("/v1/keys/register", {}).json["apiKey"])
+    assert (reader.get("/ui/webhooks")[0], reader.get(place)[0], foreign.get(place)[0]) == (403, 403, 404)
+    assert "Nobody is told of anything yet" in text_of(foreign.get("/ui/webhooks")[2])
+    for act in ("test", "pause", "resume", "rotate", "replay"):
+        assert reader.post(place, act=act, token=reader.token())[0] == 403
+        assert foreign.post(place, act=act, token=foreign.token())[0] == 404
+        assert visitor.post(place, act=act, token="0" * 64)[0] == 403
+    assert root(server).get(f"/v1/webhooks/{made['webhook_id']}").json["state"] == "active"

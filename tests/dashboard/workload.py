@@ -1,0 +1,94 @@
+"""What the pages about tasks and keys are full of in pictures: troubles in families, and one task with a long story."""
+
+from holdfast.core.delivery import Delivery, Outcome, Verdict
+from holdfast.store.deliveries import Reading, Room
+from tests.dashboard.work import post
+
+TROUBLES = (
+    ("translate_page", 38, {"reason": "upstream timed out after {} s"}),
+    ("fetch_source", 21, {"reason": "GET https://mirror.example/{} answered 503", "error_code": "http_503"}),
+    ("index_repository", 9, {"reason": "no space left on /var/cache/{}"}),
+    ("translate_page", 4, {"reason": "glossary 'legal-{}' is not there", "permanent": True}),
+)
+KEYS = (
+    {"name": "nightly worker", "scopes": ["tasks:work"], "expiresInSeconds": 7 * 86_400},
+    {"name": "deploy pipeline", "scopes": ["jobs"], "prefix": "deploy/"},
+    {"name": "wall display", "scopes": ["read"]},
+)
+HOOKS = (
+    {"url": "https://pager.example/dead-letters", "events": ["task.dead_lettered"]},
+    {"url": "https://chat.example/hooks/deployments", "events": ["lease.*"], "subject": "lease:deploy/*"},
+)
+LEASE = 120
+STORY = {
+    "type": "review_migration", "priority": 60, "maxAttempts": 4, "tag": "acme/shop", "uniqueKey": "acme/shop/1842",
+    "createdBy": "claude-backend", "source": "github", "leaseDurationSeconds": 600,
+    "payload": {"repository": "acme/shop", "pull_request": 1842, "focus": ["rounding", "refunds"], "depth": "thorough"},
+}  # fmt: skip
+
+
+def before(stage):
+    """What happened earlier; the task whose story goes on."""
+    root = stage.root
+    for hook in HOOKS:
+        assert root.post("/v1/webhooks", hook).status == 201
+    for key in KEYS:
+        assert root.post("/v1/keys", key).status == 201
+    task = root.post("/v1/tasks", STORY | {"leaseDurationSeconds": LEASE}).json["id"]
+    for number, (kind, many, told) in enumerate(TROUBLES):
+        for place in range(many):
+            post(root, f"/v1/tasks/{_new(root, kind)}/fail", told | {"reason": told["reason"].format(20 + place)})
+        stage.pass_time(70)
+        if number == 0:
+            path, lease = _claim(root, task, "codex-api")
+            stage.pass_time(12)
+            wrong = {"reason": "the diff is larger than my context", "error_code": "too_large", "lease_id": lease}
+            post(root, f"{path}/fail", wrong | {"note": "split it by directory", "checkpoint": {"files_read": 14}})
+        if number == 1:
+            _claim(root, task, "gemini-review")
+            stage.pass_time(LEASE + 1)  # and was not heard of again
+    return task
+
+
+def now(stage, task):
+    """Its present holder is in the middle of it."""
+    path, lease = _claim(stage.root, task, "claude-docs")
+    left = {
+        "note": "refunds done; two comments drafted, rounding is next", "progress": {"done": 9, "of": 14},
+        "checkpoint": {"reviewed": ["src/refund.py", "src/tax.py"], "comments": 2, "next": "src/rounding.py"},
+    }  # fmt: skip
+    post(stage.root, f"{path}/heartbeat", {"lease_id": lease, **left})
+
+
+def tell(stage):
+    """Webhooks have been told; one receiver was away for a while, and it rests now."""
+    store, found = stage.engine.store, {}
+    for hook in stage.root.get("/v1/webhooks").json["webhooks"]:
+        name = ("default", hook["webhook_id"])
+        kind, subject = hook["events"][0].rstrip("*"), (hook["subject"] or "").rstrip("*")
+        log = stage.root.get(f"/v1/events?limit=1000&kind={kind}*&subject={subject}*").json["events"]
+        with store.read() as reader:
+            moments = {event.seq: event.at for event in reader.events("default", 0, 10_000)}
+        kept = [Delivery(*name, each["seq"], each["subject"], each["kind"], "{}", moments[each["seq"]]) for each in log]
+        store.deliveries.read_on([Reading(name, None, log[-1]["seq"], tuple(kept))])
+        found[name] = kept[-1].seq
+    room = Room(busy={}, per_hook=1_000, in_all=1_000, lasts=60_000_000)
+    while taken := store.deliveries.turn([], room):
+        store.deliveries.turn([_verdict(each, found) for each in taken], Room({}, 0, 0, 1))
+
+
+def _verdict(delivery, newest):
+    if delivery.kind == "task.dead_lettered" and delivery.seq % 3 == 0 and delivery.seq < newest[delivery.of]:
+        return Outcome(delivery, Verdict(arrived=False, status=503, error="answered 503"))
+    return Outcome(delivery, Verdict(arrived=True, status=204))
+
+
+def _new(root, kind):
+    made = root.post("/v1/tasks", {"type": kind, "payload": {"page": 7}, "maxAttempts": 1}).json["id"]
+    _claim(root, made, "cursor-ui")
+    return made
+
+
+def _claim(root, task, worker):
+    path = f"/v1/tasks/{task}"
+    return path, post(root, f"{path}/claim", {"worker_id": worker})["leaseId"]
