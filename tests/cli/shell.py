@@ -68,8 +68,9 @@ class Shell:
             return Said(status, out.read(), err.read())
 
     def _begin(self, words: list[str], given: IO[str], out: IO[str], err: IO[str]) -> subprocess.Popen[bytes] | Forked:
-        """What holds something while a command runs shall be a process from nothing, as signals reach it."""
-        if FULL or words[:1] in (["run"], ["lock"]):
+        """What holds something while a command runs shall be a process from nothing, as signals reach it; so shall one
+        that is told where its modules are, which a fork knows already."""
+        if FULL or words[:1] in (["run"], ["lock"]) or "PYTHONPATH" in self.more:
             return subprocess.Popen(
                 [*PROGRAM, *words], env=self.environment, cwd=self.home, stdin=given, stdout=out, stderr=err
             )

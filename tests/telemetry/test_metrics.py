@@ -1,9 +1,9 @@
 """A scraper's view of one server: each number moves when the thing happens, on both stores."""
 
-import http.client
 import time
 
 from tests.orchestrion.account import register
+from tests.streams.reading import follow
 from tests.support import wait_until
 from tests.transport.agent import Crowd, agent, claimed, fresh, held
 from tests.wire.expect import acquired, leads, released, success
@@ -84,11 +84,9 @@ def test_batches_waiters_and_loops(server, watch):
 
 
 def test_streams_are_counted_while_somebody_reads_them(server, watch):
-    asking = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
-    asking.request("GET", "/v1/events", headers=agent(server).headers | {"Accept": "text/event-stream"})
-    assert asking.getresponse().readline()
-    wait_until(lambda: watch.more("holdfast_streams") == 1)
-    asking.close()
+    with follow(agent(server)) as stream:
+        stream.frame()
+        wait_until(lambda: watch.more("holdfast_streams") == 1)
     wait_until(lambda: watch.more("holdfast_streams") == 0)
 
 
