@@ -2,11 +2,13 @@
 
 import re
 import shlex
+import sys
 from importlib import resources
 from pathlib import Path
 
 from holdfast.transport.cli.main import read_arguments
 from holdfast.transport.cli.table import find
+from holdfast.transport.dashboard import words
 from holdfast.transport.dashboard.pages import PAGES
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -31,12 +33,20 @@ def test_the_commands_that_empty_pages_teach_are_real():
     templates = resources.files("holdfast.transport.dashboard") / "templates"
     text = "".join(each.read_text() for each in templates.iterdir())
     found = re.findall(r'command\("[a-z-]+", "(holdfast (?:[^"\\]|\\.)*)"', text)
-    taught = [words.replace('\\"', '"') for words in found]
+    taught = [told.replace('\\"', '"') for told in found]
     assert len(taught) >= 6
     for command in taught:
         verb, rest = find(shlex.split(command)[1:])
         assert verb is not None, command
         read_arguments(verb, rest)
+
+
+def test_a_shell_is_told_where_the_program_is_only_if_it_would_not_find_it(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert words.way_to_program("127.0.0.1") == f"PATH={Path(sys.executable).parent}:$PATH "
+    assert words.way_to_program("203.0.113.7") == "", "nobody elsewhere need know where it is"
+    (tmp_path / "holdfast").touch(0o755)
+    assert words.way_to_program("127.0.0.1") == ""
 
 
 def test_pictures_are_small():

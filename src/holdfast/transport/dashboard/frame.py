@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast import __version__
 from holdfast.core.errors import Forbidden, HoldfastError, RateLimited, Unauthenticated
-from holdfast.transport.dashboard import cookies
+from holdfast.transport.dashboard import cookies, words
 from holdfast.transport.dashboard.forms import Guard, check_token, read_form
 from holdfast.transport.dashboard.gate import Gate
 from holdfast.transport.dashboard.live import Live
@@ -157,6 +157,7 @@ class Dashboard:
             "version": __version__,
             "here": _address(request),
             "home": self._door.settings.home,
+            "way": words.way_to_program(self._door.settings.host),
         }
 
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+from pathlib import Path
+
+from holdfast.addresses import is_loopback
 from holdfast.core.row import SECOND, Instant
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
@@ -18,6 +23,13 @@ def duration(span: Instant) -> str:
         if len(told) == 2:  # noqa: PLR2004 - the two largest
             break
     return " ".join(part for part in told if not part.startswith("0 ")) or "0 s"
+
+
+def way_to_program(host: str) -> str:
+    """What a shell must be told to find `holdfast`: nothing if it is on the way, or if visitors sit elsewhere."""
+    if shutil.which("holdfast") is not None or not is_loopback(host):
+        return ""
+    return f"PATH={Path(sys.executable).parent}:$PATH "
 
 
 def event_words(kind: str) -> tuple[str, str]:
