@@ -236,6 +236,20 @@ def test_a_held_task_is_left_alone_asked_or_ended_as_the_caller_wants(held):
         run(held, complete())
 
 
+@pytest.mark.parametrize("mode", ["pending", "request", "force"])
+def test_why_a_task_was_given_up_is_kept_and_told(store, mode):
+    transact(store, create("t1"))
+    assert run(store, cancel(mode=mode, reason="a twin did it")).task.cancel_reason == "a twin did it"
+    assert msgspec.json.decode(every(store, Event)[-1].data)["cancel_reason"] == "a twin did it"
+
+
+def test_a_holder_that_is_asked_to_stop_hears_why(held):
+    run(held, cancel(mode="request", reason="too late"))
+    assert run(held, beat()).task.cancel_reason == "too late"
+    run(held, cancel(mode="request"))
+    assert run(held, beat()).task.cancel_reason == "too late", "asking again without a word takes none back"
+
+
 @pytest.mark.parametrize(
     ("verb", "state"),
     [(complete(), COMPLETED), (fail(), CANCELLED), (hand_back(), CANCELLED), (undeliver(), CANCELLED)],

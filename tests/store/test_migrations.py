@@ -31,7 +31,7 @@ with store.read() as reader:
 store.close()
 """
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 """The number of the newest migration: whoever adds one says so here."""
 ALL_VERSIONS = list(range(1, SCHEMA_VERSION + 1))
 

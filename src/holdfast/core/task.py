@@ -71,7 +71,7 @@ class Task(Row, frozen=True):
         ("unique_key", "tag", "created_by", "reviewed_by", "source", "backoff", "traceparent"),
         ("attempt_count", "attempt", "worker", "principal", "session", "proof", "token", "claimed_at", "expires_at"),
         ("result", "output_id", "failure_reason", "dead_cause", "resolved_at", "ended", "ended_checkpoint"),
-        ("note", "checkpoint", "progress", "cancel_requested"),
+        ("note", "checkpoint", "progress", "cancel_requested", "cancel_reason"),
     )
 
     # What it is: changes only while it waits.
@@ -121,6 +121,8 @@ class Task(Row, frozen=True):
     progress: str | None = None
     traceparent: str | None = None
     """Where the request that created it belongs in a trace."""
+    cancel_reason: str | None = None
+    """Why nobody needs it any more, in the words of whoever said so last."""
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -401,25 +403,27 @@ def settled(task: Task, now: Instant) -> Task:
     return lapse(task, now) if task.state == CLAIMED and is_due(task, now) else task
 
 
-def cancel(task: Task) -> Task:
+def cancel(task: Task, reason: str | None = None) -> Task:
     """Abandon a task that nobody holds."""
     if task.state == CLAIMED:
         raise TaskClaimed("somebody holds this task: ask with mode 'request', or end it with 'force'", **_holder(task))
     if task.state != PENDING:
         raise InvalidTransition(f"a task that is {task.state} cannot be cancelled", state=task.state)
-    return replace(task, state=CANCELLED, ready=False)
+    return replace(task, state=CANCELLED, ready=False, cancel_reason=reason)
 
 
-def request_cancel(task: Task) -> Task:
+def request_cancel(task: Task, reason: str | None = None) -> Task:
     """Ask its holder to stop; a task that nobody holds is cancelled at once."""
-    return replace(task, cancel_requested=True) if task.state == CLAIMED else cancel(task)
+    if task.state != CLAIMED:
+        return cancel(task, reason)
+    return replace(task, cancel_requested=True, cancel_reason=reason or task.cancel_reason)
 
 
 def force_cancel(task: Task, now: Instant, reason: str | None = None) -> Task:
     """End it at once, whoever holds it."""
     if task.state != CLAIMED:
-        return cancel(task)
-    return replace(_ended(task, CANCELLED, now, reason=reason), state=CANCELLED)
+        return cancel(task, reason)
+    return replace(_ended(task, CANCELLED, now, reason=reason), state=CANCELLED, cancel_reason=reason)
 
 
 def undeliver(task: Task, now: Instant) -> Task:

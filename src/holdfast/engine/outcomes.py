@@ -207,7 +207,8 @@ class CancelTask(TaskCommand, frozen=True):
         if self.mode == "force":
             after = tasks.force_cancel(task, view.now, self.reason)
         else:
-            after = tasks.request_cancel(task) if self.mode == "request" else tasks.cancel(task)
+            give_up = tasks.request_cancel if self.mode == "request" else tasks.cancel
+            after = give_up(task, self.reason)
         if after == task:
             return TaskOutcome(task=task, now=view.now)
         return TaskOutcome(task=view.put(after, verb_of(after, "cancel_requested")), now=view.now)

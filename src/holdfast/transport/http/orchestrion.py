@@ -47,6 +47,7 @@ def task_document(task: Task, now: Instant, contract: Contract | None = None) ->
     }
     if task.state == tasks.CLAIMED:
         document["cancelRequested"] = task.cancel_requested
+    cancelled = task.cancel_requested or task.state == tasks.CANCELLED
     more = (
         ("uniqueKey", task.unique_key),
         ("tag", task.tag),
@@ -57,6 +58,7 @@ def task_document(task: Task, now: Instant, contract: Contract | None = None) ->
         ("sessionId", task.session),
         ("deadLetterCause", task.dead_cause),
         ("resolvedAt", milliseconds_or_none(task.resolved_at)),
+        ("cancelReason", task.cancel_reason if cancelled else None),
         ("note", task.note),
         ("progress", raw_json(task.progress)),
         ("checkpoint", raw_json(task.checkpoint)),

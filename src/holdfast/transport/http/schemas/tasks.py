@@ -57,6 +57,7 @@ class PlainTask(Struct, rename="camel", kw_only=True):
     session_id: str | UnsetType = UNSET
     dead_letter_cause: Literal["attempts_exhausted", "permanent", "lease_expired"] | UnsetType = UNSET
     resolved_at: Time | UnsetType = UNSET
+    cancel_reason: str | UnsetType = UNSET
     note: str | UnsetType = UNSET
     progress: Any | UnsetType = UNSET
     checkpoint: Any | UnsetType = UNSET

@@ -1,0 +1,2 @@
+-- Why a task was given up.
+ALTER TABLE tasks ADD COLUMN cancel_reason TEXT;
