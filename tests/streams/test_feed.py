@@ -129,12 +129,13 @@ def test_whoever_joins_where_and_when_they_like_sees_every_event_once_and_in_ord
         await asyncio.sleep(own.uniform(0, 0.2))
         first = after = own.randrange(0, end(engine) + 1)
         seen = []
-        while True:
-            over_at = end(engine) if writing.done() else None
-            far = after + own.randrange(1, 40)
-            enough = (lambda at, far=far: at >= far) if over_at is None else (lambda at, last=over_at: at >= last)
-            if over_at is not None and after >= over_at:
-                break
+
+        def is_over(at):
+            return writing.done() and at >= end(engine)
+
+        while not is_over(after):
+            far = after + own.randrange(1, 40)  # perhaps further than anybody will ever write
+            enough = partial(lambda far, at: at >= far or is_over(at), far)
             some, after = await read(over, after, wants, until=enough, pause=lambda: own.choice([0, 0, 0.001, 0.005]))
             seen += some
         assert seen == log(engine, wants, first)

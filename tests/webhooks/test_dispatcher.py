@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.core.event import Event
+from holdfast.core.plan import DAY
 from holdfast.core.webhook import Webhook
 from holdfast.engine.engine import Engine
 from holdfast.settings import Settings
@@ -15,6 +16,8 @@ from holdfast.transport.webhooks.dispatcher import IN_ALL, PER_HOOK, dispatching
 from holdfast.transport.webhooks.reading import STRIDE, LogReader
 from tests.support import ACCOUNT, START, a_lock, claim, every, heartbeat, make_store, put, stop_in_time, wait_until
 
+FAR = START + 100 * 365 * DAY
+"""Later than the clock of any machine: no sweep ends it."""
 SETTINGS = Settings(webhook_allow_private_networks=True, webhook_retries=(0.1,), webhook_timeout=2)
 
 
@@ -75,8 +78,9 @@ def test_an_event_that_cannot_be_told_keeps_no_other_from_being_told(engine, rec
     made = a_hook(receiver.url(path), family="octostore", principal="id-alice")
     put(engine.store, made, kind="created")
     good = "550e8400-e29b-41d4-a716-446655440000"
-    put(engine.store, a_lock("bad-lock", holder="no uuid", principal="id-alice"), kind="claimed")
-    put(engine.store, a_lock("good-lock", holder=good, principal="id-alice"), kind="claimed")
+    for name, holder in (("bad-lock", "no uuid"), ("good-lock", good)):
+        lock = a_lock(name, ends=FAR, holder=holder, principal="id-alice")
+        put(engine.store, lock, kind="claimed")
     with dispatching(engine, SETTINGS):
         (message,) = receiver.await_messages(path, 1)
     assert json.loads(message.raw)["lock"] == "good-lock"
