@@ -5,6 +5,8 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
+from tempfile import TemporaryFile
 
 import pytest
 
@@ -13,13 +15,26 @@ from tests.mcp.raw import new, old
 from tests.wire.server import free_port
 
 
-def program(*flags, words="", **settings):
+def program(*flags, words="", until=0, **settings):
+    """Runs it to its end. Its stdin stays open until so many lines have come: a host that leaves is not answered."""
     ours = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
     given = {f"HOLDFAST_{name}": value for name, value in settings.items()}
     command = [sys.executable, "-m", "holdfast", "mcp", *flags]
-    return subprocess.run(
-        command, input=words, env=ours | given, capture_output=True, text=True, timeout=60, check=False
-    )
+    pipe = subprocess.PIPE
+    with (
+        TemporaryFile("w+") as complaints,
+        subprocess.Popen(command, env=ours | given, text=True, stdin=pipe, stdout=pipe, stderr=complaints) as running,
+    ):
+        with suppress(BrokenPipeError):  # it may have ended over its flags
+            running.stdin.write(words)
+            running.stdin.flush()
+        said = "".join(running.stdout.readline() for _ in range(until))
+        with suppress(BrokenPipeError):
+            running.stdin.close()
+        said += running.stdout.read()
+        status = running.wait(60)
+        complaints.seek(0)
+        return subprocess.CompletedProcess(command, status, said, complaints.read())
 
 
 def test_stdout_has_nothing_but_the_protocol(tmp_path):
@@ -30,7 +45,7 @@ def test_stdout_has_nothing_but_the_protocol(tmp_path):
         {**old("tools/call", name="claim_job", arguments={"jobId": "x", "owner": "me"}), "id": 2},
     ]
     words = "\n".join(map(json.dumps, messages)) + "\nnot even JSON\n"
-    done = program("--store", f"sqlite:///{tmp_path}/quiet.db", words=words, LOUD="unknown")
+    done = program("--store", f"sqlite:///{tmp_path}/quiet.db", words=words, until=2, LOUD="unknown")
     assert done.returncode == 0, done.stderr
     said = [json.loads(line) for line in done.stdout.splitlines()]
     assert all(message["jsonrpc"] == "2.0" for message in said)
@@ -69,6 +84,6 @@ def test_a_server_that_does_not_answer_and_a_wrong_key_are_refusals(server):
 
 
 def test_the_new_era_needs_no_handshake_on_stdio_either(tmp_path):
-    done = program("--store", f"sqlite:///{tmp_path}/new.db", words=json.dumps(new("tools/list")) + "\n")
+    done = program("--store", f"sqlite:///{tmp_path}/new.db", words=json.dumps(new("tools/list")) + "\n", until=1)
     (said,) = (json.loads(line) for line in done.stdout.splitlines())
     assert len(said["result"]["tools"]) == 15
