@@ -79,6 +79,16 @@ def test_who_is_behind_is_told_with_the_ends_of_its_log(store):
     assert store.deliveries.look(10).behind == []
 
 
+def test_those_behind_are_told_in_turn_from_any_place_on(store):
+    named = [("acct_1", "whk_2"), ("acct_1", "whk_3"), ("acct_2", "whk_1")]
+    for account, hook_id in named:
+        put(store, a_hook(hook_id, account), kind="created")
+    for place, after in enumerate([("", ""), *named]):
+        behind = store.deliveries.look(2, after).behind
+        assert [(each.hook.account, each.hook.id) for each in behind] == named[place : place + 2]
+    assert store.deliveries.look(2, named[-1]).active == named
+
+
 def test_who_has_enough_under_way_does_not_read_on(store):
     put(store, a_hook(), kind="created")
     keep(store, *(a_delivery(-seq) for seq in range(1, MOST_UNDECIDED + 1)), seq=0)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.core.event import Event
+from holdfast.core.event import SNAPSHOT, Event, apply
 from holdfast.core.lease import EXPIRED, FORCED, LOCK, RELEASED
 from holdfast.core.names import ELECTION_PREFIX
 from holdfast.core.row import Instant, Row
@@ -53,6 +54,10 @@ class Webhook(Row, frozen=True):
     created_at: Instant = 0
 
 
+Filters = tuple[tuple[int, Webhook], ...]
+"""(the event of the log since which it was so, the webhook with the filter that it had)."""
+
+
 class Grant(msgspec.Struct, frozen=True):
     """What the log said of a lease when it was granted: the events after that tell only what changed."""
 
@@ -86,6 +91,27 @@ def wants(hook: Webhook, event: Event) -> bool:
         and any(matches(kind, event.kind) for kind in kinds)
         and matches(hook.subject, event.subject)
     )
+
+
+def filters_of(hook: Webhook, history: Iterable[Event]) -> Filters:
+    """What it wanted since when, as its own events tell: whatever happened is judged by the filter of its time."""
+    found: list[tuple[int, Webhook]] = []
+    told: Webhook | None = None
+    for event in history:
+        if event.version > hook.version:
+            break
+        if told is None and event.version != 1 and not event.kind.endswith(f".{SNAPSHOT}"):
+            continue  # retention has cut the beginning off
+        told = apply(told or Webhook(hook.account, hook.id), event)
+        then = replace(hook, events=told.events, subject=told.subject)
+        if not found or found[-1][1] != then:
+            found.append((event.seq, then))
+    return tuple(found) or ((0, hook),)
+
+
+def filter_at(filters: Filters, seq: int) -> Webhook:
+    """The webhook as it was when this event happened; before its story begins, as it was first told."""
+    return next((hook for since, hook in reversed(filters) if since <= seq), filters[0][1])
 
 
 def lock_word(event: Event) -> str | None:

@@ -11,6 +11,9 @@ from holdfast.core.delivery import Delivery, Hook, Outcome
 from holdfast.core.row import Instant
 from holdfast.core.webhook import Webhook
 
+START: Hook = ("", "")
+"""Before every webhook."""
+
 
 class Behind(msgspec.Struct, frozen=True):
     """A webhook that has not read its account's log to the end."""
@@ -54,8 +57,8 @@ class Prospect(msgspec.Struct, frozen=True):
 class Deliveries(Protocol):
     """The deliveries of all webhooks."""
 
-    def look(self, limit: int) -> Prospect:
-        """Which webhooks are active, which of them can read on, and whether anything can be sent now."""
+    def look(self, limit: int, after: Hook = START) -> Prospect:
+        """Which webhooks are active, the next after one that can read on, and whether anything can be sent now."""
 
     def read_on(self, readings: Sequence[Reading]) -> list[Hook]:
         """Move cursors and keep what was found, in one transaction. Which moved: one that stands elsewhere does not."""

@@ -24,7 +24,7 @@ from holdfast.core.delivery import (
 )
 from holdfast.core.row import Instant
 from holdfast.core.webhook import ACTIVE, Webhook
-from holdfast.store.deliveries import MOST_FOUND, Behind, Prospect, Reading, Room
+from holdfast.store.deliveries import MOST_FOUND, START, Behind, Prospect, Reading, Room
 
 
 class MemoryDeliveries:
@@ -35,12 +35,12 @@ class MemoryDeliveries:
         self.kept: dict[tuple[str, str, int], Delivery] = {}
         self.cursors: dict[Hook, int] = {}
 
-    def look(self, limit: int) -> Prospect:
+    def look(self, limit: int, after: Hook = START) -> Prospect:
         """What there is to do."""
         with self._store.read() as reader:
             active = self._active()
             behind = []
-            for hook in active:
+            for hook in [each for each in active if _of(each) > after]:
                 floor, last = reader.log_bounds(hook.account)
                 cursor = self.cursors.get(_of(hook))
                 undecided = self.counts(_of(hook)).get(PENDING, 0)

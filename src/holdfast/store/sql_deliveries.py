@@ -15,7 +15,7 @@ from msgspec.structs import astuple, replace
 from holdfast.core.delivery import MOST_UNDECIDED, PENDING, Delivery, Hook, Outcome, choose, claim, settle
 from holdfast.core.row import Instant
 from holdfast.core.webhook import Webhook
-from holdfast.store.deliveries import MOST_FOUND, Behind, Prospect, Reading, Room
+from holdfast.store.deliveries import MOST_FOUND, START, Behind, Prospect, Reading, Room
 
 Say = Callable[..., list[tuple[Any, ...]]]
 
@@ -35,13 +35,13 @@ class SqlDeliveries(ABC):
     def _writing(self) -> AbstractContextManager[tuple[Say, Instant]]:
         """One transaction, and the time."""
 
-    def look(self, limit: int) -> Prospect:
+    def look(self, limit: int, after: Hook = START) -> Prospect:
         """What there is to do."""
         with self._looking() as (say, now):
             active = [(account, hook) for account, hook in say(self.queries.ACTIVE)]
             if not active:
                 return Prospect([], [], is_due=False)
-            found = say(self.queries.BEHIND, MOST_UNDECIDED, MOST_UNDECIDED, limit)
+            found = say(self.queries.BEHIND, *after, MOST_UNDECIDED, MOST_UNDECIDED, limit)
             behind = [Behind(Webhook(*each[:_HOOK]), *each[_HOOK:]) for each in found]
             return Prospect(active, behind, bool(say(self.queries.DUE, now, now, "[]", 1)))
 

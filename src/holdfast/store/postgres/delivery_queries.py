@@ -26,7 +26,8 @@ BEHIND = (
     f"SELECT {_HOOK}, place.seq, counter.floor, counter.seq FROM webhooks AS hook"
     " JOIN event_counters AS counter ON counter.account = hook.account"
     " LEFT JOIN webhook_cursors AS place ON place.account = hook.account AND place.id = hook.id"
-    " WHERE hook.state = 'active' AND coalesce(place.seq, -1) < counter.seq AND (SELECT count(*) FROM (SELECT 1"
+    " WHERE hook.state = 'active' AND (hook.account, hook.id) > (%s, %s)"
+    " AND coalesce(place.seq, -1) < counter.seq AND (SELECT count(*) FROM (SELECT 1"
     " FROM deliveries AS one WHERE one.account = hook.account AND one.hook = hook.id AND one.state = 'pending'"
     " LIMIT %s) AS undecided) < %s ORDER BY hook.account, hook.id LIMIT %s"
 )

@@ -26,7 +26,7 @@ from holdfast.engine.bells import log_of
 from holdfast.engine.engine import Engine
 from holdfast.engine.webhooks import UpdateWebhook
 from holdfast.settings import Settings
-from holdfast.store.deliveries import Prospect, Room
+from holdfast.store.deliveries import START, Prospect, Room
 from holdfast.telemetry import names
 from holdfast.transport.webhooks.reading import LogReader, Stretch
 
@@ -68,6 +68,9 @@ class Dispatcher:
         self._deliveries = engine.store.deliveries
         self._outcomes: list[Outcome] = []
         self._attempts: dict[asyncio.Task[None], Hook] = {}
+        self._after = START
+        self._again = False
+        """Whether somebody in this round has more to read."""
         self._listening: set[str] = set()
         self._rung = False
         self._stopping = False
@@ -103,8 +106,9 @@ class Dispatcher:
         self._started.set()
         while not self._stopping:
             began = self._loop.time()
-            self._rung = False
-            self._bell.clear()
+            if self._after == START:  # a ring during a round concerns those who had their turn as well
+                self._rung = False
+                self._bell.clear()
             patience = await self._try_pass()
             await asyncio.sleep(max(began + PASS_SECONDS - self._loop.time(), 0))
             with suppress(TimeoutError):
@@ -125,16 +129,26 @@ class Dispatcher:
         return TROUBLE_SECONDS
 
     async def _pass(self) -> float:
-        prospect = await self._aside(self._deliveries.look, HOOKS_A_PASS)
+        prospect = await self._aside(self._deliveries.look, HOOKS_A_PASS, self._after)
         self._listen(prospect)
+        self._reader.forget_all_but(prospect.active)
         read = Stretch(found=False, more=False)
         if prospect.behind:
             read = await self._aside(self._reader.read_on, prospect.behind)
         if read.found or prospect.is_due or self._outcomes:
             await self._turn(IN_ALL - len(self._attempts))
-        if read.more:
+        if self._is_round_open(prospect, read):
             return 0.0
         return POLL_SECONDS if prospect.active or self._attempts else IDLE_SECONDS
+
+    def _is_round_open(self, prospect: Prospect, read: Stretch) -> bool:
+        """Whoever is behind has a turn in every round, a page of them a pass; whether any of them need another now."""
+        full = len(prospect.behind) == HOOKS_A_PASS
+        again = self._again or read.more
+        last = prospect.behind[-1].hook if full else None
+        self._after = START if last is None else (last.account, last.id)
+        self._again = full and again
+        return full or again
 
     async def _turn(self, places: int) -> None:
         """Settle what is over and take in hand what there is room for."""
