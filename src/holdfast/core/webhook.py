@@ -67,6 +67,15 @@ class Grant(msgspec.Struct, frozen=True):
     token: int = 0
 
 
+Peers = tuple[str, str, str]
+"""(account, family, whoever made them or "" for everybody's): webhooks that count towards one limit."""
+
+
+def is_among(hook: Webhook, peers: Peers) -> bool:
+    """Whether it counts. The stores' queries must count the same."""
+    return (hook.account, hook.family) == peers[:2] and peers[2] in {"", hook.principal}
+
+
 def secrets_of(hook: Webhook, now: Instant) -> list[str]:
     """Every secret that signs just now, the newest first."""
     old = hook.old_secret if hook.old_until is not None and hook.old_until > now else None

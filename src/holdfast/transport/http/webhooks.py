@@ -117,6 +117,8 @@ async def update_webhook(door: Door, request: Request) -> Response:
         reason="by request",
     )
     after = await door.run(command)
+    if after.state == ACTIVE and (hook.url, hook.state) != (after.url, after.state):
+        await door.beside_the_log(lambda store: store.deliveries.hasten((hook.account, hook.id)))
     door.on_webhook()
     return json_response(200, warned(document(after) | {"agent_contract": look(after)}, warnings), NO_STORE)
 
@@ -155,18 +157,10 @@ async def rotate_webhook_secret(door: Door, request: Request) -> Response:
 
 async def create(door: Door, request: Request, hook: Webhook, limit: int, *, own: bool = False) -> Webhook:
     """Make it, unless there are too many: of the account, or with `own` of its maker."""
-
-    def others(reader: Reader) -> tuple[str, ...]:
-        known = hooks_of(reader, hook.account)
-        alike = [each for each in known if each.family == hook.family and (not own or each.principal == hook.principal)]
-        return tuple(each.id for each in alike)
-
-    async with door.webhooks_alone:  # whoever counts must not count the same free place as another
-        counted = await door.read(others)
-        command = CreateWebhook(
-            account=hook.account, cause=request.cause(), hook_id=hook.id, hook=hook, others=counted, limit=limit
-        )
-        made = await door.run(command)
+    command = CreateWebhook(
+        account=hook.account, cause=request.cause(), hook_id=hook.id, hook=hook, limit=limit, own=own
+    )
+    made = await door.run(command)
     door.on_webhook()
     return made
 

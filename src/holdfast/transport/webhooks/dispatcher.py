@@ -21,10 +21,10 @@ from holdfast.core.delivery import Delivery, Hook, Outcome, Verdict, wait_after
 from holdfast.core.errors import HoldfastError
 from holdfast.core.event import Cause
 from holdfast.core.row import SECOND
-from holdfast.core.webhook import ACTIVE, DISABLED, Webhook
+from holdfast.core.webhook import ACTIVE, Webhook
 from holdfast.engine.bells import log_of
 from holdfast.engine.engine import Engine
-from holdfast.engine.webhooks import UpdateWebhook
+from holdfast.engine.webhooks import DisableWebhook
 from holdfast.settings import Settings
 from holdfast.store.deliveries import START, Prospect, Room
 from holdfast.telemetry import names
@@ -33,8 +33,8 @@ from holdfast.transport.webhooks.reading import LogReader, Stretch
 if TYPE_CHECKING:
     from holdfast.transport.webhooks.sender import Sender
 
-PER_HOOK, IN_ALL = 8, 64
-"""How many attempts run at once: to one webhook, and from one server."""
+PER_HOOK, PER_ACCOUNT, IN_ALL = 8, 16, 64
+"""How many attempts run at once: to one webhook, for one account, and from one server."""
 HOOKS_A_PASS = 256
 POLL_SECONDS = 1.0
 """Others' commits, and what other servers let lie, are looked for at least this often."""
@@ -155,7 +155,7 @@ class Dispatcher:
         outcomes, self._outcomes = self._outcomes, []
         began = self._loop.time()
         lasts = int((self._settings.webhook_timeout + MARGIN_SECONDS) * SECOND)
-        room = Room(Counter(self._attempts.values()), PER_HOOK, places, lasts)
+        room = Room(Counter(self._attempts.values()), PER_HOOK, PER_ACCOUNT, places, lasts)
         try:
             taken = await self._aside(self._deliveries.turn, outcomes, room)
         except BaseException:
@@ -212,10 +212,9 @@ class Dispatcher:
     def _disable(self, hook: Webhook) -> None:
         """The receiver said that it is gone for good. If it cannot be written down now, it will say so again."""
         reason = "the receiver answered 410"
+        gone = DisableWebhook(account=hook.account, cause=_CAUSE, hook_id=hook.id, url=hook.url, reason=reason)
         with suppress(HoldfastError):
-            self._engine.call(
-                UpdateWebhook(account=hook.account, cause=_CAUSE, hook_id=hook.id, state=DISABLED, reason=reason)
-            )
+            self._engine.call(gone)
 
     def _listen(self, prospect: Prospect) -> None:
         """Hear of commits in every account that has an active webhook, and in no other."""

@@ -105,11 +105,12 @@ class Tested(Struct):
     agent_contract: AgentContract
 
 
-class Replayed(Struct, rename={"has_more": "hasMore"}):
+class Replayed(Struct, rename={"has_more": "hasMore", "next_after": "nextAfter"}):
     """How many are sent again."""
 
     replayed: int
     has_more: bool
+    next_after: int | None
     agent_contract: AgentContract
 
 
