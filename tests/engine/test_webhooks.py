@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -9,13 +10,15 @@ from msgspec.structs import replace
 
 from holdfast.core.delivery import Delivery, Outcome, Verdict
 from holdfast.core.errors import TooManyWebhooks, WebhookMissing
-from holdfast.core.event import Event
+from holdfast.core.event import Cause, Event
 from holdfast.core.row import SECOND
 from holdfast.core.webhook import ACTIVE, DISABLED, PAUSED, Webhook, secrets_of
+from holdfast.engine.expiry import ExpireLease
 from holdfast.engine.retention import DAY, Retention, Tidying
 from holdfast.engine.webhooks import CreateWebhook, DisableWebhook, RemoveWebhook, RotateWebhookSecret, UpdateWebhook
 from holdfast.store.deliveries import Reading, Room
-from tests.support import ACCOUNT, ALICE, BOB, CAUSE, START, check_log, every, make_store, run, transact
+from holdfast.transport.webhooks.reading import LogReader
+from tests.support import ACCOUNT, ALICE, BOB, CAUSE, START, acquire, check_log, every, make_store, run, transact
 
 HOOK = (ACCOUNT, "whk_1")
 
@@ -113,6 +116,22 @@ def test_servers_that_race_for_the_last_places_make_no_more_than_there_are(tmp_p
     assert len(every(stores[0], Webhook)) == 2
     for store in stores:
         store.close()
+
+
+def test_a_lock_that_changes_hands_in_one_request_has_not_expired(store, clock):
+    """OctoStore tells of the claim; what ran out before anybody came is told as expired."""
+    alice, bob = (replace(each, id=str(uuid.uuid4())) for each in (ALICE, BOB))
+    run(store, create(family="octostore", principal=alice.id))
+    for name in ("taken-over", "swept"):
+        run(store, acquire(name, by=alice))
+    clock.advance(61)
+    request = Cause("bob", "req_2")
+    run(store, acquire("taken-over", by=bob, cause=request))
+    run(store, ExpireLease(account=ACCOUNT, cause=Cause("sweep", ""), name="swept"))
+    LogReader(store).read_on(store.deliveries.look(10).behind)
+    told = [(each.subject, each.kind) for each in store.deliveries.page(HOOK, None, 2**53, 10)]
+    assert told == [("lease:swept", "lease.expired"), ("lease:swept", "lease.claimed"),
+                    ("lease:taken-over", "lease.claimed")]  # fmt: skip
 
 
 def test_what_was_delivered_goes_after_a_day_and_dead_letters_after_thirty(store, clock):

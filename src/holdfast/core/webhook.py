@@ -129,6 +129,15 @@ def lock_word(event: Event) -> str | None:
     return LOCK_EVENTS.get(verb) if noun == "lease" and not event.subject.startswith(_ROOMS) else None
 
 
+def changed_hands(expired: Event, after: Event) -> bool:
+    """Whether what came next to a lease that ran out was a claim, in the very request that found it so."""
+    return (
+        after.version == expired.version + 1
+        and after.kind.endswith(".claimed")
+        and (after.request_id, after.at) == (expired.request_id, expired.at)
+    )
+
+
 def wants_lock(hook: Webhook, event: Event, grant: Grant) -> bool:
     """Whether a webhook of OctoStore's is told: only of its owner's own locks."""
     word = lock_word(event)

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.core import contract as contracts
 from holdfast.core.destination import MAX_URL, Target, problem_of, read_url
-from holdfast.core.errors import Invalid, WebhookMissing
+from holdfast.core.errors import Forbidden, Invalid, WebhookMissing
 from holdfast.core.names import storable
 from holdfast.core.row import SECOND
 from holdfast.core.signing import SECRET_BYTES, format_secret
@@ -58,6 +58,7 @@ class RotateBody(msgspec.Struct, forbid_unknown_fields=True):
 async def create_webhook(door: Door, request: Request) -> Response:
     """A webhook that reads the log from now on."""
     await door.authenticate(request)
+    _check_reach(request)
     body, warnings, _ = await read_body(request, CreateBody)
     checks = Checks()
     url = _url(door, checks, body.url)
@@ -96,6 +97,7 @@ async def read_webhook(door: Door, request: Request) -> Response:
 async def update_webhook(door: Door, request: Request) -> Response:
     """Another address or filter; a pause, and its end: then it goes on where it stopped."""
     await door.authenticate(request)
+    _check_reach(request)
     body, warnings, _ = await read_body(request, UpdateBody)
     hook = await find(door, request)
     checks = Checks()
@@ -220,6 +222,13 @@ def new_secret() -> str:
 def _shown_once(status: int, hook: Webhook, warnings: list[str]) -> Response:
     shown: dict[str, Any] = {"secret": hook.secret, **document(hook), "agent_contract": look(hook)}
     return json_response(status, warned(shown, warnings), NO_STORE)
+
+
+def _check_reach(request: Request) -> None:
+    """Nobody is told by webhook of what their key would not be shown: webhooks hear of every name."""
+    within = request.by.name_prefix
+    if within is not None:
+        raise Forbidden(f"your key covers only names that begin with {within}, and webhooks hear of all")
 
 
 def _url(door: Door, checks: Checks, text: str) -> str:
