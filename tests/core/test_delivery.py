@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from holdfast.core.delivery import (
     DEAD,
@@ -15,6 +16,7 @@ from holdfast.core.delivery import (
     Verdict,
     choose,
     claim,
+    crowded,
     replay,
     settle,
     wait_after,
@@ -72,10 +74,26 @@ def test_a_replay_has_all_its_chances_and_takes_it_from_whoever_has_it():
     assert again.claims == dead.claims + 1
 
 
+@given(
+    accounts=st.lists(st.sampled_from(["a", "b", "c"]), max_size=30), busy=st.integers(0, 6), places=st.integers(0, 12)
+)
+def test_accounts_take_turns_and_none_gets_more_than_its_share(accounts, busy, places):
+    found = [replace(a_delivery(seq, f"whk_{seq}"), account=account) for seq, account in enumerate(accounts)]
+    chosen = choose(found, {("a", "whk_x"): busy}, 8, 4, places)
+    has = {account: sum(each.account == account for each in chosen) + busy * (account == "a") for account in "abc"}
+    assert all(has[account] <= max(4, busy * (account == "a")) for account in "abc")
+    assert crowded({("a", "whk_x"): busy}, 8, 4) == ([], ["a"] if busy >= 4 else [])
+    for account in set(accounts) - {each.account for each in chosen}:  # whoever got nothing would have had the most
+        assert has[account] >= 4 or len(chosen) == places
+    if len(chosen) == places and "b" in accounts and "c" in accounts:
+        wanting = [each for each in "bc" if accounts.count(each) > has[each] and has[each] < 4]
+        assert all(has[other] <= has[each] + 1 for each in wanting for other in "bc")
+
+
 @given(hooks=st.lists(st.sampled_from(["a", "b", "c"]), max_size=30), busy=st.integers(0, 5), places=st.integers(0, 20))
 def test_nobody_gets_more_places_than_its_own(hooks, busy, places):
     found = [a_delivery(seq, hook) for seq, hook in enumerate(hooks)]
-    chosen = choose(found, {("acct", "a"): busy}, 4, places)
+    chosen = choose(found, {("acct", "a"): busy}, 4, 100, places)
     assert len(chosen) <= places
     of = {hook: sum(each.hook == hook for each in chosen) for hook in "abc"}
     assert of["a"] <= max(4 - busy, 0)

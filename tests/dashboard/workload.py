@@ -72,9 +72,9 @@ def tell(stage):
         kept = [Delivery(*name, each["seq"], each["subject"], each["kind"], "{}", moments[each["seq"]]) for each in log]
         store.deliveries.read_on([Reading(name, None, log[-1]["seq"], tuple(kept))])
         found[name] = kept[-1].seq
-    room = Room(busy={}, per_hook=1_000, in_all=1_000, lasts=60_000_000)
+    room = Room(busy={}, per_hook=1_000, per_account=1_000, in_all=1_000, lasts=60_000_000)
     while taken := store.deliveries.turn([], room):
-        store.deliveries.turn([_verdict(each, found) for each in taken], Room({}, 0, 0, 1))
+        store.deliveries.turn([_verdict(each, found) for each in taken], Room({}, 0, 0, 0, 1))
 
 
 def _verdict(delivery, newest):

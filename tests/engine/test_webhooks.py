@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from msgspec.structs import replace
 
 from holdfast.core.delivery import Delivery, Outcome, Verdict
 from holdfast.core.errors import TooManyWebhooks, WebhookMissing
-from holdfast.core.event import Event
+from holdfast.core.event import Cause, Event
 from holdfast.core.row import SECOND
 from holdfast.core.webhook import ACTIVE, DISABLED, PAUSED, Webhook, secrets_of
+from holdfast.engine.expiry import ExpireLease
 from holdfast.engine.retention import DAY, Retention, Tidying
-from holdfast.engine.webhooks import CreateWebhook, RemoveWebhook, RotateWebhookSecret, UpdateWebhook
+from holdfast.engine.webhooks import CreateWebhook, DisableWebhook, RemoveWebhook, RotateWebhookSecret, UpdateWebhook
 from holdfast.store.deliveries import Reading, Room
-from tests.support import ACCOUNT, ALICE, BOB, CAUSE, START, check_log, every, run, transact
+from holdfast.transport.webhooks.reading import LogReader
+from tests.support import ACCOUNT, ALICE, BOB, CAUSE, START, acquire, check_log, every, make_store, run, transact
 
 HOOK = (ACCOUNT, "whk_1")
 
 
-def create(hook_id="whk_1", others=(), limit=2, **more):
+def create(hook_id="whk_1", limit=2, *, own=False, **more):
     told = {"principal": ALICE.id, "url": "https://example.com/a-secret-path", "secret": "whsec_one"}
     hook = Webhook(ACCOUNT, hook_id, **(told | more))
-    return CreateWebhook(account=ACCOUNT, cause=CAUSE, hook_id=hook_id, hook=hook, others=others, limit=limit)
+    return CreateWebhook(account=ACCOUNT, cause=CAUSE, hook_id=hook_id, hook=hook, limit=limit, own=own)
 
 
 def update(hook_id="whk_1", **more):
@@ -59,6 +64,18 @@ def test_a_webhook_s_life_is_told_in_the_log_without_its_secrets(store, clock):
     assert every(store, Webhook) == []
 
 
+def test_who_is_gone_disables_the_address_at_which_it_was_and_no_other(store):
+    run(store, create(url="https://example.com/old"))
+    gone = DisableWebhook(account=ACCOUNT, cause=CAUSE, hook_id="whk_1", url="https://example.com/old", reason="gone")
+    run(store, update(url="https://example.com/new"))
+    assert run(store, gone).state == ACTIVE
+    run(store, update(url="https://example.com/old", state=PAUSED, reason="by request"))
+    assert (run(store, gone).state, run(store, gone).reason) == (PAUSED, "by request")
+    run(store, update(state=ACTIVE))
+    assert (run(store, gone).state, run(store, gone).reason) == (DISABLED, "gone")
+    check_log(store)
+
+
 def test_what_is_not_there_or_not_one_s_own_is_missing(store):
     run(store, create())
     for command in (update("whk_2", state=PAUSED), remove("whk_2"), remove(principal=BOB.id)):
@@ -69,18 +86,59 @@ def test_what_is_not_there_or_not_one_s_own_is_missing(store):
 
 def test_only_so_many_are_made_and_those_that_went_do_not_count(store):
     run(store, create())
-    run(store, create("whk_2", others=("whk_1",)))
+    run(store, create("whk_2"))
     with pytest.raises(TooManyWebhooks):
-        run(store, create("whk_3", others=("whk_1", "whk_2")))
+        run(store, create("whk_3"))
+    run(store, create("whk_4", family="octostore"))
     run(store, remove())
-    run(store, create("whk_3", others=("whk_1", "whk_2")))
+    run(store, create("whk_3"))
+
+
+def test_a_batch_counts_what_it_made_and_removed_itself(store):
+    outcomes = transact(store, create(), create("whk_2"), create("whk_3"), remove(), create("whk_4"), create("whk_5"))
+    assert [type(each) is TooManyWebhooks for each in outcomes] == [False, False, True, False, False, True]
+    mine = [create(f"own_{number}", own=True, principal=ALICE.id, family="octostore") for number in range(3)]
+    theirs = create("own_4", own=True, principal=BOB.id, family="octostore")
+    outcomes = transact(store, *mine, theirs)
+    assert [type(each) is TooManyWebhooks for each in outcomes] == [False, False, True, False]
+    assert len(every(store, Webhook)) == 5
+
+
+def test_servers_that_race_for_the_last_places_make_no_more_than_there_are(tmp_path, new_postgres_database):
+    url = new_postgres_database()
+    stores = [make_store("postgres", tmp_path, lambda: url) for _ in range(4)]
+
+    def make(server):
+        return transact(stores[server], create(f"whk_{server}a")), transact(stores[server], create(f"whk_{server}b"))
+
+    with ThreadPoolExecutor(4) as racers:
+        list(racers.map(make, range(4)))
+    assert len(every(stores[0], Webhook)) == 2
+    for store in stores:
+        store.close()
+
+
+def test_a_lock_that_changes_hands_in_one_request_has_not_expired(store, clock):
+    """OctoStore tells of the claim; what ran out before anybody came is told as expired."""
+    alice, bob = (replace(each, id=str(uuid.uuid4())) for each in (ALICE, BOB))
+    run(store, create(family="octostore", principal=alice.id))
+    for name in ("taken-over", "swept"):
+        run(store, acquire(name, by=alice))
+    clock.advance(61)
+    request = Cause("bob", "req_2")
+    run(store, acquire("taken-over", by=bob, cause=request))
+    run(store, ExpireLease(account=ACCOUNT, cause=Cause("sweep", ""), name="swept"))
+    LogReader(store).read_on(store.deliveries.look(10).behind)
+    told = [(each.subject, each.kind) for each in store.deliveries.page(HOOK, None, 2**53, 10)]
+    assert told == [("lease:swept", "lease.expired"), ("lease:swept", "lease.claimed"),
+                    ("lease:taken-over", "lease.claimed")]  # fmt: skip
 
 
 def test_what_was_delivered_goes_after_a_day_and_dead_letters_after_thirty(store, clock):
     run(store, create())
     found = tuple(Delivery(*HOOK, seq, f"task:{seq}", "task.created", "{}", START) for seq in (1, 2, 3))
     store.deliveries.read_on([Reading(HOOK, None, 3, found)])
-    room = Room({}, per_hook=9, in_all=2, lasts=SECOND)
+    room = Room({}, per_hook=9, per_account=1_000, in_all=2, lasts=SECOND)
     first, second = store.deliveries.turn([], room)
     arrived, dead = Verdict(arrived=True, status=200), Verdict(arrived=False, status=500)
     store.deliveries.turn([Outcome(first, arrived), Outcome(second, dead)], replace(room, in_all=0))

@@ -8,7 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import astuple, replace
 
-from holdfast.core.delivery import DEAD, DELIVERED, MOST_UNDECIDED, PENDING, STATES, Delivery, Outcome, Verdict, due
+from holdfast.core.delivery import (
+    DEAD,
+    DELIVERED,
+    MOST_UNDECIDED,
+    PENDING,
+    STATES,
+    Delivery,
+    Outcome,
+    Verdict,
+    choose,
+    due,
+)
 from holdfast.core.row import SECOND
 from holdfast.core.webhook import ACTIVE, PAUSED, Webhook
 from holdfast.store.deliveries import Reading, Room
@@ -16,7 +27,7 @@ from holdfast.store.view import AllNeeds, Needs
 from tests.support import ACCOUNT, START, empty, make_store, put
 
 HOOK = (ACCOUNT, "whk_1")
-ROOM = Room({}, per_hook=100, in_all=100, lasts=20 * SECOND)
+ROOM = Room({}, per_hook=100, per_account=1_000, in_all=100, lasts=20 * SECOND)
 
 
 def a_hook(hook_id="whk_1", account=ACCOUNT, **more):
@@ -77,6 +88,16 @@ def test_who_is_behind_is_told_with_the_ends_of_its_log(store):
     keep(store, seq=2)
     store.deliveries.read_on([Reading(HOOK, None, 2)])
     assert store.deliveries.look(10).behind == []
+
+
+def test_those_behind_are_told_in_turn_from_any_place_on(store):
+    named = [("acct_1", "whk_2"), ("acct_1", "whk_3"), ("acct_2", "whk_1")]
+    for account, hook_id in named:
+        put(store, a_hook(hook_id, account), kind="created")
+    for place, after in enumerate([("", ""), *named]):
+        behind = store.deliveries.look(2, after).behind
+        assert [(each.hook.account, each.hook.id) for each in behind] == named[place : place + 2]
+    assert store.deliveries.look(2, named[-1]).active == named
 
 
 def test_who_has_enough_under_way_does_not_read_on(store):
@@ -155,9 +176,24 @@ def test_a_busy_receiver_fills_its_own_places_and_no_others(store):
     put(store, a_hook(), a_hook("whk_2"), kind="created")
     other = (ACCOUNT, "whk_2")
     keep(store, *(a_delivery(seq, f"task:{seq}") for seq in range(1, 300)), a_delivery(300, hook=other))
-    assert taken(store, Room({HOOK: 8}, per_hook=8, in_all=64, lasts=SECOND)) == [("whk_2", 300)]
-    assert len(taken(store, Room({HOOK: 6}, per_hook=8, in_all=64, lasts=SECOND))) == 2
-    assert len(taken(store, Room({}, per_hook=100, in_all=5, lasts=SECOND))) == 5
+    assert taken(store, Room({HOOK: 8}, per_hook=8, per_account=1_000, in_all=64, lasts=SECOND)) == [("whk_2", 300)]
+    assert len(taken(store, Room({HOOK: 6}, per_hook=8, per_account=1_000, in_all=64, lasts=SECOND))) == 2
+    assert len(taken(store, Room({}, per_hook=100, per_account=1_000, in_all=5, lasts=SECOND))) == 5
+
+
+def test_slow_receivers_of_one_account_leave_places_for_others(store):
+    """However many webhooks it has, and however much of it is due first."""
+    crowd = [("acct_1", f"whk_{number:02}") for number in range(30)]
+    late = ("acct_2", "whk_1")
+    put(store, *(a_hook(hook_id, account) for account, hook_id in [*crowd, late]), kind="created")
+    due_first = [a_delivery(seq, f"task:{seq}", hook) for hook in crowd for seq in range(1, 11)]
+    keep(store, *due_first, *(a_delivery(seq, f"task:{seq}", late) for seq in range(1, 4)))
+    room = Room({crowd[0]: 1}, per_hook=8, per_account=16, in_all=64, lasts=SECOND)
+    found = take(store, room)
+    assert len([each for each in found if each.of in crowd]) == 15
+    assert len([each for each in found if each.of == late]) == 3
+    full = Room(dict.fromkeys(crowd[:16], 1), per_hook=8, per_account=16, in_all=64, lasts=SECOND)
+    assert take(store, full) == []
 
 
 # -- what people ask for -----------------------------------------------------------------------------------------
@@ -184,9 +220,45 @@ def test_replays(store, asked, again):
     keep(store, *(a_delivery(seq, f"task:{seq}") for seq in range(1, 4)))
     first, second, third = take(store)
     take(store, replace(ROOM, in_all=0), arrived(first), arrived(second), failed(third, None))
-    assert store.deliveries.replay(HOOK, **{"seq": None, "after": None, "limit": 10} | asked) == len(again)
+    assert store.deliveries.replay(HOOK, **{"seq": None, "after": None, "limit": 10} | asked) == again
     assert sorted(seq for _, seq in taken(store)) == again
-    assert store.deliveries.replay((ACCOUNT, "other"), seq=1, after=None, limit=10) == 0
+    assert store.deliveries.replay((ACCOUNT, "other"), seq=1, after=None, limit=10) == []
+
+
+@pytest.mark.parametrize("how", ["replay", "hasten"])
+def test_those_behind_one_that_is_sent_again_do_not_wait_for_its_old_time(store, how):
+    put(store, a_hook(), kind="created")
+    keep(store, a_delivery(1), a_delivery(2), a_delivery(3, "task:b"))
+    first, other = take(store)
+    assert take(store, ROOM, failed(first, 60 * SECOND), failed(other, 60 * SECOND)) == []
+    if how == "replay":
+        assert store.deliveries.replay(HOOK, seq=1, after=None, limit=10) == [1]
+    else:
+        store.deliveries.hasten(HOOK)
+        store.deliveries.hasten((ACCOUNT, "other"))
+    again = {each.seq: each for each in take(store)}
+    assert set(again) == ({1} if how == "replay" else {1, 3})
+    assert [each.seq for each in take(store, ROOM, arrived(again[1]))] == [2]
+
+
+def test_a_replay_goes_on_where_the_last_one_stopped(store):
+    put(store, a_hook(), kind="created")
+    keep(store, *(a_delivery(seq, f"task:{seq}") for seq in range(1, 6)))
+    take(store, replace(ROOM, in_all=0), *map(arrived, take(store)))
+    seen, after = [], 0
+    while again := store.deliveries.replay(HOOK, seq=None, after=after, limit=2):
+        take(store, replace(ROOM, in_all=0), *map(arrived, take(store)))
+        seen += again
+        after = again[-1]
+    assert seen == [1, 2, 3, 4, 5]
+
+
+def test_a_test_of_a_webhook_that_went_before_it_began_is_forgotten(store):
+    put(store, a_hook(), a_hook("whk_2"), kind="created")
+    store.deliveries.add(a_delivery(0))
+    empty_of_hooks(store)
+    assert store.deliveries.forget(START, START, 10) == 1
+    assert every_delivery(store) == []
 
 
 def test_what_was_settled_long_ago_is_forgotten_and_so_is_what_belongs_to_nobody(store, clock):
@@ -247,14 +319,17 @@ def generated(draw, seq):
 @settings(max_examples=25)
 def test_every_store_finds_due_what_the_rule_finds(twins, data):
     deliveries = [data.draw(generated(seq)) for seq in range(1, data.draw(st.integers(0, 9)) + 1)]
-    expected = [(each.hook, each.seq) for each in due(deliveries, {HOOK, (ACCOUNT, "whk_2")}, START)]
+    hooks = [HOOK, (ACCOUNT, "whk_2")]
+    room = replace(ROOM, busy={hook: data.draw(st.integers(0, 2)) for hook in hooks}, per_hook=2, per_account=3)
+    found = due(deliveries, set(hooks), START)
+    expected = [(each.hook, each.seq) for each in choose(found, room.busy, 2, 3, 100)]
     for store in twins:
         empty(store)
         hooks = [a_hook(f"whk_{number}", state=ACTIVE if number < 3 else PAUSED) for number in (1, 2, 3)]
         put(store, *hooks, kind="created")
         write(store, deliveries)
-        assert store.deliveries.look(10).is_due == bool(expected), store.name
-        assert taken(store) == expected, store.name
+        assert store.deliveries.look(10).is_due == bool(found), store.name
+        assert taken(store, room) == expected, store.name
 
 
 def write(store, deliveries):

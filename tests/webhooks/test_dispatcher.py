@@ -11,10 +11,23 @@ from holdfast.core.event import Event
 from holdfast.core.plan import DAY
 from holdfast.core.webhook import Webhook
 from holdfast.engine.engine import Engine
+from holdfast.engine.webhooks import UpdateWebhook
 from holdfast.settings import Settings
-from holdfast.transport.webhooks.dispatcher import IN_ALL, PER_HOOK, dispatching
+from holdfast.transport.webhooks.dispatcher import HOOKS_A_PASS, IN_ALL, PER_HOOK, dispatching
 from holdfast.transport.webhooks.reading import STRIDE, LogReader
-from tests.support import ACCOUNT, START, a_lock, claim, every, heartbeat, make_store, put, stop_in_time, wait_until
+from tests.support import (
+    ACCOUNT,
+    CAUSE,
+    START,
+    a_lock,
+    claim,
+    every,
+    heartbeat,
+    make_store,
+    put,
+    stop_in_time,
+    wait_until,
+)
 
 FAR = START + 100 * 365 * DAY
 """Later than the clock of any machine: no sweep ends it."""
@@ -101,6 +114,69 @@ def test_a_stretch_that_another_server_read_is_not_skipped(engine):
     ours.read_on(store.deliveries.look(10).behind)
     kinds = [each.kind for each in store.deliveries.page((ACCOUNT, "whk_1"), None, 2**53, 10)]
     assert kinds == ["lease.renewed", "lease.claimed"]
+
+
+def test_a_stretch_that_could_not_be_written_down_is_read_again(engine):
+    """The file is full for a moment, as SQLite itself says it."""
+    store = engine.store
+    put(store, a_hook("http://127.0.0.1:9/", events='["lease.*"]'), kind="created")
+    engine.call(claim("job", "l1"))
+    reader = LogReader(store)
+    refuse = "CREATE TRIGGER full BEFORE INSERT ON deliveries BEGIN SELECT raise(ABORT, 'disk is full'); END"
+    with store.deliveries._writing() as (say, _):
+        say(refuse)
+    with pytest.raises(Exception, match="disk is full"):
+        reader.read_on(store.deliveries.look(10).behind)
+    with store.deliveries._writing() as (say, _):
+        say("DROP TRIGGER full")
+    reader.read_on(store.deliveries.look(10).behind)
+    assert kinds_kept(store) == ["lease.claimed"]
+
+
+def kinds_kept(store, hook_id="whk_1"):
+    return [each.kind for each in store.deliveries.page((ACCOUNT, hook_id), None, 2**53, 10)]
+
+
+def test_whatever_happened_is_judged_by_the_filter_of_its_time(engine):
+    """By a reader that was there, by one that comes later, and by one that looked just before the filter changed."""
+    store = engine.store
+    for number in (1, 2, 3):
+        put(store, a_hook("http://127.0.0.1:9/", f"whk_{number}", events='["task.*"]'), kind="created")
+    present = LogReader(store)
+    of = {each.hook.id: each for each in store.deliveries.look(10).behind}
+    present.read_on([of["whk_1"]])
+    engine.call(claim("job", "l1"))
+    of = {each.hook.id: each for each in store.deliveries.look(10).behind}
+    present.read_on([of["whk_1"]])
+    for number in (1, 2, 3):
+        change = {"account": ACCOUNT, "cause": CAUSE, "hook_id": f"whk_{number}"}
+        engine.call(UpdateWebhook(events='["lease.renewed", "lease.claimed"]', **change))
+    engine.call(heartbeat("job", "l1"))
+    LogReader(store).read_on([of["whk_3"]])
+    now = {each.hook.id: each for each in store.deliveries.look(10).behind}
+    present.read_on([now["whk_1"]])
+    LogReader(store).read_on([now["whk_2"]])
+    LogReader(store).read_on([now["whk_3"]])
+    assert [kinds_kept(store, f"whk_{number}") for number in (1, 2, 3)] == [["lease.renewed"]] * 3
+
+
+def test_every_webhook_has_a_turn_however_many_are_behind(engine, receiver, path):
+    """Those that find nothing stay behind; they must not take the turn of those who come after them."""
+    quiet = [a_hook("http://127.0.0.1:9/", f"whk_{number:03}", events='["task.*"]') for number in range(HOOKS_A_PASS)]
+    put(engine.store, *quiet, a_hook(receiver.url(path), "whk_z", events='["lease.*"]'), kind="created")
+    with dispatching(engine, SETTINGS):
+        for number in range(3):
+            engine.call(claim(f"job-{number}", f"lease-{number}"))
+            receiver.await_messages(path, number + 1)
+
+
+def test_webhooks_that_are_gone_are_not_kept_in_mind(engine):
+    store = engine.store
+    put(store, a_hook("http://127.0.0.1:9/"), a_hook("http://127.0.0.1:9/", "whk_2"), kind="created")
+    reader = LogReader(store)
+    reader.read_on(store.deliveries.look(10).behind)
+    reader.forget_all_but([(ACCOUNT, "whk_2")])
+    assert set(reader._seen) == {(ACCOUNT, "whk_2")}
 
 
 def test_a_quiet_stretch_is_written_down_seldom(engine):

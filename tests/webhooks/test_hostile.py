@@ -1,14 +1,17 @@
 """Receivers that lie, stall and lead astray: an attempt ends in its time, and never where it must not go."""
 
 import asyncio
+import socket
 import ssl
+import threading
 import time
 
 import pytest
 
 from holdfast.core.delivery import Delivery
 from holdfast.core.webhook import Webhook
-from holdfast.transport.webhooks.network import CheckedNetwork, NoSuchHost, NotPublic
+from holdfast.transport.webhooks.lookups import ASKED_FOR, PER_HOOK, Lookups, NoSuchHost
+from holdfast.transport.webhooks.network import CheckedNetwork, NotPublic
 from holdfast.transport.webhooks.sender import Sender
 from tests.transport.networked import make_certificate
 from tests.webhooks.receiver import Receiver
@@ -206,3 +209,54 @@ def test_only_a_certificate_that_somebody_trusts_for_that_very_name_will_do(seal
 
 def test_a_receiver_without_tls_is_a_failure(receiver, path):
     assert attempt(receiver.url(path).replace("http:", "https:")).error == "tls failed"
+
+
+# -- resolvers that hang -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def slow_resolver(monkeypatch):
+    """The system's resolver, which does not answer for one domain until the test is over."""
+    over, asked, answer = threading.Event(), [], socket.getaddrinfo
+
+    def resolve(host, *more, **options):
+        if host.endswith(".slow.example"):
+            asked.append(host)
+            over.wait(30)
+            raise OSError
+        return answer(host, *more, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    yield asked
+    over.set()
+
+
+def test_a_resolver_that_hangs_for_one_webhook_holds_up_no_other_and_no_stop(slow_resolver):
+    lookups = Lookups()
+
+    async def resolve(hook, host):
+        ASKED_FOR.set(hook)
+        async with asyncio.timeout(0.5 if host.endswith(".example") else 20):
+            return await lookups.resolve(host, 80)
+
+    async def run():
+        slow = [asyncio.create_task(resolve(("acct", "whk_1"), f"{number}.slow.example")) for number in range(40)]
+        await asyncio.wait(slow)
+        assert {type(each.exception()) for each in slow} == {TimeoutError}
+        assert len(slow_resolver) == PER_HOOK, "an attempt that gave up still holds the place of its question"
+        return await asyncio.create_task(resolve(("acct", "whk_2"), "localhost"))
+
+    began = time.monotonic()
+    assert set(asyncio.run(run())) <= {"127.0.0.1", "::1"}
+    assert time.monotonic() - began < 15, "nobody waited for what hangs"
+
+
+def test_a_place_at_the_resolver_is_free_again_after_its_answer():
+    async def run():
+        lookups = Lookups()
+        found = [await lookups.resolve("localhost", 80) for _ in range(PER_HOOK * 3)]
+        with pytest.raises(NoSuchHost):
+            await lookups.resolve("a." * 200 + "invalid", 80)
+        return found
+
+    assert all(asyncio.run(run()))

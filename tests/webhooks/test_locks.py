@@ -129,9 +129,23 @@ def test_what_octostore_refuses_is_refused(strict, url, events):
 )
 def test_what_octostore_takes_is_taken(strict, url):
     caller = agent(strict)
-    made = success(caller.post("/webhooks", {"url": url, "lock_pattern": "x" * 3000}), 201)
+    made = success(caller.post("/webhooks", {"url": url, "lock_pattern": "x" * 256, "secret": "é" * 1024}), 201)
     assert made["url"] == url
     assert caller.delete(f"/webhooks/{made['id']}").status == 204
+
+
+@pytest.mark.parametrize(
+    "more", [{"lock_pattern": "x" * 257}, {"secret": "x" * 1025}, {"url": f"{HERE}/{'x' * 2048}"}, {"secret": "a\0b"}]
+)
+def test_what_nobody_needs_is_not_kept(strict, more):
+    refused(root(strict).post("/webhooks", {"url": HERE, **more}), 400, "invalid_input")
+    assert root(strict).get("/webhooks").json == []
+
+
+def test_an_event_that_is_named_often_is_kept_once(strict):
+    made = success(root(strict).post("/webhooks", {"url": HERE, "events": ["renewed", "acquired"] * 50_000}), 201)
+    assert made["events"] == ["renewed", "acquired"]
+    assert root(strict).delete(f"/webhooks/{made['id']}").status == 204
 
 
 def test_a_user_has_ten_and_no_more(strict):

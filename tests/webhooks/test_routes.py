@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.core.event import Event
 from tests.support import every, wait_until
-from tests.transport.agent import ROOT_KEY, claimed, fresh, ok, pointers, problem, root
+from tests.transport.agent import ROOT_KEY, Agent, claimed, fresh, ok, pointers, problem, root
 from tests.transport.replies import done
 from tests.trouble.books import assert_books_balance, opened
 from tests.webhooks.conftest import sending
@@ -102,6 +102,48 @@ def test_deliveries_come_in_pages(boss, hook, receiver, path):
         problem(boss.get(f"{where}/deliveries{wrong}"), 400, "invalid_request")
     problem(boss.post(f"{where}/replay", {"seq": 1, "after": 1}), 400, "invalid_request")
     problem(boss.post(f"{where}/replay", {"seq": 1}), 404, "webhook_not_found")
+
+
+def test_a_replay_says_how_far_it_came(boss, hook, receiver, path):
+    made = hook(receiver.url(path), events=["task.never"])
+    where = f"/v1/webhooks/{made['webhook_id']}"
+    ok(boss.post(f"{where}/test"))
+    wait_until(lambda: ok(boss.get(where))["deliveries"] == {"delivered": 1})
+    again = ok(boss.post(f"{where}/replay", {"after": -(2**53)}))
+    assert (again["replayed"], again["hasMore"], again["nextAfter"]) == (1, False, None)
+
+
+def test_a_webhook_that_leads_elsewhere_or_goes_on_tries_at_once_what_waited(tmp_path, receiver, path):
+    """With waits of an hour after a failure."""
+    server = sending(f"sqlite:///{tmp_path}/x.db", WEBHOOK_RETRIES="3600,3600").start()
+    try:
+        boss = root(server)
+        old = receiver.url(f"{path}/old", 500)
+        made = done(boss.post("/v1/webhooks", {"url": old, "events": ["task.never"]}), 201)
+        where = f"/v1/webhooks/{made['webhook_id']}"
+
+        def await_attempts(count):
+            wait_until(lambda: ok(boss.get(f"{where}/deliveries"))["deliveries"][0]["attempts"] == count)
+
+        ok(boss.post(f"{where}/test"))
+        await_attempts(1)
+        ok(boss.send_json("PATCH", where, {"url": receiver.url(path, 500, 204)}))
+        await_attempts(2)
+        for state in ("paused", "active"):
+            ok(boss.send_json("PATCH", where, {"state": state}))
+        receiver.await_messages(path, 2)
+    finally:
+        server.close()
+
+
+def test_a_key_that_is_bound_to_some_names_hears_of_no_others_by_webhook(boss, server, hook):
+    made = hook(HERE)
+    bound = {"name": "bound", "scopes": ["admin"], "prefix": "deploy/"}
+    key = done(boss.post("/v1/keys", bound), 201)["apiKey"]
+    caller = Agent(server.port, {"Authorization": f"Bearer {key}"}, "bound", key)
+    problem(caller.post("/v1/webhooks", {"url": HERE}), 403, "forbidden")
+    problem(caller.send_json("PATCH", f"/v1/webhooks/{made['webhook_id']}", {"url": f"{HERE}/2"}), 403, "forbidden")
+    assert ok(caller.get(f"/v1/webhooks/{made['webhook_id']}"))["url"] == HERE
 
 
 def test_an_account_has_fifty_and_no_more(strict):

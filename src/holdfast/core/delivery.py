@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from operator import itemgetter
 
 import msgspec
 from msgspec.structs import replace
@@ -125,17 +126,33 @@ def due(deliveries: Iterable[Delivery], active: set[Hook], now: Instant) -> list
     return sorted(found, key=lambda each: (each.next_at, each.account, each.hook, each.seq))
 
 
-def choose(found: Iterable[Delivery], busy: Mapping[Hook, int], per_hook: int, in_all: int) -> list[Delivery]:
-    """As many as there is room for: a slow receiver fills its own places and no others."""
-    taken = Counter(busy)
-    chosen: list[Delivery] = []
+def crowded(busy: Mapping[Hook, int], per_hook: int, per_account: int) -> tuple[list[Hook], list[str]]:
+    """Webhooks, and accounts, that have no place left: nothing of theirs need be looked at."""
+    of_accounts = _by_account(busy)
+    hooks = [hook for hook, attempts in busy.items() if attempts >= per_hook]
+    return hooks, [account for account, attempts in of_accounts.items() if attempts >= per_account]
+
+
+def choose(
+    found: Iterable[Delivery], busy: Mapping[Hook, int], per_hook: int, per_account: int, in_all: int
+) -> list[Delivery]:
+    """As many as there is room for. Accounts with the least under way come first: the slow fill their own places."""
+    of_hooks, of_accounts = Counter(busy), _by_account(busy)
+    ranked: list[tuple[int, Delivery]] = []
     for delivery in found:
-        if len(chosen) >= in_all:
-            break
-        if taken[delivery.of] < per_hook:
-            taken[delivery.of] += 1
-            chosen.append(delivery)
-    return chosen
+        if of_hooks[delivery.of] < per_hook and of_accounts[delivery.account] < per_account:
+            of_hooks[delivery.of] += 1
+            of_accounts[delivery.account] += 1
+            ranked.append((of_accounts[delivery.account], delivery))
+    ranked.sort(key=itemgetter(0))
+    return [delivery for _, delivery in ranked[:in_all]]
+
+
+def _by_account(busy: Mapping[Hook, int]) -> Counter[str]:
+    totals: Counter[str] = Counter()
+    for (account, _), attempts in busy.items():
+        totals[account] += attempts
+    return totals
 
 
 def claim(delivery: Delivery, until: Instant) -> Delivery:
@@ -147,3 +164,8 @@ def replay(delivery: Delivery, now: Instant) -> Delivery:
     """Send it again, with all its chances; whoever has it in hand just now no longer does."""
     afresh = replace(delivery, state=PENDING, attempts=0, next_at=now, settled_at=None)
     return replace(afresh, claims=delivery.claims + 1, claimed_until=None)
+
+
+def hasten(delivery: Delivery, now: Instant) -> Delivery:
+    """Try it as soon as it is first in its line: what it waited for has changed."""
+    return replace(delivery, next_at=min(delivery.next_at, now)) if delivery.state == PENDING else delivery

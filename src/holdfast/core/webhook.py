@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.core.event import Event
+from holdfast.core.event import SNAPSHOT, Event, apply
 from holdfast.core.lease import EXPIRED, FORCED, LOCK, RELEASED
 from holdfast.core.names import ELECTION_PREFIX
 from holdfast.core.row import Instant, Row
@@ -53,6 +54,10 @@ class Webhook(Row, frozen=True):
     created_at: Instant = 0
 
 
+Filters = tuple[tuple[int, Webhook], ...]
+"""(the event of the log since which it was so, the webhook with the filter that it had)."""
+
+
 class Grant(msgspec.Struct, frozen=True):
     """What the log said of a lease when it was granted: the events after that tell only what changed."""
 
@@ -60,6 +65,15 @@ class Grant(msgspec.Struct, frozen=True):
     holder: str | None = None
     principal: str | None = None
     token: int = 0
+
+
+Peers = tuple[str, str, str]
+"""(account, family, whoever made them or "" for everybody's): webhooks that count towards one limit."""
+
+
+def is_among(hook: Webhook, peers: Peers) -> bool:
+    """Whether it counts. The stores' queries must count the same."""
+    return (hook.account, hook.family) == peers[:2] and peers[2] in {"", hook.principal}
 
 
 def secrets_of(hook: Webhook, now: Instant) -> list[str]:
@@ -88,10 +102,40 @@ def wants(hook: Webhook, event: Event) -> bool:
     )
 
 
+def filters_of(hook: Webhook, history: Iterable[Event]) -> Filters:
+    """What it wanted since when, as its own events tell: whatever happened is judged by the filter of its time."""
+    found: list[tuple[int, Webhook]] = []
+    told: Webhook | None = None
+    for event in history:
+        if event.version > hook.version:
+            break
+        if told is None and event.version != 1 and not event.kind.endswith(f".{SNAPSHOT}"):
+            continue  # retention has cut the beginning off
+        told = apply(told or Webhook(hook.account, hook.id), event)
+        then = replace(hook, events=told.events, subject=told.subject)
+        if not found or found[-1][1] != then:
+            found.append((event.seq, then))
+    return tuple(found) or ((0, hook),)
+
+
+def filter_at(filters: Filters, seq: int) -> Webhook:
+    """The webhook as it was when this event happened; before its story begins, as it was first told."""
+    return next((hook for since, hook in reversed(filters) if since <= seq), filters[0][1])
+
+
 def lock_word(event: Event) -> str | None:
     """What OctoStore calls an event, if it knows it at all."""
     noun, _, verb = event.kind.partition(".")
     return LOCK_EVENTS.get(verb) if noun == "lease" and not event.subject.startswith(_ROOMS) else None
+
+
+def changed_hands(expired: Event, after: Event) -> bool:
+    """Whether what came next to a lease that ran out was a claim, in the very request that found it so."""
+    return (
+        after.version == expired.version + 1
+        and after.kind.endswith(".claimed")
+        and (after.request_id, after.at) == (expired.request_id, expired.at)
+    )
 
 
 def wants_lock(hook: Webhook, event: Event, grant: Grant) -> bool:

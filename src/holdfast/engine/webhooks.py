@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from holdfast.core import webhook as webhooks
 from holdfast.core.errors import TooManyWebhooks, WebhookMissing
 from holdfast.core.row import Instant
-from holdfast.core.webhook import ACTIVE, Webhook
+from holdfast.core.webhook import ACTIVE, DISABLED, Peers, Webhook
 from holdfast.engine.command import Command
 from holdfast.store.view import Needs, View
 
@@ -36,20 +36,24 @@ class CreateWebhook(WebhookCommand, frozen=True, kw_only=True):
 
     hook: Webhook
     """Everything but its times."""
-    others: tuple[str, ...]
-    """Those that count towards the same limit."""
     limit: int
+    own: bool = False
+    """Whether only its maker's count towards the limit, or all of the account's."""
 
     def needs(self) -> Needs:
-        """Those that may still be there."""
-        return Needs(rows=tuple((Webhook.table, self.account, other) for other in self.others))
+        """How many there are already."""
+        return Needs(webhooks_of=(self._peers,))
 
     def decide(self, view: View) -> Webhook:
         """The webhook as it was made."""
-        live = sum(view.find(Webhook, self.account, other) is not None for other in self.others)
+        live = view.webhooks(self._peers)
         if live >= self.limit:
             raise TooManyWebhooks(f"there are {live} webhooks already, the limit is {self.limit}")
         return view.put(replace(self.hook, created_at=view.now), "created")
+
+    @property
+    def _peers(self) -> Peers:
+        return (self.account, self.hook.family, self.hook.principal if self.own else "")
 
 
 class UpdateWebhook(WebhookCommand, frozen=True, kw_only=True):
@@ -76,6 +80,21 @@ class UpdateWebhook(WebhookCommand, frozen=True, kw_only=True):
             after = webhooks.settle(after, self.state, self.reason)
             kind = "resumed" if self.state == ACTIVE else self.state
         return before if after == before else view.put(after, kind)
+
+
+class DisableWebhook(WebhookCommand, frozen=True, kw_only=True):
+    """Its receiver wants nothing from us. What the receiver at its old address said does not concern the new one."""
+
+    url: str
+    """Who said so."""
+    reason: str
+
+    def decide(self, view: View) -> Webhook:
+        """The webhook as it is now."""
+        hook = self.find(view)
+        if hook.state != ACTIVE or hook.url != self.url:
+            return hook
+        return view.put(webhooks.settle(hook, DISABLED, self.reason), DISABLED)
 
 
 class RotateWebhookSecret(WebhookCommand, frozen=True, kw_only=True):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
 
-from holdfast.core.delivery import Delivery, Hook, Outcome
+from holdfast.core.delivery import Delivery, Hook, Outcome, choose
 from holdfast.core.row import Instant
 from holdfast.core.webhook import Webhook
+
+START: Hook = ("", "")
+"""Before every webhook."""
 
 
 class Behind(msgspec.Struct, frozen=True):
@@ -38,6 +42,7 @@ class Room(msgspec.Struct, frozen=True):
 
     busy: Mapping[Hook, int]
     per_hook: int
+    per_account: int
     in_all: int
     lasts: Instant
     """For how long what is taken belongs to whoever takes it."""
@@ -54,8 +59,8 @@ class Prospect(msgspec.Struct, frozen=True):
 class Deliveries(Protocol):
     """The deliveries of all webhooks."""
 
-    def look(self, limit: int) -> Prospect:
-        """Which webhooks are active, which of them can read on, and whether anything can be sent now."""
+    def look(self, limit: int, after: Hook = START) -> Prospect:
+        """Which webhooks are active, the next after one that can read on, and whether anything can be sent now."""
 
     def read_on(self, readings: Sequence[Reading]) -> list[Hook]:
         """Move cursors and keep what was found, in one transaction. Which moved: one that stands elsewhere does not."""
@@ -72,12 +77,31 @@ class Deliveries(Protocol):
     def counts(self, hook: Hook) -> dict[str, int]:
         """How many deliveries are in each state."""
 
-    def replay(self, hook: Hook, *, seq: int | None, after: int | None, limit: int) -> int:
-        """Send again: one, or all that are settled after a number, or else all dead ones. How many it were."""
+    def replay(self, hook: Hook, *, seq: int | None, after: int | None, limit: int) -> list[int]:
+        """Send again: one, or all that are settled after a number, or else all dead ones. Which it were, in order."""
+
+    def hasten(self, hook: Hook) -> None:
+        """Nothing of this webhook's waits for its time any longer: where it leads, or whether it does, has changed."""
 
     def forget(self, delivered_before: Instant, dead_before: Instant, limit: int) -> int:
         """Remove what was settled long ago, and what belongs to no webhook any more; how many at most it were."""
 
 
 MOST_FOUND = 256
-"""So many candidates are looked at in one turn."""
+"""So many candidates are looked at at once."""
+
+
+def fill(
+    room: Room, find: Callable[[Counter[Hook]], list[Delivery]], take: Callable[[list[Delivery]], list[Delivery]]
+) -> list[Delivery]:
+    """Take in hand what there is room for. Who has no place left is not found again, so that others come to light."""
+    busy, taken = Counter(room.busy), list[Delivery]()
+    while len(taken) < room.in_all:
+        found = find(busy)
+        chosen = choose(found, busy, room.per_hook, room.per_account, room.in_all - len(taken))
+        if chosen:
+            taken += take(chosen)
+            busy.update(delivery.of for delivery in chosen)
+        if len(found) < MOST_FOUND:
+            break
+    return taken

@@ -24,6 +24,7 @@ from holdfast.core.principal import Principal, opens
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import LIVE_STATES, Task
+from holdfast.core.webhook import Webhook, is_among
 from holdfast.store.contract import Clock, Counts, TaskPath, Totals
 from holdfast.store.memory_deliveries import MemoryDeliveries
 from holdfast.store.view import AllNeeds, Answer, Changes, View, absent_subjects
@@ -204,6 +205,10 @@ class MemoryTransaction:
             rooms={
                 account: sum(leases.counts_for(row, ELECTION, now) for row in held if row.account == account)
                 for account in needs.rooms
+            },
+            webhooks_of={
+                peers: sum(isinstance(row, Webhook) and is_among(row, peers) for row in store.rows.values())
+                for peers in needs.webhooks_of
             },
             answers=[store.answers[key] for key in needs.answers if key in store.answers],
             versions=self._last_versions(absent_subjects(needs, wanted)),

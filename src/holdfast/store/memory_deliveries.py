@@ -16,15 +16,16 @@ from holdfast.core.delivery import (
     Delivery,
     Hook,
     Outcome,
-    choose,
     claim,
+    crowded,
     due,
+    hasten,
     replay,
     settle,
 )
 from holdfast.core.row import Instant
 from holdfast.core.webhook import ACTIVE, Webhook
-from holdfast.store.deliveries import MOST_FOUND, Behind, Prospect, Reading, Room
+from holdfast.store.deliveries import MOST_FOUND, START, Behind, Prospect, Reading, Room, fill
 
 
 class MemoryDeliveries:
@@ -35,12 +36,12 @@ class MemoryDeliveries:
         self.kept: dict[tuple[str, str, int], Delivery] = {}
         self.cursors: dict[Hook, int] = {}
 
-    def look(self, limit: int) -> Prospect:
+    def look(self, limit: int, after: Hook = START) -> Prospect:
         """What there is to do."""
         with self._store.read() as reader:
             active = self._active()
             behind = []
-            for hook in active:
+            for hook in [each for each in active if _of(each) > after]:
                 floor, last = reader.log_bounds(hook.account)
                 cursor = self.cursors.get(_of(hook))
                 undecided = self.counts(_of(hook)).get(PENDING, 0)
@@ -66,11 +67,18 @@ class MemoryDeliveries:
             for outcome in outcomes:
                 self._settle(outcome, now)
             active = {_of(hook) for hook in self._active()}
-            free = active - {hook for hook, busy in room.busy.items() if busy >= room.per_hook}
-            found = due(self.kept.values(), free, now)[:MOST_FOUND]
-            taken = [claim(each, now + room.lasts) for each in choose(found, room.busy, room.per_hook, room.in_all)]
-            self.kept |= {(*each.of, each.seq): each for each in taken}
-            return taken
+
+            def find(busy: Counter[Hook]) -> list[Delivery]:
+                hooks, accounts = crowded(busy, room.per_hook, room.per_account)
+                free = {hook for hook in active if hook not in hooks and hook[0] not in accounts}
+                return due(self.kept.values(), free, now)[:MOST_FOUND]
+
+            def take(chosen: list[Delivery]) -> list[Delivery]:
+                taken = [claim(each, now + room.lasts) for each in chosen]
+                self.kept |= {(*each.of, each.seq): each for each in taken}
+                return taken
+
+            return fill(room, find, take)
 
     def _settle(self, outcome: Outcome, now: Instant) -> None:
         after = settle(outcome, now)
@@ -105,7 +113,7 @@ class MemoryDeliveries:
         with self._store.read():
             return dict(Counter(each.state for each in self._of(hook)))
 
-    def replay(self, hook: Hook, *, seq: int | None, after: int | None, limit: int) -> int:
+    def replay(self, hook: Hook, *, seq: int | None, after: int | None, limit: int) -> list[int]:
         """Send again."""
 
         def wanted(each: Delivery) -> bool:
@@ -118,17 +126,28 @@ class MemoryDeliveries:
         with self._store.read() as reader:
             found = sorted((each for each in self._of(hook) if wanted(each)), key=lambda each: each.seq)[:limit]
             self.kept |= {(*each.of, each.seq): replay(each, reader.now) for each in found}
-            return len(found)
+            for head in found:
+                self._hasten(lambda each, head=head: each.line == head.line and each.seq > head.seq, reader.now)  # type: ignore[misc] # its default
+            return [each.seq for each in found]
+
+    def hasten(self, hook: Hook) -> None:
+        """Nothing of this webhook's waits for its time any longer."""
+        with self._store.read() as reader:
+            self._hasten(lambda each: each.of == hook, reader.now)
+
+    def _hasten(self, is_meant: Callable[[Delivery], bool], now: Instant) -> None:
+        self.kept |= {key: hasten(each, now) for key, each in self.kept.items() if is_meant(each)}
 
     def forget(self, delivered_before: Instant, dead_before: Instant, limit: int) -> int:
         """Remove what is old."""
         before = {DELIVERED: delivered_before, DEAD: dead_before}
         with self._store.read():
             gone = self._drop(lambda each: each.settled_at is not None and each.settled_at < before[each.state], limit)
-            for hook in [hook for hook in self.cursors if (Webhook.table, *hook) not in self._store.rows]:
+            known = {*self.cursors, *(each.of for each in self.kept.values() if each.state == PENDING)}
+            for hook in [hook for hook in known if (Webhook.table, *hook) not in self._store.rows]:
                 lost = self._drop(lambda each, hook=hook: each.of == hook, limit)  # type: ignore[misc] # its default
                 if lost < limit:
-                    del self.cursors[hook]
+                    self.cursors.pop(hook, None)
                 gone = max(gone, lost)
             return gone
 

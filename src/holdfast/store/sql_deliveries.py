@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from operator import attrgetter
@@ -12,10 +13,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple, replace
 
-from holdfast.core.delivery import MOST_UNDECIDED, PENDING, Delivery, Hook, Outcome, choose, claim, settle
+from holdfast.core.delivery import MOST_UNDECIDED, PENDING, Delivery, Hook, Outcome, claim, crowded, settle
 from holdfast.core.row import Instant
 from holdfast.core.webhook import Webhook
-from holdfast.store.deliveries import MOST_FOUND, Behind, Prospect, Reading, Room
+from holdfast.store.deliveries import MOST_FOUND, START, Behind, Prospect, Reading, Room, fill
 
 Say = Callable[..., list[tuple[Any, ...]]]
 
@@ -35,15 +36,15 @@ class SqlDeliveries(ABC):
     def _writing(self) -> AbstractContextManager[tuple[Say, Instant]]:
         """One transaction, and the time."""
 
-    def look(self, limit: int) -> Prospect:
+    def look(self, limit: int, after: Hook = START) -> Prospect:
         """What there is to do."""
         with self._looking() as (say, now):
             active = [(account, hook) for account, hook in say(self.queries.ACTIVE)]
             if not active:
                 return Prospect([], [], is_due=False)
-            found = say(self.queries.BEHIND, MOST_UNDECIDED, MOST_UNDECIDED, limit)
+            found = say(self.queries.BEHIND, *after, MOST_UNDECIDED, MOST_UNDECIDED, limit)
             behind = [Behind(Webhook(*each[:_HOOK]), *each[_HOOK:]) for each in found]
-            return Prospect(active, behind, bool(say(self.queries.DUE, now, now, "[]", 1)))
+            return Prospect(active, behind, bool(say(self.queries.DUE, now, now, "[]", "[]", 1)))
 
     def read_on(self, readings: Sequence[Reading]) -> list[Hook]:
         """Move cursors and keep what was found."""
@@ -62,14 +63,18 @@ class SqlDeliveries(ABC):
         with self._writing() as (say, now):
             if outcomes:
                 self._settle(say, [settle(outcome, now) for outcome in outcomes], now)
-            full = [list(hook) for hook, busy in room.busy.items() if busy >= room.per_hook]
-            found = say(self.queries.CANDIDATES, now, now, _document(full), MOST_FOUND) if room.in_all > 0 else []
-            candidates = [Delivery(*columns) for columns in found]
-            chosen = choose(candidates, room.busy, room.per_hook, room.in_all)
-            taken = [claim(delivery, now + room.lasts) for delivery in chosen]
-            if taken:
+
+            def find(busy: Counter[Hook]) -> list[Delivery]:
+                hooks, accounts = crowded(busy, room.per_hook, room.per_account)
+                full = _document(hooks), _document([(account,) for account in accounts])
+                return [Delivery(*columns) for columns in say(self.queries.CANDIDATES, now, now, *full, MOST_FOUND)]
+
+            def take(chosen: list[Delivery]) -> list[Delivery]:
+                taken = [claim(delivery, now + room.lasts) for delivery in chosen]
                 say(self.queries.CLAIM, _document([(*each.of, each.seq, each.claimed_until) for each in taken]))
-            return taken
+                return taken
+
+            return fill(room, find, take)
 
     def _settle(self, say: Say, settled: list[Delivery], now: Instant) -> None:
         """What another has taken in hand since is left alone, and so are those behind it."""
@@ -99,14 +104,23 @@ class SqlDeliveries(ABC):
         with self._looking() as (say, _):
             return dict(say(self.queries.COUNTS, *hook))
 
-    def replay(self, hook: Hook, *, seq: int | None, after: int | None, limit: int) -> int:
+    def replay(self, hook: Hook, *, seq: int | None, after: int | None, limit: int) -> list[int]:
         """Send again."""
         with self._writing() as (say, now):
             if seq is not None:
-                return len(say(self.queries.REPLAY_ONE, now, *hook, seq))
-            if after is not None:
-                return len(say(self.queries.REPLAY_AFTER, now, *hook, after, limit))
-            return len(say(self.queries.REPLAY_DEAD, now, *hook, limit))
+                again = say(self.queries.REPLAY_ONE, now, *hook, seq)
+            elif after is not None:
+                again = say(self.queries.REPLAY_AFTER, now, *hook, after, limit)
+            else:
+                again = say(self.queries.REPLAY_DEAD, now, *hook, limit)
+            if again:
+                say(self.queries.HASTEN_LINE, _document([(*hook, subject, each, now) for each, subject in again]))
+            return sorted(each for each, _ in again)
+
+    def hasten(self, hook: Hook) -> None:
+        """Nothing of this webhook's waits for its time any longer."""
+        with self._writing() as (say, now):
+            say(self.queries.HASTEN, now, *hook, now)
 
     def forget(self, delivered_before: Instant, dead_before: Instant, limit: int) -> int:
         """Remove what is old."""

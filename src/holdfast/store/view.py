@@ -25,7 +25,7 @@ from holdfast.core.purchase import Purchase
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import LIVE_STATES, Task, deadline, is_claimable
-from holdfast.core.webhook import Webhook
+from holdfast.core.webhook import Peers, Webhook, is_among
 from holdfast.store.queues import Queues
 
 NAMED: tuple[type[Row], ...] = (Session, Lease)
@@ -69,6 +69,8 @@ class Needs(msgspec.Struct, frozen=True):
     """(account, principal): how many live locks each has, exact until the transaction ends."""
     rooms: tuple[str, ...] = ()
     """Accounts: how many elections are live in each."""
+    webhooks_of: tuple[Peers, ...] = ()
+    """How many webhooks there are of each, exact until the transaction ends."""
     answers: tuple[tuple[str, str], ...] = ()
     """(account, Idempotency-Key)."""
     metered: tuple[str, ...] = ()
@@ -96,6 +98,7 @@ class AllNeeds(msgspec.Struct):
     twins: list[tuple[str, str]]
     locks_of: list[tuple[str, str]]
     rooms: list[str]
+    webhooks_of: list[Peers]
     answers: list[tuple[str, str]]
     metered: list[str]
 
@@ -173,6 +176,7 @@ class View:
         *,
         locks_of: dict[tuple[str, str], int] | None = None,
         rooms: dict[str, int] | None = None,
+        webhooks_of: dict[Peers, int] | None = None,
         answers: Iterable[Answer] = (),
         versions: dict[Key, int] | None = None,
         usage: dict[str, Usage] | None = None,
@@ -184,6 +188,7 @@ class View:
         self._first = dict(self._rows)
         self._locks_of = locks_of or {}
         self._rooms = rooms or {}
+        self._webhooks_of = webhooks_of or {}
         self._answers = {(answer.account, answer.key): answer for answer in answers}
         self._new_answers: list[Answer] = []
         self._versions = versions or {}
@@ -259,6 +264,11 @@ class View:
     def live_rooms(self, account: str) -> int:
         """How many elections of the account have a leader, this batch's included."""
         return self._rooms[account]
+
+    def webhooks(self, peers: Peers) -> int:
+        """How many webhooks there are, this batch's included."""
+        own = [step for step in self._steps if isinstance(step.after, Webhook) and is_among(step.after, peers)]
+        return self._webhooks_of[peers] + sum(step.new - step.removed for step in own)
 
     def usage(self, account: str) -> Usage:
         """What the account has used, this batch's creations included."""

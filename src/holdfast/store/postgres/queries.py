@@ -104,6 +104,7 @@ LIVE_ROOMS = (
     "SELECT count(*) FROM leases WHERE account = $1 AND id >= '__election/' AND id < '__election0'"
     " AND kind = 'election' AND expires_at > (SELECT coalesce($2::bigint, holdfast_now()))"
 )
+WEBHOOKS_OF = "SELECT count(*) FROM webhooks WHERE account = $1 AND family = $2 AND ($3::text = '' OR principal = $3)"
 ANSWER = _and_now(f"SELECT {_columns(Answer)} FROM answers WHERE (account, key) IN ({_KEYS})")
 # Whoever creates or claims in an account with limits waits here in turn: for others of the same account only.
 OPEN_USAGE = "INSERT INTO usage (account, cycle, created) VALUES ($1, 0, 0) ON CONFLICT DO NOTHING"

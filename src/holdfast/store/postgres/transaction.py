@@ -2,7 +2,7 @@
 
 READ COMMITTED with explicit row locks. The order of locks is the same in every batch: sessions, leases, tasks,
 principals, accounts (each by account and id, bytewise), then ready tasks (never waiting), then what accounts with
-limits have used, then a principal's right to count, then the counters of creations, tasks and events.
+limits have used, then the right to count locks or webhooks, then the counters of creations, tasks and events.
 Rows that do not exist cannot be locked, so inserts that meet one made meanwhile run the batch again.
 """
 
@@ -21,6 +21,7 @@ from holdfast.core.plan import Usage
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
+from holdfast.core.webhook import Webhook
 from holdfast.store.contract import Clock
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.connection import MANNERS, Connection, is_broken, meaning
@@ -64,6 +65,9 @@ class PostgresTransaction:
         counting: list[Statement] = []
         for owner in needs.locks_of:
             counting += [(queries.COUNT_ALONE, ("\x1f".join(owner),)), (queries.LIVE_LOCKS, (*owner, given))]
+        for peers in needs.webhooks_of:
+            alone = "\x1f".join((Webhook.table, *peers))
+            counting += [(queries.COUNT_ALONE, (alone,)), (queries.WEBHOOKS_OF, peers)]
         rooms: list[Statement] = [(queries.LIVE_ROOMS, (account, given)) for account in needs.rooms]
         answers: list[Statement] = [(queries.ANSWER, (_document(needs.answers),))] if needs.answers else []
         # Without a wait for the right to count, the time that came with the last rows will do.
@@ -85,7 +89,8 @@ class PostgresTransaction:
         return View(
             max([given or now, *(row.changed_at for row in rows.values())]),
             rows.values(),
-            locks_of=dict(zip(needs.locks_of, counts, strict=True)),
+            locks_of=dict(zip(needs.locks_of, counts, strict=False)),
+            webhooks_of=dict(zip(needs.webhooks_of, counts[len(needs.locks_of) :], strict=True)),
             rooms=dict(zip(needs.rooms, room_counts, strict=True)),
             answers=known,
             versions=self._versions,

@@ -18,11 +18,12 @@ BEHIND = (
     f"SELECT {_HOOK}, place.seq, counter.floor, counter.seq FROM webhooks AS hook"
     " JOIN event_counters AS counter ON counter.account = hook.account"
     " LEFT JOIN webhook_cursors AS place ON place.account = hook.account AND place.id = hook.id"
-    " WHERE hook.state = 'active' AND coalesce(place.seq, -1) < counter.seq AND (SELECT count(*) FROM (SELECT 1"
+    " WHERE hook.state = 'active' AND (hook.account, hook.id) > (?, ?)"
+    " AND coalesce(place.seq, -1) < counter.seq AND (SELECT count(*) FROM (SELECT 1"
     " FROM deliveries AS one WHERE one.account = hook.account AND one.hook = hook.id AND one.state = 'pending'"
     " LIMIT ?) AS undecided) < ? ORDER BY hook.account, hook.id LIMIT ?"
 )
-# The first of each line whose time has come, of webhooks that are active and not busy.
+# The first of each line whose time has come, of webhooks that are active, where they and their accounts have places.
 _DUE = (
     " FROM deliveries AS one WHERE state = 'pending' AND next_at <= ?"
     " AND (claimed_until IS NULL OR claimed_until <= ?)"
@@ -31,6 +32,7 @@ _DUE = (
     " AND EXISTS (SELECT 1 FROM webhooks AS hook"
     " WHERE hook.account = one.account AND hook.id = one.hook AND hook.state = 'active')"
     f" AND (account, hook) NOT IN (SELECT new.value ->> 0, new.value ->> 1 FROM {_NEW})"
+    f" AND account NOT IN (SELECT new.value ->> 0 FROM {_NEW})"
     " ORDER BY next_at, account, hook, seq LIMIT ?"
 )
 DUE = f"SELECT 1{_DUE}"
@@ -73,7 +75,7 @@ _AGAIN = (
     "UPDATE deliveries SET state = 'pending', attempts = 0, next_at = ?, claims = claims + 1, claimed_until = NULL,"
     " settled_at = NULL WHERE"
 )
-REPLAY_ONE = f"{_AGAIN} account = ? AND hook = ? AND seq = ? RETURNING 1"
+REPLAY_ONE = f"{_AGAIN} account = ? AND hook = ? AND seq = ? RETURNING seq, subject"
 
 
 def _these(condition: str) -> str:
@@ -83,15 +85,26 @@ def _these(condition: str) -> str:
 
 _AFTER = _these("account = ? AND hook = ? AND settled_at IS NOT NULL AND seq > ? ORDER BY seq")
 _DEAD = _these("account = ? AND hook = ? AND state = 'dead' ORDER BY seq")
-REPLAY_AFTER = f"{_AGAIN} {_AFTER} RETURNING 1"
-REPLAY_DEAD = f"{_AGAIN} {_DEAD} RETURNING 1"
+REPLAY_AFTER = f"{_AGAIN} {_AFTER} RETURNING seq, subject"
+REPLAY_DEAD = f"{_AGAIN} {_DEAD} RETURNING seq, subject"
+# Whoever stood behind one that waited need not wait for its old time.
+HASTEN_LINE = (
+    f"UPDATE deliveries AS old SET next_at = new.value ->> 4 FROM {_NEW} WHERE old.account = new.value ->> 0"
+    " AND old.hook = new.value ->> 1 AND old.subject = new.value ->> 2 AND old.state = 'pending'"
+    f" AND old.seq > new.value ->> 3 AND old.next_at > new.value ->> 4 RETURNING 1"
+)
+HASTEN = (
+    "UPDATE deliveries SET next_at = ? WHERE account = ? AND hook = ? AND state = 'pending' AND next_at > ? RETURNING 1"
+)
 
 # -- keeping house -----------------------------------------------------------------------------------------------
 
 _OLD = _these("(state = 'delivered' AND settled_at < ?) OR (state = 'dead' AND settled_at < ?)")
 FORGET = f"DELETE FROM deliveries WHERE {_OLD} RETURNING 1"
+# One that was deleted before it began to read has no cursor, but it may have been tested.
 LOST = (
-    "SELECT account, id FROM webhook_cursors AS place WHERE NOT EXISTS"
+    "SELECT account, id FROM (SELECT account, id FROM webhook_cursors"
+    " UNION SELECT account, hook FROM deliveries WHERE state = 'pending') AS place WHERE NOT EXISTS"
     " (SELECT 1 FROM webhooks WHERE account = place.account AND id = place.id) LIMIT 100"
 )
 FORGET_LOST = f"DELETE FROM deliveries WHERE {_these('account = ? AND hook = ?')} RETURNING 1"

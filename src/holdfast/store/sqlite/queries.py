@@ -96,6 +96,7 @@ LIVE_ROOMS = (
     "SELECT count(*) FROM leases WHERE account = ? AND id >= '__election/' AND id < '__election0'"
     " AND kind = 'election' AND expires_at > ?"
 )
+WEBHOOKS_OF = "SELECT count(*) FROM webhooks WHERE account = ? AND family = ? AND (? = '' OR principal = ?)"
 ANSWER = f"SELECT {_columns(Answer)} FROM answers WHERE account = ? AND key = ?"
 STATE = "SELECT token, now, boot_id, boot_at FROM state"
 

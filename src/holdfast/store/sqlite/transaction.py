@@ -63,6 +63,7 @@ class SqliteTransaction:
             rows.values(),
             locks_of={owner: self._value(queries.LIVE_LOCKS, (*owner, self.now)) for owner in needs.locks_of},
             rooms={account: self._value(queries.LIVE_ROOMS, (account, self.now)) for account in needs.rooms},
+            webhooks_of={peers: self._value(queries.WEBHOOKS_OF, (*peers, peers[2])) for peers in needs.webhooks_of},
             answers=[Answer(*found) for key in needs.answers for found in self._execute(queries.ANSWER, key)],
             versions=self._last_versions(absent_subjects(needs, rows)),
             usage={account: self._usage(account) for account in needs.metered},

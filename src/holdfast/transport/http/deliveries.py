@@ -82,13 +82,16 @@ async def replay_deliveries(door: Door, request: Request) -> Response:
         checks.that(number is None or abs(number) <= FROM_THE_NEWEST, name, f"`{name}` is the number of a delivery")
     checks.done()
     hook = await find(door, request)
-    count = await door.beside_the_log(
+    again = await door.beside_the_log(
         lambda store: store.deliveries.replay((hook.account, hook.id), seq=body.seq, after=body.after, limit=MAX_REPLAY)
     )
-    if body.seq is not None and not count:
+    if body.seq is not None and not again:
         raise WebhookMissing("there is no such delivery")
     door.on_webhook()
-    return json_response(200, {"replayed": count, "hasMore": count == MAX_REPLAY, "agent_contract": look(hook)})
+    more = len(again) == MAX_REPLAY
+    following = again[-1] if more and body.after is not None else None
+    shown = {"replayed": len(again), "hasMore": more, "nextAfter": following}
+    return json_response(200, shown | {"agent_contract": _rest(hook.id) if more else look(hook)})
 
 
 def document(delivery: Delivery) -> dict[str, Any]:
@@ -107,6 +110,13 @@ def document(delivery: Delivery) -> dict[str, Any]:
         "created_at": rfc3339(delivery.created_at),
         "settled_at": rfc3339_or_none(delivery.settled_at),
     }
+
+
+def _rest(hook_id: str) -> contracts.Contract:
+    why = "Ask again, with `nextAfter` as `after` if there is one."
+    return contracts.contract(
+        contracts.action("replay_deliveries", f"POST /v1/webhooks/{hook_id}/replay", best=True, why=why)
+    )
 
 
 def _after_looking(hook_id: str) -> contracts.Contract:

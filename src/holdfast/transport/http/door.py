@@ -67,8 +67,6 @@ class Door:
         self.stats = Stats(engine.board)
         self.on_webhook = on_webhook
         """Call it when a webhook has something to do that the log does not tell."""
-        self.webhooks_alone = asyncio.Lock()
-        """Whoever makes a webhook counts the others first."""
         self.network = Network(settings)
         self._auth = Authenticator(self._find_principal, settings.admin_key)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="holdfast-reader")

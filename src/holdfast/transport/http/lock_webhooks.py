@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from holdfast.core import contract as contracts
-from holdfast.core.destination import lock_problem_of, read_url
+from holdfast.core.destination import MAX_URL, lock_problem_of, read_url
 from holdfast.core.errors import Invalid
 from holdfast.core.event import HIDDEN
 from holdfast.core.names import storable
@@ -21,6 +21,8 @@ from holdfast.transport.http.webhooks import create, hooks_of
 from holdfast.transport.times import rfc3339
 
 MAX_OF_A_USER = 10
+MAX_SECRET, MAX_PATTERN = 1_024, 256
+"""Characters."""
 
 _WORDS = {*LOCK_EVENTS.values(), "*"}
 
@@ -38,6 +40,8 @@ async def create_lock_webhook(door: Door, request: Request) -> Response:
     """Checked in OctoStore's order: the address, the events, then how many there are."""
     body = await read_body(request, LockWebhookBody)
     await door.authenticate(request)
+    if len(body.url) > MAX_URL:
+        raise Invalid(f"url has at most {MAX_URL} characters")
     target = read_url(body.url)
     if isinstance(target, str):
         raise Invalid(f"url {target}")
@@ -47,20 +51,29 @@ async def create_lock_webhook(door: Door, request: Request) -> Response:
     events = ["*"] if body.events is None else body.events
     if not _WORDS.issuperset(events):
         raise Invalid(f"events are some of {', '.join(sorted(_WORDS))}")
-    if not all(storable(text) for text in (body.secret or "", body.lock_pattern or "")):
-        raise Invalid("U+0000 has no place in a secret or a pattern")
+    _check_texts(body)
     hook = Webhook(
         request.by.account,
         chance.uuid(),
         principal=request.by.id,
         family=OCTOSTORE,
         url=target.url,
-        events=msgspec.json.encode(events).decode(),
+        events=msgspec.json.encode(list(dict.fromkeys(events))).decode(),
         subject=None if body.lock_pattern is None else LEASE + body.lock_pattern,
         secret=body.secret,
     )
     made = await create(door, request, hook, MAX_OF_A_USER, own=True)
     return json_response(201, document(made) | {"agent_contract": contracts.lock_list()})
+
+
+def _check_texts(body: LockWebhookBody) -> None:
+    """What no lock's name and no key of a signature needs is not kept."""
+    for name, most in (("secret", MAX_SECRET), ("lock_pattern", MAX_PATTERN)):
+        text = getattr(body, name) or ""
+        if len(text) > most:
+            raise Invalid(f"{name} has at most {most} characters")
+        if not storable(text):
+            raise Invalid(f"U+0000 has no place in {name}")
 
 
 async def list_lock_webhooks(door: Door, request: Request) -> Response:

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.core import contract as contracts
 from holdfast.core.destination import MAX_URL, Target, problem_of, read_url
-from holdfast.core.errors import Invalid, WebhookMissing
+from holdfast.core.errors import Forbidden, Invalid, WebhookMissing
 from holdfast.core.names import storable
 from holdfast.core.row import SECOND
 from holdfast.core.signing import SECRET_BYTES, format_secret
@@ -58,6 +58,7 @@ class RotateBody(msgspec.Struct, forbid_unknown_fields=True):
 async def create_webhook(door: Door, request: Request) -> Response:
     """A webhook that reads the log from now on."""
     await door.authenticate(request)
+    _check_reach(request)
     body, warnings, _ = await read_body(request, CreateBody)
     checks = Checks()
     url = _url(door, checks, body.url)
@@ -96,6 +97,7 @@ async def read_webhook(door: Door, request: Request) -> Response:
 async def update_webhook(door: Door, request: Request) -> Response:
     """Another address or filter; a pause, and its end: then it goes on where it stopped."""
     await door.authenticate(request)
+    _check_reach(request)
     body, warnings, _ = await read_body(request, UpdateBody)
     hook = await find(door, request)
     checks = Checks()
@@ -117,6 +119,8 @@ async def update_webhook(door: Door, request: Request) -> Response:
         reason="by request",
     )
     after = await door.run(command)
+    if after.state == ACTIVE and (hook.url, hook.state) != (after.url, after.state):
+        await door.beside_the_log(lambda store: store.deliveries.hasten((hook.account, hook.id)))
     door.on_webhook()
     return json_response(200, warned(document(after) | {"agent_contract": look(after)}, warnings), NO_STORE)
 
@@ -155,18 +159,10 @@ async def rotate_webhook_secret(door: Door, request: Request) -> Response:
 
 async def create(door: Door, request: Request, hook: Webhook, limit: int, *, own: bool = False) -> Webhook:
     """Make it, unless there are too many: of the account, or with `own` of its maker."""
-
-    def others(reader: Reader) -> tuple[str, ...]:
-        known = hooks_of(reader, hook.account)
-        alike = [each for each in known if each.family == hook.family and (not own or each.principal == hook.principal)]
-        return tuple(each.id for each in alike)
-
-    async with door.webhooks_alone:  # whoever counts must not count the same free place as another
-        counted = await door.read(others)
-        command = CreateWebhook(
-            account=hook.account, cause=request.cause(), hook_id=hook.id, hook=hook, others=counted, limit=limit
-        )
-        made = await door.run(command)
+    command = CreateWebhook(
+        account=hook.account, cause=request.cause(), hook_id=hook.id, hook=hook, limit=limit, own=own
+    )
+    made = await door.run(command)
     door.on_webhook()
     return made
 
@@ -226,6 +222,13 @@ def new_secret() -> str:
 def _shown_once(status: int, hook: Webhook, warnings: list[str]) -> Response:
     shown: dict[str, Any] = {"secret": hook.secret, **document(hook), "agent_contract": look(hook)}
     return json_response(status, warned(shown, warnings), NO_STORE)
+
+
+def _check_reach(request: Request) -> None:
+    """Nobody is told by webhook of what their key would not be shown: webhooks hear of every name."""
+    within = request.by.name_prefix
+    if within is not None:
+        raise Forbidden(f"your key covers only names that begin with {within}, and webhooks hear of all")
 
 
 def _url(door: Door, checks: Checks, text: str) -> str:

@@ -21,20 +21,20 @@ from holdfast.core.delivery import Delivery, Hook, Outcome, Verdict, wait_after
 from holdfast.core.errors import HoldfastError
 from holdfast.core.event import Cause
 from holdfast.core.row import SECOND
-from holdfast.core.webhook import ACTIVE, DISABLED, Webhook
+from holdfast.core.webhook import ACTIVE, Webhook
 from holdfast.engine.bells import log_of
 from holdfast.engine.engine import Engine
-from holdfast.engine.webhooks import UpdateWebhook
+from holdfast.engine.webhooks import DisableWebhook
 from holdfast.settings import Settings
-from holdfast.store.deliveries import Prospect, Room
+from holdfast.store.deliveries import START, Prospect, Room
 from holdfast.telemetry import names
 from holdfast.transport.webhooks.reading import LogReader, Stretch
 
 if TYPE_CHECKING:
     from holdfast.transport.webhooks.sender import Sender
 
-PER_HOOK, IN_ALL = 8, 64
-"""How many attempts run at once: to one webhook, and from one server."""
+PER_HOOK, PER_ACCOUNT, IN_ALL = 8, 16, 64
+"""How many attempts run at once: to one webhook, for one account, and from one server."""
 HOOKS_A_PASS = 256
 POLL_SECONDS = 1.0
 """Others' commits, and what other servers let lie, are looked for at least this often."""
@@ -68,6 +68,9 @@ class Dispatcher:
         self._deliveries = engine.store.deliveries
         self._outcomes: list[Outcome] = []
         self._attempts: dict[asyncio.Task[None], Hook] = {}
+        self._after = START
+        self._again = False
+        """Whether somebody in this round has more to read."""
         self._listening: set[str] = set()
         self._rung = False
         self._stopping = False
@@ -103,8 +106,9 @@ class Dispatcher:
         self._started.set()
         while not self._stopping:
             began = self._loop.time()
-            self._rung = False
-            self._bell.clear()
+            if self._after == START:  # a ring during a round concerns those who had their turn as well
+                self._rung = False
+                self._bell.clear()
             patience = await self._try_pass()
             await asyncio.sleep(max(began + PASS_SECONDS - self._loop.time(), 0))
             with suppress(TimeoutError):
@@ -125,23 +129,33 @@ class Dispatcher:
         return TROUBLE_SECONDS
 
     async def _pass(self) -> float:
-        prospect = await self._aside(self._deliveries.look, HOOKS_A_PASS)
+        prospect = await self._aside(self._deliveries.look, HOOKS_A_PASS, self._after)
         self._listen(prospect)
+        self._reader.forget_all_but(prospect.active)
         read = Stretch(found=False, more=False)
         if prospect.behind:
             read = await self._aside(self._reader.read_on, prospect.behind)
         if read.found or prospect.is_due or self._outcomes:
             await self._turn(IN_ALL - len(self._attempts))
-        if read.more:
+        if self._is_round_open(prospect, read):
             return 0.0
         return POLL_SECONDS if prospect.active or self._attempts else IDLE_SECONDS
+
+    def _is_round_open(self, prospect: Prospect, read: Stretch) -> bool:
+        """Whoever is behind has a turn in every round, a page of them a pass; whether any of them need another now."""
+        full = len(prospect.behind) == HOOKS_A_PASS
+        again = self._again or read.more
+        last = prospect.behind[-1].hook if full else None
+        self._after = START if last is None else (last.account, last.id)
+        self._again = full and again
+        return full or again
 
     async def _turn(self, places: int) -> None:
         """Settle what is over and take in hand what there is room for."""
         outcomes, self._outcomes = self._outcomes, []
         began = self._loop.time()
         lasts = int((self._settings.webhook_timeout + MARGIN_SECONDS) * SECOND)
-        room = Room(Counter(self._attempts.values()), PER_HOOK, places, lasts)
+        room = Room(Counter(self._attempts.values()), PER_HOOK, PER_ACCOUNT, places, lasts)
         try:
             taken = await self._aside(self._deliveries.turn, outcomes, room)
         except BaseException:
@@ -198,10 +212,9 @@ class Dispatcher:
     def _disable(self, hook: Webhook) -> None:
         """The receiver said that it is gone for good. If it cannot be written down now, it will say so again."""
         reason = "the receiver answered 410"
+        gone = DisableWebhook(account=hook.account, cause=_CAUSE, hook_id=hook.id, url=hook.url, reason=reason)
         with suppress(HoldfastError):
-            self._engine.call(
-                UpdateWebhook(account=hook.account, cause=_CAUSE, hook_id=hook.id, state=DISABLED, reason=reason)
-            )
+            self._engine.call(gone)
 
     def _listen(self, prospect: Prospect) -> None:
         """Hear of commits in every account that has an active webhook, and in no other."""

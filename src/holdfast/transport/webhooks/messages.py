@@ -9,7 +9,7 @@ import msgspec
 from holdfast.core.delivery import Delivery
 from holdfast.core.event import Event
 from holdfast.core.row import Instant
-from holdfast.core.webhook import LEASE, OCTOSTORE, Grant, Webhook, lock_word, wants, wants_lock
+from holdfast.core.webhook import LEASE, OCTOSTORE, Grant, Webhook, changed_hands, lock_word, wants, wants_lock
 from holdfast.store.contract import Reader
 from holdfast.transport.http.event_documents import event_document
 from holdfast.transport.http.octostore import pseudonym
@@ -20,7 +20,7 @@ MAX_BODY = 20_000
 ENVELOPE = 200
 """Bytes for what stands around an event."""
 TEST = "webhook.test"
-_CLAIMED = "lease.claimed"
+_CLAIMED, _EXPIRED = "lease.claimed", "lease.expired"
 
 
 def message_for(hook: Webhook, event: Event, reader: Reader) -> Delivery | None:
@@ -30,7 +30,7 @@ def message_for(hook: Webhook, event: Event, reader: Reader) -> Delivery | None:
     if lock_word(event) is None:
         return None
     grant = grant_of(event, reader)
-    if grant is None or not wants_lock(hook, event, grant):
+    if grant is None or not wants_lock(hook, event, grant) or _is_taken_over(event, reader):
         return None
     name = event.subject.removeprefix(LEASE)
     return _delivery(hook, event, _lock_told(lock_word(event), name, grant, event.at))
@@ -40,6 +40,14 @@ def grant_of(event: Event, reader: Reader) -> Grant | None:
     """Whose lease an event is about: it tells so itself, or the last one before it that told."""
     told = event if event.kind == _CLAIMED else reader.granted(event.account, event.subject, event.version)
     return None if told is None else msgspec.json.decode(told.data, type=Grant)
+
+
+def _is_taken_over(event: Event, reader: Reader) -> bool:
+    """A lease that ran out and was claimed in the same request only changed hands: OctoStore tells of the claim."""
+    if event.kind != _EXPIRED:
+        return False
+    after = reader.granted(event.account, event.subject, event.version + 2)
+    return after is not None and changed_hands(event, after)
 
 
 def a_test(hook: Webhook, now: Instant) -> Delivery:

@@ -7,32 +7,19 @@ addresses: nobody can answer the check with one address and the connection with 
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import httpcore2
 
 from holdfast.core.destination import is_public
+from holdfast.transport.webhooks.lookups import NoSuchHost
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 
 
 class NotPublic(Exception):
     """A name leads, or also leads, to where webhooks may not go."""
-
-
-class NoSuchHost(Exception):
-    """A name leads nowhere."""
-
-
-async def system_resolve(host: str, port: int) -> list[str]:
-    """Every address of a name, as this machine's resolver knows it."""
-    try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError:
-        raise NoSuchHost from None
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
 class CheckedNetwork(httpcore2.AsyncNetworkBackend):

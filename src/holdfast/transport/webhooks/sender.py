@@ -16,8 +16,9 @@ from holdfast.core.destination import Target, lock_problem_of, problem_of, read_
 from holdfast.core.signing import sign, sign_for_locks
 from holdfast.core.webhook import OCTOSTORE, Webhook, secrets_of
 from holdfast.transport.http.door import wall_clock
+from holdfast.transport.webhooks.lookups import ASKED_FOR, Lookups, NoSuchHost
 from holdfast.transport.webhooks.messages import message_id
-from holdfast.transport.webhooks.network import CheckedNetwork, NoSuchHost, NotPublic, Resolve, system_resolve
+from holdfast.transport.webhooks.network import CheckedNetwork, NotPublic, Resolve
 
 CONNECT_SECONDS = 5.0
 MAX_CONNECTIONS = 256
@@ -41,7 +42,7 @@ class Sender:
     """Whoever posts to receivers."""
 
     def __init__(
-        self, seconds: float, *, private: bool = False, ca_bundle: str | None = None, resolve: Resolve = system_resolve
+        self, seconds: float, *, private: bool = False, ca_bundle: str | None = None, resolve: Resolve | None = None
     ) -> None:
         trust = ssl.create_default_context()
         if ca_bundle is not None:
@@ -54,13 +55,14 @@ class Sender:
             ssl_context=trust,
             max_connections=MAX_CONNECTIONS,
             max_keepalive_connections=0,
-            network_backend=CheckedNetwork(resolve, private=private),
+            network_backend=CheckedNetwork(resolve or Lookups().resolve, private=private),
         )
 
     async def send(self, hook: Webhook, delivery: Delivery) -> Verdict:
         """Post it. The status is the answer: what follows is not read, so it can be neither long nor slow."""
         if not self._may_go_to(hook):
             return Verdict(arrived=False, error="address not allowed")
+        ASKED_FOR.set(delivery.of)
         try:
             async with asyncio.timeout(self._seconds):
                 return await self._post(hook.url, delivery.body.encode(), headers_of(hook, delivery))

@@ -51,6 +51,8 @@ async def settle(visit: Visit) -> str:
         account=hook.account, cause=visit.cause(), hook_id=hook.id, state=state, reason="by request"
     )  # fmt: skip
     await visit.door.run(command)
+    if state == ACTIVE:
+        await visit.door.beside_the_log(lambda store: store.deliveries.hasten((hook.account, hook.id)))
     visit.door.on_webhook()
     return "resumed" if state == ACTIVE else "paused"
 
@@ -82,10 +84,10 @@ async def replay(visit: Visit) -> str:
     seq = _number(text)
     if text and seq is None:
         raise WebhookMissing("there is no such delivery")
-    count = await visit.door.beside_the_log(
+    again = await visit.door.beside_the_log(
         lambda store: store.deliveries.replay((hook.account, hook.id), seq=seq, after=None, limit=MAX_REPLAY)
     )
-    if seq is not None and not count:
+    if seq is not None and not again:
         raise WebhookMissing("there is no such delivery")
     visit.door.on_webhook()
     return "replayed"

@@ -105,11 +105,12 @@ class Tested(Struct):
     agent_contract: AgentContract
 
 
-class Replayed(Struct, rename={"has_more": "hasMore"}):
+class Replayed(Struct, rename={"has_more": "hasMore", "next_after": "nextAfter"}):
     """How many are sent again."""
 
     replayed: int
     has_more: bool
+    next_after: int | None
     agent_contract: AgentContract
 
 
@@ -134,7 +135,6 @@ class NewLockWebhook(LockWebhook, kw_only=True):
 
 _FILTERS = {"events": _KINDS, "subject": text(query.MAX_TEXT), "url": text(MAX_URL)}
 _MISSING = (errors.WebhookMissing,)
-_STORABLE = {"pattern": "^[^\\u0000]*$"}
 _NUMBER = number(-deliveries.FROM_THE_NEWEST, deliveries.FROM_THE_NEWEST)
 
 SHAPES = {
@@ -171,8 +171,9 @@ SHAPES = {
             "CreateLockWebhookBody",
             lock_webhooks.LockWebhookBody,
             events=list[Literal["acquired", "released", "renewed", "expired", "*"]] | None,
-            secret=_STORABLE,
-            lock_pattern=_STORABLE,
+            url=text(MAX_URL),
+            secret=text(lock_webhooks.MAX_SECRET),
+            lock_pattern=text(lock_webhooks.MAX_PATTERN),
         ),
         refusals=(errors.Invalid, errors.TooManyWebhooks),
     ),
