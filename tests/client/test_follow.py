@@ -10,6 +10,7 @@ from itertools import islice
 import pytest
 
 import holdfast
+from holdfast.client.embedded import LAST_SECONDS, PARTS_AHEAD
 from holdfast.client.errors import AuthError, CursorTooOld, HoldfastError, Unreachable
 from holdfast.client.following import Following
 from holdfast.client.frames import Frames
@@ -17,6 +18,7 @@ from tests.client.ways import KEY, url_of
 from tests.wire.server import free_port
 
 SECONDS = 20
+RESET = b'event: reset\ndata: {"error":"cursor_too_old","message":"gone","oldest":9}\n\n'
 
 
 @pytest.fixture(params=["http", "async", "embedded"])
@@ -154,8 +156,31 @@ def test_a_cursor_too_old_is_told(tmp_path, name):
         assert next(client.follow(after=4)).seq == 5
     following = Following("list_events", {}, deadline=1)
     with pytest.raises(CursorTooOld) as told:
-        following.take(b'event: reset\ndata: {"error":"cursor_too_old","message":"gone","oldest":9}\n\n')
+        list(following.take(RESET))
     assert told.value.document["oldest"] == 9
+
+
+def test_what_came_before_a_reset_is_given_even_if_it_came_with_it():
+    found = Following("list_events", {}, deadline=1).take(b"id: 7\ndata: 1\n\nid: 8\ndata: 2\n\n" + RESET)
+    assert [next(found).data, next(found).data] == ["1", "2"]
+    with pytest.raises(CursorTooOld):
+        next(found)
+
+
+def test_closing_an_embedded_client_ends_a_reader_for_whom_much_still_waits(tmp_path, name):
+    """It has read one event; more than the parts that may wait are ready when the store is closed under it."""
+    client = holdfast.open(tmp_path / "x.db")
+    events = client.follow(after=0, subject=f"lease:{name}*")
+    for number in range(PARTS_AHEAD + 10):
+        client.claim_job(f"{name}-{number}", "me", None)
+        if number == 0:
+            assert next(events).subject == f"lease:{name}-0"
+        time.sleep(0.002)  # each goes in a part of its own
+    begun = time.monotonic()
+    client.close()
+    assert time.monotonic() - begun < LAST_SECONDS
+    seen = [event.seq for event in events]
+    assert seen == sorted(set(seen))
 
 
 @pytest.mark.parametrize("size", [1, 3, 1000])

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.lease import LOCK, Lease
+from holdfast.core.page import weight, within
 from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND
 from holdfast.core.session import Session
@@ -169,6 +170,22 @@ def test_the_log_is_read_from_a_cursor_and_by_subject(store):
         assert reader.events("other", 0, 100) == []
         assert [(event.seq, event.version) for event in reader.history(ACCOUNT, "lease:y")] == [(2, 1), (4, 2), (6, 3)]
         assert reader.history(ACCOUNT, "lease:z") == []
+
+
+def test_a_page_of_the_log_ends_with_the_event_that_reaches_its_bytes(store):
+    """The databases add up in SQL, core by itself; letters that are several bytes count as such."""
+    for turn, note in enumerate(["a", "\u65e5" * 300, "b" * 500, "c", "\U0001f600" * 200, "d"]):
+        put(store, a_lease(f"x{turn}", note=note))
+    with store.read() as reader:
+        log = reader.events(ACCOUNT, 0, 100)
+        sizes = [weight(event) for event in log]
+        edges = {sum(sizes[:end]) + nudge for end in range(7) for nudge in (-1, 0, 1)}
+        for most in sorted(edge for edge in edges if edge > 0):
+            for after, limit in ((0, 100), (0, 3), (2, 100)):
+                expected = list(within(log[after : after + limit], most))
+                assert reader.events(ACCOUNT, after, limit, most) == expected, (most, after, limit)
+        assert len(reader.events(ACCOUNT, 0, 100, 1)) == 1
+        assert reader.events(ACCOUNT, 6, 100, 1) == []
 
 
 @pytest.mark.parametrize("seconds", [0, 1, 3600])

@@ -13,6 +13,7 @@ import pytest
 
 from holdfast.core.errors import CursorTooOld
 from holdfast.core.filter import Filter
+from holdfast.core.page import weight
 from holdfast.engine.engine import Engine
 from holdfast.transport.http import feed, hub
 from holdfast.transport.http.feed import Feed
@@ -25,6 +26,8 @@ NAMES = 7
 EVENTS = sized(300, 5_000)
 FOLLOWERS = sized(12, 60)
 SECONDS = 60
+LARGEST = 1_500
+"""More than any frame here."""
 
 
 @pytest.fixture(params=STORES)
@@ -45,6 +48,8 @@ def small(monkeypatch):
     """A ring and pages of a few events, and hardly any rest."""
     monkeypatch.setattr(feed, "PAGE", 5)
     monkeypatch.setattr(hub, "PAGE", 5)
+    monkeypatch.setattr(hub, "SLICE_EVENTS", 5)
+    monkeypatch.setattr(feed, "SLICE_EVENTS", 3)
     monkeypatch.setattr(feed, "RING_EVENTS", 8)
     monkeypatch.setattr(feed, "REST_SECONDS", 0.0)
     monkeypatch.setattr(feed, "AT_ONCE", 2)
@@ -92,6 +97,11 @@ async def read(over, after, wants=None, *, until, pause=lambda: 0.0):
     return seen, after
 
 
+def far_enough(far, writing, at):
+    """The log may end before that place: nobody writes on, and the reader would wait for ever."""
+    return at >= far or writing.done()
+
+
 async def until(true):
     while not true():  # noqa: ASYNC110 - what is waited for tells nobody
         await asyncio.sleep(0.005)
@@ -129,13 +139,12 @@ def test_whoever_joins_where_and_when_they_like_sees_every_event_once_and_in_ord
         await asyncio.sleep(own.uniform(0, 0.2))
         first = after = own.randrange(0, end(engine) + 1)
         seen = []
-
-        def is_over(at):
-            return writing.done() and at >= end(engine)
-
-        while not is_over(after):
-            far = after + own.randrange(1, 40)  # perhaps further than anybody will ever write
-            enough = partial(lambda far, at: at >= far or is_over(at), far)
+        while True:
+            over_at = end(engine) if writing.done() else None
+            far = after + own.randrange(1, 40)
+            enough = partial(far_enough, far, writing) if over_at is None else (lambda at, last=over_at: at >= last)
+            if over_at is not None and after >= over_at:
+                break
             some, after = await read(over, after, wants, until=enough, pause=lambda: own.choice([0, 0, 0.001, 0.005]))
             seen += some
         assert seen == log(engine, wants, first)
@@ -166,7 +175,7 @@ def test_nobody_is_told_to_have_missed_nothing_before_everybody_has_their_batch(
 
     async def scenario():
         over = hub_over(engine)
-        page = await over._read(ACCOUNT, 0)
+        page, _ = await over._read(ACCOUNT, 0)
         lone = Feed(ACCOUNT, 0, engine.bells, over._read, lambda: 2**20)
         followers = [Follower(Filter(), lambda: None) for _ in range(2)]
         for follower in followers:
@@ -233,6 +242,43 @@ def test_a_reader_who_does_not_read_is_cut_and_never_skipped(engine, monkeypatch
     seen = run(scenario())
     assert seen == list(range(1, len(seen) + 1))
     assert MAX_EVENTS <= len(seen) < 2 * MAX_EVENTS + 100
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["in the ring", "in the store"])
+def test_whoever_has_far_to_go_is_given_a_little_at_a_time(engine, kept, monkeypatch):
+    """All that is in memory for a reader who does not read on is one slice, wherever the rest of it is."""
+    monkeypatch.setattr(feed, "SLICE_BYTES", 2_000)
+    monkeypatch.setattr(hub, "SLICE_BYTES", 2_000)
+    count = 2 * MAX_EVENTS
+
+    async def scenario():
+        over = hub_over(engine)
+        writing = partial(asyncio.get_running_loop().run_in_executor, None, partial(write, engine, count, at_once=50))
+        keeper = asyncio.ensure_future(read(over, 0, until=lambda at: at >= count + 1))
+        await until(over.size)
+        await writing()
+        await until(lambda: over._open()[0].settled == count)
+        if not kept:
+            over._open()[0]._ring.clear()
+        slices = []
+        late = Follower(Filter(), lambda: None)
+        async with aclosing(over.follow(ACCOUNT, 0, late)) as batches:
+            async for some in batches:
+                slices.append(some)
+                assert late._waiting == []
+                if some[-1].cursor == count:
+                    break
+        await asyncio.get_running_loop().run_in_executor(None, partial(write, engine, 1, "another"))
+        await keeper
+        over.close()
+        return slices
+
+    slices = run(scenario())
+    assert [told.event.seq for some in slices for batch in some for told in batch.told] == list(range(1, count + 1))
+    sizes = [batch.size if kept else sum(weight(told.event) for told in batch.told) for (batch,) in slices]
+    assert max(len(batch.told) for (batch,) in slices) <= MAX_EVENTS
+    assert max(sizes) < 2_000 + LARGEST
+    assert len(slices) >= 5
 
 
 # -- retention ---------------------------------------------------------------------------------------------------
@@ -306,6 +352,27 @@ def test_a_server_about_to_stop_ends_everybody_at_once(engine):
         engine.bells.drain()
         await asyncio.wait_for(asyncio.gather(*followers), 3)
         assert over.size() == 0
+        over.close()
+
+    run(scenario())
+
+
+def test_readers_on_their_way_end_with_the_others(engine, small):
+    """One has taken a slice and reads no further, one waits for its turn at the store; neither would ever come."""
+    write(engine, 40)
+
+    async def scenario():
+        over = hub_over(engine)
+        cut = asyncio.Event()
+        idle = over.follow(ACCOUNT, 0, Follower(Filter(), cut.set))
+        await anext(idle)
+        busy = asyncio.ensure_future(read(over, 0, until=lambda _: False, pause=lambda: 0.2))
+        await until(lambda: over.size() == 2)
+        engine.bells.drain()
+        await asyncio.wait_for(cut.wait(), 5)
+        assert [some async for some in idle] == []
+        seen, _ = await asyncio.wait_for(busy, 5)
+        assert len(seen) < 40
         over.close()
 
     run(scenario())

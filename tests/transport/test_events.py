@@ -9,12 +9,13 @@ from tests.orchestrion.account import Account, register
 from tests.orchestrion.expect import claimed
 from tests.orchestrion.states import completed, held, pending
 from tests.transport.agent import Crowd, agent, job_path, pointers, problem
-from tests.transport.lives import begin
+from tests.transport.lives import begin, write
 from tests.transport.replies import caused_by, done, events, nothing_changes
 from tests.trouble.scale import sized
 
 pytest_plugins = ["tests.transport.tenants"]
 
+LARGE = 80
 WRITERS = 6
 ROUNDS = sized(15, 300)
 
@@ -130,6 +131,27 @@ def test_a_page_that_is_full_stops_before_the_next_match(account, two):
     assert (told["hasMore"], len(told["events"])) == (True, 1)
     rest = page(account, f"kind=task.created&limit=1&after={told['nextCursor']}")
     assert (kinds(rest["events"]), rest["hasMore"]) == (["task.created"], False)
+
+
+def test_a_page_has_about_four_megabytes_however_many_events_are_asked_for(account):
+    """Events of 64 KiB each, so that two pages are needed; a page by request is cut by the same rule."""
+    agent = account.saying(X_Request_Id="many")
+    life = begin(agent)
+    for number in range(LARGE):
+        text = f"{number:04}" + "\U0001f600" * 4_092
+        done(write(agent, life, last_action=text, next_action=text, context_hash=text, memory_ref=text))
+    for query in ("limit=1000", "limit=1000&request_id=many", "limit=1000&kind=session.*"):
+        sizes, seen, after, more = [], [], 0, True
+        while more:
+            answer = account.get(f"/v1/events?{query}&after={after}")
+            told = done(answer)
+            sizes.append(len(answer.raw))
+            seen += [event["seq"] for event in told["events"]]
+            after, more = told["nextCursor"], told["hasMore"]
+        assert len(seen) >= LARGE
+        assert seen == list(range(seen[0], seen[0] + len(seen)))
+        assert len(sizes) == 2, query
+        assert max(sizes) < 5 * 2**20
 
 
 def test_the_contract_says_how_to_follow(account):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.orchestrion.account import Account
 from tests.orchestrion.expect import claimed
 from tests.transport.agent import Crowd, fresh, job_path, lost, pointers
 from tests.transport.lives import beat, begin, claim_job, claim_task, close, path, resume, write
@@ -50,6 +51,20 @@ def test_anybody_in_the_account_may_look_at_it(account):
         "live",
         CONTEXT["context"],
     )
+
+
+def test_a_key_bound_to_some_names_sees_and_touches_only_what_it_opened(account):
+    made = done(account.post("/v1/keys", {"name": "x", "scopes": ["jobs", "tasks"], "prefix": "web/"}), 201)
+    bound = Account(account.port, {"Authorization": f"Bearer {made['apiKey']}"})
+    foreign, own = begin(account, **CONTEXT), begin(bound, "mine")
+    assert [session["name"] for session in done(bound.get("/v1/sessions"))["sessions"]] == ["mine"]
+    assert done(bound.get(path(own)))["name"] == "mine"
+    absent = bound.get("/v1/sessions/00000000-0000-4000-8000-000000000000")
+    told = bound.get(path(foreign))
+    assert (told.status, told.json["error"]) == (absent.status, absent.json["error"]) == (404, "session_not_found")
+    for answer in (beat(bound, foreign), write(bound, foreign, turn=1), close(bound, foreign)):
+        assert answer.status == 404
+    assert {session["name"] for session in done(account.get("/v1/sessions"))["sessions"]} == {"me", "mine"}
 
 
 def test_the_list_has_pages(account):

@@ -82,6 +82,7 @@ class EmbeddedTransport:
         self._thread = threading.Thread(target=self._loop.run_forever, name="holdfast-embedded", daemon=True)
         self._thread.start()
         self._busy: set[asyncio.Task[Any]] = set()
+        self._streams: set[Streamed] = set()
         self._closed = False
         self._run(self._begin()).result()
 
@@ -102,7 +103,7 @@ class EmbeddedTransport:
         if self._closed:
             raise Unsent("it was closed just now")
         exchange = Streamed(request, self._key, self._loop, silence)
-        running = self._run(self._answer(exchange))
+        running = self._run(self._stream(exchange))
         try:
             answer = exchange.head()
             # A refusal comes whole, like any answer.
@@ -151,7 +152,16 @@ class EmbeddedTransport:
         finally:
             self._busy.discard(task)
 
+    async def _stream(self, exchange: Streamed) -> Answer:
+        self._streams.add(exchange)
+        try:
+            return await self._answer(exchange)
+        finally:
+            self._streams.discard(exchange)
+
     async def _end(self) -> None:
+        for exchange in self._streams:  # a reader who takes its time would never come to the end
+            exchange.leave()
         if self._busy:
             await asyncio.wait(self._busy, timeout=LAST_SECONDS)
         self._door.close()
@@ -216,13 +226,15 @@ class Streamed(Exchange):
     def head(self) -> Answer:
         """Status and headers."""
         head = self._next()
-        assert isinstance(head, Answer)
+        if not isinstance(head, Answer):
+            raise Broken("it was closed just now")
         return head
 
     def pieces(self) -> Iterator[bytes]:
         """Part after part; an empty one is the end."""
         while piece := self._next():
-            self._loop.call_soon_threadsafe(self._room.release)
+            with suppress(RuntimeError):  # it was closed, and nobody waits for room
+                self._loop.call_soon_threadsafe(self._room.release)
             assert isinstance(piece, bytes)
             yield piece
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -68,17 +69,17 @@ class Following:
         if "text/event-stream" not in answer.headers.get("content-type", ""):
             raise Unreachable("the answer is no stream", code="invalid_response")
 
-    def take(self, piece: bytes) -> list[Frame]:
-        """The frames with something in them; the others only move the cursor on."""
-        found = self._frames.feed(piece)
-        for frame in found:
+    def take(self, piece: bytes) -> Iterator[Frame]:
+        """The frames with something in them; the others only move the cursor on. What came before an end is given."""
+        for frame in self._frames.feed(piece):
             self._until, self._failures = None, 0
             self._cursor = frame.id if frame.id is not None else self._cursor
             self._retry = self._retry if frame.retry is None else frame.retry / 1000
             if frame.event == _RESET and frame.data is not None:
                 document = msgspec.json.decode(frame.data)
                 raise CursorTooOld(str(document.get("message")), document=document)
-        return [frame for frame in found if frame.data is not None]
+            if frame.data is not None:
+                yield frame
 
     def lost(self, trouble: Exception) -> float:
         """Seconds until the next try, after something in TROUBLE."""

@@ -8,6 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.core.errors import ContextConflict, LeaseLost, SessionExpired, SessionMissing, SessionTaken
+from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND, Instant, Row
 
 MIN_TTL, MAX_TTL, DEFAULT_TTL = 10, 300, 60
@@ -65,6 +66,11 @@ def is_live(session: Session, now: Instant) -> bool:
 def is_due(session: Session, now: Instant) -> bool:
     """It ran out and nobody has tidied up after it: the sweep may."""
     return session.ended_at is None and session.expires_at <= now
+
+
+def is_visible(session: Session, by: Principal) -> bool:
+    """A key that is bound to some names sees the sessions that it opened itself; others see all of the account's."""
+    return by.name_prefix is None or session.principal == by.id
 
 
 def find(session: Session | None, principal: str, now: Instant) -> Session:

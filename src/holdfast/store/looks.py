@@ -180,9 +180,12 @@ class Looks(ABC):
 
     # -- the log ---------------------------------------------------------------------------------------------
 
-    def events(self, account: str, after: int, limit: int) -> list[Event]:
+    def events(self, account: str, after: int, limit: int, most: int | None = None) -> list[Event]:
         """The log from a cursor on."""
-        return [Event(*columns) for columns in self.look(self.queries.EVENTS, account, after, limit)]
+        if most is None:
+            return [Event(*columns) for columns in self.look(self.queries.EVENTS, account, after, limit)]
+        found = self.look(self.queries.EVENTS_WITHIN, account, after, limit, most)
+        return [Event(*columns) for columns in found]
 
     def events_of_request(self, account: str, request_id: str, after: int) -> list[Event]:
         """What one request changed, looked for from a cursor on."""

@@ -19,6 +19,7 @@ from holdfast.core.badge import Badge
 from holdfast.core.budget import Budget, Terms, lend
 from holdfast.core.event import RENEWALS, Event
 from holdfast.core.lease import ELECTION, JOB, LOCK, Lease
+from holdfast.core.page import within
 from holdfast.core.plan import Usage
 from holdfast.core.principal import Principal, opens
 from holdfast.core.row import Instant, Key, Row
@@ -418,10 +419,11 @@ class MemoryReader:
         found = [row for row in own if tasks.is_old(row, instant) and (dead or row.state != tasks.DEAD)]
         return [row.key for row in sorted(found, key=lambda row: row.changed_at)][:limit]
 
-    def events(self, account: str, after: int, limit: int) -> list[Event]:
+    def events(self, account: str, after: int, limit: int, most: int | None = None) -> list[Event]:
         """The log from a cursor on."""
         log = self._store.log.get(account, [])
-        return [event for event in log if event.seq > after][:limit]
+        found = [event for event in log if event.seq > after][:limit]
+        return found if most is None else list(within(found, most))
 
     def history(self, account: str, subject: str) -> list[Event]:
         """All events of one subject."""

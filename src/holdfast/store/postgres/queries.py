@@ -232,6 +232,13 @@ HELD_AT = (
     " UNION ALL SELECT 'tasks', account, id FROM tasks WHERE expires_at > %s ORDER BY 1, 2, 3"
 )
 EVENTS = f"SELECT {_columns(Event)} FROM events WHERE account = %s AND seq > %s ORDER BY seq LIMIT %s"
+# Adds up what events tell before any of it is fetched (`core.page.within` is the same rule).
+EVENTS_WITHIN = (
+    f"SELECT {_columns(Event)} FROM"
+    f" (SELECT {_columns(Event)}, sum(octet_length(data)) OVER (ORDER BY seq) - octet_length(data) AS before FROM"
+    f" (SELECT {_columns(Event)} FROM events WHERE account = %s AND seq > %s ORDER BY seq LIMIT %s) AS page) AS added"
+    " WHERE before < %s ORDER BY seq"
+)
 EVENTS_OF_REQUEST = (
     f"SELECT {_columns(Event)} FROM events WHERE account = %s AND seq > %s AND request_id = %s ORDER BY seq"
 )

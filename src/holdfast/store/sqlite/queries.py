@@ -198,6 +198,13 @@ HELD_AT = (
     " UNION ALL SELECT 'tasks', account, id FROM tasks WHERE expires_at > ? ORDER BY 1, 2, 3"
 )
 EVENTS = f"SELECT {_columns(Event)} FROM events WHERE account = ? AND seq > ? ORDER BY seq LIMIT ?"
+# Adds up what events tell before any of it is fetched (`core.page.within` is the same rule).
+EVENTS_WITHIN = (
+    f"SELECT {_columns(Event)} FROM"
+    f" (SELECT {_columns(Event)}, sum(octet_length(data)) OVER (ORDER BY seq) - octet_length(data) AS before FROM"
+    f" (SELECT {_columns(Event)} FROM events WHERE account = ? AND seq > ? ORDER BY seq LIMIT ?) AS page) AS added"
+    " WHERE before < ? ORDER BY seq"
+)
 EVENTS_OF_REQUEST = (
     f"SELECT {_columns(Event)} FROM events WHERE account = ? AND seq > ? AND request_id = ? ORDER BY seq"
 )

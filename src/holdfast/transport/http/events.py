@@ -13,6 +13,7 @@ from holdfast.core.errors import CursorTooOld, TaskMissing
 from holdfast.core.event import Event, subject_of
 from holdfast.core.filter import Filter
 from holdfast.core.gap import RESTORED, follows, kept_until
+from holdfast.core.page import is_full, weight, within
 from holdfast.core.task import Task
 from holdfast.engine.bells import log_of
 from holdfast.store.contract import Reader
@@ -25,6 +26,8 @@ from holdfast.transport.times import milliseconds_or_none
 
 PAGE, MAX_PAGE = 100, 1_000
 MAX_WAIT = 60
+PAGE_BYTES = 4 * 1024 * 1024
+"""About so much is told at once, however many events were asked for."""
 SCANNED, AT_ONCE = 10_000, 1_001
 RECENT = 100_000
 """How far back the events of one request are looked for."""
@@ -60,7 +63,7 @@ async def list_events(door: Door, request: Request) -> Response:
             found = reader.events_of_request(
                 account, wanted.request_id, max(after, _not_long_ago(reader, account, last))
             )
-            return _Page([event for event in found if wanted.fits(event)][:limit], last, more=False)
+            return _cut([event for event in found if wanted.fits(event)], limit, last)
         return _look(reader, account, max(after, floor), wanted, limit)
 
     if wait:
@@ -83,21 +86,29 @@ async def list_events(door: Door, request: Request) -> Response:
 
 def _look(reader: Reader, account: str, after: int, wanted: Filter, limit: int) -> _Page:
     found: list[Event] = []
-    seen, scanned = after, 0
+    seen, scanned, size = after, 0, 0
     while scanned < SCANNED:
-        page = reader.events(account, seen, AT_ONCE)
+        page = reader.events(account, seen, AT_ONCE, PAGE_BYTES)
         scanned += len(page)
         for event in page:
             if not follows(event, seen):
                 raise CursorTooOld(f"events up to {event.seq - 1} are gone", oldest=event.seq)
             if wanted.fits(event):
-                if len(found) == limit:
+                if len(found) == limit or size >= PAGE_BYTES:
                     return _Page(found, seen, more=True)
                 found.append(event)
+                size += weight(event)
             seen = event.seq
-        if len(page) < AT_ONCE:
+        if not is_full(page, AT_ONCE, PAGE_BYTES):
             return _Page(found, seen, more=False)
     return _Page(found, seen, more=True)
+
+
+def _cut(found: list[Event], limit: int, last: int) -> _Page:
+    """The first of them; whoever has them all has looked at the log up to its last event."""
+    shown = list(within(found[:limit], PAGE_BYTES))
+    more = len(shown) < len(found)
+    return _Page(shown, shown[-1].seq if more else last, more)
 
 
 def _not_long_ago(reader: Reader, account: str, last: int) -> int:
@@ -114,12 +125,13 @@ async def task_events(door: Door, request: Request) -> Response:
     limit = query.number("limit", 1, MAX_PAGE, default=MAX_PAGE)
     query.done()
     found = [event for event in history if event.version > after]
+    shown = list(within(found[:limit], PAGE_BYTES))
     return json_response(
         200,
         {
-            "events": [event_document(event) for event in found[:limit]],
-            "nextCursor": found[min(limit, len(found)) - 1].version if found else after,
-            "hasMore": len(found) > limit,
+            "events": [event_document(event) for event in shown],
+            "nextCursor": shown[-1].version if shown else after,
+            "hasMore": len(shown) < len(found),
             "agent_contract": task_contract.look_at(request.parameter),
         },
         NO_STORE,

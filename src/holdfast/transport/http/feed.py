@@ -10,9 +10,10 @@ Why nobody misses an event, or sees one twice:
 - A page joins the ring, moves `last` and is dealt out to the followers of that moment without a pause in between: the
   event loop runs nothing else meanwhile. A follower who joins sees the ring either without the page, and is then dealt
   to, or with it, and was not.
-- Joining asks whether the cursor meets the ring and takes from the ring in one go as well. Older cursors read the
-  store until they meet the ring, each page right after the last; they may overtake the feed, and then drop from their
-  first batches what they know already.
+- A follower comes in slices: from the store while its cursor lies before the ring, then from the ring, each slice right
+  after the last and taken only when the one before was sent. A ring that moved on meanwhile sends it back to the store.
+- The slice that comes to the ring's end and joining are one go as well: nothing lies between that slice and the first
+  batch that is dealt. Who reads the store may overtake the feed, and then drops from the first batches what it knows.
 - `settled` follows `last` once every follower has been handed its batch; only that far is a silent follower told that
   it missed nothing.
 """
@@ -28,9 +29,10 @@ from itertools import chain, islice
 from holdfast.core.errors import CursorTooOld, HoldfastError
 from holdfast.core.filter import Filter
 from holdfast.engine.bells import Bells, log_of
-from holdfast.transport.http.follower import Batch, Follower, Told
+from holdfast.transport.http.follower import SLICE_BYTES, SLICE_EVENTS, Batch, Follower, Told
 
-PAGE = 500
+PAGE, PAGE_BYTES = 500, 1024 * 1024
+"""How much of the log is read and dealt out at once."""
 RING_EVENTS = 4096
 AT_ONCE = 32
 """After so many followers other work gets its turn on the event loop."""
@@ -39,7 +41,8 @@ LONGEST_REST = 0.5
 """After each write the feed rests a little: under load events travel together, at most 2,500 writes a second."""
 TROUBLE_SECONDS = 1.0
 
-ReadPage = Callable[[int], Awaitable[list[Told]]]
+ReadPage = Callable[[int], Awaitable[tuple[list[Told], bool]]]
+"""What follows a cursor, and whether there may be more."""
 Group = dict[Follower, None]
 
 log = logging.getLogger("holdfast.http")
@@ -51,14 +54,13 @@ class Feed:
     def __init__(self, account: str, last: int, bells: Bells, read: ReadPage, ring_bytes: Callable[[], int]) -> None:
         self.account = account
         self.last = self.settled = last
-        self.users = 0
-        """How many streams need it, those still on their way to the ring included."""
         self.over = False
         self._ring: deque[Told] = deque()
         self._bytes = 0
         self._ring_bytes = ring_bytes
         self._bells = bells
         self._read = read
+        self._users: Group = {}
         self._exact: dict[str, dict[Filter, Group]] = {}
         self._broad: dict[Filter, Group] = {}
         self._loop = asyncio.get_running_loop()
@@ -70,22 +72,44 @@ class Feed:
         """The oldest event in the ring."""
         return self.last + 1 - len(self._ring)
 
+    @property
+    def users(self) -> int:
+        """How many streams need it, those still on their way included."""
+        return len(self._users)
+
     def followers(self) -> Iterator[Follower]:
         """Everybody who has joined."""
         for groups in (*self._exact.values(), self._broad):
             for group in groups.values():
                 yield from group
 
-    def join(self, follower: Follower, cursor: int) -> None:
-        """Give it what the ring has after the cursor, and from now on everything. The cursor must meet the ring."""
+    def enter(self, follower: Follower) -> None:
+        """It is on its way: from now on it ends with the feed."""
+        self._users[follower] = None
+
+    def slice(self, cursor: int, wants: Filter) -> Batch:
+        """What the ring has after a cursor, as much as is handed out at once. The cursor must meet the ring."""
         assert cursor + 1 >= self.first
+        found: list[Told] = []
+        size = 0
+        for told in islice(self._ring, max(cursor + 1 - self.first, 0), None):
+            if len(found) >= SLICE_EVENTS or size >= SLICE_BYTES:
+                break
+            if wants.fits(told.event):
+                found.append(told)
+                size += len(told.frame)
+            cursor = told.event.seq
+        return Batch(found, cursor)
+
+    def join(self, follower: Follower, cursor: int) -> None:
+        """From now on it gets everything. The cursor must have come to the ring's end."""
+        assert cursor >= self.last
         follower.cursor = cursor
-        newer = islice(self._ring, max(cursor + 1 - self.first, 0), None)
-        follower.offer(Batch([told for told in newer if follower.wants.fits(told.event)], self.last))
         self._groups(follower.wants).setdefault(follower.wants, {})[follower] = None
 
     def leave(self, follower: Follower) -> None:
         """It reads no longer, if it ever did."""
+        self._users.pop(follower, None)
         groups = self._groups(follower.wants)
         group = groups.get(follower.wants, {})
         group.pop(follower, None)
@@ -103,7 +127,7 @@ class Feed:
         self._bells.listen(key, self._ring_bell)
         error: Exception | None = None
         try:
-            while (self.users or not self._began) and not self._bells.draining:
+            while (self._users or not self._began) and not self._bells.draining:
                 self._began = True
                 self._rung = False
                 self._bell.clear()
@@ -116,7 +140,7 @@ class Feed:
         finally:
             self.over = True
             self._bells.forget(key, self._ring_bell)
-            for follower in list(self.followers()):
+            for follower in list(self._users):
                 follower.end(error)
 
     def wake(self) -> None:
@@ -126,7 +150,7 @@ class Feed:
     async def _go_on(self) -> bool:
         """Read a page and hand it out; whether there is more."""
         try:
-            page = await self._read(self.last)
+            page, more = await self._read(self.last)
         except CursorTooOld:
             raise
         except HoldfastError as error:  # the store is away; followers stay, and miss nothing once it is back
@@ -135,7 +159,7 @@ class Feed:
             return True
         if page:
             await self._spread(page)
-        return len(page) == PAGE
+        return more
 
     async def _spread(self, page: list[Told]) -> None:
         shares = self._deal(page)

@@ -11,6 +11,9 @@ from holdfast.core.filter import Filter
 
 MAX_EVENTS = 256
 MAX_BYTES = 1024 * 1024
+SLICE_EVENTS = 256
+SLICE_BYTES = 256 * 1024
+"""What is handed out at once. A reader who has far to go takes slice after slice, and only one of them is in memory."""
 LAST_SECONDS = 1.0
 """How long a stream that has ended may take over its last bytes."""
 
@@ -55,7 +58,8 @@ class Follower:
     """Between the hub, which never waits, and a connection, which may.
 
     What is written to a connection that nobody reads fills the network's buffers first, then this one. A batch that
-    finds too much still waiting ends the stream: the reader comes back and goes on from the last frame it saw.
+    finds too much still waiting ends the stream: the reader comes back and goes on from the last frame it saw. Nothing
+    waits here for one who is still on the way to the end of the log.
     """
 
     def __init__(self, wants: Filter, abort: Callable[[], None], *, most: int = MAX_EVENTS) -> None:
@@ -68,15 +72,16 @@ class Follower:
         self._waiting: list[Batch] = []
         self._events = self._bytes = 0
         self._wake: asyncio.Future[None] | None = None
-        self._over = False
+        self.over = False
+        """Whether it gets no more than what waits for it."""
         self._error: Exception | None = None
 
     def offer(self, batch: Batch) -> None:
         """Hand over what comes next."""
-        if self._over:
+        if self.over:
             return
         if self._events >= self._most or self._bytes >= MAX_BYTES:
-            self._over = True
+            self.over = True
             self._abort()
             return
         batch = batch.after(self.cursor)
@@ -89,30 +94,38 @@ class Follower:
     def beat(self, cursor: int) -> None:
         """Nothing has come for a while; up to there nothing will."""
         self.cursor = max(self.cursor, cursor)
-        if not self._over and not self._waiting:
+        if not self.over and not self._waiting:
             self._put(Batch([], self.cursor))
 
     def end(self, error: Exception | None = None) -> None:
         """No more. A connection that does not take its last bytes is closed all the same."""
-        if self._over:
+        if self.over:
             return
-        self._over, self._error = True, error
+        self.over, self._error = True, error
         asyncio.get_running_loop().call_later(LAST_SECONDS, self._abort)
         self._rouse()
 
     async def take(self) -> list[Batch] | None:
         """What has come since, as soon as there is something; None when there will be no more."""
-        if not self._waiting and not self._over:
+        if not self._waiting and not self.over:
             self._wake = asyncio.get_running_loop().create_future()
             await self._wake
-        batches, self._waiting = self._waiting, []
-        self._events = self._bytes = 0
         self.spoke_at = time.monotonic()
-        if batches:
-            return batches
+        if self._waiting:
+            return self._slice()
         if self._error is not None:
             raise self._error
         return None
+
+    def _slice(self) -> list[Batch]:
+        count = size = 0
+        while count < len(self._waiting) and size < SLICE_BYTES:
+            size += self._waiting[count].size
+            count += 1
+        batches, self._waiting = self._waiting[:count], self._waiting[count:]
+        self._events -= sum(len(batch.told) for batch in batches)
+        self._bytes -= size
+        return batches
 
     def _put(self, batch: Batch) -> None:
         self._waiting.append(batch)

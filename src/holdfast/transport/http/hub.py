@@ -10,15 +10,16 @@ from typing import Any, TypeVar
 
 from holdfast.core.errors import CursorTooOld, Draining
 from holdfast.core.event import Event
-from holdfast.core.filter import Filter, is_of_a_room
+from holdfast.core.filter import is_of_a_room
 from holdfast.core.gap import follows
+from holdfast.core.page import is_full
 from holdfast.engine.bells import Bells
 from holdfast.store.contract import Reader
 from holdfast.telemetry import names
 from holdfast.telemetry.board import Board
 from holdfast.transport.http import frames
-from holdfast.transport.http.feed import PAGE, Feed
-from holdfast.transport.http.follower import Batch, Follower, Told
+from holdfast.transport.http.feed import PAGE, PAGE_BYTES, Feed
+from holdfast.transport.http.follower import SLICE_BYTES, SLICE_EVENTS, Batch, Follower, Told
 
 BEAT_SECONDS = 15.0
 TICK_SECONDS = 1.0
@@ -55,37 +56,40 @@ class Hub:
         A batch without events says how far the follower has come. CursorTooOld is raised where retention was faster.
         """
         feed = await self._feed(account)
-        feed.users += 1
+        feed.enter(follower)
         self._board.add(names.STREAMS)
         try:
-            while after + 1 < feed.first:
-                batch = await self._page(account, after, follower.wants)
+            has_joined = False
+            while not (has_joined or follower.over):
+                if after + 1 < feed.first:
+                    batch = await self._page(account, after, follower)
+                else:
+                    batch = feed.slice(after, follower.wants)
+                    if has_joined := batch.cursor >= feed.last:
+                        feed.join(follower, batch.cursor)  # nothing may happen between the slice and this line
                 after = batch.cursor
-                yield [batch]
-            if feed.over:
-                return
-            feed.join(follower, after)  # nothing may happen between the last comparison and this line
+                if batch.told or not has_joined:
+                    yield [batch]
             while (batches := await follower.take()) is not None:
                 yield batches
         finally:
             feed.leave(follower)
-            feed.users -= 1
             self._board.add(names.STREAMS, by=-1)
             if not feed.users:
                 feed.wake()
 
-    async def _page(self, account: str, after: int, wants: Filter) -> Batch:
-        """A page of the store for somebody on the way to the ring."""
+    async def _page(self, account: str, after: int, follower: Follower) -> Batch:
+        """A slice of the store for somebody on the way to the ring."""
+        wants = follower.wants
 
         def look(reader: Reader) -> Batch:
-            events = read_page(reader, account, after)
+            events, _ = read_page(reader, account, after, SLICE_EVENTS, SLICE_BYTES)
             if not events:
                 raise CursorTooOld("the log has been removed", oldest=after + 1)
             return Batch([self._told(event) for event in events if wants.fits(event)], events[-1].seq)
 
         async with self._catching_up:
-            batch: Batch = await self._look(look)
-        return batch
+            return Batch([], after) if follower.over else await self._look(look)
 
     async def _feed(self, account: str) -> Feed:
         """The account's feed; whoever comes first opens it, and all others wait for that."""
@@ -115,13 +119,14 @@ class Hub:
         finally:
             del self._feeds[feed.account]
 
-    async def _read(self, account: str, after: int) -> list[Told]:
-        """A page for a feed, decoded and rendered in a reader's thread."""
+    async def _read(self, account: str, after: int) -> tuple[list[Told], bool]:
+        """A page for a feed, decoded and rendered in a reader's thread; and whether there may be more."""
 
-        def look(reader: Reader) -> list[Told]:
-            return [self._told(event) for event in read_page(reader, account, after)]
+        def look(reader: Reader) -> tuple[list[Told], bool]:
+            events, more = read_page(reader, account, after, PAGE, PAGE_BYTES)
+            return [self._told(event) for event in events], more
 
-        page: list[Told] = await self._look(look)
+        page: tuple[list[Told], bool] = await self._look(look)
         return page
 
     def _told(self, event: Event) -> Told:
@@ -159,14 +164,18 @@ class Hub:
             task.cancel()
 
 
-def read_page(reader: Reader, account: str, after: int) -> list[Event]:
-    """What follows a cursor, right after it and without a gap; where a restore has cut the log, a page begins."""
-    page = reader.events(account, after, PAGE)
-    if page:
-        if not follows(page[0], after):
-            raise CursorTooOld(f"events up to {page[0].seq - 1} are gone", oldest=page[0].seq)
-        return [event for event in page if event.seq < page[0].seq + PAGE]
-    floor, _ = reader.log_bounds(account)
-    if after < floor:
-        raise CursorTooOld(f"events up to {floor} are gone", oldest=floor + 1)
-    return page
+def read_page(reader: Reader, account: str, after: int, limit: int, most: int) -> tuple[list[Event], bool]:
+    """What follows a cursor, right after it and without a gap; and whether there may be more.
+
+    Where a restore has cut the log, a page begins.
+    """
+    page = reader.events(account, after, limit, most)
+    if not page:
+        floor, _ = reader.log_bounds(account)
+        if after < floor:
+            raise CursorTooOld(f"events up to {floor} are gone", oldest=floor + 1)
+        return page, False
+    if not follows(page[0], after):
+        raise CursorTooOld(f"events up to {page[0].seq - 1} are gone", oldest=page[0].seq)
+    dense = [event for event in page if event.seq < page[0].seq + limit]
+    return dense, len(dense) < len(page) or is_full(page, limit, most)

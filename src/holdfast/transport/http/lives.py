@@ -155,7 +155,7 @@ async def read_session(door: Door, request: Request) -> Response:
 
     def look(reader: Reader) -> Living:
         session = reader.row(Session, account, session_id)
-        if session is None or session.name is None:
+        if session is None or session.name is None or not sessions.is_visible(session, request.by):
             raise SessionMissing("there is no such session")
         jobs, tasks = reader.holdings(account, session_id)
         return Living(session=session, jobs=tuple(jobs), tasks=tuple(tasks), now=reader.now)
@@ -176,7 +176,7 @@ async def list_sessions(door: Door, request: Request) -> Response:
         return reader.sessions(request.by.account, after, limit + 1), reader.now
 
     found, now = await door.read(look)
-    named = [session for session in found[:limit] if session.name is not None]
+    named = [one for one in found[:limit] if one.name is not None and sessions.is_visible(one, request.by)]
     more = found[limit - 1].id if len(found) > limit else None
     shown = [{"status": _status(session, now), **_shown(session)} for session in named]
     begin = contracts.action("begin_session", "POST /v1/sessions", best=True)

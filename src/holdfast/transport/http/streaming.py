@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, suppress
+from typing import Any
 
 from holdfast.transport.http.message import Parts, Request, Send
 
 ABORT = "holdfast.abort"
 """Where a scope keeps what closes its connection at once, whatever still waits to be written."""
+
+WRITE_SECONDS = 30.0
+"""A connection that takes nothing for so long is closed: nobody keeps memory by not reading."""
 
 
 class Begun:
@@ -48,7 +52,7 @@ def _nothing() -> None:
 
 async def send_parts(request: Request, parts: Parts, send: Send) -> None:
     """Send each part as it comes, until there are no more or the reader goes away; either way `parts` is closed."""
-    sending = asyncio.ensure_future(_send_all(parts, send, asks_for_body=request.scope["method"] != "HEAD"))
+    sending = asyncio.ensure_future(_send_all(request, parts, send))
     leaving = asyncio.ensure_future(_wait_for_leaving(request))
     try:
         await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -60,12 +64,21 @@ async def send_parts(request: Request, parts: Parts, send: Send) -> None:
             await sending
 
 
-async def _send_all(parts: Parts, send: Send, *, asks_for_body: bool) -> None:
+async def _send_all(request: Request, parts: Parts, send: Send) -> None:
+    abort, loop = abort_of(request), asyncio.get_running_loop()
+
+    async def send_in_time(message: dict[str, Any]) -> None:
+        too_long = loop.call_later(WRITE_SECONDS, abort)
+        try:
+            await send(message)
+        finally:
+            too_long.cancel()
+
     async with aclosing(parts):
-        if asks_for_body:
+        if request.scope["method"] != "HEAD":
             async for part in parts:
-                await send({"type": "http.response.body", "body": part, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
+                await send_in_time({"type": "http.response.body", "body": part, "more_body": True})
+        await send_in_time({"type": "http.response.body", "body": b""})
 
 
 async def _wait_for_leaving(request: Request) -> None:

@@ -29,7 +29,7 @@ async def show(visit: Visit) -> Shown:
         find = reader.sessions if everything else reader.live_sessions
         found = find(by.account, after, PAGE_SIZE + 1)
         following = found[PAGE_SIZE - 1].id if len(found) > PAGE_SIZE else ""
-        mine = [session for session in found[:PAGE_SIZE] if is_visible(by, session)]
+        mine = [session for session in found[:PAGE_SIZE] if sessions.is_visible(session, by)]
         return [_agent(session, reader, by, engine) for session in mine], following
 
     agents, following = await visit.door.read(look)
@@ -42,17 +42,12 @@ async def show_one(visit: Visit) -> Shown:
 
     def look(reader: Reader) -> dict[str, Any]:
         session = reader.row(Session, by.account, visit.item)
-        if session is None or not is_visible(by, session):
+        if session is None or not sessions.is_visible(session, by):
             raise HttpRefusal(404, "there is no such session")
         lines = telling.of_one(reader, by.account, subject_of(session), HISTORY)
         return _agent(session, reader, by, engine) | {"lines": lines, "now": reader.now}
 
     return Shown("agent.html", await visit.door.read(look))
-
-
-def is_visible(by: Principal, session: Session) -> bool:
-    """A key that is bound to some names sees its own sessions only."""
-    return by.name_prefix is None or session.principal == by.id
 
 
 def _agent(session: Session, reader: Reader, by: Principal, engine: Engine) -> dict[str, Any]:
