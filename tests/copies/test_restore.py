@@ -76,6 +76,26 @@ def test_a_store_that_somebody_has_open_is_left_alone(kind, taken, new_place):
         client.close()
 
 
+def test_a_store_that_somebody_makes_meanwhile_is_left_alone(taken, new_place):
+    """Nothing was there when it began, so nobody was asked to stop: what a server has promised since stays."""
+    target = new_place("sqlite")
+
+    def a_server_starts(*_):
+        with opened(target) as store:
+            run(store, claim("promised", "l1"))
+
+    with pytest.raises(CopyRefused, match="exists"):
+        restore(target, taken[1], once_only(a_server_starts), replace=True)
+    with opened(target) as store:
+        assert [row.id for row in every(store, Lease)] == ["promised"]
+
+
+def once_only(act):
+    """Tells of how far it is, and acts the first time."""
+    left = [act]
+    return lambda *_: left.pop()() if left else None
+
+
 def test_a_backup_put_back_twice_gives_no_token_twice(taken, new_place):
     granted = []
     for _ in range(2):

@@ -14,7 +14,7 @@ from holdfast.copies.database import filling
 from holdfast.copies.files import placed, refuse_existing, scratch, told
 from holdfast.copies.header import Header
 from holdfast.copies.side import CopyRefused, Tell
-from holdfast.copies.sqlite import SqliteSide, alone_with, copy_pages, looking, open_file, seal
+from holdfast.copies.sqlite import SqliteSide, alone_with, copy_pages, looking, open_file, remove_left_over, seal
 from holdfast.settings import Settings, sqlite_path
 from holdfast.store import migrations
 from holdfast.store.sqlite import SqliteStore
@@ -45,7 +45,10 @@ def _into_file(target: Path, path: Path, tell: Tell, *, replace: bool, check: bo
     with told(target):
         target.parent.mkdir(parents=True, exist_ok=True)
     if not target.exists():
-        with placed(target, replace=replace) as partial:
+        if replace:
+            remove_left_over(target)
+        # Never with `replace`: a server that makes the file meanwhile promises things in it.
+        with placed(target, replace=False) as partial:
             return _prepare(partial, path, Used(), tell, check=check)
     if path.exists() and target.samefile(path):
         raise CopyRefused("a backup cannot take its own place: name another file")

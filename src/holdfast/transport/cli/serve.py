@@ -71,7 +71,7 @@ def _start(settings: Settings) -> int:
                 _answer(engine, settings, listener)
                 return 0
         supervise(settings, listener)
-    except Unusable as error:
+    except (Unusable, OSError) as error:
         _say(f"holdfast: {error}")
         return UNAVAILABLE
     except HoldfastError as error:
