@@ -16,7 +16,7 @@ from holdfast.transport.http.message import Response
 
 AT_MOST_EVERY = 0.25
 PART, HOUR_SECONDS = 4, 3600
-"""Each ring makes a page cost a read: one that is watched may use a quarter of what its plan allows, agents the rest."""
+"""Each ring costs a read: a page that is watched may use a quarter of what its plan allows, agents have the rest."""
 HEARTBEAT_SECONDS = 15.0
 CHECK_SECONDS = 5.0
 """A key that was revoked stops its visits within that and a heartbeat; what pages show stops at once."""

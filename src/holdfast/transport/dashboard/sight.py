@@ -27,9 +27,12 @@ def may_follow(by: Principal, event: Event) -> bool:
 
 
 def may_hear(by: Principal, event: Event) -> bool:
-    """The same for a key that perhaps may not read the log: it hears of what it may look at otherwise."""
+    """Whether a key that perhaps may not read the log hears of an event: only if it may look at what changed.
+
+    Of keys, webhooks and the account itself only administrators hear.
+    """
     noun = event.subject.partition(":")[0]
-    return may_follow(by, event) and by.may(_NOUNS.get(noun, LOG))
+    return may_follow(by, event) and by.may(_NOUNS.get(noun, KEYS))
 
 
 def may_see_pace(by: Principal) -> bool:
