@@ -4,18 +4,21 @@ from pathlib import Path
 
 import apsw
 import pytest
+from msgspec.structs import replace
 
 import holdfast
 from holdfast.copies.backup import backup
 from holdfast.copies.restore import restore
 from holdfast.copies.side import CopyRefused
+from holdfast.core.badge import VISIT, Badge
 from holdfast.core.event import Event
 from holdfast.core.gap import LEAP, RESTORED, kept_until
 from holdfast.core.lease import Lease
+from holdfast.core.principal import Principal
 from holdfast.engine.verify import verify
 from holdfast.settings import Settings
 from tests.copies.filled import fill, opened, quiet, tokens_of
-from tests.support import claim, every, run
+from tests.support import ACCOUNT, START, claim, every, put, run
 
 KINDS = ["sqlite", "postgres"]
 
@@ -74,6 +77,60 @@ def test_a_store_that_somebody_has_open_is_left_alone(kind, taken, new_place):
         assert client.claim_job("still/mine", "me")["status"] == "claimed"
     finally:
         client.close()
+
+
+def test_a_store_that_somebody_makes_meanwhile_is_left_alone(taken, new_place):
+    """Nothing was there when it began, so nobody was asked to stop: what a server has promised since stays."""
+    target = new_place("sqlite")
+
+    def a_server_starts(*_):
+        with opened(target) as store:
+            run(store, claim("promised", "l1"))
+
+    with pytest.raises(CopyRefused, match="exists"):
+        restore(target, taken[1], once_only(a_server_starts), replace=True)
+    with opened(target) as store:
+        assert [row.id for row in every(store, Lease)] == ["promised"]
+
+
+def once_only(act):
+    """Tells of how far it is, and acts the first time."""
+    left = [act]
+    return lambda *_: left.pop()() if left else None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_taken_away_since_does_not_come_back(kind, new_place, tmp_path):
+    """Links and visits never; keys as far as the store that goes can tell."""
+    source, file = new_place(kind), tmp_path / "b"
+    with opened(source) as store:
+        put(store, *(a_key(name) for name in ("kept", "revoked", "rotated")), kind="created")
+        store.keep_badge(Badge("a visit", VISIT, ACCOUNT, "kept", "kept", made_at=START, seen_at=START))
+    backup(source, file, quiet)
+    with opened(source) as store:
+        for name, how in (("revoked", {"revoked_at": 9}), ("rotated", {"key_hash": "new", "old_key_hash": "rotated"})):
+            put(store, replace(key_named(store, name), **how), kind="changed")
+        put(store, a_key("made since"), kind="created")
+    done = restore(source, file, quiet, replace=True)
+    assert (done.keys_ended, done.keys_unknown) == (2, False)
+    with opened(source) as store, store.read() as reader:
+        assert verify(store).differences == []
+        assert reader.badge("a visit") is None
+        works = {name: reader.principal(name) is not None for name in ("kept", "revoked", "rotated", "new")}
+        assert works == {"kept": True, "revoked": False, "rotated": False, "new": True}
+    elsewhere = new_place(kind)
+    assert restore(elsewhere, file, quiet).keys_unknown
+    again = restore(elsewhere, file, quiet, replace=True)
+    assert again.keys_ended == 0, "a store that is itself older revives nothing"
+
+
+def a_key(name):
+    return Principal(ACCOUNT, name, name=name, key_hash=name, created_at=START)
+
+
+def key_named(store, name):
+    with store.read() as reader:
+        return reader.row(Principal, ACCOUNT, name)
 
 
 def test_a_backup_put_back_twice_gives_no_token_twice(taken, new_place):

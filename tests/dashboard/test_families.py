@@ -6,7 +6,7 @@ import pytest
 from holdfast.core import task as tasks
 from holdfast.core.task import Attempt, Task
 from holdfast.transport.dashboard import wanted
-from holdfast.transport.dashboard.families import family, family_of, grouped
+from holdfast.transport.dashboard.families import Groups, family, family_of
 from holdfast.transport.dashboard.wanted import Wanted, stood
 
 
@@ -47,7 +47,11 @@ def test_a_code_says_it_best_and_a_lease_that_ran_out_says_it_itself():
 
 def test_groups_are_of_one_type_and_family_and_show_their_newest():
     found = [dead("no 1", at=5, id="a"), dead("no 2", at=9, id="b"), dead("no 3", type="u"), dead("yes", at=1)]
-    first, *rest = grouped(found)
+    groups = Groups()
+    groups.add(found[:2])
+    groups.add(found[2:])
+    first, *rest = groups.largest()
+    assert groups.count == 4
     assert (first.type, first.reason, first.count, first.newest.id) == ("t", "no <n>", 2, "b")
     assert [(group.type, group.reason, group.count) for group in rest] == [("t", "yes", 1), ("u", "no <n>", 1)]
 

@@ -1,12 +1,17 @@
 """Who gets in, with what, and how they are seen out."""
 
+import os
+import pty
 import re
+import subprocess
+import sys
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.dashboard.conftest import sign_in
 from tests.dashboard.visitor import FORM, Visitor
+from tests.support import wait_until
 from tests.transport import agent as agents
 from tests.transport.agent import fresh
 from tests.wire.server import ADMIN_KEY
@@ -55,7 +60,34 @@ def test_the_page_that_was_asked_for_comes_after_signing_in(stranger):
     expect(page).to_have_url(re.compile(r"/ui/jobs\?q=deploy$"))
 
 
-def test_the_printed_link_opens_the_dashboard_once(stranger, link):
+def test_a_server_shows_a_link_to_a_terminal_and_to_nothing_else(server, tmp_path):
+    """What is no terminal may be a log that many read, and the link is the administrator's."""
+    assert "/ui/enter/" not in server.log()
+    assert "`holdfast dashboard` makes a link" in server.log()
+    shown, its_end = pty.openpty()
+    words = ["serve", "--port", "0", "--store", f"sqlite:///{tmp_path}/x.db"]
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+    process = subprocess.Popen([sys.executable, "-m", "holdfast", *words], stderr=its_end, env=ours)
+    os.close(its_end)
+    try:
+        with os.fdopen(shown, encoding="utf-8", errors="replace") as terminal:
+            link = next(found for line in terminal if (found := re.search(r":(\d+)/ui/enter/(\S+)", line)))
+            wait_until(lambda: can_connect(int(link[1])))
+            status, headers, _ = Visitor(int(link[1])).post("/ui/enter", secret=link[2])
+            assert (status, headers["Location"]) == (303, "/")
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def can_connect(port):
+    try:
+        return Visitor(port).get("/healthz")[0] == 200
+    except OSError:
+        return False
+
+
+def test_a_link_opens_the_dashboard_once(stranger, link):
     page = stranger()
     page.goto(link)
     page.wait_for_selector("nav[aria-label=Pages]")

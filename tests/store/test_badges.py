@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from holdfast.core import session as sessions
-from holdfast.core.badge import IDLE, INVITATION, INVITED, LONGEST, VISIT, Badge, is_over
+from holdfast.core.badge import IDLE, INVITATION, INVITED, LONGEST, MOST_OF_KEY, VISIT, Badge, is_over, surplus
 from holdfast.core.event import RENEWALS, Event, subject_of
 from holdfast.core.row import SECOND
-from holdfast.core.task import PENDING, Task
+from holdfast.core.task import CLAIMED, Task
 from holdfast.store.postgres import PostgresStore
 from tests.store.test_task_twins import twins
 from tests.support import ACCOUNT, START, a_lease, a_session, empty, every, put
@@ -97,12 +97,34 @@ def test_live_sessions_are_those_that_core_calls_live(store, clock):
         assert [row.id for row in reader.live_sessions(ACCOUNT, "", 1)] == ["s2"]
 
 
-def test_the_oldest_task_is_the_first_of_its_queue_that_was_made(store):
-    rows = [Task(ACCOUNT, f"t{place}", type="x", created_at=START + place) for place in (3, 1, 2)]
-    put(store, *rows, Task(ACCOUNT, "t0", type="x", state="completed"), Task("other", "t00", type="x"))
+def test_of_one_key_only_the_newest_badges_stay(store):
+    made = [number * 7 % 5 for number in range(MOST_OF_KEY + 6)]
+    others = [replace(a_badge("other", made_at=0), key_hash="another"), a_badge("link", INVITATION, made_at=0)]
+    worn = [a_badge(f"b{number:02d}", made_at=START + age) for number, age in enumerate(made)]
+    known = {badge.id: badge for badge in others}
+    for badge in [*others, *worn]:
+        store.keep_badge(badge)
+        known[badge.id] = badge
+        for gone in surplus(known.values(), badge):
+            del known[gone.id]
+    assert {badge.id for badge in kept(store, *(each.id for each in [*others, *worn])) if badge} == set(known)
+    assert len(known) == MOST_OF_KEY + len(others)
+
+
+def test_what_is_held_comes_in_the_order_in_which_it_runs_out(store):
+    held = [Task(ACCOUNT, f"t{left}", type=f"type{left}", state=CLAIMED, expires_at=START + left) for left in (3, 1, 2)]
+    put(store, *held, Task(ACCOUNT, "t9", type="x"), replace(held[0], account="other"), kind="created")
     with store.read() as reader:
-        assert reader.oldest_task(ACCOUNT, "x", PENDING) == START + 1
-        assert reader.oldest_task(ACCOUNT, "y", PENDING) is None
+        assert [task.id for task in reader.running_out(ACCOUNT, 2)] == ["t1", "t2"]
+
+
+def test_queues_come_with_their_oldest_tasks_the_oldest_first(store):
+    rows = [Task(ACCOUNT, f"t{place}", type="x", created_at=START + place) for place in (3, 1, 2)]
+    put(store, *rows, Task(ACCOUNT, "t0", type="x", state="completed"), Task("other", "t00", type="x"), kind="created")
+    put(store, *(Task(ACCOUNT, f"u{name}", type=name, created_at=START) for name in ("z", "y")), kind="created")
+    with store.read() as reader:
+        assert reader.queues(ACCOUNT, 9) == [("y", 1, START), ("z", 1, START), ("x", 3, START + 1)]
+        assert reader.queues(ACCOUNT, 2) == [("y", 1, START), ("z", 1, START)]
 
 
 def test_news_and_pace_tell_what_the_log_tells(store, clock):

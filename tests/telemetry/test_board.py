@@ -1,6 +1,9 @@
 """Rows side by side: what workers count adds up, what the dead counted stays, and nobody sees a number twice."""
 
 import os
+import subprocess
+import sys
+import tempfile
 import threading
 
 import pytest
@@ -105,6 +108,35 @@ def test_a_worker_finds_its_row_by_what_its_parent_handed_down(shared, monkeypat
 
 def test_shared_memory_has_no_name_that_could_stay_behind(shared):
     assert os.fstat(shared.descriptor).st_nlink == 0
+
+
+def test_a_disk_without_room_is_no_trouble_or_is_told(tmp_path):
+    """A hole in a file on a full disk would end whoever first writes into it: the limit here stands for the disk."""
+    program = """if True:
+        import os, resource, signal, sys, tempfile
+        from holdfast.telemetry.shared import SharedBoard
+        tempfile.tempdir = sys.argv[1]
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        board = SharedBoard.made(2)
+        board.row(1)[0] = 7.0
+        assert board.rows()[2][0] == 7.0
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        if hasattr(os, "memfd_create"):
+            del os.memfd_create
+        SharedBoard.made(2)
+    """
+    ended = subprocess.run([sys.executable, "-c", program, tmp_path], capture_output=True, text=True, check=False)
+    assert "no room for the numbers of the workers" in ended.stderr
+
+
+def test_without_memory_that_has_no_file_there_is_a_file_without_holes(monkeypatch, tmp_path):
+    monkeypatch.delattr(os, "memfd_create")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    board = SharedBoard.made(1)
+    found = os.fstat(board.descriptor)
+    assert (found.st_nlink, list(tmp_path.iterdir())) == (0, [])
+    assert found.st_blocks * 512 >= found.st_size
+    os.close(board.descriptor)
 
 
 def test_a_minute_is_kept_for_all_workers_if_anybody_came_in_it(shared):

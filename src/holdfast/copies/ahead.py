@@ -6,6 +6,7 @@ import apsw
 import msgspec
 from msgspec.structs import astuple, replace
 
+from holdfast.copies.revoked import Keys
 from holdfast.copies.sqlite import SqliteSide
 from holdfast.core.gap import leap, restored
 from holdfast.core.names import DEFAULT_ACCOUNT
@@ -21,6 +22,7 @@ class Used(msgspec.Struct, frozen=True):
 
     token: int = 0
     logs: dict[str, int] = {}
+    keys: Keys = {}
 
 
 def move_ahead(connection: apsw.Connection, taken_at: Instant, used: Used) -> int:

@@ -10,6 +10,7 @@ import apsw
 
 from holdfast.copies.copying import copy, shared_tables
 from holdfast.copies.postgres import PostgresSide
+from holdfast.copies.revoked import keys_of
 from holdfast.copies.side import CopyRefused, Table, Tell
 from holdfast.copies.sqlite import SqliteSide
 from holdfast.core.row import SECOND, Instant
@@ -30,6 +31,7 @@ class Database:
         state = side.state()
         self.token: int = state["token"]
         self.logs = side.logs()
+        self.keys = keys_of(side)
 
     def make_room(self, *, replace: bool) -> None:
         """Lock everything; what is there goes, if that was asked for."""

@@ -36,13 +36,13 @@ def placed(path: Path, *, replace: bool) -> Iterator[Path]:
             _alone(file, partial)
             os.ftruncate(file, 0)
             os.fchmod(file, 0o600)
-            _remove(partial, SIDE_FILES)
+            remove(partial, SIDE_FILES)
             try:
                 yield partial
                 os.fsync(file)
                 _name(partial, path, replace=replace)
             finally:
-                _remove(partial, ("", *SIDE_FILES, *LOCK_FILES))
+                remove(partial, ("", *SIDE_FILES, *LOCK_FILES))
         finally:
             os.close(file)
 
@@ -91,7 +91,7 @@ def _alone(file: int, partial: Path) -> None:
 def _name(partial: Path, path: Path, *, replace: bool) -> None:
     """Give the file its name, and make sure that it keeps it."""
     if replace:
-        _remove(path, SIDE_FILES)
+        remove(path, SIDE_FILES)
         partial.replace(path)
     else:
         try:
@@ -110,7 +110,8 @@ def _name(partial: Path, path: Path, *, replace: bool) -> None:
         os.close(folder)
 
 
-def _remove(path: Path, endings: tuple[str, ...]) -> None:
+def remove(path: Path, endings: tuple[str, ...]) -> None:
+    """Remove those of a file's neighbours that are there; an empty ending is the file itself."""
     for ending in endings:
         with suppress(FileNotFoundError):
             path.with_name(path.name + ending).unlink()

@@ -13,8 +13,9 @@ from holdfast.copies.backup import check_sound
 from holdfast.copies.database import filling
 from holdfast.copies.files import placed, refuse_existing, scratch, told
 from holdfast.copies.header import Header
+from holdfast.copies.revoked import carry_over, forget_badges, keys_of
 from holdfast.copies.side import CopyRefused, Tell
-from holdfast.copies.sqlite import SqliteSide, alone_with, copy_pages, looking, open_file, seal
+from holdfast.copies.sqlite import SqliteSide, alone_with, copy_pages, looking, open_file, remove_left_over, seal
 from holdfast.settings import Settings, sqlite_path
 from holdfast.store import migrations
 from holdfast.store.sqlite import SqliteStore
@@ -29,6 +30,10 @@ class Restored(msgspec.Struct, frozen=True):
     backup: Header
     token: int
     """No token up to this one will ever be granted again."""
+    keys_ended: int
+    """Keys that the store which went had revoked, or given another secret, since the backup was taken."""
+    keys_unknown: bool
+    """No such store was there: whatever was revoked since then works again."""
 
 
 def restore(settings: Settings, path: Path, tell: Tell, *, replace: bool = False, check: bool = True) -> Restored:
@@ -45,7 +50,10 @@ def _into_file(target: Path, path: Path, tell: Tell, *, replace: bool, check: bo
     with told(target):
         target.parent.mkdir(parents=True, exist_ok=True)
     if not target.exists():
-        with placed(target, replace=replace) as partial:
+        if replace:
+            remove_left_over(target)
+        # Never with `replace`: a server that makes the file meanwhile promises things in it.
+        with placed(target, replace=False) as partial:
             return _prepare(partial, path, Used(), tell, check=check)
     if path.exists() and target.samefile(path):
         raise CopyRefused("a backup cannot take its own place: name another file")
@@ -61,7 +69,7 @@ def _used_by(side: SqliteSide, path: Path) -> Used:
         return Used()
     if "event_counters" not in side.tables:
         raise CopyRefused(f"{path} is the file of some other program: move it away first")
-    return Used(side.state()["token"], side.logs())
+    return Used(side.state()["token"], side.logs(), keys_of(side))
 
 
 def _into_database(settings: Settings, path: Path, tell: Tell, *, replace: bool, check: bool) -> Restored:
@@ -69,7 +77,7 @@ def _into_database(settings: Settings, path: Path, tell: Tell, *, replace: bool,
     with filling(settings, replace=replace) as database, scratch() as folder:
         ready = folder / "restored.db"
         with placed(ready, replace=False) as partial:
-            outcome = _prepare(partial, path, Used(database.token, database.logs), tell, check=check)
+            outcome = _prepare(partial, path, Used(database.token, database.logs, database.keys), tell, check=check)
         with looking(ready) as file:
             database.fill(SqliteSide(file), tell)
     return outcome
@@ -90,9 +98,13 @@ def _prepare(partial: Path, path: Path, used: Used, tell: Tell, *, check: bool) 
     store.open()
     store.close()
     with closing(connect(partial)) as connection:
+        forget_badges(connection)
         token = move_ahead(connection, header.taken_at, used)
+    store = SqliteStore(partial)
+    ended = carry_over(store, used.keys)
+    store.close()
     if check:
         check_sound(partial, tell)
     with closing(connect(partial)) as connection:
         seal(connection)
-    return Restored(header, token)
+    return Restored(header, token, ended, keys_unknown=not used.keys)

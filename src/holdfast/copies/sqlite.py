@@ -9,6 +9,7 @@ from typing import Any
 
 import apsw
 
+from holdfast.copies.files import SIDE_FILES, remove
 from holdfast.copies.side import NOT_COPIED, CopyRefused, Record, Table, Tell
 from holdfast.store.sqlite import queries
 from holdfast.store.sqlite.store import BUSY_MILLISECONDS
@@ -118,6 +119,19 @@ def alone_with(path: Path) -> Iterator[apsw.Connection]:
             if mode != "delete":
                 raise CopyRefused(f"{path} is in use: stop its server, and programs that have it open, first")
             yield connection
+    finally:
+        turn.close()
+
+
+def remove_left_over(path: Path) -> None:
+    """Remove the log of a file that is gone, while nobody can make the file anew."""
+    if not any(path.with_name(path.name + ending).exists() for ending in SIDE_FILES):
+        return
+    turn = Turn(path)
+    try:
+        with turn.take():
+            if not path.exists():
+                remove(path, SIDE_FILES)
     finally:
         turn.close()
 

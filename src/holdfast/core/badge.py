@@ -5,6 +5,8 @@ Badges stand beside the log: nobody's work depends on who looks at it, and what 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from holdfast.core.row import SECOND, Instant
@@ -20,6 +22,10 @@ LONGEST = 12 * 60 * MINUTE
 """A visit is over after so long, whatever its visitor does."""
 SEEN = MINUTE
 """How exactly it is kept when a visitor was last seen: a write for every page would be too many."""
+
+
+MOST_OF_KEY = 20
+"""Visits, and invitations, that one key can have at a time: a new one takes the place of the oldest."""
 
 
 class Badge(msgspec.Struct, frozen=True):
@@ -40,6 +46,12 @@ def is_over(badge: Badge, now: Instant) -> bool:
     if badge.kind == INVITATION:
         return badge.made_at + INVITED <= now
     return badge.seen_at + IDLE <= now or badge.made_at + LONGEST <= now
+
+
+def surplus(known: Iterable[Badge], worn: Badge) -> list[Badge]:
+    """Those of the same key and kind that are too many, which are the oldest."""
+    alike = [each for each in known if (each.key_hash, each.kind) == (worn.key_hash, worn.kind)]
+    return sorted(alike, key=lambda each: (each.made_at, each.id))[:-MOST_OF_KEY]
 
 
 def is_stale(badge: Badge, now: Instant) -> bool:

@@ -153,8 +153,11 @@ class Reader(Protocol):
     def task_counts(self, account: str) -> list[tuple[str, str, int]]:
         """(type, state, how many), where there are any."""
 
-    def oldest_task(self, account: str, task_type: str, state: str) -> Instant | None:
-        """When the oldest task of a type that is in that state was made."""
+    def queues(self, account: str, limit: int) -> list[tuple[str, int, Instant]]:
+        """(type, how many wait, when the oldest of them was made), the oldest first."""
+
+    def running_out(self, account: str, limit: int) -> list[Task]:
+        """Tasks that are held, those that run out first."""
 
     def totals(self) -> Totals:
         """Numbers over all accounts."""
@@ -260,7 +263,7 @@ class Store(Protocol):
         """Keep when keys were last seen, by (account, id)."""
 
     def keep_badge(self, badge: Badge) -> None:
-        """Let a browser in, or write down when it was last seen."""
+        """Let a browser in, or write down when it was last seen; the surplus of its key goes (`core.badge.surplus`)."""
 
     def take_badge(self, badge_id: str) -> Badge | None:
         """Remove a badge; of several who try at once, one gets it."""

@@ -140,10 +140,13 @@ class Looks(ABC):
         """(type, state, how many)."""
         return [(found[0], found[1], found[2]) for found in self.look(self.queries.TASK_COUNTS, account)]
 
-    def oldest_task(self, account: str, task_type: str, state: str) -> Instant | None:
-        """When the oldest task of a type that is in that state was made."""
-        found = self.look(self.queries.OLDEST_TASK, account, task_type, state)
-        return next((created_at for (created_at,) in found), None)
+    def queues(self, account: str, limit: int) -> list[tuple[str, int, Instant]]:
+        """(type, how many wait, when the oldest of them was made), the oldest first."""
+        return [(found[0], found[1], found[2]) for found in self.look(self.queries.QUEUES, account, limit)]
+
+    def running_out(self, account: str, limit: int) -> list[Task]:
+        """Tasks that are held, those that run out first."""
+        return self.rows(Task, self.queries.RUNNING_OUT, account, account, limit)
 
     def totals(self) -> Totals:
         """Numbers over all accounts."""

@@ -132,6 +132,8 @@ class MemoryStore:
         """Let a browser in."""
         with self._lock:
             self.badges[badge.id] = badge
+            for other in badges.surplus(self.badges.values(), badge):
+                del self.badges[other.id]
 
     def take_badge(self, badge_id: str) -> Badge | None:
         """Remove a badge."""
@@ -368,11 +370,18 @@ class MemoryReader:
         counted = Counter((row.type, row.state) for row in self._tasks() if row.account == account)
         return [(*key, counted[key]) for key in sorted(counted)]
 
-    def oldest_task(self, account: str, task_type: str, state: str) -> Instant | None:
-        """When the oldest task of a type that is in that state was made."""
-        wanted = (account, task_type, state)
-        found = [row for row in self._tasks() if (row.account, row.type, row.state) == wanted]
-        return min(found, key=lambda row: row.id).created_at if found else None
+    def queues(self, account: str, limit: int) -> list[tuple[str, int, Instant]]:
+        """(type, how many wait, when the oldest of them was made), the oldest first."""
+        waiting = [row for row in self._tasks() if (row.account, row.state) == (account, tasks.PENDING)]
+        heads = {row.type: row.created_at for row in sorted(waiting, key=lambda row: row.id, reverse=True)}
+        counted = Counter(row.type for row in waiting)
+        found = [(task_type, counted[task_type], oldest) for task_type, oldest in heads.items()]
+        return sorted(found, key=lambda queue: (queue[2], queue[0]))[:limit]
+
+    def running_out(self, account: str, limit: int) -> list[Task]:
+        """Tasks that are held, those that run out first."""
+        held = [row for row in self._tasks() if (row.account, row.state) == (account, tasks.CLAIMED)]
+        return sorted(held, key=lambda row: (row.expires_at or 0, row.id))[:limit]
 
     def totals(self) -> Totals:
         """Numbers over all accounts."""

@@ -1,6 +1,7 @@
 """A board for all workers of one parent: a piece of memory with a row for each, and one for those who have died.
 
-The memory is a file without a name, so nothing is left of it when the last process has ended, however it ended.
+The memory has no name, so nothing is left of it when the last process has ended, however it ended. And it is no hole
+in a file: a page that is first touched when the disk is full would end the process that touches it, with a signal.
 """
 
 from __future__ import annotations
@@ -43,10 +44,8 @@ class SharedBoard:
 
     @classmethod
     def made(cls, workers: int) -> SharedBoard:
-        """New memory, for a parent. The file has no name; the descriptor is all there is of it."""
-        with tempfile.TemporaryFile() as file:
-            os.ftruncate(file.fileno(), _size(workers))
-            board = cls(os.dup(file.fileno()), workers)
+        """New memory, for a parent; the descriptor is all there is of it."""
+        board = cls(_memory(_size(workers)), workers)
         board._all[_STARTED] = board.started = time.monotonic()
         return board
 
@@ -107,6 +106,23 @@ class SharedBoard:
 
     def _minutes_at(self, number: int) -> int:
         return _HEAD + (self._workers + 1) * HOUSE.size + number * _MINUTE
+
+
+def _memory(size: int) -> int:
+    """A descriptor of so many zeros: memory alone where there is such a thing, else a file that is all there."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("holdfast-board")
+        os.ftruncate(descriptor, size)
+        return descriptor
+    try:
+        with tempfile.TemporaryFile() as file:
+            file.write(bytes(size))
+            file.flush()
+            os.fsync(file.fileno())  # whatever has no room is refused here
+            return os.dup(file.fileno())
+    except OSError as error:
+        place = tempfile.gettempdir()
+        raise OSError(error.errno, f"no room for the numbers of the workers: {error.strerror}", place) from error
 
 
 def _size(workers: int) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from holdfast.core.badge import IDLE, INVITED, LONGEST, Badge
+from holdfast.core.badge import IDLE, INVITED, LONGEST, MOST_OF_KEY, Badge
 from holdfast.core.event import RENEWALS, Event
 from holdfast.core.lease import Lease
 from holdfast.core.principal import Principal
@@ -282,7 +282,18 @@ TASKS_FINISHED = (
 )
 TASK_ACCOUNTS = "SELECT DISTINCT account FROM task_counts ORDER BY account"
 TASK_COUNTS = "SELECT type, state, total FROM task_counts WHERE account = %s AND total <> 0 ORDER BY type, state"
-OLDEST_TASK = "SELECT created_at FROM tasks WHERE account = %s AND type = %s AND state = %s ORDER BY id LIMIT 1"
+# The head of each queue is one step along the index tasks_listed; `counted` knows which queues there are.
+QUEUES = (
+    "SELECT type, total, (SELECT created_at FROM tasks WHERE tasks.account = counted.account"
+    " AND tasks.type = counted.type AND tasks.state = 'pending' ORDER BY id LIMIT 1) AS oldest"
+    " FROM task_counts AS counted WHERE account = %s AND state = 'pending' AND total > 0 ORDER BY oldest, type LIMIT %s"
+)
+RUNNING_OUT = (
+    f"SELECT {_columns(Task)} FROM tasks WHERE account = %s AND id IN (SELECT held.id FROM task_counts AS counted"
+    " CROSS JOIN tasks AS held WHERE counted.account = %s AND counted.state = 'claimed' AND counted.total > 0"
+    " AND held.account = counted.account AND held.type = counted.type AND held.state = counted.state"
+    " ORDER BY held.expires_at, held.id LIMIT %s) ORDER BY expires_at, id"
+)
 TASK_TOTALS = "SELECT state, sum(total)::bigint FROM task_counts GROUP BY state HAVING sum(total) <> 0"
 # From the head of each priority of each account to the next, along the index: the cost is that of the heads, however
 # many tasks wait behind them.
@@ -325,6 +336,10 @@ NOTE_USES = (
 KEEP_BADGE = (
     f"INSERT INTO badges ({_columns(Badge)}) VALUES (%s, %s, %s, %s, %s, %s, %s)"
     " ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at"
+)
+DROP_SURPLUS = (
+    "DELETE FROM badges WHERE key_hash = %s AND kind = %s AND id NOT IN (SELECT id FROM badges"
+    f" WHERE key_hash = %s AND kind = %s ORDER BY made_at DESC, id DESC LIMIT {MOST_OF_KEY}) RETURNING 1"
 )
 TAKE_BADGE = f"DELETE FROM badges WHERE id = %s RETURNING {_columns(Badge)}"
 FORGET_BADGES = (

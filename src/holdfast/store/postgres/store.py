@@ -163,6 +163,7 @@ class PostgresStore:
         """Let a browser in, or note that it was seen."""
         with self.read() as reader:
             reader.look(queries.KEEP_BADGE, *astuple(badge))
+            reader.look(queries.DROP_SURPLUS, *(badge.key_hash, badge.kind) * 2)
 
     def take_badge(self, badge_id: str) -> Badge | None:
         """Remove a badge; whoever deletes the row has it."""

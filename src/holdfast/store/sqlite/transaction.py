@@ -166,6 +166,7 @@ class SqliteTransaction:
     def keep_badge(self, badge: Badge) -> None:
         """Let a browser in, or note that it was seen."""
         self._execute(queries.KEEP_BADGE, astuple(badge))
+        self._execute(queries.DROP_SURPLUS, (badge.key_hash, badge.kind) * 2).fetchall()
         self._save_state()
 
     def take_badge(self, badge_id: str) -> Badge | None:

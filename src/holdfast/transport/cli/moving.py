@@ -23,6 +23,8 @@ from holdfast.transport.times import rfc3339
 
 FINE, FAILED, CONFIGURATION = 0, 1, 2
 
+_KEYS_UNKNOWN = "holdfast: keys revoked or rotated since the backup was taken work again: see `holdfast key ls`"
+
 
 def run(verb: Verb, arguments: Mapping[str, Any]) -> int:
     """The exit status: 0 if it is done, 1 if not, and then nothing was changed; 2 if it was asked wrongly."""
@@ -51,7 +53,9 @@ def _backup(arguments: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
 
 def _restore(arguments: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
     done = restore(_settings(arguments["to"]), Path(arguments["file"]), tell, **_how(arguments))
-    return {"tokens_after": done.token} | _header(done.backup)
+    if done.keys_unknown:
+        say(_KEYS_UNKNOWN)
+    return {"tokens_after": done.token, "keys_ended": done.keys_ended} | _header(done.backup)
 
 
 def _migrate(arguments: Mapping[str, Any], tell: Progress) -> dict[str, Any]:

@@ -64,14 +64,15 @@ def _start(settings: Settings) -> int:
                 return CONFIGURATION
             first_key = settle_identities(engine, settings)
             if SOCKET_FD not in os.environ:
-                _greet(settings, first_key, invite(engine, settings))
+                # A link opens everything, so it is for eyes alone: what is no terminal may be a log that many read.
+                _greet(settings, first_key, invite(engine, settings) if sys.stderr.isatty() else None)
             if SOCKET_FD in os.environ:
                 follow_parent()
             if settings.workers == 1 or SOCKET_FD in os.environ:
                 _answer(engine, settings, listener)
                 return 0
         supervise(settings, listener)
-    except Unusable as error:
+    except (Unusable, OSError) as error:
         _say(f"holdfast: {error}")
         return UNAVAILABLE
     except HoldfastError as error:
@@ -101,7 +102,9 @@ def _greet(settings: Settings, first_key: str | None, link: str | None) -> None:
         _say(f"  key    {first_key}")
         _say("         It opens everything and is shown only now: keep it.")
     _say(f"  look   {link or settings.home}")
-    if link is not None:
+    if link is None:
+        _say("         `holdfast dashboard` makes a link that signs a browser in.")
+    else:
         _say("         It signs a browser in once, within 10 minutes; `holdfast dashboard` makes another.")
     key = first_key or "$HOLDFAST_API_KEY"
     quote = "'" if first_key else '"'

@@ -30,7 +30,9 @@ from holdfast.transport.http.door import Door
 BATCH = 200
 """Tasks in one transaction: a few milliseconds, then others have their turn."""
 MOST_TASKS = 100_000
-MOST_RUNNING = 4
+LOOKED_AT = 20_000
+"""A filter that the store has not counted is counted among so many of the newest tasks."""
+MOST_RUNNING, MOST_OF_ACCOUNT = 4, 2
 KEPT = 50
 """Bulks that are over and still told of."""
 TRIES = 10
@@ -60,6 +62,15 @@ VERBS = {
         Verb("stop", CLAIMED, "Ask the holders to stop", "asked to stop", danger=True),
     )
 }
+
+
+class Counted(msgspec.Struct, frozen=True):
+    """How many tasks fit, and when that was."""
+
+    count: int
+    moment: Instant
+    complete: bool = True
+    """If not, there may be others among older tasks, which were not looked at."""
 
 
 class Bulk(msgspec.Struct, eq=False):
@@ -119,31 +130,42 @@ class Bulks:
         """An account's, newest first."""
         return [bulk for bulk in reversed(self._known.values()) if bulk.badge.account == account]
 
-    async def count(self, account: str, wanted: Wanted) -> tuple[int, Instant]:
-        """(how many tasks fit just now, when that was)."""
+    async def count(self, account: str, wanted: Wanted) -> Counted:
+        """How many tasks fit just now."""
         if wanted.is_counted:
-            return await self._door.read(lambda reader: (_counted(reader, account, wanted), reader.now))
+            return await self._door.read(lambda reader: Counted(_counted(reader, account, wanted), reader.now))
         began = await self._door.read(lambda reader: reader.now)
-        return len(await self.collect(account, wanted, began)), began
+        ids, complete = await self._look(account, wanted, began)
+        return Counted(len(ids), began, complete=complete)
 
     async def collect(self, account: str, wanted: Wanted, moment: Instant) -> list[str]:
-        """The ids of those that fit and stood so at that moment, newest first; in looks that others come between."""
+        """The ids of those that fit and stood so at that moment, newest first."""
+        ids, _ = await self._look(account, wanted, moment)
+        return ids
+
+    async def _look(self, account: str, wanted: Wanted, moment: Instant) -> tuple[list[str], bool]:
+        """(their ids, whether all tasks were looked at); in looks that others come between."""
         found: list[str] = []
         before = NEWEST
-        while True:
+        for _ in range(0, MOST_TASKS + AT_ONCE if wanted.is_counted else LOOKED_AT, AT_ONCE):
             page = await self._door.read(partial(_page, account=account, wanted=wanted, before=before))
             found += [task.id for task in page.tasks if stood(task, moment)]
             if len(found) > MOST_TASKS:
                 raise Conflict(f"more than {MOST_TASKS} tasks: narrow the filter")
             if not page.following:
-                return found
+                return found, True
             before = page.following
+        return found, False
 
     def check(self, account: str, wanted: Wanted) -> None:
         """Refuse if the same is under way, or too much is."""
         running = [other for other in self._known.values() if other.state == RUNNING]
         if any((other.badge.account, other.wanted) == (account, wanted) for other in running):
             raise Conflict("something is being done to these tasks already: let it finish, or stop it")
+        if sum(other.badge.account == account for other in running) >= MOST_OF_ACCOUNT:
+            raise Conflict(
+                f"{MOST_OF_ACCOUNT} are under way in your account: wait until one of them is done, or stop it"
+            )
         if len(running) >= MOST_RUNNING:
             raise Overloaded("enough is under way on this server: wait until some of it is done")
 

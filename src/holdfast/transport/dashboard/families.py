@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from holdfast.core import task as tasks
+from holdfast.core.row import Instant
 from holdfast.core.task import LAPSED, Task
 
 LONGEST = 120
@@ -27,7 +28,15 @@ class Family(msgspec.Struct):
     type: str
     reason: str
     count: int
-    newest: Task
+    newest: Example
+
+
+class Example(msgspec.Struct, frozen=True):
+    """One of them: of tasks nothing is kept that is not shown."""
+
+    id: str
+    changed_at: Instant
+    failure_reason: str
 
 
 def family_of(task: Task) -> str:
@@ -48,16 +57,24 @@ def family(reason: str) -> str:
     return " ".join(told.split())[:LONGEST].strip() or "no reason given"
 
 
-def grouped(found: Iterable[Task]) -> list[Family]:
-    """By type and family, the largest first; the dead letters come newest first."""
-    groups: dict[tuple[str, str], Family] = {}
-    for task in found:
-        reason = family_of(task)
-        group = groups.get((task.type, reason))
-        if group is None:
-            groups[task.type, reason] = Family(task.type, reason, 1, task)
-            continue
-        group.count += 1
-        if task.changed_at > group.newest.changed_at:
-            group.newest = task
-    return sorted(groups.values(), key=lambda group: (-group.count, group.type, group.reason))
+class Groups:
+    """Dead letters by type and family, added a page at a time."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._known: dict[tuple[str, str], Family] = {}
+
+    def add(self, found: Iterable[Task]) -> None:
+        """Sort some more in."""
+        for task in found:
+            self.count += 1
+            reason = family_of(task)
+            example = Example(task.id, task.changed_at, (task.failure_reason or "")[:LONGEST])
+            group = self._known.setdefault((task.type, reason), Family(task.type, reason, 0, example))
+            group.count += 1
+            if example.changed_at > group.newest.changed_at:
+                group.newest = example
+
+    def largest(self) -> list[Family]:
+        """All of them, the largest first."""
+        return sorted(self._known.values(), key=lambda group: (-group.count, group.type, group.reason))

@@ -7,6 +7,8 @@ from typing import Any
 
 from holdfast import __version__
 from holdfast.core.errors import Forbidden, HoldfastError, RateLimited, Unauthenticated
+from holdfast.core.names import storable
+from holdfast.core.plan import MUTATION, READ
 from holdfast.transport.dashboard import cookies, words
 from holdfast.transport.dashboard.forms import Guard, check_token, read_form
 from holdfast.transport.dashboard.gate import Gate
@@ -66,7 +68,8 @@ class Dashboard:
             if visit is None:
                 raise Unauthenticated("sign in to see this")
             if path == LIVE:
-                return self._live.answer(visit)
+                return await self._live.answer(visit)
+            await self._charge(visit, READ)
             return self._render(visit, *await self._find(visit, path))
         except HoldfastError as error:
             return self._refuse(request, visit, error)
@@ -79,7 +82,10 @@ class Dashboard:
         page = PAGES[0] if not name else self._pages.get(name)
         if page is None:
             raise HttpRefusal(404, "there is no such page")
-        return page, decode_segment(rest.encode("latin-1"))
+        item = decode_segment(rest.encode("latin-1"))
+        if not storable(item):
+            raise HttpRefusal(404, "there is no such page")
+        return page, item
 
     async def _find(self, visit: Visit, path: str) -> tuple[Page, Shown]:
         page, visit.item = self._page(path)
@@ -111,11 +117,18 @@ class Dashboard:
             raise HttpRefusal(404, "there is nothing to do here")
         if not (page.may_see(visit.by) and visit.by.may(scope)):
             raise Forbidden("your key may look, but not do this", scope=scope)
+        await self._charge(visit, MUTATION)
         visit.form = form
         done = await act(visit)
         if isinstance(done, Shown):
             return self._render(visit, page, done)
         return _go(f"/ui/{page.name}/{segment(visit.item)}?done={done}")
+
+    async def _charge(self, visit: Visit, limit_class: str) -> None:
+        """Pages and forms cost what the same look or change costs at the API."""
+        visit.request.principal = visit.by
+        visit.request.allowance = await self._door.allowance(visit.account)
+        await self._door.charge(visit.request, limit_class)
 
     # -- answers -------------------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from holdfast.store.contract import Reader
 from holdfast.transport.dashboard import cookies
 from holdfast.transport.dashboard.bulk import Bulks
 from holdfast.transport.dashboard.forms import form_token
+from holdfast.transport.dashboard.lately import Lately
 from holdfast.transport.dashboard.page import Visit
 from holdfast.transport.http.door import Door
 from holdfast.transport.http.message import Header, Request
@@ -35,6 +36,7 @@ class Gate:
         key = door.settings.admin_key
         self._admin = principals.admin(DEFAULT_ACCOUNT, hash_token(key)) if key else None
         self._bulks = Bulks(door, self.bearer)
+        self._lately = Lately()
 
     async def find(self, request: Request) -> Visit | None:
         """Who is visiting, if their visit is not over."""
@@ -44,7 +46,7 @@ class Gate:
         badge, principal, now = await self._door.read(lambda reader: self._look(reader, hash_token(secret)))
         if badge is None or principal is None or badge.kind != VISIT or badges.is_over(badge, now):
             return None
-        visit = Visit(self._door, request, badge, principal, form_token(secret), bulks=self._bulks)
+        visit = Visit(self._door, request, badge, principal, form_token(secret), bulks=self._bulks, lately=self._lately)
         if visit.is_awake and badges.is_stale(badge, now):
             await self._door.beside_the_log(lambda store: store.keep_badge(replace(badge, seen_at=now)))
         return visit

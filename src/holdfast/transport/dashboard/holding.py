@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.core.lease import ELECTION, Lease
 from holdfast.core.names import ELECTION_PREFIX
 from holdfast.core.principal import Principal
 from holdfast.core.row import Instant
-from holdfast.core.task import CLAIMED, Task
+from holdfast.core.task import Task
 from holdfast.engine.engine import Engine
-from holdfast.store.contract import Reader, TaskPath
+from holdfast.store.contract import Reader
 
 LAST = "\U0010ffff"
 """Sorts behind every character of a name."""
@@ -112,6 +113,6 @@ def of_task(task: Task, now: Instant) -> Holding:
     )
 
 
-def claimed_tasks(reader: Reader, account: str, limit: int) -> list[Task]:
-    """Tasks that somebody works on."""
-    return reader.tasks(account, TaskPath(state=CLAIMED), "\U0010ffff", limit)
+def without_work(task: Task) -> Task:
+    """A task without what it is about, which can be large."""
+    return replace(task, payload="", result=None, checkpoint=None, ended_checkpoint=None, progress=None)

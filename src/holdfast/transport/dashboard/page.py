@@ -17,6 +17,7 @@ from holdfast.transport.http.message import Request
 
 if TYPE_CHECKING:
     from holdfast.transport.dashboard.bulk import Bulks
+    from holdfast.transport.dashboard.lately import Lately
 
 LIVE = "/ui/live"
 MAX_TEXT = 256
@@ -26,10 +27,19 @@ class Visit:
     """Somebody who is signed in looks at an address. Handlers get nothing else."""
 
     def __init__(
-        self, door: Door, request: Request, badge: Badge, principal: Principal, token: str, *, bulks: Bulks
+        self,
+        door: Door,
+        request: Request,
+        badge: Badge,
+        principal: Principal,
+        token: str,
+        *,
+        bulks: Bulks,
+        lately: Lately,
     ) -> None:
         self.door = door
         self.bulks = bulks
+        self.lately = lately
         self.request = request
         self.badge = badge
         self.by = principal

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 
 from holdfast.core.event import Event
-from holdfast.core.filter import Filter
 from holdfast.core.principal import Principal
 from holdfast.core.row import Instant
 from holdfast.store.contract import Reader
+from holdfast.transport.dashboard.sight import may_hear
 
 LOOKED_AT = 400
 _QUIET = {"lease.renewed", "task.renewed", "session.renewed", "lease.snapshot", "task.snapshot", "session.snapshot"}
@@ -33,16 +33,11 @@ class Line(msgspec.Struct, frozen=True):
     reason: str | None
 
 
-def may_see(by: Principal, event: Event) -> bool:
-    """What the key would be told of by the API."""
-    return Filter(within=by.name_prefix).fits(event)
-
-
 def recent(reader: Reader, by: Principal, limit: int) -> list[Line]:
     """The newest events that are news, newest first."""
     _, last = reader.log_bounds(by.account)
     found = reader.events(by.account, max(last - LOOKED_AT, 0), LOOKED_AT)
-    news = [event for event in reversed(found) if event.kind not in _QUIET and may_see(by, event)]
+    news = [event for event in reversed(found) if event.kind not in _QUIET and may_hear(by, event)]
     return [line(event, reader.now) for event in news[:limit]]
 
 

@@ -14,6 +14,7 @@ from holdfast.store.contract import Reader
 from holdfast.transport.dashboard import holding, telling
 from holdfast.transport.dashboard.holding import Holding
 from holdfast.transport.dashboard.page import Page, Shown, Visit
+from holdfast.transport.dashboard.sight import JOBS, SESSIONS, TASKS
 from holdfast.transport.http.message import HttpRefusal
 
 PAGE_SIZE = 30
@@ -65,8 +66,8 @@ def _agent(session: Session, reader: Reader, by: Principal, engine: Engine) -> d
 
 def _held(session: Session, reader: Reader, by: Principal, engine: Engine, now: Instant) -> list[Holding]:
     names, tasks = reader.holdings(by.account, session.id)
-    held = [holding.of_lease(lease, now, engine) for lease in names if by.covers(lease.id)]
-    return [*held, *(holding.of_task(task, now) for task in tasks)]
+    held = [holding.of_lease(lease, now, engine) for lease in names if by.may(JOBS) and by.covers(lease.id)]
+    return [*held, *(holding.of_task(task, now) for task in tasks if by.may(TASKS))]
 
 
-PAGE = Page("agents", "Agents", "a", "jobs:read tasks:read", show, show_one)
+PAGE = Page("agents", "Agents", "a", SESSIONS, show, show_one)

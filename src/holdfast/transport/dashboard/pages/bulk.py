@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.core.errors import Invalid
 from holdfast.core.row import Instant
 from holdfast.transport.dashboard import wanted
-from holdfast.transport.dashboard.bulk import FINISHED, MOST_TASKS, SCOPE, VERBS, Bulk, Verb, new_id
+from holdfast.transport.dashboard.bulk import FINISHED, LOOKED_AT, MOST_TASKS, SCOPE, VERBS, Bulk, Verb, new_id
 from holdfast.transport.dashboard.page import Page, Shown, Visit
 from holdfast.transport.dashboard.wanted import Wanted
 from holdfast.transport.http.message import HttpRefusal
@@ -14,9 +14,9 @@ from holdfast.transport.http.message import HttpRefusal
 async def show(visit: Visit) -> Shown:
     """How many there are, and whether that is what is wanted."""
     verb, asked = _meant(visit.query)
-    count, moment = await visit.bulks.count(visit.account, asked)
-    told = {"verb": verb, "asked": asked, "count": count, "moment": moment, "most": MOST_TASKS}
-    return Shown("bulk-confirm.html", told)
+    counted = await visit.bulks.count(visit.account, asked)
+    told = {"verb": verb, "asked": asked, "count": counted.count, "moment": counted.moment, "most": MOST_TASKS}
+    return Shown("bulk-confirm.html", told | {"looked_at": 0 if counted.complete else LOOKED_AT})
 
 
 async def show_one(visit: Visit) -> Shown:

@@ -12,6 +12,7 @@ from holdfast.store.contract import Reader
 from holdfast.transport.dashboard import telling
 from holdfast.transport.dashboard.page import Page, Shown, Visit
 from holdfast.transport.dashboard.pages.tasks import names
+from holdfast.transport.dashboard.sight import LOG, may_follow
 from holdfast.transport.http.event_documents import event_document
 from holdfast.transport.http.message import HttpRefusal, encode
 
@@ -50,7 +51,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
             event.subject.startswith(self.subject)
             and event.kind.startswith(self.kind)
             and self.request in {"", event.request_id}
-            and telling.may_see(by, event)
+            and may_follow(by, event)
         )
 
 
@@ -85,7 +86,7 @@ async def show_one(visit: Visit) -> Shown:
 
     def find(reader: Reader) -> dict[str, Any]:
         found = reader.events(by.account, seq - 1, 1) if seq else []
-        if not found or found[0].seq != seq or not telling.may_see(by, found[0]):
+        if not found or found[0].seq != seq or not may_follow(by, found[0]):
             raise HttpRefusal(404, "there is no such event, or it is older than the log")
         document = event_document(found[0])
         return {
@@ -122,4 +123,4 @@ def _seq(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 17 else 0  # noqa: PLR2004 - below 2^53
 
 
-PAGE = Page("events", "Events", "v", "jobs tasks read", show, show_one)
+PAGE = Page("events", "Events", "v", LOG, show, show_one)

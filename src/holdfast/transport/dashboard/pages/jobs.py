@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.core import lease as leases
+from holdfast.core import session as sessions
 from holdfast.core.errors import Invalid
 from holdfast.core.event import subject_of
 from holdfast.core.lease import Lease
@@ -16,6 +17,7 @@ from holdfast.engine.jobs import ForceRelease
 from holdfast.store.contract import Reader
 from holdfast.transport.dashboard import holding, owners, telling
 from holdfast.transport.dashboard.page import Page, Shown, Visit
+from holdfast.transport.dashboard.sight import JOBS
 from holdfast.transport.http.jobs import MAX_REASON
 from holdfast.transport.http.message import HttpRefusal
 
@@ -60,7 +62,7 @@ async def show_one(visit: Visit) -> Shown:
         return {
             "lease": lease,
             "held": holding.of_lease(lease, reader.now, engine) if leases.is_live(lease, reader.now) else None,
-            "session": reader.row(Session, by.account, lease.session) if lease.session else None,
+            "session": _session(reader, by, lease),
             "resting": (lease.available_at or 0) - reader.now,
             "before": leases.ended(lease),
             "ownerships": story[::-1],
@@ -90,6 +92,12 @@ def _check(by: Principal, name: str) -> None:
     """Foreign names and rooms of elections are not here."""
     if not by.covers(name) or name.startswith(ELECTION_PREFIX):
         raise HttpRefusal(404, "nobody ever held that name")
+
+
+def _session(reader: Reader, by: Principal, lease: Lease) -> Session | None:
+    """The session for whose life it is held, if the visitor may see it."""
+    found = reader.row(Session, by.account, lease.session) if lease.session else None
+    return found if found is not None and sessions.is_visible(found, by) else None
 
 
 def _known(reader: Reader, by: Principal, prefix: str, after: str, limit: int) -> list[Lease]:
@@ -122,4 +130,4 @@ def _row(lease: Lease, reader: Reader, engine: Engine) -> dict[str, Any]:
     }
 
 
-PAGE = Page("jobs", "Jobs", "j", "jobs:read", show, show_one, {"force-release": ("admin", force_release)})
+PAGE = Page("jobs", "Jobs", "j", JOBS, show, show_one, {"force-release": ("admin", force_release)})

@@ -15,6 +15,7 @@ from holdfast.transport.http.message import HttpRefusal
 DAY = 24 * 3600
 LIVES = ((0, "until it is revoked"), (1, "1 day"), (7, "7 days"), (30, "30 days"), (90, "90 days"), (365, "a year"))
 GRACES = ((3600, "for an hour"), (0, "not at all"), (600, "for 10 minutes"), (DAY, "for a day"))
+LONGEST_NUMBER = 6
 CLASSES = (CREATE, CLAIM, READ, MUTATION, HEARTBEAT)
 
 
@@ -31,7 +32,7 @@ async def show_one(visit: Visit) -> Shown:
 async def create(visit: Visit) -> Shown:
     """A new key, for no more than its maker may do; shown this once."""
     form = visit.form
-    days = int(form["days"]) if form.get("days", "").isdigit() else 0
+    days = _number(form.get("days", ""), 0)
     body = keys.KeyBody(
         name=form.get("name", "").strip(),
         scopes=[scope for scope in SCOPES if form.get(f"scope-{scope}") == "yes"],
@@ -46,7 +47,7 @@ async def create(visit: Visit) -> Shown:
 async def rotate(visit: Visit) -> Shown:
     """A new secret for a key; shown this once."""
     told = await _key(visit)
-    grace = int(visit.form["grace"]) if visit.form.get("grace", "").isdigit() else keys.USUAL_GRACE
+    grace = _number(visit.form.get("grace", ""), keys.USUAL_GRACE)
     secret, made = await keys.rotate(
         visit.door, visit.by, visit.cause(), told["key"].row, by_hash=visit.badge.key_hash, grace_seconds=grace
     )
@@ -115,6 +116,11 @@ async def _key(visit: Visit) -> dict[str, Any]:
         return {"key": Row(key, reader.uses(by.account).get(key.id), reader.now)}
 
     return await visit.door.read(look) | {"graces": GRACES, "secret": "", "made": None}
+
+
+def _number(text: str, usual: int) -> int:
+    """What was chosen; whatever is no number of ours was not."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER else usual
 
 
 PAGE = Page(

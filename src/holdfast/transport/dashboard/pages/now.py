@@ -1,89 +1,114 @@
-"""Now: who owns what, who is alive, how fast work goes, what happened last."""
+"""Now: who owns what, who is alive, how fast work goes, what happened last. Each key sees its own part of that."""
 
 from __future__ import annotations
 
 import time
 from typing import Any
-from weakref import WeakKeyDictionary
+
+import msgspec
 
 from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND, Instant
-from holdfast.core.task import PENDING, STATES
+from holdfast.core.session import Session
+from holdfast.core.task import STATES, Task
 from holdfast.engine.engine import Engine
 from holdfast.store.contract import Reader
 from holdfast.transport.dashboard import holding, telling
 from holdfast.transport.dashboard.charts import Chart, Column, draw
 from holdfast.transport.dashboard.holding import Holding
 from holdfast.transport.dashboard.page import Page, Shown, Visit
+from holdfast.transport.dashboard.pages import agents
+from holdfast.transport.dashboard.sight import JOBS, TASKS, may_see_pace
 
 MOST = 50
 """Rows of what is held; the pages of jobs and tasks show all of it."""
 MINUTES = 30
 LOOKED_AT = 20_000
 """Events that the chart is made of, at most: a look must stay cheap on a busy log."""
-SPEED_SECONDS = 2.0
-MOST_SPEEDS = 1_000
 LINES = 12
 QUEUES = 8
 
-_speeds: WeakKeyDictionary[Engine, dict[str, tuple[Chart, float]]] = WeakKeyDictionary()
+MANY_TYPES = 500
+"""With more types of tasks than these, what is told of tasks may be two seconds old."""
+
 _BEGUN = {"lease.claimed", "task.claimed"}
 _FINISHED = {"lease.released", "task.completed"}
 _LOST = {"lease.expired", "task.expired", "lease.session_ended", "task.session_ended", "task.failed", "lease.forced"}
 
 
+class Work(msgspec.Struct, frozen=True):
+    """What there is to tell of tasks, to everybody who may see them."""
+
+    held: list[Task] = []
+    counts: dict[str, int] = {}
+    """By state."""
+    queues: list[tuple[str, int, Instant]] = []
+    """(type, how many wait, when the oldest was made)"""
+    types: int = 0
+
+
 async def show(visit: Visit) -> Shown:
     """The page."""
-    by, engine = visit.by, visit.door.engine
-    return Shown("now.html", await visit.door.read(lambda reader: _look(reader, by, engine)))
+    by, door, account = visit.by, visit.door, visit.account
+    work = Work()
+    if by.may(TASKS):
+        work = await visit.lately.find(
+            ("work", account),
+            lambda: door.read(lambda reader: _work(reader, account)),
+            lambda found: found.types > MANY_TYPES,
+        )
+    speed = None
+    if may_see_pace(by):
+        speed = await visit.lately.find(("speed", account), lambda: door.read(lambda reader: _speed(reader, account)))
+    told = await door.read(lambda reader: _look(reader, by, door.engine, work))
+    return Shown("now.html", told | {"speed": speed, "may": {"jobs": by.may(JOBS), "tasks": by.may(TASKS)}})
 
 
-def _look(reader: Reader, by: Principal, engine: Engine) -> dict[str, Any]:
+def _look(reader: Reader, by: Principal, engine: Engine, work: Work) -> dict[str, Any]:
     now = reader.now
-    held: list[Holding] = []
-    if by.may("jobs:read"):
+    held = [holding.of_task(task, now) for task in work.held]
+    if by.may(JOBS):
         held += [holding.of_lease(lease, now, engine) for lease in holding.names(reader, by, "", "", MOST + 1)]
-    if by.may("tasks:read"):
-        held += [holding.of_task(task, now) for task in holding.claimed_tasks(reader, by.account, MOST + 1)]
     held.sort(key=lambda each: each.left)
-    agents = reader.live_sessions(by.account, "", MOST) if by.name_prefix is None else []
-    counts = _counts(reader.task_counts(by.account)) if by.may("tasks:read") else {}
+    alive = _alive(reader, by)
     return {
         "held": held[:MOST],
         "more": len(held) > MOST,
         "agents": [
-            (agent, agent.expires_at - now, holding.pulse(agent.expires_at - now, agent.ttl)) for agent in agents
+            (agent, agent.expires_at - now, holding.pulse(agent.expires_at - now, agent.ttl)) for agent in alive
         ],
         "waiters": _waiters(by, engine, held),
-        "counts": counts,
-        "speed": _speed_lately(reader, by.account, engine),
-        "ages": _ages(reader, by.account, now) if by.may("tasks:read") else [],
+        "counts": work.counts,
+        "ages": [(task_type, many, max(now - oldest, 0)) for task_type, many, oldest in work.queues],
         "lines": telling.recent(reader, by, LINES),
-        "fresh": reader.log_bounds(by.account)[1] == 0 or not (held or agents or any(counts.values())),
+        "fresh": reader.log_bounds(by.account)[1] == 0 or not (held or alive or any(work.counts.values())),
     }
+
+
+def _alive(reader: Reader, by: Principal) -> list[Session]:
+    if not by.may(agents.PAGE.scope) or by.name_prefix is not None:
+        return []
+    return reader.live_sessions(by.account, "", MOST)
 
 
 def _waiters(by: Principal, engine: Engine, held: list[Holding]) -> dict[str, int]:
     """How many of this account wait on this server; a key that is bound to some names hears of those alone."""
     if by.name_prefix is not None:
         return {"name": sum(each.waiting for each in held), "work": 0}
-    return {"name": engine.lines.size(by.account), "work": engine.crowd.size(by.account)}
+    return {
+        "name": engine.lines.size(by.account) if by.may(JOBS) else 0,
+        "work": engine.crowd.size(by.account) if by.may(TASKS) else 0,
+    }
 
 
-def _counts(found: list[tuple[str, str, int]]) -> dict[str, int]:
-    return {state: sum(many for _, known, many in found if known == state) for state in STATES}
-
-
-def _speed_lately(reader: Reader, account: str, engine: Engine) -> Chart:
-    """The same chart for everybody who looks within two seconds: on a busy log it is the dearest part of the page."""
-    known = _speeds.setdefault(engine, {})
-    drawn, until = known.get(account, (None, 0.0))
-    if drawn is None or time.monotonic() >= until:
-        drawn = _speed(reader, account)
-        if len(known) >= MOST_SPEEDS:
-            known.clear()
-        known[account] = (drawn, time.monotonic() + SPEED_SECONDS)
-    return drawn
+def _work(reader: Reader, account: str) -> Work:
+    """Three questions, however many types there are; of tasks nothing is kept that is not shown."""
+    found = reader.task_counts(account)
+    counts = dict.fromkeys(STATES, 0)
+    for _, state, many in found:
+        counts[state] += many
+    held = [holding.without_work(task) for task in reader.running_out(account, MOST + 1)]
+    return Work(held, counts, reader.queues(account, QUEUES), len(found))
 
 
 def _speed(reader: Reader, account: str) -> Chart:
@@ -106,16 +131,6 @@ def _speed(reader: Reader, account: str) -> Chart:
 
 def _clock(minute: int) -> str:
     return time.strftime("%H:%M", time.gmtime(minute * 60))
-
-
-def _ages(reader: Reader, account: str, now: Instant) -> list[tuple[str, int, Instant]]:
-    """(queue, how many wait, how long the oldest has waited), the longest wait first."""
-    found = []
-    for task_type, state, many in reader.task_counts(account):
-        if state == PENDING:
-            oldest = reader.oldest_task(account, task_type, PENDING)
-            found.append((task_type, many, now - (oldest or now)))
-    return sorted(found, key=lambda queue: -queue[2])[:QUEUES]
 
 
 PAGE = Page("now", "Now", "n", "any", show)

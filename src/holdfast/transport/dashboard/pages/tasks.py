@@ -19,6 +19,7 @@ from holdfast.store.contract import Reader
 from holdfast.transport.dashboard import holding, owners, telling, wanted
 from holdfast.transport.dashboard.bulk import RUNNING, SCOPE, VERBS
 from holdfast.transport.dashboard.page import Page, Shown, Visit
+from holdfast.transport.dashboard.sight import KEYS, TASKS
 from holdfast.transport.dashboard.wanted import NEWEST, Wanted
 from holdfast.transport.http.message import HttpRefusal
 from holdfast.transport.http.task_outcomes import MAX_REASON
@@ -112,11 +113,9 @@ async def cancel(visit: Visit) -> str:
 
 
 def names(reader: Reader, by: Principal) -> dict[str, str]:
-    """What the keys are called that the log names by their ids."""
-    return {key.id: key.name for key in reader.principals(by.account)} | {
-        "sweep": "the sweep",
-        "retention": "retention",
-    }
+    """What the keys are called that the log names by their ids; of others' keys only administrators know."""
+    known = reader.principals(by.account) if by.may(KEYS) else [by]
+    return {key.id: key.name for key in known} | {"sweep": "the sweep", "retention": "retention"}
 
 
 def _tabs(asked: Wanted, counts: list[tuple[str, str, int]]) -> list[tuple[str, str, int | None, dict[str, str]]]:
@@ -162,7 +161,7 @@ PAGE = Page(
     "tasks",
     "Tasks",
     "t",
-    "tasks:read",
+    TASKS,
     show,
     show_one,
     {"requeue": (SCOPE, requeue), "resolve": (SCOPE, resolve), "cancel": (SCOPE, cancel)},
