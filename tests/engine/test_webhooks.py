@@ -113,9 +113,10 @@ def test_servers_that_race_for_the_last_places_make_no_more_than_there_are(tmp_p
 
     with ThreadPoolExecutor(4) as racers:
         list(racers.map(make, range(4)))
-    assert len(every(stores[0], Webhook)) == 2
+    made = every(stores[0], Webhook)
     for store in stores:
         store.close()
+    assert len(made) == 2
 
 
 def test_a_lock_that_changes_hands_in_one_request_has_not_expired(store, clock):

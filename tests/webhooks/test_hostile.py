@@ -240,9 +240,10 @@ def test_a_resolver_that_hangs_for_one_webhook_holds_up_no_other_and_no_stop(slo
             return await lookups.resolve(host, 80)
 
     async def run():
-        slow = [asyncio.create_task(resolve(("acct", "whk_1"), f"{number}.slow.example")) for number in range(40)]
-        await asyncio.wait(slow)
-        assert {type(each.exception()) for each in slow} == {TimeoutError}
+        for attempts in (20, 20):  # the second ones come when the first have given up
+            slow = [asyncio.create_task(resolve(("acct", "whk_1"), "x.slow.example")) for _ in range(attempts)]
+            await asyncio.wait(slow)
+            assert {type(each.exception()) for each in slow} == {TimeoutError}
         assert len(slow_resolver) == PER_HOOK, "an attempt that gave up still holds the place of its question"
         return await asyncio.create_task(resolve(("acct", "whk_2"), "localhost"))
 

@@ -1,10 +1,15 @@
 """`/v1/webhooks` as its callers see it: bounds, filters, pages, limits, and secrets nowhere."""
 
 import re
+import time
 
+import msgspec
 import pytest
+from msgspec.structs import astuple
 
+from holdfast.core.delivery import Delivery
 from holdfast.core.event import Event
+from holdfast.transport.http.deliveries import MAX_REPLAY
 from tests.support import every, wait_until
 from tests.transport.agent import ROOT_KEY, Agent, claimed, fresh, ok, pointers, problem, root
 from tests.transport.replies import done
@@ -104,36 +109,49 @@ def test_deliveries_come_in_pages(boss, hook, receiver, path):
     problem(boss.post(f"{where}/replay", {"seq": 1}), 404, "webhook_not_found")
 
 
-def test_a_replay_says_how_far_it_came(boss, hook, receiver, path):
-    made = hook(receiver.url(path), events=["task.never"])
+@pytest.fixture(scope="module")
+def patient(tmp_path_factory):
+    """A server that waits for an hour after a failure, and its file."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('patient')}/x.db"
+    server = sending(url, WEBHOOK_RETRIES="3600,3600").start()
+    yield root(server), url
+    server.close()
+
+
+def test_a_long_replay_says_how_far_it_came_and_goes_on_from_there(patient):
+    boss, url = patient
+    made = done(boss.post("/v1/webhooks", {"url": HERE}), 201)
     where = f"/v1/webhooks/{made['webhook_id']}"
+    ok(boss.send_json("PATCH", where, {"state": "paused"}))
+    settled = {"state": "delivered", "settled_at": time.time_ns() // 1_000}
+    with opened(url) as store, store.deliveries._writing() as (say, _):
+        told = [Delivery("default", made["webhook_id"], seq, f"task:{seq}", "task.created", "{}", 0, **settled)
+                for seq in range(1, MAX_REPLAY + 3)]  # fmt: skip
+        say(store.deliveries.queries.ADD, msgspec.json.encode([astuple(each) for each in told]).decode())
+    first = ok(boss.post(f"{where}/replay", {"after": 0}))
+    assert (first["replayed"], first["hasMore"], first["nextAfter"]) == (MAX_REPLAY, True, MAX_REPLAY)
+    assert first["agent_contract"]["next_actions"][0]["action"] == "replay_deliveries"
+    rest = ok(boss.post(f"{where}/replay", {"after": first["nextAfter"]}))
+    assert (rest["replayed"], rest["hasMore"], rest["nextAfter"]) == (2, False, None)
+    ok(boss.delete(where))
+
+
+def test_a_webhook_that_leads_elsewhere_or_goes_on_tries_at_once_what_waited(patient, receiver, path):
+    boss, _ = patient
+    old = receiver.url(f"{path}/old", 500)
+    made = done(boss.post("/v1/webhooks", {"url": old, "events": ["task.never"]}), 201)
+    where = f"/v1/webhooks/{made['webhook_id']}"
+
+    def await_attempts(count):
+        wait_until(lambda: ok(boss.get(f"{where}/deliveries"))["deliveries"][0]["attempts"] == count)
+
     ok(boss.post(f"{where}/test"))
-    wait_until(lambda: ok(boss.get(where))["deliveries"] == {"delivered": 1})
-    again = ok(boss.post(f"{where}/replay", {"after": -(2**53)}))
-    assert (again["replayed"], again["hasMore"], again["nextAfter"]) == (1, False, None)
-
-
-def test_a_webhook_that_leads_elsewhere_or_goes_on_tries_at_once_what_waited(tmp_path, receiver, path):
-    """With waits of an hour after a failure."""
-    server = sending(f"sqlite:///{tmp_path}/x.db", WEBHOOK_RETRIES="3600,3600").start()
-    try:
-        boss = root(server)
-        old = receiver.url(f"{path}/old", 500)
-        made = done(boss.post("/v1/webhooks", {"url": old, "events": ["task.never"]}), 201)
-        where = f"/v1/webhooks/{made['webhook_id']}"
-
-        def await_attempts(count):
-            wait_until(lambda: ok(boss.get(f"{where}/deliveries"))["deliveries"][0]["attempts"] == count)
-
-        ok(boss.post(f"{where}/test"))
-        await_attempts(1)
-        ok(boss.send_json("PATCH", where, {"url": receiver.url(path, 500, 204)}))
-        await_attempts(2)
-        for state in ("paused", "active"):
-            ok(boss.send_json("PATCH", where, {"state": state}))
-        receiver.await_messages(path, 2)
-    finally:
-        server.close()
+    await_attempts(1)
+    ok(boss.send_json("PATCH", where, {"url": receiver.url(path, 500, 204)}))
+    await_attempts(2)
+    for state in ("paused", "active"):
+        ok(boss.send_json("PATCH", where, {"state": state}))
+    receiver.await_messages(path, 2)
 
 
 def test_a_key_that_is_bound_to_some_names_hears_of_no_others_by_webhook(boss, server, hook):

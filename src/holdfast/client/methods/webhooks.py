@@ -51,7 +51,7 @@ class WebhookMethods(Caller[R]):
         return self.call("list_deliveries", id=webhook_id, state=state, limit=limit, cursor=cursor)
 
     def replay_deliveries(self, webhook_id: str, *, seq: int | None = None, after: int | None = None) -> R:
-        """Send again what did not arrive: one, all after a number, or all dead letters."""
+        """Send again what did not arrive: one, all after a number, or all dead letters; `nextAfter` leads on."""
         return self.call("replay_deliveries", id=webhook_id, seq=seq, after=after)
 
     def create_lock_webhook(
