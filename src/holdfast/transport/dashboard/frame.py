@@ -66,7 +66,7 @@ class Dashboard:
             if visit is None:
                 raise Unauthenticated("sign in to see this")
             if path == LIVE:
-                return self._live.answer(visit)
+                return await self._live.answer(visit)
             return self._render(visit, *await self._find(visit, path))
         except HoldfastError as error:
             return self._refuse(request, visit, error)
