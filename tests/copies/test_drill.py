@@ -117,6 +117,9 @@ def test_nothing_comes_twice_and_nobody_is_left_in_the_dark(life, restored):
             follow(client, cursor)
         assert refused.value.code == "cursor_too_old"
         assert follow(client, refused.value.document["oldest"] - 1) == log[life.kept :], "that is where to begin"
+        with pytest.raises(holdfast.HoldfastError) as streamed:
+            next(client.follow(after=cursor))
+        assert (streamed.value.status, streamed.value.code) == (410, "cursor_too_old"), "refused before it begins"
     assert follow(client, mark["seq"]) == log[life.kept + 1 :]
 
 

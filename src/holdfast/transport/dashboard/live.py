@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import suppress
+from contextlib import aclosing, suppress
 
-from holdfast.core.errors import Overloaded
+from holdfast.core.errors import RateLimited
 from holdfast.core.plan import READ
 from holdfast.engine.bells import log_of
 from holdfast.transport.dashboard.gate import Gate
 from holdfast.transport.dashboard.page import Visit
 from holdfast.transport.http.door import wall_clock
 from holdfast.transport.http.message import Response
+from holdfast.transport.http.places import STREAM_RETRY, Places, share_of
+from holdfast.transport.http.streaming import begin
 
 AT_MOST_EVERY = 0.25
 PART, HOUR_SECONDS = 4, 3600
@@ -21,7 +23,8 @@ HEARTBEAT_SECONDS = 15.0
 CHECK_SECONDS = 5.0
 """A key that was revoked stops its visits within that and a heartbeat; what pages show stops at once."""
 MOST_STREAMS = 1_000
-MOST_FOR_ONE = 20
+MOST_FOR_ONE = 100
+"""Of one key: several people may have signed in with it, in several browsers each."""
 
 _CHANGED = b"event: changed\ndata: \n\n"
 _STILL_HERE = b": still here\n\n"
@@ -33,28 +36,32 @@ class Live:
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
-        self._watching: dict[str, int] = {}
+        self._of_key = Places(MOST_FOR_ONE, MOST_STREAMS, _full)
+        self._of_account = Places(share_of(MOST_STREAMS), None, _full)
 
     async def answer(self, visit: Visit) -> Response:
         """A stream, unless there are too many."""
-        mine = self._watching.get(visit.badge.id, 0)
-        if mine >= MOST_FOR_ONE or sum(self._watching.values()) >= MOST_STREAMS:
-            raise Overloaded("too many pages are being watched")
         allowance = await visit.door.allowance(visit.account)
         reads = allowance.in_force(wall_clock()).per_hour(READ)
         rest = AT_MOST_EVERY if not reads else max(AT_MOST_EVERY, PART * HOUR_SECONDS / reads)
-        return Response(200, b"", _HEADERS, b"text/event-stream", self._tell(visit, rest))
+        return Response(200, b"", _HEADERS, b"text/event-stream", await begin(self._place(visit, rest)))
+
+    async def _place(self, visit: Visit, rest: float) -> AsyncGenerator[bytes, None]:
+        """Counted by key and account: signing in again gives nobody more."""
+        with self._of_key.taken(visit.by.id), self._of_account.taken(visit.account):
+            async with aclosing(self._tell(visit, rest)) as parts:
+                async for part in parts:
+                    yield part
 
     async def _tell(self, visit: Visit, rest: float) -> AsyncGenerator[bytes, None]:
         """Ring after ring, a few a second at most, until the visit or this server is over."""
         loop, bell = asyncio.get_running_loop(), asyncio.Event()
-        bells, key, who = visit.door.engine.bells, log_of(visit.account), visit.badge.id
+        bells, key = visit.door.engine.bells, log_of(visit.account)
 
         def ring() -> None:
             with suppress(RuntimeError):  # the loop has ended before its listeners were told
                 loop.call_soon_threadsafe(bell.set)
 
-        self._watching[who] = self._watching.get(who, 0) + 1
         bells.listen(key, ring)
         try:
             yield b"retry: 1000\n\n" + _CHANGED
@@ -70,9 +77,10 @@ class Live:
                 await asyncio.sleep(rest)
         finally:
             bells.forget(key, ring)
-            self._watching[who] -= 1
-            if not self._watching[who]:
-                del self._watching[who]
+
+
+def _full() -> RateLimited:
+    return RateLimited("too many pages are being watched", retry_after=STREAM_RETRY)
 
 
 async def _within(bell: asyncio.Event, seconds: float) -> bool:

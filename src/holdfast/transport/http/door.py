@@ -85,7 +85,7 @@ class Door:
         self._sink: LoopSink | None = None
         self.hub = Hub(engine.bells, self._look, settings.public_url or "urn:holdfast", engine.board)
         self.patrol = Patrol(self._auth.check)
-        self.streams, self.election_watches, self.watched = places_of(settings)
+        self.streams, self.account_streams, self.election_watches, self.watched = places_of(settings)
 
     def open(self) -> None:
         """Bind to the running event loop."""

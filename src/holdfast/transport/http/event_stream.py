@@ -9,6 +9,7 @@ from contextlib import aclosing
 
 from holdfast.core.errors import CursorTooOld, Invalid
 from holdfast.core.filter import Filter
+from holdfast.core.gap import follows
 from holdfast.store.contract import Reader
 from holdfast.transport.http import frames
 from holdfast.transport.http.door import Door
@@ -66,9 +67,18 @@ async def _frames(door: Door, request: Request, cursor: int | None, wanted: Filt
         floor, last = reader.log_bounds(account)
         if cursor is not None and cursor < floor:
             raise CursorTooOld(f"events up to {floor} are gone", oldest=floor + 1)
-        return last if cursor is None else cursor
+        if cursor is None:
+            return last
+        for event in reader.events(account, cursor, 1):
+            if not follows(event, cursor):  # it was seen, but a restore took it back
+                raise CursorTooOld(f"events up to {event.seq - 1} are gone", oldest=event.seq)
+        return cursor
 
-    with door.streams.taken(request.by.id), door.patrol.keeps(request, follower):
+    with (
+        door.streams.taken(request.by.id),
+        door.account_streams.taken(account),
+        door.patrol.keeps(request, follower),
+    ):
         after = await door.read(start)
         yield frames.opening(after, random.randint(*RETRY_MS))  # noqa: S311 - spreads load, hides nothing
         async with aclosing(door.hub.follow(account, after, follower)) as batches:

@@ -20,13 +20,19 @@ WATCHED_NAMES = 16_384
 Refusal = Callable[[], HoldfastError]
 
 
-def places_of(settings: Settings) -> tuple[Places, Places, Names]:
-    """(streams of the log, watches of elections, names that are watched), as the settings and OctoStore limit them."""
+def places_of(settings: Settings) -> tuple[Places, Places, Places, Names]:
+    """(streams of keys, of accounts, watches of elections, names that are watched): as settings and OctoStore say."""
     streams = Places(
         STREAMS_PER_KEY,
         settings.max_streams,
         lambda: RateLimited(f"a key has at most {STREAMS_PER_KEY} streams at once", retry_after=STREAM_RETRY),
         lambda: Overloaded("as many streams are open as this server allows"),
+    )
+    share = share_of(settings.max_streams)
+    accounts = Places(
+        share,
+        None,
+        lambda: RateLimited(f"an account has at most {share} streams and watches at once", retry_after=STREAM_RETRY),
     )
     elections = Places(
         settings.public_election_watch_streams_per_client,
@@ -34,15 +40,21 @@ def places_of(settings: Settings) -> tuple[Places, Places, Names]:
         lambda: RateLimited("too many watches from this address; try again in 30 seconds", retry_after=30),
         lambda: RateLimited("too many watches; try again in 1 seconds", retry_after=1),
     )
-    return streams, elections, Names(WATCHED_NAMES, lambda: RoomsFull("too many names are watched", retry_after=1))
+    names = Names(WATCHED_NAMES, lambda: RoomsFull("too many names are watched", retry_after=1))
+    return streams, accounts, elections, names
+
+
+def share_of(places: int) -> int:
+    """How many of them one account may take: a quarter, so that the others keep theirs, but as many as one key may."""
+    return max(places // 4, STREAMS_PER_KEY)
 
 
 class Places:
     """Taken when a stream begins, free again when it ends, however it ends."""
 
-    def __init__(self, each: int, everybody: int, each_full: Refusal, all_full: Refusal) -> None:
+    def __init__(self, each: int, everybody: int | None, each_full: Refusal, all_full: Refusal | None = None) -> None:
         self._each, self._everybody = each, everybody
-        self._each_full, self._all_full = each_full, all_full
+        self._each_full, self._all_full = each_full, all_full or each_full
         self._taken: Counter[Hashable] = Counter()
         self.total = 0
 
@@ -51,7 +63,7 @@ class Places:
         """One place, or a refusal."""
         if self._taken[who] >= self._each:
             raise self._each_full()
-        if self.total >= self._everybody:
+        if self._everybody is not None and self.total >= self._everybody:
             raise self._all_full()
         self._taken[who] += 1
         self.total += 1

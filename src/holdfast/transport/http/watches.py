@@ -61,7 +61,11 @@ async def watch_election(door: Door, request: Request) -> Response:
 async def _of_lock(door: Door, request: Request, name: str) -> AsyncGenerator[bytes, None]:
     account = request.by.account
     follower = _follower(request, account, name)
-    with door.watched.watched((account, name)), door.patrol.keeps(request, follower):
+    with (
+        door.account_streams.taken(account),
+        door.watched.watched((account, name)),
+        door.patrol.keeps(request, follower),
+    ):
         lease, now, end = await door.read(lambda reader: _look(reader, account, name))
         yield _lock_frame("acquired" if leases.is_live(lease, now) else "released", lease, now)
         async with aclosing(_changes(door, account, end, follower)) as changes:
