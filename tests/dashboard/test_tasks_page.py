@@ -142,7 +142,9 @@ def test_a_holder_is_asked_to_stop_or_the_task_is_ended(visitor, root, kind):
     forced = visitor.post(f"/ui/tasks/{ended}", mode="force", reason="wrong branch", **form)
     assert forced[1]["Location"].endswith("?done=cancelled")
     assert root.post(f"/v1/tasks/{ended}/complete", {"lease_id": leases[ended]}).status == 409
-    assert "wrong branch" in text_of(visitor.get(f"/ui/tasks/{ended}")[2])
+    assert "Cancelled because\nwrong branch" in text_of(
+        visitor.get(f"/ui/tasks/{ended}")[2].replace("</dt><dd", "</dt>\n<dd")
+    )
 
 
 def test_nothing_ends_by_accident(visitor, root, kind):
@@ -206,7 +208,10 @@ def test_a_list_lives_and_keys_alone_lead_through_it(browse, root, kind):
     page.locator("#cancel summary").focus()
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
+    page.keyboard.type("not needed")
+    page.keyboard.press("Tab")
     page.keyboard.press("Space")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     expect(page.get_by_text("It is cancelled, for good.")).to_be_visible()
+    expect(page.locator("#facts")).to_contain_text("not needed")

@@ -100,6 +100,7 @@ def test_a_new_secret_is_shown_once_and_signs(visitor, server, receiver, hook):
     assert status == 200
     secret = re.search(r"whsec_[A-Za-z0-9+/=]+", text_of(page))[0]
     assert secret != made["secret"]
+    assert "hash" not in text_of(page), "it is kept as it is, to sign with"
     assert secret not in text_of(visitor.get(place)[2])
     root(server).claim(job, "somebody")
     receiver.await_messages(f"/{job}", 1)[0].verify(secret)

@@ -8,7 +8,8 @@ To add a page:
 
 1. A room in `pages/` that ends in `PAGE = Page(name, title, key, scope, show, show_one, acts)`, and its name in
    `pages/__init__.py`. `show` takes a `Visit` and returns `Shown(template, told)`. `visit.query` has the filters of the
-   address, `visit.item` the id after `/ui/<name>/`. Show nothing that `visit.by` does not cover.
+   address, `visit.item` the id after `/ui/<name>/`. Show nothing that `visit.by` does not cover: each part of
+   a page asks for a scope of `sight.py`. What is dear to find goes through `visit.lately`.
 2. A template in `templates/` that says `{% extends layout %}` and fills the block `content`. Whatever changes by
    itself stands in an element with an `id` and `data-live`: the page fetches itself again when the log grows, and such
    elements are swapped by their id. Focus, fields, open `<details>` and scroll positions are kept where there are ids.
