@@ -1,4 +1,21 @@
-"""How long a visit lasts, and which way its secrets may travel."""
+"""How long a visit lasts, which way its secrets may travel, and how many pages of it may live."""
+
+from holdfast.transport.dashboard.live import MOST_FOR_ONE
+from tests.dashboard.visitor import Visitor
+from tests.streams.reading import Stream
+
+
+def test_signing_in_again_gives_a_key_no_more_live_pages(server):
+    first, second = Visitor(server.port).sign_in().cookie, Visitor(server.port).sign_in().cookie
+    assert first != second
+    streams = [Stream(server.port, "/ui/live", Host="localhost", Cookie=first) for _ in range(MOST_FOR_ONE)]
+    try:
+        assert {stream.status for stream in streams} == {200}
+        with Stream(server.port, "/ui/live", Host="localhost", Cookie=second) as refused:
+            assert (refused.status, refused.headers["retry-after"]) == (429, "5")
+    finally:
+        for stream in streams:
+            stream.close()
 
 
 def test_a_look_keeps_a_visit_going_but_a_page_that_refreshes_itself_does_not(house):

@@ -21,8 +21,8 @@ class Stream:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
         self._socket.settimeout(SECONDS)
         self._socket.connect(("127.0.0.1", port))
-        lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
-        self._socket.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n{lines}\r\n".encode())
+        lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in ({"Host": "x"} | headers).items())
+        self._socket.sendall(f"GET {path} HTTP/1.1\r\n{lines}\r\n".encode())
         self._raw = b""
         self._body = b""
         self.was_finished = False

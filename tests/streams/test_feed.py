@@ -136,7 +136,7 @@ def test_whoever_joins_where_and_when_they_like_sees_every_event_once_and_in_ord
         wants = own.choice(
             [Filter(), Filter("lease:*"), Filter(f"lease:job-{own.randrange(4)}"), Filter(kind="lease.c*")]
         )
-        await asyncio.sleep(own.uniform(0, 0.2))
+        await asyncio.sleep(own.uniform(0, 0.03))
         first = after = own.randrange(0, end(engine) + 1)
         seen = []
         while True:
