@@ -92,7 +92,7 @@ def claim(number: int) -> bytes:
 
 def measure(url: str, size: Size, streams: int, *, everything: bool = False) -> Outcome:
     """One run with so many readers."""
-    with server(url, HOLDFAST_MAX_STREAMS=str(max(4 * streams, 1))) as (port, process):
+    with server(url, HOLDFAST_MAX_STREAMS=str(max(2 * streams, 1))) as (port, process):
         keys = [str(post_json(port, "/v1/keys", {"name": f"k{n}", "scopes": ["read"]})["apiKey"]) for n in range(KEYS)]
         run_claims(port, Size(events_per_second=SUBJECTS, seconds=1, connections=4))  # every subject is there
         start = end_of_log(port)

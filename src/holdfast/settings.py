@@ -81,7 +81,7 @@ class Settings(msgspec.Struct, frozen=True):
     public_election_watch_streams_global: int = 1024
     public_election_watch_streams_per_client: int = 8
     public_election_watch_max_seconds: int = 900
-    max_streams: int = 1_000
+    max_streams: int = 2_000
     """How many may follow the log at once, on each process; more are answered 503."""
     max_locks_per_user: int = 100
     task_retention_days: int = 30
@@ -204,7 +204,7 @@ class _Reader:
                 "public_election_watch_streams_per_client", 8, 1, 10**9
             ),
             public_election_watch_max_seconds=self._number("public_election_watch_max_seconds", 900, 1, 10**9),
-            max_streams=self._number("max_streams", 1_000, 1, 10**6),
+            max_streams=self._number("max_streams", 2_000, 1, 10**6),
             max_locks_per_user=self._number("max_locks_per_user", 100, 1, 10**9),
             task_retention_days=self._number("task_retention_days", 30, 0, 36_500),
             event_retention_days=self._number("event_retention_days", 90, 0, 36_500),

@@ -45,8 +45,8 @@ def places_of(settings: Settings) -> tuple[Places, Places, Places, Names]:
 
 
 def share_of(places: int) -> int:
-    """How many of them one account may take: a quarter, so that the others keep theirs, but as many as one key may."""
-    return max(places // 4, STREAMS_PER_KEY)
+    """How many of them one account may take: half, so that the others keep theirs, but as many as one key may."""
+    return max(places // 2, STREAMS_PER_KEY)
 
 
 class Places:

@@ -62,7 +62,7 @@ async def _of_lock(door: Door, request: Request, name: str) -> AsyncGenerator[by
     account = request.by.account
     follower = _follower(request, account, name)
     with (
-        door.account_streams.taken(account),
+        door.account_streams.taken(request.by.id),
         door.watched.watched((account, name)),
         door.patrol.keeps(request, follower),
     ):
