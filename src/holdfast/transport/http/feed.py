@@ -34,11 +34,11 @@ from holdfast.transport.http.follower import SLICE_BYTES, SLICE_EVENTS, Batch, F
 PAGE, PAGE_BYTES = 500, 1024 * 1024
 """How much of the log is read and dealt out at once."""
 RING_EVENTS = 4096
-AT_ONCE = 32
+AT_ONCE = 8
 """After so many followers other work gets its turn on the event loop."""
 REST_SECONDS = 0.0004
 LONGEST_REST = 0.5
-"""After each write the feed rests a little: under load events travel together, at most 2,500 writes a second."""
+"""Between writes the feed rests a little: under load events travel together, at most 2,500 writes a second."""
 TROUBLE_SECONDS = 1.0
 
 ReadPage = Callable[[int], Awaitable[tuple[list[Told], bool]]]
@@ -163,12 +163,13 @@ class Feed:
 
     async def _spread(self, page: list[Told]) -> None:
         shares = self._deal(page)
-        for number, (follower, batch) in enumerate(shares, 1):
-            follower.offer(batch)
-            if number % AT_ONCE == 0:
-                await asyncio.sleep(0)
+        rest = min(REST_SECONDS, LONGEST_REST / len(shares)) if shares else 0.0
+        for first in range(0, len(shares), AT_ONCE):
+            some = shares[first : first + AT_ONCE]
+            for follower, batch in some:
+                follower.offer(batch)
+            await asyncio.sleep(len(some) * rest)
         self.settled = self.last
-        await asyncio.sleep(min(len(shares) * REST_SECONDS, LONGEST_REST))
 
     def _deal(self, page: list[Told]) -> list[tuple[Follower, Batch]]:
         """Add a page to the ring, and say who gets what of it."""
