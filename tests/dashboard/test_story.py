@@ -1,6 +1,7 @@
 """The story that the dashboard is for, watched without a reload: five agents, one job, one of them dies."""
 
 import re
+from concurrent.futures import as_completed
 
 import pytest
 from playwright.sync_api import expect
@@ -37,10 +38,10 @@ def test_five_agents_race_and_another_goes_on_when_the_winner_falls_silent(brows
     with Crowd() as crowd:
         five = [agent(server, f"alice-{number}") for number in range(1, 6)]
         first = five[0].claim(job, FIVE[0], ttl_seconds=6).json
-        waiting = [
-            crowd.send(each.claim, job, name, ttl_seconds=60, wait_seconds=45)
+        waiting = {
+            crowd.send(each.claim, job, name, ttl_seconds=60, wait_seconds=45): each
             for each, name in zip(five[1:], FIVE[1:], strict=True)
-        ]
+        }
         row = row_of(page, job)
         expect(row.get_by_role("cell").nth(0)).to_have_text(FIVE[0])
         renew = five[0].heartbeat
@@ -53,12 +54,8 @@ def test_five_agents_race_and_another_goes_on_when_the_winner_falls_silent(brows
         winner = row.get_by_role("cell").nth(0).text_content()
         assert five[0].owner_of(job)["owner"] == winner
         assert is_same(page)
-        held = next(answer for answer, _ in [waiting[FIVE[1:].index(winner)].result()])
-        five[FIVE.index(winner)].release_job(job, held.json["lease_id"])
-        for number, future in enumerate(waiting):
-            if FIVE[number + 1] != winner:
-                answer = future.result()[0].json
-                five[number + 1].release_job(job, answer["lease_id"])
+        for future in as_completed(waiting):  # in the order in which they came into line
+            waiting[future].release_job(job, future.result()[0].json["lease_id"])
     expect(row).to_have_count(0)
     assert is_same(page)
 
