@@ -10,10 +10,10 @@ from bench.baseline import PAYLOAD
 from bench.engine import BY, CAUSE
 from holdfast.core.task import Task
 from holdfast.engine.engine import Engine
-from holdfast.engine.outcomes import CompleteTask
-from holdfast.engine.tasks import Claimed, ClaimTasks, Created, CreateTask
+from holdfast.engine.verbs.tasks.outcomes import CompleteTask
+from holdfast.engine.verbs.tasks.queueing import Claimed, ClaimTasks, Created, CreateTask
 from holdfast.store.contract import Store
-from holdfast.transport.chance import Chance
+from holdfast.transport.ids import Chance
 
 
 class Workers:

@@ -8,11 +8,11 @@ import sys
 import uvicorn
 
 from holdfast.app import running_engine
-from holdfast.operations import OPERATIONS, SYSTEM, Operation
+from holdfast.operations.table import OPERATIONS, SYSTEM, Operation
 from holdfast.settings import Settings
 from holdfast.transport.http.app import App
-from holdfast.transport.http.door import Door
-from holdfast.transport.http.message import HOUSE_BODY_LIMIT, Receive, Request, Response, Scope, Send
+from holdfast.transport.http.context import Door
+from holdfast.transport.http.request import HOUSE_BODY_LIMIT, Receive, Request, Response, Scope, Send
 from holdfast.transport.http.routing import Router
 
 

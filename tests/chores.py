@@ -8,8 +8,9 @@ from holdfast.core.lease import proof_of
 from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.task import CLAIMED, Task
-from holdfast.engine.lives import BeginSession, EndLife, HeartbeatSession, WriteContext
-from holdfast.engine.outcomes import (
+from holdfast.engine.sweep import _ending
+from holdfast.engine.verbs.sessions import BeginSession, EndLife, HeartbeatSession, WriteContext
+from holdfast.engine.verbs.tasks.outcomes import (
     CancelTask,
     CompleteTask,
     FailTask,
@@ -19,8 +20,7 @@ from holdfast.engine.outcomes import (
     ResolveTask,
     UndeliverTask,
 )
-from holdfast.engine.sweep import _ending
-from holdfast.engine.tasks import ClaimTask, ClaimTasks, CreateTask, lease_id_from
+from holdfast.engine.verbs.tasks.queueing import ClaimTask, ClaimTasks, CreateTask, lease_id_from
 from tests.support import ACCOUNT, ALICE, CAUSE, START, transact
 
 LEASE = 300 * SECOND

@@ -13,10 +13,10 @@ from typing import Any
 import jsonschema_rs
 
 from holdfast.core.errors import HoldfastError
-from holdfast.operations import Operation
-from holdfast.transport.http.openapi import openapi
+from holdfast.operations.table import Operation
 from holdfast.transport.http.routing import Router
-from holdfast.transport.http.schemas.table import SHAPES
+from holdfast.transport.http.schemas.all_operations import SHAPES
+from holdfast.transport.http.system.openapi import openapi
 
 UNROUTED = {400, 404, 405, 408, 414, 431}
 """What may be answered to a request that means no operation."""

@@ -8,13 +8,13 @@ import pytest
 
 pytest.register_assert_rewrite(
     "tests.conformance",
-    "tests.orchestrion.expect",
-    "tests.payments.buying",
+    "tests.compat.orchestrion.expect",
+    "tests.billing.buying",
     "tests.support",
-    "tests.transport.agent",
-    "tests.transport.replies",
-    "tests.trouble.ledger",
-    "tests.wire.expect",
+    "tests.http.agent",
+    "tests.http.replies",
+    "tests.faults.ledger",
+    "tests.compat.octostore.expect",
 )
 
 # After the line that makes their asserts speak.

@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, settings
 
 from holdfast.core.acl import hash_token
 from holdfast.core.event import GONE, Cause, Event, fold, picture, subject_of
-from holdfast.core.gap import follows, is_mark
 from holdfast.core.lease import JOB, LOCK, Lease, proof_of
+from holdfast.core.log_gap import follows, is_mark
 from holdfast.core.principal import ADMIN_ID, Principal
 from holdfast.core.row import SECOND, Instant, Row
 from holdfast.core.session import Session
@@ -27,12 +27,12 @@ from holdfast.core.task import Task
 from holdfast.engine.backlog import Backlog, Ticket
 from holdfast.engine.command import Command, Once
 from holdfast.engine.engine import Engine
-from holdfast.engine.jobs import Claimed, ClaimJob, HeartbeatJob, ReleaseJob
 from holdfast.engine.lane import Committed, Lane, Outages
-from holdfast.engine.locks import AcquireLock
-from holdfast.engine.sessions import OpenSession
+from holdfast.engine.verbs.jobs import Claimed, ClaimJob, HeartbeatJob, ReleaseJob
+from holdfast.engine.verbs.locks import AcquireLock
+from holdfast.engine.verbs.octostore_sessions import OpenSession
 from holdfast.store.contract import Clock, Store
-from holdfast.store.memory import MemoryStore
+from holdfast.store.memory.store import MemoryStore
 from holdfast.store.postgres import PostgresStore
 from holdfast.store.sqlite import SqliteStore
 from holdfast.store.view import ROW_TYPES, AllNeeds, Needs, View

@@ -16,11 +16,14 @@ from holdfast.core import errors, lease, session, task
 from holdfast.core.lease import Claim, Lease
 from holdfast.core.session import Session
 from holdfast.core.task import Task
-from holdfast.operations import OPERATIONS
+from holdfast.operations.table import OPERATIONS
 from holdfast.transport.cli.manual import manual
-from holdfast.transport.http import billing, jobs, lives, octostore, problem, task_batch, task_outcomes, tasks
+from holdfast.transport.http.api import billing, jobs, sessions
 from holdfast.transport.http.app import handler_of
-from tests.wire.server import Server
+from holdfast.transport.http.bodies import problem
+from holdfast.transport.http.octostore import wire
+from holdfast.transport.http.orchestrion import batch, task_verbs, tasks
+from tests.compat.octostore.server import Server
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -194,7 +197,7 @@ ELSEWHERE = {
 def test_the_errors_page_lists_every_code_of_our_routes_with_its_status():
     codes: dict[str, set[int]] = {"server_error": {500}}
     for kind in tree(errors.Refused) | tree(errors.Trouble):
-        if kind not in {errors.Refused, octostore.InvalidTtl, octostore.InvalidLockName} and kind.code not in ELSEWHERE:
+        if kind not in {errors.Refused, wire.InvalidTtl, wire.InvalidLockName} and kind.code not in ELSEWHERE:
             error = kind("x", retry_after=1) if kind is errors.NotYetClaimable else kind("x")
             codes.setdefault(kind.code, set()).add(problem.status_of(error))
     for status, code in problem._DOOR_CODES.items():
@@ -204,7 +207,7 @@ def test_the_errors_page_lists_every_code_of_our_routes_with_its_status():
 
 def test_the_errors_page_lists_every_code_of_octostores_routes_with_its_status():
     codes: dict[str, set[int]] = {}
-    for status, code, _ in octostore._CODES.values():
+    for status, code, _ in wire._CODES.values():
         if status != 507:
             codes.setdefault(code, set()).add(status)
     assert listed("## OctoStore's routes") == codes
@@ -264,11 +267,16 @@ def test_the_api_page_lists_every_operation_and_no_other():
 BODIES = {
     "Jobs": (jobs.ClaimBody, jobs.HeartbeatBody, jobs.ReleaseBody, jobs.ForceBody),
     "Tasks": (
-        *(tasks.CreateBody, tasks.ClaimBody, tasks.ClaimOneBody, task_batch.BatchBody),
-        *(shape for _, shape, _ in task_outcomes.VERBS.values()),
+        *(tasks.CreateBody, tasks.ClaimBody, tasks.ClaimOneBody, batch.BatchBody),
+        *(shape for _, shape, _ in task_verbs.VERBS.values()),
     ),
     "Plans and billing": (billing.CheckoutBody, billing.VerifyBody),
-    "Sessions that survive their process": (lives.BeginBody, lives.HeartbeatBody, lives.WriteBody, lives.CloseBody),
+    "Sessions that survive their process": (
+        sessions.BeginBody,
+        sessions.HeartbeatBody,
+        sessions.WriteBody,
+        sessions.CloseBody,
+    ),
 }
 
 

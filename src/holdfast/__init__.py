@@ -9,14 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from holdfast.client.aio import AsyncClient
-    from holdfast.client.aio_embedded import open_async
+    from holdfast.client.async_client import AsyncClient
+    from holdfast.client.async_embedded import open_async
     from holdfast.client.client import Client
-    from holdfast.client.default import claim_job, get_job_owner, heartbeat_job, list_claimed_jobs, release_job
+    from holdfast.client.default_client import claim_job, get_job_owner, heartbeat_job, list_claimed_jobs, release_job
     from holdfast.client.embedded import open_store as open  # noqa: A004 - holdfast.open reads well
     from holdfast.client.errors import Held, HoldfastError, LeaseLost
-    from holdfast.client.outcome import Permanent, Retry
     from holdfast.client.worker import Worker
+    from holdfast.client.worker_errors import Permanent, Retry
 
 __version__ = "0.1.0"
 
@@ -39,23 +39,27 @@ __all__ = [
     "release_job",
 ]
 
-_ROOMS = {
-    "aio": ("AsyncClient",),
-    "aio_embedded": ("open_async",),
+_MODULES = {
+    "async_client": ("AsyncClient",),
+    "async_embedded": ("open_async",),
     "client": ("Client",),
-    "default": ("claim_job", "get_job_owner", "heartbeat_job", "list_claimed_jobs", "release_job"),
+    "default_client": ("claim_job", "get_job_owner", "heartbeat_job", "list_claimed_jobs", "release_job"),
     "embedded": ("open",),
     "errors": ("Held", "HoldfastError", "LeaseLost"),
-    "outcome": ("Permanent", "Retry"),
     "worker": ("Worker",),
+    "worker_errors": ("Permanent", "Retry"),
 }
-"""Where each name lives; the other errors are in `holdfast.client.errors`."""
+"""Which module of `holdfast.client` defines each name; the other errors are in `holdfast.client.errors`."""
 
 
 def __getattr__(name: str) -> Any:
-    for room, names in _ROOMS.items():
+    for module, names in _MODULES.items():
         if name in names:
-            found = getattr(import_module(f"holdfast.client.{room}"), "open_store" if name == "open" else name)
+            found = getattr(import_module(f"holdfast.client.{module}"), "open_store" if name == "open" else name)
             globals()[name] = found
             return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

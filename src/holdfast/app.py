@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from holdfast.billing.provider import Payments
 from holdfast.core.acl import hash_token
 from holdfast.core.event import Cause
 from holdfast.core.names import DEFAULT_ACCOUNT
@@ -13,12 +14,11 @@ from holdfast.core.plan import DAY
 from holdfast.core.principal import ALL_SCOPES, ISSUED, ROOT, ROTATED, STATIC, WORK_SCOPES, format_key
 from holdfast.engine.alerts import KINDS, Alerts
 from holdfast.engine.engine import Engine
-from holdfast.engine.identity import SyncPrincipals, Wanted
 from holdfast.engine.retention import Retention
-from holdfast.payments.contract import Payments
+from holdfast.engine.verbs.accounts import SyncPrincipals, Wanted
 from holdfast.settings import Settings, sqlite_path
 from holdfast.store.contract import Store
-from holdfast.telemetry.shared import inherited
+from holdfast.telemetry.shared_memory import inherited
 from holdfast.telemetry.traces import Traces, check_installed
 
 KEY_BYTES = 24
@@ -27,7 +27,7 @@ KEY_BYTES = 24
 def make_store(settings: Settings) -> Store:
     """The store that an address names. Drivers are loaded here: a server on a file starts without PostgreSQL's."""
     if settings.store == "memory:":
-        from holdfast.store.memory import MemoryStore  # noqa: PLC0415
+        from holdfast.store.memory.store import MemoryStore  # noqa: PLC0415
 
         return MemoryStore()
     if settings.store.startswith("sqlite:///"):
@@ -57,7 +57,7 @@ def payments_of(settings: Settings) -> Payments | None:
     """Who takes money; nobody unless a merchant is named."""
     if settings.paypal_client_id is None or settings.paypal_secret is None:
         return None
-    from holdfast.payments.paypal import PayPal  # noqa: PLC0415 - most servers sell nothing
+    from holdfast.billing.paypal import PayPal  # noqa: PLC0415 - most servers sell nothing
 
     return PayPal(settings.paypal_client_id, settings.paypal_secret, settings.paypal_url)
 

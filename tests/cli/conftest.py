@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from tests.cli.shell import Shell
-from tests.wire.server import Server
+from tests.compat.octostore.server import Server
 
 ROOT_KEY = "the-root-key-of-the-command-line-tests"
 names = itertools.count(1)

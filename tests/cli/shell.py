@@ -12,8 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
 
-from tests.trouble.scale import FULL
-from tests.wire.forked import Forked
+from tests.compat.octostore.forked import Forked
+from tests.faults.scale import FULL
 
 PROGRAM = [sys.executable, "-m", "holdfast"]
 TIMEOUT_SECONDS = 30

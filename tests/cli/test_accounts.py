@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from holdfast.transport.cli.guide import overview, verb_help
+from holdfast.transport.cli.help import overview, verb_help
 from holdfast.transport.cli.table import VERBS
 from tests.cli.shell import Shell, until
-from tests.wire.server import free_port
+from tests.compat.octostore.server import free_port
 
 
 def test_a_session_is_opened_resumed_and_closed(shell):

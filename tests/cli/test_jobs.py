@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from holdfast.transport.cli.show import escape
+from holdfast.transport.cli.output import escape
 from tests.cli.shell import PROGRAM, Shell
-from tests.wire.server import free_port
+from tests.compat.octostore.server import free_port
 
 
 def test_a_job_is_claimed_kept_and_released(shell, job):

@@ -7,7 +7,7 @@ import pytest
 
 from tests.cli.conftest import ROOT_KEY
 from tests.cli.shell import PROGRAM, Shell
-from tests.wire.server import Server
+from tests.compat.octostore.server import Server
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.shell import Shell
 from tests.cli.supervisor import Supervisor
-from tests.wire.server import Server, bearer, free_port
+from tests.compat.octostore.server import Server, bearer, free_port
 
 NOBODY_KNOWS = "a-token-that-this-server-never-saw"
 

@@ -6,7 +6,7 @@ import pty
 import subprocess
 
 from tests.cli.shell import PROGRAM, Shell
-from tests.wire.server import free_port
+from tests.compat.octostore.server import free_port
 
 OTHERS = {"mcpServers": {"other": {"command": "x"}}, "more": 1}
 

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from tests.cli.shell import Shell, until
-from tests.wire.server import Server
+from tests.compat.octostore.server import Server
 
 SAY = "import os, sys, time; print(os.getpid(), flush=True)"
 SLEEP = f"{SAY}; time.sleep(60)"

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 HEAVY = {"httpx2", "uvicorn", "apsw", "psycopg", "asyncio", "holdfast.engine", "holdfast.store", "concurrent.futures"}
-NO_NETWORK = {"http.client", "ssl", "msgspec", "holdfast.operations", "json"}
+NO_NETWORK = {"http.client", "ssl", "msgspec", "holdfast.operations.table", "json"}
 
 
 def imported(shell, *words):

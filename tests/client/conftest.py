@@ -6,7 +6,7 @@ import pytest
 
 import holdfast
 from tests.client.ways import KEY, awaited, url_of
-from tests.wire.server import Server
+from tests.compat.octostore.server import Server
 
 
 @pytest.fixture(scope="session")

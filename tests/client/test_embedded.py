@@ -10,8 +10,8 @@ import pytest
 import holdfast
 from holdfast.client.errors import OutcomeUnknown, ServerError, Unreachable
 from tests.client.ways import KEY, url_of
+from tests.faults.books import assert_books_balance
 from tests.support import wait_until
-from tests.trouble.books import assert_books_balance
 
 
 def ours():

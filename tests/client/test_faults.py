@@ -12,15 +12,15 @@ import time
 import pytest
 
 import holdfast
-from holdfast.client import grip
+from holdfast.client import lease_clock
 from holdfast.client.errors import LeaseLost, OutcomeUnknown, Unreachable
 from tests.client.fleet import SORTS, Fleet, Names
 from tests.client.proxy import CUT, HANG, LOSE, PASS, SLOW, between, every
 from tests.client.ways import KEY, awaited, url_of
+from tests.compat.octostore.server import free_port
+from tests.faults.books import assert_books_balance
+from tests.faults.scale import sized
 from tests.support import wait_until
-from tests.trouble.books import assert_books_balance
-from tests.trouble.scale import sized
-from tests.wire.server import free_port
 
 RUNS = sized(2, 200)
 
@@ -116,7 +116,7 @@ def test_a_paused_server_and_a_silent_network_are_lost_in_time(tmp_path, new_ser
             taking = threading.Thread(target=lambda: taken.append(take(other, f"{name}-2")))
             taking.start()
             until_lost(job)
-            lost_at = grip.now()
+            lost_at = lease_clock.now()
             # Renewals still reach the server, so it stays ours there; the way there is cut as well.
             fate[0] = CUT
             taking.join(20)
@@ -142,24 +142,24 @@ def test_an_answer_that_comes_late_proves_no_more_than_one_that_comes_at_once(sq
         wait_until(lambda: CUT in proxy.fates)
         job.check()
         until_lost(job)
-        lost_at = grip.now()
+        lost_at = lease_clock.now()
         taking.join(20)
         assert lost_at < taken[0]
         job.check()
 
 
 def until_lost(job):
-    began = grip.now()
+    began = lease_clock.now()
     with pytest.raises(LeaseLost):
-        while grip.now() - began < 10:
+        while lease_clock.now() - began < 10:
             job.check()
             time.sleep(0.01)
-    return grip.now() - began
+    return lease_clock.now() - began
 
 
 def take(client, name):
     with client.job(name, "other", ttl=1, wait=15):
-        return grip.now()
+        return lease_clock.now()
 
 
 HOLDER = """
@@ -187,7 +187,7 @@ def test_a_holder_that_slept_past_its_time_does_nothing_more(sqlite_server, name
         assert holder.stdout.readline()
         holder.send_signal(signal.SIGSTOP)
         with client.job(name, "other", ttl=5, wait=10):
-            entered = grip.now()
+            entered = lease_clock.now()
             holder.send_signal(signal.SIGCONT)
             out, err = holder.communicate(timeout=20)
     assert "LeaseLost" in err

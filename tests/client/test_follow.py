@@ -12,10 +12,10 @@ import pytest
 import holdfast
 from holdfast.client.embedded import LAST_SECONDS, PARTS_AHEAD
 from holdfast.client.errors import AuthError, CursorTooOld, HoldfastError, Unreachable
-from holdfast.client.following import Following
-from holdfast.client.frames import Frames
+from holdfast.client.event_stream import Following
+from holdfast.client.sse import Frames
 from tests.client.ways import KEY, url_of
-from tests.wire.server import free_port
+from tests.compat.octostore.server import free_port
 
 SECONDS = 20
 RESET = b'event: reset\ndata: {"error":"cursor_too_old","message":"gone","oldest":9}\n\n'

@@ -9,8 +9,8 @@ import holdfast
 from holdfast.client.errors import AuthError, Unreachable
 from holdfast.client.http import address, credentials
 from tests.client.ways import KEY, url_of
+from tests.http.networked import make_certificate
 from tests.support import wait_until
-from tests.transport.networked import make_certificate
 
 
 def test_address_and_key_come_from_the_environment_unless_they_are_given(monkeypatch, sqlite_server, name):

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from holdfast.client import grip
+from holdfast.client import lease_clock
 from holdfast.client.errors import CancelRequested, Conflict, Held, LeaseLost, NotFound
-from holdfast.client.outcome import Permanent, Retry
+from holdfast.client.worker_errors import Permanent, Retry
 from tests.support import wait_until
 
 
@@ -138,9 +138,9 @@ def test_a_task_taken_away_by_force_is_lost(client, name):
 
 def test_what_can_be_proved_is_counted_from_the_sending(monkeypatch):
     clock = [100.0]
-    monkeypatch.setattr(grip, "now", lambda: clock[0])
-    terms = grip.Terms("job x", 1, 10.0, 3.0, {}, "heartbeat_job", "release_job", {})
-    held = grip.Grip(terms, sent=100.0)
+    monkeypatch.setattr(lease_clock, "now", lambda: clock[0])
+    terms = lease_clock.Terms("job x", 1, 10.0, 3.0, {}, "heartbeat_job", "release_job", {})
+    held = lease_clock.Grip(terms, sent=100.0)
     clock[0] = 109.9  # an answer that took so long renews only from its sending
     held.renewed(102.0, {})
     held.check()
@@ -155,8 +155,8 @@ def test_what_can_be_proved_is_counted_from_the_sending(monkeypatch):
 
 
 def test_renewals_that_fail_come_sooner_and_never_too_late():
-    terms = grip.Terms("job x", 1, 9.0, 3.0, {}, "heartbeat_job", "release_job", {})
-    held = grip.Grip(terms, sent=grip.now())
+    terms = lease_clock.Terms("job x", 1, 9.0, 3.0, {}, "heartbeat_job", "release_job", {})
+    held = lease_clock.Grip(terms, sent=lease_clock.now())
     assert 2.3 < held.pause() <= 3.0
     for _ in range(20):
         held.refused(Held("no"))

@@ -6,10 +6,10 @@ import re
 import pytest
 
 import holdfast
-from holdfast.client import wire
-from holdfast.client.methods.every import Methods
-from holdfast.operations import OPERATIONS
-from holdfast.transport.http.schemas.table import SHAPES
+from holdfast.client import request
+from holdfast.client.methods.all import Methods
+from holdfast.operations.table import OPERATIONS
+from holdfast.transport.http.schemas.all_operations import SHAPES
 
 EVERY = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 
@@ -33,7 +33,7 @@ def test_every_operation_has_a_method_that_calls_it_with_all_its_fields(operatio
     path = set(re.findall(r"{(\w+)", operation.path))
     assert name == operation.name
     assert set(arguments) | {"key"} == fields | path | {"key"}  # `key` is a second word for `unique_key`
-    wire.request(operation, arguments)
+    request.request(operation, arguments)
     assert method.__doc__.startswith(operation.summary.removesuffix("."))
 
 

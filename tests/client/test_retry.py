@@ -6,8 +6,8 @@ import pytest
 
 from holdfast.client import retry
 from holdfast.client.errors import HoldfastError, Limited, OutcomeUnknown, ServerError, Unreachable
+from holdfast.client.request import Answer
 from holdfast.client.retry import Broken, Call, Unsent
-from holdfast.client.wire import Answer
 
 SAFE = ("create_task", {"type": "x", "payload": {}})
 UNSAFE = ("create_key", {"name": "x", "scopes": ["jobs"]})

@@ -13,9 +13,9 @@ import pytest
 import holdfast
 from holdfast.client.errors import LeaseLost, OutcomeUnknown, Unreachable
 from tests.client.ways import KEY, url_of
+from tests.faults.books import assert_books_balance
+from tests.faults.scale import sized
 from tests.support import wait_until
-from tests.trouble.books import assert_books_balance
-from tests.trouble.scale import sized
 
 ROUNDS = sized(9, 100)
 KILLS = sized(3, 60)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.core.badge import IDLE, INVITATION, INVITED, LONGEST, VISIT, Badge, is_over, is_stale
+from holdfast.core.browser_session import IDLE, INVITATION, INVITED, LONGEST, VISIT, Badge, is_over, is_stale
 from holdfast.core.row import SECOND
 from tests.support import START
 

@@ -6,9 +6,9 @@ import inspect
 
 import pytest
 
-from holdfast.core import contract as contracts
-from holdfast.core.contract import action, contract, seconds_left, seconds_to_wait
 from holdfast.core.row import SECOND
+from holdfast.transport.advice import contract as contracts
+from holdfast.transport.advice.contract import action, contract, seconds_left, seconds_to_wait
 from tests.support import START
 
 SAMPLES = {

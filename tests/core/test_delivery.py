@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from holdfast.core.delivery import (
+from holdfast.core.row import SECOND
+from holdfast.core.webhooks.delivery import (
     DEAD,
     DELIVERED,
     LONGEST_WAIT,
@@ -21,7 +22,6 @@ from holdfast.core.delivery import (
     settle,
     wait_after,
 )
-from holdfast.core.row import SECOND
 
 FAILED = Verdict(arrived=False, status=500, error="status 500")
 NOW = 1_000 * SECOND

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.destination import Target, is_public, lock_problem_of, problem_of, read_url
+from holdfast.core.webhooks.destination import Target, is_public, lock_problem_of, problem_of, read_url
 
 OPEN = [
     "1.1.1.1", "8.8.8.8", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255", "128.0.0.0",

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.gap import LEAP, RESTORED, follows, is_mark, kept_until, leap, restored
+from holdfast.core.log_gap import LEAP, RESTORED, follows, is_mark, kept_until, leap, restored
 from holdfast.core.row import SECOND
 
 TAKEN = 1_800_000_000 * SECOND

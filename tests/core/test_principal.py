@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from holdfast.core import principal as principals
 from holdfast.core.errors import Forbidden
 from holdfast.core.principal import ALL_SCOPES, ISSUED, LOCAL, ROTATED, SCOPES, STATIC, WORK_SCOPES, Principal
-from holdfast.operations import OPERATIONS
+from holdfast.operations.table import OPERATIONS
 from tests.support import ALICE, START
 
 LETTERS = string.digits + string.ascii_letters

@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from holdfast.core import retry
 from holdfast.core import task as tasks
-from holdfast.core.retry import MAX_DELAY, Backoff
 from holdfast.core.row import SECOND
-from holdfast.core.task import DEAD, PENDING
+from holdfast.core.task import DEAD, PENDING, retry
+from holdfast.core.task.retry import MAX_DELAY, Backoff
 from tests.core.states import HELD, LAST, NOW
 
 seconds = st.floats(0, MAX_DELAY)

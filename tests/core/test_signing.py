@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from holdfast.core.signing import format_secret, key_of, sign, sign_for_locks
+from holdfast.core.webhooks.signature import format_secret, key_of, sign, sign_for_locks
 
 BODY = (
     b'{"event":"acquired","lock":"jobs/import","holder_id":"c1a8265b-ed5d-8c5e-8c1c-6eda395b05ff","fencing_token":42,'

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.core.event import Cause, Event, picture
-from holdfast.core.webhook import Webhook, changed_hands, filter_at, filters_of, is_among
+from holdfast.core.webhooks.webhook import Webhook, changed_hands, filter_at, filters_of, is_among
 
 HOOK = Webhook("acct", "whk_1", version=4, url="https://example.com/", events='["c"]', subject="task:*")
 

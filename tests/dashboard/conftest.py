@@ -5,10 +5,10 @@ import shutil
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
+from tests.compat.octostore.server import Server
 from tests.dashboard.house import DashboardHouse
 from tests.dashboard.watched import Watched
-from tests.transport import agent as agents
-from tests.wire.server import Server
+from tests.http import agent as agents
 
 FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",

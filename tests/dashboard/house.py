@@ -7,13 +7,13 @@ from urllib.parse import urlencode
 from holdfast.app import settle_identities
 from holdfast.engine.engine import Engine
 from holdfast.settings import Settings
-from holdfast.store.memory import MemoryStore
+from holdfast.store.memory.store import MemoryStore
 from holdfast.transport.http.app import App
-from holdfast.transport.http.door import Door
+from holdfast.transport.http.context import Door
+from tests.compat.octostore.wire import Answer
+from tests.http.agent import ROOT_KEY
+from tests.http.house import Headers
 from tests.support import DrivenClock
-from tests.transport.agent import ROOT_KEY
-from tests.transport.house import Headers
-from tests.wire.wire import Answer
 
 
 class DashboardHouse:

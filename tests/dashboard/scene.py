@@ -13,11 +13,11 @@ import uvicorn
 from holdfast.app import settle_identities
 from holdfast.engine.engine import Engine
 from holdfast.settings import Settings
-from holdfast.store.memory import MemoryStore
+from holdfast.store.memory.store import MemoryStore
 from holdfast.transport.http.app import App
-from holdfast.transport.http.door import Door
+from holdfast.transport.http.context import Door
+from tests.http.agent import ROOT_KEY, Agent, job_path
 from tests.support import wait_until
-from tests.transport.agent import ROOT_KEY, Agent, job_path
 
 MINUTES = 40
 LAST_MOMENTS = 115

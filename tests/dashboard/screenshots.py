@@ -9,7 +9,7 @@ from playwright.sync_api import sync_playwright
 from tests.dashboard import workload
 from tests.dashboard.conftest import FLAGS, sign_in
 from tests.dashboard.scene import Stage, play
-from tests.transport.agent import ROOT_KEY
+from tests.http.agent import ROOT_KEY
 
 PLACE = Path(__file__).parents[2] / "docs" / "screenshots"
 PAGES = {

@@ -6,16 +6,16 @@ from urllib.parse import urlencode
 import pytest
 
 from holdfast.core import task as tasks
-from holdfast.core.badge import MOST_OF_KEY
+from holdfast.core.browser_session import MOST_OF_KEY
 from holdfast.core.task import Task
-from holdfast.store.looks import Looks
+from holdfast.store.sql_reader import Looks
 from holdfast.transport.dashboard import bulk
 from holdfast.transport.dashboard.pages import dead_letters
 from tests.dashboard.house import DashboardHouse
 from tests.dashboard.visitor import Visitor, text_of
 from tests.support import ACCOUNT, START, STORES, make_store, put
 
-pytest_plugins = ["tests.transport.planned"]
+pytest_plugins = ["tests.http.planned"]
 
 FORM = "application/x-www-form-urlencoded"
 TYPES = 600

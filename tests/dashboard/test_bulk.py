@@ -8,8 +8,8 @@ from playwright.sync_api import expect
 
 from tests.dashboard import work
 from tests.dashboard.visitor import Visitor, text_of
+from tests.http.agent import fresh
 from tests.support import wait_until
-from tests.transport.agent import fresh
 
 FIVE_THOUSAND = 5_000
 

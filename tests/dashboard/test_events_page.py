@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from tests.dashboard import work
 from tests.dashboard.visitor import Visitor, text_of
-from tests.transport.agent import fresh
+from tests.http.agent import fresh
 
 
 @pytest.fixture

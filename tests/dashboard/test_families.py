@@ -5,9 +5,9 @@ import pytest
 
 from holdfast.core import task as tasks
 from holdfast.core.task import Attempt, Task
-from holdfast.transport.dashboard import wanted
-from holdfast.transport.dashboard.families import Groups, family, family_of
-from holdfast.transport.dashboard.wanted import Wanted, stood
+from holdfast.transport.dashboard import task_filter
+from holdfast.transport.dashboard.failure_groups import Groups, family, family_of
+from holdfast.transport.dashboard.task_filter import Wanted, stood
 
 
 def dead(reason=None, *, code=None, cause=tasks.EXHAUSTED, type="t", at=10, id="tsk_1"):
@@ -58,8 +58,8 @@ def test_groups_are_of_one_type_and_family_and_show_their_newest():
 
 def test_a_filter_goes_into_an_address_and_comes_back():
     asked = Wanted(state="dead_letter", type="t", tag="a&b", key="k=v", worker="w", open="yes", reason="<n> & more")
-    assert wanted.read(asked.given) == asked
-    assert wanted.read({"state": "exploded", "other": "x"}) == Wanted()
+    assert task_filter.read(asked.given) == asked
+    assert task_filter.read({"state": "exploded", "other": "x"}) == Wanted()
 
 
 @pytest.mark.parametrize(

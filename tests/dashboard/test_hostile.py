@@ -8,11 +8,11 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.compat.octostore.wire import lock_path
 from tests.dashboard.payloads import HIDDEN, MARKUP, PAYLOADS
 from tests.dashboard.visitor import Visitor
+from tests.http.agent import ROOT_KEY, root
 from tests.support import FULL_PROOF
-from tests.transport.agent import ROOT_KEY, root
-from tests.wire.wire import lock_path
 
 BAITS = [
     "script:not([src^='/ui/static/'])", "link:not([href^='/ui/static/'])", "img:not([src^='/ui/static/'])", "iframe",

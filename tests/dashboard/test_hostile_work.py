@@ -9,8 +9,8 @@ import pytest
 from tests.dashboard.payloads import HIDDEN, PAYLOADS
 from tests.dashboard.test_hostile import BAITS
 from tests.dashboard.work import post
+from tests.http.agent import root as root_of
 from tests.support import FULL_PROOF
-from tests.transport.agent import root as root_of
 
 LONG = "x" * 250
 AT_ONCE = 1 if FULL_PROOF else 8

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup, escape
 
-from holdfast.transport.dashboard.inert import inert, inert_block, inert_json, web_link
+from holdfast.transport.dashboard.safe_text import inert, inert_block, inert_json, web_link
 from tests.dashboard.payloads import HIDDEN, PAYLOADS
 
 

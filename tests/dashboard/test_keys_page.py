@@ -7,9 +7,9 @@ from playwright.sync_api import expect
 
 from tests.dashboard.conftest import sign_in
 from tests.dashboard.visitor import Visitor, text_of
-from tests.transport.agent import Agent
+from tests.http.agent import Agent
 
-pytest_plugins = ["tests.transport.planned"]
+pytest_plugins = ["tests.http.planned"]
 
 
 @pytest.fixture

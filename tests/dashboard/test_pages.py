@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.dashboard.visitor import Visitor
+from tests.http.agent import ROOT_KEY, Crowd, fresh
 from tests.support import wait_until
-from tests.transport.agent import ROOT_KEY, Crowd, fresh
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from holdfast.core.acl import hash_token
 from holdfast.core.names import ELECTION_PREFIX
 from holdfast.core.principal import SCOPES, Principal, grants
 from holdfast.core.task import Task
-from holdfast.core.webhook import Webhook
-from holdfast.operations import OPERATIONS
-from holdfast.store.memory import MemoryStore
+from holdfast.core.webhooks.webhook import Webhook
+from holdfast.operations.table import OPERATIONS
+from holdfast.store.memory.store import MemoryStore
 from holdfast.transport.dashboard.pages import PAGES
 from tests.dashboard.house import DashboardHouse
 from tests.support import ACCOUNT, START, DrivenClock, a_lease, a_session, put

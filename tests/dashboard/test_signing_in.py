@@ -9,12 +9,12 @@ import sys
 import pytest
 from playwright.sync_api import expect
 
+from tests.compat.octostore.server import ADMIN_KEY
 from tests.dashboard.conftest import sign_in
 from tests.dashboard.visitor import FORM, Visitor
+from tests.http import agent as agents
+from tests.http.agent import fresh
 from tests.support import wait_until
-from tests.transport import agent as agents
-from tests.transport.agent import fresh
-from tests.wire.server import ADMIN_KEY
 
 
 @pytest.fixture

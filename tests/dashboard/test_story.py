@@ -6,9 +6,9 @@ from concurrent.futures import as_completed
 import pytest
 from playwright.sync_api import expect
 
+from tests.http import agent as agents
+from tests.http.agent import Crowd, agent, fresh
 from tests.support import wait_until
-from tests.transport import agent as agents
-from tests.transport.agent import Crowd, agent, fresh
 
 FIVE = [f"agent-{number}" for number in range(1, 6)]
 

@@ -1,6 +1,6 @@
 """How long a visit lasts, which way its secrets may travel, and how many pages of it may live."""
 
-from holdfast.transport.dashboard.live import MOST_FOR_ONE
+from holdfast.transport.dashboard.live_updates import MOST_FOR_ONE
 from tests.dashboard.visitor import Visitor
 from tests.streams.reading import Stream
 

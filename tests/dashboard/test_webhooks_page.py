@@ -7,8 +7,8 @@ from playwright.sync_api import expect
 
 from tests.dashboard.conftest import sign_in
 from tests.dashboard.visitor import Visitor, text_of
+from tests.http.agent import ROOT_KEY, fresh, root
 from tests.support import wait_until
-from tests.transport.agent import ROOT_KEY, fresh, root
 from tests.webhooks.conftest import sending
 from tests.webhooks.receiver import Receiver
 

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.core import task as tasks
 from holdfast.core.task import Task
-from holdfast.core.webhook import Webhook
+from holdfast.core.webhooks.webhook import Webhook
 from tests.dashboard.house import DashboardHouse
 from tests.dashboard.visitor import text_of
 from tests.support import ACCOUNT, START, STORES, make_store, put, wait_until

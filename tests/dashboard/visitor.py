@@ -5,7 +5,7 @@ import http.client
 import re
 from urllib.parse import urlencode
 
-from tests.transport.agent import ROOT_KEY
+from tests.http.agent import ROOT_KEY
 
 FORM = "application/x-www-form-urlencoded"
 

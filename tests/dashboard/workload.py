@@ -1,7 +1,7 @@
 """What the pages about tasks and keys are full of in pictures: troubles in families, and one task with a long story."""
 
-from holdfast.core.delivery import Delivery, Outcome, Verdict
-from holdfast.store.deliveries import Reading, Room
+from holdfast.core.webhooks.delivery import Delivery, Outcome, Verdict
+from holdfast.store.contract.deliveries import Reading, Room
 from tests.dashboard.work import post
 
 TROUBLES = (

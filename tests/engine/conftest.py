@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 from holdfast.engine.engine import Engine
-from holdfast.store.memory import MemoryStore
+from holdfast.store.memory.store import MemoryStore
 from tests.support import STORES, empty, make_store, stop_in_time
 
 

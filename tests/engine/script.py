@@ -10,7 +10,8 @@ from holdfast.core.acl import normalise
 from holdfast.core.principal import STATIC
 from holdfast.core.row import SECOND
 from holdfast.core.session import Session
-from holdfast.engine import elections, expiry, identity, jobs, locks, sessions
+from holdfast.engine import expiry
+from holdfast.engine.verbs import accounts, elections, jobs, locks, octostore_sessions
 from tests.support import (
     ADMIN,
     ALICE,
@@ -128,9 +129,9 @@ class Script:
             case "open":
                 return open_session(f"session-{self.made}", by, account=account, ttl_seconds=[10, 11, 60][extra % 3])
             case "keep":
-                return sessions.KeepSessionAlive(**base, by=by, session_id=session)
+                return octostore_sessions.KeepSessionAlive(**base, by=by, session_id=session)
             case "end":
-                return sessions.EndSession(**base, by=by, session_id=session)
+                return octostore_sessions.EndSession(**base, by=by, session_id=session)
             case "campaign":
                 return elections.Campaign(
                     **base, room=name, candidate=by.name, holder=by.id, lease_id=f"room-lease-{self.made}", ttl=ttl,
@@ -148,10 +149,10 @@ class Script:
                 return expiry.GiveGrace(**base, key=("leases", account, name), seen=START + extra * 10 * SECOND)
             case "sync":
                 wanted = tuple(
-                    identity.Wanted(f"n{n}", STATIC, f"{account}-hash-{extra}-{n}", "jobs") for n in range(extra % 3)
+                    accounts.Wanted(f"n{n}", STATIC, f"{account}-hash-{extra}-{n}", "jobs") for n in range(extra % 3)
                 )
-                known = tuple(identity.principal_id(STATIC, f"n{n}") for n in range(3))
-                return identity.SyncPrincipals(**base, wanted=wanted, known=known)
+                known = tuple(accounts.principal_id(STATIC, f"n{n}") for n in range(3))
+                return accounts.SyncPrincipals(**base, wanted=wanted, known=known)
         raise AssertionError(drawn["verb"])
 
     def heed(self, commands: list[Any], outcomes: list[Any]) -> None:
@@ -161,5 +162,5 @@ class Script:
                 self.lease_ids.setdefault((command.account, command.name), []).append(outcome.lease_id)
             elif isinstance(outcome, elections.Leading) and isinstance(command, elections.Campaign):
                 self.lease_ids.setdefault((command.account, command.room), []).append(command.lease_id)
-            elif isinstance(outcome, Session) and isinstance(command, sessions.OpenSession):
+            elif isinstance(outcome, Session) and isinstance(command, octostore_sessions.OpenSession):
                 self.sessions.setdefault(command.account, []).append(outcome.id)

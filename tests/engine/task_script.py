@@ -7,10 +7,12 @@ from typing import Any
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.session import Context, Session
 from holdfast.core.task import Left, Task
-from holdfast.engine import expiry, identity, retention, tasks
-from holdfast.engine.batch import Batch, Outcomes
+from holdfast.engine import expiry, retention
 from holdfast.engine.command import Once
-from holdfast.engine.lives import Begun
+from holdfast.engine.verbs import accounts
+from holdfast.engine.verbs.batch import Batch, Outcomes
+from holdfast.engine.verbs.sessions import Begun
+from holdfast.engine.verbs.tasks import queueing
 from tests import chores
 from tests.engine.script import Script
 from tests.support import CAUSE, START, claim
@@ -182,7 +184,7 @@ class TaskScript(Script):
         return retention.TellAgain(**base, cause=CAUSE, key=self.key(drawn))
 
     def account(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
-        return identity.SettleAccount(**base, cause=CAUSE, require_lease_id=[None, True, False][extra % 3])
+        return accounts.SettleAccount(**base, cause=CAUSE, require_lease_id=[None, True, False][extra % 3])
 
     def claim(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         session = self.life(drawn) if extra >= 3 else None
@@ -207,9 +209,9 @@ class TaskScript(Script):
         """Remember the ids, seeds and secrets that answers showed."""
         super().heed(commands, outcomes)
         for command, outcome in zip(commands, outcomes, strict=True):
-            if isinstance(outcome, tasks.Created) and not outcome.deduplicated:
+            if isinstance(outcome, queueing.Created) and not outcome.deduplicated:
                 self.tasks.setdefault(command.account, []).append(outcome.task.id)
-            elif isinstance(outcome, tasks.Claimed):
+            elif isinstance(outcome, queueing.Claimed):
                 for taken in outcome.taken:
                     self.seeds.setdefault((command.account, taken.task.id), []).append(command.seed.decode())
             elif isinstance(outcome, Begun):

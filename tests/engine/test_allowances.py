@@ -16,9 +16,9 @@ from holdfast.core.errors import (
 from holdfast.core.plan import CYCLE, Allowance, Plan, Usage
 from holdfast.core.row import SECOND
 from holdfast.core.task import CLAIMED, PENDING, Task
-from holdfast.engine.batch import Batch
 from holdfast.engine.command import Once, Replayed
-from holdfast.engine.tasks import Claimed, Created, Empty
+from holdfast.engine.verbs.batch import Batch
+from holdfast.engine.verbs.tasks.queueing import Claimed, Created, Empty
 from tests.chores import BASE, LEASE, begin, cancel, complete, create, fail, hand_back, sweep, take, take_this
 from tests.support import ACCOUNT, START, check_log, every, run, transact
 

@@ -8,10 +8,10 @@ from holdfast.core.errors import IdempotencyConflict, Invalid, InvalidTransition
 from holdfast.core.event import Event
 from holdfast.core.task import CLAIMED, COMPLETED, PENDING, Task
 from holdfast.engine.backlog import Backlog, Ticket
-from holdfast.engine.batch import Batch, Outcomes
 from holdfast.engine.command import Once, Replayed
-from holdfast.engine.outcomes import TaskOutcome
-from holdfast.engine.tasks import Created
+from holdfast.engine.verbs.batch import Batch, Outcomes
+from holdfast.engine.verbs.tasks.outcomes import TaskOutcome
+from holdfast.engine.verbs.tasks.queueing import Created
 from tests.chores import BASE, cancel, complete, create, fail, requeue, take
 from tests.support import ACCOUNT, START, Keep, check_log, every, idle_lane, look, run, transact
 

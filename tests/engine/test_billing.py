@@ -10,9 +10,9 @@ from holdfast.core.event import Event
 from holdfast.core.plan import DAY, PLANS
 from holdfast.core.purchase import COMPLETED, CREATED, FAILED, Capture, Purchase
 from holdfast.core.row import SECOND
-from holdfast.engine.billing import BeginPurchase, CompletePurchase, FailPurchase
-from holdfast.engine.identity import SettleAccount
 from holdfast.engine.retention import Retention, Tidying
+from holdfast.engine.verbs.accounts import SettleAccount
+from holdfast.engine.verbs.billing import BeginPurchase, CompletePurchase, FailPurchase
 from tests.support import CAUSE, START, check_log, every, run, transact
 
 TENANT = "acct_1"

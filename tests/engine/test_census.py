@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.core.errors import HoldfastError
 from holdfast.core.row import SECOND
-from holdfast.telemetry import names
+from holdfast.telemetry import metric_names
 from tests.chores import complete, create, fail, take
 from tests.support import acquire, claim, heartbeat, release, wait_until
 
@@ -25,9 +25,9 @@ class Numbers:
 
     def late(self, family):
         """(how many were ended late, how late together)."""
-        place = names.LATENESS.at(family)
+        place = metric_names.LATENESS.at(family)
         cells = [after - before for after, before in zip(self.board.read(), self.before, strict=True)]
-        *buckets, total = cells[place : place + names.LATENESS.width]
+        *buckets, total = cells[place : place + metric_names.LATENESS.width]
         return sum(buckets), total
 
 
@@ -41,19 +41,19 @@ def test_claims_are_counted_by_what_came_of_them(engine, numbers):
     engine.call(claim("a", "l2"))
     engine.call(acquire("b"))
     engine.call(take("nothing-of-this-type"))
-    assert numbers.more(names.CLAIMS, "job", "granted") == 1
-    assert numbers.more(names.CLAIMS, "job", "held") == 1
-    assert numbers.more(names.CONTENDED, "job") == 1
-    assert numbers.more(names.CLAIMS, "lock", "granted") == 1
-    assert numbers.more(names.CLAIMS, "task", "empty") == 1
-    assert numbers.more(names.CLAIMS, "task", "granted") == 0
+    assert numbers.more(metric_names.CLAIMS, "job", "granted") == 1
+    assert numbers.more(metric_names.CLAIMS, "job", "held") == 1
+    assert numbers.more(metric_names.CONTENDED, "job") == 1
+    assert numbers.more(metric_names.CLAIMS, "lock", "granted") == 1
+    assert numbers.more(metric_names.CLAIMS, "task", "empty") == 1
+    assert numbers.more(metric_names.CLAIMS, "task", "granted") == 0
 
 
 def test_one_that_waits_is_contended_once_and_answered_once(engine, numbers):
     engine.call(claim("a", "l1"))
     engine.call(claim("a", "l2"), wait_seconds=0.05)
-    assert numbers.more(names.CONTENDED, "job") == 1
-    assert numbers.more(names.CLAIMS, "job", "held") == 1
+    assert numbers.more(metric_names.CONTENDED, "job") == 1
+    assert numbers.more(metric_names.CLAIMS, "job", "held") == 1
 
 
 def test_renewals_and_releases_are_counted_and_refused_ones_are_not(engine, numbers):
@@ -62,21 +62,24 @@ def test_renewals_and_releases_are_counted_and_refused_ones_are_not(engine, numb
     with pytest.raises(HoldfastError):
         engine.call(heartbeat("a", "not mine"))
     engine.call(release("a", "l1"))
-    assert (numbers.more(names.RENEWALS, "job"), numbers.more(names.RELEASES, "job", "released")) == (1, 1)
+    assert (numbers.more(metric_names.RENEWALS, "job"), numbers.more(metric_names.RELEASES, "job", "released")) == (
+        1,
+        1,
+    )
 
 
 def test_a_holder_whose_time_ran_out_is_an_expiry_and_its_successor_a_takeover(engine, numbers):
     engine.call(claim("a", "l1", ttl=SHORT))
-    wait_until(lambda: numbers.more(names.EXPIRIES, "job") == 1)
-    assert numbers.more(names.TAKEOVERS, "job") == 0, "nobody has taken it yet"
+    wait_until(lambda: numbers.more(metric_names.EXPIRIES, "job") == 1)
+    assert numbers.more(metric_names.TAKEOVERS, "job") == 0, "nobody has taken it yet"
     count, seconds = numbers.late("job")
     assert count == 1
     assert 0 <= seconds < 5
     engine.call(claim("a", "l2"))
-    assert (numbers.more(names.TAKEOVERS, "job"), numbers.more(names.EXPIRIES, "job")) == (1, 1)
+    assert (numbers.more(metric_names.TAKEOVERS, "job"), numbers.more(metric_names.EXPIRIES, "job")) == (1, 1)
     engine.call(release("a", "l2"))
     engine.call(claim("a", "l3"))
-    assert numbers.more(names.TAKEOVERS, "job") == 1, "what was given back is not taken over"
+    assert numbers.more(metric_names.TAKEOVERS, "job") == 1, "what was given back is not taken over"
 
 
 def test_tasks_are_counted_through_their_lives(engine, numbers):
@@ -87,11 +90,11 @@ def test_tasks_are_counted_through_their_lives(engine, numbers):
     engine.call(complete("t1", seed="t1"))
     engine.call(fail("t2", seed="t2"))
     engine.call(fail("t3", seed="t3", permanent=True))
-    wait_until(lambda: numbers.more(names.EXPIRIES, "task") == 1)
-    assert (numbers.more(names.CREATED), numbers.more(names.CLAIMS, "task", "granted")) == (4, 4)
-    assert (numbers.more(names.COMPLETED), numbers.more(names.FAILED)) == (1, 2)
-    for cause in names.DEAD_LETTERS.labels["cause"]:
-        assert numbers.more(names.DEAD_LETTERS, cause) == 1, cause
+    wait_until(lambda: numbers.more(metric_names.EXPIRIES, "task") == 1)
+    assert (numbers.more(metric_names.CREATED), numbers.more(metric_names.CLAIMS, "task", "granted")) == (4, 4)
+    assert (numbers.more(metric_names.COMPLETED), numbers.more(metric_names.FAILED)) == (1, 2)
+    for cause in metric_names.DEAD_LETTERS.labels["cause"]:
+        assert numbers.more(metric_names.DEAD_LETTERS, cause) == 1, cause
     report = engine.alerts.report()
     assert report["dead_letters"]["total"] - earlier["dead_letters"]["total"] == 3
     assert report["lapses"]["total"] - earlier["lapses"]["total"] == 1
@@ -99,18 +102,18 @@ def test_tasks_are_counted_through_their_lives(engine, numbers):
 
 def test_batches_are_timed_and_lanes_are_seen_at_work(engine, numbers):
     engine.call(claim("a", "l1"))
-    batches = numbers.more(names.BATCHES)
-    assert 1 <= batches <= numbers.more(names.COMMANDS)
-    for phase in names.PHASES:
-        place = names.PHASE_SECONDS.at(phase)
-        cells = engine.board.read()[place : place + names.PHASE_SECONDS.width]
+    batches = numbers.more(metric_names.BATCHES)
+    assert 1 <= batches <= numbers.more(metric_names.COMMANDS)
+    for phase in metric_names.PHASES:
+        place = metric_names.PHASE_SECONDS.at(phase)
+        cells = engine.board.read()[place : place + metric_names.PHASE_SECONDS.width]
         assert sum(cells[:-1]) >= batches, phase
-    wait_until(lambda: numbers.more(names.LANE_BUSY) > 0)
+    wait_until(lambda: numbers.more(metric_names.LANE_BUSY) > 0)
     engine.sample()
-    assert engine.board.read()[names.LANES.at()] == engine.store.lanes
+    assert engine.board.read()[metric_names.LANES.at()] == engine.store.lanes
 
 
 def test_the_sweep_says_when_it_last_looked(engine):
-    wait_until(lambda: engine.board.read()[names.LOOP_SUCCESS.at("sweep")] > 0)
+    wait_until(lambda: engine.board.read()[metric_names.LOOP_SUCCESS.at("sweep")] > 0)
     assert engine.parts()["sweep"].stuck is False
     assert engine.parts()["lanes"].stuck is False

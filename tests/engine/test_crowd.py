@@ -8,11 +8,11 @@ import time
 import pytest
 
 from holdfast.core.errors import Draining, SessionExpired, TooManyWaiters
-from holdfast.engine import crowd as crowds
 from holdfast.engine.backlog import Ticket
-from holdfast.engine.crowd import Crowd
-from holdfast.engine.tasks import Claimed, Empty, Taken
 from holdfast.engine.timer import Timer
+from holdfast.engine.verbs.tasks.queueing import Claimed, Empty, Taken
+from holdfast.engine.waiting import tasks as crowds
+from holdfast.engine.waiting.tasks import Crowd
 from tests.chores import a_task, take
 from tests.support import ACCOUNT, START, Keep, wait_until
 

@@ -14,7 +14,7 @@ from holdfast.core.lease import Lease
 from holdfast.core.row import SECOND
 from holdfast.core.session import MEMORY, Session
 from holdfast.core.task import CLAIMED, PENDING, Task
-from holdfast.engine.batch import Outcomes
+from holdfast.engine.verbs.batch import Outcomes
 from holdfast.store.contract import TaskPath
 from holdfast.store.view import ROW_TYPES
 from tests.engine.script import ACCOUNTS, LEASE_VERBS, Script, moves

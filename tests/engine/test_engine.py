@@ -13,7 +13,7 @@ from holdfast.core.event import Event
 from holdfast.core.lease import Lease
 from holdfast.engine.command import Command, Held
 from holdfast.engine.engine import Engine
-from holdfast.engine.jobs import Claimed
+from holdfast.engine.verbs.jobs import Claimed
 from holdfast.store.view import Needs
 from tests.support import (
     ACCOUNT,

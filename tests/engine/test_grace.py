@@ -10,9 +10,9 @@ from holdfast.engine import expiry
 from holdfast.engine.backlog import Backlog, Ticket
 from holdfast.engine.command import Held
 from holdfast.engine.expiry import GiveGrace
-from holdfast.engine.jobs import Claimed
 from holdfast.engine.lane import Lane, Outages
 from holdfast.engine.sweep import Sweep
+from holdfast.engine.verbs.jobs import Claimed
 from tests.support import ACCOUNT, CAUSE, START, Keep, a_lease, check_log, claim, put, run, stop_in_time, wait_until
 
 

@@ -10,7 +10,7 @@ from holdfast.core.errors import IdempotencyConflict, LeaseLost
 from holdfast.core.lease import Lease
 from holdfast.core.row import SECOND
 from holdfast.engine.command import Held, Replayed
-from holdfast.engine.jobs import Changed, Claimed
+from holdfast.engine.verbs.jobs import Changed, Claimed
 from tests.support import ACCOUNT, START, acquire, check_log, claim, every, heartbeat, once, release, run
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.core.principal import ISSUED, STATIC, Principal
-from holdfast.engine.identity import SyncPrincipals, Wanted, principal_id
+from holdfast.engine.verbs.accounts import SyncPrincipals, Wanted, principal_id
 from tests.support import ACCOUNT, CAUSE, check_log, every, run
 
 

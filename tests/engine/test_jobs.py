@@ -9,9 +9,9 @@ from holdfast.core.errors import Forbidden, LeaseLost, NotHeld, SessionExpired, 
 from holdfast.core.lease import EXPIRED, FORCED, RELEASED, Lease
 from holdfast.core.row import SECOND
 from holdfast.engine.command import Held
-from holdfast.engine.jobs import Claimed, ForceRelease
-from holdfast.engine.locks import AcquireLock
-from holdfast.engine.sessions import EndSession, KeepSessionAlive
+from holdfast.engine.verbs.jobs import Claimed, ForceRelease
+from holdfast.engine.verbs.locks import AcquireLock
+from holdfast.engine.verbs.octostore_sessions import EndSession, KeepSessionAlive
 from tests.support import (
     ACCOUNT,
     ALICE,

@@ -9,8 +9,8 @@ from holdfast.core.errors import ConfiguredKey, Forbidden, LastAdmin, Missing, N
 from holdfast.core.event import Event
 from holdfast.core.principal import ADMIN_ID, ALL_SCOPES, ISSUED, LOCAL, ROOT, ROTATED, STATIC, Principal, admin
 from holdfast.core.row import SECOND
-from holdfast.engine.identity import RegisterAccount, SyncPrincipals, Wanted, principal_id
-from holdfast.engine.keys import CreateKey, RegisterUser, RevokeKey, RotateKey
+from holdfast.engine.verbs.accounts import RegisterAccount, SyncPrincipals, Wanted, principal_id
+from holdfast.engine.verbs.keys import CreateKey, RegisterUser, RevokeKey, RotateKey
 from tests.support import ACCOUNT, CAUSE, START, check_log, every, put, run, transact
 
 BASE = {"account": ACCOUNT, "cause": CAUSE}

@@ -13,8 +13,8 @@ from holdfast.core.row import SECOND
 from holdfast.engine.backlog import Ticket
 from holdfast.engine.command import Held
 from holdfast.engine.expiry import GiveGrace
-from holdfast.engine.jobs import Changed, Claimed, ClaimJob, ForceRelease
 from holdfast.engine.lane import MAX_RERUNS
+from holdfast.engine.verbs.jobs import Changed, Claimed, ClaimJob, ForceRelease
 from holdfast.store.contract import Rerun, Severed
 from tests.support import (
     ACCOUNT,

@@ -7,11 +7,11 @@ import time
 import pytest
 
 from holdfast.core.errors import Draining, TooManyWaiters
-from holdfast.engine import waiting
 from holdfast.engine.backlog import Ticket
 from holdfast.engine.command import Held
 from holdfast.engine.timer import Timer
-from holdfast.engine.waiting import Lines
+from holdfast.engine.waiting import names
+from holdfast.engine.waiting.names import Lines
 from tests.support import ACCOUNT, START, Keep, a_lease, claim
 
 KEY = ("leases", ACCOUNT, "job")
@@ -154,7 +154,7 @@ def test_a_drain_sends_everybody_away_once(desk):
 
 
 def test_a_line_has_an_end(desk, monkeypatch):
-    monkeypatch.setattr(waiting, "MAX_WAITERS", 3)
+    monkeypatch.setattr(names, "MAX_WAITERS", 3)
     for number in range(3):
         desk.stand(f"l{number}")
     with pytest.raises(TooManyWaiters):

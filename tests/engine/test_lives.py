@@ -20,7 +20,7 @@ from holdfast.core.row import SECOND
 from holdfast.core.session import Context, Session
 from holdfast.core.task import DEAD, PENDING, Task, last_attempt
 from holdfast.engine.expiry import ExpireSession
-from holdfast.engine.sessions import EndSession
+from holdfast.engine.verbs.octostore_sessions import EndSession
 from tests.chores import (
     BASE,
     LEASE,

@@ -6,7 +6,7 @@ from holdfast.core.lease import Lease
 from holdfast.core.row import SECOND
 from holdfast.core.session import Session
 from holdfast.core.task import Task
-from holdfast.engine.recovery import Recover
+from holdfast.engine.verbs.recovery import Recover
 from tests.chores import BASE, LEASE, begin, complete, create, take
 from tests.support import ACCOUNT, check_log, claim, every, run, transact
 

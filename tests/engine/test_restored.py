@@ -7,14 +7,14 @@ from msgspec.structs import astuple
 
 from holdfast.core.errors import CursorTooOld
 from holdfast.core.event import Event
-from holdfast.core.filter import Filter
-from holdfast.core.gap import LEAP, RESTORED, restored
+from holdfast.core.event_filter import Filter
+from holdfast.core.log_gap import LEAP, RESTORED, restored
 from holdfast.core.row import SECOND
 from holdfast.engine.retention import DAY, Retention, Tidying
 from holdfast.engine.verify import verify
 from holdfast.store.sqlite import queries
-from holdfast.transport.http.events import _look
-from holdfast.transport.http.hub import read_page
+from holdfast.transport.http.api.events import _look
+from holdfast.transport.http.streams.hub import read_page
 from tests.support import ACCOUNT, START, check_log, claim, every, release, transact
 
 EVERYTHING = Filter()

@@ -17,8 +17,8 @@ from holdfast.core.row import SECOND
 from holdfast.core.task import CLAIMED, COMPLETED, Left, Task
 from holdfast.engine.backlog import Ticket
 from tests.chores import LEASE, beat, complete, create, fail, hand_back, sweep, take, take_this, undeliver
+from tests.faults.scale import sized
 from tests.support import STORES, Keep, check_log, every, idle_lane, run
-from tests.trouble.scale import sized
 
 TRIALS, PARTS = sized(60, 1_000), sized(1, 10)
 REFUSED = (LeaseExpired, LeaseSuperseded, InvalidTransition)

@@ -15,10 +15,10 @@ from holdfast.core.errors import (
     WrongToken,
 )
 from holdfast.core.event import Event
-from holdfast.core.retry import Backoff
 from holdfast.core.row import SECOND
 from holdfast.core.task import CANCELLED, CLAIMED, COMPLETED, DEAD, LAPSED, PENDING, Left, Task, last_attempt
-from holdfast.engine.outcomes import ReviewClaim
+from holdfast.core.task.retry import Backoff
+from holdfast.engine.verbs.tasks.outcomes import ReviewClaim
 from tests.chores import (
     BASE,
     LEASE,

@@ -9,7 +9,7 @@ from holdfast.core.event import Event
 from holdfast.core.lease import proof_of
 from holdfast.core.row import SECOND
 from holdfast.core.task import CLAIMED, PENDING, Task
-from holdfast.engine.tasks import Claimed, Created, Empty
+from holdfast.engine.verbs.tasks.queueing import Claimed, Created, Empty
 from tests.chores import (
     LEASE,
     cancel,

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from holdfast.engine.bells import Bells, log_of
+from holdfast.engine.change_signal import Bells, log_of
 from holdfast.engine.timer import Timer
 from tests.support import ACCOUNT, wait_until
 

@@ -8,10 +8,10 @@ import pytest
 
 from holdfast.core.errors import Draining, TooManyWaiters
 from holdfast.core.row import SECOND
-from holdfast.engine import waiting
 from holdfast.engine.command import Held
-from holdfast.engine.jobs import Claimed
-from holdfast.engine.locks import ReleaseLock
+from holdfast.engine.verbs.jobs import Claimed
+from holdfast.engine.verbs.locks import ReleaseLock
+from holdfast.engine.waiting import names as waiting
 from tests.support import (
     ACCOUNT,
     ALICE,

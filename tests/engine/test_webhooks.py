@@ -8,16 +8,22 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from msgspec.structs import replace
 
-from holdfast.core.delivery import Delivery, Outcome, Verdict
 from holdfast.core.errors import TooManyWebhooks, WebhookMissing
 from holdfast.core.event import Cause, Event
 from holdfast.core.row import SECOND
-from holdfast.core.webhook import ACTIVE, DISABLED, PAUSED, Webhook, secrets_of
+from holdfast.core.webhooks.delivery import Delivery, Outcome, Verdict
+from holdfast.core.webhooks.webhook import ACTIVE, DISABLED, PAUSED, Webhook, secrets_of
 from holdfast.engine.expiry import ExpireLease
 from holdfast.engine.retention import DAY, Retention, Tidying
-from holdfast.engine.webhooks import CreateWebhook, DisableWebhook, RemoveWebhook, RotateWebhookSecret, UpdateWebhook
-from holdfast.store.deliveries import Reading, Room
-from holdfast.transport.webhooks.reading import LogReader
+from holdfast.engine.verbs.webhooks import (
+    CreateWebhook,
+    DisableWebhook,
+    RemoveWebhook,
+    RotateWebhookSecret,
+    UpdateWebhook,
+)
+from holdfast.store.contract.deliveries import Reading, Room
+from holdfast.transport.webhooks.log_reader import LogReader
 from tests.support import ACCOUNT, ALICE, BOB, CAUSE, START, acquire, check_log, every, make_store, run, transact
 
 HOOK = (ACCOUNT, "whk_1")

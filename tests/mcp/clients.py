@@ -11,7 +11,7 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.wire.server import TOKENS, Server
+from tests.compat.octostore.server import TOKENS, Server
 
 OLD, NEW = "2025-11-25", "2026-07-28"
 ERAS = {OLD: "legacy", NEW: NEW}

@@ -2,10 +2,10 @@
 
 import pytest
 
-pytest.register_assert_rewrite("tests.transport.agent", "tests.wire.expect", "tests.mcp.clients")
+pytest.register_assert_rewrite("tests.http.agent", "tests.compat.octostore.expect", "tests.mcp.clients")
 
-from tests.transport.agent import ROOT_KEY  # noqa: E402 - after the line above, as it must be
-from tests.wire.server import Server  # noqa: E402
+from tests.compat.octostore.server import Server  # noqa: E402
+from tests.http.agent import ROOT_KEY  # noqa: E402 - after the line above, as it must be
 
 
 @pytest.fixture(scope="session")

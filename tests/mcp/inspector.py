@@ -6,8 +6,8 @@ import subprocess
 import sys
 import tempfile
 
-from tests.transport.agent import ROOT_KEY
-from tests.wire.server import Server
+from tests.compat.octostore.server import Server
+from tests.http.agent import ROOT_KEY
 
 PROGRAM = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
 JOB, WORK = "inspected/job", "inspected"

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import yaml
 
+from tests.compat.octostore.server import free_port
+from tests.compat.octostore.wire import Caller
 from tests.mcp import inspector
 from tests.support import wait_until
-from tests.wire.server import free_port
-from tests.wire.wire import Caller
 
 REVISIONS = ("2026-07-28", "2025-11-25")
 SUITE = "@modelcontextprotocol/conformance"

@@ -8,9 +8,9 @@ import pytest
 
 from holdfast.settings import BadSettings, Settings, load
 from holdfast.transport.origins import own_origins
+from tests.http.house import AFAR, House
 from tests.mcp.clients import KEY, NEW
 from tests.mcp.raw import heading, new, old, post
-from tests.transport.house import AFAR, House
 
 LIST = old("tools/list")
 WRONG_KEY = "nobody-knows-this-token-at-all"
@@ -158,5 +158,5 @@ def test_requests_are_counted_as_what_they_are(server):
 
 def test_the_sdk_and_an_http_client_are_imported_when_somebody_first_needs_them():
     late = {"mcp", "pydantic", "httpx2"}
-    program = f"import sys, holdfast.transport.cli.serve as _; sys.exit(bool({late} & set(sys.modules)))"
+    program = f"import sys, holdfast.transport.cli.commands.serve as _; sys.exit(bool({late} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

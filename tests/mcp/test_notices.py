@@ -5,8 +5,8 @@ import uuid
 
 from mcp.server.subscriptions import ResourceUpdated
 
+from tests.compat.octostore.server import Server
 from tests.mcp.clients import NEW, over_http
-from tests.wire.server import Server
 
 
 async def heard(subscription, seconds=10):

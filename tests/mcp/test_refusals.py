@@ -6,10 +6,10 @@ import uuid
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from tests.compat.octostore.server import bearer
+from tests.http.agent import ABSENT_LEASE, ROOT_KEY
 from tests.mcp.clients import NEW, OLD, over_http
 from tests.mcp.raw import heading, new, old, post
-from tests.transport.agent import ABSENT_LEASE, ROOT_KEY
-from tests.wire.server import bearer
 
 INVALID_PARAMS = -32602
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from holdfast.transport.mcp.caller import Ask
+from holdfast.transport.mcp.in_process import Ask
 from holdfast.transport.mcp.remote import Remote
 from holdfast.transport.mcp.results import result_of
 

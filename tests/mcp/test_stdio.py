@@ -10,9 +10,9 @@ from tempfile import TemporaryFile
 
 import pytest
 
+from tests.compat.octostore.server import free_port
 from tests.mcp.clients import KEY, over_stdio
 from tests.mcp.raw import new, old
-from tests.wire.server import free_port
 
 
 def program(*flags, words="", until=0, **settings):

@@ -6,9 +6,9 @@ import uuid
 import pytest
 
 from holdfast.transport.mcp.tools import TOOLS
+from tests.compat.octostore.server import ADMIN_KEY
+from tests.http.agent import ROOT_KEY
 from tests.mcp.clients import KEY, NEW, OLD, over_http, over_stdio
-from tests.transport.agent import ROOT_KEY
-from tests.wire.server import ADMIN_KEY
 
 SECRETS = (KEY, ROOT_KEY, ADMIN_KEY)
 

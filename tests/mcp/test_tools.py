@@ -7,12 +7,12 @@ from pathlib import Path
 import jsonschema_rs
 import pytest
 
-from holdfast.operations import OPERATIONS
-from holdfast.transport.http.openapi import openapi
-from holdfast.transport.http.schemas.table import SHAPES
+from holdfast.operations.table import OPERATIONS
+from holdfast.transport.http.schemas.all_operations import SHAPES
+from holdfast.transport.http.system.openapi import openapi
 from holdfast.transport.mcp.arguments import ask_of
-from holdfast.transport.mcp.form import BODY, form_of, input_schema
 from holdfast.transport.mcp.server import Desk
+from holdfast.transport.mcp.tool_schema import BODY, form_of, input_schema
 from holdfast.transport.mcp.tools import TOOLS, operation_of
 
 ORDER = [

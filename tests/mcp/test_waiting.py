@@ -9,14 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from holdfast.settings import Settings
-from holdfast.transport.mcp.caller import Ask, InProcess
+from holdfast.transport.mcp.in_process import Ask, InProcess
 from holdfast.transport.mcp.notices import end_of_log
+from tests.compat.octostore.server import Server
+from tests.http.agent import agent, claimed, ok
+from tests.http.house import House
 from tests.mcp.clients import KEY, NEW, OLD, over_http
 from tests.mcp.raw import connect, heading, new, old, post, send
 from tests.support import wait_until
-from tests.transport.agent import agent, claimed, ok
-from tests.transport.house import House
-from tests.wire.server import Server
 
 MESSAGES = {OLD: old, NEW: new}
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from tests.compat.octostore.server import Server
+from tests.http.agent import ROOT_KEY
 from tests.openapi.belongings import Belongings
-from tests.transport.agent import ROOT_KEY
-from tests.wire.server import Server
 
 PLENTY = {
     "ROOT_KEY": ROOT_KEY,

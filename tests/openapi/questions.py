@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings, strategies
 from schemathesis import APIOperation, Case, GenerationMode, Response
 from schemathesis.checks import CHECKS, load_all_checks
 
-from holdfast.operations import OPERATIONS, Operation
-from holdfast.transport.http.openapi import openapi
-from holdfast.transport.http.schemas.table import SHAPES
+from holdfast.operations.table import OPERATIONS, Operation
+from holdfast.transport.http.schemas.all_operations import SHAPES
+from holdfast.transport.http.system.openapi import openapi
 from tests.openapi.belongings import Belongings
 from tests.support import FULL_PROOF
 

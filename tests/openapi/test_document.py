@@ -12,14 +12,14 @@ import schemathesis
 import yaml
 
 from holdfast import __version__
-from holdfast.core.retry import Backoff
-from holdfast.operations import OPERATIONS
-from holdfast.transport.http import task_lists
-from holdfast.transport.http.openapi import openapi
-from holdfast.transport.http.schemas.table import SHAPES
+from holdfast.core.task.retry import Backoff
+from holdfast.operations.table import OPERATIONS
+from holdfast.transport.http.orchestrion import lists
+from holdfast.transport.http.schemas.all_operations import SHAPES
 from holdfast.transport.http.schemas.task_operations import BackoffPolicy, TaskFilter
+from holdfast.transport.http.system.openapi import openapi
 from holdfast.transport.yaml import encode_yaml
-from tests.wire.server import Server
+from tests.compat.octostore.server import Server
 
 PLACES = ("/openapi.json", "/openapi.yaml", "/v1/schema")
 
@@ -86,13 +86,13 @@ def test_what_is_described_apart_has_the_same_fields():
     assert [(field.encode_name, field.default) for field in msgspec.structs.fields(BackoffPolicy)] == [
         (field.encode_name, field.default) for field in fields
     ]
-    assert set(TaskFilter.__struct_encode_fields__) == task_lists._FILTERS
+    assert set(TaskFilter.__struct_encode_fields__) == lists._FILTERS
 
 
 def test_every_server_makes_the_same_bytes():
     program = (
-        "import sys; from holdfast.transport.http.message import encode;"
-        "from holdfast.transport.http.openapi import openapi; sys.stdout.buffer.write(encode(openapi()))"
+        "import sys; from holdfast.transport.http.request import encode;"
+        "from holdfast.transport.http.system.openapi import openapi; sys.stdout.buffer.write(encode(openapi()))"
     )
     made = {
         subprocess.run(

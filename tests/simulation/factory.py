@@ -9,9 +9,9 @@ from holdfast.core.errors import Conflict
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.task import CANCELLED, CLAIMED, FINAL_STATES, Task
 from holdfast.engine.expiry import SettleTask
-from holdfast.engine.outcomes import CancelTask, HandBackTask, RequeueTask, TaskOutcome, UndeliverTask
-from holdfast.engine.tasks import Claimed, Created, Empty
-from holdfast.store.memory import MemoryStore
+from holdfast.engine.verbs.tasks.outcomes import CancelTask, HandBackTask, RequeueTask, TaskOutcome, UndeliverTask
+from holdfast.engine.verbs.tasks.queueing import Claimed, Created, Empty
+from holdfast.store.memory.store import MemoryStore
 from tests.chores import BASE, beat, cancel, complete, create, fail, hand_back, requeue, take, take_this, undeliver
 from tests.simulation.inspector import Inspector
 from tests.support import DrivenClock, check_log, every, transact

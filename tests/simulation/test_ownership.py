@@ -6,8 +6,9 @@ import pytest
 
 from holdfast.core import lease as leases
 from holdfast.core.lease import Lease
-from holdfast.engine import expiry, jobs
-from holdfast.store.memory import MemoryTransaction
+from holdfast.engine import expiry
+from holdfast.engine.verbs import jobs
+from holdfast.store.memory.store import MemoryTransaction
 from tests.simulation.world import World
 from tests.support import FULL_PROOF
 

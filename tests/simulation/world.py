@@ -12,8 +12,8 @@ from holdfast.core.errors import LeaseLost, NotHeld
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.command import Command, Held
 from holdfast.engine.expiry import ExpireLease
-from holdfast.engine.jobs import Changed, Claimed, ForceRelease
-from holdfast.store.memory import MemoryStore
+from holdfast.engine.verbs.jobs import Changed, Claimed, ForceRelease
+from holdfast.store.memory.store import MemoryStore
 from tests.support import ACCOUNT, CAUSE, DrivenClock, check_log, claim, heartbeat, release, transact
 
 NAMES = ("north", "south")

@@ -10,7 +10,17 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from holdfast.core import session as sessions
-from holdfast.core.badge import IDLE, INVITATION, INVITED, LONGEST, MOST_OF_KEY, VISIT, Badge, is_over, surplus
+from holdfast.core.browser_session import (
+    IDLE,
+    INVITATION,
+    INVITED,
+    LONGEST,
+    MOST_OF_KEY,
+    VISIT,
+    Badge,
+    is_over,
+    surplus,
+)
 from holdfast.core.event import RENEWALS, Event, subject_of
 from holdfast.core.row import SECOND
 from holdfast.core.task import CLAIMED, Task

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import astuple, replace
 
-from holdfast.core.delivery import (
+from holdfast.core.row import SECOND
+from holdfast.core.webhooks.delivery import (
     DEAD,
     DELIVERED,
     MOST_UNDECIDED,
@@ -20,9 +21,8 @@ from holdfast.core.delivery import (
     choose,
     due,
 )
-from holdfast.core.row import SECOND
-from holdfast.core.webhook import ACTIVE, PAUSED, Webhook
-from holdfast.store.deliveries import Reading, Room
+from holdfast.core.webhooks.webhook import ACTIVE, PAUSED, Webhook
+from holdfast.store.contract.deliveries import Reading, Room
 from holdfast.store.view import AllNeeds, Needs
 from tests.support import ACCOUNT, START, empty, make_store, put
 

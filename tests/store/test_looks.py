@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.core.event_page import weight, within
 from holdfast.core.lease import LOCK, Lease
-from holdfast.core.page import weight, within
 from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND
 from holdfast.core.session import Session

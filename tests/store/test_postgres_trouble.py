@@ -13,7 +13,7 @@ from holdfast.core.errors import OutcomeUnknown, StoreUnavailable, ValueRefused
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
 from holdfast.engine.command import Held
-from holdfast.engine.locks import Acquired
+from holdfast.engine.verbs.locks import Acquired
 from holdfast.store.contract import Rerun, Severed
 from holdfast.store.postgres import PostgresStore
 from holdfast.store.view import AllNeeds, Answer, Needs

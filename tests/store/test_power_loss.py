@@ -15,10 +15,10 @@ import apsw
 import pytest
 
 from holdfast.core.lease import Lease
-from holdfast.engine.jobs import Claimed
+from holdfast.engine.verbs.jobs import Claimed
 from holdfast.store.sqlite import SqliteStore
+from tests.faults.scale import sized
 from tests.support import check_log, claim, every, release, transact
-from tests.trouble.scale import sized
 
 SECTOR = 512
 IMAGES = sized(40, 400)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast.core.errors import InvalidTransition, TaskClaimed
 from holdfast.core.task import CLAIMED, DEAD, Task
 from holdfast.engine.backlog import Ticket
-from holdfast.engine.tasks import Claimed, Empty
+from holdfast.engine.verbs.tasks.queueing import Claimed, Empty
 from holdfast.store.contract import Rerun
 from holdfast.store.postgres import PostgresStore
 from holdfast.store.view import AllNeeds, Needs

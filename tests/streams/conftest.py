@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.orchestrion.account import Account, register
-from tests.transport.agent import ROOT_KEY
-from tests.wire.server import Server
+from tests.compat.octostore.server import Server
+from tests.compat.orchestrion.account import Account, register
+from tests.http.agent import ROOT_KEY
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -12,15 +12,15 @@ from functools import partial
 import pytest
 
 from holdfast.core.errors import CursorTooOld
-from holdfast.core.filter import Filter
-from holdfast.core.page import weight
+from holdfast.core.event_filter import Filter
+from holdfast.core.event_page import weight
 from holdfast.engine.engine import Engine
-from holdfast.transport.http import feed, hub
-from holdfast.transport.http.feed import Feed
-from holdfast.transport.http.follower import MAX_EVENTS, Follower
-from holdfast.transport.http.hub import Hub
+from holdfast.transport.http.streams import feed, hub
+from holdfast.transport.http.streams.feed import Feed
+from holdfast.transport.http.streams.follower import MAX_EVENTS, Follower
+from holdfast.transport.http.streams.hub import Hub
+from tests.faults.scale import sized
 from tests.support import ACCOUNT, STORES, Futures, claim, heartbeat, make_store, stop_in_time, transact
-from tests.trouble.scale import sized
 
 NAMES = 7
 EVENTS = sized(300, 5_000)

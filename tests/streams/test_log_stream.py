@@ -5,11 +5,11 @@ import time
 
 import pytest
 
-from tests.orchestrion.account import Account, register
-from tests.orchestrion.states import completed, pending
+from tests.compat.octostore.server import Server
+from tests.compat.orchestrion.account import Account, register
+from tests.compat.orchestrion.states import completed, pending
+from tests.http.replies import done
 from tests.streams.reading import Ended, Stream, fields, follow
-from tests.transport.replies import done
-from tests.wire.server import Server
 
 PER_KEY = 100
 

@@ -2,12 +2,12 @@
 
 import asyncio
 
-from holdfast.transport.http import streaming
-from holdfast.transport.http.message import Request
+from holdfast.transport.http.request import Request
+from holdfast.transport.http.streams import sending
 
 
 def test_a_connection_that_takes_nothing_is_closed(monkeypatch):
-    monkeypatch.setattr(streaming, "WRITE_SECONDS", 0.05)
+    monkeypatch.setattr(sending, "WRITE_SECONDS", 0.05)
     told, closed = [], []
 
     async def scenario():
@@ -29,8 +29,8 @@ def test_a_connection_that_takes_nothing_is_closed(monkeypatch):
             await gone.wait()
             return {"type": "http.disconnect"}
 
-        scope = {"type": "http", "method": "GET", "headers": [], streaming.ABORT: gone.set}
-        await asyncio.wait_for(streaming.send_parts(Request(scope, receive), parts(), send), 10)
+        scope = {"type": "http", "method": "GET", "headers": [], sending.ABORT: gone.set}
+        await asyncio.wait_for(sending.send_parts(Request(scope, receive), parts(), send), 10)
 
     asyncio.run(scenario())
     assert (len(told), closed) == (3, [True])

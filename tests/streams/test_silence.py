@@ -7,8 +7,8 @@ import pytest
 
 import holdfast
 from holdfast.client.embedded import PARTS_AHEAD
-from holdfast.client.wire import Request
-from holdfast.transport.http import hub
+from holdfast.client.request import Request
+from holdfast.transport.http.streams import hub
 
 SECONDS = 10.0
 

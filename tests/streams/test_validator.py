@@ -7,15 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import holdfast
-from tests.orchestrion.account import Account, register
-from tests.orchestrion.expect import claimed
-from tests.orchestrion.states import pending
+from tests.compat.octostore.server import Server
+from tests.compat.orchestrion.account import Account, register
+from tests.compat.orchestrion.expect import claimed
+from tests.compat.orchestrion.states import pending
+from tests.faults.scale import sized
+from tests.http.agent import ROOT_KEY
+from tests.http.replies import done
 from tests.streams.conftest import elsewhere
 from tests.streams.reading import Ended, fields, follow
-from tests.transport.agent import ROOT_KEY
-from tests.transport.replies import done
-from tests.trouble.scale import sized
-from tests.wire.server import Server
 
 WRITERS = 3
 ROUNDS = sized(12, 200)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.transport.agent import ROOT_KEY
-from tests.transport.scrape import scrape
-from tests.wire.server import Server
+from tests.compat.octostore.server import Server
+from tests.http.agent import ROOT_KEY
+from tests.http.scrape import scrape
 
 
 @pytest.fixture(scope="package", params=["sqlite", "postgres"])

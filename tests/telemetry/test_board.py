@@ -8,12 +8,12 @@ import threading
 
 import pytest
 
-from holdfast.telemetry import names
-from holdfast.telemetry import shared as rooms
-from holdfast.telemetry.board import Board, Minute
-from holdfast.telemetry.shared import BOARD_FD, BOARD_ROW, SharedBoard, inherited
+from holdfast.telemetry import metric_names
+from holdfast.telemetry import shared_memory as rooms
+from holdfast.telemetry.registry import Board, Minute
+from holdfast.telemetry.shared_memory import BOARD_FD, BOARD_ROW, SharedBoard, inherited
 from holdfast.transport.http.server import keep_minute
-from holdfast.transport.http.stats import Stats
+from holdfast.transport.http.system.stats import Stats
 
 
 @pytest.fixture
@@ -30,30 +30,30 @@ def worker(shared, number):
 def test_counters_add_up_gauges_too_and_the_loop_that_is_longest_behind_speaks(shared):
     for number in (0, 1):
         one = worker(shared, number)
-        one.add(names.CREATED, by=number + 1)
-        one.set(names.LANES, to=2)
-        one.set(names.LOOP_SUCCESS, "sweep", to=100.0 + number)
-        one.observe(names.LATENESS, 0.02, "job")
-        one.cells[names.LONGEST.at("job")] = 1.0 + number
-        one.cells[names.SHORTEST.at("job")] = 0.5 + number
+        one.add(metric_names.CREATED, by=number + 1)
+        one.set(metric_names.LANES, to=2)
+        one.set(metric_names.LOOP_SUCCESS, "sweep", to=100.0 + number)
+        one.observe(metric_names.LATENESS, 0.02, "job")
+        one.cells[metric_names.LONGEST.at("job")] = 1.0 + number
+        one.cells[metric_names.SHORTEST.at("job")] = 0.5 + number
     cells = worker(shared, 0).read()
-    assert (cells[names.CREATED.at()], cells[names.LANES.at()]) == (3, 4)
-    assert cells[names.LOOP_SUCCESS.at("sweep")] == 100.0
-    assert (cells[names.SHORTEST.at("job")], cells[names.LONGEST.at("job")]) == (0.5, 2.0)
-    place = names.LATENESS.at("job")
-    assert cells[place : place + names.LATENESS.width][2] == 2, "two in the bucket of 25 ms"
+    assert (cells[metric_names.CREATED.at()], cells[metric_names.LANES.at()]) == (3, 4)
+    assert cells[metric_names.LOOP_SUCCESS.at("sweep")] == 100.0
+    assert (cells[metric_names.SHORTEST.at("job")], cells[metric_names.LONGEST.at("job")]) == (0.5, 2.0)
+    place = metric_names.LATENESS.at("job")
+    assert cells[place : place + metric_names.LATENESS.width][2] == 2, "two in the bucket of 25 ms"
 
 
 def test_what_the_dead_counted_stays_and_what_they_had_is_gone(shared):
     for life in range(3):
         one = worker(shared, 1)
-        one.add(names.CREATED, by=10)
-        one.set(names.LANES, to=2)
-        one.cells[names.LONGEST.at("job")] = 3.0 - life
+        one.add(metric_names.CREATED, by=10)
+        one.set(metric_names.LANES, to=2)
+        one.cells[metric_names.LONGEST.at("job")] = 3.0 - life
         shared.bury(1)
     cells = worker(shared, 0).read()
-    assert (cells[names.CREATED.at()], cells[names.LANES.at()]) == (30, 0)
-    assert cells[names.LONGEST.at("job")] == 3.0
+    assert (cells[metric_names.CREATED.at()], cells[metric_names.LANES.at()]) == (30, 0)
+    assert cells[metric_names.LONGEST.at("job")] == 3.0
 
 
 def test_a_reader_beside_a_burial_never_sees_a_counter_fall_or_jump(shared):
@@ -61,18 +61,18 @@ def test_a_reader_beside_a_burial_never_sees_a_counter_fall_or_jump(shared):
 
     def look():
         while not done.is_set():
-            seen.append(one.read()[names.CREATED.at()])
+            seen.append(one.read()[metric_names.CREATED.at()])
 
     reader = threading.Thread(target=look)
     reader.start()
     for _ in range(30):
-        worker(shared, 1).add(names.CREATED)
+        worker(shared, 1).add(metric_names.CREATED)
         shared.bury(1)
     done.set()
     reader.join()
     assert seen == sorted(seen)
     assert seen[-1] <= 30
-    assert one.read()[names.CREATED.at()] == 30
+    assert one.read()[metric_names.CREATED.at()] == 30
 
 
 def test_threads_of_one_process_lose_no_count():
@@ -80,14 +80,14 @@ def test_threads_of_one_process_lose_no_count():
 
     def count():
         for _ in range(5_000):
-            board.add(names.CREATED)
+            board.add(metric_names.CREATED)
 
     threads = [threading.Thread(target=count) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert board.read()[names.CREATED.at()] == 20_000
+    assert board.read()[metric_names.CREATED.at()] == 20_000
 
 
 def test_minutes_are_kept_in_order_and_no_more_than_a_week(shared, monkeypatch):
@@ -100,8 +100,8 @@ def test_minutes_are_kept_in_order_and_no_more_than_a_week(shared, monkeypatch):
 def test_a_worker_finds_its_row_by_what_its_parent_handed_down(shared, monkeypatch):
     monkeypatch.setenv(BOARD_FD, str(os.dup(shared.descriptor)))
     monkeypatch.setenv(BOARD_ROW, "1")
-    inherited(2).add(names.CREATED)
-    assert shared.row(1)[names.CREATED.at()] == 1
+    inherited(2).add(metric_names.CREATED)
+    assert shared.row(1)[metric_names.CREATED.at()] == 1
     monkeypatch.delenv(BOARD_ROW)
     assert inherited(2).together is None
 
@@ -152,6 +152,6 @@ def test_a_minute_is_kept_for_all_workers_if_anybody_came_in_it(shared):
 
 
 def test_a_parent_that_died_in_the_middle_of_a_move_holds_nobody_up(shared):
-    worker(shared, 0).add(names.CREATED)
+    worker(shared, 0).add(metric_names.CREATED)
     shared._all[rooms._TURN] += 1
-    assert worker(shared, 1).read()[names.CREATED.at()] == 1
+    assert worker(shared, 1).read()[metric_names.CREATED.at()] == 1

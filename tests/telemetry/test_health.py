@@ -6,10 +6,10 @@ import pytest
 
 from holdfast.engine import engine as rooms
 from holdfast.settings import Settings
-from holdfast.telemetry.board import Board
-from holdfast.telemetry.pulses import Pulses
+from holdfast.telemetry.heartbeats import Pulses
+from holdfast.telemetry.registry import Board
+from tests.http.house import House
 from tests.support import claim, wait_until
-from tests.transport.house import House
 
 
 @pytest.fixture

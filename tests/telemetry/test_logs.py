@@ -7,10 +7,10 @@ import logging
 import pytest
 
 from holdfast.telemetry import logs
-from tests.orchestrion.account import register
+from tests.compat.octostore.expect import success
+from tests.compat.orchestrion.account import register
+from tests.http.agent import agent, claimed, fresh
 from tests.support import wait_until
-from tests.transport.agent import agent, claimed, fresh
-from tests.wire.expect import success
 
 KEY = "hf_live_" + "a" * 32 + "_Zz9y8x"
 UUID = "1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed"
@@ -112,22 +112,22 @@ def everything(server):
 
 
 def test_by_default_only_what_went_badly_is_told(server):
-    from holdfast.transport.http import access  # noqa: PLC0415
-    from holdfast.transport.http.message import Request  # noqa: PLC0415
+    from holdfast.transport.http.access import access_log  # noqa: PLC0415
+    from holdfast.transport.http.request import Request  # noqa: PLC0415
 
     told = []
     handler = logging.Handler()
     handler.emit = told.append
-    access.log.addHandler(handler)
+    access_log.log.addHandler(handler)
     try:
         request = Request({"headers": [], "method": "GET", "path": "/x"}, None)
         for choice, status, seconds in [
             ("errors", 200, 0.1), ("errors", 404, 0.1), ("errors", 500, 0.1), ("errors", 200, 5.0),
             ("off", 500, 5.0), ("all", 200, 0.1),
         ]:  # fmt: skip
-            access.tell(choice, request, status, seconds)
+            access_log.tell(choice, request, status, seconds)
         request.patient = True
-        access.tell("errors", request, 200, 20.0)
+        access_log.tell("errors", request, 200, 20.0)
     finally:
-        access.log.removeHandler(handler)
+        access_log.log.removeHandler(handler)
     assert [record.status for record in told if record.levelno >= logging.WARNING] == [500, 200]

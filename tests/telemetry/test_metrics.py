@@ -2,11 +2,11 @@
 
 import time
 
-from tests.orchestrion.account import register
+from tests.compat.octostore.expect import acquired, leads, released, success
+from tests.compat.orchestrion.account import register
+from tests.http.agent import Crowd, agent, claimed, fresh, held
 from tests.streams.reading import follow
 from tests.support import wait_until
-from tests.transport.agent import Crowd, agent, claimed, fresh, held
-from tests.wire.expect import acquired, leads, released, success
 
 
 def test_jobs_locks_and_elections_are_counted_each_in_its_family(server, watch):

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from holdfast.settings import Settings, load
 from holdfast.telemetry import logs
-from holdfast.telemetry.names import HOUSE
-from holdfast.transport.http import access
-from holdfast.transport.http.metrics import OF_STORE
+from holdfast.telemetry.metric_names import HOUSE
+from holdfast.transport.http.access import access_log
+from holdfast.transport.http.system.metrics import OF_STORE
 
 PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
 ROW = re.compile(r"^\| `(holdfast_\w+)` \| (\w+) \| (.*?) \| (.*) \|$", re.MULTILINE)
@@ -43,7 +43,7 @@ def test_names_keep_to_base_units_and_their_kind():
 
 def test_what_the_page_says_of_settings_is_what_is_taken():
     text = PAGE.read_text()
-    for choice in (*logs.FORMATS, *logs.LEVELS, *access.CHOICES):
+    for choice in (*logs.FORMATS, *logs.LEVELS, *access_log.CHOICES):
         assert f"`{choice}`" in text
     settings, _ = load({}, {"HOLDFAST_LOG_FORMAT": "text", "HOLDFAST_LOG_LEVEL": "debug", "HOLDFAST_ACCESS_LOG": "off"})
     assert (settings.log_format, settings.log_level, settings.access_log) == ("text", "debug", "off")

@@ -14,12 +14,12 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
 from holdfast import Client, Worker
+from tests.compat.octostore.server import Server
+from tests.faults.program import environment, run
+from tests.http.agent import ROOT_KEY, fresh
 from tests.mcp.raw import heading, new, post
 from tests.support import wait_until
 from tests.telemetry.receiver import Receiver
-from tests.transport.agent import ROOT_KEY, fresh
-from tests.trouble.program import environment, run
-from tests.wire.server import Server
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 PARENT = f"00-{TRACE}-{SPAN}-01"
@@ -138,9 +138,8 @@ def test_a_server_that_is_not_asked_for_traces_still_carries_them(server):
 
 
 def test_nothing_of_opentelemetry_is_loaded_unless_asked_for():
-    script = (
-        "import sys, holdfast, holdfast.transport.http.server, holdfast.transport.cli.serve, holdfast.client.worker\n"
-    )
+    loaded = "holdfast, holdfast.transport.http.server, holdfast.transport.cli.commands.serve, holdfast.client.worker"
+    script = f"import sys, {loaded}\n"
     script += "assert not [name for name in sys.modules if name.startswith('opentelemetry')]"
     subprocess.run([sys.executable, "-c", script], check=True, env=environment({}))
 

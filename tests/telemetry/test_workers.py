@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.compat.octostore.expect import acquired, success
+from tests.compat.octostore.server import Server
+from tests.faults.test_drain import workers_of
+from tests.http.agent import ROOT_KEY, Crowd, agent, claimed, fresh
 from tests.support import wait_until
 from tests.telemetry.conftest import Watch
-from tests.transport.agent import ROOT_KEY, Crowd, agent, claimed, fresh
-from tests.trouble.test_drain import workers_of
-from tests.wire.expect import acquired, success
-from tests.wire.server import Server
 
 ROUNDS = 24
 

@@ -6,10 +6,10 @@ import itertools
 
 import pytest
 
-from tests.transport.agent import ROOT_KEY, root
-from tests.transport.replies import done
+from tests.compat.octostore.server import Server
+from tests.http.agent import ROOT_KEY, root
+from tests.http.replies import done
 from tests.webhooks.receiver import Receiver
-from tests.wire.server import Server
 
 RETRIES = "0.2,0.3"
 numbers = itertools.count()

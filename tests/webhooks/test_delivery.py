@@ -6,9 +6,9 @@ from collections import Counter
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
+from tests.http.agent import claimed, fresh, ok
+from tests.http.scrape import scrape
 from tests.support import wait_until
-from tests.transport.agent import claimed, fresh, ok
-from tests.transport.scrape import scrape
 
 
 def deliveries(boss, made, query=""):

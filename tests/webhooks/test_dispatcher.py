@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from holdfast.core.event import Event
 from holdfast.core.plan import DAY
-from holdfast.core.webhook import Webhook
+from holdfast.core.webhooks.webhook import Webhook
 from holdfast.engine.engine import Engine
-from holdfast.engine.webhooks import UpdateWebhook
+from holdfast.engine.verbs.webhooks import UpdateWebhook
 from holdfast.settings import Settings
 from holdfast.transport.webhooks.dispatcher import HOOKS_A_PASS, IN_ALL, PER_HOOK, dispatching
-from holdfast.transport.webhooks.reading import STRIDE, LogReader
+from holdfast.transport.webhooks.log_reader import STRIDE, LogReader
 from tests.support import (
     ACCOUNT,
     CAUSE,

@@ -8,12 +8,12 @@ import time
 
 import pytest
 
-from holdfast.core.delivery import Delivery
-from holdfast.core.webhook import Webhook
-from holdfast.transport.webhooks.lookups import ASKED_FOR, PER_HOOK, Lookups, NoSuchHost
-from holdfast.transport.webhooks.network import CheckedNetwork, NotPublic
+from holdfast.core.webhooks.delivery import Delivery
+from holdfast.core.webhooks.webhook import Webhook
+from holdfast.transport.webhooks.checked_network import CheckedNetwork, NotPublic
+from holdfast.transport.webhooks.dns import ASKED_FOR, PER_HOOK, Lookups, NoSuchHost
 from holdfast.transport.webhooks.sender import Sender
-from tests.transport.networked import make_certificate
+from tests.http.networked import make_certificate
 from tests.webhooks.receiver import Receiver
 
 NAME = "hooks.example.com"

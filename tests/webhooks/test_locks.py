@@ -8,12 +8,12 @@ from base64 import b64encode
 
 import pytest
 
-from holdfast.transport.http.octostore import pseudonym
+from holdfast.transport.http.octostore.wire import pseudonym
+from tests.compat.octostore.expect import acquired, malformed, refused, success
+from tests.compat.octostore.server import Server
+from tests.compat.octostore.wire import NOTHING
+from tests.http.agent import ROOT_KEY, agent, fresh, root
 from tests.support import wait_until
-from tests.transport.agent import ROOT_KEY, agent, fresh, root
-from tests.wire.expect import acquired, malformed, refused, success
-from tests.wire.server import Server
-from tests.wire.wire import NOTHING
 
 HERE = "https://hooks.example.com/locks"
 

@@ -7,15 +7,15 @@ import msgspec
 import pytest
 from msgspec.structs import astuple
 
-from holdfast.core.delivery import Delivery
 from holdfast.core.event import Event
-from holdfast.transport.http.deliveries import MAX_REPLAY
+from holdfast.core.webhooks.delivery import Delivery
+from holdfast.transport.http.api.deliveries import MAX_REPLAY
+from tests.compat.octostore.server import Server
+from tests.faults.books import assert_books_balance, opened
+from tests.http.agent import ROOT_KEY, Agent, claimed, fresh, ok, pointers, problem, root
+from tests.http.replies import done
 from tests.support import every, wait_until
-from tests.transport.agent import ROOT_KEY, Agent, claimed, fresh, ok, pointers, problem, root
-from tests.transport.replies import done
-from tests.trouble.books import assert_books_balance, opened
 from tests.webhooks.conftest import sending
-from tests.wire.server import Server
 
 HERE = "https://hooks.example.com/x"
 

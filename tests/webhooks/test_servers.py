@@ -5,10 +5,10 @@ from collections import Counter
 
 import pytest
 
+from tests.faults.scale import sized
+from tests.http.agent import claimed, fresh, ok, root, together
+from tests.http.replies import done
 from tests.support import wait_until
-from tests.transport.agent import claimed, fresh, ok, root, together
-from tests.transport.replies import done
-from tests.trouble.scale import sized
 from tests.webhooks.conftest import sending
 
 SUBJECTS = sized(10, 25)

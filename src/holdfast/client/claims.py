@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from holdfast.client.errors import Document, Held, HoldfastError, NotFound
-from holdfast.client.grip import Terms
+from holdfast.client.lease_clock import Terms
 
 MAX_WAIT = 60.0
 """Seconds that a server stands in line for us at a time."""

@@ -11,12 +11,12 @@ from typing import Any, Protocol, Self
 
 from holdfast.client.claims import JobClaim, LeaderClaim, TaskClaim
 from holdfast.client.errors import Document, Unreachable
-from holdfast.client.following import SILENCE_SECONDS, TROUBLE, Event, Following, document_of, event_of
-from holdfast.client.frames import Frame
-from holdfast.client.kinds import Job, Leader, TaskLease
-from holdfast.client.methods.every import Methods
+from holdfast.client.event_stream import SILENCE_SECONDS, TROUBLE, Event, Following, document_of, event_of
+from holdfast.client.leases import Job, Leader, TaskLease
+from holdfast.client.methods.all import Methods
+from holdfast.client.request import Answer, Request
 from holdfast.client.retry import Broken, Call, Unsent
-from holdfast.client.wire import Answer, Request
+from holdfast.client.sse import Frame
 
 TIMEOUT = 10.0
 """Seconds that one attempt may take, beside what the caller asked the server to wait."""

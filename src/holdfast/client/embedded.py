@@ -19,13 +19,13 @@ from typing import Any
 from holdfast.app import running_engine
 from holdfast.client.client import Client
 from holdfast.client.errors import ServerError
+from holdfast.client.request import Answer, Request
 from holdfast.client.retry import Broken, Unsent
-from holdfast.client.wire import Answer, Request
 from holdfast.core.errors import HoldfastError as Refusal
 from holdfast.settings import PREFIX, Settings, default_store
 from holdfast.store.contract import Unusable
 from holdfast.transport.http.app import App
-from holdfast.transport.http.door import Door
+from holdfast.transport.http.context import Door
 
 UNLIMITED = 10**9
 PARTS_AHEAD = 16

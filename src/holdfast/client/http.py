@@ -10,8 +10,8 @@ from typing import Any
 
 import httpx2
 
+from holdfast.client.request import Answer, Request
 from holdfast.client.retry import Broken, Unsent
-from holdfast.client.wire import Answer, Request
 
 HOME = "http://127.0.0.1:7700"
 CONNECT_SECONDS = 5.0

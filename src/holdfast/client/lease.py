@@ -10,9 +10,9 @@ from typing import Any, Self
 
 from holdfast.client.claims import Claim
 from holdfast.client.errors import Document, HoldfastError, LeaseLost, OutcomeUnknown
-from holdfast.client.grip import Grip, now
-from holdfast.client.holding import Holding
-from holdfast.client.methods.caller import Caller
+from holdfast.client.lease_base import Holding
+from holdfast.client.lease_clock import Grip, now
+from holdfast.client.methods.base import Caller
 
 LAST_SECONDS = 5.0
 """How long giving it back may take; after that it runs out by itself."""

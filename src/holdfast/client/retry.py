@@ -6,9 +6,9 @@ import random
 import time
 from typing import Any
 
-from holdfast.client import errors, wire
+from holdfast.client import errors, request
 from holdfast.client.errors import Document, HoldfastError, OutcomeUnknown, Unreachable
-from holdfast.client.wire import Answer
+from holdfast.client.request import Answer
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 20.0
 _TRANSIENT = {408, 429, 500, 502, 503, 504}
@@ -36,8 +36,8 @@ class Call:
         deadline: float,
         idempotency_key: str | None = None,
     ) -> None:
-        self._operation = wire.find(name)
-        self.request = wire.request(self._operation, arguments, idempotency_key)
+        self._operation = request.find(name)
+        self.request = request.request(self._operation, arguments, idempotency_key)
         patience = float(arguments.get("wait_seconds") or 0)
         self._timeout = timeout + patience
         self._until = time.monotonic() + deadline + patience
@@ -87,7 +87,7 @@ class Call:
         if error.status == 429:  # noqa: PLR2004 - HTTP's own number
             return error.retry_after is not None
         if error.status is None or error.status in _TRANSIENT:
-            return wire.is_safe(self._operation)
+            return request.is_safe(self._operation)
         return False
 
     def _last_word(self, error: HoldfastError) -> HoldfastError:

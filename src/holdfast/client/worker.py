@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 
 from holdfast.client.client import Client
 from holdfast.client.errors import AuthError, CancelRequested, HoldfastError, Invalid, LeaseLost, NotFound
-from holdfast.client.kinds import TaskLease
-from holdfast.client.running import LOOK_SECONDS, AsyncContext, run_async, run_sync
+from holdfast.client.leases import TaskLease
+from holdfast.client.task_runner import LOOK_SECONDS, AsyncContext, run_async, run_sync
 from holdfast.client.tracing import processing
 
 POLL_SECONDS = 5.0

@@ -8,8 +8,8 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 
-from holdfast.telemetry.board import Board
-from holdfast.telemetry.names import RARE_RECENT, RARE_TOTAL
+from holdfast.telemetry.metric_names import RARE_RECENT, RARE_TOTAL
+from holdfast.telemetry.registry import Board
 
 WINDOW_SECONDS = 3600.0
 

@@ -14,19 +14,19 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.row import SECOND
 from holdfast.engine.alerts import CONFLICTS, DEAD_LETTERS, LAPSES, RECOVERY_FAILURES, Alerts
 from holdfast.engine.backlog import MAX_BATCH, MAX_QUEUED, Backlog, Sink, Ticket
-from holdfast.engine.bells import Bells
-from holdfast.engine.census import Census
+from holdfast.engine.batch_metrics import Census
+from holdfast.engine.change_signal import Bells
 from holdfast.engine.command import Command, Held, Outcome, Replayed
-from holdfast.engine.crowd import Crowd
 from holdfast.engine.lane import Committed, Lane, Outages
 from holdfast.engine.retention import Retention
 from holdfast.engine.sweep import Sweep
 from holdfast.engine.timer import Timer
-from holdfast.engine.waiting import Lines
+from holdfast.engine.waiting.names import Lines
+from holdfast.engine.waiting.tasks import Crowd
 from holdfast.store.contract import Reader, Store
-from holdfast.telemetry import names
-from holdfast.telemetry.board import Board
-from holdfast.telemetry.pulses import Pulse, Pulses
+from holdfast.telemetry import metric_names
+from holdfast.telemetry.heartbeats import Pulse, Pulses
+from holdfast.telemetry.registry import Board
 from holdfast.telemetry.traces import Traces
 
 T = TypeVar("T")
@@ -130,7 +130,7 @@ class Engine:
         if ticket.line is None or command.once is not None or not self.lines.queue_behind(ticket):
             self._backlog.put(ticket)
         else:
-            self.board.add(names.CONTENDED, command.claims)
+            self.board.add(metric_names.CONTENDED, command.claims)
         return ticket
 
     def call(self, command: Command[T], wait_seconds: float = 0.0) -> T | Replayed:
@@ -163,9 +163,9 @@ class Engine:
         """Write down how many callers wait for a name, for work, for a change, and how much waits for a lane."""
         waiting = {"name": self.lines.size(), "work": self.crowd.size(), "change": self.bells.size()}
         for what, many in waiting.items():
-            self.board.set(names.WAITERS, what, to=many)
-        self.board.set(names.BACKLOG, to=self._backlog.size())
-        self.board.set(names.LANES, to=len(self._lanes))
+            self.board.set(metric_names.WAITERS, what, to=many)
+        self.board.set(metric_names.BACKLOG, to=self._backlog.size())
+        self.board.set(metric_names.LANES, to=len(self._lanes))
         self.alerts.sample(self.board)
 
     def read(self, look: Callable[[Reader], T]) -> T:

@@ -18,8 +18,8 @@ from holdfast.engine.backlog import MAX_BATCH, Backlog, Ticket
 from holdfast.engine.command import Command, Outcome, Queue
 from holdfast.store.contract import Rerun, Severed, Store
 from holdfast.store.view import AllNeeds, View
-from holdfast.telemetry import names, trace_names
-from holdfast.telemetry.board import Board, note
+from holdfast.telemetry import metric_names, trace_names
+from holdfast.telemetry.registry import Board, note
 from holdfast.telemetry.traces import INTERNAL, Traces
 
 MAX_RERUNS = 50
@@ -33,8 +33,8 @@ log = logging.getLogger("holdfast.engine")
 
 Reply = tuple[Ticket, Any]
 
-_BATCHES, _COMMANDS, _BATCH_SIZE = names.BATCHES.at(), names.COMMANDS.at(), names.BATCH_SIZE.at()
-_PHASES = tuple(names.PHASE_SECONDS.at(phase) for phase in names.PHASES)
+_BATCHES, _COMMANDS, _BATCH_SIZE = metric_names.BATCHES.at(), metric_names.COMMANDS.at(), metric_names.BATCH_SIZE.at()
+_PHASES = tuple(metric_names.PHASE_SECONDS.at(phase) for phase in metric_names.PHASES)
 
 
 class PassedOver(Rerun):
@@ -104,7 +104,7 @@ class Lane:
             for part in self._parted(batch):
                 self._work(part)
             self.busy_since = None
-            self._board.add(names.LANE_BUSY, by=time.monotonic() - began)
+            self._board.add(metric_names.LANE_BUSY, by=time.monotonic() - began)
         self._backlog.finish()
 
     def _parted(self, batch: list[Ticket]) -> list[list[Ticket]]:
@@ -197,9 +197,9 @@ class Lane:
         with self._board.lock:
             cells[_BATCHES] += 1
             cells[_COMMANDS] += size
-            note(cells, _BATCH_SIZE, names.SIZES, size)
+            note(cells, _BATCH_SIZE, metric_names.SIZES, size)
             for place, before, after in zip(_PHASES, moments, moments[1:], strict=False):
-                note(cells, place, names.SHORT_TIMES, after - before)
+                note(cells, place, metric_names.SHORT_TIMES, after - before)
 
     def _split(self, batch: list[Ticket], error: Exception) -> None:
         """Find the command that the store will not take; only its owner hears of it."""

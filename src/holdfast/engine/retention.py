@@ -14,8 +14,8 @@ from holdfast.core import task as tasks
 from holdfast.core.account import Account
 from holdfast.core.errors import HoldfastError
 from holdfast.core.event import Cause
-from holdfast.core.gap import is_mark
 from holdfast.core.lease import Lease
+from holdfast.core.log_gap import is_mark
 from holdfast.core.names import DEFAULT_ACCOUNT, ELECTION_PREFIX
 from holdfast.core.plan import DAY, PLANS, SELF_HOSTED, Catalogue
 from holdfast.core.row import SECOND, Instant, Key, Row
@@ -24,8 +24,8 @@ from holdfast.core.task import Task
 from holdfast.engine.command import Command
 from holdfast.store.contract import Store
 from holdfast.store.view import ROW_TYPES, Needs, View
-from holdfast.telemetry.board import Board
-from holdfast.telemetry.pulses import Pulses
+from holdfast.telemetry.heartbeats import Pulses
+from holdfast.telemetry.registry import Board
 
 KEEP_ANSWERS = 7 * DAY
 KEEP_DELIVERED, KEEP_DEAD_DELIVERIES = DAY, 30 * DAY

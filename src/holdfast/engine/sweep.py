@@ -21,8 +21,8 @@ from holdfast.engine.expiry import ExpireLease, ExpireSession, GiveGrace, Settle
 from holdfast.engine.lane import OUTAGE_SECONDS, Outages
 from holdfast.engine.retention import Retention, Tidying
 from holdfast.store.contract import Store
-from holdfast.telemetry.board import Board
-from holdfast.telemetry.pulses import Pulses
+from holdfast.telemetry.heartbeats import Pulses
+from holdfast.telemetry.registry import Board
 
 LONGEST_SLEEP = 1.0
 """Other processes' leases are looked for at least this often."""

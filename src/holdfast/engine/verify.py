@@ -9,7 +9,7 @@ from functools import partial
 import msgspec
 
 from holdfast.core.event import BrokenLog, fold, picture, subject_of
-from holdfast.core.gap import follows, is_mark
+from holdfast.core.log_gap import follows, is_mark
 from holdfast.core.row import Row
 from holdfast.core.task import Task
 from holdfast.store.contract import Reader, Store

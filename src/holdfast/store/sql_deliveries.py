@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple, replace
 
-from holdfast.core.delivery import MOST_UNDECIDED, PENDING, Delivery, Hook, Outcome, claim, crowded, settle
 from holdfast.core.row import Instant
-from holdfast.core.webhook import Webhook
-from holdfast.store.deliveries import MOST_FOUND, START, Behind, Prospect, Reading, Room, fill
+from holdfast.core.webhooks.delivery import MOST_UNDECIDED, PENDING, Delivery, Hook, Outcome, claim, crowded, settle
+from holdfast.core.webhooks.webhook import Webhook
+from holdfast.store.contract.deliveries import MOST_FOUND, START, Behind, Prospect, Reading, Room, fill
 
 Say = Callable[..., list[tuple[Any, ...]]]
 

@@ -25,8 +25,8 @@ from holdfast.core.purchase import Purchase
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import LIVE_STATES, Task, deadline, is_claimable
-from holdfast.core.webhook import Peers, Webhook, is_among
-from holdfast.store.queues import Queues
+from holdfast.core.webhooks.webhook import Peers, Webhook, is_among
+from holdfast.store.ready_heap import Queues
 
 NAMED: tuple[type[Row], ...] = (Session, Lease)
 """Rows that may come back under the same id after retention has forgotten them: their versions go on from the log."""

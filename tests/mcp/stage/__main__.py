@@ -20,7 +20,7 @@ from mcp.shared.exceptions import MCPDeprecationWarning
 from holdfast.app import running_engine, settle_identities
 from holdfast.settings import Settings
 from holdfast.transport.http.app import App
-from holdfast.transport.http.door import Door
+from holdfast.transport.http.context import Door
 from holdfast.transport.mcp.endpoint import BODY_LIMIT, Endpoint
 from holdfast.transport.mcp.server import Desk, make_server
 from tests.mcp.stage import script

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.client.methods.caller import Caller, R
+from holdfast.client.methods.base import Caller, R
 
 
 class LockMethods(Caller[R]):

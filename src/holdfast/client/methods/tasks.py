@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from holdfast.client.methods.caller import Caller, R
+from holdfast.client.methods.base import Caller, R
 
 
 class TaskMethods(Caller[R]):

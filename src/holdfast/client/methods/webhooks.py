@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.client.methods.caller import Caller, R
+from holdfast.client.methods.base import Caller, R
 
 
 class WebhookMethods(Caller[R]):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import get_type_hints
 
-from holdfast.core.delivery import Delivery
-from holdfast.core.webhook import Webhook
+from holdfast.core.webhooks.delivery import Delivery
+from holdfast.core.webhooks.webhook import Webhook
 
 _COLUMNS = ", ".join(Delivery.__struct_fields__)
 _TYPES = ["bigint" if "int" in str(kind) else "text" for kind in get_type_hints(Delivery).values()]

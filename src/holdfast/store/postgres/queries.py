@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from functools import cache
 
-from holdfast.core.badge import IDLE, INVITED, LONGEST, MOST_OF_KEY, Badge
+from holdfast.core.browser_session import IDLE, INVITED, LONGEST, MOST_OF_KEY, Badge
 from holdfast.core.event import RENEWALS, Event
 from holdfast.core.lease import Lease
 from holdfast.core.principal import Principal
 from holdfast.core.row import Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
-from holdfast.store.shape import Shape, sql_types
+from holdfast.store.column_groups import Shape, sql_types
 from holdfast.store.view import ROW_TYPES, Answer
 
 

@@ -9,9 +9,9 @@ import psycopg
 
 from holdfast.core.row import Instant
 from holdfast.store.contract import Clock
-from holdfast.store.looks import Looks
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.connection import Connection
+from holdfast.store.sql_reader import Looks
 
 
 class PostgresReader(Looks):

@@ -9,7 +9,7 @@ import msgspec
 import psycopg
 from msgspec.structs import astuple
 
-from holdfast.core.badge import Badge
+from holdfast.core.browser_session import Badge
 from holdfast.core.budget import Budget, Terms, lend
 from holdfast.core.errors import ValueRefused
 from holdfast.core.row import Instant

@@ -21,12 +21,12 @@ from holdfast.core.plan import Usage
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
-from holdfast.core.webhook import Webhook
+from holdfast.core.webhooks.webhook import Webhook
+from holdfast.store.column_groups import Shape, by_shape, values
 from holdfast.store.contract import Clock
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.connection import MANNERS, Connection, is_broken, meaning
 from holdfast.store.postgres.wire import Rows, Statement, Wire
-from holdfast.store.shape import Shape, by_shape, values
 from holdfast.store.view import ROW_TYPES, AllNeeds, Answer, Changes, View, absent_subjects
 
 _encode = msgspec.json.Encoder().encode

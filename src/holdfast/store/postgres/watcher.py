@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import psycopg
 
-from holdfast.store.attention import Attention
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.connection import Connection, connect
+from holdfast.store.watcher import Attention
 
 TELL_SECONDS = 0.05
 """NOTIFY takes a lock that all committers share, so bursts are told as one."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.core.delivery import Delivery
-from holdfast.core.webhook import Webhook
+from holdfast.core.webhooks.delivery import Delivery
+from holdfast.core.webhooks.webhook import Webhook
 
 _COLUMNS = ", ".join(Delivery.__struct_fields__)
 _HOOK = ", ".join(f"hook.{name}" for name in Webhook.__struct_fields__)

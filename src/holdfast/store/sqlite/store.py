@@ -10,7 +10,7 @@ from pathlib import Path
 
 import apsw
 
-from holdfast.core.badge import Badge
+from holdfast.core.browser_session import Badge
 from holdfast.core.budget import Budget, Terms
 from holdfast.core.errors import StoreFull, StoreUnavailable, Trouble, ValueRefused
 from holdfast.core.row import Instant
@@ -18,9 +18,9 @@ from holdfast.store import migrations
 from holdfast.store.contract import Clock
 from holdfast.store.sqlite import queries
 from holdfast.store.sqlite.deliveries import SqliteDeliveries
+from holdfast.store.sqlite.fair_lock import Turn
 from holdfast.store.sqlite.reader import SqliteReader
 from holdfast.store.sqlite.transaction import SqliteTransaction, sync_failed
-from holdfast.store.sqlite.turn import Turn
 from holdfast.store.sqlite.watcher import PollingWatcher
 
 BUSY_MILLISECONDS = 5_000

@@ -11,7 +11,7 @@ import apsw
 import msgspec
 from msgspec.structs import astuple, replace
 
-from holdfast.core.badge import Badge
+from holdfast.core.browser_session import Badge
 from holdfast.core.budget import Budget, Terms, lend
 from holdfast.core.errors import OutcomeUnknown
 from holdfast.core.lease import Lease
@@ -19,8 +19,8 @@ from holdfast.core.plan import Usage
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
+from holdfast.store.column_groups import by_shape, values
 from holdfast.store.contract import Clock
-from holdfast.store.shape import by_shape, values
 from holdfast.store.sqlite import clock as clocks
 from holdfast.store.sqlite import queries
 from holdfast.store.view import ROW_TYPES, AllNeeds, Answer, Changes, View, absent_subjects

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import apsw
 
-from holdfast.store.attention import Attention
+from holdfast.store.watcher import Attention
 
 POLL_SECONDS = 0.05
 

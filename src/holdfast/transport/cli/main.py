@@ -9,10 +9,11 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from holdfast import __version__
-from holdfast.transport.cli import exits, guide
-from holdfast.transport.cli.job_verbs import fill_in
+from holdfast.transport.cli import exit_status
+from holdfast.transport.cli import help as help_text
 from holdfast.transport.cli.table import VERBS, arguments_of, find
-from holdfast.transport.cli.verb import Argument, Verb
+from holdfast.transport.cli.verbs.jobs import fill_in
+from holdfast.transport.cli.verbs.verb import Argument, Verb
 
 INTERRUPTED, NOBODY_READS = 130, 141
 _NUMBERS: dict[Any, str] = {int: "it must be a whole number", float: "it must be a number"}
@@ -35,10 +36,10 @@ def main() -> None:
 def _main(words: list[str]) -> int:
     if words in (["--version"], ["version"]):
         print(f"holdfast {__version__}")
-        return exits.OK
+        return exit_status.OK
     if words in (["--help"], ["-h"], ["help"]):
-        print(guide.overview())
-        return exits.OK
+        print(help_text.overview())
+        return exit_status.OK
     verb, rest = find(words)
     if verb is None:
         return _lost(words)
@@ -46,14 +47,14 @@ def _main(words: list[str]) -> int:
     missing = fill_in(arguments, verb)
     if missing:
         parser_of(verb).error(missing)
-    room = import_module(f"holdfast.transport.cli.{verb.room}")
+    module = import_module(f"holdfast.transport.cli.{verb.module}")
     if not verb.asks:
-        return int(room.run(verb, arguments))
+        return int(module.run(verb, arguments))
     arguments["output"] = output = arguments["output"] or "text"
     conflict_status = arguments.get("conflict_status")
-    call = import_module("holdfast.transport.cli.call")
+    call = import_module("holdfast.transport.cli.commands.call")
     try:
-        return int(room.run(verb, arguments))
+        return int(module.run(verb, arguments))
     except (call.HoldfastError, call.BadAddress) as error:
         return int(call.refused(error, output, conflict_status))
 
@@ -63,14 +64,14 @@ def _lost(words: list[str]) -> int:
     noun = next(iter(words), "")
     if any(name.startswith(f"{noun} ") for name in VERBS):
         asked = any(word in {"-h", "--help"} for word in words)
-        print(guide.noun_help(noun), file=sys.stdout if asked else sys.stderr)
-        return exits.OK if asked else exits.USAGE
+        print(help_text.noun_help(noun), file=sys.stdout if asked else sys.stderr)
+        return exit_status.OK if asked else exit_status.USAGE
     if noun:
-        print(f"holdfast: there is no verb {noun!a}{guide.nearest(noun)}", file=sys.stderr)
+        print(f"holdfast: there is no verb {noun!a}{help_text.nearest(noun)}", file=sys.stderr)
         print("usage: holdfast VERB …; `holdfast --help` lists every verb", file=sys.stderr)
     else:
-        print(guide.overview(), file=sys.stderr)
-    return exits.USAGE
+        print(help_text.overview(), file=sys.stderr)
+    return exit_status.USAGE
 
 
 class _Parser(argparse.ArgumentParser):
@@ -79,10 +80,10 @@ class _Parser(argparse.ArgumentParser):
     verb: Verb
 
     def format_help(self) -> str:
-        return guide.verb_help(self.verb) + "\n"
+        return help_text.verb_help(self.verb) + "\n"
 
     def error(self, message: str) -> NoReturn:
-        self.exit(self.verb.usage_status, f"holdfast: {message}\n{guide.usage(self.verb)}\n")
+        self.exit(self.verb.usage_status, f"holdfast: {message}\n{help_text.usage(self.verb)}\n")
 
 
 def read_arguments(verb: Verb, words: list[str]) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.transport.cli import exits, guide
+from holdfast.transport.cli import exit_status
+from holdfast.transport.cli import help as help_text
 from holdfast.transport.cli.table import GROUPS
 
 _INTRODUCTION = """\
@@ -37,12 +38,12 @@ holdfast events --follow --kind 'task.*'
 def manual() -> str:
     """The whole page."""
     parts = [_INTRODUCTION.rstrip("\n")]
-    parts += [f"| {status} | {meaning} |" for status, meaning in exits.MEANINGS.items()]
+    parts += [f"| {status} | {meaning} |" for status, meaning in exit_status.MEANINGS.items()]
     parts += ["| other | of the command that `run` or `elect` ran; 126 or 127 if it could not be started |"]
     for title, verbs in GROUPS:
         parts += ["", f"## {title}"]
         for verb in verbs:
-            parts += ["", f"### {verb.name}", "", "```", guide.verb_help(verb), "```"]
+            parts += ["", f"### {verb.name}", "", "```", help_text.verb_help(verb), "```"]
     return "\n".join(parts) + "\n"
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from holdfast.transport.cli.account_verbs import ELECTION_VERBS, KEY_VERBS, OWN_VERBS, SESSION_VERBS
-from holdfast.transport.cli.job_verbs import JOB_VERBS
-from holdfast.transport.cli.log_verbs import LOG_VERBS
 from holdfast.transport.cli.octostore.verbs import OCTOSTORE_VERBS
-from holdfast.transport.cli.repository_verbs import REPOSITORY_VERBS
-from holdfast.transport.cli.server_verbs import SERVER_VERBS
-from holdfast.transport.cli.task_verbs import TASK_VERBS
-from holdfast.transport.cli.verb import Argument, Verb, flag, output
-from holdfast.transport.cli.webhook_verbs import WEBHOOK_VERBS
+from holdfast.transport.cli.verbs.accounts import ELECTION_VERBS, KEY_VERBS, OWN_VERBS, SESSION_VERBS
+from holdfast.transport.cli.verbs.agents import REPOSITORY_VERBS
+from holdfast.transport.cli.verbs.events import LOG_VERBS
+from holdfast.transport.cli.verbs.jobs import JOB_VERBS
+from holdfast.transport.cli.verbs.server import SERVER_VERBS
+from holdfast.transport.cli.verbs.tasks import TASK_VERBS
+from holdfast.transport.cli.verbs.verb import Argument, Verb, flag, output
+from holdfast.transport.cli.verbs.webhooks import WEBHOOK_VERBS
 
 GROUPS: tuple[tuple[str, tuple[Verb, ...]], ...] = (
     ("Jobs", JOB_VERBS),

@@ -13,19 +13,19 @@ from functools import partial
 
 import msgspec
 
-from holdfast.core.badge import Badge
+from holdfast.core.browser_session import Badge
 from holdfast.core.errors import Conflict, HoldfastError, Overloaded, Refused, Trouble
 from holdfast.core.event import Cause
 from holdfast.core.principal import Principal
 from holdfast.core.row import Instant
 from holdfast.core.task import CLAIMED, DEAD, PENDING
-from holdfast.engine.batch import Batch, Outcomes
-from holdfast.engine.bells import log_of
-from holdfast.engine.outcomes import CancelTask, RequeueTask, ResolveTask, TaskCommand
+from holdfast.engine.change_signal import log_of
+from holdfast.engine.verbs.batch import Batch, Outcomes
+from holdfast.engine.verbs.tasks.outcomes import CancelTask, RequeueTask, ResolveTask, TaskCommand
 from holdfast.store.contract import Reader
-from holdfast.transport.chance import chance
-from holdfast.transport.dashboard.wanted import AT_ONCE, NEWEST, Found, Wanted, look, stood
-from holdfast.transport.http.door import Door
+from holdfast.transport.dashboard.task_filter import AT_ONCE, NEWEST, Found, Wanted, look, stood
+from holdfast.transport.http.context import Door
+from holdfast.transport.ids import chance
 
 BATCH = 200
 """Tasks in one transaction: a few milliseconds, then others have their turn."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast.core.badge import LONGEST
+from holdfast.core.browser_session import LONGEST
 from holdfast.core.row import SECOND
-from holdfast.transport.http.message import Header, Request
+from holdfast.transport.http.request import Header, Request
 
 THEME = "holdfast-theme"
 THEMES = ("light", "dark")

@@ -14,7 +14,7 @@ from holdfast.addresses import parse
 from holdfast.core.errors import Forbidden
 from holdfast.core.names import storable
 from holdfast.settings import Settings
-from holdfast.transport.http.message import HttpRefusal, Request
+from holdfast.transport.http.request import HttpRefusal, Request
 from holdfast.transport.origins import own_origins
 
 LIMIT = 64 * 1024

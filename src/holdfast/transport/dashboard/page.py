@@ -8,16 +8,16 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from holdfast.core.badge import Badge
+from holdfast.core.browser_session import Badge
 from holdfast.core.event import Cause
 from holdfast.core.names import DEFAULT_ACCOUNT, storable
 from holdfast.core.principal import Principal
-from holdfast.transport.http.door import Door
-from holdfast.transport.http.message import Request
+from holdfast.transport.http.context import Door
+from holdfast.transport.http.request import Request
 
 if TYPE_CHECKING:
     from holdfast.transport.dashboard.bulk import Bulks
-    from holdfast.transport.dashboard.lately import Lately
+    from holdfast.transport.dashboard.cache import Lately
 
 LIVE = "/ui/live"
 MAX_TEXT = 256

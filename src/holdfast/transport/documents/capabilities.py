@@ -7,18 +7,26 @@ from typing import Any
 import msgspec
 
 from holdfast.core import task as tasks
-from holdfast.core.contract import VERSION
 from holdfast.core.plan import CLAIM, CREATE, HEARTBEAT, MUTATION, READ, Plan
 from holdfast.core.principal import SCOPES
-from holdfast.core.retry import MAX_DELAY
+from holdfast.core.task.retry import MAX_DELAY
 from holdfast.engine.retention import KEEP_ANSWERS
-from holdfast.engine.tasks import MAX_LIMIT
-from holdfast.operations import DISCOVERY, OPERATIONS, REGISTRATION
+from holdfast.engine.verbs.tasks.queueing import MAX_LIMIT
+from holdfast.operations.table import DISCOVERY, OPERATIONS, REGISTRATION
 from holdfast.settings import Settings
+from holdfast.transport.advice.contract import VERSION
 from holdfast.transport.documents.vocabulary import ACTIONS, error_words
-from holdfast.transport.http.task_batch import MAX_ITEMS
-from holdfast.transport.http.task_outcomes import MAX_REASON
-from holdfast.transport.http.tasks import MAX_DEPTH, MAX_KEY, MAX_LABEL, MAX_PAYLOAD, MAX_TAG, MAX_TYPES, MAX_WAIT
+from holdfast.transport.http.orchestrion.batch import MAX_ITEMS
+from holdfast.transport.http.orchestrion.task_verbs import MAX_REASON
+from holdfast.transport.http.orchestrion.tasks import (
+    MAX_DEPTH,
+    MAX_KEY,
+    MAX_LABEL,
+    MAX_PAYLOAD,
+    MAX_TAG,
+    MAX_TYPES,
+    MAX_WAIT,
+)
 from holdfast.transport.plans import plan_document
 
 _P, _C, _DONE, _DEAD, _GONE = tasks.PENDING, tasks.CLAIMED, tasks.COMPLETED, tasks.DEAD, tasks.CANCELLED

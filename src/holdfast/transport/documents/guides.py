@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from holdfast.core.principal import SCOPES
-from holdfast.operations import HOUSE, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTEM
+from holdfast.operations.table import HOUSE, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTEM
 from holdfast.settings import Settings
-from holdfast.transport.documents.entry import DESCRIPTION
+from holdfast.transport.documents.agent_entry import DESCRIPTION
 from holdfast.transport.documents.vocabulary import ACTIONS, error_words
 
 _FAMILIES = {

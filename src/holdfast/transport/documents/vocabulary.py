@@ -6,9 +6,10 @@ from typing import Any
 
 import msgspec
 
-from holdfast.core import errors, task_contract
+from holdfast.core import errors
 from holdfast.core.errors import HoldfastError
-from holdfast.operations import OPERATIONS
+from holdfast.operations.table import OPERATIONS
+from holdfast.transport.advice import tasks as task_advice
 
 ACTIONS = {operation.name: operation.summary for operation in OPERATIONS} | {
     "authenticate": "Send `Authorization: Bearer <key>`; registering makes a key.",
@@ -46,7 +47,7 @@ def error_words() -> list[ErrorWord]:
 
 
 def _advice(code: str) -> tuple[bool, list[str]]:
-    contract = task_contract.of_error(code)
+    contract = task_advice.of_error(code)
     return contract["retryable"], [step["action"] for step in contract["next_actions"]]
 
 

@@ -9,82 +9,52 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from holdfast.core.errors import HoldfastError
-from holdfast.operations import HOUSE, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTEM
-from holdfast.telemetry.names import REASONS, REFUSED
+from holdfast.operations.table import HOUSE, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTEM
+from holdfast.telemetry.metric_names import REASONS, REFUSED
 from holdfast.telemetry.traces import Traces
-from holdfast.transport.http import (
+from holdfast.transport.http import tracing
+from holdfast.transport.http.access.access_log import ALL, SLOW_SECONDS, tell
+from holdfast.transport.http.api import (
     accounts,
-    admin,
     billing,
     dashboard_links,
     deliveries,
-    discovery,
-    docs,
-    elections,
     events,
     export,
     jobs,
     keys,
-    lives,
-    lock_webhooks,
-    locks,
-    metrics,
-    octostore,
-    orchestrion,
-    problem,
     sessions,
-    system,
-    task_batch,
-    task_lists,
-    task_outcomes,
-    tasks,
-    tracing,
-    users,
-    watches,
     webhooks,
 )
-from holdfast.transport.http.access import ALL, SLOW_SECONDS, tell
-from holdfast.transport.http.door import Door
-from holdfast.transport.http.message import Header, HttpRefusal, Receive, Request, Response, Scope, Send
+from holdfast.transport.http.bodies import problem
+from holdfast.transport.http.context import Door
+from holdfast.transport.http.octostore import admin, elections, locks, users, watches
+from holdfast.transport.http.octostore import sessions as octostore_sessions
+from holdfast.transport.http.octostore import webhooks as octostore_webhooks
+from holdfast.transport.http.octostore import wire as octostore
+from holdfast.transport.http.orchestrion import batch, lists, task_verbs, tasks
+from holdfast.transport.http.orchestrion import wire as orchestrion
+from holdfast.transport.http.request import Header, HttpRefusal, Receive, Request, Response, Scope, Send
 from holdfast.transport.http.routing import Router
-from holdfast.transport.http.streaming import send_parts
+from holdfast.transport.http.streams.sending import send_parts
+from holdfast.transport.http.system import discovery, docs, health, metrics
 from holdfast.transport.mcp.endpoint import PATH as MCP_PATH
 from holdfast.transport.mcp.endpoint import Endpoint
 
 if TYPE_CHECKING:
-    from holdfast.transport.dashboard.frame import Dashboard
+    from holdfast.transport.dashboard.app import Dashboard
 
 Handler = Callable[[Door, Request], Awaitable[Response]]
 
 log = logging.getLogger("holdfast.http")
 
-_ROOMS: tuple[ModuleType, ...] = (
-    jobs,
-    tasks,
-    task_lists,
-    task_outcomes,
-    task_batch,
-    lives,
-    webhooks,
-    deliveries,
-    events,
-    accounts,
-    dashboard_links,
-    billing,
-    export,
-    keys,
-    users,
-    locks,
-    lock_webhooks,
-    sessions,
-    elections,
-    watches,
-    system,
-    discovery,
-    admin,
-    metrics,
-    docs,
+_HANDLERS: tuple[ModuleType, ...] = (
+    *(jobs, sessions, events, webhooks, deliveries, keys, accounts, dashboard_links, billing, export),
+    *(tasks, lists, task_verbs, batch),
+    *(locks, octostore_sessions, elections, octostore_webhooks, users, watches, admin),
+    *(health, metrics, discovery, docs),
 )
+"""Every module with request handlers: our own API, Orchestrion's, OctoStore's, and the server itself."""
 _WIRES = {HOUSE: problem, ORCHESTRION: orchestrion, OCTOSTORE: octostore, SYSTEM: octostore}
 _FREE_OF_CHARGE = {402, 429}
 _TURNED_AWAY = {429, 503, 507}
@@ -101,7 +71,7 @@ _PREFLIGHT: tuple[Header, ...] = (
 
 def handler_of(name: str) -> Handler:
     """The function that answers an operation: it bears the operation's name."""
-    found = [getattr(room, name) for room in _ROOMS if hasattr(room, name)]
+    found = [getattr(module, name) for module in _HANDLERS if hasattr(module, name)]
     assert len(found) == 1, f"operation {name} needs one handler, has {len(found)}"
     handler: Handler = found[0]
     return handler
@@ -124,7 +94,7 @@ def is_for_people(request: Request) -> bool:
 
 
 def _open_dashboard(door: Door) -> Dashboard:
-    from holdfast.transport.dashboard.frame import Dashboard  # noqa: PLC0415 - templates take a while to load
+    from holdfast.transport.dashboard.app import Dashboard  # noqa: PLC0415 - templates take a while to load
 
     return Dashboard(door)
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from holdfast.core import contract as contracts
-from holdfast.transport.chance import chance
-from holdfast.transport.http.message import encode
-from holdfast.transport.http.streaming import ABORT
+from holdfast.transport.advice import contract as contracts
+from holdfast.transport.http.request import encode
+from holdfast.transport.http.streams.sending import ABORT
+from holdfast.transport.ids import chance
 
 HEAD_SECONDS = 10.0
 BODY_SECONDS = 30.0

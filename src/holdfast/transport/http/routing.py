@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import unquote_to_bytes
 
-from holdfast.operations import OPERATIONS, Operation
-from holdfast.transport.http.message import HttpRefusal
+from holdfast.operations.table import OPERATIONS, Operation
+from holdfast.transport.http.request import HttpRefusal
 
 JOBS = b"/v1/jobs/"
 V1 = b"/v1/"

@@ -14,15 +14,15 @@ from contextlib import contextmanager
 
 import uvicorn
 
+from holdfast.billing.provider import Payments
 from holdfast.engine.engine import Engine
-from holdfast.payments.contract import Payments
 from holdfast.settings import Settings
-from holdfast.telemetry.board import Board
-from holdfast.telemetry.shared import BOARD_FD, BOARD_ROW, SharedBoard
+from holdfast.telemetry.registry import Board
+from holdfast.telemetry.shared_memory import BOARD_FD, BOARD_ROW, SharedBoard
 from holdfast.telemetry.traces import Traces
 from holdfast.transport.http.app import App
-from holdfast.transport.http.door import Door
-from holdfast.transport.http.stats import Stats
+from holdfast.transport.http.context import Door
+from holdfast.transport.http.system.stats import Stats
 
 DRAIN_SECONDS = 30
 SWITCH_SECONDS = 0.001

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.engine.batch import Batch, Outcomes
 from holdfast.engine.command import Command
-from holdfast.engine.outcomes import CompleteTask, FailTask, HandBackTask
-from holdfast.engine.tasks import ClaimCommand, Claimed, Created, CreateTask, TaskOutcome
+from holdfast.engine.verbs.batch import Batch, Outcomes
+from holdfast.engine.verbs.tasks.outcomes import CompleteTask, FailTask, HandBackTask
+from holdfast.engine.verbs.tasks.queueing import ClaimCommand, Claimed, Created, CreateTask, TaskOutcome
 from holdfast.telemetry import trace_names as names
 from holdfast.telemetry.traces import CONSUMER, INTERNAL, PRODUCER, SERVER, Span, Traces
-from holdfast.transport.http.message import Request
+from holdfast.transport.http.request import Request
 
 _WANTED = (b"traceparent", b"tracestate")
 

@@ -8,10 +8,10 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from holdfast.core.errors import Invalid
-from holdfast.operations import Operation
-from holdfast.transport.http.message import Header, encode
-from holdfast.transport.mcp.caller import Ask
-from holdfast.transport.mcp.form import BODY, HEADER, MILLISECONDS, PATH, PROOF, QUERY, Field
+from holdfast.operations.table import Operation
+from holdfast.transport.http.request import Header, encode
+from holdfast.transport.mcp.in_process import Ask
+from holdfast.transport.mcp.tool_schema import BODY, HEADER, MILLISECONDS, PATH, PROOF, QUERY, Field
 
 ACCEPT: Header = (b"accept", b"application/json")
 JSON: Header = (b"content-type", b"application/json")

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from holdfast.core.errors import Forbidden
-from holdfast.operations import HOUSE, Operation
-from holdfast.transport.http.door import Door
-from holdfast.transport.http.message import HOUSE_BODY_LIMIT, Header, HttpRefusal, Request, Send
-from holdfast.transport.mcp.caller import App, Caller, InProcess
+from holdfast.operations.table import HOUSE, Operation
+from holdfast.transport.http.context import Door
+from holdfast.transport.http.request import HOUSE_BODY_LIMIT, Header, HttpRefusal, Request, Send
+from holdfast.transport.mcp.in_process import App, Caller, InProcess
 from holdfast.transport.origins import own_origins
 
 if TYPE_CHECKING:

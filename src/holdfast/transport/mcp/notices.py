@@ -6,9 +6,9 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from holdfast.transport.chance import chance
+from holdfast.transport.ids import chance
 from holdfast.transport.mcp.arguments import ACCEPT
-from holdfast.transport.mcp.caller import Ask, Caller
+from holdfast.transport.mcp.in_process import Ask, Caller
 from holdfast.transport.mcp.results import REFUSED, understood
 
 WAIT_SECONDS = 50

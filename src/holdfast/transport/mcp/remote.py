@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import httpx2
 
-from holdfast.core import contract as contracts
-from holdfast.transport.chance import chance
-from holdfast.transport.http.message import encode
-from holdfast.transport.mcp.caller import Ask, Reply
+from holdfast.transport.advice import contract as contracts
+from holdfast.transport.http.request import encode
+from holdfast.transport.ids import chance
+from holdfast.transport.mcp.in_process import Ask, Reply
 
 PATIENCE_SECONDS = 90.0
 """Longer than a handler ever waits."""

@@ -7,7 +7,7 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from holdfast.transport.mcp.arguments import ACCEPT
-from holdfast.transport.mcp.caller import Ask
+from holdfast.transport.mcp.in_process import Ask
 
 SCHEME = "holdfast://"
 SKILL = f"{SCHEME}skill"

@@ -8,9 +8,9 @@ import mcp_types as types
 import msgspec
 
 from holdfast.core.errors import Invalid
-from holdfast.transport.http import problem
-from holdfast.transport.http.message import Request, encode
-from holdfast.transport.mcp.caller import Reply
+from holdfast.transport.http.bodies import problem
+from holdfast.transport.http.request import Request, encode
+from holdfast.transport.mcp.in_process import Reply
 from holdfast.transport.mcp.tools import TOOLS
 
 REFUSED = 400

@@ -15,14 +15,14 @@ from mcp.shared.exceptions import MCPError
 
 from holdfast import __version__
 from holdfast.core.errors import Invalid
-from holdfast.transport.documents.entry import DESCRIPTION
-from holdfast.transport.http.openapi import openapi
+from holdfast.transport.documents.agent_entry import DESCRIPTION
+from holdfast.transport.http.system.openapi import openapi
 from holdfast.transport.mcp import notices, resources
 from holdfast.transport.mcp.arguments import ask_of
-from holdfast.transport.mcp.caller import Caller
-from holdfast.transport.mcp.form import form_of, input_schema, output_schema
+from holdfast.transport.mcp.in_process import Caller
 from holdfast.transport.mcp.prompts import PROMPTS, Prompt
 from holdfast.transport.mcp.results import REFUSED, refused, result_of, understood
+from holdfast.transport.mcp.tool_schema import form_of, input_schema, output_schema
 from holdfast.transport.mcp.tools import TOOLS, Tool, operation_of
 
 Context = ServerRequestContext[Any, Any]

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from holdfast.engine.engine import Engine
 from holdfast.settings import Settings
 from holdfast.transport.http.app import App
-from holdfast.transport.http.door import Door
-from holdfast.transport.mcp.caller import Caller, InProcess
+from holdfast.transport.http.context import Door
+from holdfast.transport.mcp.in_process import Caller, InProcess
 from holdfast.transport.mcp.remote import Remote
 from holdfast.transport.mcp.server import Desk, make_server
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from holdfast.operations import OPERATIONS, Operation
+from holdfast.operations.table import OPERATIONS, Operation
 
 
 class Tool(msgspec.Struct, frozen=True):

@@ -17,18 +17,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from holdfast.core.delivery import Delivery, Hook, Outcome, Verdict, wait_after
 from holdfast.core.errors import HoldfastError
 from holdfast.core.event import Cause
 from holdfast.core.row import SECOND
-from holdfast.core.webhook import ACTIVE, Webhook
-from holdfast.engine.bells import log_of
+from holdfast.core.webhooks.delivery import Delivery, Hook, Outcome, Verdict, wait_after
+from holdfast.core.webhooks.webhook import ACTIVE, Webhook
+from holdfast.engine.change_signal import log_of
 from holdfast.engine.engine import Engine
-from holdfast.engine.webhooks import DisableWebhook
+from holdfast.engine.verbs.webhooks import DisableWebhook
 from holdfast.settings import Settings
-from holdfast.store.deliveries import START, Prospect, Room
-from holdfast.telemetry import names
-from holdfast.transport.webhooks.reading import LogReader, Stretch
+from holdfast.store.contract.deliveries import START, Prospect, Room
+from holdfast.telemetry import metric_names
+from holdfast.transport.webhooks.log_reader import LogReader, Stretch
 
 if TYPE_CHECKING:
     from holdfast.transport.webhooks.sender import Sender
@@ -206,7 +206,7 @@ class Dispatcher:
         self._outcomes.append(outcome)
         if outcome.verdict is not None:
             came_of_it = "delivered" if outcome.verdict.arrived else "dead" if outcome.wait is None else "failed"
-            self._engine.board.add(names.DELIVERIES, came_of_it)
+            self._engine.board.add(metric_names.DELIVERIES, came_of_it)
         self.wake()
 
     def _disable(self, hook: Webhook) -> None:

@@ -11,14 +11,14 @@ from typing import Any
 import httpcore2
 
 from holdfast import __version__
-from holdfast.core.delivery import Delivery, Verdict
-from holdfast.core.destination import Target, lock_problem_of, problem_of, read_url
-from holdfast.core.signing import sign, sign_for_locks
-from holdfast.core.webhook import OCTOSTORE, Webhook, secrets_of
-from holdfast.transport.http.door import wall_clock
-from holdfast.transport.webhooks.lookups import ASKED_FOR, Lookups, NoSuchHost
+from holdfast.core.webhooks.delivery import Delivery, Verdict
+from holdfast.core.webhooks.destination import Target, lock_problem_of, problem_of, read_url
+from holdfast.core.webhooks.signature import sign, sign_for_locks
+from holdfast.core.webhooks.webhook import OCTOSTORE, Webhook, secrets_of
+from holdfast.transport.http.context import wall_clock
+from holdfast.transport.webhooks.checked_network import CheckedNetwork, NotPublic, Resolve
+from holdfast.transport.webhooks.dns import ASKED_FOR, Lookups, NoSuchHost
 from holdfast.transport.webhooks.messages import message_id
-from holdfast.transport.webhooks.network import CheckedNetwork, NotPublic, Resolve
 
 CONNECT_SECONDS = 5.0
 MAX_CONNECTIONS = 256

@@ -10,14 +10,14 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from holdfast.client.errors import HoldfastError, Unreachable
-from holdfast.transport.cli.keeping import clock
-from holdfast.transport.cli.octostore import faults
-from holdfast.transport.cli.octostore.asking import Asker, check_secrecy
-from holdfast.transport.cli.octostore.contests import Election, Lock, Lost, Wait
+from holdfast.transport.cli.hold.renewal import clock
+from holdfast.transport.cli.http_sender import BadAddress
+from holdfast.transport.cli.octostore import failures as faults
 from holdfast.transport.cli.octostore.reports import Reports
-from holdfast.transport.cli.sender import BadAddress
-from holdfast.transport.cli.show import say
-from holdfast.transport.cli.verb import Verb
+from holdfast.transport.cli.octostore.requests import Asker, check_secrecy
+from holdfast.transport.cli.octostore.targets import Election, Lock, Lost, Wait
+from holdfast.transport.cli.output import say
+from holdfast.transport.cli.verbs.verb import Verb
 
 T = TypeVar("T")
 

@@ -7,8 +7,8 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from holdfast.transport.cli.keeping import clock
-from holdfast.transport.cli.show import escape
+from holdfast.transport.cli.hold.renewal import clock
+from holdfast.transport.cli.output import escape
 
 _VERSION = 1
 

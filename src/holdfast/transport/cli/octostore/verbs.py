@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from holdfast.transport.cli.verb import Argument, Verb, flag, switch, word
+from holdfast.transport.cli.verbs.verb import Argument, Verb, flag, switch, word
 
 USAGE = 64
 _LONGEST = 24 * 3600.0
@@ -66,9 +66,9 @@ _STATUSES = (
 _TOKEN = "The token is in the file $OCTOSTORE_TOKEN_FILE, or in $OCTOSTORE_TOKEN, or in $HOLDFAST_API_KEY."  # noqa: S105
 
 
-def _verb(name: str, summary: str, arguments: tuple[Argument, ...], room: str, more: str = "") -> Verb:
+def _verb(name: str, summary: str, arguments: tuple[Argument, ...], module: str, more: str = "") -> Verb:
     return Verb(
-        name, summary, (*arguments, *_COMMON), room=f"octostore.{room}", asks=False, usage_status=USAGE, more=more
+        name, summary, (*arguments, *_COMMON), module=f"octostore.{module}", asks=False, usage_status=USAGE, more=more
     )
 
 
@@ -80,9 +80,9 @@ OCTOSTORE_VERBS = (
         "hold",
         f"{_TOKEN}\n{_STATUSES}",
     ),
-    _verb("lock status", "who holds a lock", (_NAME, _CARELESS), "look", _TOKEN),
-    _verb("lock watch", "who holds a lock, again whenever that changes", (_NAME, _CARELESS), "look", _TOKEN),
-    _verb("election create", "make a room for an election", (), "look"),
+    _verb("lock status", "who holds a lock", (_NAME, _CARELESS), "status", _TOKEN),
+    _verb("lock watch", "who holds a lock, again whenever that changes", (_NAME, _CARELESS), "status", _TOKEN),
+    _verb("election create", "make a room for an election", (), "status"),
     _verb(
         "election hold",
         "lead a group until a signal comes",
@@ -96,6 +96,6 @@ OCTOSTORE_VERBS = (
         "hold",
         _STATUSES,
     ),
-    _verb("election status", "who leads", (_ID,), "look"),
-    _verb("election watch", "who leads, again whenever that changes", (_ID,), "look"),
+    _verb("election status", "who leads", (_ID,), "status"),
+    _verb("election watch", "who leads, again whenever that changes", (_ID,), "status"),
 )

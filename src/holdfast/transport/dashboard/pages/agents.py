@@ -11,11 +11,12 @@ from holdfast.core.row import Instant
 from holdfast.core.session import Session
 from holdfast.engine.engine import Engine
 from holdfast.store.contract import Reader
-from holdfast.transport.dashboard import holding, telling
-from holdfast.transport.dashboard.holding import Holding
+from holdfast.transport.dashboard import event_lines
+from holdfast.transport.dashboard import held as holding
+from holdfast.transport.dashboard.held import Holding
 from holdfast.transport.dashboard.page import Page, Shown, Visit
-from holdfast.transport.dashboard.sight import JOBS, SESSIONS, TASKS
-from holdfast.transport.http.message import HttpRefusal
+from holdfast.transport.dashboard.permissions import JOBS, SESSIONS, TASKS
+from holdfast.transport.http.request import HttpRefusal
 
 PAGE_SIZE = 30
 HISTORY = 50
@@ -45,7 +46,7 @@ async def show_one(visit: Visit) -> Shown:
         session = reader.row(Session, by.account, visit.item)
         if session is None or not sessions.is_visible(session, by):
             raise HttpRefusal(404, "there is no such session")
-        lines = telling.of_one(reader, by.account, subject_of(session), HISTORY)
+        lines = event_lines.of_one(reader, by.account, subject_of(session), HISTORY)
         return _agent(session, reader, by, engine) | {"lines": lines, "now": reader.now}
 
     return Shown("agent.html", await visit.door.read(look))

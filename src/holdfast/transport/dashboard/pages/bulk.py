@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from holdfast.core.errors import Invalid
 from holdfast.core.row import Instant
-from holdfast.transport.dashboard import wanted
+from holdfast.transport.dashboard import task_filter
 from holdfast.transport.dashboard.bulk import FINISHED, LOOKED_AT, MOST_TASKS, SCOPE, VERBS, Bulk, Verb, new_id
 from holdfast.transport.dashboard.page import Page, Shown, Visit
-from holdfast.transport.dashboard.wanted import Wanted
-from holdfast.transport.http.message import HttpRefusal
+from holdfast.transport.dashboard.task_filter import Wanted
+from holdfast.transport.http.request import HttpRefusal
 
 
 async def show(visit: Visit) -> Shown:
@@ -56,7 +56,7 @@ async def stop(visit: Visit) -> str:
 
 def _meant(told: dict[str, str]) -> tuple[Verb, Wanted]:
     """What is to be done, and to which tasks."""
-    verb, asked = VERBS.get(told.get("verb", "")), wanted.read(told)
+    verb, asked = VERBS.get(told.get("verb", "")), task_filter.read(told)
     if verb is None or asked.state != verb.state:
         raise Invalid("choose a state of tasks first: what can be done depends on it")
     return verb, asked

@@ -7,13 +7,13 @@ from typing import Any
 
 from holdfast.core.task import DEAD
 from holdfast.store.contract import Reader
-from holdfast.transport.dashboard import wanted
+from holdfast.transport.dashboard import task_filter
 from holdfast.transport.dashboard.bulk import RUNNING, SCOPE, VERBS
-from holdfast.transport.dashboard.families import Groups
+from holdfast.transport.dashboard.failure_groups import Groups
 from holdfast.transport.dashboard.page import Page, Shown, Visit
-from holdfast.transport.dashboard.sight import TASKS
-from holdfast.transport.dashboard.wanted import AT_ONCE, NEWEST, Found, Wanted
-from holdfast.transport.http.door import Door
+from holdfast.transport.dashboard.permissions import TASKS
+from holdfast.transport.dashboard.task_filter import AT_ONCE, NEWEST, Found, Wanted
+from holdfast.transport.http.context import Door
 
 LOOKED_AT = 10_000
 GROUPS = 100
@@ -59,7 +59,7 @@ async def _groups(door: Door, account: str, asked: Wanted) -> dict[str, Any]:
 
 
 def _page(reader: Reader, account: str, asked: Wanted, before: str) -> Found:
-    return wanted.look(reader, account, asked, before, limit=AT_ONCE, most=AT_ONCE)
+    return task_filter.look(reader, account, asked, before, limit=AT_ONCE, most=AT_ONCE)
 
 
 PAGE = Page("dead-letters", "Dead letters", "d", TASKS, show, within="tasks")

@@ -8,7 +8,7 @@ from holdfast.core import lease as leases
 from holdfast.core.lease import Lease
 from holdfast.core.names import DEFAULT_ACCOUNT, ELECTION_PREFIX
 from holdfast.store.contract import Reader
-from holdfast.transport.dashboard.holding import pulse
+from holdfast.transport.dashboard.held import pulse
 from holdfast.transport.dashboard.page import Page, Shown, Visit
 
 PAGE_SIZE = 50

@@ -9,12 +9,12 @@ import msgspec
 from holdfast.core.event import Event
 from holdfast.core.principal import Principal
 from holdfast.store.contract import Reader
-from holdfast.transport.dashboard import telling
+from holdfast.transport.dashboard import event_lines
 from holdfast.transport.dashboard.page import Page, Shown, Visit
 from holdfast.transport.dashboard.pages.tasks import names
-from holdfast.transport.dashboard.sight import LOG, may_follow
-from holdfast.transport.http.event_documents import event_document
-from holdfast.transport.http.message import HttpRefusal, encode
+from holdfast.transport.dashboard.permissions import LOG, may_follow
+from holdfast.transport.http.api.event_documents import event_document
+from holdfast.transport.http.request import HttpRefusal, encode
 
 PAGE_SIZE = 100
 LOOKED_AT, AT_ONCE = 5_000, 500
@@ -70,7 +70,7 @@ async def show(visit: Visit) -> Shown:
         found, older = _look(reader, by, asked)
         floor, last = reader.log_bounds(by.account)
         return {
-            "lines": [telling.line(event, reader.now) for event in found],
+            "lines": [event_lines.line(event, reader.now) for event in found],
             "older": older,
             "last": last,
             "floor": floor,
@@ -91,7 +91,7 @@ async def show_one(visit: Visit) -> Shown:
         document = event_document(found[0])
         return {
             "event": found[0],
-            "line": telling.line(found[0], reader.now),
+            "line": event_lines.line(found[0], reader.now),
             "data": encode(document["data"]).decode(),
             "names": names(reader, by),
         }

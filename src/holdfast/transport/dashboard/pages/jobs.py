@@ -13,13 +13,13 @@ from holdfast.core.names import ELECTION_PREFIX
 from holdfast.core.principal import Principal
 from holdfast.core.session import Session
 from holdfast.engine.engine import Engine
-from holdfast.engine.jobs import ForceRelease
+from holdfast.engine.verbs.jobs import ForceRelease
 from holdfast.store.contract import Reader
-from holdfast.transport.dashboard import holding, owners, telling
+from holdfast.transport.dashboard import event_lines, held, ownership_timeline
 from holdfast.transport.dashboard.page import Page, Shown, Visit
-from holdfast.transport.dashboard.sight import JOBS
-from holdfast.transport.http.jobs import MAX_REASON
-from holdfast.transport.http.message import HttpRefusal
+from holdfast.transport.dashboard.permissions import JOBS
+from holdfast.transport.http.api.jobs import MAX_REASON
+from holdfast.transport.http.request import HttpRefusal
 
 PAGE_SIZE = 50
 HISTORY = 200
@@ -34,7 +34,7 @@ async def show(visit: Visit) -> Shown:
     engine = visit.door.engine
 
     def look(reader: Reader) -> list[dict[str, Any]]:
-        find = _known if everything else holding.names
+        find = _known if everything else held.names
         return [_row(lease, reader, engine) for lease in find(reader, visit.by, prefix, after, PAGE_SIZE + 1)]
 
     found = await visit.door.read(look)
@@ -58,16 +58,16 @@ async def show_one(visit: Visit) -> Shown:
         news = reader.news(by.account, subject_of(lease), HISTORY)
         if lease.version == 0 and not news:
             raise HttpRefusal(404, "nobody ever held that name")
-        story = owners.ownerships(news, lease, reader.now)
+        story = ownership_timeline.ownerships(news, lease, reader.now)
         return {
             "lease": lease,
-            "held": holding.of_lease(lease, reader.now, engine) if leases.is_live(lease, reader.now) else None,
+            "held": held.of_lease(lease, reader.now, engine) if leases.is_live(lease, reader.now) else None,
             "session": _session(reader, by, lease),
             "resting": (lease.available_at or 0) - reader.now,
             "before": leases.ended(lease),
             "ownerships": story[::-1],
-            "lanes": owners.lanes(story),
-            "lines": [telling.line(event, reader.now) for event in news],
+            "lanes": ownership_timeline.lanes(story),
+            "lines": [event_lines.line(event, reader.now) for event in news],
             "now": reader.now,
         }
 
@@ -106,13 +106,13 @@ def _known(reader: Reader, by: Principal, prefix: str, after: str, limit: int) -
     if not prefix.startswith(own):
         prefix = own if own.startswith(prefix) else NOTHING
     found: list[Lease] = []
-    cursor = max(after, holding.before(prefix))
+    cursor = max(after, held.before(prefix))
     while len(found) < limit:
         page = reader.rows_after(Lease, by.account, cursor, limit)
         found += [row for row in page if row.account == by.account and _is_name(row.id, prefix)]
-        if len(page) < limit or page[-1].account != by.account or page[-1].id > prefix + holding.LAST:
+        if len(page) < limit or page[-1].account != by.account or page[-1].id > prefix + held.LAST:
             break
-        cursor = holding.past_elections(page[-1].id)
+        cursor = held.past_elections(page[-1].id)
     return found[:limit]
 
 
@@ -124,7 +124,7 @@ def _row(lease: Lease, reader: Reader, engine: Engine) -> dict[str, Any]:
     live = leases.is_live(lease, reader.now)
     return {
         "id": lease.id,
-        "held": holding.of_lease(lease, reader.now, engine) if live else None,
+        "held": held.of_lease(lease, reader.now, engine) if live else None,
         "before": None if live else leases.ended(lease),
         "ago": reader.now - lease.changed_at,
     }

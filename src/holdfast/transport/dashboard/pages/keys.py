@@ -9,8 +9,8 @@ from holdfast.core.principal import ROOT, SCOPES, STATIC, Principal
 from holdfast.core.row import Instant
 from holdfast.store.contract import Reader
 from holdfast.transport.dashboard.page import Page, Shown, Visit
-from holdfast.transport.http import keys
-from holdfast.transport.http.message import HttpRefusal
+from holdfast.transport.http.api import keys
+from holdfast.transport.http.request import HttpRefusal
 
 DAY = 24 * 3600
 LIVES = ((0, "until it is revoked"), (1, "1 day"), (7, "7 days"), (30, "30 days"), (90, "90 days"), (365, "a year"))

@@ -13,12 +13,13 @@ from holdfast.core.session import Session
 from holdfast.core.task import STATES, Task
 from holdfast.engine.engine import Engine
 from holdfast.store.contract import Reader
-from holdfast.transport.dashboard import holding, telling
+from holdfast.transport.dashboard import event_lines
+from holdfast.transport.dashboard import held as holding
 from holdfast.transport.dashboard.charts import Chart, Column, draw
-from holdfast.transport.dashboard.holding import Holding
+from holdfast.transport.dashboard.held import Holding
 from holdfast.transport.dashboard.page import Page, Shown, Visit
 from holdfast.transport.dashboard.pages import agents
-from holdfast.transport.dashboard.sight import JOBS, TASKS, may_see_pace
+from holdfast.transport.dashboard.permissions import JOBS, TASKS, may_see_pace
 
 MOST = 50
 """Rows of what is held; the pages of jobs and tasks show all of it."""
@@ -80,7 +81,7 @@ def _look(reader: Reader, by: Principal, engine: Engine, work: Work) -> dict[str
         "waiters": _waiters(by, engine, held),
         "counts": work.counts,
         "ages": [(task_type, many, max(now - oldest, 0)) for task_type, many, oldest in work.queues],
-        "lines": telling.recent(reader, by, LINES),
+        "lines": event_lines.recent(reader, by, LINES),
         "fresh": reader.log_bounds(by.account)[1] == 0 or not (held or alive or any(work.counts.values())),
     }
 

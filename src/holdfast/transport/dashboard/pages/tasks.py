@@ -7,22 +7,22 @@ from typing import Any
 import msgspec
 
 from holdfast.core import task as tasks
-from holdfast.core import task_contract
-from holdfast.core.attempts import Tried, attempts
 from holdfast.core.errors import Invalid
 from holdfast.core.event import RENEWALS, Event, subject_of
 from holdfast.core.principal import Principal
 from holdfast.core.row import Instant
 from holdfast.core.task import STATES, Task
-from holdfast.engine.outcomes import CancelTask, RequeueTask, ResolveTask
+from holdfast.core.task.attempts import Tried, attempts
+from holdfast.engine.verbs.tasks.outcomes import CancelTask, RequeueTask, ResolveTask
 from holdfast.store.contract import Reader
-from holdfast.transport.dashboard import holding, owners, telling, wanted
+from holdfast.transport.advice import tasks as task_advice
+from holdfast.transport.dashboard import event_lines, held, ownership_timeline, task_filter
 from holdfast.transport.dashboard.bulk import RUNNING, SCOPE, VERBS
 from holdfast.transport.dashboard.page import Page, Shown, Visit
-from holdfast.transport.dashboard.sight import KEYS, TASKS
-from holdfast.transport.dashboard.wanted import NEWEST, Wanted
-from holdfast.transport.http.message import HttpRefusal
-from holdfast.transport.http.task_outcomes import MAX_REASON
+from holdfast.transport.dashboard.permissions import KEYS, TASKS
+from holdfast.transport.dashboard.task_filter import NEWEST, Wanted
+from holdfast.transport.http.orchestrion.task_verbs import MAX_REASON
+from holdfast.transport.http.request import HttpRefusal
 
 PAGE_SIZE = 50
 LOOKED_AT = 5_000
@@ -35,11 +35,11 @@ _GOOD = {tasks.COMPLETED: "completed", tasks.RELEASED: "released", tasks.SNOOZED
 
 async def show(visit: Visit) -> Shown:
     """Tasks, newest first, by the filter of the address."""
-    by, asked = visit.by, wanted.read(visit.query)
+    by, asked = visit.by, task_filter.read(visit.query)
     before = visit.query.get("before", "") or NEWEST
 
     def find(reader: Reader) -> dict[str, Any]:
-        found = wanted.look(reader, by.account, asked, before, limit=PAGE_SIZE, most=LOOKED_AT)
+        found = task_filter.look(reader, by.account, asked, before, limit=PAGE_SIZE, most=LOOKED_AT)
         counts = reader.task_counts(by.account)
         return {
             "rows": [_row(task, found.now) for task in found.tasks],
@@ -73,7 +73,9 @@ async def show_one(visit: Visit) -> Shown:
             "task": task,
             "id": task_id,
             "held": _held(task, reader.now),
-            "lanes": owners.lanes([_ownership(each, reader.now) for each in tried if each.claimed_at is not None]),
+            "lanes": ownership_timeline.lanes(
+                [_ownership(each, reader.now) for each in tried if each.claimed_at is not None]
+            ),
             "attempts": tried[::-1],
             "lines": _story(history, reader.now),
             "names": names(reader, by),
@@ -136,25 +138,25 @@ def _row(task: Task, now: Instant) -> dict[str, Any]:
             "due": max((task.scheduled_at or 0) - now, 0)}  # fmt: skip
 
 
-def _held(task: Task | None, now: Instant) -> holding.Holding | None:
-    return holding.of_task(task, now) if task is not None and task.state == tasks.CLAIMED else None
+def _held(task: Task | None, now: Instant) -> held.Holding | None:
+    return held.of_task(task, now) if task is not None and task.state == tasks.CLAIMED else None
 
 
-def _ownership(tried: Tried, now: Instant) -> owners.Ownership:
+def _ownership(tried: Tried, now: Instant) -> ownership_timeline.Ownership:
     since = tried.claimed_at or now
     how = tried.outcome or "held"
-    return owners.Ownership(tried.worker, since, max(tried.ended_at or now, since), _GOOD.get(how, how))
+    return ownership_timeline.Ownership(tried.worker, since, max(tried.ended_at or now, since), _GOOD.get(how, how))
 
 
-def _story(history: list[Event], now: Instant) -> list[telling.Line]:
+def _story(history: list[Event], now: Instant) -> list[event_lines.Line]:
     """Newest first, without the signs of life."""
     news = [event for event in history if event.kind not in RENEWALS]
-    return [telling.line(event, now) for event in news[: -HISTORY - 1 : -1]]
+    return [event_lines.line(event, now) for event in news[: -HISTORY - 1 : -1]]
 
 
 def _contract(task: Task, now: Instant) -> str:
     """What the API would tell an agent about it just now."""
-    return msgspec.json.encode(task_contract.of_task(task, now)).decode()
+    return msgspec.json.encode(task_advice.of_task(task, now)).decode()
 
 
 PAGE = Page(

@@ -6,17 +6,17 @@ from typing import Any
 
 import msgspec
 
-from holdfast.core.delivery import DEAD, PENDING, STATES, Delivery
 from holdfast.core.errors import Invalid, WebhookMissing
 from holdfast.core.row import SECOND, Instant
-from holdfast.core.webhook import ACTIVE, PAUSED, STANDARD, Webhook
-from holdfast.engine.webhooks import RotateWebhookSecret, UpdateWebhook
+from holdfast.core.webhooks.delivery import DEAD, PENDING, STATES, Delivery
+from holdfast.core.webhooks.webhook import ACTIVE, PAUSED, STANDARD, Webhook
+from holdfast.engine.verbs.webhooks import RotateWebhookSecret, UpdateWebhook
 from holdfast.store.contract import Reader, Store
 from holdfast.transport.dashboard.page import Act, Page, Shown, Visit
-from holdfast.transport.http.deliveries import FROM_THE_NEWEST, MAX_REPLAY
-from holdfast.transport.http.door import wall_clock
-from holdfast.transport.http.message import HttpRefusal
-from holdfast.transport.http.webhooks import USUAL_GRACE, hooks_of, new_secret
+from holdfast.transport.http.api.deliveries import FROM_THE_NEWEST, MAX_REPLAY
+from holdfast.transport.http.api.webhooks import USUAL_GRACE, hooks_of, new_secret
+from holdfast.transport.http.context import wall_clock
+from holdfast.transport.http.request import HttpRefusal
 from holdfast.transport.webhooks.messages import a_test, message_id
 
 PAGE_SIZE = 50

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from holdfast.transport.http import accounts, export
-from holdfast.transport.http.schemas.contract import AgentContract
-from holdfast.transport.http.schemas.shape import Shape, Time, described
+from holdfast.transport.http.api import accounts, export
+from holdfast.transport.http.schemas.agent_contract import AgentContract
+from holdfast.transport.http.schemas.operation_schema import Shape, Time, described
 from holdfast.transport.http.schemas.tasks import Task
 
 

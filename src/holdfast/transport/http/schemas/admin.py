@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from holdfast.core import errors
-from holdfast.transport.http.schemas.contract import AgentContract
-from holdfast.transport.http.schemas.shape import Seconds, Shape, Time, Token
+from holdfast.transport.http.schemas.agent_contract import AgentContract
+from holdfast.transport.http.schemas.operation_schema import Seconds, Shape, Time, Token
 
 TEXTS = ("text/plain", "application/openmetrics-text")
 

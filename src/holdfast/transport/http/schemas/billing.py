@@ -7,10 +7,10 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from holdfast.core import errors
-from holdfast.transport.http import billing
+from holdfast.transport.http.api import billing
 from holdfast.transport.http.schemas.accounts import PlanLimits
-from holdfast.transport.http.schemas.contract import AgentContract
-from holdfast.transport.http.schemas.shape import Shape, Time, described
+from holdfast.transport.http.schemas.agent_contract import AgentContract
+from holdfast.transport.http.schemas.operation_schema import Shape, Time, described
 
 
 class PlanOffer(PlanLimits, rename="camel"):

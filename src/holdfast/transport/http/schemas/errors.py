@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from holdfast.transport.http.schemas.contract import AgentContract
+from holdfast.transport.http.schemas.agent_contract import AgentContract
 
 
 class FieldError(Struct):

@@ -7,9 +7,11 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.core import errors
-from holdfast.transport.http import events, frames, query
-from holdfast.transport.http.schemas.contract import AgentContract
-from holdfast.transport.http.schemas.shape import Shape, Time
+from holdfast.transport.http.api import events
+from holdfast.transport.http.bodies import query
+from holdfast.transport.http.schemas.agent_contract import AgentContract
+from holdfast.transport.http.schemas.operation_schema import Shape, Time
+from holdfast.transport.http.streams import frames
 
 Cursor = Annotated[int, Meta(ge=0, le=2**53)]
 Limit = Annotated[int, Meta(ge=1, le=events.MAX_PAGE)]

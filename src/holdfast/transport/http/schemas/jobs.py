@@ -8,9 +8,9 @@ from uuid import UUID
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.core import errors
-from holdfast.transport.http import jobs
-from holdfast.transport.http.schemas.contract import AgentContract
-from holdfast.transport.http.schemas.shape import Seconds, Shape, Time, Token, described, number, text
+from holdfast.transport.http.api import jobs
+from holdfast.transport.http.schemas.agent_contract import AgentContract
+from holdfast.transport.http.schemas.operation_schema import Seconds, Shape, Time, Token, described, number, text
 
 UUID_TEXT = {"format": "uuid"}
 NOT_BLANK = {"pattern": "^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"}

@@ -8,9 +8,10 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.core import errors
 from holdfast.core.principal import SCOPES
-from holdfast.transport.http import keys, users
-from holdfast.transport.http.schemas.contract import AgentContract
-from holdfast.transport.http.schemas.shape import Shape, Time, described, number, text
+from holdfast.transport.http.api import keys
+from holdfast.transport.http.octostore import users
+from holdfast.transport.http.schemas.agent_contract import AgentContract
+from holdfast.transport.http.schemas.operation_schema import Shape, Time, described, number, text
 
 _SCOPE = Annotated[str, Meta(extra_json_schema={"enum": list(SCOPES)})]
 _SCOPES = Annotated[list[_SCOPE], Meta(min_length=1)]

@@ -8,9 +8,10 @@ from uuid import UUID
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.core import acl, errors
-from holdfast.transport.http import frames, locks, octostore
-from holdfast.transport.http.schemas.contract import AgentContract
-from holdfast.transport.http.schemas.shape import Milliseconds, Shape, Time, Token, described, number, text
+from holdfast.transport.http.octostore import locks, wire
+from holdfast.transport.http.schemas.agent_contract import AgentContract
+from holdfast.transport.http.schemas.operation_schema import Milliseconds, Shape, Time, Token, described, number, text
+from holdfast.transport.http.streams import frames
 
 AclEntry = Annotated[str, Meta(extra_json_schema={"pattern": "^(user:[A-Za-z0-9-]{1,64}|token:[!-~]{1,200})$"})]
 
@@ -110,7 +111,7 @@ class LockFilter(Struct):
     prefix: Annotated[str, Meta(description="How the names begin.")] | UnsetType = UNSET
 
 
-_NAME = (octostore.InvalidLockName, errors.Forbidden)
+_NAME = (wire.InvalidLockName, errors.Forbidden)
 _TTL = number(locks.MIN_TTL, locks.MAX_TTL)
 _LEASE_ID = {"format": "uuid"}
 _HOLDER = (*_NAME, errors.LeaseGone, errors.LeaseMismatch, errors.SessionMissing, errors.SessionExpired)
@@ -125,20 +126,20 @@ SHAPES = {
             "AcquireLockBody",
             locks.AcquireBody,
             ttl_seconds=_TTL,
-            metadata=text(octostore.METADATA_LIMIT),
+            metadata=text(wire.METADATA_LIMIT),
             session_id=_LEASE_ID,
             lock_delay_seconds=number(0, locks.MAX_DELAY),
             acl=AccessList | None,
         ),
         refusals=(
-            *(*_NAME, octostore.InvalidTtl, errors.Invalid, errors.SessionMissing, errors.SessionExpired),
+            *(*_NAME, wire.InvalidTtl, errors.Invalid, errors.SessionMissing, errors.SessionExpired),
             *(errors.LockLimit, errors.AclConflict),
         ),
     ),
     "renew_lock": Shape(
         {200: RenewedLock},
         body=described("RenewLockBody", locks.RenewBody, lease_id=_LEASE_ID, ttl_seconds=_TTL),
-        refusals=(*_HOLDER, octostore.InvalidTtl),
+        refusals=(*_HOLDER, wire.InvalidTtl),
     ),
     "release_lock": Shape(
         {200: type(None)},

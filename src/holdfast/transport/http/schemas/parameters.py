@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from holdfast.core.names import NAME_LIMIT
-from holdfast.operations import HOUSE, ORCHESTRION, Operation
-from holdfast.transport.http.problem import MAX_KEY
-from holdfast.transport.http.schemas.shape import Shape
+from holdfast.operations.table import HOUSE, ORCHESTRION, Operation
+from holdfast.transport.http.bodies.problem import MAX_KEY
+from holdfast.transport.http.schemas.operation_schema import Shape
 
 Node = dict[str, Any]
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from types import ModuleType
 
 from holdfast.core import errors
-from holdfast.operations import HOUSE, OCTOSTORE, ORCHESTRION, SYSTEM, Operation
-from holdfast.transport.http import octostore, orchestrion, problem
+from holdfast.operations.table import HOUSE, OCTOSTORE, ORCHESTRION, SYSTEM, Operation
+from holdfast.transport.http.bodies import problem
+from holdfast.transport.http.octostore import wire
+from holdfast.transport.http.orchestrion import wire as orchestrion
 from holdfast.transport.http.schemas.errors import Problem, Refusal, TaskRefusal
-from holdfast.transport.http.schemas.shape import JSON, Shape
+from holdfast.transport.http.schemas.operation_schema import JSON, Shape
 
-WIRES: dict[str, ModuleType] = {HOUSE: problem, ORCHESTRION: orchestrion, OCTOSTORE: octostore, SYSTEM: octostore}
+WIRES: dict[str, ModuleType] = {HOUSE: problem, ORCHESTRION: orchestrion, OCTOSTORE: wire, SYSTEM: wire}
 ENVELOPES = {
     HOUSE: (Problem, "application/problem+json", "error"),
     ORCHESTRION: (TaskRefusal, JSON, "error"),

@@ -6,12 +6,13 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from holdfast.core import errors, retry
-from holdfast.core.task import STATES
-from holdfast.engine.tasks import MAX_LIMIT
-from holdfast.transport.http import query, task_batch, task_lists, task_outcomes, tasks
+from holdfast.core import errors
+from holdfast.core.task import STATES, retry
+from holdfast.engine.verbs.tasks.queueing import MAX_LIMIT
+from holdfast.transport.http.bodies import query
+from holdfast.transport.http.orchestrion import batch, lists, task_verbs, tasks
 from holdfast.transport.http.schemas.events import EventPage, HistoryFilter
-from holdfast.transport.http.schemas.shape import Shape, described, number, text
+from holdfast.transport.http.schemas.operation_schema import Shape, described, number, text
 from holdfast.transport.http.schemas.tasks import (
     BatchResults,
     Claim,
@@ -48,7 +49,7 @@ class BackoffPolicy(Struct, forbid_unknown_fields=True):
 class TaskFilter(Struct, rename="camel"):
     """Which tasks."""
 
-    limit: Annotated[int, Meta(ge=1, le=task_lists.MAX_PAGE)] = task_lists.PAGE
+    limit: Annotated[int, Meta(ge=1, le=lists.MAX_PAGE)] = lists.PAGE
     cursor: Annotated[Text, Meta(description="`nextCursor` of the page before.")] | UnsetType = UNSET
     type: Text | UnsetType = UNSET
     status: Annotated[str, Meta(extra_json_schema={"enum": list(STATES)})] | UnsetType = UNSET
@@ -86,20 +87,20 @@ _CREATE = {
     "backoff": BackoffPolicy | None,
 }
 _CLAIMER = {"worker_id": _LABEL, "session_id": {"format": "uuid"}, "session_lease_id": _LABEL}
-_HOLDER = {"lease_id": _LABEL, "note": text(task_outcomes.MAX_NOTE)}
+_HOLDER = {"lease_id": _LABEL, "note": text(task_verbs.MAX_NOTE)}
 _BOUNDS: dict[str, dict[str, Any]] = {
     "create": _CREATE,
     "heartbeat": _HOLDER,
     "complete": _HOLDER | {"result": dict[str, Any] | None | UnsetType, "output_id": _LABEL},
     "fail": _HOLDER
     | {
-        "reason": text(task_outcomes.MAX_REASON),
-        "error_code": text(task_outcomes.MAX_CODE),
+        "reason": text(task_verbs.MAX_REASON),
+        "error_code": text(task_verbs.MAX_CODE),
         "retry_after_seconds": _DELAY,
     },
     "release": _HOLDER | {"delay_seconds": _DELAY},
     "snooze": _HOLDER | {"seconds": _DELAY},
-    "cancel": {"reason": text(task_outcomes.MAX_REASON)},
+    "cancel": {"reason": text(task_verbs.MAX_REASON)},
     "requeue": {},
     "resolve": {},
 }
@@ -107,13 +108,11 @@ _BOUNDS: dict[str, dict[str, Any]] = {
 
 def _items() -> Any:
     """Every kind of item of a batch: the body of a verb, with `op` and, but for create, the task's `id`."""
-    kinds = [
-        described(kind.__name__, kind, **_BOUNDS[str(kind.__struct_config__.tag)]) for kind in task_batch.Item.__args__
-    ]
+    kinds = [described(kind.__name__, kind, **_BOUNDS[str(kind.__struct_config__.tag)]) for kind in batch.Item.__args__]
     union: Any = kinds[0]
     for kind in kinds[1:]:
         union |= kind
-    return Annotated[list[union], Meta(min_length=1, max_length=task_batch.MAX_ITEMS)]
+    return Annotated[list[union], Meta(min_length=1, max_length=batch.MAX_ITEMS)]
 
 
 _MISSING = errors.TaskMissing
@@ -122,7 +121,7 @@ _PROOF = (errors.InvalidTransition, errors.LeaseExpired, errors.LeaseSuperseded,
 
 
 def _verb(name: str, verb: str, *refusals: type[errors.HoldfastError]) -> Shape:
-    body = described(name, task_outcomes.VERBS[verb][1], **_BOUNDS[verb])
+    body = described(name, task_verbs.VERBS[verb][1], **_BOUNDS[verb])
     return Shape({200: Task}, body=body, refusals=(_MISSING, *refusals), once=True)
 
 
@@ -136,7 +135,7 @@ SHAPES = {
     "list_tasks": Shape({200: TaskPage}, query=TaskFilter),
     "count_tasks": Shape({200: TaskCounts}),
     "batch_tasks": Shape(
-        {200: BatchResults}, body=described("BatchTasksBody", task_batch.BatchBody, items=_items()), once=True
+        {200: BatchResults}, body=described("BatchTasksBody", batch.BatchBody, items=_items()), once=True
     ),
     "claim_task": Shape(
         {200: (Claim, Claims, NoTasks, LaneBusy)},

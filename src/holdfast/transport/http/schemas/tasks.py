@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.core.task import STATES
-from holdfast.transport.http.schemas.contract import AgentContract
-from holdfast.transport.http.schemas.shape import Seconds, Time, Token
+from holdfast.transport.http.schemas.agent_contract import AgentContract
+from holdfast.transport.http.schemas.operation_schema import Seconds, Time, Token
 
 State = Annotated[str, Meta(extra_json_schema={"enum": list(STATES)})]
 Count = Annotated[int, Meta(ge=0)]

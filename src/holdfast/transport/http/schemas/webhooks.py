@@ -8,10 +8,12 @@ from uuid import UUID
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.core import errors
-from holdfast.core.destination import MAX_URL
-from holdfast.transport.http import deliveries, lock_webhooks, query, webhooks
-from holdfast.transport.http.schemas.contract import AgentContract
-from holdfast.transport.http.schemas.shape import Shape, Time, described, number, text
+from holdfast.core.webhooks.destination import MAX_URL
+from holdfast.transport.http.api import deliveries, webhooks
+from holdfast.transport.http.bodies import query
+from holdfast.transport.http.octostore import webhooks as lock_webhooks
+from holdfast.transport.http.schemas.agent_contract import AgentContract
+from holdfast.transport.http.schemas.operation_schema import Shape, Time, described, number, text
 
 State = Literal["active", "paused", "disabled"]
 DeliveryState = Literal["pending", "delivered", "dead"]

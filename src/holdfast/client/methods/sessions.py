@@ -1,0 +1,125 @@
+"""Sessions that survive their process, and the log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.client.methods.base import Caller, R
+
+
+class LifeMethods(Caller[R]):
+    """Sessions that survive their process, and the log."""
+
+    def begin_session(
+        self,
+        name: str,
+        *,
+        turn: int | None = None,
+        last_action: str | None = None,
+        next_action: str | None = None,
+        context_hash: str | None = None,
+        memory_ref: str | None = None,
+        context: Any = None,
+        secret: str | None = None,
+        ttl_seconds: int | None = None,
+        lane: bool | None = None,
+    ) -> R:
+        """Open a session by its name, or resume it."""
+        return self.call(
+            "begin_session",
+            turn=turn,
+            last_action=last_action,
+            next_action=next_action,
+            context_hash=context_hash,
+            memory_ref=memory_ref,
+            context=context,
+            name=name,
+            secret=secret,
+            ttl_seconds=ttl_seconds,
+            lane=lane,
+        )
+
+    def list_sessions(self, *, limit: int | None = None, cursor: str | None = None) -> R:
+        """Sessions with a name."""
+        return self.call("list_sessions", limit=limit, cursor=cursor)
+
+    def read_session(self, session_id: str) -> R:
+        """A session, its context and what it holds."""
+        return self.call("read_session", id=session_id)
+
+    def heartbeat_session(
+        self,
+        session_id: str,
+        lease_id: str,
+        *,
+        turn: int | None = None,
+        last_action: str | None = None,
+        next_action: str | None = None,
+        context_hash: str | None = None,
+        memory_ref: str | None = None,
+        context: Any = None,
+    ) -> R:
+        """Renew it and all that it holds."""
+        return self.call(
+            "heartbeat_session",
+            id=session_id,
+            turn=turn,
+            last_action=last_action,
+            next_action=next_action,
+            context_hash=context_hash,
+            memory_ref=memory_ref,
+            context=context,
+            lease_id=lease_id,
+        )
+
+    def write_context(
+        self,
+        session_id: str,
+        lease_id: str,
+        *,
+        turn: int | None = None,
+        last_action: str | None = None,
+        next_action: str | None = None,
+        context_hash: str | None = None,
+        memory_ref: str | None = None,
+        context: Any = None,
+        if_version: int | None = None,
+    ) -> R:
+        """Write down what the next life must know."""
+        return self.call(
+            "write_context",
+            id=session_id,
+            turn=turn,
+            last_action=last_action,
+            next_action=next_action,
+            context_hash=context_hash,
+            memory_ref=memory_ref,
+            context=context,
+            lease_id=lease_id,
+            if_version=if_version,
+        )
+
+    def close_session(self, session_id: str, *, lease_id: str | None = None) -> R:
+        """End it and give everything back."""
+        return self.call("close_session", id=session_id, lease_id=lease_id)
+
+    def list_events(
+        self,
+        *,
+        after: int | None = None,
+        limit: int | None = None,
+        wait_seconds: float | None = None,
+        subject: str | None = None,
+        kind: str | None = None,
+        request_id: str | None = None,
+    ) -> R:
+        """The log of the account, from a cursor on."""
+        return self.call(
+            "list_events",
+            after=after,
+            limit=limit,
+            wait_seconds=wait_seconds,
+            subject=subject,
+            kind=kind,
+            request_id=request_id,
+        )

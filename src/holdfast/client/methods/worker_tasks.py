@@ -1,0 +1,172 @@
+"""Tasks as workers see them: claim one, and tell how it went."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.client.methods.base import Caller, R
+
+
+class WorkMethods(Caller[R]):
+    """Tasks as workers see them: claim one, and tell how it went."""
+
+    def claim_task(
+        self,
+        *,
+        type: str | None = None,
+        types: list[str] | None = None,
+        worker_id: str | None = None,
+        limit: int | None = None,
+        wait_seconds: float | None = None,
+        session_id: str | None = None,
+        session_lease_id: str | None = None,
+    ) -> R:
+        """Take the next task of some types."""
+        return self.call(
+            "claim_task",
+            type=type,
+            types=types,
+            worker_id=worker_id,
+            limit=limit,
+            wait_seconds=wait_seconds,
+            session_id=session_id,
+            session_lease_id=session_lease_id,
+        )
+
+    def claim_task_by_id(
+        self,
+        task_id: str,
+        *,
+        worker_id: str | None = None,
+        session_id: str | None = None,
+        session_lease_id: str | None = None,
+    ) -> R:
+        """Take this task."""
+        return self.call(
+            "claim_task_by_id",
+            id=task_id,
+            worker_id=worker_id,
+            session_id=session_id,
+            session_lease_id=session_lease_id,
+        )
+
+    def heartbeat(
+        self,
+        task_id: str,
+        *,
+        lease_id: str | None = None,
+        fencing_token: int | None = None,
+        note: str | None = None,
+        checkpoint: Any = None,
+        progress: Any = None,
+    ) -> R:
+        """Still at work: start the lease again."""
+        return self.call(
+            "heartbeat",
+            id=task_id,
+            lease_id=lease_id,
+            fencing_token=fencing_token,
+            note=note,
+            checkpoint=checkpoint,
+            progress=progress,
+        )
+
+    def complete_task(
+        self,
+        task_id: str,
+        *,
+        lease_id: str | None = None,
+        fencing_token: int | None = None,
+        note: str | None = None,
+        checkpoint: Any = None,
+        progress: Any = None,
+        result: dict[str, Any] | None = None,
+        output_id: str | None = None,
+    ) -> R:
+        """Done, with its result."""
+        return self.call(
+            "complete_task",
+            id=task_id,
+            lease_id=lease_id,
+            fencing_token=fencing_token,
+            note=note,
+            checkpoint=checkpoint,
+            progress=progress,
+            result=result,
+            output_id=output_id,
+        )
+
+    def fail_task(
+        self,
+        task_id: str,
+        *,
+        lease_id: str | None = None,
+        fencing_token: int | None = None,
+        note: str | None = None,
+        checkpoint: Any = None,
+        progress: Any = None,
+        reason: str | None = None,
+        error_code: str | None = None,
+        retry_after_seconds: int | None = None,
+        permanent: bool | None = None,
+    ) -> R:
+        """It went wrong: retry later, or never."""
+        return self.call(
+            "fail_task",
+            id=task_id,
+            lease_id=lease_id,
+            fencing_token=fencing_token,
+            note=note,
+            checkpoint=checkpoint,
+            progress=progress,
+            reason=reason,
+            error_code=error_code,
+            retry_after_seconds=retry_after_seconds,
+            permanent=permanent,
+        )
+
+    def release_task(
+        self,
+        task_id: str,
+        *,
+        lease_id: str | None = None,
+        fencing_token: int | None = None,
+        note: str | None = None,
+        checkpoint: Any = None,
+        progress: Any = None,
+        delay_seconds: int | None = None,
+    ) -> R:
+        """Hand it back; the attempt is not counted."""
+        return self.call(
+            "release_task",
+            id=task_id,
+            lease_id=lease_id,
+            fencing_token=fencing_token,
+            note=note,
+            checkpoint=checkpoint,
+            progress=progress,
+            delay_seconds=delay_seconds,
+        )
+
+    def snooze_task(
+        self,
+        task_id: str,
+        seconds: int,
+        *,
+        lease_id: str | None = None,
+        fencing_token: int | None = None,
+        note: str | None = None,
+        checkpoint: Any = None,
+        progress: Any = None,
+    ) -> R:
+        """Not now: hand it back for a while."""
+        return self.call(
+            "snooze_task",
+            id=task_id,
+            lease_id=lease_id,
+            fencing_token=fencing_token,
+            note=note,
+            checkpoint=checkpoint,
+            progress=progress,
+            seconds=seconds,
+        )

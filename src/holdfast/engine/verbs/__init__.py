@@ -1,0 +1,1 @@
+"""The commands of the engine, by noun: what each must load, and what it decides."""

@@ -1,0 +1,195 @@
+"""The verbs of sessions that survive their process: open or resume, heartbeat, context, end."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from msgspec.structs import replace
+
+from holdfast.core import lease as leases
+from holdfast.core import session as sessions
+from holdfast.core import task as tasks
+from holdfast.core.errors import Forbidden, SessionMissing
+from holdfast.core.lease import Lease, proof_of
+from holdfast.core.principal import Principal
+from holdfast.core.row import Instant
+from holdfast.core.session import Context, Session
+from holdfast.core.task import Task
+from holdfast.engine.command import Command, Outcome
+from holdfast.engine.expiry import end_session, settle_holdings
+from holdfast.engine.verbs.octostore_sessions import with_holdings
+from holdfast.engine.verbs.tasks.queueing import lease_id_from
+from holdfast.store.view import Needs, View, with_token
+
+
+class Living(Outcome, frozen=True, kw_only=True):
+    """The session and what it holds."""
+
+    session: Session
+    jobs: tuple[Lease, ...] = ()
+    tasks: tuple[Task, ...] = ()
+
+    def with_tokens(self, tokens: list[int]) -> Self:
+        """Itself, with the tokens that were drawn."""
+        return replace(
+            self,
+            session=with_token(self.session, tokens),
+            jobs=tuple(with_token(job, tokens) for job in self.jobs),
+            tasks=tuple(with_token(task, tokens) for task in self.tasks),
+        )
+
+
+class Begun(Living, frozen=True, kw_only=True):
+    """A new life. Only this answer ever shows the lease ids, and only the first one the secret."""
+
+    resumed: bool
+    secret: str | None
+    seed: bytes
+
+
+class SessionCommand(Command[Living], frozen=True):
+    """A verb about one session."""
+
+    by: Principal
+    session_id: str
+
+    def needs(self) -> Needs:
+        """The session and what it holds."""
+        return with_holdings(self.account, self.session_id)
+
+
+class BeginSession(SessionCommand, frozen=True):
+    """Open a session by its stable name, or resume it in a new life."""
+
+    name: str
+    ttl: Instant
+    seed: bytes
+    """Chance, from which lease ids are made."""
+    fresh_secret: str
+    secret: str | None = None
+    lane: bool | None = None
+    context: Context = Context()
+
+    def size(self) -> int:
+        """What it carries."""
+        return len(self.context.context or "")
+
+    def decide(self, view: View) -> Begun:
+        """The newest life: whatever the former one still holds comes along under new leases."""
+        found = view.find(Session, self.account, self.session_id)
+        session = found or Session(self.account, self.session_id)
+        proof = None if self.secret is None else proof_of(self.secret)
+        sessions.check_name(session, proof, self.by.id, view.now)
+        if found is not None and sessions.is_due(found, view.now):
+            end_session(view, found, sessions.EXPIRED)
+            session = view.find(Session, self.account, self.session_id) or found
+        knows = proof is not None and proof == session.secret
+        begun = sessions.begin(
+            replace(
+                session,
+                principal=self.by.id,
+                name=self.name,
+                ttl=self.ttl,
+                secret=session.secret if knows else proof_of(self.fresh_secret),
+                lane=session.lane if self.lane is None else self.lane,
+            ),
+            proof=proof_of(lease_id_from(self.seed, self.session_id)),
+            token=view.token(),
+            now=view.now,
+        )
+        resumed = session.version > 0
+        settle_holdings(view, self.account, self.session_id)
+        begun = view.put(sessions.write(begun, self.context, None), "resumed" if resumed else "opened")
+        return Begun(
+            session=begun,
+            jobs=tuple(self._reissue_job(view, lease) for lease in view.leases_of(self.account, self.session_id)),
+            tasks=tuple(self._reissue_task(view, task) for task in view.tasks_of(self.account, self.session_id)),
+            now=view.now,
+            resumed=resumed,
+            secret=None if knows else self.fresh_secret,
+            seed=self.seed,
+        )
+
+    def _reissue_job(self, view: View, lease: Lease) -> Lease:
+        proof = proof_of(lease_id_from(self.seed, lease.id))
+        again = replace(lease, proof=proof, token=view.token())
+        return view.put(leases.extend(again, ttl=lease.ttl, now=view.now), "reissued")
+
+    def _reissue_task(self, view: View, task: Task) -> Task:
+        proof = proof_of(lease_id_from(self.seed, task.id))
+        return view.put(tasks.reissue(task, proof=proof, token=view.token(), now=view.now), "reissued")
+
+
+class LifeCommand(SessionCommand, frozen=True):
+    """A write by a session's newest life."""
+
+    urgent = True
+    lease_id: str | None
+
+    def session(self, view: View) -> Session:
+        """The caller's session, if this is its newest life."""
+        session = view.find(Session, self.account, self.session_id)
+        if session is None or session.principal != self.by.id or session.name is None:
+            raise SessionMissing("there is no such session")
+        sessions.check_life(session, None if self.lease_id is None else proof_of(self.lease_id), view.now)
+        return session
+
+    def living(self, view: View, session: Session) -> Living:
+        """The session and what it holds."""
+        return Living(
+            session=session,
+            jobs=tuple(view.leases_of(self.account, self.session_id)),
+            tasks=tuple(view.tasks_of(self.account, self.session_id)),
+            now=view.now,
+        )
+
+
+class HeartbeatSession(LifeCommand, frozen=True):
+    """Still there: renew the session and all that it holds."""
+
+    context: Context = Context()
+
+    def size(self) -> int:
+        """What it carries."""
+        return len(self.context.context or "")
+
+    def decide(self, view: View) -> Living:
+        """Everything with a full time to live again."""
+        kept = sessions.write(sessions.keep_alive(self.session(view), view.now), self.context, None)
+        session = view.put(kept, "renewed")
+        for lease in view.leases_of(self.account, self.session_id):
+            if leases.is_live(lease, view.now):
+                view.put(leases.extend(lease, ttl=lease.ttl, now=view.now), "renewed")
+        for task in view.tasks_of(self.account, self.session_id):
+            if leases.is_live(task, view.now):
+                view.put(tasks.heartbeat(task, view.now), "renewed")
+        return self.living(view, session)
+
+
+class WriteContext(LifeCommand, frozen=True):
+    """Write down what the next life must know."""
+
+    context: Context
+    if_version: int | None = None
+
+    def size(self) -> int:
+        """What it carries."""
+        return len(self.context.context or "")
+
+    def decide(self, view: View) -> Living:
+        """The session with its newer context; this also shows that it is alive."""
+        written = sessions.write(self.session(view), self.context, self.if_version)
+        session = view.put(sessions.keep_alive(written, view.now), "context")
+        return self.living(view, session)
+
+
+class EndLife(LifeCommand, frozen=True):
+    """Done for now: give everything back; the context stays for the next life."""
+
+    def decide(self, view: View) -> Living:
+        """The session, which is over. An administrator need not show this life's lease id."""
+        session = self.session(view)
+        if self.lease_id is None and not self.by.may("admin"):
+            raise Forbidden("closing a session takes its `lease_id`, or a key with the scope admin", scope="admin")
+        end_session(view, session, sessions.DELETED)
+        return Living(session=view.find(Session, self.account, self.session_id) or session, now=view.now)

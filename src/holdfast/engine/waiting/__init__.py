@@ -1,0 +1,1 @@
+"""Callers that wait for a name or for a task."""

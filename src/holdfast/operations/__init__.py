@@ -1,0 +1,1 @@
+"""Every operation and every bound, each defined once."""

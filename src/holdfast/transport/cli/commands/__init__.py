@@ -1,0 +1,1 @@
+"""Implementations of the command line verbs, imported only when their verb runs."""

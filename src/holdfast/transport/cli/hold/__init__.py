@@ -1,0 +1,1 @@
+"""Verbs that hold a lease while a child process runs."""

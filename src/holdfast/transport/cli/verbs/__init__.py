@@ -1,0 +1,1 @@
+"""Tables of the command line verbs: names, arguments and help."""

@@ -1,0 +1,44 @@
+"""Styles, scripts and icons: read once, under an address that changes with their content, so browsers keep them."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib import resources
+
+from holdfast.transport.http.request import HttpRefusal, Response
+
+_KINDS = {
+    ".css": b"text/css; charset=utf-8",
+    ".js": b"text/javascript; charset=utf-8",
+    ".svg": b"image/svg+xml",
+}
+_HEADERS = (
+    (b"cache-control", b"public, max-age=31536000, immutable"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+
+
+class Statics:
+    """All of them under one hash: a script finds its neighbours beside it."""
+
+    def __init__(self) -> None:
+        folder = resources.files(__package__) / "static"
+        files = sorted((entry for entry in folder.iterdir() if entry.is_file()), key=lambda entry: entry.name)
+        self._files = {entry.name: entry.read_bytes() for entry in files}
+        self.version = hashlib.sha256(repr(sorted(self._files.items())).encode()).hexdigest()[:16]
+
+    def url(self, name: str) -> str:
+        """Where a file is."""
+        assert name in self._files, f"there is no {name}"
+        return f"/ui/static/{self.version}/{name}"
+
+    def answer(self, rest: str) -> Response:
+        """The file; an old page that asks for an old one gets the new one, which is not kept."""
+        version, _, name = rest.partition("/")
+        kind = _KINDS.get("." + name.rpartition(".")[2])
+        if name not in self._files or kind is None:
+            raise HttpRefusal(404, "there is no such file")
+        headers = _HEADERS if version == self.version else ((b"cache-control", b"no-store"), *_HEADERS[1:])
+        return Response(200, self._files[name], headers, kind)

@@ -1,0 +1,1 @@
+"""Who may send requests: authentication, network rules, rate limits, and the access log."""

@@ -1,0 +1,1 @@
+"""Routes of the Holdfast API under `/v1`."""

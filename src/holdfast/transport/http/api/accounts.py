@@ -1,0 +1,122 @@
+"""`/v1/keys/register`, `/v1/account`, `/v1/recover`: who is served, and how."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.core.account import Account
+from holdfast.core.acl import hash_token
+from holdfast.core.lease import Lease
+from holdfast.core.plan import CYCLE
+from holdfast.core.principal import shown_of
+from holdfast.core.session import Session
+from holdfast.core.task import Task
+from holdfast.engine.verbs.accounts import RegisterAccount, SettleAccount
+from holdfast.engine.verbs.recovery import Recover
+from holdfast.operations.table import REGISTRATION
+from holdfast.transport.advice import tasks as task_advice
+from holdfast.transport.http.api.keys import new_key
+from holdfast.transport.http.bodies.problem import check_key_in_query, read_body
+from holdfast.transport.http.bodies.query import NO_STORE
+from holdfast.transport.http.context import Door
+from holdfast.transport.http.orchestrion.wire import task_document
+from holdfast.transport.http.request import Request, Response, json_response, warned
+from holdfast.transport.ids import chance
+from holdfast.transport.plans import limits_document
+from holdfast.transport.times import milliseconds, milliseconds_or_none
+
+RECOVERED_AT_ONCE = 1_000
+
+
+class NoBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Nothing is asked."""
+
+
+class AccountBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    """What an account can decide."""
+
+    require_lease_id: bool | None = None
+
+
+async def register(door: Door, request: Request) -> Response:
+    """A new account and its first key, which is shown this once."""
+    check_key_in_query(request)
+    _, warnings, _ = await read_body(request, NoBody)
+    await door.charge_address(request, REGISTRATION)
+    key = new_key()
+    account = await door.run(
+        RegisterAccount(
+            account="acct_" + chance.ulid(),
+            cause=request.cause(),
+            principal_id=chance.uuid(),
+            key_hash=hash_token(key),
+            shown=shown_of(key),
+        )
+    )
+    document: dict[str, Any] = {"apiKey": key, "accountId": account.id}
+    document["agent_contract"] = task_advice.go_on()
+    return json_response(201, warned(document, warnings), NO_STORE)
+
+
+async def settle_account(door: Door, request: Request) -> Response:
+    """Decide how the account is served."""
+    await door.authenticate(request)
+    body, warnings, _ = await read_body(request, AccountBody)
+    account = await door.run(
+        SettleAccount(account=request.by.account, cause=request.cause(), require_lease_id=body.require_lease_id)
+    )
+    door.remember_account(account)
+    return json_response(200, warned(await _account_document(door, request, account), warnings))
+
+
+async def read_account(door: Door, request: Request) -> Response:
+    """The plan, what is used of it and when it starts anew: enough for an agent to pace itself."""
+    await door.authenticate(request)
+    account_id = request.by.account
+    found = await door.read(lambda reader: reader.row(Account, account_id, account_id))
+    return json_response(200, await _account_document(door, request, found or Account(account_id, account_id)))
+
+
+async def _account_document(door: Door, request: Request, account: Account) -> dict[str, Any]:
+    allowance = await door.allowance(account.id)
+    (used, held), now = await door.read(lambda reader: (reader.usage(account.id), reader.now))
+    plan, cycle = allowance.in_force(now), allowance.cycle(now)
+    created = used.in_cycle(cycle)
+    left = None if plan.tasks_per_month is None else max(plan.tasks_per_month - created, 0)
+    return {
+        "accountId": account.id,
+        "createdAt": milliseconds(account.created_at) if account.created_at else None,
+        "requireLeaseId": account.require_lease_id,
+        "plan": {
+            "planId": plan.id,
+            "planName": plan.name,
+            "expiresAt": milliseconds_or_none(account.plan_expires_at),
+            "expired": allowance.is_lapsed(now),
+        },
+        "usage": {"tasksCreated": created, "tasksLeft": left, "workersInUse": held},
+        "limits": limits_document(plan),
+        "cycle": {"startedAt": milliseconds(cycle), "endsAt": milliseconds(cycle + CYCLE)},
+        "key": {"keyId": request.by.id, "name": request.by.name, "scopes": request.by.scopes.split()},
+        "agent_contract": task_advice.go_on(),
+    }
+
+
+async def recover(door: Door, request: Request) -> Response:
+    """End now whatever has run out in this account; the sweep does the same a moment later."""
+    await door.authenticate(request)
+    await read_body(request, NoBody)
+    account = request.by.account
+    due = await door.read(lambda reader: reader.due(RECOVERED_AT_ONCE, account))
+    recovered = await door.run(Recover(account=account, cause=request.cause(), due=tuple(due)))
+    return json_response(
+        200,
+        {
+            "recovered": len(recovered.over),
+            "tasks": [task_document(row, recovered.now) for row in recovered.over if isinstance(row, Task)],
+            "sessions": [row.id for row in recovered.over if isinstance(row, Session)],
+            "jobs": [row.id for row in recovered.over if isinstance(row, Lease)],
+            "agent_contract": task_advice.recovered(),
+        },
+    )

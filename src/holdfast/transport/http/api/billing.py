@@ -1,0 +1,183 @@
+"""`/v1/billing`: plans, what an account has of its own, and how a person pays for more.
+
+The provider is asked outside any transaction. What was paid is then written down together with the plan, so a server
+that dies in between has lost nothing: whoever verifies again finds the payment where it was made.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import msgspec
+
+from holdfast.billing.provider import Declined, NotApproved, Order, PaymentError, Payments, Unavailable, Wish
+from holdfast.core import account as accounts
+from holdfast.core.account import Account
+from holdfast.core.errors import Invalid, PaymentFailed, PaymentUnavailable, PurchaseMissing
+from holdfast.core.names import storable
+from holdfast.core.plan import SELF_HOSTED, Plan
+from holdfast.core.purchase import COMPLETED, USD, Capture, Purchase, is_for_sale, is_unlimited
+from holdfast.engine.verbs.billing import BeginPurchase, CompletePurchase, FailPurchase
+from holdfast.operations.table import DISCOVERY
+from holdfast.store.contract import Reader
+from holdfast.transport.advice import billing as contracts
+from holdfast.transport.http.api.billing_documents import purchase_document, status_document
+from holdfast.transport.http.bodies.problem import check_key_in_query, read_body
+from holdfast.transport.http.context import Door
+from holdfast.transport.http.request import Request, Response, json_response, warned
+from holdfast.transport.ids import chance
+from holdfast.transport.plans import plan_document
+
+log = logging.getLogger("holdfast.billing")
+
+
+class CheckoutBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    """What somebody wants to pay for."""
+
+    plan_id: str
+
+
+class VerifyBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    """What somebody may have paid."""
+
+    purchase_id: str
+
+
+# -- looking -----------------------------------------------------------------------------------------------------
+
+
+async def list_plans(door: Door, request: Request) -> Response:
+    """Every plan that accounts can have; what a server keeps for itself is not among them."""
+    check_key_in_query(request)
+    await door.charge_address(request, DISCOVERY)
+    plans = [plan_document(plan) for plan in door.settings.plans.values() if plan.id != SELF_HOSTED]
+    return json_response(200, {"plans": plans, "agent_contract": contracts.priced()})
+
+
+async def billing_status(door: Door, request: Request) -> Response:
+    """The caller's plan, its limits, and what is used of it."""
+    await door.authenticate(request)
+    return json_response(200, await _status(door, request.by.account))
+
+
+async def _status(door: Door, account_id: str) -> dict[str, Any]:
+    def look(reader: Reader) -> dict[str, Any]:
+        account = reader.row(Account, account_id, account_id) or Account(account_id, account_id)
+        allowance = accounts.allowance(account, door.settings.plans, door.settings.plan)
+        return status_document(allowance, *reader.usage(account_id), reader.now)
+
+    return await door.read(look)
+
+
+# -- buying ------------------------------------------------------------------------------------------------------
+
+
+async def checkout(door: Door, request: Request) -> Response:
+    """Prepare a payment. If we die before it is written down, nobody has its address, so nobody pays it."""
+    await door.authenticate(request)
+    body, warnings, _ = await read_body(request, CheckoutBody)
+    plan = _for_sale(door, body.plan_id)
+    payments = _payments(door)
+    _check_sense(request)
+    purchase_id = "pur_" + chance.ulid()
+    order = await _order(door, payments, plan, purchase_id)
+    purchase = await door.run(
+        BeginPurchase(
+            account=request.by.account,
+            cause=request.cause(),
+            purchase_id=purchase_id,
+            plan=plan,
+            provider=payments.name,
+            order_id=order.id,
+            checkout_url=order.approval_url,
+        )
+    )
+    return json_response(200, warned(purchase_document(purchase, plan), warnings))
+
+
+async def verify_payment(door: Door, request: Request) -> Response:
+    """Take the money of an approved order and activate its plan. Asking again is always safe."""
+    await door.authenticate(request)
+    body, warnings, _ = await read_body(request, VerifyBody)
+    purchase = await _find(door, request.by.account, body.purchase_id)
+    if purchase is None or purchase.state != COMPLETED:
+        payments = _payments(door)
+        if purchase is None:
+            raise PurchaseMissing("there is no such purchase")
+        capture = await _capture(door, payments, request, purchase)
+        await _complete(door, request, purchase, capture)
+    document = await _status(door, purchase.account)
+    return json_response(200, warned(document | {"purchaseId": purchase.id, "status": COMPLETED}, warnings))
+
+
+def _for_sale(door: Door, plan_id: str) -> Plan:
+    plan = door.settings.plans.get(plan_id)
+    if plan is None or not is_for_sale(plan):
+        message = "`planId` is none of the plans that have a price"
+        raise Invalid(message, [{"pointer": "/planId", "code": "unknown_plan", "message": message}])
+    return plan
+
+
+def _payments(door: Door) -> Payments:
+    if door.payments is None:
+        raise PaymentFailed("payments are not set up on this server", reason="not_set_up")
+    return door.payments
+
+
+def _check_sense(request: Request) -> None:
+    """Nobody shall pay for limits who would have none without."""
+    assert request.allowance is not None
+    if is_unlimited(request.allowance.fallback):
+        raise Invalid("this account has no limits, so there is nothing to buy")
+
+
+async def _order(door: Door, payments: Payments, plan: Plan, purchase_id: str) -> Order:
+    wish = Wish(
+        purchase_id=purchase_id,
+        what=f"Holdfast {plan.name}, {plan.duration_days} days",
+        cents=plan.price_cents,
+        currency=USD,
+        return_url=f"{door.settings.home}/?approved={purchase_id}",
+        cancel_url=f"{door.settings.home}/?cancelled={purchase_id}",
+    )
+    try:
+        return await payments.create_order(wish)
+    except PaymentError as error:
+        raise _unavailable(purchase_id, error) from None
+
+
+async def _find(door: Door, account_id: str, purchase_id: str) -> Purchase | None:
+    if not storable(purchase_id):
+        return None
+    return await door.read(lambda reader: reader.row(Purchase, account_id, purchase_id))
+
+
+async def _capture(door: Door, payments: Payments, request: Request, purchase: Purchase) -> Capture:
+    try:
+        return await payments.capture(purchase.order_id)
+    except Unavailable as error:
+        raise _unavailable(purchase.id, error) from None
+    except NotApproved as error:
+        raise PaymentFailed(f"{error}; let them approve it, then verify again", reason="not_approved") from None
+    except Declined as error:
+        await door.run(FailPurchase(account=purchase.account, cause=request.cause(), purchase_id=purchase.id))
+        raise PaymentFailed(str(error), reason="declined") from None
+
+
+async def _complete(door: Door, request: Request, purchase: Purchase, capture: Capture) -> None:
+    command = CompletePurchase(
+        account=purchase.account, cause=request.cause(), purchase_id=purchase.id, capture=capture
+    )
+    try:
+        await door.run(command)
+    except PaymentFailed:
+        # Somebody's money was taken for nothing, and only a person can give it back.
+        log.error("purchase %s: capture %s is not its price", purchase.id, capture.id)  # noqa: TRY400 - no defect of ours
+        raise
+    door.forget_account(purchase.account)
+
+
+def _unavailable(purchase_id: str, error: PaymentError) -> PaymentUnavailable:
+    log.warning("purchase %s: %s", purchase_id, error)
+    return PaymentUnavailable(str(error))

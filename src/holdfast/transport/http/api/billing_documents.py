@@ -1,0 +1,42 @@
+"""How purchases and an account's plan are shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.core.plan import CYCLE, Allowance, Plan, Usage
+from holdfast.core.purchase import Purchase
+from holdfast.core.row import Instant
+from holdfast.transport.advice import billing as contracts
+from holdfast.transport.plans import limits_document
+from holdfast.transport.times import milliseconds, milliseconds_or_none
+
+
+def status_document(allowance: Allowance, usage: Usage, workers: int, now: Instant) -> dict[str, Any]:
+    """The plan that was bought, whether it has lapsed, and the limits that hold just now."""
+    began, is_lapsed = allowance.cycle(now), allowance.is_lapsed(now)
+    return {
+        "planId": allowance.plan.id,
+        "planName": allowance.plan.name,
+        "planExpiresAt": milliseconds_or_none(allowance.until),
+        "expired": is_lapsed,
+        "cycleStartedAt": milliseconds(began),
+        "cycleEndsAt": milliseconds(began + CYCLE),
+        "usage": {"tasksCreated": usage.in_cycle(began), "workersInUse": workers},
+        "limits": limits_document(allowance.in_force(now)),
+        "agent_contract": contracts.lapsed() if is_lapsed else contracts.in_force(),
+    }
+
+
+def purchase_document(purchase: Purchase, plan: Plan) -> dict[str, Any]:
+    """What a person is asked to pay, and where."""
+    return {
+        "purchaseId": purchase.id,
+        "orderId": purchase.order_id,
+        "checkoutUrl": purchase.checkout_url,
+        "planId": plan.id,
+        "planName": plan.name,
+        "priceUsd": purchase.price_cents / 100,
+        "checkoutExpiresAt": milliseconds(purchase.expires_at),
+        "agent_contract": contracts.checked_out(),
+    }

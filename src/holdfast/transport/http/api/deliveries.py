@@ -1,0 +1,124 @@
+"""What was sent to a webhook, what waits, what nobody took; and sending it again."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+
+from holdfast.core.errors import Invalid, WebhookMissing
+from holdfast.core.webhooks.delivery import PENDING, STATES, Delivery
+from holdfast.transport.advice import contract as contracts
+from holdfast.transport.http.api.webhooks import find, look
+from holdfast.transport.http.bodies.problem import Checks, read_body
+from holdfast.transport.http.bodies.query import NO_STORE, Query
+from holdfast.transport.http.context import Door, wall_clock
+from holdfast.transport.http.request import Request, Response, json_response
+from holdfast.transport.times import rfc3339, rfc3339_or_none
+from holdfast.transport.webhooks.messages import a_test, message_id
+
+PAGE, MAX_PAGE = 100, 1_000
+MAX_REPLAY = 1_000
+FROM_THE_NEWEST = 2**53
+
+_NUMBER = re.compile(r"-?[0-9]{1,16}")
+
+
+class ReplayBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Which deliveries: one, or all that are settled after a number, or else all dead ones."""
+
+    seq: int | None = None
+    after: int | None = None
+
+
+async def list_deliveries(door: Door, request: Request) -> Response:
+    """The newest first, of one state or of all."""
+    await door.authenticate(request)
+    query = Query(request, ("state", "limit", "cursor"))
+    state = query.choice("state", STATES)
+    limit = query.number("limit", 1, MAX_PAGE, default=PAGE)
+    cursor = query.text("cursor")
+    query.done()
+    if cursor is not None and not _NUMBER.fullmatch(cursor):
+        message = "`cursor` is what the page before answered as `nextCursor`"
+        raise Invalid(message, [{"pointer": "/cursor", "code": "invalid_cursor", "message": message}])
+    hook = await find(door, request)
+    before = FROM_THE_NEWEST if cursor is None else int(cursor)
+    found = await door.beside_the_log(
+        lambda store: store.deliveries.page((hook.account, hook.id), state, before, limit + 1)
+    )
+    following = str(found[limit - 1].seq) if len(found) > limit else None
+    shown = {
+        "deliveries": [document(delivery) for delivery in found[:limit]],
+        "nextCursor": following,
+        "hasMore": following is not None,
+    }
+    if following is None:
+        return json_response(200, shown | {"agent_contract": _after_looking(hook.id)}, NO_STORE)
+    more = urlencode(query.given() | {"cursor": following})
+    contract = contracts.look_first(f"GET /v1/webhooks/{hook.id}/deliveries?{more}", "list_deliveries")
+    return json_response(200, shown | {"agent_contract": contract}, NO_STORE)
+
+
+async def test_webhook(door: Door, request: Request) -> Response:
+    """Send a message that tells of nothing. Whether it arrived is seen among the deliveries."""
+    await door.authenticate(request)
+    hook = await find(door, request)
+    sent = await door.beside_the_log(lambda store: store.deliveries.add(a_test(hook, wall_clock())))
+    door.on_webhook()
+    return json_response(200, {"delivery": document(sent), "agent_contract": look(hook)}, NO_STORE)
+
+
+async def replay_deliveries(door: Door, request: Request) -> Response:
+    """Send again, under the same ids and with all their chances."""
+    await door.authenticate(request)
+    body, _, _ = await read_body(request, ReplayBody)
+    checks = Checks()
+    checks.that(body.seq is None or body.after is None, "after", "`seq` or `after`, not both")
+    for name in ("seq", "after"):
+        number = getattr(body, name)
+        checks.that(number is None or abs(number) <= FROM_THE_NEWEST, name, f"`{name}` is the number of a delivery")
+    checks.done()
+    hook = await find(door, request)
+    again = await door.beside_the_log(
+        lambda store: store.deliveries.replay((hook.account, hook.id), seq=body.seq, after=body.after, limit=MAX_REPLAY)
+    )
+    if body.seq is not None and not again:
+        raise WebhookMissing("there is no such delivery")
+    door.on_webhook()
+    more = len(again) == MAX_REPLAY
+    following = again[-1] if more and body.after is not None else None
+    shown = {"replayed": len(again), "hasMore": more, "nextAfter": following}
+    return json_response(200, shown | {"agent_contract": _rest(hook.id) if more else look(hook)})
+
+
+def document(delivery: Delivery) -> dict[str, Any]:
+    """A delivery as its account sees it."""
+    waits = delivery.state == PENDING
+    return {
+        "seq": delivery.seq,
+        "message_id": message_id(delivery),
+        "kind": delivery.kind,
+        "subject": delivery.subject,
+        "state": delivery.state,
+        "attempts": delivery.attempts,
+        "next_at": rfc3339(delivery.next_at) if waits else None,
+        "status": delivery.status,
+        "error": delivery.error,
+        "created_at": rfc3339(delivery.created_at),
+        "settled_at": rfc3339_or_none(delivery.settled_at),
+    }
+
+
+def _rest(hook_id: str) -> contracts.Contract:
+    why = "Ask again, with `nextAfter` as `after` if there is one."
+    return contracts.contract(
+        contracts.action("replay_deliveries", f"POST /v1/webhooks/{hook_id}/replay", best=True, why=why)
+    )
+
+
+def _after_looking(hook_id: str) -> contracts.Contract:
+    again = contracts.action("replay_deliveries", f"POST /v1/webhooks/{hook_id}/replay", why="Send dead letters again.")
+    return contracts.contract(contracts.action("read_webhook", f"GET /v1/webhooks/{hook_id}", best=True), again)

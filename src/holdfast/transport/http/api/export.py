@@ -1,0 +1,125 @@
+"""An account takes everything with it, or leaves nothing behind: `GET /v1/account/export`, `DELETE /v1/account`."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import msgspec
+
+from holdfast.core import acl as access
+from holdfast.core.errors import Forbidden, Invalid
+from holdfast.core.event import Event
+from holdfast.core.lease import Lease
+from holdfast.core.names import DEFAULT_ACCOUNT
+from holdfast.core.row import Row
+from holdfast.core.task import Task
+from holdfast.engine.verbs.accounts import CloseAccount
+from holdfast.store.contract import Reader
+from holdfast.store.view import ROW_TYPES
+from holdfast.transport.advice import contract as contracts
+from holdfast.transport.http.api.event_documents import shown_data
+from holdfast.transport.http.bodies.problem import read_body
+from holdfast.transport.http.bodies.query import NO_STORE, Query
+from holdfast.transport.http.context import Door
+from holdfast.transport.http.request import Request, Response, json_response, raw_json
+
+PAGE, MAX_PAGE = 500, 1_000
+SECRETS = frozenset({"key_hash", "old_key_hash", "listed_hash", "proof", "holder", "secret", "old_secret"})
+"""Columns that prove something: nobody needs them elsewhere."""
+DOCUMENTS = frozenset({"payload", "result", "checkpoint", "ended_checkpoint", "context"})
+"""Columns of JSON that events tell by hash only: here they are whole."""
+EVENTS = "events"
+
+_TABLES = {row_type.table: row_type for row_type in ROW_TYPES}
+_ORDER = (*_TABLES, EVENTS)
+
+
+class DeleteBody(msgspec.Struct, forbid_unknown_fields=True):
+    """The account's own id, so that nobody deletes one by mistake."""
+
+    confirm: str
+
+
+async def export_account(door: Door, request: Request) -> Response:
+    """A page of rows, kind by kind, then of the log. Following `nextCursor` to its end gives everything."""
+    await door.authenticate(request)
+    query = Query(request, ("limit", "cursor"))
+    limit = query.number("limit", 1, MAX_PAGE, default=PAGE)
+    table, after = _read_cursor(query.text("cursor"))
+    query.done()
+    records, following = await door.read(lambda reader: _page(reader, request.by.account, table, after, limit))
+    cursor = None if following is None else _cursor(*following)
+    document: dict[str, Any] = {"records": records, "nextCursor": cursor, "hasMore": cursor is not None}
+    more = f"GET /v1/account/export?cursor={cursor}" if cursor else "GET /v1/account"
+    document["agent_contract"] = contracts.look_first(more, "export_account" if cursor else "read_account")
+    return json_response(200, document, NO_STORE)
+
+
+async def delete_account(door: Door, request: Request) -> Response:
+    """Its keys stop working, then everything goes. What other servers still wrote goes within the hour."""
+    await door.authenticate(request)
+    body, _, _ = await read_body(request, DeleteBody)
+    account = request.by.account
+    if account == DEFAULT_ACCOUNT:
+        raise Forbidden("the server's own account cannot be deleted")
+    if body.confirm != account:
+        message = "`confirm` is the id of the account to delete, as GET /v1/account shows it"
+        raise Invalid(message, [{"pointer": "/confirm", "code": "mismatch", "message": message}])
+    keys = await door.read(lambda reader: reader.principals(account))
+    await door.run(CloseAccount(account=account, cause=request.cause(), keys=tuple(key.id for key in keys)))
+    for key in keys:
+        door.forget_key(key)
+    await door.erase(account)
+    return json_response(200, {"accountId": account, "deleted": True, "agent_contract": contracts.farewell()})
+
+
+def _page(
+    reader: Reader, account: str, table: str, after: str, limit: int
+) -> tuple[list[dict[str, Any]], tuple[str, str] | None]:
+    """Up to so many records of one kind, and where to go on."""
+    if table == EVENTS:
+        events = reader.events(account, int(after or "0"), limit + 1)
+        shown, following = [_event(event) for event in events[:limit]], None
+        return shown, ((EVENTS, str(events[limit - 1].seq)) if len(events) > limit else following)
+    rows = [row for row in reader.rows_after(_TABLES[table], account, after, limit + 1) if row.account == account]
+    shown = [_row(row) for row in rows[:limit]]
+    if len(rows) > limit:
+        return shown, (table, rows[limit - 1].id)
+    return shown, (_ORDER[_ORDER.index(table) + 1], "")
+
+
+def _row(row: Row) -> dict[str, Any]:
+    documents = row.json | DOCUMENTS
+    shown: dict[str, Any] = {"record": row.noun}
+    for name in row.__struct_fields__:
+        if name not in SECRETS:
+            value = getattr(row, name)
+            shown[name] = raw_json(value) if name in documents else value
+    if isinstance(row, Lease) and row.acl is not None:
+        shown["acl"] = access.shown(row.acl)
+    if isinstance(row, Lease | Task) and row.ended is not None:
+        shown["ended"] = shown_data(msgspec.json.decode(row.ended))
+    return shown
+
+
+def _event(event: Event) -> dict[str, Any]:
+    told = shown_data(msgspec.json.decode(event.data))
+    return {"record": "event"} | msgspec.structs.asdict(event) | {"data": told}
+
+
+def _cursor(table: str, after: str) -> str:
+    return base64.urlsafe_b64encode(f"{table}\n{after}".encode()).decode().rstrip("=")
+
+
+def _read_cursor(text: str | None) -> tuple[str, str]:
+    if text is None:
+        return _ORDER[0], ""
+    try:
+        table, newline, after = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode().partition("\n")
+    except ValueError:
+        table = newline = after = ""
+    if not newline or table not in _ORDER or (table == EVENTS and not (after or "0").isdecimal()) or "\0" in after:
+        message = "`cursor` is what the page before answered as `nextCursor`"
+        raise Invalid(message, [{"pointer": "/cursor", "code": "invalid_cursor", "message": message}])
+    return table, after

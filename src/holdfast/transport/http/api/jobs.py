@@ -1,0 +1,266 @@
+"""`/v1/jobs`: parse, submit one command, render."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import functools
+import re
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+import msgspec
+
+from holdfast.core.errors import Forbidden, Invalid
+from holdfast.core.lease import Lease
+from holdfast.core.names import job_id_problem, storable
+from holdfast.core.row import SECOND, Instant
+from holdfast.engine.command import Command, LeaseOutcome
+from holdfast.engine.verbs.jobs import Claimed, ClaimJob, ForceRelease, HeartbeatJob, ReleaseJob
+from holdfast.store.contract import Reader
+from holdfast.transport.advice import contract as contracts
+from holdfast.transport.http.api.job_documents import (
+    finish,
+    holding,
+    ownership,
+    pace,
+    render_claim,
+    render_ended,
+    state,
+)
+from holdfast.transport.http.bodies.problem import NOTHING, Checks, once, read_body
+from holdfast.transport.http.context import Door
+from holdfast.transport.http.octostore.wire import parse_uuid
+from holdfast.transport.http.request import Render, Request, Response, answer, encode, json_response
+from holdfast.transport.ids import chance
+
+DEFAULT_TTL, MAX_TTL = 120, 3600
+MAX_WAIT = 60
+MAX_METADATA, MAX_CHECKPOINT, MAX_PROGRESS = 4 * 1024, 64 * 1024, 1024
+MAX_OWNER, MAX_NOTE, MAX_REASON = 256, 4096, 500
+PAGE, MAX_PAGE = 100, 1000
+
+
+class ClaimBody(msgspec.Struct, forbid_unknown_fields=True):
+    """What claim takes."""
+
+    owner: str
+    ttl_seconds: int = DEFAULT_TTL
+    metadata: msgspec.Raw = NOTHING
+    session_id: str | None = None
+    session_lease_id: str | None = None
+    wait_seconds: int | float = 0
+
+
+class HeartbeatBody(msgspec.Struct, forbid_unknown_fields=True):
+    """What heartbeat takes."""
+
+    lease_id: str
+    token: int | None = None
+    ttl_seconds: int | None = None
+    note: str | None = None
+    checkpoint: msgspec.Raw = NOTHING
+    progress: msgspec.Raw = NOTHING
+
+
+class ReleaseBody(msgspec.Struct, forbid_unknown_fields=True):
+    """What release takes."""
+
+    lease_id: str
+    token: int | None = None
+    note: str | None = None
+    checkpoint: msgspec.Raw = NOTHING
+
+
+class ForceBody(msgspec.Struct, forbid_unknown_fields=True):
+    """What force-release takes."""
+
+    reason: str
+
+
+async def claim_job(door: Door, request: Request) -> Response:
+    """Own a job if nobody does, or learn who does."""
+    await door.authenticate(request)
+    body, warnings, raw = await read_body(request, ClaimBody)
+    checks = _checks(request)
+    checks.that(bool(body.owner.strip()), "owner", "`owner` says who claims; it must not be empty")
+    checks.text(body.owner, "owner", MAX_OWNER)
+    checks.that(1 <= body.ttl_seconds <= MAX_TTL, "ttl_seconds", f"`ttl_seconds` is 1 to {MAX_TTL}")
+    checks.that(0 <= body.wait_seconds <= MAX_WAIT, "wait_seconds", f"`wait_seconds` is 0 to {MAX_WAIT}")
+    metadata = checks.json(body.metadata, "metadata", MAX_METADATA)
+    checks.that(metadata is None or metadata[0] in '{"', "metadata", "`metadata` is a JSON object or a string")
+    checks.text(body.session_lease_id, "session_lease_id", MAX_OWNER)
+    session_id = None if body.session_id is None else parse_uuid(body.session_id)
+    checks.that(session_id is not None or body.session_id is None, "session_id", "`session_id` is a UUID")
+    checks.done()
+    render = functools.partial(render_claim, door, warnings)
+    command = ClaimJob(
+        **_common(request, raw, render),
+        by=request.by,
+        owner=body.owner,
+        lease_id=chance.uuid(),
+        holder=chance.uuid(),
+        ttl=body.ttl_seconds * SECOND,
+        metadata=metadata,
+        session_id=session_id,
+        session_lease_id=body.session_lease_id,
+    )
+    if body.wait_seconds:
+        undo = functools.partial(_undelivered, command)
+        outcome = await door.run_patiently(command, body.wait_seconds, request, undo)
+    else:
+        outcome = await door.run(command)
+    status, answer = render(outcome)
+    replayed = isinstance(outcome, Claimed) and outcome.replayed
+    return Response(status, answer, ((b"idempotency-replayed", b"true"),) if replayed else ())
+
+
+async def heartbeat_job(door: Door, request: Request) -> Response:
+    """Still at work: renew, and leave a checkpoint."""
+    await door.authenticate(request)
+    body, warnings, raw = await read_body(request, HeartbeatBody)
+    checks = _checks(request)
+    written = _written(checks, body)
+    ttl = body.ttl_seconds
+    checks.that(ttl is None or 1 <= ttl <= MAX_TTL, "ttl_seconds", f"`ttl_seconds` is 1 to {MAX_TTL}")
+    progress = checks.json(body.progress, "progress", MAX_PROGRESS)
+    checks.done()
+
+    def render(outcome: LeaseOutcome) -> tuple[int, bytes]:
+        document = {"status": "claimed", **ownership(outcome.lease, outcome.now), **pace(outcome.lease)}
+        return 200, encode(finish(document, warnings, holding(outcome.lease, outcome.now)))
+
+    seconds = None if ttl is None else ttl * SECOND
+    command = HeartbeatJob(**_common(request, raw, render), **written, ttl=seconds, progress=progress)
+    return answer(await door.run(command), render)
+
+
+async def release_job(door: Door, request: Request) -> Response:
+    """Done with it: let the next one have it."""
+    await door.authenticate(request)
+    body, warnings, raw = await read_body(request, ReleaseBody)
+    checks = _checks(request)
+    written = _written(checks, body)
+    checks.done()
+    render = functools.partial(render_ended, "released", warnings)
+    return answer(await door.run(ReleaseJob(**_common(request, raw, render), **written)), render)
+
+
+async def force_release_job(door: Door, request: Request) -> Response:
+    """Take a job from its holder."""
+    await door.authenticate(request)
+    body, warnings, raw = await read_body(request, ForceBody)
+    checks = _checks(request)
+    checks.that(bool(body.reason.strip()), "reason", "`reason` is told to the former holder; it must not be empty")
+    checks.text(body.reason, "reason", MAX_REASON)
+    checks.done()
+    render = functools.partial(render_ended, "released", warnings)
+    command = ForceRelease(**_common(request, raw, render), by=request.by.name, reason=body.reason)
+    return answer(await door.run(command), render)
+
+
+async def get_job_owner(door: Door, request: Request) -> Response:
+    """Who owns a job, or how its last ownership ended."""
+    await door.authenticate(request)
+    _checks(request).done()
+    account, name = request.by.account, request.parameter
+
+    def look(reader: Reader) -> tuple[Lease, Instant]:
+        return reader.row(Lease, account, name) or Lease(account, name), reader.now
+
+    lease, now = await door.read(look)
+    return json_response(200, state(lease, now), ((b"cache-control", b"no-store"),))
+
+
+async def list_claimed_jobs(door: Door, request: Request) -> Response:
+    """Jobs that somebody owns right now, by id."""
+    await door.authenticate(request)
+    query = dict(parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True, errors="replace"))
+    checks = Checks()
+    asked = query.get("limit", str(PAGE))
+    limit = int(asked) if re.fullmatch("[0-9]{1,6}", asked) else 0
+    checks.that(1 <= limit <= MAX_PAGE, "limit", f"`limit` is 1 to {MAX_PAGE}")
+    prefix = query.get("prefix", request.by.name_prefix or "")
+    if not request.by.covers(prefix):
+        raise Forbidden(f"your key covers only names that begin with {request.by.name_prefix}")
+    checks.that(storable(prefix), "prefix", "`prefix` must not contain U+0000")
+    after = _read_cursor(query.get("cursor", ""))
+    checks.done()
+    account = request.by.account
+
+    def look(reader: Reader) -> tuple[list[Lease], Instant]:
+        return _page(reader, account, prefix, after, limit + 1), reader.now
+
+    found, now = await door.read(look)
+    page, more = found[:limit], len(found) > limit
+    jobs = [{"status": "claimed", **ownership(lease, now)} for lease in page]
+    document: dict[str, Any] = {"jobs": jobs, "nextCursor": _cursor(page[-1].id) if more else None, "hasMore": more}
+    following = urlencode({"prefix": prefix, "limit": limit, "cursor": _cursor(page[-1].id)}) if more else None
+    document["agent_contract"] = contracts.job_list(page[0].id if page else None, following)
+    return json_response(200, document, ((b"cache-control", b"no-store"),))
+
+
+# -- parsing -----------------------------------------------------------------------------------------------------
+
+
+def _checks(request: Request) -> Checks:
+    problem = job_id_problem(request.parameter)
+    if problem is not None:
+        raise Invalid(problem, [{"pointer": "", "code": "invalid_job_id", "message": problem}])
+    return Checks()
+
+
+def _common(request: Request, raw: bytes, render: Render) -> dict[str, Any]:
+    """What every command about a job carries."""
+    return {
+        "account": request.by.account,
+        "cause": request.cause(),
+        "once": once(request, raw, render),
+        "name": request.parameter,
+    }
+
+
+def _written(checks: Checks, body: HeartbeatBody | ReleaseBody) -> dict[str, Any]:
+    """What a holder writes: its proof, and what it leaves for the next one."""
+    lease_id = parse_uuid(body.lease_id)
+    checks.that(lease_id is not None, "lease_id", "`lease_id` is the UUID that the claim answered")
+    checks.text(body.note, "note", MAX_NOTE)
+    checkpoint = checks.json(body.checkpoint, "checkpoint", MAX_CHECKPOINT)
+    return {"lease_id": lease_id or "", "token": body.token, "note": body.note, "checkpoint": checkpoint}
+
+
+def _page(reader: Reader, account: str, prefix: str, after: str, limit: int) -> list[Lease]:
+    """Live leases that are jobs by name; a page of the store may hold others."""
+    found: list[Lease] = []
+    while len(found) < limit:
+        page = reader.leases(account, prefix, after, limit)
+        found += [lease for lease in page if job_id_problem(lease.id) is None]
+        if len(page) < limit:
+            break
+        after = page[-1].id
+    return found[:limit]
+
+
+def _cursor(job_id: str) -> str:
+    return base64.urlsafe_b64encode(job_id.encode()).decode().rstrip("=")
+
+
+def _read_cursor(cursor: str) -> str:
+    try:
+        after = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
+    except (binascii.Error, ValueError):
+        after = "\0"
+    if not storable(after):
+        raise Invalid(
+            "`cursor` is not one of ours", [{"pointer": "/cursor", "code": "invalid_cursor", "message": "unknown"}]
+        )
+    return after
+
+
+def _undelivered(command: ClaimJob, outcome: Any) -> Command[Any] | None:
+    """A grant nobody heard of is given back, unless its caller can ask for it again by its key."""
+    if not isinstance(outcome, Claimed) or command.once is not None:
+        return None
+    return ReleaseJob(
+        account=command.account, cause=command.cause, name=command.name, lease_id=outcome.lease_id, undelivered=True
+    )

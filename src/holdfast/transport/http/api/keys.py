@@ -1,0 +1,204 @@
+"""`/v1/keys`: who may do what. A key is shown once, in the answer that made it; only its hash is kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.core.acl import hash_token
+from holdfast.core.errors import Missing
+from holdfast.core.event import Cause
+from holdfast.core.names import storable
+from holdfast.core.principal import SCOPES, Principal, format_key, shown_of
+from holdfast.core.row import SECOND, Instant
+from holdfast.engine.verbs.keys import CreateKey, RevokeKey, RotateKey
+from holdfast.transport.advice import tasks as task_advice
+from holdfast.transport.http.bodies.problem import Checks, read_body
+from holdfast.transport.http.bodies.query import NO_STORE
+from holdfast.transport.http.context import Door
+from holdfast.transport.http.request import Request, Response, json_response, warned
+from holdfast.transport.ids import chance
+from holdfast.transport.times import milliseconds, milliseconds_or_none
+
+KEY_BYTES = 24
+MAX_NAME = 128
+MAX_PREFIX = 256
+MAX_GRACE = 24 * 3600
+USUAL_GRACE = 3600
+MAX_LIFE = 10 * 365 * 24 * 3600
+
+
+class KeyBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    """What a new key is like."""
+
+    name: str
+    scopes: list[str]
+    prefix: str | None = None
+    expires_in_seconds: int | None = None
+    test: bool = False
+
+
+class RotateBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    """How long the old key works on."""
+
+    grace_seconds: int = USUAL_GRACE
+
+
+def new_key(kind: str = "live") -> str:
+    """A key that nobody has."""
+    return format_key(chance.draw() + chance.draw()[: KEY_BYTES - 16], kind)
+
+
+async def list_keys(door: Door, request: Request) -> Response:
+    """The account's keys."""
+    await door.authenticate(request)
+    account = request.by.account
+    keys, uses = await door.read(lambda reader: (reader.principals(account), reader.uses(account)))
+    shown = [key_document(key, uses.get(key.id)) for key in keys]
+    return json_response(200, {"keys": shown, "agent_contract": task_advice.go_on()})
+
+
+async def read_key(door: Door, request: Request) -> Response:
+    """One key."""
+    await door.authenticate(request)
+    account, key_id = request.by.account, _key_id(request)
+    key, uses = await door.read(lambda reader: (reader.row(Principal, account, key_id), reader.uses(account)))
+    if key is None:
+        raise Missing("there is no such key")
+    return json_response(200, key_document(key, uses.get(key.id)) | {"agent_contract": task_advice.go_on()})
+
+
+async def create_key(door: Door, request: Request) -> Response:
+    """A new key, for no more than its maker may do."""
+    await door.authenticate(request)
+    body, warnings, _ = await read_body(request, KeyBody)
+    secret, made = await make(door, request.by, request.cause(), body)
+    return _shown_once(201, secret, made, warnings)
+
+
+async def make(door: Door, by: Principal, cause: Cause, body: KeyBody) -> tuple[str, Principal]:
+    """(the key, which nobody sees again, and what is kept of it)."""
+    checks = Checks()
+    checks.that(body.name != "", "name", "`name` must not be empty")
+    checks.text(body.name, "name", MAX_NAME)
+    checks.text(body.prefix, "prefix", MAX_PREFIX)
+    checks.that(body.prefix != "", "prefix", "`prefix` must not be empty; leave it out")
+    known = bool(body.scopes) and all(scope in SCOPES for scope in body.scopes)
+    checks.that(known, "scopes", f"`scopes` is one or more of {', '.join(SCOPES)}")
+    life = body.expires_in_seconds
+    checks.that(life is None or 1 <= life <= MAX_LIFE, "expiresInSeconds", f"`expiresInSeconds` is 1 to {MAX_LIFE}")
+    checks.done()
+    secret = new_key("test" if body.test else "live")
+    key = Principal(
+        by.account,
+        chance.uuid(),
+        name=body.name,
+        key_hash=hash_token(secret),
+        shown=shown_of(secret),
+        scopes=" ".join(dict.fromkeys(body.scopes)),
+        prefix=body.prefix,
+    )
+    command = CreateKey(
+        account=by.account,
+        cause=cause,
+        by=by,
+        key_id=key.id,
+        key=key,
+        lasts=None if life is None else life * SECOND,
+    )
+    made = await door.run(command)
+    return secret, made.key
+
+
+async def rotate_key(door: Door, request: Request) -> Response:
+    """A new secret for a key of the account."""
+    await door.authenticate(request)
+    account, key_id = request.by.account, _key_id(request)
+    key = await door.read(lambda reader: reader.row(Principal, account, key_id))
+    if key is None:
+        raise Missing("there is no such key")
+    return await _rotate(door, request, key)
+
+
+async def rotate_own_key(door: Door, request: Request) -> Response:
+    """A new secret for the key that was sent."""
+    await door.authenticate(request)
+    return await _rotate(door, request, request.by)
+
+
+async def _rotate(door: Door, request: Request, key: Principal) -> Response:
+    body, warnings, _ = await read_body(request, RotateBody)
+    by_hash = hash_token(request.secret.decode("latin-1"))
+    secret, rotated = await rotate(
+        door, request.by, request.cause(), key, by_hash=by_hash, grace_seconds=body.grace_seconds
+    )
+    return _shown_once(200, secret, rotated, warnings)
+
+
+async def rotate(
+    door: Door, by: Principal, cause: Cause, key: Principal, *, by_hash: str, grace_seconds: int
+) -> tuple[str, Principal]:
+    """(the new secret of a key, which nobody sees again, and what is kept of it)."""
+    checks = Checks()
+    checks.that(0 <= grace_seconds <= MAX_GRACE, "graceSeconds", f"`graceSeconds` is 0 to {MAX_GRACE}")
+    checks.done()
+    secret = new_key("test" if key.shown.startswith("hf_test_") else "live")
+    command = RotateKey(
+        account=by.account,
+        cause=cause,
+        by=by,
+        by_hash=by_hash,
+        key_id=key.id,
+        key_hash=hash_token(secret),
+        shown=shown_of(secret),
+        grace=grace_seconds * SECOND,
+    )
+    rotated = await door.run(command)
+    door.forget_key(rotated.key)
+    return secret, rotated.key
+
+
+async def revoke_key(door: Door, request: Request) -> Response:
+    """A key stops working: here at once, on other servers within five seconds."""
+    await door.authenticate(request)
+    revoked = await revoke(door, request.by, request.cause(), _key_id(request))
+    return json_response(200, key_document(revoked, None) | {"agent_contract": task_advice.go_on()})
+
+
+async def revoke(door: Door, by: Principal, cause: Cause, key_id: str) -> Principal:
+    """The key, which opens nothing any more."""
+    keys = await door.read(lambda reader: reader.principals(by.account))
+    others = tuple(key.id for key in keys if key.id != key_id and key.may("admin"))
+    revoked = await door.run(RevokeKey(account=by.account, cause=cause, by=by, key_id=key_id, others=others))
+    door.forget_key(revoked.key)
+    return revoked.key
+
+
+def _key_id(request: Request) -> str:
+    """Which key is meant; a text that no store can keep is nobody's."""
+    if not storable(request.parameter):
+        raise Missing("there is no such key")
+    return request.parameter
+
+
+def key_document(key: Principal, used_at: Instant | None) -> dict[str, Any]:
+    """A key as its administrators see it: never the secret, never its hash."""
+    return {
+        "keyId": key.id,
+        "name": key.name,
+        "source": key.source,
+        "shown": key.shown or None,
+        "scopes": key.scopes.split(),
+        "prefix": key.name_prefix,
+        "createdAt": milliseconds(key.created_at),
+        "expiresAt": milliseconds_or_none(key.expires_at),
+        "oldKeyUntil": milliseconds_or_none(key.old_until),
+        "revokedAt": milliseconds_or_none(key.revoked_at),
+        "lastUsedAt": milliseconds_or_none(used_at),
+    }
+
+
+def _shown_once(status: int, secret: str, key: Principal, warnings: list[str]) -> Response:
+    document: dict[str, Any] = {"apiKey": secret, **key_document(key, None), "agent_contract": task_advice.go_on()}
+    return json_response(status, warned(document, warnings), NO_STORE)

@@ -1,0 +1,286 @@
+"""`/v1/sessions`: sessions that survive their process. Parse, submit one command, render."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import msgspec
+
+from holdfast.core import session as sessions
+from holdfast.core.errors import SessionMissing
+from holdfast.core.lease import Lease, heartbeat_pace
+from holdfast.core.row import SECOND, Instant
+from holdfast.core.session import Context, Session
+from holdfast.core.task import Task
+from holdfast.engine.verbs.sessions import BeginSession, Begun, EndLife, HeartbeatSession, Living, WriteContext
+from holdfast.engine.verbs.tasks.queueing import lease_id_from
+from holdfast.store.contract import Reader
+from holdfast.transport.advice import contract as contracts
+from holdfast.transport.http.bodies.problem import NOTHING, Checks, read_body
+from holdfast.transport.http.bodies.query import NO_STORE, Query
+from holdfast.transport.http.context import Door
+from holdfast.transport.http.octostore.wire import parse_uuid
+from holdfast.transport.http.request import Request, Response, json_response, raw_json, warned
+from holdfast.transport.ids import chance
+from holdfast.transport.times import rfc3339, rfc3339_or_none
+
+MIN_TTL, MAX_TTL, DEFAULT_TTL = 10, 3600, 120
+MAX_NAME, MAX_TEXT, MAX_CONTEXT = 256, 4096, 64 * 1024
+MAX_TURN = 2**53 - 1
+PAGE, MAX_PAGE = 100, 1000
+_NAMES = uuid.UUID("3a9f6d5c-6f3e-5b0a-8f4a-9b8d0c2e7f11")
+
+
+class ContextBody(msgspec.Struct, forbid_unknown_fields=True):
+    """What an agent writes down for its next life."""
+
+    turn: int | None = None
+    last_action: str | None = None
+    next_action: str | None = None
+    context_hash: str | None = None
+    memory_ref: str | None = None
+    context: msgspec.Raw = NOTHING
+
+
+class BeginBody(ContextBody, forbid_unknown_fields=True, kw_only=True):
+    """What opening or resuming takes."""
+
+    name: str
+    secret: str | None = None
+    ttl_seconds: int = DEFAULT_TTL
+    lane: bool | None = None
+
+
+class HeartbeatBody(ContextBody, forbid_unknown_fields=True, kw_only=True):
+    """What a heartbeat takes."""
+
+    lease_id: str
+
+
+class WriteBody(ContextBody, forbid_unknown_fields=True, kw_only=True):
+    """What writing the context takes."""
+
+    lease_id: str
+    if_version: int | None = None
+
+
+class CloseBody(msgspec.Struct, forbid_unknown_fields=True):
+    """What closing takes."""
+
+    lease_id: str | None = None
+
+
+def session_id_of(account: str, name: str) -> str:
+    """The same name is the same session in every life."""
+    return str(uuid.uuid5(_NAMES, f"{account}\x1f{name}"))
+
+
+async def begin_session(door: Door, request: Request) -> Response:
+    """Open a session by its stable name, or resume it."""
+    await door.authenticate(request)
+    body, warnings, _ = await read_body(request, BeginBody)
+    checks = Checks()
+    checks.that(bool(body.name.strip()), "name", "`name` is what you call yourself in every life; it must not be empty")
+    checks.text(body.name, "name", MAX_NAME)
+    checks.text(body.secret, "secret", MAX_NAME)
+    checks.that(MIN_TTL <= body.ttl_seconds <= MAX_TTL, "ttl_seconds", f"`ttl_seconds` is {MIN_TTL} to {MAX_TTL}")
+    context = _context(body, checks)
+    checks.done()
+    account = request.by.account
+    begun = await door.run(
+        BeginSession(
+            account=account,
+            cause=request.cause(),
+            by=request.by,
+            session_id=session_id_of(account, body.name),
+            name=body.name,
+            ttl=body.ttl_seconds * SECOND,
+            seed=chance.draw(),
+            fresh_secret=(chance.draw() + chance.draw()).hex(),
+            secret=body.secret,
+            lane=body.lane,
+            context=context,
+        )
+    )
+    assert isinstance(begun, Begun)
+    document = {"status": "resumed" if begun.resumed else "opened", **_document(begun)}
+    document["lease_id"] = lease_id_from(begun.seed, begun.session.id)
+    document["token"] = begun.session.token
+    if begun.secret is not None:
+        document["secret"] = begun.secret
+    for held, row_id in ((held, held["id"]) for held in document["tasks"]):
+        held["leaseId"] = lease_id_from(begun.seed, row_id)
+    for held, row_id in ((held, held["job_id"]) for held in document["jobs"]):
+        held["lease_id"] = lease_id_from(begun.seed, row_id)
+    return _response(200 if begun.resumed else 201, document, warnings)
+
+
+async def heartbeat_session(door: Door, request: Request) -> Response:
+    """Renew it and all that it holds."""
+    await door.authenticate(request)
+    body, warnings, _ = await read_body(request, HeartbeatBody)
+    checks = Checks()
+    context = _context(body, checks)
+    checks.done()
+    living = await door.run(HeartbeatSession(**_common(request), lease_id=body.lease_id, context=context))
+    return _response(200, {"status": "live", **_document(living)}, warnings)
+
+
+async def write_context(door: Door, request: Request) -> Response:
+    """Write down what the next life must know."""
+    await door.authenticate(request)
+    body, warnings, _ = await read_body(request, WriteBody)
+    checks = Checks()
+    context = _context(body, checks)
+    checks.done()
+    living = await door.run(
+        WriteContext(**_common(request), lease_id=body.lease_id, context=context, if_version=body.if_version)
+    )
+    return _response(200, {"status": "live", **_document(living)}, warnings)
+
+
+async def close_session(door: Door, request: Request) -> Response:
+    """End it and give everything back; its context stays for its next life."""
+    await door.authenticate(request)
+    body, warnings, _ = await read_body(request, CloseBody)
+    living = await door.run(EndLife(**_common(request), lease_id=body.lease_id))
+    return _response(200, {"status": "ended", **_document(living)}, warnings)
+
+
+async def read_session(door: Door, request: Request) -> Response:
+    """A session, its context and what it holds."""
+    await door.authenticate(request)
+    account, session_id = request.by.account, _session_id(request)
+
+    def look(reader: Reader) -> Living:
+        session = reader.row(Session, account, session_id)
+        if session is None or session.name is None or not sessions.is_visible(session, request.by):
+            raise SessionMissing("there is no such session")
+        jobs, tasks = reader.holdings(account, session_id)
+        return Living(session=session, jobs=tuple(jobs), tasks=tuple(tasks), now=reader.now)
+
+    living = await door.read(look)
+    return _response(200, {"status": _status(living.session, living.now), **_document(living)}, [])
+
+
+async def list_sessions(door: Door, request: Request) -> Response:
+    """Sessions with a name."""
+    await door.authenticate(request)
+    query = Query(request, {"limit", "cursor"})
+    limit = query.number("limit", 1, MAX_PAGE, default=PAGE)
+    after = query.text("cursor") or ""
+    query.done()
+
+    def look(reader: Reader) -> tuple[list[Session], Instant]:
+        return reader.sessions(request.by.account, after, limit + 1), reader.now
+
+    found, now = await door.read(look)
+    named = [one for one in found[:limit] if one.name is not None and sessions.is_visible(one, request.by)]
+    more = found[limit - 1].id if len(found) > limit else None
+    shown = [{"status": _status(session, now), **_shown(session)} for session in named]
+    begin = contracts.action("begin_session", "POST /v1/sessions", best=True)
+    document = {"sessions": shown, "nextCursor": more, "hasMore": more is not None}
+    return json_response(200, document | {"agent_contract": contracts.contract(begin)}, NO_STORE)
+
+
+# -- parsing -----------------------------------------------------------------------------------------------------
+
+
+def _common(request: Request) -> dict[str, Any]:
+    return {
+        "account": request.by.account,
+        "cause": request.cause(),
+        "by": request.by,
+        "session_id": _session_id(request),
+    }
+
+
+def _session_id(request: Request) -> str:
+    found = parse_uuid(request.parameter)
+    if found is None:
+        raise SessionMissing("there is no such session")
+    return found
+
+
+def _context(body: ContextBody, checks: Checks) -> Context:
+    checks.that(body.turn is None or 0 <= body.turn <= MAX_TURN, "turn", f"`turn` is 0 to {MAX_TURN}")
+    for name in ("last_action", "next_action", "context_hash", "memory_ref"):
+        checks.text(getattr(body, name), name, MAX_TEXT)
+    return Context(
+        turn=body.turn,
+        last_action=body.last_action,
+        next_action=body.next_action,
+        context_hash=body.context_hash,
+        memory_ref=body.memory_ref,
+        context=checks.json(body.context, "context", MAX_CONTEXT),
+    )
+
+
+# -- rendering ---------------------------------------------------------------------------------------------------
+
+
+def _response(status: int, document: dict[str, Any], warnings: list[str]) -> Response:
+    over = document["status"] in {"ended", "expired"}
+    contract = contracts.life_over if over else contracts.life_live
+    document["agent_contract"] = contract(document["session_id"])
+    return json_response(status, warned(document, warnings), NO_STORE)
+
+
+def _status(session: Session, now: Instant) -> str:
+    if sessions.is_live(session, now):
+        return "live"
+    return "ended" if session.ended_how == sessions.DELETED else "expired"
+
+
+def _document(living: Living) -> dict[str, Any]:
+    return {
+        **_shown(living.session),
+        "jobs": [_job(job) for job in living.jobs],
+        "tasks": [_task(task) for task in living.tasks],
+    }
+
+
+def _shown(session: Session) -> dict[str, Any]:
+    """What anybody in the account may see: never the secret, never the lease id."""
+    return {
+        "session_id": session.id,
+        "name": session.name,
+        "generation": session.generation,
+        "lane": session.lane,
+        "opened_at": rfc3339(session.opened_at),
+        "expires_at": rfc3339(session.expires_at),
+        "ended_at": rfc3339_or_none(session.ended_at),
+        "ttl_seconds": session.ttl // SECOND,
+        "heartbeat_every_seconds": max(heartbeat_pace(session.ttl) // SECOND, 1),
+        "turn": session.turn,
+        "last_action": session.last_action,
+        "next_action": session.next_action,
+        "context_hash": session.context_hash,
+        "memory_ref": session.memory_ref,
+        "context": raw_json(session.context),
+        "context_version": session.context_version,
+    }
+
+
+def _job(lease: Lease) -> dict[str, Any]:
+    return {
+        "job_id": lease.id,
+        "owner": lease.owner,
+        "token": lease.token,
+        "expires_at": rfc3339_or_none(lease.expires_at),
+        "note": lease.note,
+        "checkpoint": raw_json(lease.checkpoint),
+    }
+
+
+def _task(task: Task) -> dict[str, Any]:
+    return {
+        "id": task.id,
+        "type": task.type,
+        "fencingToken": task.token,
+        "leaseExpiresAt": rfc3339_or_none(task.expires_at),
+        "payload": raw_json(task.payload),
+        "note": task.note,
+        "checkpoint": raw_json(task.checkpoint),
+    }

@@ -1,0 +1,249 @@
+"""`/v1/webhooks`: be told of what happens, at an address of one's own. A secret is shown once and never again."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from holdfast.core.errors import Forbidden, Invalid, WebhookMissing
+from holdfast.core.names import storable
+from holdfast.core.row import SECOND
+from holdfast.core.webhooks.destination import MAX_URL, Target, problem_of, read_url
+from holdfast.core.webhooks.signature import SECRET_BYTES, format_secret
+from holdfast.core.webhooks.webhook import ACTIVE, PAUSED, STANDARD, Webhook
+from holdfast.engine.verbs.webhooks import CreateWebhook, RemoveWebhook, RotateWebhookSecret, UpdateWebhook
+from holdfast.store.contract import Reader
+from holdfast.transport.advice import contract as contracts
+from holdfast.transport.http.bodies.problem import Checks, read_body
+from holdfast.transport.http.bodies.query import MAX_TEXT, NO_STORE
+from holdfast.transport.http.context import Door
+from holdfast.transport.http.request import Request, Response, json_response, raw_json, warned
+from holdfast.transport.ids import chance
+from holdfast.transport.times import rfc3339, rfc3339_or_none
+
+MAX_WEBHOOKS = 50
+MAX_EVENTS = 20
+MAX_GRACE, USUAL_GRACE = 7 * 24 * 3600, 24 * 3600
+EVENT_PATTERN = r"\*|[a-z_]{1,40}\.(\*|[a-z_]{1,40}\*?)"
+AT_ONCE = 1_000
+
+_EVENT = re.compile(EVENT_PATTERN)
+
+
+class CreateBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Where to be told, and of what."""
+
+    url: str
+    events: list[str] | None = None
+    subject: str | None = None
+
+
+class UpdateBody(msgspec.Struct, forbid_unknown_fields=True):
+    """What is to be different; an empty `subject` means: about everything."""
+
+    url: str | None = None
+    events: list[str] | None = None
+    subject: str | None = None
+    state: str | None = None
+
+
+class RotateBody(msgspec.Struct, forbid_unknown_fields=True):
+    """How long the old secret signs beside the new one."""
+
+    grace_seconds: int = USUAL_GRACE
+
+
+async def create_webhook(door: Door, request: Request) -> Response:
+    """A webhook that reads the log from now on."""
+    await door.authenticate(request)
+    _check_reach(request)
+    body, warnings, _ = await read_body(request, CreateBody)
+    checks = Checks()
+    url = _url(door, checks, body.url)
+    _filters(checks, body.events, body.subject)
+    checks.done()
+    hook = Webhook(
+        request.by.account,
+        f"whk_{chance.ulid()}",
+        principal=request.by.id,
+        url=url,
+        events=msgspec.json.encode(body.events or ["*"]).decode(),
+        subject=body.subject or None,
+        secret=new_secret(),
+    )
+    made = await create(door, request, hook, MAX_WEBHOOKS)
+    return _shown_once(201, made, warnings)
+
+
+async def list_webhooks(door: Door, request: Request) -> Response:
+    """All of the account's, also those that were made by `/webhooks`."""
+    await door.authenticate(request)
+    account = request.by.account
+    hooks = await door.read(lambda reader: hooks_of(reader, account))
+    following = contracts.contract(contracts.action("create_webhook", "POST /v1/webhooks", best=not hooks))
+    return json_response(200, {"webhooks": [document(hook) for hook in hooks], "agent_contract": following}, NO_STORE)
+
+
+async def read_webhook(door: Door, request: Request) -> Response:
+    """One of them, and how many of its deliveries are in each state."""
+    await door.authenticate(request)
+    hook = await find(door, request)
+    counts = await door.beside_the_log(lambda store: store.deliveries.counts((hook.account, hook.id)))
+    return json_response(200, document(hook) | {"deliveries": counts, "agent_contract": look(hook)}, NO_STORE)
+
+
+async def update_webhook(door: Door, request: Request) -> Response:
+    """Another address or filter; a pause, and its end: then it goes on where it stopped."""
+    await door.authenticate(request)
+    _check_reach(request)
+    body, warnings, _ = await read_body(request, UpdateBody)
+    hook = await find(door, request)
+    checks = Checks()
+    url = None if body.url is None else _url(door, checks, body.url)
+    _filters(checks, body.events, body.subject)
+    checks.that(body.state in {None, ACTIVE, PAUSED}, "state", f"`state` is {ACTIVE} or {PAUSED}")
+    for name in ("url", "events", "subject"):
+        ours = hook.family == STANDARD or getattr(body, name) is None
+        checks.that(ours, name, f"`{name}` of a webhook made by /webhooks is its owner's to choose")
+    checks.done()
+    command = UpdateWebhook(
+        account=hook.account,
+        cause=request.cause(),
+        hook_id=hook.id,
+        url=url,
+        events=None if body.events is None else msgspec.json.encode(body.events or ["*"]).decode(),
+        subject=body.subject,
+        state=body.state,
+        reason="by request",
+    )
+    after = await door.run(command)
+    if after.state == ACTIVE and (hook.url, hook.state) != (after.url, after.state):
+        await door.beside_the_log(lambda store: store.deliveries.hasten((hook.account, hook.id)))
+    door.on_webhook()
+    return json_response(200, warned(document(after) | {"agent_contract": look(after)}, warnings), NO_STORE)
+
+
+async def delete_webhook(door: Door, request: Request) -> Response:
+    """It is gone, with all that was on its way to it."""
+    await door.authenticate(request)
+    hook = await find(door, request)
+    await door.run(RemoveWebhook(account=hook.account, cause=request.cause(), hook_id=hook.id))
+    following = contracts.look_first("GET /v1/webhooks", "list_webhooks")
+    return json_response(200, {"webhook_id": hook.id, "deleted": True, "agent_contract": following})
+
+
+async def rotate_webhook_secret(door: Door, request: Request) -> Response:
+    """A new secret; for a while every message carries both signatures."""
+    await door.authenticate(request)
+    body, warnings, _ = await read_body(request, RotateBody)
+    hook = await find(door, request)
+    checks = Checks()
+    checks.that(0 <= body.grace_seconds <= MAX_GRACE, "grace_seconds", f"`grace_seconds` is 0 to {MAX_GRACE}")
+    checks.done()
+    if hook.family != STANDARD:
+        raise Invalid("the secret of a webhook made by /webhooks is its owner's to choose")
+    rotate = RotateWebhookSecret(
+        account=hook.account,
+        cause=request.cause(),
+        hook_id=hook.id,
+        secret=new_secret(),
+        grace=body.grace_seconds * SECOND,
+    )
+    return _shown_once(200, await door.run(rotate), warnings)
+
+
+# -- what both families share ------------------------------------------------------------------------------------
+
+
+async def create(door: Door, request: Request, hook: Webhook, limit: int, *, own: bool = False) -> Webhook:
+    """Make it, unless there are too many: of the account, or with `own` of its maker."""
+    command = CreateWebhook(
+        account=hook.account, cause=request.cause(), hook_id=hook.id, hook=hook, limit=limit, own=own
+    )
+    made = await door.run(command)
+    door.on_webhook()
+    return made
+
+
+async def find(door: Door, request: Request) -> Webhook:
+    """The webhook in the path, if it is the account's."""
+    account, hook_id = request.by.account, request.parameter
+    found = await door.read(lambda reader: reader.row(Webhook, account, hook_id)) if storable(hook_id) else None
+    if found is None:
+        raise WebhookMissing("there is no such webhook")
+    return found
+
+
+def hooks_of(reader: Reader, account: str) -> list[Webhook]:
+    """Every webhook of an account."""
+    found: list[Webhook] = []
+    after = ""
+    while True:
+        page = reader.rows_after(Webhook, account, after, AT_ONCE)
+        own = [hook for hook in page if hook.account == account]
+        found += own
+        if len(own) < AT_ONCE:
+            return found
+        after = own[-1].id
+
+
+def document(hook: Webhook) -> dict[str, Any]:
+    """A webhook as its account sees it: never its secret."""
+    return {
+        "webhook_id": hook.id,
+        "family": hook.family,
+        "url": hook.url,
+        "events": raw_json(hook.events),
+        "subject": hook.subject,
+        "state": hook.state,
+        "reason": hook.reason,
+        "old_secret_until": rfc3339_or_none(hook.old_until),
+        "created_by": hook.principal,
+        "created_at": rfc3339(hook.created_at),
+    }
+
+
+def look(hook: Webhook) -> contracts.Contract:
+    """What to do about a webhook: see whether its messages arrive."""
+    path = f"/v1/webhooks/{hook.id}"
+    return contracts.contract(
+        contracts.action("list_deliveries", f"GET {path}/deliveries", best=True),
+        contracts.action("test_webhook", f"POST {path}/test"),
+    )
+
+
+def new_secret() -> str:
+    """A secret that nobody has."""
+    return format_secret((chance.draw() + chance.draw())[:SECRET_BYTES])
+
+
+def _shown_once(status: int, hook: Webhook, warnings: list[str]) -> Response:
+    shown: dict[str, Any] = {"secret": hook.secret, **document(hook), "agent_contract": look(hook)}
+    return json_response(status, warned(shown, warnings), NO_STORE)
+
+
+def _check_reach(request: Request) -> None:
+    """Nobody is told by webhook of what their key would not be shown: webhooks hear of every name."""
+    within = request.by.name_prefix
+    if within is not None:
+        raise Forbidden(f"your key covers only names that begin with {within}, and webhooks hear of all")
+
+
+def _url(door: Door, checks: Checks, text: str) -> str:
+    checks.text(text, "url", MAX_URL)
+    target = read_url(text)
+    if isinstance(target, Target):
+        problem = problem_of(target, private=door.settings.webhook_allow_private_networks)
+        checks.that(problem is None, "url", f"`url` {problem}")
+        return target.url
+    checks.that(False, "url", f"`url` {target}")  # noqa: FBT003 - it does not hold
+    return ""
+
+
+def _filters(checks: Checks, events: list[str] | None, subject: str | None) -> None:
+    checks.that(len(events or ()) <= MAX_EVENTS, "events", f"`events` has at most {MAX_EVENTS} entries")
+    known = all(_EVENT.fullmatch(kind) for kind in events or ())
+    checks.that(known, "events", "`events` holds kinds like task.completed, lease.* or *")
+    checks.text(subject, "subject", MAX_TEXT)

@@ -1,0 +1,1 @@
+"""Request bodies and query strings: parsing, validation, idempotency."""

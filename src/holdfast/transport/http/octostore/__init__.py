@@ -1,0 +1,1 @@
+"""Routes compatible with OctoStore 0.14."""

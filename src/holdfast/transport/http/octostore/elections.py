@@ -1,0 +1,219 @@
+"""OctoStore's `/elections`: rooms without accounts. Parse, submit one command, render."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import secrets
+import uuid
+from typing import Any
+
+import msgspec
+
+from holdfast.core import lease as leases
+from holdfast.core.errors import Forbidden, Invalid
+from holdfast.core.lease import Lease
+from holdfast.core.names import DEFAULT_ACCOUNT, ELECTION_PREFIX, check_candidate, election_room
+from holdfast.core.row import SECOND, Instant
+from holdfast.engine.command import LeaseOutcome
+from holdfast.engine.verbs.elections import Campaign, Leading, RenewLeadership, Resign
+from holdfast.store.contract import Reader
+from holdfast.transport.advice import contract as contracts
+from holdfast.transport.http.context import Door
+from holdfast.transport.http.octostore.locks import check_metadata
+from holdfast.transport.http.octostore.wire import U32, InvalidTtl, milliseconds_left, read_body, shown_metadata
+from holdfast.transport.http.request import Request, Response, json_response
+from holdfast.transport.ids import chance
+from holdfast.transport.times import rfc3339
+
+MIN_TTL, MAX_TTL, DEFAULT_TTL = 5, 300, 30
+TOKEN_BYTES, TOKEN_LENGTH = 32, 43
+
+
+class CampaignBody(msgspec.Struct):
+    """What campaign takes."""
+
+    candidate_id: str
+    ttl_seconds: U32 | None = None
+    metadata: str | None = None
+
+
+class LeaderBody(msgspec.Struct):
+    """What renew and resign take; resign reads the TTL's type and forgets it."""
+
+    leader_token: str
+    ttl_seconds: U32 | None = None
+
+
+async def create_election(door: Door, request: Request) -> Response:
+    """Mint a room. It needs no place in the store until somebody leads."""
+    check_enabled(door)
+    door.network.admit(request)
+    election_id = base64.urlsafe_b64encode(secrets.token_bytes(24)).decode()
+    path = f"/elections/{election_id}"
+    return json_response(
+        201,
+        {
+            "election_id": election_id,
+            "campaign_path": f"{path}/campaign",
+            "status_path": path,
+            "watch_path": f"{path}/watch",
+            "agent_contract": contracts.election_vacant(election_id),
+        },
+    )
+
+
+async def campaign(door: Door, request: Request) -> Response:
+    """Lead if nobody does."""
+    body = await read_body(request, CampaignBody)
+    check_enabled(door)
+    door.network.admit(request)
+    room = election_room(request.parameter)
+    check_candidate(body.candidate_id)
+    if body.metadata is not None:
+        check_metadata(body.metadata)
+    ttl = _ttl(body.ttl_seconds)
+    holder, lease_id = chance.uuid(), chance.uuid()
+    outcome: Any = await door.run(
+        Campaign(
+            account=DEFAULT_ACCOUNT,
+            cause=request.cause(),
+            room=room,
+            candidate=body.candidate_id,
+            holder=holder,
+            lease_id=lease_id,
+            ttl=ttl,
+            max_rooms=door.settings.max_public_elections,
+            metadata=None if body.metadata is None else msgspec.json.encode(body.metadata).decode(),
+        )
+    )
+    if isinstance(outcome, Leading):
+        door.stats.acquired()
+        return json_response(200, _leading(outcome, leader_token(holder, lease_id), ttl))
+    lease, now = outcome.lease, outcome.now
+    return json_response(
+        200,
+        {
+            "status": "follower",
+            "election_id": request.parameter,
+            "leader": leader(lease),
+            "retry_after_ms": milliseconds_left(lease.expires_at, now),
+            "agent_contract": contracts.election_led(
+                request.parameter, contracts.seconds_to_wait(lease.expires_at, now)
+            ),
+        },
+    )
+
+
+async def renew_leadership(door: Door, request: Request) -> Response:
+    """Lead for longer, or for less."""
+    body = await read_body(request, LeaderBody)
+    check_enabled(door)
+    room = election_room(request.parameter)
+    ttl = _ttl(body.ttl_seconds)
+    holder, lease_id = read_leader_token(body.leader_token)
+    command = RenewLeadership(
+        account=DEFAULT_ACCOUNT, cause=request.cause(), room=room, holder=holder, lease_id=lease_id, ttl=ttl
+    )
+    return json_response(200, _leading(await door.run(command), body.leader_token, ttl))
+
+
+async def resign(door: Door, request: Request) -> Response:
+    """Stop leading."""
+    body = await read_body(request, LeaderBody)
+    check_enabled(door)
+    room = election_room(request.parameter)
+    holder, lease_id = read_leader_token(body.leader_token)
+    outcome: Any = await door.run(
+        Resign(account=DEFAULT_ACCOUNT, cause=request.cause(), room=room, holder=holder, lease_id=lease_id)
+    )
+    door.stats.released()
+    return json_response(
+        200,
+        {
+            "election_id": request.parameter,
+            "status": "vacant",
+            "previous_term": outcome.lease.token,
+            "agent_contract": contracts.election_resigned(request.parameter),
+        },
+    )
+
+
+async def get_election_status(door: Door, request: Request) -> Response:
+    """Who leads."""
+    check_enabled(door)
+    room, election_id = election_room(request.parameter), request.parameter
+
+    def look(reader: Reader) -> tuple[Lease | None, Instant]:
+        return reader.row(Lease, DEFAULT_ACCOUNT, room), reader.now
+
+    lease, now = await door.read(look)
+    if lease is None or not leases.is_live(lease, now):
+        return json_response(
+            200,
+            {
+                "election_id": election_id,
+                "status": "vacant",
+                "retry_after_ms": 0,
+                "agent_contract": contracts.election_vacant(election_id),
+            },
+        )
+    return json_response(
+        200,
+        {
+            "election_id": election_id,
+            "status": "leader",
+            "leader": leader(lease),
+            "retry_after_ms": milliseconds_left(lease.expires_at, now),
+            "agent_contract": contracts.election_led(election_id, contracts.seconds_to_wait(lease.expires_at, now)),
+        },
+    )
+
+
+def leader_token(holder: str, lease_id: str) -> str:
+    """A leader's whole authority in 43 characters."""
+    return base64.urlsafe_b64encode(bytes.fromhex((holder + lease_id).replace("-", ""))).decode().rstrip("=")
+
+
+def read_leader_token(token: str) -> tuple[str, str]:
+    """(holder, lease id) of a leader token."""
+    try:
+        raw = base64.b64decode(token + "=", altchars=b"-_", validate=True) if len(token) == TOKEN_LENGTH else b""
+    except (binascii.Error, ValueError):
+        raw = b""
+    if len(raw) != TOKEN_BYTES or base64.urlsafe_b64encode(raw).decode().rstrip("=") != token:
+        raise Invalid("leader_token is malformed")
+    return str(uuid.UUID(bytes=raw[:16])), str(uuid.UUID(bytes=raw[16:]))
+
+
+def check_enabled(door: Door) -> None:
+    """Whoever runs the server may do without elections."""
+    if not door.settings.public_elections:
+        raise Forbidden("public elections are disabled on this server")
+
+
+def _ttl(seconds: int | None) -> Instant:
+    ttl = DEFAULT_TTL if seconds is None else seconds
+    if not MIN_TTL <= ttl <= MAX_TTL:
+        raise InvalidTtl(f"must be between {MIN_TTL} and {MAX_TTL} seconds")
+    return ttl * SECOND
+
+
+def leader(lease: Lease) -> dict[str, Any]:
+    """Who leads, as everybody may see it."""
+    shown: dict[str, Any] = {"candidate_id": lease.owner}
+    if lease.metadata is not None:
+        shown["metadata"] = shown_metadata(lease)
+    return shown | {"term": lease.token, "expires_at": rfc3339(lease.expires_at or 0)}
+
+
+def _leading(outcome: LeaseOutcome, token: str, ttl: Instant) -> dict[str, Any]:
+    election_id = outcome.lease.id.removeprefix(ELECTION_PREFIX)
+    return {
+        "status": "leader",
+        "election_id": election_id,
+        "leader": leader(outcome.lease),
+        "leader_token": token,
+        "renew_after_ms": ttl // SECOND * 500,
+        "agent_contract": contracts.election_leading(election_id),
+    }

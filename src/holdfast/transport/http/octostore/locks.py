@@ -1,0 +1,297 @@
+"""OctoStore's `/locks`: parse, submit one command, render."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from holdfast.core import acl as access
+from holdfast.core import lease as leases
+from holdfast.core.errors import Forbidden, Invalid
+from holdfast.core.lease import Lease
+from holdfast.core.names import ELECTION_PREFIX, check_reserved, lock_name_problem, storable
+from holdfast.core.row import SECOND, Instant
+from holdfast.engine.command import Held, LeaseOutcome
+from holdfast.engine.verbs.locks import Acquired, AcquireLock, Delayed, ReleaseLock, RenewLock, SetLockAcl
+from holdfast.store.contract import Reader
+from holdfast.transport.advice import contract as contracts
+from holdfast.transport.http.context import Door
+from holdfast.transport.http.octostore.wire import (
+    METADATA_LIMIT,
+    U32,
+    InvalidLockName,
+    InvalidTtl,
+    body_uuid,
+    milliseconds_left,
+    pseudonym,
+    read_body,
+    shown_metadata,
+)
+from holdfast.transport.http.request import HttpRefusal, Request, Response, json_response
+from holdfast.transport.times import rfc3339, rfc3339_or_none
+
+MIN_TTL, MAX_TTL, DEFAULT_TTL = 1, 3600, 60
+MAX_DELAY = 30
+ALL = 1_000_000
+
+
+class AclBody(msgspec.Struct):
+    """Who may acquire."""
+
+    acquire: list[str]
+
+
+class AcquireBody(msgspec.Struct):
+    """What acquire takes."""
+
+    ttl_seconds: U32 | None = None
+    metadata: str | None = None
+    session_id: str | None = None
+    ephemeral: bool = False
+    lock_delay_seconds: U32 | None = None
+    acl: AclBody | None = None
+
+
+class RenewBody(msgspec.Struct):
+    """What renew takes."""
+
+    lease_id: str
+    ttl_seconds: U32 | None = None
+
+
+class ReleaseBody(msgspec.Struct):
+    """What release takes."""
+
+    lease_id: str
+
+
+class PutAclBody(msgspec.Struct):
+    """What PUT acl takes."""
+
+    acl: AclBody
+
+
+async def acquire_lock(door: Door, request: Request) -> Response:
+    """Take a lock, or keep it."""
+    body = await read_body(request, AcquireBody)
+    session_id = None if body.session_id is None else body_uuid(body.session_id)
+    await door.authenticate(request)
+    name = usable_name(request)
+    ttl = _ttl(body.ttl_seconds)
+    if body.metadata is not None:
+        check_metadata(body.metadata)
+    delay = body.lock_delay_seconds or 0
+    if delay > MAX_DELAY:
+        raise Invalid(f"lock_delay_seconds must be between 0 and {MAX_DELAY}")
+    if body.ephemeral and session_id is None:
+        raise Invalid("an ephemeral lock needs a session_id")
+    outcome: Any = await door.run(
+        AcquireLock(
+            account=request.by.account,
+            cause=request.cause(),
+            by=request.by,
+            name=name,
+            secret=request.secret,
+            ttl=ttl,
+            limit=door.settings.max_locks_per_user,
+            metadata=None if body.metadata is None else msgspec.json.encode(body.metadata).decode(),
+            session_id=session_id,
+            ephemeral=body.ephemeral,
+            delay=delay * SECOND,
+            acl=None if body.acl is None else access.normalise(body.acl.acquire),
+        )
+    )
+    if isinstance(outcome, Acquired):
+        door.stats.acquired()
+        return json_response(200, _acquired(outcome))
+    return json_response(409, _delayed(outcome)) if isinstance(outcome, Delayed) else json_response(200, _held(outcome))
+
+
+async def renew_lock(door: Door, request: Request) -> Response:
+    """Hold it for longer, or for less."""
+    body = await read_body(request, RenewBody)
+    lease_id = body_uuid(body.lease_id)
+    await door.authenticate(request)
+    name = usable_name(request)
+    command = RenewLock(
+        account=request.by.account,
+        cause=request.cause(),
+        by=request.by,
+        name=name,
+        lease_id=lease_id,
+        ttl=_ttl(body.ttl_seconds),
+    )
+    outcome: Any = await door.run(command)
+    lease, left = outcome.lease, milliseconds_left(outcome.lease.expires_at, outcome.now)
+    return json_response(
+        200,
+        {
+            "lease_id": lease_id,
+            "expires_at": rfc3339(lease.expires_at),
+            "renew_after_ms": left // 2,
+            "agent_contract": contracts.lock_acquired(name),
+        },
+    )
+
+
+async def release_lock(door: Door, request: Request) -> Response:
+    """Let it go. Clients of this API expect the body `null` and nothing else."""
+    body = await read_body(request, ReleaseBody)
+    lease_id = body_uuid(body.lease_id)
+    await door.authenticate(request)
+    name = usable_name(request)
+    await door.run(
+        ReleaseLock(account=request.by.account, cause=request.cause(), by=request.by, name=name, lease_id=lease_id)
+    )
+    door.stats.released()
+    return Response(200, b"null")
+
+
+async def set_lock_acl(door: Door, request: Request) -> Response:
+    """Say who may take it."""
+    body = await read_body(request, PutAclBody)
+    await door.authenticate(request)
+    name = _name(request)
+    acl = access.normalise(body.acl.acquire)
+    await door.run(SetLockAcl(account=request.by.account, cause=request.cause(), by=request.by, name=name, acl=acl))
+    document = {"name": name, "acl": {"acquire": access.shown(acl)}, "agent_contract": contracts.lock_free(name)}
+    return json_response(200, document)
+
+
+async def get_lock_status(door: Door, request: Request) -> Response:
+    """Who holds it. A name nobody ever used is free."""
+    await door.authenticate(request)
+    name = usable_name(request)
+    account = request.by.account
+
+    def look(reader: Reader) -> tuple[Lease, Instant, int]:
+        return reader.row(Lease, account, name) or Lease(account, name), reader.now, reader.next_token()
+
+    lease, now, next_token = await door.read(look)
+    live = leases.is_live(lease, now)
+    document = (
+        _status(lease, next_token) if live else _free(lease, lease.token if leases.is_held(lease) else next_token)
+    )
+    if lease.acl is not None:
+        document["acl"] = {"acquire": access.shown(lease.acl)}
+    wait = contracts.seconds_to_wait(lease.expires_at, now)
+    document["agent_contract"] = contracts.lock_held(name, wait) if live else contracts.lock_free(name)
+    return json_response(200, document)
+
+
+async def list_locks(door: Door, request: Request) -> Response:
+    """Everything held, whoever holds it, that this API's grammar can name."""
+    prefix = _prefix(request)
+    await door.authenticate(request)
+    prefix = request.by.name_prefix if prefix is None else prefix
+    if not request.by.covers(prefix or ""):
+        raise Forbidden("the prefix is outside your namespace")
+    found = await door.read(lambda reader: reader.leases(request.by.account, prefix or "", "", ALL))
+    locks = [_status(lease, 0) for lease in found if _listable(lease.id)]
+    return json_response(
+        200, {"locks": locks, "total": len(locks), "prefix": prefix, "agent_contract": contracts.lock_list()}
+    )
+
+
+def check_metadata(metadata: str) -> None:
+    """A short text that every store keeps as it is."""
+    if len(metadata) > METADATA_LIMIT:
+        raise Invalid(f"metadata must be at most {METADATA_LIMIT} characters")
+    if not storable(metadata):
+        raise Invalid("metadata must not contain U+0000")
+
+
+def _name(request: Request) -> str:
+    problem = lock_name_problem(request.parameter)
+    if problem is not None:
+        raise InvalidLockName(problem)
+    return request.parameter
+
+
+def usable_name(request: Request) -> str:
+    """The name in the path, if it is one, and the caller's to use."""
+    name = _name(request)
+    check_reserved(name)
+    if not request.by.covers(name):
+        raise Forbidden("the name is outside your namespace")
+    return name
+
+
+def _listable(name: str) -> bool:
+    return not name.startswith(ELECTION_PREFIX) and lock_name_problem(name) is None
+
+
+def _prefix(request: Request) -> str | None:
+    query = parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True, errors="replace")
+    prefixes = [value for key, value in query if key == "prefix"]
+    if len(prefixes) > 1:
+        raise HttpRefusal(400, "prefix is given twice")
+    return prefixes[0].replace("\0", "\ufffd") if prefixes else None
+
+
+def _ttl(seconds: int | None) -> Instant:
+    ttl = DEFAULT_TTL if seconds is None else seconds
+    if not MIN_TTL <= ttl <= MAX_TTL:
+        raise InvalidTtl(f"must be between {MIN_TTL} and {MAX_TTL} seconds")
+    return ttl * SECOND
+
+
+def _acquired(outcome: Acquired) -> dict[str, Any]:
+    lease = outcome.lease
+    return {
+        "status": "acquired",
+        "lease_id": outcome.lease_id,
+        "fencing_token": lease.token,
+        "expires_at": rfc3339(lease.expires_at or 0),
+        "renew_after_ms": milliseconds_left(lease.expires_at, outcome.now) // 2,
+        "metadata": shown_metadata(lease),
+        "agent_contract": contracts.lock_acquired(lease.id),
+    }
+
+
+def _held(outcome: Held) -> dict[str, Any]:
+    lease = outcome.lease
+    return {
+        "status": "held",
+        "holder_id": pseudonym(lease.holder or ""),
+        "expires_at": rfc3339(lease.expires_at or 0),
+        "retry_after_ms": milliseconds_left(lease.expires_at, outcome.now),
+        "metadata": shown_metadata(lease),
+        "agent_contract": contracts.lock_held(lease.id, contracts.seconds_to_wait(lease.expires_at, outcome.now)),
+    }
+
+
+def _delayed(outcome: LeaseOutcome) -> dict[str, Any]:
+    lease, story = outcome.lease, leases.ended(outcome.lease)
+    delay = (lease.available_at or 0) - (story.at if story else 0)
+    return {
+        "status": "delayed",
+        "available_at": rfc3339(lease.available_at or 0),
+        "lock_delay_seconds": delay // SECOND,
+        "retry_after_ms": milliseconds_left(lease.available_at, outcome.now),
+        "agent_contract": contracts.lock_held(lease.id, contracts.seconds_to_wait(lease.available_at, outcome.now)),
+    }
+
+
+def _status(lease: Lease, next_token: int) -> dict[str, Any]:
+    return {
+        "name": lease.id,
+        "status": "held",
+        "holder_id": pseudonym(lease.holder or ""),
+        "fencing_token": lease.token or next_token,
+        "expires_at": rfc3339_or_none(lease.expires_at),
+        "metadata": shown_metadata(lease),
+    }
+
+
+def _free(lease: Lease, token: int) -> dict[str, Any]:
+    return {
+        "name": lease.id,
+        "status": "free",
+        "holder_id": None,
+        "fencing_token": token,
+        "expires_at": None,
+        "metadata": None,
+    }

@@ -1,0 +1,97 @@
+"""OctoStore's `/sessions`: parse, submit one command, render."""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.core import session as rules
+from holdfast.core.row import SECOND, Instant
+from holdfast.core.session import Session
+from holdfast.engine.verbs.octostore_sessions import EndSession, KeepSessionAlive, OpenSession
+from holdfast.store.contract import Reader
+from holdfast.transport.advice import contract as contracts
+from holdfast.transport.http.context import Door
+from holdfast.transport.http.octostore.wire import U32, path_uuid, read_body
+from holdfast.transport.http.request import Request, Response, json_response
+from holdfast.transport.ids import chance
+from holdfast.transport.times import rfc3339
+
+
+class OpenBody(msgspec.Struct):
+    """What opening takes."""
+
+    ttl_seconds: U32 | None = None
+
+
+async def open_session(door: Door, request: Request) -> Response:
+    """Begin a session."""
+    body = await read_body(request, OpenBody)
+    await door.authenticate(request)
+    session = await door.run(
+        OpenSession(
+            account=request.by.account,
+            cause=request.cause(),
+            by=request.by,
+            session_id=chance.uuid(),
+            ttl_seconds=body.ttl_seconds,
+        )
+    )
+    return json_response(
+        201,
+        {
+            "session_id": session.id,
+            "expires_at": rfc3339(session.expires_at),
+            "keepalive_interval_secs": session.ttl // SECOND // 2,
+            "agent_contract": contracts.session_open(session.id),
+        },
+    )
+
+
+async def keepalive_session(door: Door, request: Request) -> Response:
+    """Keep it alive."""
+    session_id = path_uuid(request.parameter)
+    await door.authenticate(request)
+    session = await door.run(
+        KeepSessionAlive(account=request.by.account, cause=request.cause(), by=request.by, session_id=session_id)
+    )
+    return json_response(
+        200,
+        {
+            "session_id": session.id,
+            "expires_at": rfc3339(session.expires_at),
+            "agent_contract": contracts.session_open(session.id),
+        },
+    )
+
+
+async def get_session(door: Door, request: Request) -> Response:
+    """Whether it lives, and how many locks carry it."""
+    session_id = path_uuid(request.parameter)
+    await door.authenticate(request)
+    account = request.by.account
+
+    def look(reader: Reader) -> tuple[Session | None, int, Instant]:
+        return reader.row(Session, account, session_id), reader.count_of_session(account, session_id), reader.now
+
+    found, count, now = await door.read(look)
+    session = rules.find(found, request.by.id, now)
+    live = rules.is_live(session, now)
+    return json_response(
+        200,
+        {
+            "session_id": session.id,
+            "user_id": session.principal,
+            "expires_at": rfc3339(session.expires_at),
+            "lock_count": count,
+            "active": live,
+            "agent_contract": contracts.session_open(session.id) if live else contracts.session_over(),
+        },
+    )
+
+
+async def end_session(door: Door, request: Request) -> Response:
+    """End it and free what it held."""
+    session_id = path_uuid(request.parameter)
+    await door.authenticate(request)
+    await door.run(EndSession(account=request.by.account, cause=request.cause(), by=request.by, session_id=session_id))
+    return Response(204)

@@ -1,0 +1,89 @@
+"""OctoStore's `/auth`: users of locks who take a name of their own, and tokens that are rotated."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from holdfast.core.acl import hash_token
+from holdfast.core.errors import NameTaken, Unauthenticated
+from holdfast.core.names import DEFAULT_ACCOUNT, storable
+from holdfast.core.principal import LOCAL, Principal, shown_of
+from holdfast.engine.verbs.accounts import principal_id
+from holdfast.engine.verbs.keys import RegisterUser, RotateKey
+from holdfast.transport.advice import contract as contracts
+from holdfast.transport.http.api.keys import new_key
+from holdfast.transport.http.context import Door
+from holdfast.transport.http.octostore.wire import read_body
+from holdfast.transport.http.request import Header, HttpRefusal, Request, Response, json_response
+
+MAX_USERNAME = 128
+NEVER_KEPT: tuple[Header, ...] = ((b"cache-control", b"no-store"), (b"pragma", b"no-cache"))
+
+_NAMESPACE = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class UserBody(msgspec.Struct):
+    """Who wants to be known."""
+
+    username: str
+    namespace: str | None = None
+
+
+async def register_user(door: Door, request: Request) -> Response:
+    """A token under a name that nobody has, where the server's settings allow it."""
+    if not door.settings.local_registration:
+        raise HttpRefusal(404, "there is nothing at this path")
+    body = await read_body(request, UserBody)
+    name = body.username.strip()
+    if not name or len(name) > MAX_USERNAME or not storable(name) or not name.isprintable():
+        raise HttpRefusal(400, f"`username` is 1 to {MAX_USERNAME} visible characters")
+    if body.namespace is not None and not _NAMESPACE.fullmatch(body.namespace):
+        raise HttpRefusal(400, "`namespace` is 1 to 64 of A-Z a-z 0-9 - _")
+    users = await door.read(lambda reader: reader.principals(DEFAULT_ACCOUNT))
+    if name.lower() in {"admin", *(user.name.lower() for user in users)}:
+        raise NameTaken("this name is taken")
+    token = new_key()
+    made = await door.run(
+        RegisterUser(
+            account=DEFAULT_ACCOUNT,
+            cause=request.cause(),
+            key_id=principal_id(LOCAL, name),
+            name=name,
+            namespace=body.namespace,
+            key_hash=hash_token(token),
+            shown=shown_of(token),
+        )
+    )
+    return _given(token, made.key, "username")
+
+
+async def rotate_token(door: Door, request: Request) -> Response:
+    """A new token for whoever sent the old one, which is over at once; what it holds stays its own."""
+    if not request.headers.get(b"authorization", b"").startswith(b"Bearer "):
+        raise Unauthenticated("a bearer token is required")
+    for name in (b"x-admin-key", b"x-octostore-admin-key"):
+        request.headers.pop(name, None)
+    await door.authenticate(request)
+    token = new_key()
+    rotated = await door.run(
+        RotateKey(
+            account=request.by.account,
+            cause=request.cause(),
+            by=request.by,
+            by_hash=hash_token(request.secret.decode("latin-1")),
+            key_id=request.by.id,
+            key_hash=hash_token(token),
+            shown=shown_of(token),
+            grace=0,
+        )
+    )
+    door.forget_key(rotated.key)
+    return _given(token, rotated.key, "github_username")
+
+
+def _given(token: str, user: Principal, name: str) -> Response:
+    """A token, shown this once, and whose it is."""
+    document = {"token": token, "user_id": user.id, name: user.name, "namespace": user.namespace}
+    return json_response(200, document | {"agent_contract": contracts.token_given()}, NEVER_KEPT)

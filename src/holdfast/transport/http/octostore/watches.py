@@ -1,0 +1,154 @@
+"""OctoStore's watches: `/locks/{name}/watch` and `/elections/{id}/watch`, on the same feed as every other stream.
+
+A watch begins with how things stand, and folds the log from there: no change is lost, and none is read twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import ExitStack, aclosing
+from typing import Any
+
+from holdfast.core import lease as leases
+from holdfast.core.errors import CursorTooOld
+from holdfast.core.event import Event, apply, subject_of
+from holdfast.core.event_filter import Filter
+from holdfast.core.lease import Lease
+from holdfast.core.names import DEFAULT_ACCOUNT, ELECTION_PREFIX, election_room
+from holdfast.core.row import Instant
+from holdfast.store.contract import Reader
+from holdfast.transport.http.context import Door
+from holdfast.transport.http.octostore.elections import check_enabled, leader
+from holdfast.transport.http.octostore.locks import usable_name
+from holdfast.transport.http.octostore.wire import milliseconds_left
+from holdfast.transport.http.request import Request, Response
+from holdfast.transport.http.streams import frames
+from holdfast.transport.http.streams.follower import Batch, Follower
+from holdfast.transport.http.streams.sending import abort_of, begin
+from holdfast.transport.times import rfc3339
+
+MAX_WAITING = 100
+HEAD = ((b"cache-control", b"no-cache"), (b"connection", b"close"))
+_WORDS = {
+    "claimed": "acquired",
+    "reissued": "acquired",
+    "renewed": "renewed",
+    "extended": "renewed",
+    "expired": "expired",
+    "released": "released",
+    "forced": "released",
+    "undelivered": "released",
+}
+"""What watchers of a lock call what happened; of anything else they are not told."""
+_WITH_TOKEN = {"acquired", "renewed"}
+
+
+async def watch_lock(door: Door, request: Request) -> Response:
+    """How a lock stands, then every change of its holder."""
+    await door.authenticate(request)
+    name = usable_name(request)
+    return Response(200, b"", HEAD, frames.MEDIA, await begin(_of_lock(door, request, name)))
+
+
+async def watch_election(door: Door, request: Request) -> Response:
+    """Who leads, again whenever that changes, for as long as a watch may last."""
+    check_enabled(door)
+    room = election_room(request.parameter)
+    return Response(200, b"", HEAD, frames.MEDIA, await begin(_of_election(door, request, room)))
+
+
+async def _of_lock(door: Door, request: Request, name: str) -> AsyncGenerator[bytes, None]:
+    account = request.by.account
+    follower = _follower(request, account, name)
+    with (
+        door.account_streams.taken(request.by.id),
+        door.watched.watched((account, name)),
+        door.patrol.keeps(request, follower),
+    ):
+        lease, now, end = await door.read(lambda reader: _look(reader, account, name))
+        yield _lock_frame("acquired" if leases.is_live(lease, now) else "released", lease, now)
+        async with aclosing(_changes(door, account, end, follower)) as changes:
+            async for events in changes:
+                frame = b"" if events else b":\n\n"
+                for place, event in enumerate(events):
+                    if event.version <= lease.version:  # the first look has seen it
+                        continue
+                    lease = apply(lease, event)
+                    word = _WORDS.get(event.kind.partition(".")[2])
+                    if word is not None and not _is_taken_over(events[place:]):
+                        frame += _lock_frame(word, lease, event.at)
+                if frame:
+                    yield frame
+
+
+async def _of_election(door: Door, request: Request, room: str) -> AsyncGenerator[bytes, None]:
+    follower = _follower(request, DEFAULT_ACCOUNT, room)
+    with ExitStack() as places:
+        places.enter_context(door.election_watches.taken(door.network.client(request)))
+        places.enter_context(door.watched.watched((DEFAULT_ACCOUNT, room)))
+        lease, now, end = await door.read(lambda reader: _look(reader, DEFAULT_ACCOUNT, room))
+        lifetime = door.settings.public_election_watch_max_seconds
+        places.callback(asyncio.get_running_loop().call_later(lifetime, follower.end).cancel)
+        yield _election_frame(lease, now)
+        async with aclosing(_changes(door, DEFAULT_ACCOUNT, end, follower)) as changes:
+            async for events in changes:
+                news = [event for event in events if event.version > lease.version]
+                for event in news:
+                    lease = apply(lease, event)
+                if news:
+                    yield _election_frame(lease, news[-1].at)
+                elif not events:
+                    yield b": keepalive\n\n"
+
+
+def _follower(request: Request, account: str, name: str) -> Follower:
+    wanted = Filter(subject_of(Lease(account, name)), rooms=True)
+    return Follower(wanted, abort_of(request), most=MAX_WAITING)
+
+
+def _look(reader: Reader, account: str, name: str) -> tuple[Lease, Instant, int]:
+    """The row, the time, and the log's end, which is read first: what comes in between is told by the log."""
+    _, end = reader.log_bounds(account)
+    return reader.row(Lease, account, name) or Lease(account, name), reader.now, end
+
+
+async def _changes(door: Door, account: str, after: int, follower: Follower) -> AsyncGenerator[list[Event], None]:
+    """The events of one name, some at a time; none of them after a long silence. A watch that fell behind ends."""
+    async with aclosing(door.hub.follow(account, after, follower)) as batches:
+        try:
+            async for some in batches:
+                yield _events_of(some)
+        except CursorTooOld:
+            return
+
+
+def _events_of(batches: list[Batch]) -> list[Event]:
+    return [told.event for batch in batches for told in batch.told]
+
+
+def _is_taken_over(events: list[Event]) -> bool:
+    """A lease that ran out and was claimed in the same request only changed hands."""
+    if len(events) == 1 or not events[0].kind.endswith(".expired"):
+        return False
+    return events[1].kind.endswith(".claimed") and events[0].request_id == events[1].request_id
+
+
+def _lock_frame(word: str, lease: Lease, at: Instant) -> bytes:
+    document: dict[str, Any] = {"event": word, "lock_name": lease.id}
+    if word in _WITH_TOKEN:
+        document |= {"fencing_token": lease.token, "expires_at": rfc3339(lease.expires_at or at)}
+    return b"data: %b\n\n" % frames.ascii_json(document | {"observed_at": rfc3339(at)})
+
+
+def _election_frame(lease: Lease, at: Instant) -> bytes:
+    led = leases.is_live(lease, at)
+    document = {
+        "schema_version": 1,
+        "election_id": lease.id.removeprefix(ELECTION_PREFIX),
+        "status": "leader" if led else "vacant",
+        "leader": leader(lease) if led else None,
+        "retry_after_ms": milliseconds_left(lease.expires_at, at) if led else 0,
+        "observed_at": rfc3339(at),
+    }
+    return b"event: state\nretry:1000\ndata: %b\n\n" % frames.ascii_json(document)

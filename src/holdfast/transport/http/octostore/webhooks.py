@@ -1,0 +1,107 @@
+"""OctoStore's `/webhooks`: users of locks are told of their own locks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.core.errors import Invalid
+from holdfast.core.event import HIDDEN
+from holdfast.core.names import storable
+from holdfast.core.webhooks.destination import MAX_URL, lock_problem_of, read_url
+from holdfast.core.webhooks.webhook import ACTIVE, LEASE, LOCK_EVENTS, OCTOSTORE, Webhook
+from holdfast.engine.verbs.webhooks import RemoveWebhook
+from holdfast.transport.advice import contract as contracts
+from holdfast.transport.http.api.webhooks import create, hooks_of
+from holdfast.transport.http.context import Door
+from holdfast.transport.http.octostore.wire import path_uuid, read_body
+from holdfast.transport.http.request import Request, Response, json_response
+from holdfast.transport.ids import chance
+from holdfast.transport.times import rfc3339
+
+MAX_OF_A_USER = 10
+MAX_SECRET, MAX_PATTERN = 1_024, 256
+"""Characters."""
+
+_WORDS = {*LOCK_EVENTS.values(), "*"}
+
+
+class LockWebhookBody(msgspec.Struct):
+    """Where to be told, and of which locks."""
+
+    url: str
+    secret: str | None = None
+    events: list[str] | None = None
+    lock_pattern: str | None = None
+
+
+async def create_lock_webhook(door: Door, request: Request) -> Response:
+    """Checked in OctoStore's order: the address, the events, then how many there are."""
+    body = await read_body(request, LockWebhookBody)
+    await door.authenticate(request)
+    if len(body.url) > MAX_URL:
+        raise Invalid(f"url has at most {MAX_URL} characters")
+    target = read_url(body.url)
+    if isinstance(target, str):
+        raise Invalid(f"url {target}")
+    problem = lock_problem_of(target, private=door.settings.webhook_allow_private_networks)
+    if problem is not None:
+        raise Invalid(problem)
+    events = ["*"] if body.events is None else body.events
+    if not _WORDS.issuperset(events):
+        raise Invalid(f"events are some of {', '.join(sorted(_WORDS))}")
+    _check_texts(body)
+    hook = Webhook(
+        request.by.account,
+        chance.uuid(),
+        principal=request.by.id,
+        family=OCTOSTORE,
+        url=target.url,
+        events=msgspec.json.encode(list(dict.fromkeys(events))).decode(),
+        subject=None if body.lock_pattern is None else LEASE + body.lock_pattern,
+        secret=body.secret,
+    )
+    made = await create(door, request, hook, MAX_OF_A_USER, own=True)
+    return json_response(201, document(made) | {"agent_contract": contracts.lock_list()})
+
+
+def _check_texts(body: LockWebhookBody) -> None:
+    """What no lock's name and no key of a signature needs is not kept."""
+    for name, most in (("secret", MAX_SECRET), ("lock_pattern", MAX_PATTERN)):
+        text = getattr(body, name) or ""
+        if len(text) > most:
+            raise Invalid(f"{name} has at most {most} characters")
+        if not storable(text):
+            raise Invalid(f"U+0000 has no place in {name}")
+
+
+async def list_lock_webhooks(door: Door, request: Request) -> Response:
+    """The caller's own."""
+    await door.authenticate(request)
+    account, mine = request.by.account, (OCTOSTORE, request.by.id)
+    hooks = await door.read(lambda reader: hooks_of(reader, account))
+    return json_response(200, [document(hook) for hook in hooks if (hook.family, hook.principal) == mine])
+
+
+async def delete_lock_webhook(door: Door, request: Request) -> Response:
+    """One of the caller's own; another's is as good as none."""
+    hook_id = path_uuid(request.parameter)
+    await door.authenticate(request)
+    command = RemoveWebhook(account=request.by.account, cause=request.cause(), hook_id=hook_id, principal=request.by.id)
+    await door.run(command)
+    return Response(204)
+
+
+def document(hook: Webhook) -> dict[str, Any]:
+    """A webhook as OctoStore shows it."""
+    return {
+        "id": hook.id,
+        "user_id": hook.principal,
+        "url": hook.url,
+        "secret": None if hook.secret is None else HIDDEN,
+        "events": msgspec.json.decode(hook.events),
+        "lock_pattern": None if hook.subject is None else hook.subject.removeprefix(LEASE),
+        "created_at": rfc3339(hook.created_at),
+        "active": hook.state == ACTIVE,
+    }

@@ -1,0 +1,1 @@
+"""Routes compatible with Orchestrion V1."""

@@ -1,0 +1,214 @@
+"""`/v1/tasks/{id}/…`: how a task goes. Parse, submit one command, render."""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
+
+import msgspec
+
+from holdfast.core.row import SECOND, Instant
+from holdfast.core.task import Left
+from holdfast.core.task.retry import MAX_DELAY
+from holdfast.engine.verbs.tasks.outcomes import (
+    CancelTask,
+    CompleteTask,
+    FailTask,
+    HandBackTask,
+    HeartbeatTask,
+    RequeueTask,
+    ResolveTask,
+    TaskCommand,
+)
+from holdfast.engine.verbs.tasks.queueing import TaskOutcome
+from holdfast.transport.http.bodies.problem import NOTHING, Checks, read_body
+from holdfast.transport.http.context import Door
+from holdfast.transport.http.orchestrion.tasks import MAX_DEPTH, MAX_LABEL, MAX_PAYLOAD
+from holdfast.transport.http.orchestrion.wire import once, task_document
+from holdfast.transport.http.request import Request, Response, answer, encode, warned
+
+MAX_REASON, MAX_NOTE = 500, 4096
+MAX_CHECKPOINT, MAX_PROGRESS = 64 * 1024, 1024
+MAX_CODE = 100
+
+
+class Body(msgspec.Struct, forbid_unknown_fields=True):
+    """What every write of a holder may carry: its proof, and what it leaves for the next one."""
+
+    lease_id: str | None = None
+    fencing_token: int | None = None
+    note: str | None = None
+    checkpoint: msgspec.Raw = NOTHING
+    progress: msgspec.Raw = NOTHING
+
+
+class CompleteBody(Body, forbid_unknown_fields=True):
+    """What complete takes."""
+
+    result: msgspec.Raw = NOTHING
+    output_id: str | None = None
+
+
+class FailBody(Body, forbid_unknown_fields=True):
+    """What fail takes."""
+
+    reason: str | None = None
+    error_code: str | None = None
+    retry_after_seconds: int | None = None
+    permanent: bool = False
+
+
+class ReleaseBody(Body, forbid_unknown_fields=True):
+    """What release takes."""
+
+    delay_seconds: int | None = None
+
+
+class SnoozeBody(Body, forbid_unknown_fields=True, kw_only=True):
+    """What snooze takes."""
+
+    seconds: int
+
+
+class CancelBody(msgspec.Struct, forbid_unknown_fields=True):
+    """What cancel takes."""
+
+    mode: Literal["pending", "request", "force"] = "pending"
+    reason: str | None = None
+
+
+class RequeueBody(msgspec.Struct, forbid_unknown_fields=True):
+    """What requeue takes."""
+
+    reset_attempts: bool = True
+
+
+class NoBody(msgspec.Struct, forbid_unknown_fields=True):
+    """What takes nothing."""
+
+
+Fields = dict[str, Any]
+Handler = Callable[[Door, Request], Awaitable[Response]]
+
+
+def heartbeat_fields(body: Body, checks: Checks) -> Fields:
+    """What a holder shows and leaves."""
+    checks.text(body.lease_id, "lease_id", MAX_LABEL)
+    checks.text(body.note, "note", MAX_NOTE)
+    left = Left(
+        note=body.note,
+        checkpoint=checks.json(body.checkpoint, "checkpoint", MAX_CHECKPOINT),
+        progress=checks.json(body.progress, "progress", MAX_PROGRESS),
+    )
+    return {"lease_id": body.lease_id, "token": body.fencing_token, "left": left}
+
+
+def complete_fields(body: CompleteBody, checks: Checks) -> Fields:
+    """How it was done."""
+    result = checks.document(body.result, "result", MAX_PAYLOAD, MAX_DEPTH)
+    checks.text(body.output_id, "output_id", MAX_LABEL)
+    return {**heartbeat_fields(body, checks), "result": result, "output_id": body.output_id}
+
+
+def fail_fields(body: FailBody, checks: Checks) -> Fields:
+    """What went wrong."""
+    checks.text(body.reason, "reason", MAX_REASON)
+    checks.text(body.error_code, "error_code", MAX_CODE)
+    return {
+        **heartbeat_fields(body, checks),
+        "reason": body.reason,
+        "code": body.error_code,
+        "after": _delay(body.retry_after_seconds, "retry_after_seconds", checks),
+        "permanent": body.permanent,
+        "chance": random.random(),  # noqa: S311 - it spreads retries, it keeps no secret
+    }
+
+
+def release_fields(body: ReleaseBody, checks: Checks) -> Fields:
+    """When it may be claimed again."""
+    after = _delay(body.delay_seconds, "delay_seconds", checks)
+    return {**heartbeat_fields(body, checks), "outcome": "released", "after": after}
+
+
+def snooze_fields(body: SnoozeBody, checks: Checks) -> Fields:
+    """For how long it sleeps."""
+    return {**heartbeat_fields(body, checks), "outcome": "snoozed", "after": _delay(body.seconds, "seconds", checks)}
+
+
+def cancel_fields(body: CancelBody, checks: Checks) -> Fields:
+    """How it ends."""
+    checks.text(body.reason, "reason", MAX_REASON)
+    return {"mode": body.mode, "reason": body.reason}
+
+
+def requeue_fields(body: RequeueBody, _: Checks) -> Fields:
+    """Whether its attempts are forgotten."""
+    return {"keep_count": not body.reset_attempts}
+
+
+def resolve_fields(_: NoBody, __: Checks) -> Fields:
+    """Nothing more."""
+    return {}
+
+
+def _delay(seconds: int | None, field: str, checks: Checks) -> Instant | None:
+    checks.that(seconds is None or 0 <= seconds <= MAX_DELAY, field, f"`{field}` is 0 to {MAX_DELAY}")
+    return None if seconds is None else seconds * SECOND
+
+
+VERBS: dict[str, tuple[type[TaskCommand], type[msgspec.Struct], Any]] = {
+    "heartbeat": (HeartbeatTask, Body, heartbeat_fields),
+    "complete": (CompleteTask, CompleteBody, complete_fields),
+    "fail": (FailTask, FailBody, fail_fields),
+    "release": (HandBackTask, ReleaseBody, release_fields),
+    "snooze": (HandBackTask, SnoozeBody, snooze_fields),
+    "cancel": (CancelTask, CancelBody, cancel_fields),
+    "requeue": (RequeueTask, RequeueBody, requeue_fields),
+    "resolve": (ResolveTask, NoBody, resolve_fields),
+}
+"""Each verb: its command, what its body may hold, and how the one is made of the other."""
+
+HOLDERS = frozenset({"heartbeat", "complete", "fail", "release", "snooze"})
+
+
+def fields_of(request: Request, verb: str, body: msgspec.Struct, task_id: str, *, require: bool) -> Fields:
+    """Everything that the command of a verb takes, but for its Idempotency-Key."""
+    checks = Checks()
+    fields: Fields = VERBS[verb][2](body, checks)
+    checks.done()
+    fields |= {"account": request.by.account, "cause": request.cause(), "task_id": task_id}
+    if verb in HOLDERS:
+        fields["needs_lease_id"] = require
+    return fields
+
+
+def _handler(verb: str, name: str) -> Handler:
+    """The handler of a verb. They differ in what the table above says, and in nothing else."""
+    command, shape, _ = VERBS[verb]
+
+    async def handle(door: Door, request: Request) -> Response:
+        await door.authenticate(request)
+        body, warnings, raw = await read_body(request, shape)
+        require = verb in HOLDERS and (await door.account(request.by.account)).require_lease_id
+        fields = fields_of(request, verb, body, request.parameter, require=require)
+        render = functools.partial(_render, warnings)
+        return answer(await door.run_once(command(**fields, once=once(request, raw, render, own=True))), render)
+
+    handle.__name__ = name
+    return handle
+
+
+def _render(warnings: list[str], outcome: TaskOutcome) -> tuple[int, bytes]:
+    return 200, encode(warned(task_document(outcome.task, outcome.now), warnings))
+
+
+heartbeat = _handler("heartbeat", "heartbeat")
+complete_task = _handler("complete", "complete_task")
+fail_task = _handler("fail", "fail_task")
+release_task = _handler("release", "release_task")
+snooze_task = _handler("snooze", "snooze_task")
+cancel_task = _handler("cancel", "cancel_task")
+requeue_task = _handler("requeue", "requeue_task")
+resolve_task = _handler("resolve", "resolve_task")

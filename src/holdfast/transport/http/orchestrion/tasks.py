@@ -1,0 +1,265 @@
+"""`/v1/tasks`: create and claim. Parse, submit one command, render."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any, Literal
+
+import msgspec
+
+from holdfast.core.errors import Invalid
+from holdfast.core.plan import READ
+from holdfast.core.row import SECOND
+from holdfast.core.task import Task, retry
+from holdfast.core.task.retry import Backoff
+from holdfast.engine.command import Command, Replayed
+from holdfast.engine.verbs.batch import Batch
+from holdfast.engine.verbs.tasks.outcomes import ReviewClaim, UndeliverTask
+from holdfast.engine.verbs.tasks.queueing import (
+    MAX_LIMIT,
+    Busy,
+    Claimed,
+    ClaimTask,
+    ClaimTasks,
+    Created,
+    CreateTask,
+    Empty,
+)
+from holdfast.transport.advice import tasks as task_advice
+from holdfast.transport.http.bodies.problem import Checks, read_body
+from holdfast.transport.http.context import Door
+from holdfast.transport.http.octostore.wire import parse_uuid
+from holdfast.transport.http.orchestrion.wire import once, taken_document, task_document
+from holdfast.transport.http.request import Render, Request, Response, answer, encode, warned
+from holdfast.transport.ids import chance
+from holdfast.transport.times import parse as parse_time
+
+MAX_PAYLOAD, MAX_DEPTH = 65_536, 5
+MAX_LABEL, MAX_KEY, MAX_TAG = 255, 255, 255
+MAX_WAIT = 60
+MAX_TYPES = 100
+
+TYPE = re.compile(r"[A-Za-z0-9_-]{1,100}")
+
+
+class CreateBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    """What create takes."""
+
+    type: str
+    payload: msgspec.Raw
+    priority: int = 0
+    max_attempts: int = 3
+    lease_duration_seconds: int = 300
+    scheduled_at: str | None = None
+    idempotency_key: str | None = None
+    unique_key: str | None = None
+    on_duplicate: Literal["return", "replace"] = "return"
+    tag: str | None = None
+    created_by: str | None = None
+    reviewed_by: str | None = None
+    source: str | None = None
+    backoff: Backoff | None = None
+
+
+class ClaimBody(msgspec.Struct, forbid_unknown_fields=True):
+    """What claim takes."""
+
+    type: str | None = None
+    types: list[str] | None = None
+    worker_id: str | None = None
+    limit: int | None = None
+    wait_seconds: int | float = 0
+    session_id: str | None = None
+    session_lease_id: str | None = None
+
+
+class ClaimOneBody(msgspec.Struct, forbid_unknown_fields=True):
+    """What claim by id takes."""
+
+    worker_id: str | None = None
+    session_id: str | None = None
+    session_lease_id: str | None = None
+
+
+# -- create ------------------------------------------------------------------------------------------------------
+
+
+async def create_task(door: Door, request: Request) -> Response:
+    """Put work into its queue."""
+    await door.authenticate(request)
+    body, warnings, raw = await read_body(request, CreateBody)
+    render = functools.partial(render_created, warnings)
+    command = creation(request, body, Checks(), once(request, raw, render, in_body=body.idempotency_key))
+    return answer(await door.run_once(command), render)
+
+
+def creation(request: Request, body: CreateBody, checks: Checks, by_key: Any) -> CreateTask:
+    """The command of a create, if everything about it is within bounds."""
+    checks.that(TYPE.fullmatch(body.type) is not None, "type", "`type` is 1 to 100 of A-Z a-z 0-9 - _")
+    payload = checks.document(body.payload, "payload", MAX_PAYLOAD, MAX_DEPTH)
+    checks.that(payload is not None, "payload", "`payload` is a JSON object")
+    checks.that(0 <= body.priority <= 100, "priority", "`priority` is 0 to 100")  # noqa: PLR2004 - the message has it
+    checks.that(1 <= body.max_attempts <= 10, "maxAttempts", "`maxAttempts` is 1 to 10")  # noqa: PLR2004
+    lease = body.lease_duration_seconds
+    checks.that(30 <= lease <= 3600, "leaseDurationSeconds", "`leaseDurationSeconds` is 30 to 3600")  # noqa: PLR2004
+    scheduled_at = None if body.scheduled_at is None else parse_time(body.scheduled_at)
+    good_time = body.scheduled_at is None or scheduled_at is not None
+    checks.that(good_time, "scheduledAt", "`scheduledAt` is an ISO 8601 time with its offset")
+    checks.that(body.unique_key != "", "uniqueKey", "`uniqueKey` must not be empty")
+    checks.text(body.unique_key, "uniqueKey", MAX_KEY)
+    checks.text(body.tag, "tag", MAX_TAG)
+    checks.text(body.created_by, "createdBy", MAX_LABEL)
+    checks.text(body.reviewed_by, "reviewedBy", MAX_LABEL)
+    checks.text(body.source, "source", MAX_LABEL)
+    wrong = None if body.backoff is None else retry.problem(body.backoff)
+    checks.that(wrong is None, "backoff", wrong or "")
+    checks.done()
+    task = Task(
+        request.by.account,
+        "tsk_" + chance.ulid(),
+        type=body.type,
+        payload=payload or "{}",
+        priority=body.priority,
+        max_attempts=body.max_attempts,
+        lease_duration=lease * SECOND,
+        scheduled_at=scheduled_at,
+        unique_key=body.unique_key,
+        tag=body.tag,
+        created_by=body.created_by,
+        reviewed_by=body.reviewed_by,
+        source=body.source,
+        backoff=None if body.backoff is None else encode(body.backoff).decode(),
+        traceparent=request.traceparent or None,
+    )
+    return CreateTask(
+        account=request.by.account,
+        cause=request.cause(),
+        once=by_key,
+        task=task,
+        replace_payload=body.on_duplicate == "replace",
+        allowance=request.allowance,
+    )
+
+
+def render_created(warnings: list[str], outcome: Created) -> tuple[int, bytes]:
+    """201 for a new task, 200 for one that was there."""
+    document = task_document(outcome.task, outcome.now)
+    if outcome.deduplicated:
+        document["deduplicated"] = True
+    return 200 if outcome.deduplicated else 201, encode(warned(document, warnings))
+
+
+# -- claim -------------------------------------------------------------------------------------------------------
+
+
+async def claim_task(door: Door, request: Request) -> Response:
+    """Take the next task of some types, or the next few."""
+    await door.authenticate(request)
+    body, warnings, raw = await read_body(request, ClaimBody)
+    checks = Checks()
+    types = tuple(dict.fromkeys([*([] if body.type is None else [body.type]), *(body.types or [])]))
+    checks.that(all(map(TYPE.fullmatch, types)), "type", "`type` is 1 to 100 of A-Z a-z 0-9 - _")
+    checks.that(len(types) <= MAX_TYPES, "types", f"at most {MAX_TYPES} types in one claim")
+    checks.text(body.worker_id, "worker_id", MAX_LABEL)
+    checks.text(body.session_lease_id, "session_lease_id", MAX_LABEL)
+    checks.that(body.limit is None or 1 <= body.limit <= MAX_LIMIT, "limit", f"`limit` is 1 to {MAX_LIMIT}")
+    checks.that(0 <= body.wait_seconds <= MAX_WAIT, "wait_seconds", f"`wait_seconds` is 0 to {MAX_WAIT}")
+    checks.done()
+    render = functools.partial(_render_claimed, warnings, body.limit)
+    command = ClaimTasks(
+        **_common(request, body, once(request, raw, _kept, own=True)), types=types, limit=body.limit or 1
+    )
+    if body.wait_seconds:
+        undo = functools.partial(_undelivered, command)
+        outcome: Any = await door.run_patiently(command, body.wait_seconds, request, undo)
+    else:
+        outcome = await door.run_once(command)
+    if isinstance(outcome, Empty):
+        await door.charge_as(request, READ)  # looking in vain takes nothing: it is a look
+    return await _answer_claim(door, request, outcome, render)
+
+
+async def claim_task_by_id(door: Door, request: Request) -> Response:
+    """Take this task."""
+    await door.authenticate(request)
+    body, warnings, raw = await read_body(request, ClaimOneBody)
+    checks = Checks()
+    checks.text(body.worker_id, "worker_id", MAX_LABEL)
+    checks.text(body.session_lease_id, "session_lease_id", MAX_LABEL)
+    checks.done()
+    render = functools.partial(_render_claimed, warnings, None)
+    command = ClaimTask(**_common(request, body, once(request, raw, _kept, own=True)), task_id=request.parameter)
+    return await _answer_claim(door, request, await door.run_once(command), render)
+
+
+def _common(request: Request, body: ClaimBody | ClaimOneBody, by_key: Any) -> dict[str, Any]:
+    session_id = None if body.session_id is None else parse_uuid(body.session_id)
+    if body.session_id is not None and session_id is None:
+        raise Invalid(
+            "`session_id` is a UUID", [{"pointer": "/session_id", "code": "invalid", "message": "not a UUID"}]
+        )
+    return {
+        "account": request.by.account,
+        "cause": request.cause(),
+        "once": by_key,
+        "by": request.by,
+        "worker": body.worker_id,
+        "seed": chance.draw(),
+        "session_id": session_id,
+        "session_lease_id": body.session_lease_id,
+        "allowance": request.allowance,
+    }
+
+
+async def _answer_claim(door: Door, request: Request, outcome: Any, render: Render) -> Response:
+    """A repeated claim is the same leases as they stand now: a replay never grants time, nor pretends to."""
+    if not isinstance(outcome, Replayed):
+        return answer(outcome, render)
+    granted: list[tuple[str, str]] = msgspec.json.decode(outcome.body)
+    review = ReviewClaim(
+        account=request.by.account,
+        cause=request.cause(),
+        task_ids=tuple(task_id for task_id, _ in granted),
+        lease_ids=tuple(lease_id for _, lease_id in granted),
+    )
+    response = answer(await door.run(review), render)
+    response.headers += ((b"idempotency-replayed", b"true"),)
+    return response
+
+
+def _kept(outcome: Claimed) -> tuple[int, bytes]:
+    """What is remembered of a claim: which leases it granted. The rest is told as it stands when it is asked for."""
+    return 200, encode([(taken.task.id, taken.lease_id) for taken in outcome.taken])
+
+
+def _render_claimed(warnings: list[str], limit: int | None, outcome: Any) -> tuple[int, bytes]:
+    document: dict[str, Any]
+    if isinstance(outcome, Claimed) and limit is None:
+        taken = outcome.taken[0]
+        contract = task_advice.of_task(taken.task, outcome.now, task_claimable=True)
+        document = taken_document(taken, outcome.now, contract)
+        document["task"] = msgspec.Raw(encode(document))
+    elif isinstance(outcome, Claimed):
+        # One contract for all of them: the same words a hundred times would be most of the answer.
+        tasks_taken = [taken_document(taken, outcome.now, {}) for taken in outcome.taken]
+        document = {"tasks": tasks_taken, "count": len(tasks_taken), "agent_contract": task_advice.claimed_many()}
+    elif isinstance(outcome, Busy):
+        document = {"task": None, "message": "busy", "inFlight": outcome.task.id}
+        document["agent_contract"] = task_advice.lane_busy(outcome.task, outcome.now)
+    else:
+        document = {"task": None, "message": "no_tasks", "agent_contract": task_advice.nothing_to_claim()}
+        if limit is not None:
+            document |= {"tasks": [], "count": 0}
+    return 200, encode(warned(document, warnings))
+
+
+def _undelivered(command: ClaimTasks, outcome: Any) -> Command[Any] | None:
+    """Tasks that nobody heard of are given back, unless their caller can ask for them again by its key."""
+    if not isinstance(outcome, Claimed) or command.once is not None:
+        return None
+    items = tuple(
+        UndeliverTask(account=command.account, cause=command.cause, task_id=taken.task.id, lease_id=taken.lease_id)
+        for taken in outcome.taken
+    )
+    return Batch(account=command.account, cause=command.cause, items=items)

@@ -1,0 +1,48 @@
+"""OctoStore's `/sessions`."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from msgspec import Struct
+
+from holdfast.core import errors
+from holdfast.transport.http.octostore import sessions
+from holdfast.transport.http.schemas.agent_contract import AgentContract
+from holdfast.transport.http.schemas.operation_schema import Seconds, Shape, Time, described
+
+
+class OpenedSession(Struct):
+    """A session, and how often to keep it alive."""
+
+    session_id: UUID
+    expires_at: Time
+    keepalive_interval_secs: Seconds
+    agent_contract: AgentContract
+
+
+class KeptSession(Struct):
+    """A session that lives on."""
+
+    session_id: UUID
+    expires_at: Time
+    agent_contract: AgentContract
+
+
+class SessionStatus(Struct):
+    """Whether a session lives, and how many locks carry it."""
+
+    session_id: UUID
+    user_id: str
+    expires_at: Time
+    lock_count: int
+    active: bool
+    agent_contract: AgentContract
+
+
+SHAPES = {
+    "open_session": Shape({201: OpenedSession}, body=described("OpenSessionBody", sessions.OpenBody)),
+    "get_session": Shape({200: SessionStatus}, refusals=(errors.SessionMissing,)),
+    "end_session": Shape({204: None}, refusals=(errors.SessionMissing,)),
+    "keepalive_session": Shape({200: KeptSession}, refusals=(errors.SessionMissing, errors.SessionExpired)),
+}

@@ -1,0 +1,1 @@
+"""Server-sent event streams."""

@@ -1,0 +1,89 @@
+"""`GET /v1/events` as a stream: the log as it grows, for whoever asks for `text/event-stream`."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from holdfast.core.errors import CursorTooOld, Invalid
+from holdfast.core.event_filter import Filter
+from holdfast.core.log_gap import follows
+from holdfast.store.contract import Reader
+from holdfast.transport.http.bodies.query import Query
+from holdfast.transport.http.context import Door
+from holdfast.transport.http.request import Header, Request, Response
+from holdfast.transport.http.streams import frames
+from holdfast.transport.http.streams.follower import Follower
+from holdfast.transport.http.streams.sending import abort_of, begin
+
+RETRY_MS = (500, 1500)
+"""Readers who lost the same server come back apart."""
+LAST_EVENT_ID = b"last-event-id"
+STREAM_HEAD: tuple[Header, ...] = (
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+    (b"connection", b"close"),  # a stream's connection is never used again: cutting one cuts nobody else
+)
+
+_STREAM = frames.MEDIA.decode()
+
+
+def wants_stream(request: Request) -> bool:
+    """Whether the caller asks for a stream by its name; `*/*` is no wish for one."""
+    for entry in request.headers.get(b"accept", b"").decode("latin-1").lower().split(","):
+        kind, *parameters = (part.strip() for part in entry.split(";"))
+        if kind == _STREAM:
+            return not any(re.fullmatch(r"q=0(\.0*)?", part) for part in parameters)
+    return False
+
+
+async def stream_events(door: Door, request: Request) -> Response:
+    """Everything that comes after the cursor, or from now on, one frame an event; it ends when either side says so."""
+    query = Query(request, {"after", "subject", "kind", "request_id"})
+    after = query.number("after", 0, 2**53, default=0)
+    wanted = Filter(query.text("subject"), query.text("kind"), query.text("request_id"), request.by.name_prefix)
+    query.done()
+    sent = request.headers.get(LAST_EVENT_ID)
+    cursor = _last_event_id(sent) if sent else after if "after" in query.given() else None
+    parts = await begin(_frames(door, request, cursor, wanted))
+    return Response(200, b"", STREAM_HEAD, frames.MEDIA, parts)
+
+
+def _last_event_id(sent: bytes) -> int:
+    if not re.fullmatch(rb"[0-9]{1,16}", sent) or int(sent) > 2**53:
+        message = "Last-Event-ID is the id of an event of this log"
+        raise Invalid(message, [{"pointer": "", "code": "invalid_header", "message": message}])
+    return int(sent)
+
+
+async def _frames(door: Door, request: Request, cursor: int | None, wanted: Filter) -> AsyncGenerator[bytes, None]:
+    """The opening, then the events. What is refused is refused before the first frame."""
+    account = request.by.account
+    follower = Follower(wanted, abort_of(request))
+
+    def start(reader: Reader) -> int:
+        floor, last = reader.log_bounds(account)
+        if cursor is not None and cursor < floor:
+            raise CursorTooOld(f"events up to {floor} are gone", oldest=floor + 1)
+        if cursor is None:
+            return last
+        for event in reader.events(account, cursor, 1):
+            if not follows(event, cursor):  # it was seen, but a restore took it back
+                raise CursorTooOld(f"events up to {event.seq - 1} are gone", oldest=event.seq)
+        return cursor
+
+    with (
+        door.streams.taken(request.by.id),
+        door.account_streams.taken(account),
+        door.patrol.keeps(request, follower),
+    ):
+        after = await door.read(start)
+        yield frames.opening(after, random.randint(*RETRY_MS))  # noqa: S311 - spreads load, hides nothing
+        async with aclosing(door.hub.follow(account, after, follower)) as batches:
+            try:
+                async for some in batches:
+                    yield b"".join(batch.chunk or frames.beat(batch.cursor) for batch in some)
+            except CursorTooOld as gone:
+                yield frames.reset(int(gone.facts["oldest"]))

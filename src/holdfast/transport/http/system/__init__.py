@@ -1,0 +1,1 @@
+"""Health, metrics, discovery documents and API documentation."""

@@ -1,0 +1,115 @@
+"""Documents about the API: the same bytes for everybody, made once at the start."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import msgspec
+
+from holdfast.operations.table import DISCOVERY
+from holdfast.transport.http.context import Door
+from holdfast.transport.http.request import Header, Request, Response, encode
+from holdfast.transport.yaml import encode_yaml
+
+CACHE = b"public, max-age=300"
+JSON = b"application/json"
+TEXT = b"text/plain; charset=utf-8"
+MARKDOWN = b"text/markdown; charset=utf-8"
+
+
+class StaticDocument(msgspec.Struct, frozen=True):
+    """Bytes that do not change while this server runs."""
+
+    body: bytes
+    content_type: bytes
+    etag: bytes
+
+
+def static(body: bytes, content_type: bytes = b"application/json") -> StaticDocument:
+    """A document under a strong ETag of its bytes."""
+    return StaticDocument(body, content_type, b'"' + hashlib.sha256(body).hexdigest()[:32].encode() + b'"')
+
+
+def show(document: StaticDocument, request: Request) -> Response:
+    """The document, or 304 for a caller who has it."""
+    headers: tuple[Header, ...] = ((b"etag", document.etag), (b"cache-control", CACHE))
+    if _has_it(request.headers.get(b"if-none-match", b""), document.etag):
+        return Response(304, b"", headers)
+    return Response(200, document.body, headers, document.content_type)
+
+
+def _has_it(known: bytes, etag: bytes) -> bool:
+    """Compared weakly, as HTTP has it for this header."""
+    return any(tag.strip().removeprefix(b"W/") in {etag, b"*"} for tag in known.split(b","))
+
+
+async def _shown(door: Door, request: Request, make: Callable[[], bytes], content_type: bytes) -> Response:
+    """The document of an operation; whoever asks too often from one address waits."""
+    await door.charge_address(request, DISCOVERY)
+    assert request.operation is not None
+    name = request.operation.path
+    if name not in door.documents:
+        door.documents[name] = static(make(), content_type)
+    return show(door.documents[name], request)
+
+
+async def openapi_json(door: Door, request: Request) -> Response:
+    """Every operation, as OpenAPI 3.1."""
+    return await _shown(door, request, lambda: encode(_openapi()), JSON)
+
+
+async def schema(door: Door, request: Request) -> Response:
+    """The same, where clients of Orchestrion look for it."""
+    return await _shown(door, request, lambda: encode(_openapi()), JSON)
+
+
+async def openapi_yaml(door: Door, request: Request) -> Response:
+    """The same in YAML, where clients of OctoStore look for it."""
+    return await _shown(door, request, lambda: encode_yaml(_openapi()), b"application/yaml")
+
+
+async def agent_json(door: Door, request: Request) -> Response:
+    """Where an agent begins."""
+    return await _shown(door, request, lambda: encode(_document("agent_entry").agent_json(door.settings)), JSON)
+
+
+async def agent_card(door: Door, request: Request) -> Response:
+    """The same as an A2A agent card."""
+    return await _shown(door, request, lambda: encode(_document("agent_entry").agent_card(door.settings)), JSON)
+
+
+async def capabilities(door: Door, request: Request) -> Response:
+    """States, bounds, errors, actions and plans."""
+    return await _shown(door, request, lambda: encode(_document("capabilities").capabilities(door.settings)), JSON)
+
+
+async def tool(door: Door, request: Request) -> Response:
+    """Every operation as a tool."""
+    return await _shown(door, request, lambda: encode(_document("tool_manifest").tool_manifest(_openapi())), JSON)
+
+
+async def llms_txt(door: Door, request: Request) -> Response:
+    """What there is to read."""
+    return await _shown(door, request, lambda: _document("guides").llms_txt(door.settings).encode(), TEXT)
+
+
+async def agents_md(door: Door, request: Request) -> Response:
+    """How an agent works with this server."""
+    return await _shown(door, request, lambda: _document("guides").agents_md(door.settings).encode(), MARKDOWN)
+
+
+async def skill_md(door: Door, request: Request) -> Response:
+    """The same as a skill."""
+    return await _shown(door, request, lambda: _document("guides").skill_md(door.settings).encode(), MARKDOWN)
+
+
+def _document(name: str) -> Any:
+    """A module of documents, imported on first request to keep server start-up short."""
+    return import_module(f"holdfast.transport.documents.{name}")
+
+
+def _openapi() -> Any:
+    return import_module("holdfast.transport.http.system.openapi").openapi()

@@ -1,0 +1,140 @@
+"""How the server is: for probes, people and OctoStore's uptime checks."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from holdfast import __version__
+from holdfast.core.errors import HoldfastError
+from holdfast.core.names import DEFAULT_ACCOUNT
+from holdfast.core.row import SECOND, Instant
+from holdfast.operations.table import OPERATIONS
+from holdfast.store.contract import Reader
+from holdfast.telemetry import metric_names
+from holdfast.transport.advice import contract as contracts
+from holdfast.transport.http.bodies.query import NO_STORE
+from holdfast.transport.http.context import Door
+from holdfast.transport.http.request import Request, Response, json_response
+from holdfast.transport.http.system.stats import totals
+from holdfast.transport.times import milliseconds_or_none
+
+STORE_SECONDS = 5.0
+"""A store that answers nothing for so long is not there."""
+
+
+async def index(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
+    """Every operation, for whoever knows only the address."""
+    table = [
+        {
+            "action": operation.name,
+            "method": operation.method,
+            "endpoint": operation.path,
+            "description": operation.summary,
+        }
+        for operation in OPERATIONS
+    ]
+    document = {"name": "holdfast", "version": __version__, "operations": table}
+    return json_response(200, document | {"agent_contract": contracts.welcome()})
+
+
+async def health(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
+    """Always ok: it says that the process answers. `/readyz` tells the truth about the store."""
+    try:
+        size = await door.read(lambda _: door.engine.store.size())
+    except HoldfastError:
+        size = 0
+    sweep = door.engine.sweep
+    try:
+        now = await door.read(lambda reader: reader.now)
+    except HoldfastError:
+        now = None
+    return json_response(
+        200,
+        {
+            "db_size_bytes": size,
+            "status": "ok",
+            "storage": "wal",
+            "leaseExpiryJob": _job(sweep.swept_at, now, 90),
+            "retentionCleanupJob": _job(sweep.tidying.tidied_at, now, 120),
+        },
+    )
+
+
+def _job(last: Instant | None, now: Instant | None, stale_after: int) -> dict[str, Any]:
+    """When something that runs by itself last ran, and whether that is lately enough."""
+    stale = None if last is None or now is None else max(now - last, 0) // SECOND
+    return {
+        "lastRunAt": milliseconds_or_none(last),
+        "staleSec": stale,
+        "healthy": stale is None or stale <= stale_after,
+    }
+
+
+async def status(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
+    """What the server has done so far."""
+    counts = await door.read(lambda reader: reader.counts(DEFAULT_ACCOUNT))
+    door.engine.alerts.sample(door.engine.board)
+    cells = door.engine.board.read()
+    _, acquires, releases = totals(cells)
+    return json_response(
+        200,
+        {
+            "active_locks": counts.live_leases,
+            "agent_contract": contracts.lock_list(),
+            "alerts": _alerts(door, cells),
+            "status": "ok",
+            "total_acquires": acquires,
+            "total_releases": releases,
+            "total_users": counts.principals,
+            "uptime_seconds": door.stats.uptime(),
+        },
+    )
+
+
+def _alerts(door: Door, cells: list[float]) -> dict[str, dict[str, int | bool]]:
+    """What should be rare, in all workers of this server."""
+    found: dict[str, dict[str, int | bool]] = {}
+    for kind in metric_names.RARE:
+        recent = int(cells[metric_names.RARE_RECENT.at(kind)])
+        total = int(cells[metric_names.RARE_TOTAL.at(kind)])
+        found[kind] = {"total": total, "last_hour": recent, "alert": door.engine.alerts.judge(kind, recent)}
+    return found
+
+
+async def healthz(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
+    """The process is alive."""
+    return json_response(200, {"status": "ok"})
+
+
+async def readyz(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
+    """Whether the store can be read and written, and whether everything that works by itself still does."""
+    failure = None
+    try:
+        await asyncio.wait_for(door.read(lambda reader: _can_work(door, reader)), STORE_SECONDS)
+    except HoldfastError as error:
+        failure = error.code
+    except TimeoutError:
+        failure = "store_unavailable"
+    found = door.engine.parts()
+    parts: dict[str, Any] = {"store": {"ok": failure is None, "last_success_seconds_ago": None if failure else 0.0}}
+    for name, pulse in found.items():
+        ago = None if pulse.seconds_ago is None else round(pulse.seconds_ago, 3)
+        parts[name] = {"ok": not pulse.stuck, "last_success_seconds_ago": ago}
+    stuck = [name for name, pulse in found.items() if pulse.stuck]
+    if failure is not None or stuck:
+        reason = failure or f"stuck: {', '.join(stuck)}"
+        return json_response(
+            503, {"status": "unavailable", "reason": reason, "parts": parts}, ((b"retry-after", b"1"), *NO_STORE)
+        )
+    return json_response(200, {"status": "ready", "store": door.engine.store.name, "parts": parts}, NO_STORE)
+
+
+def _can_work(door: Door, reader: Reader) -> int:
+    door.engine.check_writable()
+    return reader.next_token()
+
+
+async def version(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
+    """Which Holdfast this is."""
+    return json_response(200, {"name": "holdfast", "version": __version__})

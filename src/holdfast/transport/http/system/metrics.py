@@ -1,0 +1,150 @@
+"""How busy the workers of this server are: OctoStore's JSON for its clients, Prometheus' text for scrapers."""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+from holdfast import __version__
+from holdfast.core.names import DEFAULT_ACCOUNT
+from holdfast.core.row import SECOND
+from holdfast.core.task import STATES
+from holdfast.store.contract import Totals
+from holdfast.telemetry import metric_names
+from holdfast.telemetry.kinds import Histogram, Metric
+from holdfast.transport.advice import contract as contracts
+from holdfast.transport.http.bodies.query import NO_STORE
+from holdfast.transport.http.context import Door
+from holdfast.transport.http.request import Request, Response, json_response
+from holdfast.transport.http.system import exposition
+from holdfast.transport.http.system.exposition import GAUGE, INFO, Family, Sample
+from holdfast.transport.http.system.process import sample
+from holdfast.transport.http.system.stats import OCTOSTORE_KINDS, Tally, totals
+
+JSON, TEXT, OPENMETRICS = "application/json", "text/plain", "application/openmetrics-text"
+_VARY = (b"vary", b"accept")
+
+OF_STORE = {
+    "live_leases": "Names that somebody holds, in all accounts.",
+    "tasks": "Tasks by state, in all accounts.",
+    "oldest_ready_task_age_seconds": "How long the oldest task that anybody may take has waited; 0 if there is none.",
+    "uptime_seconds": "How long this server has run.",
+    "build": "Which Holdfast this is.",
+}
+"""What is not on the board: it is asked of the store, or known."""
+
+
+async def metrics(door: Door, request: Request) -> Response:
+    """JSON, unless the caller would rather have text."""
+    await door.authenticate_operator(request)
+    accepted = request.headers.get(b"accept", b"").decode("latin-1")
+    if max(preference(accepted, TEXT), preference(accepted, OPENMETRICS)) > preference(accepted, JSON):
+        return await _text(door, accepted)
+    counts = await door.read(lambda reader: reader.counts(DEFAULT_ACCOUNT))
+    sample(door.engine)
+    cells, uptime = door.engine.board.read(), door.stats.uptime()
+    total, acquires, releases = totals(cells)
+    return json_response(
+        200,
+        {
+            "active_locks": counts.live_leases,
+            "agent_contract": contracts.operated(),
+            "endpoints": {kind: _endpoint(Tally.read(cells, kind)) for kind in OCTOSTORE_KINDS},
+            "lock_store": {
+                "cache_hits": 0,
+                "cache_misses": 0,
+                "total_acquires": acquires,
+                "total_expirations": 0,
+                "total_releases": releases,
+            },
+            "memory_bytes": int(cells[metric_names.MEMORY.at()]),
+            "requests_per_second": total / uptime if uptime else 0.0,
+            "total_requests": total,
+            "total_users": counts.principals,
+            "uptime_seconds": uptime,
+        },
+        (_VARY, *NO_STORE),
+    )
+
+
+async def prometheus(door: Door, request: Request) -> Response:
+    """Always text, for scrapers that cannot say what they like."""
+    await door.authenticate_operator(request)
+    return await _text(door, request.headers.get(b"accept", b"").decode("latin-1"))
+
+
+async def _text(door: Door, accepted: str) -> Response:
+    found = await door.read(lambda reader: reader.totals())
+    openmetrics = preference(accepted, OPENMETRICS) > preference(accepted, TEXT)
+    sample(door.engine)
+    families = [*_of_board(door.engine.board.read()), *_of_store(door, found)]
+    body = exposition.render(families, openmetrics=openmetrics)
+    kind = exposition.OPENMETRICS if openmetrics else exposition.PLAIN
+    return Response(200, body, (_VARY, *NO_STORE), kind)
+
+
+def preference(accepted: str, kind: str) -> float:
+    """How much an Accept header likes a media type, from 0 to 1; the most precise word about it counts."""
+    best = (-1, 0.0)
+    for entry in accepted.lower().split(","):
+        word, *parameters = (part.strip() for part in entry.split(";"))
+        rank = {kind: 2, kind.partition("/")[0] + "/*": 1, "*/*": 0}.get(word)
+        if rank is not None:
+            quality = next((part[2:] for part in parameters if part.startswith("q=")), "1")
+            best = max(best, (rank, _quality(quality)))
+    return best[1]
+
+
+def _quality(text: str) -> float:
+    try:
+        quality = float(text)
+    except ValueError:
+        return 0.0
+    return quality if 0 <= quality <= 1 else 0.0
+
+
+def _endpoint(tally: Tally) -> dict[str, Any]:
+    count = tally.count
+    return {
+        "avg_ms": f"{tally.seconds * 1000 / count if count else 0:.1f}",
+        "count": count,
+        "errors": tally.errors,
+        "max_ms": int(tally.longest * 1000),
+        "min_ms": int(tally.shortest * 1000) if count else 0,
+        "p50_ms": f"{tally.percentile(0.5) * 1000:.1f}",
+        "p95_ms": f"{tally.percentile(0.95) * 1000:.1f}",
+        "p99_ms": f"{tally.percentile(0.99) * 1000:.1f}",
+    }
+
+
+def _of_board(cells: list[float]) -> list[Family]:
+    """Every metric of the catalogue. What has labels is told once it has happened, the rest from the start."""
+    return [_family(metric, cells) for metric in metric_names.HOUSE.metrics if metric.shown]
+
+
+def _family(metric: Metric, cells: list[float]) -> Family:
+    samples: list[Sample] = []
+    for labels, place in metric.series():
+        if isinstance(metric, Histogram):
+            *buckets, total = cells[place : place + metric.width]
+            if any(buckets) or not labels:
+                samples += exposition.histogram(metric.bounds, map(int, buckets), total, labels)
+        elif cells[place] or not labels or metric.kind == GAUGE:
+            samples.append(Sample(_whole(cells[place]), labels))
+    return Family(metric.name, metric.kind, metric.help, tuple(samples))
+
+
+def _whole(value: float) -> float:
+    return int(value) if value.is_integer() else value
+
+
+def _of_store(door: Door, totals: Totals) -> list[Family]:
+    tasks = tuple(Sample(totals.tasks.get(state, 0), {"state": state}) for state in STATES)
+    build = Sample(1, {"version": __version__, "python": platform.python_version(), "store": door.engine.store.name})
+    told = {"live_leases": totals.live_leases, "oldest_ready_task_age_seconds": totals.oldest_ready / SECOND,
+            "uptime_seconds": door.stats.uptime()}  # fmt: skip
+    return [
+        *(Family(f"holdfast_{name}", GAUGE, OF_STORE[name], (Sample(value),)) for name, value in told.items()),
+        Family("holdfast_tasks", GAUGE, OF_STORE["tasks"], tasks),
+        Family("holdfast_build", INFO, OF_STORE["build"], (build,)),
+    ]

@@ -1,0 +1,56 @@
+"""Stores with something of everything in them, and what is on two sides, compared."""
+
+from contextlib import contextmanager
+
+from holdfast.app import make_store
+from holdfast.backup.copy import compare, shared_tables
+from holdfast.backup.source import source_of
+from tests.chores import cancel, complete, create, fail, take_this
+from tests.support import ACCOUNT, claim, once, open_session, release, transact
+
+
+def quiet(*_):
+    """Nobody listens."""
+
+
+@contextmanager
+def opened(settings):
+    store = make_store(settings)
+    store.open()
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def fill(settings, jobs=12):
+    """Leases held and free, sessions, tasks in many states, accounts, answers, uses and budgets."""
+    with opened(settings) as store:
+        for account in (ACCOUNT, "acct_ünï"):
+            told = {"account": account}
+            transact(store, *(claim(f"job/{n}", f"l{n}", **told) for n in range(jobs)), open_session("s1", **told))
+            transact(store, *(release(f"job/{n}", f"l{n}", **told) for n in range(0, jobs, 2)))
+            transact(store, claim("once", "lo", once=once(), **told))
+        names = ("dead", "done", "dropped", "held", "ready")
+        transact(store, *(create(name, payload='{"text": "naïve \\u0001 \\\\N"}') for name in names))
+        transact(store, take_this("dead"), take_this("done"), take_this("held"))
+        transact(store, fail("dead", permanent=True), complete("done"), cancel("dropped"))
+        store.note_uses({(ACCOUNT, "key"): 5})
+        store.beat()
+    return settings
+
+
+def tokens_of(settings):
+    """The newest token of a store."""
+    with opened(settings) as store, store.read() as reader:
+        return reader.next_token() - 1
+
+
+def assert_same(one, other):
+    """Both hold exactly the same records."""
+    with source_of(one) as here, source_of(other) as there:
+        file, database = (here, there) if one.store.startswith("sqlite:") else (there, here)
+        counts = compare(here.side, there.side, shared_tables(file.side, database.side), quiet)
+        assert counts["events"]
+        assert counts["tasks"]
+        return counts

@@ -1,0 +1,69 @@
+"""A migrated store holds exactly what the other held, and goes on exactly where it stood."""
+
+import pytest
+
+import holdfast
+from holdfast.backup.endpoint import CopyRefused
+from holdfast.backup.migrate import migrate
+from holdfast.engine.verify import verify
+from tests.backup.filled import assert_same, fill, opened, quiet, tokens_of
+from tests.support import claim, run
+
+
+@pytest.mark.parametrize(("here", "there"), [("sqlite", "postgres"), ("postgres", "sqlite"), ("sqlite", "sqlite")])
+def test_both_hold_the_same_and_the_counters_go_on(here, there, new_place):
+    source, target = fill(new_place(here)), new_place(there)
+    counts = migrate(source, target, quiet)
+    assert counts == assert_same(source, target)
+    before = tokens_of(source)
+    with opened(target) as store:
+        assert verify(store).differences == []
+        assert run(store, claim("next", "ln")).lease.token == before + 1
+
+
+def export(settings, account_key=None):
+    """Everything, page by page, as the HTTP route gives it."""
+    client, records, cursor = holdfast.open(settings.store), [], None
+    try:
+        while True:
+            page = client.call("export_account", limit=7, **({"cursor": cursor} if cursor else {}))
+            records += page["records"]
+            cursor = page["nextCursor"]
+            if cursor is None:
+                return records
+    finally:
+        client.close()
+
+
+def test_a_migrated_store_exports_the_same(new_place):
+    source, target = fill(new_place("sqlite")), new_place("postgres")
+    before = export(source)
+    migrate(source, target, quiet)
+    after = export(target)
+    assert after == before
+    assert len(before) > 20
+
+
+@pytest.mark.parametrize(("here", "there"), [("sqlite", "postgres"), ("postgres", "sqlite")])
+def test_a_store_that_somebody_has_open_is_not_migrated(here, there, new_place):
+    source = fill(new_place(here))
+    client = holdfast.open(source.store)
+    try:
+        client.claim_job("mine", "me")
+        with pytest.raises(CopyRefused, match="in use"):
+            migrate(source, new_place(there), quiet)
+    finally:
+        client.close()
+
+
+def test_a_database_that_holds_something_is_left_alone(new_place):
+    target = fill(new_place("postgres"))
+    with pytest.raises(CopyRefused, match="holds a store already"):
+        migrate(fill(new_place("sqlite")), target, quiet)
+    with opened(target) as store:
+        assert verify(store).differences == []
+
+
+def test_from_one_postgresql_to_another_is_for_its_own_tools(new_place):
+    with pytest.raises(CopyRefused, match="pg_dump"):
+        migrate(fill(new_place("postgres")), new_place("postgres"), quiet)

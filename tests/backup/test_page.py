@@ -1,0 +1,35 @@
+"""The page about backups: what it shows is run."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from holdfast.settings import Settings
+from tests.backup.filled import fill
+
+PAGE = Path(__file__).parents[2] / "docs/backup.md"
+
+
+def test_the_commands_of_the_page_work_one_after_the_other(tmp_path):
+    fill(Settings(store=f"sqlite:///{tmp_path}/agents.db"))
+    (commands,) = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    for line in commands.splitlines():
+        program, *words = shlex.split(line, comments=True)
+        assert program == "holdfast"
+        variables = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+        done = subprocess.run(
+            [sys.executable, "-m", program, *words],
+            cwd=tmp_path,
+            env=variables,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        said = "since the backup was taken work again" if words[0] == "restore" else ""
+        assert done.returncode == 0, line
+        assert said in done.stderr, line
+        assert bool(said) == bool(done.stderr), line
+    assert "no difference" in done.stdout

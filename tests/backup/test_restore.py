@@ -1,0 +1,197 @@
+"""A restored store holds what its backup held, goes on far beyond what was lost, and is whole or not there."""
+
+from pathlib import Path
+
+import apsw
+import pytest
+from msgspec.structs import replace
+
+import holdfast
+from holdfast.backup.backup import backup
+from holdfast.backup.endpoint import CopyRefused
+from holdfast.backup.restore import restore
+from holdfast.core.browser_session import VISIT, Badge
+from holdfast.core.event import Event
+from holdfast.core.lease import Lease
+from holdfast.core.log_gap import LEAP, RESTORED, kept_until
+from holdfast.core.principal import Principal
+from holdfast.engine.verify import verify
+from holdfast.settings import Settings
+from tests.backup.filled import fill, opened, quiet, tokens_of
+from tests.support import ACCOUNT, START, claim, every, put, run
+
+KINDS = ["sqlite", "postgres"]
+
+
+@pytest.fixture(scope="module")
+def taken(tmp_path_factory):
+    """A backup, and the store that it was taken of."""
+    folder = tmp_path_factory.mktemp("taken")
+    source = fill(Settings(store=f"sqlite:///{folder}/x.db"))
+    backup(source, folder / "b", quiet)
+    return source, folder / "b"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_and_log_are_as_they_were_and_the_counters_are_ahead(kind, taken, new_place):
+    (source, file), target = taken, new_place(kind)
+    outcome = restore(target, file, quiet)
+    with opened(source) as before, opened(target) as after:
+        assert verify(after).differences == []
+        assert every(after, Lease) == every(before, Lease)
+        old, new = every(before, Event), every(after, Event)
+        assert [event for event in new if event.kind != RESTORED] == old
+        for mark in (event for event in new if event.kind == RESTORED):
+            last = max(event.seq for event in old if event.account == mark.account)
+            assert kept_until(mark) == last
+            assert mark.seq > last + LEAP
+        granted = run(after, claim("new", "l-new")).lease.token
+    assert granted == outcome.token + 1 > tokens_of(source) + LEAP
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_store_in_the_way_stays_unless_it_shall_go(kind, taken, new_place):
+    _, file = taken
+    target = new_place(kind)
+    with opened(target) as store:
+        tokens = [run(store, claim(f"mine/{n}", f"m{n}")).lease.token for n in range(3)]
+    with pytest.raises(CopyRefused, match="--replace"):
+        restore(target, file, quiet)
+    with opened(target) as store:
+        assert [row.id for row in every(store, Lease)] == ["mine/0", "mine/1", "mine/2"]
+    first = restore(target, file, quiet, replace=True)
+    second = restore(target, file, quiet, replace=True)
+    assert max(tokens) < first.token < second.token - LEAP, "what the replaced store has used is passed as well"
+    with opened(target) as store:
+        assert verify(store).differences == []
+        assert not [row for row in every(store, Lease) if row.id.startswith("mine")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_store_that_somebody_has_open_is_left_alone(kind, taken, new_place):
+    target = fill(new_place(kind))
+    client = holdfast.open(target.store)
+    try:
+        with pytest.raises(CopyRefused, match="in use"):
+            restore(target, taken[1], quiet, replace=True)
+        assert client.claim_job("still/mine", "me")["status"] == "claimed"
+    finally:
+        client.close()
+
+
+def test_a_store_that_somebody_makes_meanwhile_is_left_alone(taken, new_place):
+    """Nothing was there when it began, so nobody was asked to stop: what a server has promised since stays."""
+    target = new_place("sqlite")
+
+    def a_server_starts(*_):
+        with opened(target) as store:
+            run(store, claim("promised", "l1"))
+
+    with pytest.raises(CopyRefused, match="exists"):
+        restore(target, taken[1], once_only(a_server_starts), replace=True)
+    with opened(target) as store:
+        assert [row.id for row in every(store, Lease)] == ["promised"]
+
+
+def once_only(act):
+    """Tells of how far it is, and acts the first time."""
+    left = [act]
+    return lambda *_: left.pop()() if left else None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_taken_away_since_does_not_come_back(kind, new_place, tmp_path):
+    """Links and visits never; keys as far as the store that goes can tell."""
+    source, file = new_place(kind), tmp_path / "b"
+    with opened(source) as store:
+        put(store, *(a_key(name) for name in ("kept", "revoked", "rotated")), kind="created")
+        store.keep_badge(Badge("a visit", VISIT, ACCOUNT, "kept", "kept", made_at=START, seen_at=START))
+    backup(source, file, quiet)
+    with opened(source) as store:
+        for name, how in (("revoked", {"revoked_at": 9}), ("rotated", {"key_hash": "new", "old_key_hash": "rotated"})):
+            put(store, replace(key_named(store, name), **how), kind="changed")
+        put(store, a_key("made since"), kind="created")
+    done = restore(source, file, quiet, replace=True)
+    assert (done.keys_ended, done.keys_unknown) == (2, False)
+    with opened(source) as store, store.read() as reader:
+        assert verify(store).differences == []
+        assert reader.badge("a visit") is None
+        works = {name: reader.principal(name) is not None for name in ("kept", "revoked", "rotated", "new")}
+        assert works == {"kept": True, "revoked": False, "rotated": False, "new": True}
+    elsewhere = new_place(kind)
+    assert restore(elsewhere, file, quiet).keys_unknown
+    again = restore(elsewhere, file, quiet, replace=True)
+    assert again.keys_ended == 0, "a store that is itself older revives nothing"
+
+
+def a_key(name):
+    return Principal(ACCOUNT, name, name=name, key_hash=name, created_at=START)
+
+
+def key_named(store, name):
+    with store.read() as reader:
+        return reader.row(Principal, ACCOUNT, name)
+
+
+def test_a_backup_put_back_twice_gives_no_token_twice(taken, new_place):
+    granted = []
+    for _ in range(2):
+        target = new_place("sqlite")
+        restore(target, taken[1], quiet)
+        with opened(target) as store:
+            granted += [run(store, claim(f"new/{n}", f"n{n}")).lease.token for n in range(50)]
+    assert len(set(granted)) == len(granted)
+
+
+def test_a_lease_that_was_live_keeps_its_deadline_and_its_holder(taken, new_place):
+    target = new_place("sqlite")
+    restore(target, taken[1], quiet)
+    with opened(target) as store:
+        held = {row.id: row for row in every(store, Lease)}["job/1"]
+        with store.read() as reader:
+            assert held.expires_at > reader.now >= held.claimed_at, "the clock goes on"
+
+
+def test_what_is_no_backup_or_a_damaged_one_is_told(taken, new_place, tmp_path):
+    source, file = taken
+    path = tmp_path / "damaged"
+    whole = file.read_bytes()
+    for content, said in [
+        (source.store.removeprefix("sqlite:///").encode() * 99, "no SQLite file"),
+        (whole[: len(whole) // 2], "damaged|malformed|does not hold"),
+    ]:
+        path.write_bytes(content)
+        target = new_place("sqlite")
+        with pytest.raises(CopyRefused, match=said):
+            restore(target, path, quiet)
+        assert not list(tmp_path.glob(f"*{target.store.rpartition('/')[2]}*")), "nothing is left behind"
+    with pytest.raises(CopyRefused, match="is no backup"):
+        restore(new_place("sqlite"), Path(source.store.removeprefix("sqlite:///")), quiet)
+
+
+def test_the_file_of_another_program_is_left_alone(taken, new_place):
+    target = new_place("sqlite")
+    file = apsw.Connection(target.store.removeprefix("sqlite:///"))
+    file.execute("CREATE TABLE recipes (name TEXT PRIMARY KEY); INSERT INTO recipes VALUES ('bread')")
+    file.close()
+    with pytest.raises(CopyRefused, match="some other program"):
+        restore(target, taken[1], quiet, replace=True)
+    file = apsw.Connection(target.store.removeprefix("sqlite:///"))
+    assert file.execute("SELECT name FROM recipes").fetchall() == [("bread",)]
+
+
+def test_a_log_that_a_former_file_left_is_not_played_into_the_new_one(taken, new_place):
+    target = new_place("sqlite")
+    stale = Path(target.store.removeprefix("sqlite:///") + "-wal")
+    stale.write_bytes(b"x")
+    with pytest.raises(CopyRefused, match="-wal exists"):
+        restore(target, taken[1], quiet)
+    restore(target, taken[1], quiet, replace=True)
+    assert not stale.exists()
+
+
+def test_a_full_disk_is_told_and_nothing_stays_on_it(taken, small_disk):
+    (small_disk / "ballast").write_bytes(bytes(900_000))
+    with pytest.raises(CopyRefused, match=f"cannot write {small_disk}/x.db: no space left"):
+        restore(Settings(store=f"sqlite:///{small_disk}/x.db"), taken[1], quiet)
+    assert [path.name for path in small_disk.iterdir()] == ["ballast"]

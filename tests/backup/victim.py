@@ -1,0 +1,98 @@
+"""Copies that are killed at a line of their own code: the n-th that is run.
+
+    python -m tests.backup.victim
+
+Reads jobs from stdin, one a line, and forks for each: cheap, and exact.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from holdfast.backup import backup, endpoint, migrate, restore
+from holdfast.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+PAGE = 7
+"""Small pages, so that there are many moments between them."""
+
+
+class Victims:
+    """Talks to the process that forks."""
+
+    def __enter__(self):
+        command = [sys.executable, "-m", "tests.backup.victim"]
+        self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        return self
+
+    def __exit__(self, *_):
+        self._process.stdin.close()
+        self._process.wait(10)
+        self._process.stdout.close()
+
+    def run(self, verb, *words, kill_at=0, **more):
+        """(whether it was killed, how many lines it ran, what it said); with `kill_at` it dies at that line."""
+        job = {"verb": verb, "words": [str(word) for word in words], "kill_at": kill_at, "more": more}
+        self._process.stdin.write(json.dumps(job) + "\n")
+        self._process.stdin.flush()
+        killed, lines, said = json.loads(self._process.stdout.readline())
+        return killed, lines, said
+
+
+def do(job):
+    endpoint.PAGE = PAGE
+    store, *rest = job["words"]
+    settings = Settings(store=store)
+    if job["verb"] == "migrate":
+        migrate.migrate(settings, Settings(store=rest[0]), lambda *_: None, **job["more"])
+    else:
+        verb = {"backup": backup.backup, "restore": restore.restore}[job["verb"]]
+        verb(settings, Path(rest[0]), lambda *_: None, **job["more"])
+
+
+def counted(job, lines):
+    """Run a job and die at its line; `lines` is told how many there were."""
+
+    def trace(frame, _event, _argument):
+        name = frame.f_globals.get("__name__", "")
+        return each if name.startswith("holdfast.backup") else None
+
+    def each(_frame, event, _argument):
+        if event == "line":
+            lines[0] += 1
+            if lines[0] == job["kill_at"]:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return each
+
+    sys.settrace(trace)
+    try:
+        do(job)
+    finally:
+        sys.settrace(None)
+
+
+def main():
+    for line in sys.stdin:
+        job = json.loads(line)
+        reading, writing = os.pipe()
+        child = os.fork()
+        if not child:
+            lines, said = [0], ""
+            try:
+                counted(job, lines)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the test is told
+                said = f"{type(error).__name__}: {error}"
+            os.write(writing, json.dumps([False, lines[0], said]).encode())
+            os._exit(0)
+        os.close(writing)
+        _, status = os.waitpid(child, 0)
+        with os.fdopen(reading) as answer:
+            told = answer.read() or json.dumps([os.WTERMSIG(status) == signal.SIGKILL, job["kill_at"], ""])
+        os.write(1, f"{told}\n".encode())
+
+
+if __name__ == "__main__":
+    main()

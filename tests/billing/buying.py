@@ -1,0 +1,106 @@
+"""Buying in sentences, and what every answer of `/v1/billing` owes its caller."""
+
+import itertools
+from typing import Any
+
+from tests.compat.octostore.server import Server
+from tests.compat.octostore.wire import Answer
+from tests.compat.orchestrion import contracts
+from tests.compat.orchestrion.account import Account, register
+from tests.compat.orchestrion.expect import envelope, success
+
+PAID_PLANS = {"basic": ("Basic", 9.99), "pro": ("Pro", 24.99), "agency": ("Agency", 59.99)}
+CHECKOUT = "POST /v1/billing/checkout"
+STATUS = "GET /v1/billing/status"
+STATUS_KEYS = {
+    *("planId", "planName", "planExpiresAt", "expired", "cycleStartedAt", "cycleEndsAt", "usage", "limits"),
+    "agent_contract",
+}
+THIRTY_DAYS = 30 * 86_400
+
+
+_addresses = itertools.count(1)
+
+
+def newcomer(server: Server) -> Account:
+    """A new account, each from an address of its own: one address may not register many."""
+    number = next(_addresses)
+    return register(server.anyone.saying(CF_Connecting_IP=f"10.0.{number // 250}.{number % 250 + 1}"))
+
+
+def ask_for(account: Account, plan: str = "pro") -> Answer:
+    return account.post("/v1/billing/checkout", {"planId": plan})
+
+
+def checked_out(answer: Answer, plan: str = "pro") -> dict[str, Any]:
+    """A purchase that waits for its payer."""
+    body = success(answer)
+    name, price = PAID_PLANS[plan]
+    assert body.keys() == {
+        *("purchaseId", "orderId", "checkoutUrl", "planId", "planName", "priceUsd", "checkoutExpiresAt"),
+        "agent_contract",
+    }
+    assert (body["planId"], body["planName"], body["priceUsd"]) == (plan, name, price)
+    verify = contracts.action("verify_payment", "POST /v1/billing/verify", best=True)
+    assert contracts.plain(body["agent_contract"]) == contracts.contract(verify)
+    return body
+
+
+def approved(account: Account, bank: Any, plan: str = "pro") -> dict[str, Any]:
+    """A purchase whose payer has said yes."""
+    purchase = checked_out(ask_for(account, plan), plan)
+    bank.approve(purchase["orderId"])
+    return purchase
+
+
+def verify(account: Account, purchase: dict[str, Any]) -> Answer:
+    return account.post("/v1/billing/verify", {"purchaseId": purchase["purchaseId"]})
+
+
+def status_of(account: Account) -> dict[str, Any]:
+    body = success(account.get("/v1/billing/status"))
+    assert body.keys() == STATUS_KEYS
+    return body
+
+
+def completed(answer: Answer, purchase: dict[str, Any]) -> dict[str, Any]:
+    """The plan is active, as it was bought."""
+    body = success(answer)
+    assert body.keys() == STATUS_KEYS | {"purchaseId", "status"}
+    assert (body["purchaseId"], body["status"]) == (purchase["purchaseId"], "completed")
+    assert (body["planId"], body["expired"]) == (purchase["planId"], False)
+    return body
+
+
+def payment_failed(answer: Answer, reason: str) -> dict[str, Any]:
+    """No money, no plan, and the way back to a checkout."""
+    body = envelope(answer, 402)
+    assert (body["error"], body["reason"]) == ("payment_failed", reason)
+    retry = contracts.action("retry_checkout", CHECKOUT, best=True)
+    look = contracts.action("check_billing_status", STATUS)
+    assert contracts.plain(body["agent_contract"]) == contracts.contract(retry, look)
+    return body
+
+
+def unavailable(answer: Answer) -> dict[str, Any]:
+    """Nothing is known; the same request again is safe."""
+    body = envelope(answer, 503)
+    assert (body["error"], body["applied"]) == ("payment_unavailable", "unknown")
+    assert answer.header("Retry-After") == "5"
+    wait = contracts.action("retry_after_wait", best=True, wait=5)
+    assert contracts.plain(body["agent_contract"]) == contracts.contract(wait, retryable=True)
+    return body
+
+
+def not_found(answer: Answer) -> dict[str, Any]:
+    body = envelope(answer, 404)
+    assert body["error"] == "purchase_not_found"
+    retry = contracts.action("retry_checkout", CHECKOUT, best=True)
+    assert contracts.plain(body["agent_contract"]) == contracts.contract(retry)
+    return body
+
+
+def told(account: Account, subject: str) -> list[str]:
+    """What the log says happened to a subject, in order."""
+    events = account.get(f"/v1/events?subject={subject}").json["events"]
+    return [event["kind"] for event in events]

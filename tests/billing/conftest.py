@@ -1,0 +1,91 @@
+"""A stand-in for PayPal: fresh for tests of the provider, one for a whole run of the servers that take its money."""
+
+import pytest
+
+from tests.billing.buying import newcomer
+from tests.billing.stand_in import CLIENT_ID, SECRET, PayPalStandIn
+from tests.compat.octostore.server import Server
+from tests.faults.books import assert_books_balance
+from tests.http.agent import fresh
+
+PUBLIC_URL = "https://agents.test/holdfast"
+
+
+@pytest.fixture
+def paypal():
+    stand_in = PayPalStandIn().start()
+    yield stand_in
+    stand_in.stop()
+
+
+@pytest.fixture(scope="session")
+def bank_of_all():
+    stand_in = PayPalStandIn().start()
+    yield stand_in
+    stand_in.stop()
+
+
+@pytest.fixture
+def bank(bank_of_all):
+    """The PayPal behind the servers, in a good mood."""
+    bank_of_all.calm()
+    yield bank_of_all
+    bank_of_all.calm()
+
+
+def shop(url, bank):
+    """A server with limits and a merchant."""
+    merchant = {"PAYPAL_CLIENT_ID": CLIENT_ID, "PAYPAL_SECRET": SECRET, "PAYPAL_URL": bank.url}
+    return Server(url, PLAN="free", PUBLIC_URL=PUBLIC_URL, **merchant)
+
+
+def running(server):
+    yield server.start()
+    server.stop()
+    assert_books_balance(server.store)
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def sqlite_shop(tmp_path_factory, bank_of_all):
+    yield from running(shop(f"sqlite:///{tmp_path_factory.mktemp('shop')}/x.db", bank_of_all))
+
+
+@pytest.fixture(scope="session")
+def postgres_shop(new_postgres_database, bank_of_all):
+    yield from running(shop(new_postgres_database(), bank_of_all))
+
+
+@pytest.fixture(scope="session")
+def closed_shop(tmp_path_factory):
+    """A server as it comes: no limits, and nobody takes money."""
+    yield from running(Server(f"sqlite:///{tmp_path_factory.mktemp('closed')}/x.db"))
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request):
+    return request.param
+
+
+@pytest.fixture
+def server(request, store):
+    return request.getfixturevalue(f"{store}_shop")
+
+
+@pytest.fixture
+def account(server):
+    """An account that has bought nothing yet."""
+    return newcomer(server)
+
+
+@pytest.fixture
+def stranger(server):
+    return newcomer(server)
+
+
+@pytest.fixture
+def new_store_url(request, store, tmp_path):
+    """The address of an empty store."""
+    if store == "postgres":
+        return request.getfixturevalue("new_postgres_database")()
+    return f"sqlite:///{tmp_path}/{fresh('x')}.db"

@@ -1,0 +1,54 @@
+"""`kill -9` between the payment and the plan: the payment is found again, and nobody pays twice."""
+
+import http.client
+import threading
+
+import pytest
+
+from tests.billing.buying import approved, completed, newcomer, status_of, told, verify
+from tests.billing.conftest import shop
+from tests.faults.books import assert_books_balance
+
+
+@pytest.fixture
+def killed_shop(new_store_url, paypal):
+    server = shop(new_store_url, paypal).start()
+    yield server
+    server.kill()
+    server.output.close()
+
+
+def test_a_server_killed_between_payment_and_plan_has_lost_nothing(killed_shop, paypal):
+    account = newcomer(killed_shop)
+    purchase = approved(account, paypal)
+    paypal.may_answer.clear()
+
+    def verify_in_vain():
+        with pytest.raises((OSError, http.client.HTTPException)):
+            verify(account, purchase)
+
+    caller = threading.Thread(target=verify_in_vain)
+    caller.start()
+    assert paypal.taken.wait(10), "the money was never taken"
+    killed_shop.kill()
+    caller.join()
+    paypal.may_answer.set()
+
+    killed_shop.start()
+    assert status_of(account)["planId"] == "free", "it was killed before the plan was written down"
+    completed(verify(account, purchase), purchase)
+    completed(verify(account, purchase), purchase)
+    assert paypal.charges == [(purchase["orderId"], "24.99 USD")]
+    assert told(account, f"account:{account.id}") == ["account.registered", "account.upgraded"]
+    killed_shop.kill()
+    assert_books_balance(killed_shop.store)
+
+
+def test_a_paid_plan_survives_the_server(killed_shop, paypal):
+    account = newcomer(killed_shop)
+    purchase = approved(account, paypal)
+    before = completed(verify(account, purchase), purchase)
+    killed_shop.kill()
+    killed_shop.start()
+    assert status_of(account)["planExpiresAt"] == before["planExpiresAt"]
+    assert_books_balance(killed_shop.store)

@@ -1,0 +1,124 @@
+"""What can be bought, and what an account has: open to read, with or without a way to pay."""
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast.core.account import Account
+from holdfast.core.row import SECOND
+from tests.billing.buying import (
+    CHECKOUT,
+    PAID_PLANS,
+    THIRTY_DAYS,
+    approved,
+    ask_for,
+    completed,
+    newcomer,
+    payment_failed,
+    status_of,
+    told,
+    verify,
+)
+from tests.compat.octostore.expect import assert_agent_contract
+from tests.compat.octostore.server import bearer
+from tests.compat.orchestrion import contracts
+from tests.compat.orchestrion.expect import assert_lasts, claimed, envelope, instant, success
+from tests.faults.books import opened
+from tests.support import put
+
+FREE_LIMITS = {"maxWorkers": 2, "maxTasksPerMonth": 200, "createsPerHour": 120, "retentionDays": 7}
+PRO_LIMITS = {"maxWorkers": 25, "maxTasksPerMonth": 25_000, "claimsPerHour": 4_000, "createsPerHour": 2_000}
+
+
+def test_anybody_may_read_the_plans(server):
+    body = success(server.anyone.get("/v1/billing/plans"))
+    plans = {plan["planId"]: plan for plan in body["plans"]}
+    assert list(plans) == ["free", *PAID_PLANS]
+    prices = {plan_id: (plan["planName"], plan["priceUsd"]) for plan_id, plan in plans.items()}
+    assert prices == {"free": ("Free", 0), **PAID_PLANS}
+    assert plans["free"].items() >= FREE_LIMITS.items()
+    assert plans["pro"].items() >= (PRO_LIMITS | {"retentionDays": 60, "durationDays": 30}).items()
+    assert_agent_contract(body, error=False)
+
+
+def test_a_key_in_the_address_of_the_plans_is_refused(server, account):
+    assert envelope(server.anyone.get(f"/v1/billing/plans?key={account.token}"), 400)["error"] == "invalid_request"
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("get", "status"), ("post", "checkout"), ("post", "verify")], ids=lambda word: word
+)
+def test_everything_else_needs_a_key(server, method, path):
+    answer = getattr(server.anyone, method)(f"/v1/billing/{path}")
+    assert envelope(answer, 401)["error"] == "missing_api_key"
+
+
+def test_a_newcomer_has_the_plan_that_the_server_gives(account):
+    status = status_of(account)
+    assert (status["planId"], status["planName"]) == ("free", "Free")
+    assert (status["planExpiresAt"], status["expired"]) == (None, False)
+    assert status["limits"].items() >= FREE_LIMITS.items()
+    assert instant(status["cycleEndsAt"]) - instant(status["cycleStartedAt"]) == THIRTY_DAYS
+    assert_lasts(status["cycleEndsAt"], THIRTY_DAYS)
+
+
+def test_the_status_counts_what_is_used(account):
+    assert status_of(account)["usage"] == {"tasksCreated": 0, "workersInUse": 0}
+    account.create()
+    account.create()
+    held = account.claim().json
+    assert status_of(account)["usage"] == {"tasksCreated": 2, "workersInUse": 1}
+    account.complete(held["id"])
+    assert status_of(account)["usage"] == {"tasksCreated": 2, "workersInUse": 0}
+
+
+def test_a_bought_plan_starts_its_month_anew_and_lifts_the_limit_at_once(account, bank):
+    for _ in range(3):
+        account.create()
+    for _ in range(2):
+        claimed(account.claim())
+    refusal = envelope(account.claim(), 429)
+    assert refusal["error"] == "max_workers_reached"
+    assert refusal["agent_contract"]["billing_context"] == {"plan": "free", "workers_in_use": 2, "workers_limit": 2}
+    body = completed(verify(account, purchase := approved(account, bank)), purchase)
+    assert body["usage"] == {"tasksCreated": 0, "workersInUse": 2}
+    claimed(account.claim())
+
+
+def test_a_plan_that_has_lapsed_says_so_and_smaller_limits_hold(server, account, bank):
+    completed(verify(account, purchase := approved(account, bank)), purchase)
+    with opened(server.store) as store:
+        with store.read() as reader:
+            row = reader.row(Account, account.id, account.id)
+            over = reader.now - SECOND
+        put(store, replace(row, plan_expires_at=over))
+    status = status_of(account)
+    assert (status["planId"], status["expired"]) == ("pro", True)
+    assert status["limits"].items() >= FREE_LIMITS.items()
+    renew = contracts.action("renew_plan", CHECKOUT, best=True)
+    assert contracts.plain(status["agent_contract"])["next_actions"][0] == renew
+    again = completed(verify(account, purchase := approved(account, bank)), purchase)
+    assert_lasts(again["planExpiresAt"], THIRTY_DAYS)
+    assert told(account, f"account:{account.id}")[-1] == "account.upgraded"
+
+
+def test_a_server_without_a_merchant_shows_plans_and_takes_no_money(closed_shop):
+    account = newcomer(closed_shop)
+    assert len(success(closed_shop.anyone.get("/v1/billing/plans"))["plans"]) == 4
+    status = status_of(account)
+    assert status["planId"] == "self-hosted"
+    assert set(status["limits"].values()) == {None}
+    for answer in (ask_for(account), verify(account, {"purchaseId": "pur_1"})):
+        assert "not set up" in payment_failed(answer, "not_set_up")["message"]
+
+
+def test_nobody_pays_for_limits_who_has_none(server, bank):
+    """The server's own account is never limited."""
+    orders = len(bank.orders)
+    answer = ask_for(server.user("alice-1"))
+    assert "nothing to buy" in envelope(answer, 400)["message"]
+    assert len(bank.orders) == orders
+
+
+def test_a_purchase_belongs_to_no_other_key(account, bank, server):
+    impostor = bearer(server.port, "hf_live_" + "0" * 32 + "_000000")
+    assert envelope(verify(impostor, approved(account, bank)), 401)["error"] == "invalid_api_key"

@@ -1,0 +1,155 @@
+"""One server per store for the whole run, and fresh names, rooms and callers for every test."""
+
+import itertools
+import uuid
+
+import pytest
+
+from tests.compat.octostore.lifetimes import Lifetimes
+from tests.compat.octostore.server import PAIRS, Server
+
+PLENTY = {"PUBLIC_ELECTION_REQUESTS_PER_MINUTE": "100000"}
+STRICT = {
+    "PUBLIC_ELECTION_REQUESTS_PER_MINUTE": "5",
+    "MAX_PUBLIC_ELECTIONS": "2",
+    "PUBLIC_ELECTION_WATCH_STREAMS_PER_CLIENT": "2",
+    "PUBLIC_ELECTION_WATCH_STREAMS_GLOBAL": "3",
+    "PUBLIC_ELECTION_WATCH_MAX_SECONDS": "2",
+}
+
+pairs = itertools.cycle(range(1, PAIRS + 1))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Sessions live at least ten seconds: tests that see one die come last, when it has died meanwhile."""
+    items.sort(key=lambda item: "lifetimes" in getattr(item, "fixturenames", ()))
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request):
+    return request.param
+
+
+@pytest.fixture
+def server(request, store):
+    """The server of this store, shared by all tests."""
+    request.getfixturevalue(f"{store}_lifetimes")  # its clocks run down while the other tests run
+    return request.getfixturevalue(f"{store}_server")
+
+
+@pytest.fixture
+def lifetimes(request, store):
+    """Sessions and a room that were left alone until they died, and what they answered on the way."""
+    return request.getfixturevalue(f"{store}_lifetimes").story()
+
+
+@pytest.fixture
+def strict_server(request, store):
+    """Five election requests a minute for each address, two live rooms, three watches of two seconds."""
+    return request.getfixturevalue(f"strict_{store}_server")
+
+
+@pytest.fixture
+def new_server(request, store):
+    """Build a server on an empty store of its own; it is stopped after the test."""
+    new_store_url = request.getfixturevalue(f"new_{store}_url")
+    built = []
+
+    def build(**settings):
+        built.append(Server(new_store_url(), **settings))
+        return built[-1]
+
+    yield build
+    for server in built:
+        server.close()
+
+
+@pytest.fixture(scope="session")
+def new_sqlite_url(tmp_path_factory):
+    return lambda: f"sqlite:///{tmp_path_factory.mktemp('wire')}/x.db"
+
+
+@pytest.fixture(scope="session")
+def new_postgres_url(new_postgres_database):
+    return new_postgres_database
+
+
+@pytest.fixture(scope="session")
+def sqlite_server(new_sqlite_url):
+    yield from running(Server(new_sqlite_url(), **PLENTY))
+
+
+@pytest.fixture(scope="session")
+def postgres_server(new_postgres_url):
+    yield from running(Server(new_postgres_url(), **PLENTY))
+
+
+@pytest.fixture(scope="session")
+def strict_sqlite_server(new_sqlite_url):
+    yield from running(Server(new_sqlite_url(), **STRICT))
+
+
+@pytest.fixture(scope="session")
+def strict_postgres_server(new_postgres_url):
+    yield from running(Server(new_postgres_url(), **STRICT))
+
+
+@pytest.fixture(scope="session")
+def sqlite_lifetimes(sqlite_server):
+    yield from running(Lifetimes(sqlite_server))
+
+
+@pytest.fixture(scope="session")
+def postgres_lifetimes(postgres_server):
+    yield from running(Lifetimes(postgres_server))
+
+
+def running(thing):
+    yield thing.start()
+    thing.close()
+
+
+@pytest.fixture
+def pair():
+    return next(pairs)
+
+
+@pytest.fixture
+def alice(server, pair):
+    return server.user(f"alice-{pair}")
+
+
+@pytest.fixture
+def bob(server, pair):
+    """Another principal than alice."""
+    return server.user(f"bob-{pair}")
+
+
+@pytest.fixture
+def admin(server):
+    return server.admin
+
+
+@pytest.fixture
+def anyone(server):
+    """A caller without credentials."""
+    return server.anyone
+
+
+@pytest.fixture
+def lock():
+    """A lock name nobody used before."""
+    return f"lock-{uuid.uuid4().hex}"
+
+
+@pytest.fixture
+def room():
+    """A room nobody used before."""
+    return f"room-{uuid.uuid4().hex}"
+
+
+@pytest.fixture
+def session(alice):
+    """A live session of alice's."""
+    return alice.open_session().json["session_id"]

@@ -1,0 +1,119 @@
+"""A Holdfast server as a user starts it: a process of its own, known only by its port."""
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+from tests.compat.octostore.forked import Forked
+from tests.compat.octostore.wire import Caller
+from tests.faults.scale import FULL
+
+START_SECONDS = 30
+STOP_SECONDS = 15
+
+ADMIN_KEY = "the-admin-key-of-the-wire-tests"
+# Each test takes the next pair, so that nobody comes near the quota of 100 locks by accident. An odd
+# number: tests alternate between the stores, and each store shall see every pair.
+PAIRS = 25
+
+TOKENS = {
+    name: f"{name}-secret-for-the-wire-tests"
+    for name in [
+        *(f"{who}-{number}" for number in range(1, PAIRS + 1) for who in ("alice", "bob")),
+        *("hoarder", "packrat", "sleeper", "lapser"),
+    ]
+}
+
+
+class Server:
+    """Start it, stop it, kill it, start it again on the same store and port."""
+
+    def __init__(self, store: str, tokens: str | None = None, **settings: str) -> None:
+        self.store = store
+        self.port = free_port()
+        self.tokens = static_tokens() if tokens is None else tokens
+        self.settings = settings
+        self.output = tempfile.TemporaryFile()  # noqa: SIM115  (it lives as long as the server)
+
+    def start(self) -> "Server":
+        self.launch()
+        deadline = time.monotonic() + START_SECONDS
+        while not self.is_healthy():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise RuntimeError(f"no server on {self.store} (exit {self.process.returncode}):\n{self.log()}")
+            time.sleep(0.02)
+        return self
+
+    def launch(self) -> None:
+        """Start the process without waiting for it to be ready."""
+        ours = {key: value for key, value in os.environ.items() if not key.startswith("HOLDFAST_")}
+        given = {"STATIC_TOKENS": self.tokens, "ADMIN_KEY": ADMIN_KEY, **self.settings}
+        ours.update({f"HOLDFAST_{key}": value for key, value in given.items()})
+        words = ["serve", "--host", "127.0.0.1", "--port", str(self.port), "--store", self.store]
+        self.process = self.begin(words, ours)
+
+    def begin(self, words: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes] | Forked:
+        """The process itself: from nothing in `make prove`, else from a parent that knows its modules already."""
+        if not FULL:
+            return Forked(words, environment, out=self.output, err=self.output)
+        program = [sys.executable, "-m", "holdfast", *words]
+        return subprocess.Popen(program, env=environment, stdout=self.output, stderr=self.output)
+
+    def is_healthy(self) -> bool:
+        try:
+            return self.anyone.get("/health").status == 200
+        except OSError:
+            return False
+
+    def stop(self) -> None:
+        """Ask politely; a server that does not drain in time is killed."""
+        self.process.terminate()
+        try:
+            self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def close(self) -> None:
+        """Stop for good."""
+        self.stop()
+        self.output.close()
+
+    def log(self) -> str:
+        self.output.seek(0)
+        return self.output.read().decode(errors="replace")[-4000:]
+
+    @property
+    def anyone(self) -> Caller:
+        """A caller without credentials."""
+        return Caller(self.port)
+
+    @property
+    def admin(self) -> Caller:
+        return Caller(self.port, {"X-Admin-Key": ADMIN_KEY}, "admin")
+
+    def user(self, name: str) -> Caller:
+        return bearer(self.port, TOKENS[name], name)
+
+
+def bearer(port: int, token: str, name: str = "") -> Caller:
+    return Caller(port, {"Authorization": f"Bearer {token}"}, name, token)
+
+
+def static_tokens(*without: str) -> str:
+    """The static list, all users but the given ones."""
+    return ",".join(f"{name}:{token}" for name, token in TOKENS.items() if name not in without)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,76 @@
+"""A hundred live locks for each principal, and not one more."""
+
+import pytest
+
+from tests.compat.octostore.expect import ABSENT_LEASE, acquired, held, no_such_session, refused, released, success
+
+LIMIT = 100
+full = {}
+
+
+@pytest.fixture
+def hoarder(server, store):
+    """Somebody who holds ninety-nine durable locks and one ephemeral one."""
+    caller = server.user("hoarder")
+    if store not in full:
+        full[store] = fill(caller, ephemeral=1)
+    return caller
+
+
+def fill(caller, *, ephemeral):
+    """Take locks up to the limit; the session that holds the ephemeral ones."""
+    session = success(caller.open_session(ttl_seconds=300), 201)["session_id"]
+    for number in range(LIMIT):
+        bound = {"session_id": session, "ephemeral": True} if number < ephemeral else {}
+        acquired(caller.acquire(f"{caller.name}-{number}", ttl_seconds=600, **bound))
+    return session
+
+
+def test_one_lock_more_than_a_hundred_is_refused(hoarder, lock):
+    assert str(LIMIT) in refused(hoarder.acquire(lock), 403, "lock_limit_exceeded")["details"]
+    assert success(hoarder.look(lock))["status"] == "free"
+
+
+def test_an_ephemeral_lock_counts_against_the_same_quota(hoarder, lock, store):
+    refused(hoarder.acquire(lock, session_id=full[store], ephemeral=True), 403, "lock_limit_exceeded")
+
+
+def test_acquiring_again_is_exempt_from_the_quota(hoarder, store):
+    acquired(hoarder.acquire("hoarder-99"))
+    acquired(hoarder.acquire("hoarder-0", session_id=full[store], ephemeral=True))
+
+
+def test_the_quota_is_told_before_contention(hoarder, bob, lock):
+    acquired(bob.acquire(lock))
+    refused(hoarder.acquire(lock), 403, "lock_limit_exceeded")
+
+
+def test_ones_own_lock_under_another_holder_counts_as_a_new_one(hoarder):
+    refused(hoarder.acquire("hoarder-0"), 403, "lock_limit_exceeded")
+
+
+def test_a_missing_session_is_told_before_the_quota(hoarder, lock):
+    no_such_session(hoarder.acquire(lock, session_id=ABSENT_LEASE))
+
+
+def test_somebody_elses_quota_is_his_own(hoarder, alice, lock):
+    acquired(alice.acquire(lock))
+    held(alice.acquire("hoarder-99"))
+
+
+def test_renewing_goes_on_at_the_quota(hoarder):
+    lease = acquired(hoarder.acquire("hoarder-98"))
+    success(hoarder.renew("hoarder-98", lease["lease_id"], ttl_seconds=600))
+
+
+def test_releasing_and_ending_a_session_make_room(server, lock):
+    packrat = server.user("packrat")
+    session = fill(packrat, ephemeral=2)
+    refused(packrat.acquire(f"{lock}.a"), 403, "lock_limit_exceeded")
+    released(packrat.release("packrat-99", acquired(packrat.acquire("packrat-99"))["lease_id"]))
+    acquired(packrat.acquire(f"{lock}.a"))
+    refused(packrat.acquire(f"{lock}.b"), 403, "lock_limit_exceeded")
+    assert packrat.delete(f"/sessions/{session}").status == 204
+    acquired(packrat.acquire(f"{lock}.b"))
+    acquired(packrat.acquire(f"{lock}.c"))
+    refused(packrat.acquire(f"{lock}.d"), 403, "lock_limit_exceeded")

@@ -1,0 +1,77 @@
+"""One server per store for the whole run, and a fresh account for every test."""
+
+import pytest
+
+from tests.compat.octostore.server import Server
+from tests.compat.orchestrion.account import register
+from tests.compat.orchestrion.lapses import Lapses
+
+STORES = ("sqlite", "postgres")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """A lease lives at least thirty seconds: tests that see one lapse come last, when it has lapsed meanwhile."""
+    items.sort(key=lambda item: "lapses" in getattr(item, "fixturenames", ()))
+
+
+@pytest.fixture(params=STORES)
+def store(request):
+    return request.param
+
+
+@pytest.fixture
+def server(request, store):
+    """The server of this store, shared by all tests."""
+    request.getfixturevalue(f"{store}_lapses")  # its leases run down while the other tests run
+    return request.getfixturevalue(f"{store}_task_server")
+
+
+@pytest.fixture
+def lapses(request, store):
+    """Tasks whose holders fell silent, and what was seen of them; the leases of both stores run down side by side."""
+    begun = {each: request.getfixturevalue(f"{each}_lapses") for each in STORES}
+    return begun[store].story()
+
+
+@pytest.fixture
+def anyone(server):
+    """A caller without credentials."""
+    return server.anyone
+
+
+@pytest.fixture
+def account(anyone):
+    """An account nobody used before."""
+    return register(anyone)
+
+
+@pytest.fixture
+def stranger(anyone):
+    """Another account."""
+    return register(anyone)
+
+
+@pytest.fixture(scope="session")
+def sqlite_task_server(tmp_path_factory):
+    yield from running(Server(f"sqlite:///{tmp_path_factory.mktemp('orchestrion')}/x.db"))
+
+
+@pytest.fixture(scope="session")
+def postgres_task_server(new_postgres_database):
+    yield from running(Server(new_postgres_database()))
+
+
+@pytest.fixture(scope="session")
+def sqlite_lapses(sqlite_task_server):
+    yield from running(Lapses(sqlite_task_server.anyone))
+
+
+@pytest.fixture(scope="session")
+def postgres_lapses(postgres_task_server):
+    yield from running(Lapses(postgres_task_server.anyone))
+
+
+def running(thing):
+    yield thing.start()
+    thing.close()

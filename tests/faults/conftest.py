@@ -1,0 +1,41 @@
+"""Servers that will be killed, starved and shut down: each test builds its own."""
+
+import pytest
+
+from tests.compat.octostore.server import Server
+from tests.http.agent import ROOT_KEY, fresh
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request):
+    return request.param
+
+
+@pytest.fixture
+def new_store_url(request, store, tmp_path):
+    """Call it for the address of an empty store."""
+    if store == "postgres":
+        return request.getfixturevalue("new_postgres_database")
+    return lambda: f"sqlite:///{tmp_path}/{fresh('x')}.db"
+
+
+@pytest.fixture
+def new_server():
+    """Build a server, of this kind, on this store; it is gone after the test."""
+    built = []
+
+    def build(url, kind=Server, **settings):
+        built.append(kind(url, **{"ROOT_KEY": ROOT_KEY, **settings}))
+        return built[-1]
+
+    yield build
+    for server in built:
+        if hasattr(server, "process") and server.process.poll() is None:
+            # A polite end takes a second; only a parent must be asked, or its workers would stay behind.
+            server.stop() if "WORKERS" in server.settings else server.kill()
+        server.output.close()
+
+
+@pytest.fixture
+def job():
+    return fresh()

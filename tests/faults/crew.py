@@ -1,0 +1,102 @@
+"""A crew: workers in a process of their own, which can be killed.
+
+    python -m tests.faults.crew PORT KEY NAME WORKERS
+
+Each lives in a session of ten seconds and takes one task after the other. Each line on stdout is something that was
+acknowledged: it is written when the answer has come, and not before.
+"""
+
+import os
+import random
+import sys
+import threading
+import time
+from pathlib import Path
+from subprocess import PIPE, Popen
+from typing import Any
+
+from tests.compat.octostore.server import bearer
+from tests.compat.octostore.wire import Answer, Caller
+
+TTL_SECONDS = 10
+RENEW_SECONDS = 2.0
+PAGES = 3
+
+
+def start(port: int, key: str, name: str, workers: int) -> "Popen[str]":
+    """A crew at work; its stdout can be read line by line."""
+    command = [sys.executable, "-m", "tests.faults.crew", str(port), key, name, str(workers)]
+    return Popen(command, cwd=Path(__file__).parents[2], stdout=PIPE, text=True)
+
+
+class Worker:
+    """Claims, leaves a checkpoint after each page, completes; goes on where the last one stopped."""
+
+    def __init__(self, caller: Caller, name: str) -> None:
+        self.caller = caller
+        self.name = name
+        self.lives = 0
+        self.chance = random.Random(name)
+
+    def work(self) -> None:
+        while True:
+            self.begin()
+            while (task := self.claim()) is not None:
+                if task:
+                    self.do(task)
+
+    def begin(self) -> None:
+        self.lives += 1
+        opened = self.caller.post("/v1/sessions", {"name": f"{self.name}/{self.lives}", "ttl_seconds": TTL_SECONDS})
+        self.life = opened.json
+        self.renewed = time.monotonic()
+
+    def claim(self) -> dict[str, Any] | None:
+        """A task; an empty one if there is nothing to do, None if this life is over."""
+        if not self.renew():
+            return None
+        wanted = {"worker_id": self.name, "session_id": self.life["session_id"], "wait_seconds": 4}
+        answer = self.caller.post("/v1/tasks/claim", wanted)
+        if answer.status != 200:
+            return None
+        task: dict[str, Any] = answer.json if answer.json["task"] else {}
+        return task
+
+    def renew(self) -> bool:
+        if time.monotonic() - self.renewed < RENEW_SECONDS:
+            return True
+        self.renewed = time.monotonic()
+        path = f"/v1/sessions/{self.life['session_id']}/heartbeat"
+        return self.caller.post(path, {"lease_id": self.life["lease_id"]}).status == 200
+
+    def do(self, task: dict[str, Any]) -> None:
+        previous = (task["previousAttempt"] or {}).get("checkpoint") or {"page": 0}
+        say("claimed", task["id"], task["fencingToken"], previous["page"])
+        for page in range(previous["page"] + 1, PAGES + 1):
+            time.sleep(self.chance.random() * 0.04)  # the work itself
+            if not self.tell(task, "heartbeat", "checkpoint", page, checkpoint={"page": page}):
+                return
+        self.tell(task, "complete", "completed", task["fencingToken"], result={"token": task["fencingToken"]})
+
+    def tell(self, task: dict[str, Any], verb: str, word: str, value: int, **fields: object) -> bool:
+        proof = {"lease_id": task["leaseId"], "fencing_token": task["fencingToken"]}
+        answer: Answer = self.caller.post(f"/v1/tasks/{task['id']}/{verb}", {**proof, **fields})
+        say(word if answer.status == 200 else "refused", task["id"], value)
+        return answer.status == 200
+
+
+def say(*words: object) -> None:
+    os.write(1, (" ".join(map(str, words)) + "\n").encode())
+
+
+def main(port: str, key: str, name: str, workers: str) -> None:
+    crew = [Worker(bearer(int(port), key), f"{name}/{number}") for number in range(int(workers))]
+    threads = [threading.Thread(target=worker.work) for worker in crew]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,75 @@
+"""The first key: shown once, kept only as its hash."""
+
+import hashlib
+import re
+from pathlib import Path
+
+import psycopg
+
+from tests.faults.program import Program
+from tests.http.agent import Agent, claimed, fresh, ok
+
+KEY = re.compile(r"hf_live_[0-9A-Za-z]{32}_[0-9A-Za-z]{6}")
+
+
+def test_the_first_key_is_shown_once_and_works_ever_after(store, new_store_url, new_server):
+    url = new_store_url()
+    server = bare(url).start()
+    try:
+        (key,) = set(KEY.findall(server.log()))
+        holder = Agent(server.port, {"Authorization": f"Bearer {key}"})
+        job = fresh()
+        claimed(holder.claim(job, "me"))
+        ok(holder.force_release(job, "the first key has every scope"))
+        server.kill()
+        assert key.encode() not in everything(url)
+        assert hashlib.sha256(key.encode()).hexdigest().encode() in everything(url)
+        shown = len(server.log())
+        server.start()
+        assert "hf_live_" not in server.log()[shown:], "the second start has nothing to show"
+        claimed(holder.claim(job, "me"))
+        server.stop()
+        assert key.encode() not in everything(url)
+        assert server.log().count(key) == server.log()[:shown].count(key)
+    finally:
+        server.close()
+
+
+def test_no_first_key_is_made_where_keys_are_given(new_store_url, new_server):
+    server = new_server(new_store_url()).start()
+    assert "hf_live_" not in server.log()
+    for secret in (*server.tokens.split(","), server.settings["ROOT_KEY"]):
+        assert secret.rpartition(":")[2] not in server.log()
+
+
+def test_no_given_secret_reaches_the_disk(new_store_url, new_server):
+    server = new_server(new_store_url()).start()
+    secrets = [entry.partition(":")[2] for entry in server.tokens.split(",")] + [server.settings["ROOT_KEY"]]
+    server.kill()
+    kept = everything(server.store)
+    assert hashlib.sha256(secrets[0].encode()).hexdigest().encode() in kept
+    assert not [secret for secret in secrets if secret.encode() in kept]
+
+
+def test_a_lease_id_is_kept_only_as_its_hash(new_store_url, new_server, job):
+    server = new_server(new_store_url()).start()
+    holder = Agent(server.port, {"Authorization": f"Bearer {server.settings['ROOT_KEY']}"})
+    lease = claimed(holder.claim(job, "me"))
+    server.kill()
+    assert lease["lease_id"].encode() not in everything(server.store)
+
+
+def bare(url):
+    """A server with no key at all in its settings."""
+    return Program(url)
+
+
+def everything(url):
+    """All bytes that the store keeps."""
+    if url.startswith("sqlite:"):
+        path = Path(url.removeprefix("sqlite:///"))
+        return b"".join(file.read_bytes() for file in path.parent.glob(f"{path.name}*"))
+    with psycopg.connect(url) as connection:
+        tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+        rows = [connection.execute(f'SELECT t::text FROM "{table}" t').fetchall() for (table,) in tables]  # noqa: S608
+        return "\n".join(row for found in rows for (row,) in found).encode()

@@ -1,0 +1,67 @@
+"""Thirty-two claimers at once: one winner a round, and tokens that only grow."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+
+from tests.compat.octostore.expect import eventually
+from tests.faults.ledger import assert_log_tells_all
+from tests.faults.scale import sized
+from tests.http.agent import agent, claimed, fresh, held, ok, together
+
+CLAIMERS = 32
+ROUNDS = sized(10, 200)
+
+
+def test_one_of_32_racing_claimers_wins_each_round(store, new_store_url, new_server):
+    url = new_store_url()
+    servers = [new_server(url).start() for _ in range(2 if store == "postgres" else 1)]
+    callers = [agent(servers[place % len(servers)], f"alice-{place % 25 + 1}") for place in range(CLAIMERS)]
+    gate = threading.Barrier(CLAIMERS)
+    same, last_token = fresh("same"), 0
+
+    def race(place, job):
+        gate.wait(20)
+        return callers[place].claim(job, f"claimer-{place}", ttl_seconds=600)
+
+    with ThreadPoolExecutor(CLAIMERS) as pool:
+        for number in range(ROUNDS):
+            # A name that is new to the store races differently from one with a row to lock.
+            job = same if number % 2 else fresh(f"round-{number}")
+            answers = list(pool.map(race, range(CLAIMERS), [job] * CLAIMERS))
+            won = [answer for answer in answers if ok(answer)["status"] == "claimed"]
+            assert len(won) == 1, [answer.json["status"] for answer in answers]
+            winner = claimed(won[0])
+            for answer in answers:
+                if answer is not won[0]:
+                    assert held(answer)["owner"] == winner["owner"]
+            assert winner["token"] > last_token
+            last_token = winner["token"]
+            assert callers[0].owner_of(job)["owner"] == winner["owner"]
+            ok(callers[-1].release_job(job, winner["lease_id"]))
+    assert_log_tells_all(url)
+
+
+def test_a_lost_race_breaks_nothing_for_those_who_come_next(new_postgres_database, new_server):
+    """A connection learns its statements while others win the races it runs: it must not learn them wrongly."""
+    url = new_postgres_database()
+    here, there = (agent(new_server(url).start()) for _ in range(2))
+    for _ in range(sized(8, 40)):
+        cut_connections(url)
+        for caller in (here, there):
+            eventually(lambda caller=caller: caller.claim(fresh()).status, lambda status: status == 200, within=3)
+        for _ in range(6):
+            job = fresh()
+            answers = together(*[lambda caller=caller, job=job: caller.claim(job) for caller in (here, there) * 3])
+            assert sorted(ok(answer)["status"] for answer in answers) == ["claimed"] + ["held"] * 5
+    assert_log_tells_all(url)
+
+
+def cut_connections(url):
+    """New connections know no statements yet."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE application_name = 'holdfast' AND datname = current_database()"
+        )

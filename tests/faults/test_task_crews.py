@@ -1,0 +1,148 @@
+"""Thirty-two workers on two servers, killed and paused at random: each task is done once, by its newest holder."""
+
+import json
+import random
+import signal
+import threading
+
+import pytest
+
+from tests.compat.octostore.expect import eventually
+from tests.compat.orchestrion.account import Account, register
+from tests.faults import crew
+from tests.faults.books import assert_books_balance, histories, log_of
+from tests.faults.scale import sized
+from tests.http.replies import done
+
+TASKS = sized(500, 20_000)
+KILLS = sized(2, 40)
+CREWS, WORKERS = 4, 8
+PATIENCE_SECONDS = sized(60, 1_800)
+
+
+class Crew:
+    """One process of workers, and what it was told, line by line."""
+
+    def __init__(self, account, port, name):
+        self.name = name
+        self.process = crew.start(port, account.token, name, WORKERS)
+        self.told = []
+        self.reading = threading.Thread(target=self.read)
+        self.reading.start()
+
+    def read(self):
+        with self.process.stdout as lines:
+            for line in lines:
+                self.told.append(line.split())
+
+    def tell(self, what):
+        self.process.send_signal(what)
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+        self.reading.join()
+
+
+@pytest.fixture
+def crews(new_postgres_database, new_server):
+    """Two servers, a queue of tasks, and crews at work on both."""
+    works = Works(new_postgres_database(), new_server)
+    yield works
+    for each in works.all:
+        each.end()
+
+
+class Works:
+    """Everything there is: servers, tasks, crews that work and crews that were killed."""
+
+    def __init__(self, url, new_server):
+        self.url = url
+        servers = [new_server(url).start() for _ in range(2)]
+        self.ports = [server.port for server in servers]
+        self.account = register(servers[0].anyone)
+        self.all = []
+        self.made = [task for place in range(0, TASKS, 1000) for task in self.make(min(1000, TASKS - place))]
+
+    def make(self, count):
+        items = [{"op": "create", "type": "work", "payload": {}, "maxAttempts": 10}] * count
+        results = done(self.account.post("/v1/tasks/batch", {"items": items}))["results"]
+        return [result["task"]["id"] for result in results]
+
+    def start(self):
+        number = len(self.all)
+        self.all.append(Crew(self.account, self.ports[number % 2], f"crew-{number}"))
+        return self.all[-1]
+
+    def completed(self):
+        return done(self.account.get("/v1/tasks/counts"))["total"]["completed"]
+
+    def wait_for(self, count):
+        eventually(self.completed, lambda seen: seen >= count, within=PATIENCE_SECONDS)
+
+    def wait_until_given_up(self, lost):
+        """Somebody else may have what this crew still believes to hold."""
+        after, told = 0, []
+        while not any(event["data"]["ended"]["worker"].startswith(f"{lost.name}/") for event in told):
+            page = done(self.account.get(f"/v1/events?kind=task.expired&after={after}&wait_seconds=15"))
+            after, told = page["nextCursor"], page["events"]
+
+    def recover_until_all_done(self):
+        """Ask both servers for what has run out; what they told: (request, subject)."""
+        told = []
+
+        def recover():
+            for port in self.ports:
+                answer = Account(port, self.account.headers).post("/v1/recover")
+                body = done(answer)
+                subjects = [f"session:{name}" for name in body["sessions"]]
+                subjects += [f"task:{task['id']}" for task in body["tasks"]]
+                told.extend((answer.header("X-Request-Id"), subject) for subject in subjects)
+            return self.completed()
+
+        eventually(recover, lambda seen: seen == TASKS, within=PATIENCE_SECONDS, every=0.01)
+        return told
+
+
+def test_each_task_is_completed_once_by_the_holder_of_its_newest_token(crews):
+    chance = random.Random(4127)
+    working = [crews.start() for _ in range(CREWS)]
+    crews.wait_for(TASKS // 10)
+    paused = working.pop()
+    paused.tell(signal.SIGSTOP)
+    for kill in range(1, KILLS + 1):
+        crews.wait_for(TASKS * kill // (KILLS + 2))
+        doomed = working.pop(chance.randrange(len(working)))
+        doomed.end()
+        working.append(crews.start())
+    crews.wait_until_given_up(paused)
+    paused.tell(signal.SIGCONT)
+    recovered = crews.recover_until_all_done()
+    eventually(lambda: [told for told in paused.told if told[0] == "refused"], bool, within=10)
+    for each in crews.all:
+        each.end()
+    log = log_of(crews.url, crews.account.id)
+    assert_all_done_once(crews, histories(log))
+    requests = {request for request, _ in recovered}
+    by_request = [(event.request_id, event.subject) for event in log if event.request_id in requests]
+    assert sorted(recovered) == sorted(by_request), "what was recovered on request was told once"
+    assert_books_balance(crews.url)
+
+
+def assert_all_done_once(crews, told):
+    total = done(crews.account.get("/v1/tasks/counts"))["total"]
+    assert (total["completed"], sum(total.values())) == (TASKS, TASKS)
+    assert told.keys() == set(crews.made)
+    acknowledged = [(words[1], int(words[2])) for each in crews.all for words in each.told if words[0] == "completed"]
+    newest = {}
+    for task_id, history in told.items():
+        kinds = [event.kind for event in history]
+        assert kinds.count("task.completed") == 1
+        assert kinds[-1] == "task.completed"
+        tokens = [json.loads(event.data)["token"] for event in history if event.kind == "task.claimed"]
+        assert tokens == sorted(set(tokens))
+        newest[task_id] = tokens[-1]
+    assert len({task_id for task_id, _ in acknowledged}) == len(acknowledged), "nobody was told twice"
+    assert [pair for pair in acknowledged if newest[pair[0]] != pair[1]] == []
+    again = [history for history in told.values() if any(event.kind == "task.expired" for event in history)]
+    assert len(again) >= KILLS, "the dead had held tasks, and others have done them"

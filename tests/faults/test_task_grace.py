@@ -1,0 +1,139 @@
+"""After a pause or a restart that outlasts them, the holders of tasks and of named sessions get some grace.
+
+Everything is held on all stores at the same time, so that the seconds are spent once.
+"""
+
+import signal
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from tests.compat.octostore.expect import eventually
+from tests.compat.octostore.server import Server
+from tests.compat.orchestrion.account import register
+from tests.compat.orchestrion.expect import instant
+from tests.compat.orchestrion.states import held
+from tests.http.agent import ROOT_KEY, together
+from tests.http.lives import beat, begin, claim_task, path
+from tests.http.replies import done, events, refused, turned_away
+
+LEASE_SECONDS = 30
+SESSION_SECONDS = 10
+SESSION_AFTER_SECONDS = 19.5
+LEAVE_AFTER_SECONDS = 26.5
+AWAY_SECONDS = 6.5
+"""Both leases end while the server is away: after 29.5 and after 30 seconds."""
+GRACE_SECONDS = 10
+BEAT_SECONDS = 1.5
+"""So long before it left, at most, the server last said that it serves the store."""
+ROUNDING_SECONDS = 0.1
+STORES = ("sqlite", "postgres")
+
+
+class Story:
+    """What was held on one server before it went away, and what became of it."""
+
+    def __init__(self, url: str, fate: str) -> None:
+        self.fate = fate
+        self.server = Server(url, ROOT_KEY=ROOT_KEY)
+
+    def live(self) -> None:
+        self.server.start()
+        self.account = register(self.server.anyone)
+        self.task = held(self.account, leaseDurationSeconds=LEASE_SECONDS)
+        self.long = held(self.account, leaseDurationSeconds=3600)
+        self.began = time.monotonic()
+        self.sleep_until(SESSION_AFTER_SECONDS)
+        self.life = begin(self.account, ttl_seconds=SESSION_SECONDS)
+        self.kept = claim_task(self.account, self.life)
+        self.sleep_until(LEAVE_AFTER_SECONDS)
+        self.left = time.time()
+        {"paused": self.pause, "killed": self.server.kill, "stopped": self.server.stop}[self.fate]()
+        self.sleep_until(LEAVE_AFTER_SECONDS + AWAY_SECONDS)
+        self.returned = time.time()
+        (self.go_on if self.fate == "paused" else self.server.start)()
+        self.seen = SimpleNamespace(task=self.changed_task(), looked=time.time(), long=self.see(self.long))
+        self.heartbeat = self.account.do("heartbeat", self.task["id"], lease_id=self.task["leaseId"])
+        self.life_now = self.account.get(path(self.life)).json
+        self.life_beat = beat(self.account, self.life)
+        self.told = events(self.account)
+
+    def sleep_until(self, seconds: float) -> None:
+        time.sleep(max(0.0, self.began + seconds - time.monotonic()))
+
+    def pause(self) -> None:
+        self.server.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self.server.process.send_signal(signal.SIGCONT)
+
+    def see(self, task):
+        return done(self.account.see(task["id"]))
+
+    def changed_task(self):
+        """The task once the server has done whatever it does first."""
+        before = self.task["leaseExpiresAt"]
+        return eventually(lambda: self.see(self.task), lambda seen: seen["leaseExpiresAt"] != before, within=5)
+
+    def close(self) -> None:
+        self.go_on()
+        self.server.close()
+
+
+@pytest.fixture(scope="module")
+def stories(tmp_path_factory, new_postgres_database):
+    urls = {
+        "sqlite": lambda: f"sqlite:///{tmp_path_factory.mktemp('grace')}/x.db",
+        "postgres": new_postgres_database,
+    }
+    fates = [(store, fate) for store in STORES for fate in ("paused", "killed", "stopped")]
+    stories = {(store, fate): Story(urls[store](), fate) for store, fate in fates}
+    try:
+        together(*[story.live for story in stories.values()])
+        yield stories
+    finally:
+        for story in stories.values():
+            story.close()
+
+
+@pytest.fixture(params=[(store, fate) for store in STORES for fate in ("paused", "killed")], ids=" ".join)
+def story(request, stories):
+    return stories[request.param]
+
+
+def kinds(story, subject):
+    return [event["kind"] for event in story.told if event["subject"] == subject]
+
+
+def test_a_task_whose_holder_could_not_renew_is_still_its_holders(story):
+    seen = story.seen.task
+    assert (seen["status"], seen["attemptCount"]) == ("claimed", 1)
+    # Counted from some moment between the server's return and our look at it; as long as it was away, ten at least.
+    away = story.seen.looked - story.left + BEAT_SECONDS
+    earliest, latest = story.returned + GRACE_SECONDS, story.seen.looked + max(GRACE_SECONDS, away)
+    assert earliest - ROUNDING_SECONDS <= instant(seen["leaseExpiresAt"]) <= latest + ROUNDING_SECONDS
+    done(story.heartbeat)
+    assert kinds(story, f"task:{story.task['id']}")[-2:] == ["task.extended", "task.renewed"]
+
+
+def test_a_task_with_time_left_gets_no_more(story):
+    assert story.seen.long["leaseExpiresAt"] == story.long["leaseExpiresAt"]
+
+
+def test_a_session_that_could_not_be_renewed_lives_and_keeps_what_it_holds(story):
+    assert story.life_now["status"] == "live"
+    assert instant(story.life_now["expires_at"]) >= story.returned + GRACE_SECONDS - ROUNDING_SECONDS
+    renewed = done(story.life_beat)
+    assert [task["id"] for task in renewed["tasks"]] == [story.kept["id"]]
+    assert "session.extended" in kinds(story, f"session:{story.life['session_id']}")
+    assert "task.expired" not in kinds(story, f"task:{story.kept['id']}")
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_after_a_clean_stop_there_is_no_grace(stories, store):
+    story = stories[store, "stopped"]
+    assert story.seen.task["status"] == "pending"
+    refused(story.heartbeat, 409, "lease_expired")
+    assert story.life_now["status"] == "expired"
+    turned_away(story.life_beat, 410, "session_expired")

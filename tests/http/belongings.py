@@ -1,0 +1,223 @@
+"""What an account has, made when it is first asked for; and the same with ids that nobody has.
+
+A row of `REQUESTS` is how one operation is asked for: (path, body) about somebody's belongings. Whoever adds an
+operation with a scope adds its row here.
+"""
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from tests.compat.octostore.wire import NOTHING, lock_path
+from tests.compat.orchestrion import states
+from tests.compat.orchestrion.account import Account
+from tests.compat.orchestrion.expect import ABSENT
+from tests.http.agent import fresh, job_path
+from tests.http.lives import begin
+from tests.http.replies import done
+
+
+@dataclass(frozen=True)
+class Thing:
+    """An id, and what proves that one holds it."""
+
+    id: str
+    proof: str = ""
+
+
+class Belongings:
+    """Everything that belongs to an account."""
+
+    def __init__(self, account: Account) -> None:
+        self.account = account
+        self.made: list[Thing] = []
+
+    def _keep(self, *thing: str) -> Thing:
+        self.made.append(Thing(*thing))
+        return self.made[-1]
+
+    @cached_property
+    def pending(self) -> Thing:
+        return self._keep(states.pending(self.account)["id"])
+
+    @cached_property
+    def held(self) -> Thing:
+        task = states.held(self.account)
+        return self._keep(task["id"], task["leaseId"])
+
+    @cached_property
+    def dead(self) -> Thing:
+        return self._keep(states.dead(self.account)["id"])
+
+    @cached_property
+    def job(self) -> Thing:
+        name = fresh()
+        return self._keep(name, done(self.account.post(job_path(name, "/claim"), {"owner": "me"}))["lease_id"])
+
+    @cached_property
+    def lock(self) -> Thing:
+        name = fresh("lock")
+        return self._keep(name, done(self.account.acquire(name))["lease_id"])
+
+    @cached_property
+    def session(self) -> Thing:
+        return self._keep(done(self.account.open_session(), 201)["session_id"])
+
+    @cached_property
+    def life(self) -> Thing:
+        life = begin(self.account, self.name)
+        return self._keep(life["session_id"], life["lease_id"])
+
+    @cached_property
+    def name(self) -> str:
+        """What a session is called."""
+        return fresh("agent")
+
+    @cached_property
+    def key(self) -> Thing:
+        made = done(self.account.post("/v1/keys", {"name": "belongs", "scopes": ["jobs"]}), 201)
+        return self._keep(made["keyId"], made["apiKey"])
+
+    @cached_property
+    def webhook(self) -> Thing:
+        made = done(self.account.post("/v1/webhooks", {"url": "https://hooks.example.com/x"}), 201)
+        return self._keep(made["webhook_id"], made["secret"])
+
+    @cached_property
+    def lock_webhook(self) -> Thing:
+        asked = {"url": "https://hooks.example.com/x", "secret": "a-secret-of-locks"}
+        return self._keep(done(self.account.post("/webhooks", asked), 201)["id"], "a-secret-of-locks")
+
+
+class Absent:
+    """The same things, as nobody has them. Whoever asks knows every proof; that must not help."""
+
+    def __init__(self, real: Belongings) -> None:
+        self._real = real
+        self._made: dict[str, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._made:
+            real = getattr(self._real, name)
+            self._made[name] = fresh("agent") if name == "name" else Thing(_like(real.id), real.proof)
+        return self._made[name]
+
+
+def _like(real: str) -> str:
+    """An id of the same form and length that nobody has."""
+    if real.startswith("tsk_"):
+        return ABSENT
+    kind, dash, rest = real.partition("-")
+    return fresh(kind) if dash and len(rest) == len(uuid.uuid4().hex) else str(uuid.uuid4())
+
+
+Asked = tuple[str, Any]
+
+
+def task(thing: Thing, verb: str = "", body: Any = NOTHING) -> Asked:
+    return f"/v1/tasks/{thing.id}{verb}", body
+
+
+def proven(thing: Thing, verb: str, **fields: object) -> Asked:
+    """A holder's verb."""
+    return task(thing, verb, {"lease_id": thing.proof, **fields})
+
+
+def job(thing: Thing, verb: str = "", **fields: object) -> Asked:
+    return job_path(thing.id, verb), fields or NOTHING
+
+
+def lock(thing: Thing, verb: str = "", body: Any = NOTHING) -> Asked:
+    return lock_path(thing.id, verb), body
+
+
+def life(thing: Thing, verb: str = "", **fields: object) -> Asked:
+    return f"/v1/sessions/{thing.id}{verb}", {"lease_id": thing.proof, **fields}
+
+
+def batch(it: Any) -> list[dict[str, Any]]:
+    return [{"op": "cancel", "id": it.pending.id}, {"op": "complete", "id": it.held.id, "lease_id": it.held.proof}]
+
+
+REQUESTS: dict[str, Callable[[Any], Asked]] = {
+    "claim_job": lambda it: job(it.job, "/claim", owner="me", lease_id=it.job.proof),
+    "heartbeat_job": lambda it: job(it.job, "/heartbeat", lease_id=it.job.proof),
+    "release_job": lambda it: job(it.job, "/release", lease_id=it.job.proof),
+    "force_release_job": lambda it: job(it.job, "/force-release", reason="stuck"),
+    "get_job_owner": lambda it: job(it.job),
+    "list_claimed_jobs": lambda it: (f"/v1/jobs?prefix={it.job.id}", NOTHING),
+    "create_task": lambda _: ("/v1/tasks", {"type": "work", "payload": {}}),
+    "list_tasks": lambda it: (f"/v1/tasks?sessionId={it.life.id}", NOTHING),
+    "count_tasks": lambda _: ("/v1/tasks/counts", NOTHING),
+    "batch_tasks": lambda it: ("/v1/tasks/batch", {"items": batch(it)}),
+    "claim_task": lambda _: ("/v1/tasks/claim", {}),
+    "check_task_status": lambda it: task(it.held),
+    "claim_task_by_id": lambda it: task(it.pending, "/claim"),
+    "heartbeat": lambda it: proven(it.held, "/heartbeat"),
+    "complete_task": lambda it: proven(it.held, "/complete", result={}),
+    "fail_task": lambda it: proven(it.held, "/fail", reason="no"),
+    "release_task": lambda it: proven(it.held, "/release"),
+    "snooze_task": lambda it: proven(it.held, "/snooze", seconds=1),
+    "cancel_task": lambda it: task(it.pending, "/cancel"),
+    "requeue_task": lambda it: task(it.dead, "/requeue"),
+    "resolve_task": lambda it: task(it.dead, "/resolve"),
+    "task_events": lambda it: task(it.held, "/events"),
+    "task_attempts": lambda it: task(it.held, "/attempts"),
+    "list_keys": lambda _: ("/v1/keys", NOTHING),
+    "create_key": lambda _: ("/v1/keys", {"name": "another", "scopes": ["read"]}),
+    "rotate_own_key": lambda _: ("/v1/keys/rotate", NOTHING),
+    "read_key": lambda it: (f"/v1/keys/{it.key.id}", NOTHING),
+    "rotate_key": lambda it: (f"/v1/keys/{it.key.id}/rotate", NOTHING),
+    "revoke_key": lambda it: (f"/v1/keys/{it.key.id}", NOTHING),
+    "read_account": lambda _: ("/v1/account", NOTHING),
+    "settle_account": lambda _: ("/v1/account", {"requireLeaseId": True}),
+    "export_account": lambda _: ("/v1/account/export", NOTHING),
+    "link_dashboard": lambda _: ("/v1/account/dashboard-link", {}),
+    "delete_account": lambda _: ("/v1/account", {"confirm": "another"}),
+    "billing_status": lambda _: ("/v1/billing/status", NOTHING),
+    "checkout": lambda _: ("/v1/billing/checkout", {"planId": "pro"}),
+    "verify_payment": lambda _: ("/v1/billing/verify", {"purchaseId": "pur_nobody"}),
+    "recover": lambda _: ("/v1/recover", NOTHING),
+    "begin_session": lambda it: ("/v1/sessions", {"name": it.name}),
+    "list_sessions": lambda _: ("/v1/sessions", NOTHING),
+    "read_session": lambda it: (f"/v1/sessions/{it.life.id}", NOTHING),
+    "heartbeat_session": lambda it: life(it.life, "/heartbeat"),
+    "write_context": lambda it: life(it.life, "/context", turn=1),
+    "close_session": lambda it: life(it.life),
+    "list_events": lambda it: (f"/v1/events?subject=task:{it.held.id}", NOTHING),
+    "list_locks": lambda it: (f"/locks?prefix={it.lock.id}", NOTHING),
+    "get_lock_status": lambda it: lock(it.lock),
+    "watch_lock": lambda it: lock(it.lock, "/watch"),
+    "acquire_lock": lambda it: lock(it.lock, "/acquire", {}),
+    "renew_lock": lambda it: lock(it.lock, "/renew", {"lease_id": it.lock.proof}),
+    "release_lock": lambda it: lock(it.lock, "/release", {"lease_id": it.lock.proof}),
+    "set_lock_acl": lambda it: lock(it.lock, "/acl", {"acl": {"acquire": ["user:x"]}}),
+    "open_session": lambda _: ("/sessions", {}),
+    "get_session": lambda it: (f"/sessions/{it.session.id}", NOTHING),
+    "end_session": lambda it: (f"/sessions/{it.session.id}", NOTHING),
+    "keepalive_session": lambda it: (f"/sessions/{it.session.id}/keepalive", NOTHING),
+    "create_webhook": lambda _: ("/v1/webhooks", {"url": "https://hooks.example.com/y"}),
+    "list_webhooks": lambda _: ("/v1/webhooks", NOTHING),
+    "read_webhook": lambda it: (f"/v1/webhooks/{it.webhook.id}", NOTHING),
+    "update_webhook": lambda it: (f"/v1/webhooks/{it.webhook.id}", {"state": "paused"}),
+    "delete_webhook": lambda it: (f"/v1/webhooks/{it.webhook.id}", NOTHING),
+    "rotate_webhook_secret": lambda it: (f"/v1/webhooks/{it.webhook.id}/rotate", {}),
+    "test_webhook": lambda it: (f"/v1/webhooks/{it.webhook.id}/test", NOTHING),
+    "list_deliveries": lambda it: (f"/v1/webhooks/{it.webhook.id}/deliveries", NOTHING),
+    "replay_deliveries": lambda it: (f"/v1/webhooks/{it.webhook.id}/replay", {}),
+    "create_lock_webhook": lambda _: ("/webhooks", {"url": "https://hooks.example.com/y"}),
+    "list_lock_webhooks": lambda _: ("/webhooks", NOTHING),
+    "delete_lock_webhook": lambda it: (f"/webhooks/{it.lock_webhook.id}", NOTHING),
+    "rotate_token": lambda _: ("/auth/token/rotate", NOTHING),
+}
+"""How each operation is asked for, by its name."""
+
+OPERATORS = {
+    "admin_status": "/admin/status",
+    "metrics": "/metrics",
+    "prometheus": "/metrics/prometheus",
+    "metrics_history": "/admin/metrics/timeseries",
+}
+"""Pages for whoever runs the server: no account of its own gets in."""

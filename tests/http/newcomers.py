@@ -1,0 +1,32 @@
+"""Accounts that come from anywhere, and plans that were bought beside the server."""
+
+import itertools
+
+from msgspec.structs import replace
+
+from holdfast.core.account import Account as AccountRow
+from holdfast.settings import sqlite_path
+from holdfast.store.postgres import PostgresStore
+from holdfast.store.sqlite import SqliteStore
+from tests.compat.octostore.server import Server
+from tests.compat.orchestrion.account import Account, register
+from tests.support import put
+
+addresses = (f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}" for number in itertools.count(1))
+
+
+def newcomer(server: Server) -> Account:
+    """An account that comes from an address nobody came from before."""
+    return register(server.anyone.saying(CF_Connecting_IP=next(addresses)))
+
+
+def buy(server: Server, account: Account, plan: str, expires_at: int) -> None:
+    """Write a plan into an account, before the server has looked at it."""
+    sqlite = server.store.startswith("sqlite:")
+    store = SqliteStore(sqlite_path(server.store)) if sqlite else PostgresStore(server.store)
+    store.open()
+    with store.read() as reader:
+        row = reader.row(AccountRow, account.id, account.id)
+    assert row is not None
+    put(store, replace(row, plan=plan, plan_expires_at=expires_at), kind="settled")
+    store.close()

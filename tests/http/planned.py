@@ -1,0 +1,60 @@
+"""Servers whose accounts have small plans.
+
+This is a plugin: a file that says `pytest_plugins = ["tests.http.planned"]` may ask for its fixtures.
+"""
+
+import pytest
+
+from tests.compat.octostore.server import Server
+
+PLANS = """
+[counted]
+tasks_per_month = 3
+max_workers = 2
+creates_per_hour = 50
+claims_per_hour = 50
+
+[large]
+tasks_per_month = 6
+max_workers = 4
+
+[rated]
+creates_per_hour = 5
+claims_per_hour = 3
+reads_per_hour = 40
+mutations_per_hour = 8
+heartbeats_per_hour = 4
+"""
+
+
+@pytest.fixture(scope="session")
+def planned(request, tmp_path_factory):
+    """Call it with a store and a plan for a server on which everybody has that plan."""
+    path = tmp_path_factory.mktemp("plans") / "plans.toml"
+    path.write_text(PLANS)
+    servers = {}
+
+    def planned(store, plan):
+        if (store, plan) not in servers:
+            if store == "postgres":
+                url = request.getfixturevalue("new_postgres_database")()
+            else:
+                url = f"sqlite:///{tmp_path_factory.mktemp('planned')}/x.db"
+            servers[store, plan] = Server(url, PLANS=str(path), PLAN=plan).start()
+        return servers[store, plan]
+
+    yield planned
+    for server in servers.values():
+        server.close()
+
+
+@pytest.fixture
+def counted(planned, store):
+    """Three tasks a month, two held at once."""
+    return planned(store, "counted")
+
+
+@pytest.fixture
+def rated(planned, store):
+    """Few requests of each class in an hour."""
+    return planned(store, "rated")

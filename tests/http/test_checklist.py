@@ -1,0 +1,281 @@
+"""The checklist F1 to F15 of the SQLite proof of concept, line by line.
+
+What needs no waiting is asked over HTTP. Where time must pass, Holdfast runs as a library by a clock that is driven.
+"""
+
+import hashlib
+import json
+import re
+
+import pytest
+
+from holdfast.core.errors import LeaseLost, LeaseSuperseded
+from holdfast.core.row import SECOND
+from holdfast.core.task import CLAIMED, COMPLETED, DEAD, PENDING, Left
+from holdfast.engine.engine import Engine
+from holdfast.engine.verbs.recovery import Recover
+from holdfast.engine.verbs.tasks.queueing import Busy, Claimed
+from holdfast.store.sqlite import SqliteStore
+from tests import chores
+from tests.compat.octostore.server import Server
+from tests.compat.orchestrion.account import register
+from tests.compat.orchestrion.expect import claimed, created
+from tests.compat.orchestrion.states import dead, held, pending
+from tests.http.agent import Crowd, job_path
+from tests.http.lives import beat, begin, path, resume, write
+from tests.http.replies import done, events, nothing_changes, refused, turned_away
+from tests.support import ACCOUNT, CAUSE, DrivenClock, stop_in_time
+
+pytest_plugins = ["tests.http.tenants", "tests.http.library"]
+
+LEASE_SECONDS = chores.LEASE // SECOND
+
+
+def test_f1_claim_heartbeat_release_and_recovery_are_a_library_on_a_local_file(tmp_path):
+    clock = DrivenClock()
+    store = SqliteStore(tmp_path / "work.db", clock)
+    store.open()
+    engine = Engine(store)
+    engine.start()
+    try:
+        engine.call(chores.create("t1"))
+        taken = engine.call(chores.take("work"))
+        assert isinstance(taken, Claimed)
+        assert taken.taken[0].lease_id == chores.lease_of("t1")
+        assert engine.call(chores.beat("t1")).task.state == CLAIMED
+        assert engine.call(chores.hand_back("t1")).task.state == PENDING
+        engine.call(chores.take("work", seed="s2"))
+        engine.sweep.stop()  # so that nobody is quicker
+        clock.advance(LEASE_SECONDS)
+        recover = Recover(account=ACCOUNT, cause=CAUSE, due=tuple(engine.read(lambda reader: reader.due(10))))
+        assert [(row.id, row.state) for row in engine.call(recover).over] == [("t1", PENDING)]
+        assert engine.call(recover).over == ()
+    finally:
+        stop_in_time(engine)
+        store.close()
+
+
+def test_f2_a_lane_has_one_task_in_flight_and_others_are_told_busy(account):
+    life = begin(account, lane=True)
+    mine = pending(account)
+    pending(account)
+    assert claimed(account.claim(session_id=life["session_id"]))["id"] == mine["id"]
+    busy = done(account.claim(session_id=life["session_id"], wait_seconds=30))
+    assert (busy["task"], busy["message"], busy["inFlight"]) == (None, "busy", mine["id"])
+
+
+def test_f3_what_has_expired_is_taken_over_by_one_and_the_generation_is_visible(library):
+    library.call(chores.begin("s1"))
+    library.call(chores.create("t1"))
+    first = library.call(chores.take_this("t1", seed="a")).taken[0].task
+    library.clock.advance(LEASE_SECONDS)
+    with Crowd() as crowd:
+        sent = [crowd._pool.submit(library.attempt, chores.take_this("t1", seed=f"b{n}")) for n in range(6)]
+        winners = [outcome for outcome in (future.result(5) for future in sent) if isinstance(outcome, Claimed)]
+    (second,) = (winner.taken[0].task for winner in winners)
+    assert (second.attempt, second.token > first.token) == (2, True)
+    again = library.call(chores.begin("s1", seed="life-2"))
+    assert (again.session.generation, again.resumed) == (2, True)
+
+
+def test_f4_a_restarted_session_gets_its_task_back(account):
+    life = begin(account, lane=True)
+    mine = claimed(account.do("claim", pending(account)["id"], session_id=life["session_id"]))
+    (task,) = resume(account, life)["tasks"]
+    assert (task["id"], task["fencingToken"] > mine["fencingToken"]) == (mine["id"], True)
+    done(account.do("complete", task["id"], lease_id=task["leaseId"]))
+
+
+def test_f5_one_heartbeat_extends_lock_task_and_session_and_a_wrong_token_extends_nothing(account):
+    life = begin(account)
+    bound = {"session_id": life["session_id"]}
+    task = claimed(account.do("claim", pending(account)["id"], **bound))
+    job = done(account.post(job_path("lock", "/claim"), {"owner": "me", **bound}))
+    with nothing_changes(account):
+        turned_away(account.post(path(life, "/heartbeat"), {"lease_id": task["leaseId"]}), 409, "lease_lost")
+    renewed = done(beat(account, life))
+    assert renewed["expires_at"] > life["expires_at"]
+    assert renewed["jobs"][0]["expires_at"] > job["expires_at"]
+    assert done(account.see(task["id"]))["leaseExpiresAt"] > task["leaseExpiresAt"]
+
+
+def test_f6_release_is_idempotent_keeps_outcome_and_code_and_frees_the_lane(account):
+    life = begin(account, lane=True)
+    mine = claimed(account.do("claim", pending(account)["id"], session_id=life["session_id"]))
+    outcome = {"lease_id": mine["leaseId"], "reason": "no route", "error_code": "ETIMEDOUT"}
+    failed = done(account.do("fail", mine["id"], **outcome))
+    assert (failed["previousAttempt"]["reason"], failed["previousAttempt"]["errorCode"]) == ("no route", "ETIMEDOUT")
+    with nothing_changes(account):
+        assert done(account.do("fail", mine["id"], **outcome)) == failed
+    assert claimed(account.claim(session_id=life["session_id"]))["id"] == mine["id"]
+
+
+def test_f7_only_who_was_not_heard_of_is_stale_and_only_its_work_comes_back(library):
+    for name in ("s1", "s2"):
+        library.call(chores.begin(name))
+        library.call(chores.create(f"t-{name}"))
+        library.call(chores.take_this(f"t-{name}", session_id=name))
+    library.later(50)
+    library.call(chores.keep_up("s2"))
+    library.later(20)
+    library.becomes(PENDING, "t-s1")
+    assert library.kinds("session:s1") == ["session.opened", "session.expired"]
+    assert library.kinds("task:t-s1") == ["task.created", "task.claimed", "task.expired"]
+    assert library.task("t-s2").state == CLAIMED
+    assert library.kinds("session:s2") == ["session.opened", "session.renewed"]
+
+
+def test_f8_every_step_is_in_a_log_without_gaps_with_its_actor_once_per_key(account):
+    mine = held(account)
+    caller = account.saying(Idempotency_Key="once")
+    for _ in range(3):
+        done(caller.post(f"/v1/tasks/{mine['id']}/complete", {}))
+    told = events(account, f"subject=task:{mine['id']}")
+    assert [(event["kind"], event["version"]) for event in told] == [
+        ("task.created", 1),
+        ("task.claimed", 2),
+        ("task.completed", 3),
+    ]
+    assert all(event["actor"] and event["request_id"] for event in told)
+    assert [event["seq"] for event in events(account)] == [1, 2, 3, 4, 5]
+
+
+def test_f9_a_checkpoint_is_never_ahead_of_the_log(account):
+    mine = held(account)
+
+    def work():
+        for page in range(40):
+            done(account.do("heartbeat", mine["id"], lease_id=mine["leaseId"], checkpoint={"page": page}))
+
+    with Crowd() as crowd:
+        working = crowd._pool.submit(work)
+        seen = -1
+        while seen < 39:
+            checkpoint = done(account.see(mine["id"])).get("checkpoint")
+            if checkpoint is not None:
+                seen = checkpoint["page"]
+                written = hashlib.sha256(json.dumps(checkpoint, separators=(",", ":")).encode()).hexdigest()
+                assert written in json.dumps(done(account.get(f"/v1/tasks/{mine['id']}/events")))
+        working.result(5)
+
+
+def test_f10_a_restarted_session_reads_where_it_was(account):
+    told = {"turn": 12, "last_action": "a", "next_action": "b", "context_hash": "c", "memory_ref": "d"}
+    life = begin(account)
+    done(write(account, life, **told))
+    again = resume(account, life)
+    assert {name: again[name] for name in told} == told
+
+
+def test_f11_a_dedupe_key_answers_the_live_task(account):
+    first = created(account.create(uniqueKey="daily"))
+    again = done(account.create(uniqueKey="daily"))
+    assert (again["id"], again["deduplicated"]) == (first["id"], True)
+
+
+def test_f12_retries_back_off_and_are_not_early_and_dead_letters_can_be_resolved_and_replayed(library, account):
+    policy = '{"kind":"exponential","base_seconds":10,"jitter":0.5}'
+    library.call(chores.create("t1", max_attempts=2, backoff=policy))
+    library.call(chores.take("work"))
+    due = library.call(chores.fail("t1", chance=1.0)).task.scheduled_at
+    assert due == library.clock.now + 5 * SECOND
+    library.later(4.9)
+    assert not isinstance(library.call(chores.take("work", seed="s2")), Claimed)
+    library.later(0.2)
+    assert isinstance(library.call(chores.take("work", seed="s2")), Claimed)
+    assert library.call(chores.fail("t1", "s2")).task.state == DEAD
+    letter = dead(account)
+    assert done(account.do("resolve", letter["id"]))["resolvedAt"]
+    assert done(account.do("requeue", letter["id"], reset_attempts=False))["attemptCount"] == 1
+
+
+def test_f13_what_should_be_rare_is_counted_and_too_much_of_it_is_said_once(tmp_path):
+    server = Server(f"sqlite:///{tmp_path}/x.db", ALERT_CONFLICTS="2", ALERT_LAPSES="5", ALERT_DEAD_LETTERS="1").start()
+    try:
+        account = register(server.anyone)
+        mine = held(account)
+        for _ in range(4):
+            refused(account.do("claim", mine["id"]), 409, "task_currently_claimed")
+        dead(account)
+        done(account.post(job_path("short", "/claim"), {"owner": "me", "ttl_seconds": 1}))
+        done(account.get("/v1/events?after=0&kind=lease.expired&wait_seconds=10"))
+        alerts = server.anyone.get("/status").json["alerts"]
+        assert alerts["conflicts"] == {"total": 4, "last_hour": 4, "alert": True}
+        assert alerts["dead_letters"] == {"total": 1, "last_hour": 1, "alert": False}
+        assert alerts["lapses"] == {"total": 1, "last_hour": 1, "alert": False}
+        assert len(re.findall("conflicts in the last hour, more than 2", server.log())) == 1
+        assert "lapses in the last hour" not in server.log()
+        assert "dead letters in the last hour" not in server.log()
+    finally:
+        server.close()
+
+
+def test_f14_sqlite_and_postgresql_tell_the_same_story(sqlite_server, postgres_server):
+    told = [story(register(server.anyone)) for server in (sqlite_server, postgres_server)]
+    assert len(told[0]) > 30
+    assert told[0] == told[1]
+
+
+def test_f15_who_made_it_who_reviewed_it_and_where_it_came_from_stay_with_the_work(account):
+    labels = {"createdBy": "alice", "reviewedBy": "bob", "source": "ticket 42"}
+    mine = held(account, **labels)
+    done(account.complete(mine["id"]))
+    seen = done(account.see(mine["id"]))
+    assert {name: seen[name] for name in labels} == labels
+    first = events(account, f"subject=task:{mine['id']}")[0]["data"]
+    assert (first["created_by"], first["reviewed_by"], first["source"]) == ("alice", "bob", "ticket 42")
+
+
+def test_the_acceptance_story_of_the_brief(library):
+    """Claim, heartbeat, finish; two claims, one winner; takeover; the late one is refused; nothing is told twice."""
+    library.call(chores.begin("s1", lane=True))
+    for name in ("t1", "t2"):
+        library.call(chores.create(name))
+    library.call(chores.take("work", session_id="s1"))
+    assert isinstance(library.call(chores.take("work", seed="x", session_id="s1")), Busy)
+    library.call(chores.beat("t1", left=Left(checkpoint="1")))
+    assert library.call(chores.complete("t1")).task.state == COMPLETED
+    library.call(chores.complete("t1"))
+    assert library.kinds("task:t1") == ["task.created", "task.claimed", "task.renewed", "task.completed"]
+    library.call(chores.take_this("t2", seed="late"))
+    library.clock.advance(LEASE_SECONDS)
+    library.call(chores.take_this("t2", seed="next"))
+    with pytest.raises(LeaseSuperseded):
+        library.call(chores.complete("t2", "late"))
+    assert library.call(chores.complete("t2", "next")).task.state == COMPLETED
+    library.call(chores.begin("s1", seed="life-2"))
+    with pytest.raises(LeaseLost):
+        library.call(chores.keep_up("s1"))
+
+
+def story(account):
+    """What an account is told of a day's work, without names and times: the same wherever it is kept."""
+    said = []
+
+    def say(answer):
+        body = answer.json
+        said.append((answer.status, body.get("status"), body.get("error"), body.get("attemptCount")))
+        return body
+
+    life = say(account.post("/v1/sessions", {"name": "me", "turn": 1}))
+    bound = {"session_id": life["session_id"]}
+    for fields in ({}, {"priority": 5}, {"uniqueKey": "k"}, {"uniqueKey": "k"}, {"priority": 101}):
+        say(account.create(**fields))
+    first = say(account.claim(**bound))
+    second = say(account.claim(worker_id="w"))
+    third = say(account.claim())
+    say(account.do("heartbeat", first["id"], checkpoint={"a": 1}, lease_id=first["leaseId"]))
+    say(account.do("fail", second["id"], reason="r", error_code="c", retry_after_seconds=60))
+    say(account.do("claim", second["id"]))
+    say(account.do("cancel", third["id"], mode="request"))
+    say(account.do("release", third["id"]))
+    say(account.post("/v1/sessions", {"name": "me", "secret": life["secret"], "turn": 2}))
+    say(account.do("complete", first["id"], lease_id=first["leaseId"]))
+    say(account.delete(f"/v1/sessions/{life['session_id']}"))
+    say(account.claim())
+    say(account.do("fail", first["id"], permanent=True))
+    say(account.do("resolve", first["id"]))
+    say(account.do("requeue", first["id"]))
+    say(account.get("/v1/tasks/counts"))
+    told = [(event["seq"], event["kind"], event["version"], sorted(event["data"])) for event in events(account)]
+    return said + told

@@ -1,0 +1,99 @@
+"""An agent that only ever follows the first recommended action gets somewhere."""
+
+import pytest
+
+from tests.http.agent import claimed, fresh, held, job_path, lost, ok, problem
+
+
+def advice(body):
+    """The first recommended action, as an agent reads it."""
+    return next(step for step in body["agent_contract"]["next_actions"] if step["recommended"])
+
+
+def follow(caller, body, **fields):
+    """Do what is advised."""
+    step = advice(body)
+    if step["method"] == "GET":
+        return caller.get(step["endpoint"])
+    return caller.post(step["endpoint"], fields)
+
+
+def test_the_whole_life_of_a_job_by_advice_alone(alice, bob):
+    job = f"org/repo:{fresh()}"
+    free = alice.owner_of(job)
+    lease = claimed(follow(alice, free, owner="me"))
+    beat = ok(follow(alice, lease, lease_id=lease["lease_id"]))
+    assert advice(beat)["action"] == "heartbeat_job"
+    other = held(bob.claim(job, "other"))
+    assert advice(other)["retry_after_seconds"] == other["retry_after_seconds"]
+    assert held(follow(bob, other, owner="other"))["owner"] == "me"
+    seen = bob.owner_of(job)
+    assert held(follow(bob, seen, owner="other"))["owner"] == "me"
+    released = ok(alice.release_job(job, lease["lease_id"]))
+    assert advice(released)["action"] == "list_claimed_jobs", "whoever is done is not sent back to the same job"
+    assert claimed(follow(bob, bob.owner_of(job), owner="other"))["owner"] == "other"
+
+
+def test_a_list_leads_to_its_first_job_and_an_empty_one_to_a_claim(alice, job):
+    claimed(alice.claim(job, "me"))
+    assert ok(follow(alice, alice.jobs(f"?prefix={job}")))["owner"] == "me"
+    assert advice(alice.jobs(f"?prefix={fresh()}"))["action"] == "claim_job"
+
+
+def test_after_a_loss_the_advice_is_to_stop_and_the_rest_can_be_followed(alice, root, job):
+    lease = claimed(alice.claim(job))
+    ok(root.force_release(job))
+    body = lost(alice.heartbeat(job, lease["lease_id"]))
+    assert advice(body)["action"] == "stop_work"
+    assert body["agent_contract"]["retryable"] is False
+    steps = {step["action"]: step for step in body["agent_contract"]["next_actions"]}
+    assert ok(alice.get(steps["get_job_owner"]["endpoint"]))["status"] == "free"
+    claimed(alice.post(steps["claim_job"]["endpoint"], {"owner": "again"}))
+
+
+def test_whoever_wanted_to_free_a_free_job_is_shown_that_it_is_free(root, job):
+    body = problem(root.force_release(job), 409, "not_held")
+    assert ok(follow(root, body))["status"] == "free"
+
+
+def test_whoever_releases_twice_is_told_that_there_is_nothing_to_do(alice, job):
+    lease = claimed(alice.claim(job))
+    ok(alice.release_job(job, lease["lease_id"]))
+    assert ok(follow(alice, lost(alice.release_job(job, lease["lease_id"]))))["status"] == "free"
+
+
+def test_a_session_that_is_not_there_leads_to_a_new_one(alice, job):
+    body = problem(alice.claim(job, session_id="00000000-0000-4000-8000-000000000000"), 404, "session_not_found")
+    answer = follow(alice, body)
+    assert answer.status == 201
+    claimed(alice.claim(job, session_id=answer.json["session_id"]))
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("/claim", {}, 400),
+        ("/claim", {"owner": "me", "metadata": "x" * 5000}, 413),
+        ("/force-release", {"reason": "x"}, 403),
+        ("/nonsense", {}, 404),
+    ],
+)
+def test_a_wrong_request_says_what_to_mend_and_is_not_worth_repeating(alice, job, path, body, status):
+    answer = alice.post(job_path(job, path), body)
+    assert answer.status == status, str(answer)
+    contract = problem(answer, status, answer.json["error"])["agent_contract"]
+    assert contract["retryable"] is False
+    assert contract["next_actions"][0]["action"] == "fix_request"
+    assert contract["next_actions"][0]["description"]
+
+
+def test_locks_and_sessions_and_elections_can_be_followed_too(alice, job):
+    session = alice.open_session().json
+    assert follow(alice, session).status == 200
+    lock = alice.acquire(job).json
+    renewed = follow(alice, lock, lease_id=lock["lease_id"])
+    assert renewed.status == 200
+    looked = alice.look(job).json
+    assert follow(alice, looked).json["status"] in {"held", "acquired"}
+    led = alice.campaign(fresh("room")).json
+    assert follow(alice, led, leader_token=led["leader_token"]).status == 200

@@ -1,0 +1,144 @@
+"""Purses: what one server spends by itself, out of slices of a budget that all servers share."""
+
+import asyncio
+import time
+from collections import Counter
+
+import pytest
+
+from holdfast.core.budget import SLICES, Terms
+from holdfast.core.errors import RateLimited, StoreUnavailable
+from holdfast.core.row import SECOND
+from holdfast.store.memory.store import MemoryStore
+from holdfast.transport.http.access.rate_limits import Meter
+
+LIMIT = 40
+HOUR = Terms(LIMIT, 3600 * SECOND)
+
+
+class Lender:
+    """A store that counts how often it is asked, takes its time, and may fail."""
+
+    def __init__(self):
+        self.store = MemoryStore()
+        self.asked = 0
+        self.failures = 0
+
+    async def borrow(self, subject, limit_class, terms):
+        self.asked += 1
+        await asyncio.sleep(0)
+        if self.failures:
+            self.failures -= 1
+            raise StoreUnavailable("gone for a moment")
+        return self.store.borrow(subject, limit_class, terms)
+
+
+async def spend(meter, terms=HOUR, cost=1, subject="k1"):
+    """Whether it was allowed."""
+    try:
+        await meter.spend(meter.purse(subject, "read", terms), cost)
+    except RateLimited:
+        return False
+    return True
+
+
+def test_a_crowd_at_one_server_gets_exactly_the_limit_in_few_borrowings():
+    async def story():
+        lender = Lender()
+        meter = Meter(lender.borrow)
+        allowed = await asyncio.gather(*(spend(meter) for _ in range(3 * LIMIT)))
+        return sum(allowed), lender.asked
+
+    allowed, asked = asyncio.run(story())
+    assert allowed == LIMIT
+    assert asked == SLICES, "one borrowing for each slice"
+
+
+def test_two_servers_together_get_exactly_the_limit():
+    async def story():
+        lender = Lender()
+        meters = [Meter(lender.borrow), Meter(lender.borrow)]
+        return await asyncio.gather(*(spend(meters[place % 2]) for place in range(3 * LIMIT)))
+
+    assert sum(asyncio.run(story())) == LIMIT
+
+
+def test_a_refused_caller_asks_the_store_no_more():
+    async def story():
+        lender = Lender()
+        meter = Meter(lender.borrow)
+        while await spend(meter):
+            pass
+        before = lender.asked
+        assert not any([await spend(meter) for _ in range(50)])
+        return lender.asked - before
+
+    assert asyncio.run(story()) == 0
+
+
+@pytest.mark.parametrize("cost", [1, 3, LIMIT])
+def test_what_costs_more_is_counted_as_so_many(cost):
+    async def story():
+        meter = Meter(Lender().borrow)
+        return [await spend(meter, cost=cost) for _ in range(LIMIT // cost + 2)]
+
+    assert sum(asyncio.run(story())) == LIMIT // cost
+
+
+def test_what_costs_more_than_there_is_takes_nothing():
+    async def story():
+        meter = Meter(Lender().borrow)
+        first = await spend(meter, cost=LIMIT + 1)
+        return first, sum([await spend(meter) for _ in range(2 * LIMIT)])
+
+    assert asyncio.run(story()) == (False, LIMIT)
+
+
+def test_subjects_do_not_share():
+    async def story():
+        meter = Meter(Lender().borrow)
+        return [sum([await spend(meter, subject=name) for _ in range(2 * LIMIT)]) for name in ("k1", "k2")]
+
+    assert asyncio.run(story()) == [LIMIT, LIMIT]
+
+
+def test_a_store_that_fails_fails_one_and_the_others_go_on():
+    async def story():
+        lender = Lender()
+        lender.failures = 1
+        meter = Meter(lender.borrow)
+        came = await asyncio.gather(*(spend(meter) for _ in range(10)), return_exceptions=True)
+        return Counter(type(each).__name__ for each in came)
+
+    assert asyncio.run(story()) == {"StoreUnavailable": 1, "bool": 9}
+
+
+def test_a_new_window_starts_anew_and_never_lends_more_than_its_limit():
+    short = Terms(LIMIT, SECOND // 5)
+
+    async def story():
+        lender = Lender()
+        meters = [Meter(lender.borrow), Meter(lender.borrow)]
+        began, served = time.monotonic(), 0
+        while time.monotonic() - began < 1:
+            for meter in meters:
+                served += await spend(meter, short)
+            await asyncio.sleep(0.0005)
+        return served, time.monotonic() - began
+
+    served, seconds = asyncio.run(story())
+    windows = int(seconds / 0.2) + 1
+    # A slice of the window before may be spent a moment after its end.
+    assert LIMIT < served <= LIMIT * windows + 2 * (LIMIT // SLICES)
+
+
+def test_headers_count_down_and_never_below_nothing():
+    async def story():
+        meter, told = Meter(Lender().borrow), []
+        for _ in range(LIMIT + 2):
+            await spend(meter)
+            purse = meter.purse("k1", "read", HOUR)
+            told.append(dict(purse.headers())[b"ratelimit"].split(b";")[1])
+        return told
+
+    assert asyncio.run(story()) == [*(f"r={left}".encode() for left in range(LIMIT - 1, -1, -1)), b"r=0", b"r=0"]

@@ -1,0 +1,428 @@
+"""The matrix of tenancy: every operation with a scope, for everybody who might ask.
+
+Another account's things look like things that are not there, to the byte; nobody without a key that opens the door
+gets through it; and none of them changes anything in the account they knock at.
+"""
+
+import re
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from holdfast.core.principal import SCOPES, format_key, grants
+from holdfast.operations.table import HOUSE, OCTOSTORE, OPERATIONS, ORCHESTRION
+from holdfast.settings import sqlite_path
+from holdfast.store.postgres import PostgresStore
+from holdfast.store.sqlite import SqliteStore
+from holdfast.store.view import ROW_TYPES
+from holdfast.transport.http.routing import Router
+from tests.compat.octostore.wire import NOTHING
+from tests.compat.orchestrion.account import Account, register
+from tests.compat.orchestrion.states import held, pending
+from tests.http.agent import fresh, job_path
+from tests.http.belongings import OPERATORS, REQUESTS, Absent, Belongings
+from tests.http.lives import begin
+from tests.http.replies import done, events
+from tests.support import FULL_PROOF
+
+SCOPED = {each.name: each for each in OPERATIONS if each.scope is not None and each.name not in OPERATORS}
+OWN_KEY = {"rotate_own_key", "rotate_token", "link_dashboard"}
+"""What every key may do to itself, also one that is for reading."""
+OPEN_TO_EVERY_KEY = {*OWN_KEY, "read_account", "billing_status", "list_sessions", "read_session"}
+OF_ONE_PRINCIPAL = {"get_session"}
+"""OctoStore's sessions belong to the very user who opened them, not to the account."""
+
+ANSWERED_OTHERWISE = {"checkout": 402, "verify_payment": 402, "delete_account": 400}
+"""Nobody takes payments here; and an account goes only when it is named, which its own tests do."""
+
+one_store = pytest.mark.parametrize("store", ["sqlite", *(["postgres"] if FULL_PROOF else [])], indirect=True)
+"""Whom a key opens which door is decided before any store is asked."""
+
+EXPIRY_SECONDS = 1
+MOST_ROWS = 60
+"""No account here has more of a kind."""
+CHANGING = [
+    (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "UUID"),
+    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "TIME"),
+    (re.compile(r"/ui/enter/[A-Za-z0-9_-]+"), "/ui/enter/SECRET"),
+    (re.compile(r"hf_live_[0-9A-Za-z_]+(…[0-9A-Za-z]+)?"), "KEY"),
+    (re.compile(r"(tsk|acct|whk)_[0-9A-Z]{26}"), "ULID"),
+    (re.compile(r"whsec_[0-9A-Za-z+/]+="), "SECRET"),
+    (re.compile(r'("[a-z_]*token"|"secret"|"[A-Za-z_]*(_ms|_seconds|nextCursor)"):("[0-9a-f]{64}"|[0-9.]+)'), r"\1:N"),
+]
+"""What is different in any two successes."""
+
+
+@pytest.fixture
+def rows(server, stores):
+    """Call it with an account for everything that is kept of it, and how far its log reaches."""
+
+    def rows(account):
+        with stores(server).read() as reader:
+            kept = [row for kind in ROW_TYPES for row in reader.rows_after(kind, account.id, "", MOST_ROWS)]
+            return [row for row in kept if row.account == account.id], reader.log_bounds(account.id)
+
+    return rows
+
+
+@pytest.fixture(scope="module")
+def stores():
+    """A look at a server's store beside it."""
+    opened = {}
+
+    def store(server):
+        if server.store not in opened:
+            sqlite = server.store.startswith("sqlite:")
+            opened[server.store] = SqliteStore(sqlite_path(server.store)) if sqlite else PostgresStore(server.store)
+        return opened[server.store]
+
+    yield store
+    for each in opened.values():
+        each.close()
+
+
+@pytest.fixture
+def victim(server):
+    return Belongings(register(server.anyone))
+
+
+@pytest.fixture
+def stranger(server):
+    return register(server.anyone)
+
+
+@pytest.fixture(scope="module")
+def households():
+    """One account for each server, with a key of every kind."""
+    known = {}
+
+    def household(server):
+        if server.port not in known:
+            known[server.port] = Household(register(server.anyone))
+        return known[server.port]
+
+    return household
+
+
+@pytest.fixture
+def household(households, server):
+    return households(server)
+
+
+class Household:
+    """An account, what it has, and a key for every scope, also some that open nothing."""
+
+    def __init__(self, account):
+        self.account = account
+        self.things = Belongings(account)
+        self.keys = {scope: self.key(scope)[0] for scope in SCOPES}
+        expired, self.expires_at = self.key("admin", expiresInSeconds=EXPIRY_SECONDS)[0], time.monotonic()
+        revoked, revoked_id = self.key("admin")
+        done(account.delete(f"/v1/keys/{revoked_id}"))
+        never = format_key(b"a key that nobody was given"[:24])
+        mistyped = account.token[:-1] + ("A" if account.token[-1] != "A" else "B")
+        self.refused = {
+            "mistyped": self.by(mistyped),
+            "unknown": self.by(never),
+            "expired": expired,
+            "revoked": revoked,
+        }
+        for request in REQUESTS.values():
+            request(self.things)
+
+    def key(self, *scopes, **fields):
+        made = done(self.account.post("/v1/keys", {"name": "k", "scopes": scopes, **fields}), 201)
+        return self.by(made["apiKey"]), made["keyId"]
+
+    def by(self, token):
+        return Account(self.account.port, {"Authorization": f"Bearer {token}"}, token=token, id=self.account.id)
+
+    def outdated(self):
+        """Callers whose keys open nothing; the expired one has run out by now."""
+        time.sleep(max(self.expires_at + EXPIRY_SECONDS + 0.05 - time.monotonic(), 0))
+        return self.refused
+
+
+def ask(name, caller, things):
+    path, body = REQUESTS[name](things)
+    operation = SCOPED[name]
+    found, _ = Router().find(operation.method, path.partition("?")[0].encode())
+    assert found is operation, f"the row of {name} asks for {found.name}"
+    return caller.send(operation.method, path) if body is NOTHING else caller.send_json(operation.method, path, body)
+
+
+def told(answer, things, *, changing=False):
+    """An answer without what must be different in any two of them, as bytes."""
+    text = answer.raw.decode().replace(answer.header("X-Request-Id"), "REQUEST")
+    for place, thing in enumerate(vars(things)["_made"].values() if isinstance(things, Absent) else ()):
+        text = text.replace(thing if isinstance(thing, str) else thing.id, f"ID{place}")
+    if isinstance(things, SimpleNamespace):
+        for place, thing in enumerate(things.ids):
+            text = text.replace(thing, f"ID{place}")
+    for pattern, word in CHANGING if changing else ():
+        text = pattern.sub(word, text)
+    return text
+
+
+def head(answer):
+    skipped = {"date", "x-request-id"}
+    return sorted((name.lower(), value) for name, value in answer.headers.items() if name.lower() not in skipped)
+
+
+# -- the table itself --------------------------------------------------------------------------------------------
+
+
+def test_every_operation_with_a_scope_has_its_row():
+    assert REQUESTS.keys() == SCOPED.keys()
+    assert OPERATORS.keys() == {each.name for each in OPERATIONS if each.scope is not None} - SCOPED.keys()
+
+
+def test_every_scope_of_the_table_is_one_that_keys_can_open():
+    for operation in SCOPED.values():
+        assert [scope for scope in SCOPES if grants(scope, operation.scope)], operation.name
+
+
+# -- own, foreign, absent ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SCOPED)
+def test_whoever_asks_about_their_own_is_answered(victim, name):
+    answer = ask(name, victim.account, victim)
+    assert answer.status in {200, 201, 204, ANSWERED_OTHERWISE.get(name)}, str(answer)
+
+
+@pytest.mark.parametrize("name", SCOPED)
+def test_what_is_foreign_looks_like_what_is_absent_and_stays_as_it_is(server, victim, rows, name):
+    REQUESTS[name](victim)
+    absent = Absent(victim)
+    before = rows(victim.account)
+    foreign_answer = ask(name, register(server.anyone), victim)
+    absent_answer = ask(name, register(server.anyone), absent)
+    assert rows(victim.account) == before
+    # Both answers name the ids they were asked about; apart from those they must be the same.
+    shown = SimpleNamespace(ids=[_id_of(getattr(victim, made)) for made in vars(absent)["_made"]])
+    success = foreign_answer.status < 300
+    assert foreign_answer.status == absent_answer.status
+    assert told(foreign_answer, shown, changing=success) == told(absent_answer, absent, changing=success)
+    if not success:
+        assert head(foreign_answer) == head(absent_answer)
+
+
+@pytest.mark.parametrize("name", SCOPED)
+def test_no_answer_to_a_stranger_tells_anything_of_an_account(household, stranger, rows, name):
+    """All that the account has is there; nothing of it is told that the stranger did not say first."""
+    before = rows(household.account)
+    answer = ask(name, stranger, household.things)
+    path, body = REQUESTS[name](household.things)
+    said = f"{path} {body}"
+    things = household.things.made
+    secrets = {
+        household.account.id,
+        household.account.token,
+        *(part for thing in things for part in vars(thing).values()),
+    }
+    heard = answer.raw.decode() + str(answer.headers)
+    assert not [secret for secret in secrets if secret and secret in heard and secret not in said]
+    assert rows(household.account) == before
+
+
+@pytest.mark.parametrize("path", OPERATORS.values())
+def test_what_the_operator_sees_no_account_sees(server, household, root, path):
+    assert root.get(path).status == 200
+    assert server.anyone.get(path).status == 401
+    for caller in (household.account, *household.keys.values()):
+        assert caller.get(path).json["code"] == "forbidden"
+    for caller in household.outdated().values():
+        assert caller.get(path).json["code"] == "authentication_failed"
+
+
+def _id_of(thing):
+    return thing if isinstance(thing, str) else thing.id
+
+
+# -- without a key that opens ------------------------------------------------------------------------------------
+
+MISSING = {HOUSE: "missing_api_key", ORCHESTRION: "missing_api_key", OCTOSTORE: "authentication_required"}
+INVALID = {HOUSE: "invalid_api_key", ORCHESTRION: "invalid_api_key", OCTOSTORE: "authentication_failed"}
+
+
+def refused(answer, name, status, code):
+    """A refusal in the words of the operation's family."""
+    family = SCOPED[name].family
+    assert answer.status == status, str(answer)
+    body = answer.json
+    assert body["code" if family == OCTOSTORE else "error"] == code
+    assert body["request_id"] == answer.header("X-Request-Id")
+    assert answer.header("Content-Type") == ("application/problem+json" if family == HOUSE else "application/json")
+    return body
+
+
+@one_store
+@pytest.mark.parametrize("name", SCOPED)
+def test_without_a_key_nobody_gets_in(server, household, rows, name):
+    before = rows(household.account)
+    answer = ask(name, server.anyone, household.things)
+    body = refused(answer, name, 401, MISSING[SCOPED[name].family])
+    assert body["agent_contract"]["retryable"] is True
+    if SCOPED[name].family != OCTOSTORE:
+        assert answer.header("WWW-Authenticate") == "Bearer"
+    assert rows(household.account) == before
+
+
+@one_store
+@pytest.mark.parametrize("name", SCOPED)
+def test_keys_that_open_nothing_are_all_refused_in_the_same_words(household, rows, name):
+    before = rows(household.account)
+    answers = {kind: ask(name, caller, household.things) for kind, caller in household.outdated().items()}
+    for answer in answers.values():
+        body = refused(answer, name, 401, INVALID[SCOPED[name].family])
+        assert body["agent_contract"]["retryable"] is False
+    assert len({told(answer, None) for answer in answers.values()}) == 1
+    assert len({str(head(answer)) for answer in answers.values()}) == 1
+    assert rows(household.account) == before
+
+
+@one_store
+@pytest.mark.parametrize("name", SCOPED)
+def test_a_key_of_the_wrong_scope_changes_nothing_and_is_told_which_it_lacks(household, rows, name):
+    operation = SCOPED[name]
+    wrong = [scope for scope in SCOPES if not grants(scope, operation.scope)]
+    before = rows(household.account)
+    for scope in wrong:
+        answer = ask(name, household.keys[scope], household.things)
+        body = refused(answer, name, 403, "forbidden")
+        if operation.family != OCTOSTORE:
+            assert body["scope"] == operation.scope
+        if operation.family == HOUSE:
+            assert answer.header("WWW-Authenticate") == 'Bearer error="insufficient_scope"'
+    assert wrong or name in OPEN_TO_EVERY_KEY
+    assert rows(household.account) == before
+
+
+@one_store
+@pytest.mark.parametrize("name", SCOPED)
+def test_every_scope_that_opens_a_door_opens_it(server, name):
+    """Each in an account of its own, as many of them change what they find."""
+    own = Belongings(register(server.anyone))
+    REQUESTS[name](own)
+    for scope in (scope for scope in SCOPES if grants(scope, SCOPED[name].scope)):
+        made = done(own.account.post("/v1/keys", {"name": scope, "scopes": [scope]}), 201)
+        caller = Account(own.account.port, {"Authorization": f"Bearer {made['apiKey']}"}, id=own.account.id)
+        answer = ask(name, caller, own)
+        lacks = answer.status == 403 and "scope" in str(answer)
+        assert answer.status != 401, scope
+        assert not lacks, f"{scope}: {answer}"
+
+
+@one_store
+@pytest.mark.parametrize("name", sorted(SCOPED.keys() - OWN_KEY))
+def test_a_key_for_reading_reads_and_does_not_write(household, rows, name):
+    operation = SCOPED[name]
+    before = rows(household.account)
+    answer = ask(name, household.keys["read"], household.things)
+    if operation.method == "GET" and "admin" not in operation.scope:
+        assert answer.status == (404 if name in OF_ONE_PRINCIPAL else 200), str(answer)
+    else:
+        refused(answer, name, 403, "forbidden")
+    assert rows(household.account) == before
+
+
+# -- lists, cursors, keys ----------------------------------------------------------------------------------------
+
+
+def test_cursors_of_another_account_lead_to_ones_own(victim, stranger):
+    owner = victim.account
+    for _ in range(3):
+        pending(owner)
+        begin(owner, fresh())
+        done(owner.post(job_path(fresh(), "/claim"), {"owner": "me"}))
+    mine = pending(stranger)["id"]
+    begin(stranger, "mine")
+    own_job = fresh()
+    done(stranger.post(job_path(own_job, "/claim"), {"owner": "me"}))
+    for path, listed in (("/v1/tasks", "tasks"), ("/v1/sessions", "sessions"), ("/v1/jobs", "jobs")):
+        page = done(owner.get(f"{path}?limit=1"))
+        theirs = done(stranger.get(f"{path}?limit=1&cursor={page['nextCursor']}"))
+        allowed = {mine, "mine", own_job}
+        shown = {entry.get("job_id") or entry.get("name") or entry["id"] for entry in theirs[listed]}
+        assert shown <= allowed, path
+    assert done(stranger.get(f"/v1/events?after={events(owner)[-1]['seq']}"))["events"] == []
+
+
+def test_another_s_filters_find_nothing(victim, stranger):
+    owner = victim.account
+    pending(owner, tag="theirs", uniqueKey="theirs", createdBy="them")
+    claimed = held(owner)
+    request_id = events(owner)[-1]["request_id"]
+    for query in ("tag=theirs", "key=theirs", f"sessionId={victim.life.id}", "status=claimed", "type=work"):
+        assert done(stranger.list(query))["tasks"] == [], query
+    for query in (f"request_id={request_id}", f"subject=task:{claimed['id']}", "kind=task.*"):
+        assert events(stranger, query) == [], query
+    assert done(stranger.get("/v1/jobs?prefix="))["jobs"] == []
+    assert done(stranger.get("/locks"))["locks"] == []
+
+
+def test_another_s_waiting_list_is_not_ones_own(victim, stranger):
+    """Whoever waits for events or work is not woken by another account's."""
+    started = time.monotonic()
+    last = events(stranger)[-1]["seq"]
+    pending(victim.account)
+    assert done(stranger.get(f"/v1/events?after={last}&wait_seconds=0.3"))["events"] == []
+    assert done(stranger.post("/v1/tasks/claim", {"wait_seconds": 0.3}))["task"] is None
+    assert time.monotonic() - started >= 0.6
+
+
+def test_idempotency_keys_are_ones_own(victim, stranger):
+    key, name = fresh(), fresh()
+    answers = [
+        caller.saying(Idempotency_Key=key).send_json("POST", job_path(name, "/claim"), {"owner": "me"})
+        for caller in (victim.account, stranger)
+    ]
+    assert [done(answer)["status"] for answer in answers] == ["claimed", "claimed"]
+    assert answers[0].json["lease_id"] != answers[1].json["lease_id"]
+    assert [answer.header("Idempotency-Replayed") for answer in answers] == [None, None]
+    made = [
+        done(
+            caller.saying(Idempotency_Key=key + "-c").send_json("POST", "/v1/tasks", {"type": "x", "payload": {}}), 201
+        )
+        for caller in (victim.account, stranger)
+    ]
+    assert made[0]["id"] != made[1]["id"]
+
+
+def test_another_s_session_carries_nothing_of_mine(victim, stranger, rows):
+    before_life = victim.life
+    before = rows(victim.account)
+    task = pending(stranger)["id"]
+    for answer in (
+        stranger.do("claim", task, session_id=before_life.id),
+        stranger.post("/v1/tasks/claim", {"session_id": before_life.id}),
+        stranger.post(job_path(fresh(), "/claim"), {"owner": "me", "session_id": before_life.id}),
+        stranger.acquire(fresh("lock"), session_id=before_life.id, ephemeral=True),
+    ):
+        assert answer.status == 404, str(answer)
+    assert rows(victim.account) == before
+
+
+def test_a_batch_about_others_things_changes_none_of_them(victim, stranger, rows):
+    targets = [victim.pending, victim.held, victim.dead]
+    items = [
+        {
+            "op": verb,
+            "id": thing.id,
+            **({"lease_id": thing.proof} if thing.proof and verb in {"complete", "fail"} else {}),
+        }
+        for verb in ("cancel", "complete", "fail", "requeue", "resolve")
+        for thing in targets
+    ]
+    before = rows(victim.account)
+    body = done(stranger.post("/v1/tasks/batch", {"items": items}))
+    assert {(result["status"], result["error"]) for result in body["results"]} == {(404, "task_not_found")}
+    assert rows(victim.account) == before
+
+
+def test_register_as_often_as_one_likes_nobody_shares_an_account(server):
+    accounts = [register(server.anyone) for _ in range(3)]
+    assert len({account.id for account in accounts}) == 3
+    assert len({account.token for account in accounts}) == 3

@@ -1,0 +1,52 @@
+"""Fixed windows: counted by client, in bounded memory."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from holdfast.core.errors import RateLimited
+from holdfast.transport.http.access import rate_window
+from holdfast.transport.http.access.rate_window import Windows
+
+
+class Hands:
+    now = 1_000.0
+
+
+@pytest.fixture
+def hands(monkeypatch):
+    hands = Hands()
+    monkeypatch.setattr(rate_window, "time", SimpleNamespace(monotonic=lambda: hands.now))
+    return hands
+
+
+def refused(windows, client):
+    try:
+        windows.count(client)
+    except RateLimited as error:
+        return error.retry_after
+    return None
+
+
+def test_a_client_is_refused_until_its_window_is_over(hands):
+    windows = Windows(2)
+    assert [refused(windows, "a") for _ in range(3)] == [None, None, 60]
+    hands.now += 30.5
+    assert refused(windows, "a") == 29
+    assert refused(windows, "b") is None
+    hands.now += 29.4
+    assert refused(windows, "a") == 1, "the wait that is told is never 0"
+    hands.now += 0.1
+    assert [refused(windows, "a") for _ in range(3)] == [None, None, 60]
+
+
+def test_when_too_many_are_tracked_newcomers_share_one_count(hands, monkeypatch):
+    monkeypatch.setattr(rate_window, "TRACKED_CLIENTS", 3)
+    windows = Windows(2)
+    for client in "abc":
+        windows.count(client)
+    assert [refused(windows, client) for client in "def"] == [None, None, 60]
+    assert refused(windows, "a") is None, "whoever is known keeps a count of their own"
+    hands.now += 60
+    assert [refused(windows, "d") for _ in range(2)] == [None, None], "the old ones have been forgotten"
+    assert len(windows._windows) <= 4
