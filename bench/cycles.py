@@ -13,7 +13,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.verbs.tasks.outcomes import CompleteTask
 from holdfast.engine.verbs.tasks.queueing import Claimed, ClaimTasks, Created, CreateTask
 from holdfast.store.contract import Store
-from holdfast.transport.ids import Chance
+from holdfast.transport.ids import Ids
 
 
 class Workers:
@@ -21,7 +21,7 @@ class Workers:
 
     def __init__(self, engine: Engine, seconds: float) -> None:
         self._engine = engine
-        self._chance = Chance()
+        self._chance = Ids()
         self._until = time.perf_counter() + seconds
         self._under_way = 0
         self.cycles = 0

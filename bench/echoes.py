@@ -11,7 +11,7 @@ from holdfast.app import running_engine
 from holdfast.operations.table import OPERATIONS, SYSTEM, Operation
 from holdfast.settings import Settings
 from holdfast.transport.http.app import App
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import HOUSE_BODY_LIMIT, Receive, Request, Response, Scope, Send
 from holdfast.transport.http.routing import Router
 
@@ -24,7 +24,7 @@ async def bare(_scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": message["body"]})
 
 
-async def echo(_door: Door, request: Request) -> Response:
+async def echo(_door: HandlerContext, request: Request) -> Response:
     """What our server, router and middleware cost by themselves."""
     return Response(200, await request.body(HOUSE_BODY_LIMIT))
 
@@ -39,7 +39,7 @@ def main() -> None:
         return
     settings = Settings(store="memory:")
     with running_engine(settings) as engine:
-        app = App(Door(engine, settings))
+        app = App(HandlerContext(engine, settings))
         app._router = Router((*OPERATIONS, Operation("echo", "POST", "/echo", SYSTEM, "")))
         app._handlers["echo"] = echo
         protocol = "holdfast.transport.http.protocol:LimitedProtocol"

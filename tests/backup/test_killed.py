@@ -22,8 +22,8 @@ KILLS = sized(4, 40)
 
 def moments(lines, seed):
     """Some lines of all, the last ones more often: that is where files get their names."""
-    chance = random.Random(seed)
-    return [chance.choice([chance.randint(1, lines), chance.randint(max(lines - 40, 1), lines)]) for _ in range(KILLS)]
+    rng = random.Random(seed)
+    return [rng.choice([rng.randint(1, lines), rng.randint(max(lines - 40, 1), lines)]) for _ in range(KILLS)]
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])

@@ -10,7 +10,7 @@ import holdfast
 from holdfast.backup.backup import backup
 from holdfast.backup.endpoint import CopyRefused
 from holdfast.backup.restore import restore
-from holdfast.core.browser_session import VISIT, Badge
+from holdfast.core.browser_session import VISIT, BrowserSession
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
 from holdfast.core.log_gap import LEAP, RESTORED, kept_until
@@ -105,7 +105,9 @@ def test_what_was_taken_away_since_does_not_come_back(kind, new_place, tmp_path)
     source, file = new_place(kind), tmp_path / "b"
     with opened(source) as store:
         put(store, *(a_key(name) for name in ("kept", "revoked", "rotated")), kind="created")
-        store.keep_badge(Badge("a visit", VISIT, ACCOUNT, "kept", "kept", made_at=START, seen_at=START))
+        store.save_browser_session(
+            BrowserSession("a visit", VISIT, ACCOUNT, "kept", "kept", made_at=START, seen_at=START)
+        )
     backup(source, file, quiet)
     with opened(source) as store:
         for name, how in (("revoked", {"revoked_at": 9}), ("rotated", {"key_hash": "new", "old_key_hash": "rotated"})):
@@ -115,7 +117,7 @@ def test_what_was_taken_away_since_does_not_come_back(kind, new_place, tmp_path)
     assert (done.keys_ended, done.keys_unknown) == (2, False)
     with opened(source) as store, store.read() as reader:
         assert verify(store).differences == []
-        assert reader.badge("a visit") is None
+        assert reader.browser_session("a visit") is None
         works = {name: reader.principal(name) is not None for name in ("kept", "revoked", "rotated", "new")}
         assert works == {"kept": True, "revoked": False, "rotated": False, "new": True}
     elsewhere = new_place(kind)

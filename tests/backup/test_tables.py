@@ -6,8 +6,8 @@ import psycopg
 from holdfast.backup.copy import shared_tables
 from holdfast.backup.database import our_tables
 from holdfast.backup.endpoint import NOT_COPIED
-from holdfast.backup.postgres import PostgresSide
-from holdfast.backup.sqlite import SqliteSide
+from holdfast.backup.postgres import PostgresEndpoint
+from holdfast.backup.sqlite import SqliteEndpoint
 from holdfast.store.postgres import PostgresStore
 from holdfast.store.sqlite import SqliteStore
 from holdfast.store.view import ROW_TYPES
@@ -16,9 +16,9 @@ from holdfast.store.view import ROW_TYPES
 def test_both_databases_have_the_same_tables_columns_and_keys(tmp_path, database):
     SqliteStore(tmp_path / "x.db").open()
     PostgresStore(database).open()
-    file = SqliteSide(apsw.Connection(str(tmp_path / "x.db")))
+    file = SqliteEndpoint(apsw.Connection(str(tmp_path / "x.db")))
     with psycopg.connect(database) as connection:
-        side = PostgresSide(connection)
+        side = PostgresEndpoint(connection)
         assert side.tables == file.tables
         assert our_tables(side) == shared_tables(file, side)
         assert {row.table for row in ROW_TYPES} < set(side.tables)
@@ -31,5 +31,5 @@ def test_nothing_is_left_out_but_what_each_database_keeps_in_its_own_way(tmp_pat
     SqliteStore(tmp_path / "x.db").open()
     connection = apsw.Connection(str(tmp_path / "x.db"))
     every = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-    assert every - set(SqliteSide(connection).tables) == {"state"}
+    assert every - set(SqliteEndpoint(connection).tables) == {"state"}
     assert {"state", "schema_version", "backup", "unfinished_copy"} == NOT_COPIED

@@ -137,7 +137,7 @@ class Fleet:
             self.completed.setdefault(task["id"], []).append(number)
 
     def trouble(self, times):
-        """Each sort of trouble once in some order, then some more of them by chance."""
+        """Each sort of trouble once in some order, then some more of them by rng."""
         sorts = [*self.thrown.sample(TROUBLES, len(TROUBLES)), *self.thrown.choices(TROUBLES, k=times)]
         for sort in sorts[:times]:
             time.sleep(self.thrown.uniform(0.3, 1.0))

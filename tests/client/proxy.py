@@ -134,7 +134,7 @@ def every(number, fate):
 
 
 def deck(seed, counts):
-    """Fates by chance, as cards are dealt: none fails to come, and the same seed deals the same cards."""
+    """Fates by rng, as cards are dealt: none fails to come, and the same seed deals the same cards."""
     dealer, cards, mutex = random.Random(seed), [], threading.Lock()
 
     def choose():

@@ -140,7 +140,7 @@ def test_what_can_be_proved_is_counted_from_the_sending(monkeypatch):
     clock = [100.0]
     monkeypatch.setattr(lease_clock, "now", lambda: clock[0])
     terms = lease_clock.Terms("job x", 1, 10.0, 3.0, {}, "heartbeat_job", "release_job", {})
-    held = lease_clock.Grip(terms, sent=100.0)
+    held = lease_clock.LeaseClock(terms, sent=100.0)
     clock[0] = 109.9  # an answer that took so long renews only from its sending
     held.renewed(102.0, {})
     held.check()
@@ -156,7 +156,7 @@ def test_what_can_be_proved_is_counted_from_the_sending(monkeypatch):
 
 def test_renewals_that_fail_come_sooner_and_never_too_late():
     terms = lease_clock.Terms("job x", 1, 9.0, 3.0, {}, "heartbeat_job", "release_job", {})
-    held = lease_clock.Grip(terms, sent=lease_clock.now())
+    held = lease_clock.LeaseClock(terms, sent=lease_clock.now())
     assert 2.3 < held.pause() <= 3.0
     for _ in range(20):
         held.refused(Held("no"))

@@ -156,7 +156,7 @@ class Busy:
 
     def __init__(self, agent, number):
         self.agent = agent
-        self.chance = random.Random(number)
+        self.rng = random.Random(number)
         self.jobs = {f"busy-{number}/{place}": None for place in range(3)}
         """Each job's lease id as last acknowledged; None when it is free."""
         self.grants = []
@@ -167,7 +167,7 @@ class Busy:
     def work(self, stop):
         try:
             while not stop.is_set():
-                self.step(self.chance.choice(list(self.jobs)))
+                self.step(self.rng.choice(list(self.jobs)))
         except (BrokenPipeError, Unreachable, OutcomeUnknown):
             return
         except Exception as error:  # noqa: BLE001 - raised again in the thread of the test
@@ -180,7 +180,7 @@ class Busy:
             lease = self.agent.call("claim_job", job_id=job, owner="busy", ttl_seconds=3600)
             self.grants.append((lease["token"], asked, time.monotonic()))
             self.jobs[job] = lease["lease_id"]
-        elif self.chance.random() < 0.5:
+        elif self.rng.random() < 0.5:
             self.agent.call("heartbeat_job", job_id=job, lease_id=lease_id)
         else:
             self.agent.call("release_job", job_id=job, lease_id=lease_id)
@@ -203,14 +203,14 @@ class Busy:
 
 def test_nothing_acknowledged_is_lost_whoever_of_the_three_is_killed(agents, path):
     crew = [Busy(agent, number) for number, agent in enumerate(agents)]
-    chance = random.Random(4127)
+    rng = random.Random(4127)
     for number in range(KILLS):
         stop = threading.Event()
         threads = [threading.Thread(target=busy.work, args=(stop,)) for busy in crew]
         for thread in threads:
             thread.start()
         wait_for_a_grant_each(crew)
-        time.sleep(chance.uniform(0, 0.1))
+        time.sleep(rng.uniform(0, 0.1))
         agents[number % len(agents)].kill()
         stop.set()
         for thread in threads:

@@ -2,13 +2,13 @@
 
 import pytest
 
-from holdfast.core.browser_session import IDLE, INVITATION, INVITED, LONGEST, VISIT, Badge, is_over, is_stale
+from holdfast.core.browser_session import IDLE, INVITATION, INVITED, LONGEST, VISIT, BrowserSession, is_over, is_stale
 from holdfast.core.row import SECOND
 from tests.support import START
 
 
-def badge(kind=VISIT, made_at=START, seen_at=START):
-    return Badge("id", kind, "a", "p", "k", made_at=made_at, seen_at=seen_at)
+def browser_session(kind=VISIT, made_at=START, seen_at=START):
+    return BrowserSession("id", kind, "a", "p", "k", made_at=made_at, seen_at=seen_at)
 
 
 def test_the_numbers_are_the_promised_ones():
@@ -18,11 +18,14 @@ def test_the_numbers_are_the_promised_ones():
 @pytest.mark.parametrize(
     ("worn", "ends"),
     [
-        (badge(INVITATION), START + INVITED),
-        (badge(INVITATION, seen_at=START + INVITED), START + INVITED),  # an invitation is not prolonged by a look
-        (badge(), START + IDLE),
-        (badge(seen_at=START + SECOND), START + SECOND + IDLE),
-        (badge(seen_at=START + LONGEST - SECOND), START + LONGEST),
+        (browser_session(INVITATION), START + INVITED),
+        (
+            browser_session(INVITATION, seen_at=START + INVITED),
+            START + INVITED,
+        ),  # an invitation is not prolonged by a look
+        (browser_session(), START + IDLE),
+        (browser_session(seen_at=START + SECOND), START + SECOND + IDLE),
+        (browser_session(seen_at=START + LONGEST - SECOND), START + LONGEST),
     ],
 )
 def test_a_badge_is_over_at_its_moment_and_not_a_microsecond_before(worn, ends):
@@ -31,5 +34,5 @@ def test_a_badge_is_over_at_its_moment_and_not_a_microsecond_before(worn, ends):
 
 
 def test_being_seen_is_written_down_once_a_minute():
-    assert not is_stale(badge(), START + 60 * SECOND - 1)
-    assert is_stale(badge(), START + 60 * SECOND)
+    assert not is_stale(browser_session(), START + 60 * SECOND - 1)
+    assert is_stale(browser_session(), START + 60 * SECOND)

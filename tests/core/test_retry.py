@@ -44,29 +44,29 @@ def test_each_policy_waits_as_its_name_says(policy, delays):
 
 
 @given(policy=policies, attempt=st.integers(1, 10_000), chance=chances)
-def test_no_delay_is_negative_or_above_its_bound_or_above_thirty_days(policy, attempt, chance):
-    delay = retry.delay(policy, attempt, chance)
+def test_no_delay_is_negative_or_above_its_bound_or_above_thirty_days(policy, attempt, number):
+    delay = retry.delay(policy, attempt, number)
     assert isinstance(delay, int)
     assert 0 <= delay <= policy.max_seconds * SECOND
     assert delay <= MAX_DELAY * SECOND
 
 
 @given(policy=policies, attempt=st.integers(1, 50), chance=chances)
-def test_jitter_takes_away_at_most_its_part_of_the_delay(policy, attempt, chance):
-    whole = retry.delay(replace(policy, jitter=0.0), attempt, chance)
-    delay = retry.delay(policy, attempt, chance)
+def test_jitter_takes_away_at_most_its_part_of_the_delay(policy, attempt, number):
+    whole = retry.delay(replace(policy, jitter=0.0), attempt, number)
+    delay = retry.delay(policy, attempt, number)
     assert whole * (1 - policy.jitter) - 1 <= delay <= whole
     assert retry.delay(policy, attempt, 0.0) == whole
 
 
 @given(policy=policies, attempt=st.integers(1, 100), chance=chances)
-def test_a_later_attempt_never_waits_less(policy, attempt, chance):
-    assert retry.delay(policy, attempt, chance) <= retry.delay(policy, attempt + 1, chance)
+def test_a_later_attempt_never_waits_less(policy, attempt, number):
+    assert retry.delay(policy, attempt, number) <= retry.delay(policy, attempt + 1, number)
 
 
 def test_with_full_jitter_chance_decides_everything():
     policy = Backoff("fixed", 8, jitter=1.0)
-    assert [retry.delay(policy, 1, chance) / SECOND for chance in (0.0, 0.25, 0.5, 1.0)] == [8, 6, 4, 0]
+    assert [retry.delay(policy, 1, number) / SECOND for number in (0.0, 0.25, 0.5, 1.0)] == [8, 6, 4, 0]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_policy_out_of_bounds_is_told_where(policy, wrong):
 def test_a_task_waits_as_its_own_policy_says_unless_its_holder_says_otherwise():
     policy = msgspec.json.encode(Backoff("exponential", 4, jitter=0.5)).decode()
     task = replace(HELD, backoff=policy, max_attempts=5, attempt_count=3)
-    waits = tasks.fail(task, reason=None, now=NOW, chance=1.0)
+    waits = tasks.fail(task, reason=None, now=NOW, random_fraction=1.0)
     assert (waits.state, waits.scheduled_at, waits.ready) == (PENDING, NOW + 8 * SECOND, False)
     assert tasks.fail(task, reason=None, now=NOW, after=3).scheduled_at == NOW + 3
     at_once = tasks.fail(task, reason=None, now=NOW, after=0)

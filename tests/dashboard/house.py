@@ -9,7 +9,7 @@ from holdfast.engine.engine import Engine
 from holdfast.settings import Settings
 from holdfast.store.memory.store import MemoryStore
 from holdfast.transport.http.app import App
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from tests.compat.octostore.wire import Answer
 from tests.http.agent import ROOT_KEY
 from tests.http.house import Headers
@@ -25,8 +25,8 @@ class DashboardHouse:
         self.engine = Engine(store or MemoryStore(self.clock))
         self.engine.start()
         settle_identities(self.engine, settings)
-        self.door = Door(self.engine, settings)
-        self.app = App(self.door)
+        self.ctx = HandlerContext(self.engine, settings)
+        self.app = App(self.ctx)
         # The browser of other tests keeps a loop of its own on this thread.
         self.thread = ThreadPoolExecutor(1)
         self.runner = self.thread.submit(asyncio.Runner).result()
@@ -71,5 +71,5 @@ class DashboardHouse:
     def close(self):
         self.thread.submit(self.runner.close).result()
         self.thread.shutdown()
-        self.door.close()
+        self.ctx.close()
         self.engine.stop()

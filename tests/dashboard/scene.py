@@ -15,7 +15,7 @@ from holdfast.engine.engine import Engine
 from holdfast.settings import Settings
 from holdfast.store.memory.store import MemoryStore
 from holdfast.transport.http.app import App
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from tests.http.agent import ROOT_KEY, Agent, job_path
 from tests.support import wait_until
 
@@ -36,7 +36,7 @@ class Stage:
         self.port = listener.getsockname()[1]
         settings = Settings(port=self.port, root_key=ROOT_KEY)
         settle_identities(self.engine, settings)
-        config = uvicorn.Config(App(Door(self.engine, settings)), log_config=None, ws="none", lifespan="on")
+        config = uvicorn.Config(App(HandlerContext(self.engine, settings)), log_config=None, ws="none", lifespan="on")
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [listener]}, daemon=True)
         self._thread.start()
@@ -57,25 +57,25 @@ class Stage:
 
 def play(stage):
     """Fill the server, and leave it in the middle of things."""
-    chance = random.Random(1842)
+    rng = random.Random(1842)
     root = stage.root
-    lives = [_session(root, name, chance) for name in WORKERS[:4]]
+    lives = [_session(root, name, rng) for name in WORKERS[:4]]
     root.post("/elections/nightly-report/campaign", {"candidate_id": "claude-backend", "ttl_seconds": 30})
     for minute in range(MINUTES - 2):
-        _minute(stage, chance, lives, minute)
+        _minute(stage, rng, lives, minute)
     stage.pass_time(-stage.shift / 1_000_000 - LAST_MOMENTS)
     for life in lives:
         root.post(f"/v1/sessions/{life['session_id']}/heartbeat", {"lease_id": life["lease_id"]})
     _last_moments(stage, lives)
 
 
-def _session(root, name, chance):
+def _session(root, name, rng):
     return root.post(
         "/v1/sessions",
         {
             "name": name,
             "ttl_seconds": 3600,
-            "turn": chance.randrange(3, 60),
+            "turn": rng.randrange(3, 60),
             "last_action": "read the failing test",
             "next_action": "write the fix, then run the suite",
             "memory_ref": f"https://notes.example/{name}",
@@ -84,24 +84,24 @@ def _session(root, name, chance):
     ).json
 
 
-def _minute(stage, chance, lives, minute):
+def _minute(stage, rng, lives, minute):
     """Some work comes, some is done, a deployment changes hands now and then."""
     root = stage.root
-    for _ in range(chance.randrange(4, 9) + (8 if 18 < minute < 26 else 0)):
-        root.post("/v1/tasks", {"type": chance.choice(QUEUES), "payload": {"page": minute}, "maxAttempts": 2})
+    for _ in range(rng.randrange(4, 9) + (8 if 18 < minute < 26 else 0)):
+        root.post("/v1/tasks", {"type": rng.choice(QUEUES), "payload": {"page": minute}, "maxAttempts": 2})
     if minute % 9 == 0:
         name = WORKERS[minute // 9 % len(WORKERS)]
         held = root.claim("deploy/staging", name, ttl_seconds=300, metadata={"pull_request": 370 + minute}).json
         stage.pass_time(20)
         if minute % 27 and held["status"] == "claimed":
             root.release_job("deploy/staging", held["lease_id"], note="rolled out")
-    for _ in range(chance.randrange(3, 9) + (5 if 22 < minute < 30 else 0)):
-        life = chance.choice(lives)
+    for _ in range(rng.randrange(3, 9) + (5 if 22 < minute < 30 else 0)):
+        life = rng.choice(lives)
         taken = root.post("/v1/tasks/claim", {"types": list(QUEUES), "workerId": life["name"]}).json
         if "id" not in taken:
             continue
         stage.pass_time(1)
-        outcome = "fail" if chance.random() < 0.08 else "complete"
+        outcome = "fail" if rng.random() < 0.08 else "complete"
         body = {
             "leaseId": taken["leaseId"],
             **({"reason": "no such page"} if outcome == "fail" else {"result": {"ok": True}}),
@@ -109,7 +109,7 @@ def _minute(stage, chance, lives, minute):
         root.post(f"/v1/tasks/{taken['id']}/{outcome}", body)
     for life in lives:
         root.post(f"/v1/sessions/{life['session_id']}/heartbeat", {"lease_id": life["lease_id"]})
-    stage.pass_time(chance.randrange(38, 56))
+    stage.pass_time(rng.randrange(38, 56))
 
 
 def _last_moments(stage, lives):

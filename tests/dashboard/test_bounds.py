@@ -8,7 +8,7 @@ import pytest
 from holdfast.core import task as tasks
 from holdfast.core.browser_session import MOST_OF_KEY
 from holdfast.core.task import Task
-from holdfast.store.sql_reader import Looks
+from holdfast.store.sql_reader import SqlReader
 from holdfast.transport.dashboard import bulk
 from holdfast.transport.dashboard.pages import dead_letters
 from tests.dashboard.house import DashboardHouse
@@ -25,15 +25,15 @@ TYPES = 600
 def house(request, tmp_path, new_postgres_database, clock):
     store = make_store(request.param, tmp_path, new_postgres_database, clock)
     house = DashboardHouse(store, clock)
-    house.thread.submit(lambda: house.runner.run(opened(house.door))).result()
+    house.thread.submit(lambda: house.runner.run(opened(house.ctx))).result()
     yield house
     house.close()
     store.close()
 
 
-async def opened(door):
+async def opened(ctx):
     """What is done, and not only looked at, needs a loop to go on in."""
-    door.open()
+    ctx.open()
 
 
 def test_pages_and_forms_are_charged_like_the_api(planned):
@@ -77,7 +77,7 @@ def test_odd_input_is_refused_and_breaks_nothing(house):
 def test_many_types_of_tasks_cost_no_more_questions(house, monkeypatch):
     """And with very many, those who look within two seconds ask them once."""
     asked = []
-    for reader in Looks.__subclasses__():
+    for reader in SqlReader.__subclasses__():
         monkeypatch.setattr(reader, "look", counting(reader.look, asked))
     cookie = house.sign_in()
     costs = []
@@ -135,7 +135,7 @@ def test_a_look_at_very_many_tasks_ends_and_says_so(house, monkeypatch):
 def test_an_account_has_two_bulks_under_way_at_most():
     """They wait for nobody here: what is refused is the third, whatever it is about."""
     running = [a_bulk("mine"), a_bulk("mine"), a_bulk("another")]
-    bulks = bulk.Bulks(door=None, bearer=None)
+    bulks = bulk.Bulks(ctx=None, bearer=None)
     bulks._known = {each.id: each for each in running}
     with pytest.raises(bulk.Conflict, match="2 are under way in your account"):
         bulks.check("mine", bulk.Wanted(type="else"))
@@ -145,5 +145,7 @@ def test_an_account_has_two_bulks_under_way_at_most():
 
 
 def a_bulk(account):
-    badge = bulk.Badge("id", "visit", account, "p", "hash", made_at=0, seen_at=0)
-    return bulk.Bulk(bulk.new_id(), bulk.VERBS["cancel"], bulk.Wanted(type=bulk.new_id()), badge, None, "me", 0, 1)
+    browser_session = bulk.BrowserSession("id", "visit", account, "p", "hash", made_at=0, seen_at=0)
+    return bulk.Bulk(
+        bulk.new_id(), bulk.VERBS["cancel"], bulk.Wanted(type=bulk.new_id()), browser_session, None, "me", 0, 1
+    )

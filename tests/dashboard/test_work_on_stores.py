@@ -43,15 +43,15 @@ def house(request, tmp_path, new_postgres_database, clock):
     hook = Webhook(ACCOUNT, "whk_1", url="https://hooks.example/here", secret="whsec_x", created_at=START)
     put(store, hook, waiting, *letters, kind="created")
     house = DashboardHouse(store, clock)
-    house.thread.submit(lambda: house.runner.run(opened(house.door))).result()
+    house.thread.submit(lambda: house.runner.run(opened(house.ctx))).result()
     yield house
     house.close()
     store.close()
 
 
-async def opened(door):
+async def opened(ctx):
     """Whatever goes on between two requests needs a loop to go on in."""
-    door.open()
+    ctx.open()
 
 
 def words_of(answer):

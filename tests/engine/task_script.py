@@ -108,7 +108,7 @@ class TaskScript(Script):
 
     def fail(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         after = drawn["ttl"] * SECOND if extra == 2 else None
-        return self.held(chores.fail, drawn, reason="no", permanent=extra == 5, after=after, chance=0.5)
+        return self.held(chores.fail, drawn, reason="no", permanent=extra == 5, after=after, random_fraction=0.5)
 
     def hand_back(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         after = drawn["ttl"] * SECOND if extra == 2 else None

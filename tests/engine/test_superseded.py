@@ -37,21 +37,21 @@ class Trial:
     def __init__(self, store, clock, seed):
         self.store = store
         self.clock = clock
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.task_id = f"t{seed}"
 
     def begin(self):
         """A holds it, works a while, and sleeps past its lease; the sweep may have been there or not."""
         run(self.store, create(self.task_id, max_attempts=5))
-        if self.chance.random() < 0.5:
+        if self.rng.random() < 0.5:
             run(self.store, take_this(self.task_id, seed="A", worker="A"))
         else:
             run(self.store, take("work", seed="A", worker="A"))
-        for _ in range(self.chance.randint(0, 2)):
-            self.clock.advance(self.chance.randint(1, LEASE // SECOND - 1))
+        for _ in range(self.rng.randint(0, 2)):
+            self.clock.advance(self.rng.randint(1, LEASE // SECOND - 1))
             run(self.store, beat(self.task_id, "A", left=Left(note="from A")))
-        self.clock.now = self.row().expires_at + self.chance.choice([0, 1, SECOND])
-        if self.chance.random() < 0.3:
+        self.clock.now = self.row().expires_at + self.rng.choice([0, 1, SECOND])
+        if self.rng.random() < 0.3:
             sweep(self.store)
 
     def row(self):
@@ -65,15 +65,15 @@ class Trial:
             fail(task_id, "A", reason="A says so"), fail(task_id, "A", permanent=True), hand_back(task_id, "A"),
             undeliver(task_id, "A"), beat(task_id, "A", left=Left(note="A again")),
         ]  # fmt: skip
-        doing = [complete(task_id, "A", result='{"by":"A"}'), *self.chance.choices(verbs, k=self.chance.randint(0, 3))]
-        self.chance.shuffle(doing)
+        doing = [complete(task_id, "A", result='{"by":"A"}'), *self.rng.choices(verbs, k=self.rng.randint(0, 3))]
+        self.rng.shuffle(doing)
         return [("A", command) for command in doing]
 
     def successor(self):
         """B takes over, works and perhaps finishes."""
         doing = [take_this(self.task_id, seed="B", worker="B")]
-        doing += [beat(self.task_id, "B") for _ in range(self.chance.randint(0, 2))]
-        if self.chance.random() < 0.7:
+        doing += [beat(self.task_id, "B") for _ in range(self.rng.randint(0, 2))]
+        if self.rng.random() < 0.7:
             doing.append(complete(self.task_id, "B", result='{"by":"B"}'))
         return [("B", command) for command in doing]
 
@@ -81,9 +81,9 @@ class Trial:
         """Both in one sequence, each in its own order, cut into batches anywhere."""
         left, right, batches = list(first), list(second), [[]]
         while left or right:
-            source = left if left and (not right or self.chance.random() < 0.5) else right
+            source = left if left and (not right or self.rng.random() < 0.5) else right
             batches[-1].append(source.pop(0))
-            if self.chance.random() < 0.5:
+            if self.rng.random() < 0.5:
                 batches.append([])
         return [batch for batch in batches if batch]
 

@@ -186,10 +186,10 @@ def test_a_task_that_ends_in_the_batch_of_its_claim_leaves_no_placeholder_behind
 
 def test_a_task_has_as_many_chances_as_it_was_given(store):
     run(store, create("t1", max_attempts=3))
-    for chance in range(3):
-        run(store, take("work", seed=str(chance)))
-        state = run(store, fail("t1", str(chance), reason=f"no {chance}")).task.state
-        assert state == (DEAD if chance == 2 else PENDING)
+    for number in range(3):
+        run(store, take("work", seed=str(number)))
+        state = run(store, fail("t1", str(number), reason=f"no {number}")).task.state
+        assert state == (DEAD if number == 2 else PENDING)
     assert (the_task(store).attempt_count, the_task(store).failure_reason) == (3, "no 2")
     assert run(store, requeue("t1")).task.attempt_count == 0
 
@@ -210,9 +210,9 @@ def test_a_failed_task_waits_as_its_policy_says(store, clock):
     backoff = msgspec.json.encode(Backoff("exponential", 10, jitter=0.5)).decode()
     run(store, create("t1", backoff=backoff, max_attempts=5))
     waits = []
-    for chance in range(3):
-        run(store, take_this("t1", seed=str(chance)))
-        due = run(store, fail("t1", str(chance), chance=1.0)).task.scheduled_at
+    for number in range(3):
+        run(store, take_this("t1", seed=str(number)))
+        due = run(store, fail("t1", str(number), random_fraction=1.0)).task.scheduled_at
         waits.append((due - clock.now) // SECOND)
         clock.now = due
     assert waits == [5, 10, 20]

@@ -37,8 +37,8 @@ def test_a_lapsed_task_comes_back_promptly_although_nobody_asks(engine):
 
 def test_a_task_that_lapses_at_its_last_chance_is_a_dead_letter_that_says_why(engine):
     engine.call(create("t1", lease_duration=SHORT, max_attempts=2))
-    for chance in ("1", "2"):
-        engine.call(take("work", seed=chance), wait_seconds=5)
+    for number in ("1", "2"):
+        engine.call(take("work", seed=number), wait_seconds=5)
         wait_until(lambda: task_of(engine).state != CLAIMED)
     assert (task_of(engine).state, task_of(engine).dead_cause) == (DEAD, LAPSED)
     assert told_of(engine.store)[-2:] == ["task.claimed", "task.dead_lettered"]

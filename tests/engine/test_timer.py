@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from holdfast.engine.change_signal import Bells, log_of
+from holdfast.engine.change_signal import ChangeSignal, log_of
 from holdfast.engine.timer import Timer
 from tests.support import ACCOUNT, wait_until
 
@@ -55,10 +55,10 @@ class Tower:
     def __init__(self):
         self.attended = []
         self.heard = []
-        self.bells = Bells(self.attended.append)
+        self.change_signal = ChangeSignal(self.attended.append)
 
     def listen(self, key):
-        self.bells.listen(key, ring := lambda: self.heard.append(key))
+        self.change_signal.listen(key, ring := lambda: self.heard.append(key))
         return ring
 
 
@@ -66,27 +66,27 @@ def test_a_bell_rings_for_its_row_and_the_log_s_bell_for_all_of_its_account():
     tower = Tower()
     for key in (ROW, OTHER, ABROAD, log_of(ACCOUNT)):
         tower.listen(key)
-    tower.bells.ring({ROW})
+    tower.change_signal.ring({ROW})
     assert sorted(tower.heard) == [("events", ACCOUNT, ""), ROW]
     tower.heard.clear()
-    tower.bells.ring_all()
+    tower.change_signal.ring_all()
     assert len(tower.heard) == 4
 
 
 def test_whoever_stops_listening_hears_nothing_and_the_last_lets_the_watcher_rest():
     tower = Tower()
     one, other = tower.listen(ROW), tower.listen(ROW)
-    tower.bells.forget(ROW, one)
-    tower.bells.ring([ROW])
+    tower.change_signal.forget(ROW, one)
+    tower.change_signal.ring([ROW])
     assert tower.heard == [ROW]
     assert tower.attended[-1] is True
-    tower.bells.forget(ROW, other)
-    tower.bells.ring([ROW])
+    tower.change_signal.forget(ROW, other)
+    tower.change_signal.ring([ROW])
     assert (tower.heard, tower.attended[-1]) == ([ROW], False)
 
 
 def test_a_drain_rings_every_bell_so_that_nobody_waits_on():
     tower = Tower()
     tower.listen(ROW)
-    tower.bells.drain()
-    assert (tower.heard, tower.bells.draining) == ([ROW], True)
+    tower.change_signal.drain()
+    assert (tower.heard, tower.change_signal.draining) == ([ROW], True)

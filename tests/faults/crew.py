@@ -36,7 +36,7 @@ class Worker:
         self.caller = caller
         self.name = name
         self.lives = 0
-        self.chance = random.Random(name)
+        self.rng = random.Random(name)
 
     def work(self) -> None:
         while True:
@@ -73,7 +73,7 @@ class Worker:
         previous = (task["previousAttempt"] or {}).get("checkpoint") or {"page": 0}
         say("claimed", task["id"], task["fencingToken"], previous["page"])
         for page in range(previous["page"] + 1, PAGES + 1):
-            time.sleep(self.chance.random() * 0.04)  # the work itself
+            time.sleep(self.rng.random() * 0.04)  # the work itself
             if not self.tell(task, "heartbeat", "checkpoint", page, checkpoint={"page": page}):
                 return
         self.tell(task, "complete", "completed", task["fencingToken"], result={"token": task["fencingToken"]})

@@ -29,7 +29,7 @@ class Bot:
 
     def __init__(self, server, seed):
         self.server = server
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.key = None
         self.tools = {}
         self.done = set()
@@ -85,7 +85,7 @@ class Bot:
         self.last = method, path, body
         key = str(uuid.uuid4())
         while True:
-            fault = self.chance.choice(FAULTS) if self.chance.random() < 0.5 else None
+            fault = self.rng.choice(FAULTS) if self.rng.random() < 0.5 else None
             answer = self.attempt(fault, method, path, body, key)
             if answer is not None:
                 self.note(path, answer)

@@ -80,10 +80,10 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(new_store_url, n
     url = new_store_url()
     server = new_server(url).start()
     workers = [Worker(agent(server, f"alice-{number + 1}"), number) for number in range(WORKERS)]
-    chance = random.Random(4127)
+    rng = random.Random(4127)
     for kill in range(KILLS):
         before = sum(worker.done for worker in workers)
-        load_until_killed(server, workers, 0.4 + chance.random() * 0.4)
+        load_until_killed(server, workers, 0.4 + rng.random() * 0.4)
         assert sum(worker.done for worker in workers) > before + WORKERS, "the server was killed under load"
         server.start()
         together(*[lambda worker=worker: worker.check(root(server)) for worker in workers])

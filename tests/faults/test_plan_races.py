@@ -70,10 +70,10 @@ def test_of_64_who_want_the_last_ten_tasks_of_a_month_ten_get_one(servers):
     running = servers("counted")
     doors = everywhere(running)
     fill(doors[0], QUOTA - LAST)
-    answers = race(doors, lambda door, _: door.create())
+    answers = race(doors, lambda ctx, _: ctx.create())
     assert told(answers) == {(201, None): LAST, (402, "quota_exceeded"): CALLERS - LAST}
-    for door in doors:
-        assert done(door.get("/v1/account"))["usage"] == {"tasksCreated": QUOTA, "tasksLeft": 0, "workersInUse": 0}
+    for ctx in doors:
+        assert done(ctx.get("/v1/account"))["usage"] == {"tasksCreated": QUOTA, "tasksLeft": 0, "workersInUse": 0}
     with opened(running[0].store) as store:
         assert len(every(store, Task)) == QUOTA
     assert_books_balance(running[0].store)
@@ -87,10 +87,10 @@ def test_repetitions_and_batches_race_for_the_last_ten_too(servers):
     body = {"type": "work", "payload": {}}
     items = [{"op": "create", **body}] * 3
 
-    def call(door, place):
+    def call(ctx, place):
         if place % 2:
-            return door.post("/v1/tasks/batch", {"items": items})
-        return door.saying(Idempotency_Key=f"key-{place % 16}").send_json("POST", "/v1/tasks", body)
+            return ctx.post("/v1/tasks/batch", {"items": items})
+        return ctx.saying(Idempotency_Key=f"key-{place % 16}").send_json("POST", "/v1/tasks", body)
 
     answers = race(doors, call, 32)
     assert {answer.status for answer in answers} <= {200, 201, 402}
@@ -105,7 +105,7 @@ def test_of_64_who_want_to_hold_a_task_as_many_do_as_the_plan_allows(servers):
     running = servers("counted")
     doors = everywhere(running)
     fill(doors[0], CALLERS)
-    answers = race(doors, lambda door, place: door.claim(worker_id=f"w{place}"))
+    answers = race(doors, lambda ctx, place: ctx.claim(worker_id=f"w{place}"))
     assert told(answers) == {(200, None): WORKERS, (429, "max_workers_reached"): CALLERS - WORKERS}
     taken = [answer.json for answer in answers if answer.status == 200]
     assert len({task["id"] for task in taken}) == WORKERS
@@ -113,7 +113,7 @@ def test_of_64_who_want_to_hold_a_task_as_many_do_as_the_plan_allows(servers):
     for task in taken[: WORKERS // 2]:
         done(doors[-1].complete(task["id"], lease_id=task["leaseId"]))
     waiting = [task["id"] for task in done(doors[0].list("status=pending&limit=100"))["tasks"]]
-    again = race(doors, lambda door, place: door.do("claim", waiting[place]), len(waiting))
+    again = race(doors, lambda ctx, place: ctx.do("claim", waiting[place]), len(waiting))
     assert told(again) == {
         (200, None): WORKERS // 2,
         (429, "max_workers_reached"): len(waiting) - WORKERS // 2,
@@ -129,10 +129,10 @@ def test_servers_share_a_budget_of_requests(servers):
     served = Counter()
     lock = threading.Lock()
 
-    def ask(door, place):
-        while (answer := door.get("/v1/tasks?limit=1")).status == 200:
+    def ask(ctx, place):
+        while (answer := ctx.get("/v1/tasks?limit=1")).status == 200:
             with lock:
-                served[door.port] += 1
+                served[ctx.port] += 1
         return answer
 
     answers = race(doors, ask, 16)
@@ -143,14 +143,14 @@ def test_servers_share_a_budget_of_requests(servers):
 
 def test_what_a_server_has_borrowed_and_not_spent_is_little(servers):
     doors = everywhere(servers("rated"))
-    for door in doors[1:]:
-        assert door.create().status == 201
+    for ctx in doors[1:]:
+        assert ctx.create().status == 201
     made = 0
     while doors[0].create().status == 201:
         made += 1
     assert made >= CREATES * 0.9
-    for door in doors[1:]:
-        while door.create().status == 201:
+    for ctx in doors[1:]:
+        while ctx.create().status == 201:
             made += 1
     assert made + len(doors[1:]) == CREATES
 

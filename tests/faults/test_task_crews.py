@@ -105,14 +105,14 @@ class Works:
 
 
 def test_each_task_is_completed_once_by_the_holder_of_its_newest_token(crews):
-    chance = random.Random(4127)
+    rng = random.Random(4127)
     working = [crews.start() for _ in range(CREWS)]
     crews.wait_for(TASKS // 10)
     paused = working.pop()
     paused.tell(signal.SIGSTOP)
     for kill in range(1, KILLS + 1):
         crews.wait_for(TASKS * kill // (KILLS + 2))
-        doomed = working.pop(chance.randrange(len(working)))
+        doomed = working.pop(rng.randrange(len(working)))
         doomed.end()
         working.append(crews.start())
     crews.wait_until_given_up(paused)

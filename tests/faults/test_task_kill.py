@@ -104,9 +104,9 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(new_store_url, n
     server = new_server(url).start()
     account = register(server.anyone)
     workers = [Worker(account, number) for number in range(WORKERS)]
-    chance = random.Random(4127)
+    rng = random.Random(4127)
     for _ in range(KILLS):
-        load_until_killed(server, workers, WORKERS * chance.randint(3, 8))
+        load_until_killed(server, workers, WORKERS * rng.randint(3, 8))
         server.start()
         together(*[worker.check for worker in workers])
     total = done(account.get("/v1/tasks/counts"))["total"]

@@ -7,7 +7,7 @@ from holdfast.engine.engine import Engine
 from holdfast.settings import Settings
 from holdfast.store.memory.store import MemoryStore
 from holdfast.transport.http.app import App
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from tests.compat.octostore.wire import Answer
 
 AFAR = "198.51.100.7"
@@ -20,8 +20,8 @@ class House:
         self.engine = Engine(MemoryStore())
         self.engine.start()
         settle_identities(self.engine, settings)
-        self.door = Door(self.engine, settings)
-        self.app = App(self.door)
+        self.ctx = HandlerContext(self.engine, settings)
+        self.app = App(self.ctx)
         self.runner = asyncio.Runner()
 
     def ask(self, path="/locks", headers=None, peer=AFAR, scheme="http", method="GET"):
@@ -49,7 +49,7 @@ class House:
 
     def close(self):
         self.runner.close()
-        self.door.close()
+        self.ctx.close()
         self.engine.stop()
 
 

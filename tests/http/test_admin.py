@@ -301,14 +301,14 @@ def test_the_newest_minute_is_told_with_the_leases_that_live_now():
         house.engine.call(acquire("some-lock"))
         for _ in range(2):
             house.ask("/locks", key)
-            house.door.stats._minute_ends = 0  # as if the minute were over
+            house.ctx.stats._minute_ends = 0  # as if the minute were over
             page = house.ask("/admin/metrics/timeseries", key).json
         assert page["request_volume"] == [1, 1]
         assert page["active_locks"] == [1, 1]
         house.ask("/locks", key)
-        house.door.stats._minute_ends = 0
+        house.ctx.stats._minute_ends = 0
         house.ask("/locks", key)
-        house.door.stats._minute_ends = 0
+        house.ctx.stats._minute_ends = 0
         assert house.ask("/admin/metrics/timeseries", key).json["active_locks"] == [1, 1, 0, 1]
     finally:
         house.close()

@@ -177,7 +177,7 @@ def test_f12_retries_back_off_and_are_not_early_and_dead_letters_can_be_resolved
     policy = '{"kind":"exponential","base_seconds":10,"jitter":0.5}'
     library.call(chores.create("t1", max_attempts=2, backoff=policy))
     library.call(chores.take("work"))
-    due = library.call(chores.fail("t1", chance=1.0)).task.scheduled_at
+    due = library.call(chores.fail("t1", random_fraction=1.0)).task.scheduled_at
     assert due == library.clock.now + 5 * SECOND
     library.later(4.9)
     assert not isinstance(library.call(chores.take("work", seed="s2")), Claimed)

@@ -14,7 +14,7 @@ from holdfast.settings import Settings
 from holdfast.store.sqlite import SqliteStore
 from holdfast.transport.http.access.auth import CACHE_SECONDS
 from holdfast.transport.http.app import App
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from tests.compat.octostore.expect import eventually
 from tests.compat.octostore.server import Server
 from tests.compat.orchestrion.account import Account, register
@@ -379,15 +379,15 @@ def test_a_mistyped_key_is_refused_without_a_look(tmp_path):
     slips = [key[:-1] + ("0" if key[-1] != "0" else "1"), key[:-1], key + "x", key.replace("hf_live_", "hf_test_")]
 
     async def story():
-        door = Door(engine, Settings())
-        door.open()
-        app, looked = App(door), Counter()
+        ctx = HandlerContext(engine, Settings())
+        ctx.open()
+        app, looked = App(ctx), Counter()
         for word, tokens in (("slip", slips), ("unknown", [unknown]), ("known", [key])):
             before = store.looks
             statuses = {await knock(app, token) for token in tokens}
             looked[word] = store.looks - before
             assert statuses == ({200} if word == "known" else {401})
-        door.close()
+        ctx.close()
         return looked
 
     looked = asyncio.run(story())

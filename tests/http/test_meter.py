@@ -10,7 +10,7 @@ from holdfast.core.budget import SLICES, Terms
 from holdfast.core.errors import RateLimited, StoreUnavailable
 from holdfast.core.row import SECOND
 from holdfast.store.memory.store import MemoryStore
-from holdfast.transport.http.access.rate_limits import Meter
+from holdfast.transport.http.access.rate_limits import RateLimiter
 
 LIMIT = 40
 HOUR = Terms(LIMIT, 3600 * SECOND)
@@ -45,7 +45,7 @@ async def spend(meter, terms=HOUR, cost=1, subject="k1"):
 def test_a_crowd_at_one_server_gets_exactly_the_limit_in_few_borrowings():
     async def story():
         lender = Lender()
-        meter = Meter(lender.borrow)
+        meter = RateLimiter(lender.borrow)
         allowed = await asyncio.gather(*(spend(meter) for _ in range(3 * LIMIT)))
         return sum(allowed), lender.asked
 
@@ -57,7 +57,7 @@ def test_a_crowd_at_one_server_gets_exactly_the_limit_in_few_borrowings():
 def test_two_servers_together_get_exactly_the_limit():
     async def story():
         lender = Lender()
-        meters = [Meter(lender.borrow), Meter(lender.borrow)]
+        meters = [RateLimiter(lender.borrow), RateLimiter(lender.borrow)]
         return await asyncio.gather(*(spend(meters[place % 2]) for place in range(3 * LIMIT)))
 
     assert sum(asyncio.run(story())) == LIMIT
@@ -66,7 +66,7 @@ def test_two_servers_together_get_exactly_the_limit():
 def test_a_refused_caller_asks_the_store_no_more():
     async def story():
         lender = Lender()
-        meter = Meter(lender.borrow)
+        meter = RateLimiter(lender.borrow)
         while await spend(meter):
             pass
         before = lender.asked
@@ -79,7 +79,7 @@ def test_a_refused_caller_asks_the_store_no_more():
 @pytest.mark.parametrize("cost", [1, 3, LIMIT])
 def test_what_costs_more_is_counted_as_so_many(cost):
     async def story():
-        meter = Meter(Lender().borrow)
+        meter = RateLimiter(Lender().borrow)
         return [await spend(meter, cost=cost) for _ in range(LIMIT // cost + 2)]
 
     assert sum(asyncio.run(story())) == LIMIT // cost
@@ -87,7 +87,7 @@ def test_what_costs_more_is_counted_as_so_many(cost):
 
 def test_what_costs_more_than_there_is_takes_nothing():
     async def story():
-        meter = Meter(Lender().borrow)
+        meter = RateLimiter(Lender().borrow)
         first = await spend(meter, cost=LIMIT + 1)
         return first, sum([await spend(meter) for _ in range(2 * LIMIT)])
 
@@ -96,7 +96,7 @@ def test_what_costs_more_than_there_is_takes_nothing():
 
 def test_subjects_do_not_share():
     async def story():
-        meter = Meter(Lender().borrow)
+        meter = RateLimiter(Lender().borrow)
         return [sum([await spend(meter, subject=name) for _ in range(2 * LIMIT)]) for name in ("k1", "k2")]
 
     assert asyncio.run(story()) == [LIMIT, LIMIT]
@@ -106,7 +106,7 @@ def test_a_store_that_fails_fails_one_and_the_others_go_on():
     async def story():
         lender = Lender()
         lender.failures = 1
-        meter = Meter(lender.borrow)
+        meter = RateLimiter(lender.borrow)
         came = await asyncio.gather(*(spend(meter) for _ in range(10)), return_exceptions=True)
         return Counter(type(each).__name__ for each in came)
 
@@ -118,7 +118,7 @@ def test_a_new_window_starts_anew_and_never_lends_more_than_its_limit():
 
     async def story():
         lender = Lender()
-        meters = [Meter(lender.borrow), Meter(lender.borrow)]
+        meters = [RateLimiter(lender.borrow), RateLimiter(lender.borrow)]
         began, served = time.monotonic(), 0
         while time.monotonic() - began < 1:
             for meter in meters:
@@ -134,7 +134,7 @@ def test_a_new_window_starts_anew_and_never_lends_more_than_its_limit():
 
 def test_headers_count_down_and_never_below_nothing():
     async def story():
-        meter, told = Meter(Lender().borrow), []
+        meter, told = RateLimiter(Lender().borrow), []
         for _ in range(LIMIT + 2):
             await spend(meter)
             purse = meter.purse("k1", "read", HOUR)

@@ -60,7 +60,7 @@ def test_each_family_refuses_it_in_its_own_words_and_advises_the_same(build):
 def test_nobody_looks_at_the_key_that_is_refused(build):
     """With the readers gone any look would fail."""
     house = build()
-    house.door.close()
+    house.ctx.close()
     good, bad = (house.ask("/v1/jobs", headers).json for headers in (BEARER, WRONG))
     for body in (good, bad):
         del body["request_id"], body["instance"]
@@ -113,7 +113,7 @@ def test_anybody_else_is_not(build):
 
 def client_of(house, peer, *lines):
     headers = [(name.lower().encode(), value.encode()) for name, value in lines]
-    return house.door.network.client(Request({"headers": headers, "client": peer and (peer, 50_000)}, None))
+    return house.ctx.network.client(Request({"headers": headers, "client": peer and (peer, 50_000)}, None))
 
 
 FORWARDED = [

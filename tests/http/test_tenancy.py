@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from holdfast.core.principal import SCOPES, format_key, grants
-from holdfast.operations.table import HOUSE, OCTOSTORE, OPERATIONS, ORCHESTRION
+from holdfast.operations.table import HOLDFAST_API, OCTOSTORE, OPERATIONS, ORCHESTRION
 from holdfast.settings import sqlite_path
 from holdfast.store.postgres import PostgresStore
 from holdfast.store.sqlite import SqliteStore
@@ -243,8 +243,8 @@ def _id_of(thing):
 
 # -- without a key that opens ------------------------------------------------------------------------------------
 
-MISSING = {HOUSE: "missing_api_key", ORCHESTRION: "missing_api_key", OCTOSTORE: "authentication_required"}
-INVALID = {HOUSE: "invalid_api_key", ORCHESTRION: "invalid_api_key", OCTOSTORE: "authentication_failed"}
+MISSING = {HOLDFAST_API: "missing_api_key", ORCHESTRION: "missing_api_key", OCTOSTORE: "authentication_required"}
+INVALID = {HOLDFAST_API: "invalid_api_key", ORCHESTRION: "invalid_api_key", OCTOSTORE: "authentication_failed"}
 
 
 def refused(answer, name, status, code):
@@ -254,7 +254,9 @@ def refused(answer, name, status, code):
     body = answer.json
     assert body["code" if family == OCTOSTORE else "error"] == code
     assert body["request_id"] == answer.header("X-Request-Id")
-    assert answer.header("Content-Type") == ("application/problem+json" if family == HOUSE else "application/json")
+    assert answer.header("Content-Type") == (
+        "application/problem+json" if family == HOLDFAST_API else "application/json"
+    )
     return body
 
 
@@ -294,7 +296,7 @@ def test_a_key_of_the_wrong_scope_changes_nothing_and_is_told_which_it_lacks(hou
         body = refused(answer, name, 403, "forbidden")
         if operation.family != OCTOSTORE:
             assert body["scope"] == operation.scope
-        if operation.family == HOUSE:
+        if operation.family == HOLDFAST_API:
             assert answer.header("WWW-Authenticate") == 'Bearer error="insufficient_scope"'
     assert wrong or name in OPEN_TO_EVERY_KEY
     assert rows(household.account) == before

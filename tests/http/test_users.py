@@ -32,7 +32,7 @@ def open_doors(request, tmp_path_factory):
 
 
 @pytest.fixture
-def door(open_doors, store):
+def ctx(open_doors, store):
     return open_doors(store)
 
 
@@ -57,61 +57,61 @@ def rotated(answer):
 # -- signing up --------------------------------------------------------------------------------------------------
 
 
-def test_a_name_gets_a_token_that_works(door):
-    answer = sign_up(door, "  Ada Lovelace ", namespace="team-1")
+def test_a_name_gets_a_token_that_works(ctx):
+    answer = sign_up(ctx, "  Ada Lovelace ", namespace="team-1")
     body = success(answer)
     assert {name: answer.header(name) for name in NEVER_KEPT} == NEVER_KEPT
     assert [*body] == ["token", "user_id", "username", "namespace", "agent_contract"]
     assert (body["username"], body["namespace"]) == ("Ada Lovelace", "team-1")
     assert is_well_formed(body["token"])
-    caller = bearer(door.port, body["token"])
+    caller = bearer(ctx.port, body["token"])
     acquired(caller.acquire(f"team-1.{fresh('lock')}"))
     session = success(caller.open_session(), 201)["session_id"]
     assert success(caller.get(f"/sessions/{session}"))["user_id"] == body["user_id"]
 
 
-def test_without_a_namespace_there_is_none(door):
-    assert success(sign_up(door))["namespace"] is None
+def test_without_a_namespace_there_is_none(ctx):
+    assert success(sign_up(ctx))["namespace"] is None
 
 
-def test_a_name_is_taken_once_in_any_letter_case(door):
+def test_a_name_is_taken_once_in_any_letter_case(ctx):
     name = fresh("Grace")
-    first = success(sign_up(door, name))
+    first = success(sign_up(ctx, name))
     for again in (name, name.upper(), name.lower(), f" {name} "):
-        answer = sign_up(door, again)
+        answer = sign_up(ctx, again)
         refused(answer, 409, "conflict")
         assert b"token" not in answer.raw.lower()
-    acquired(bearer(door.port, first["token"]).acquire(fresh("lock")))
+    acquired(bearer(ctx.port, first["token"]).acquire(fresh("lock")))
 
 
 @pytest.mark.parametrize("name", ["admin", "Admin", "ADMIN", "root", "Root"])
-def test_names_of_the_server_are_taken(door, name):
-    refused(sign_up(door, name), 409, "conflict")
+def test_names_of_the_server_are_taken(ctx, name):
+    refused(sign_up(ctx, name), 409, "conflict")
 
 
-def test_of_many_who_want_one_name_at_once_one_gets_it(door):
+def test_of_many_who_want_one_name_at_once_one_gets_it(ctx):
     name = fresh("wanted")
-    answers = all_at_once(10, lambda place: sign_up(door, name.upper() if place % 2 else name))
+    answers = all_at_once(10, lambda place: sign_up(ctx, name.upper() if place % 2 else name))
     assert sorted(answer.status for answer in answers) == [200] + [409] * 9
 
 
 @pytest.mark.parametrize("name", ["", "   ", "x" * 129, "a\nb", "a\0b", "a\u200fb"])
-def test_a_name_is_visible_text(door, name):
-    assert sign_up(door, name or " ").status == 400
+def test_a_name_is_visible_text(ctx, name):
+    assert sign_up(ctx, name or " ").status == 400
 
 
 @pytest.mark.parametrize("namespace", ["", "a.b", "a b", "x" * 65, "ü"])
-def test_a_namespace_is_one_plain_word(door, namespace):
-    assert sign_up(door, namespace=namespace).status == 400
+def test_a_namespace_is_one_plain_word(ctx, namespace):
+    assert sign_up(ctx, namespace=namespace).status == 400
 
 
 @pytest.mark.parametrize("body", [{}, {"username": 1}, {"username": None}, {"username": "x", "namespace": 1}])
-def test_a_body_of_another_form_is_refused(door, body):
-    assert door.anyone.post("/auth/register", body).status == 422
+def test_a_body_of_another_form_is_refused(ctx, body):
+    assert ctx.anyone.post("/auth/register", body).status == 422
 
 
-def test_a_namespace_holds_for_locks(door):
-    caller, other = user(door, namespace="ns"), user(door)
+def test_a_namespace_holds_for_locks(ctx):
+    caller, other = user(ctx, namespace="ns"), user(ctx)
     inside, outside = f"ns.{fresh('lock')}", fresh("lock")
     lease = acquired(caller.acquire(inside))["lease_id"]
     theirs = acquired(other.acquire(outside))["lease_id"]
@@ -126,8 +126,8 @@ def test_a_namespace_holds_for_locks(door):
     success(caller.renew(inside, lease))
 
 
-def test_a_user_works_with_jobs_and_tasks_but_administers_nothing(door):
-    caller = user(door)
+def test_a_user_works_with_jobs_and_tasks_but_administers_nothing(ctx):
+    caller = user(ctx)
     assert done(caller.get("/v1/account"))["key"]["scopes"] == ["jobs", "tasks"]
     assert caller.get("/v1/keys").status == 403
 
@@ -141,8 +141,8 @@ def test_where_it_is_not_allowed_there_is_nothing(server):
 # -- rotating ----------------------------------------------------------------------------------------------------
 
 
-def test_a_new_token_takes_over_at_once_and_keeps_what_was_held(door):
-    caller, lock = user(door, namespace="team"), f"team.{fresh('lock')}"
+def test_a_new_token_takes_over_at_once_and_keeps_what_was_held(ctx):
+    caller, lock = user(ctx, namespace="team"), f"team.{fresh('lock')}"
     lease = acquired(caller.acquire(lock))["lease_id"]
     session = success(caller.open_session(), 201)["session_id"]
     body = rotated(caller.post("/auth/token/rotate"))
@@ -150,27 +150,27 @@ def test_a_new_token_takes_over_at_once_and_keeps_what_was_held(door):
     assert body["token"] != caller.token
     refused(caller.look(lock), 401, "authentication_failed")
     refused(caller.post("/auth/token/rotate"), 401, "authentication_failed")
-    new = bearer(door.port, body["token"])
+    new = bearer(ctx.port, body["token"])
     success(new.renew(lock, lease))
     assert success(new.get(f"/sessions/{session}"))["user_id"] == body["user_id"]
 
 
-def test_the_admin_key_is_no_token(door):
-    refused(door.admin.post("/auth/token/rotate"), 401, "authentication_required")
-    refused(door.anyone.post("/auth/token/rotate"), 401, "authentication_required")
-    refused(bearer(door.port, ADMIN_KEY).post("/auth/token/rotate"), 401, "authentication_failed")
+def test_the_admin_key_is_no_token(ctx):
+    refused(ctx.admin.post("/auth/token/rotate"), 401, "authentication_required")
+    refused(ctx.anyone.post("/auth/token/rotate"), 401, "authentication_required")
+    refused(bearer(ctx.port, ADMIN_KEY).post("/auth/token/rotate"), 401, "authentication_failed")
 
 
-def test_the_admin_key_beside_a_token_rotates_the_token(door):
-    caller = user(door)
+def test_the_admin_key_beside_a_token_rotates_the_token(ctx):
+    caller = user(ctx)
     body = rotated(caller.saying(X_Admin_Key=ADMIN_KEY).post("/auth/token/rotate"))
     assert body["github_username"] == caller.name
     refused(caller.get("/locks"), 401, "authentication_failed")
-    success(bearer(door.port, body["token"]).get("/locks"))
+    success(bearer(ctx.port, body["token"]).get("/locks"))
 
 
-def test_the_root_key_is_changed_in_the_settings(door):
-    refused(bearer(door.port, ROOT_KEY).post("/auth/token/rotate"), 409, "conflict")
+def test_the_root_key_is_changed_in_the_settings(ctx):
+    refused(bearer(ctx.port, ROOT_KEY).post("/auth/token/rotate"), 409, "conflict")
 
 
 def test_an_account_s_key_may_be_rotated_here_too(server):

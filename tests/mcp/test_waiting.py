@@ -83,7 +83,7 @@ def test_a_call_that_is_cancelled_leaves_nothing_behind():
     house = House(Settings(root_key=KEY, store="memory:"))
 
     async def cancel():
-        house.door.open()
+        house.ctx.open()
         caller = InProcess(house.app, [(b"authorization", f"Bearer {KEY}".encode())])
         after, _ = await end_of_log(caller)
         before = asyncio.all_tasks()

@@ -26,7 +26,7 @@ class Worker:
     def __init__(self, number: int, factory: Factory) -> None:
         self.number = number
         self.factory = factory
-        self.chance = factory.random
+        self.rng = factory.random
         self.held: dict[str, str] = {}
         self.last_words: Any = None
         self.sleeps_until: Instant = 0
@@ -34,32 +34,32 @@ class Worker:
     def turn(self, *, faults: bool) -> Any:
         if self.sleeps_until > self.factory.clock.now:
             return None
-        fate = self.chance.random() if faults else 1.0
+        fate = self.rng.random() if faults else 1.0
         if fate < 0.05:
             self.held = {}  # crash
             return None
         if fate < 0.12:
-            self.sleeps_until = self.factory.clock.now + self.chance.randrange(2 * LEASE)
+            self.sleeps_until = self.factory.clock.now + self.rng.randrange(2 * LEASE)
             return None
         if fate < 0.2 and self.last_words is not None:
             return self.last_words  # their answer was lost on the way
-        if not self.held or self.chance.random() < 0.2:
+        if not self.held or self.rng.random() < 0.2:
             return self.claim()
         self.last_words = self.work(faults=faults)
         return self.last_words
 
     def claim(self) -> Any:
-        types = self.chance.choice([("cut",), ("weld",), TYPES, ()])
-        return take(*types, seed=self.factory.seed(), limit=self.chance.randint(1, 3), worker=f"w{self.number}")
+        types = self.rng.choice([("cut",), ("weld",), TYPES, ()])
+        return take(*types, seed=self.factory.seed(), limit=self.rng.randint(1, 3), worker=f"w{self.number}")
 
     def work(self, *, faults: bool) -> Any:
-        task_id = self.chance.choice(sorted(self.held))
+        task_id = self.rng.choice(sorted(self.held))
         mine = {"task_id": task_id, "lease_id": self.held[task_id]}
-        kind = self.chance.random() if faults else 0.0
+        kind = self.rng.random() if faults else 0.0
         if kind < 0.45:
             return complete(**mine)
         if kind < 0.6:
-            return fail(**mine, after=self.chance.choice([None, SECOND]), permanent=self.chance.random() < 0.1)
+            return fail(**mine, after=self.rng.choice([None, SECOND]), permanent=self.rng.random() < 0.1)
         if kind < 0.7:
             return hand_back(**mine)
         return undeliver(**mine) if kind < 0.75 else beat(**mine)

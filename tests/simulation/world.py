@@ -80,22 +80,22 @@ class Worker:
 
     def turn(self, *, faults: bool) -> Command[Any] | None:
         self.turns += 1
-        chance = self.world.random
+        rng = self.world.random
         if self.sleeps_until > self.world.clock.now:
             return None
-        if faults and chance.random() < 0.04:
+        if faults and rng.random() < 0.04:
             self.held = {}  # crash
             return None
-        if faults and chance.random() < 0.06:
-            self.sleeps_until = self.world.clock.now + chance.randrange(2 * TTL)
+        if faults and rng.random() < 0.06:
+            self.sleeps_until = self.world.clock.now + rng.randrange(2 * TTL)
             return None
-        name = chance.choice(NAMES)
+        name = rng.choice(NAMES)
         lease_id = self.held.get(name)
         if lease_id is None:
             return claim(name, f"w{self.number}-{self.turns}", owner=f"w{self.number}", ttl=TTL)
-        if chance.random() < (0.3 if faults else 0.6):
+        if rng.random() < (0.3 if faults else 0.6):
             return release(name, lease_id, note="done")
-        return heartbeat(name, lease_id, ttl=chance.choice([None, TTL // 2, 2 * TTL]))
+        return heartbeat(name, lease_id, ttl=rng.choice([None, TTL // 2, 2 * TTL]))
 
     def hear(self, command: Any, outcome: Any) -> None:
         checker, now = self.world.checker, self.world.clock.now

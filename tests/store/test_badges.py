@@ -17,7 +17,7 @@ from holdfast.core.browser_session import (
     LONGEST,
     MOST_OF_KEY,
     VISIT,
-    Badge,
+    BrowserSession,
     is_over,
     surplus,
 )
@@ -35,37 +35,37 @@ badges = st.builds(
 
 
 def a_badge(name="b1", kind=VISIT, account=ACCOUNT, made_at=START, seen_at=START):
-    return Badge(name, kind, account, "p1", "hash", made_at=made_at, seen_at=seen_at)
+    return BrowserSession(name, kind, account, "p1", "hash", made_at=made_at, seen_at=seen_at)
 
 
 def kept(store, *names):
     with store.read() as reader:
-        return [reader.badge(name) for name in names]
+        return [reader.browser_session(name) for name in names]
 
 
 def test_a_badge_is_kept_as_it_is_and_only_seen_again(store):
     worn = a_badge()
-    store.keep_badge(worn)
+    store.save_browser_session(worn)
     assert kept(store, "b1", "b2") == [worn, None]
     seen = replace(worn, seen_at=START + SECOND)
-    store.keep_badge(seen)
+    store.save_browser_session(seen)
     assert kept(store, "b1") == [seen]
 
 
 def test_a_badge_is_taken_once(store):
-    store.keep_badge(a_badge(kind=INVITATION))
-    assert store.take_badge("b1") == a_badge(kind=INVITATION)
-    assert store.take_badge("b1") is None
+    store.save_browser_session(a_badge(kind=INVITATION))
+    assert store.take_browser_session("b1") == a_badge(kind=INVITATION)
+    assert store.take_browser_session("b1") is None
     assert kept(store, "b1") == [None]
 
 
 def test_of_many_who_show_one_invitation_one_gets_in(store, database, clock):
     other = PostgresStore(database, clock) if store.name == "postgres" else store
     for round_number in range(5):
-        store.keep_badge(a_badge(f"b{round_number}", INVITATION))
+        store.save_browser_session(a_badge(f"b{round_number}", INVITATION))
         with ThreadPoolExecutor(8) as pool:
             shown = pool.map(
-                lambda place, name=f"b{round_number}": (store, other)[place % 2].take_badge(name), range(8)
+                lambda place, name=f"b{round_number}": (store, other)[place % 2].take_browser_session(name), range(8)
             )
             assert sum(taken is not None for taken in shown) == 1
     if other is not store:
@@ -78,16 +78,16 @@ def test_a_store_forgets_badges_by_core_s_rule(store, clock, rows):
     empty(store)
     clock.now = START
     worn = [a_badge(f"b{place}", kind, made_at=made, seen_at=seen) for place, (kind, made, seen) in enumerate(rows)]
-    for badge in worn:
-        store.keep_badge(badge)
-    assert store.forget_badges() == sum(is_over(badge, START) for badge in worn)
-    left = kept(store, *(badge.id for badge in worn))
-    assert left == [None if is_over(badge, START) else badge for badge in worn]
+    for browser_session in worn:
+        store.save_browser_session(browser_session)
+    assert store.forget_browser_sessions() == sum(is_over(browser_session, START) for browser_session in worn)
+    left = kept(store, *(browser_session.id for browser_session in worn))
+    assert left == [None if is_over(browser_session, START) else browser_session for browser_session in worn]
 
 
 def test_an_account_that_is_erased_takes_its_badges_along(store):
-    store.keep_badge(a_badge("b1", account="gone"))
-    store.keep_badge(a_badge("b2"))
+    store.save_browser_session(a_badge("b1", account="gone"))
+    store.save_browser_session(a_badge("b2"))
     store.erase("gone")
     assert kept(store, "b1", "b2") == [None, a_badge("b2")]
 
@@ -111,13 +111,17 @@ def test_of_one_key_only_the_newest_badges_stay(store):
     made = [number * 7 % 5 for number in range(MOST_OF_KEY + 6)]
     others = [replace(a_badge("other", made_at=0), key_hash="another"), a_badge("link", INVITATION, made_at=0)]
     worn = [a_badge(f"b{number:02d}", made_at=START + age) for number, age in enumerate(made)]
-    known = {badge.id: badge for badge in others}
-    for badge in [*others, *worn]:
-        store.keep_badge(badge)
-        known[badge.id] = badge
-        for gone in surplus(known.values(), badge):
+    known = {browser_session.id: browser_session for browser_session in others}
+    for browser_session in [*others, *worn]:
+        store.save_browser_session(browser_session)
+        known[browser_session.id] = browser_session
+        for gone in surplus(known.values(), browser_session):
             del known[gone.id]
-    assert {badge.id for badge in kept(store, *(each.id for each in [*others, *worn])) if badge} == set(known)
+    assert {
+        browser_session.id
+        for browser_session in kept(store, *(each.id for each in [*others, *worn]))
+        if browser_session
+    } == set(known)
     assert len(known) == MOST_OF_KEY + len(others)
 
 

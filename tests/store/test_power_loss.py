@@ -32,12 +32,12 @@ class Contents:
         self.durable = bytearray()
         self.pending: list[tuple[int, bytes]] = []
 
-    def image(self, chance: random.Random) -> bytes:
+    def image(self, rng: random.Random) -> bytes:
         """What a crash may leave: each pending sector either made it or did not."""
         image = bytearray(self.durable)
         for offset, data in self.pending:
             for start in range(0, len(data), SECTOR):
-                if chance.random() < 0.5:
+                if rng.random() < 0.5:
                     put(image, offset + start, data[start : start + SECTOR])
         return bytes(image)
 
@@ -51,10 +51,10 @@ def put(image: bytearray, offset: int, data: bytes) -> None:
 class PowerDisk(apsw.VFS):
     """The system's own files, with a memory for what was flushed."""
 
-    def __init__(self, chance: random.Random, *, lies: bool = False) -> None:
+    def __init__(self, rng: random.Random, *, lies: bool = False) -> None:
         super().__init__("power", "unix", makedefault=True)
         self.files: dict[str, Contents] = {}
-        self.chance = chance
+        self.rng = rng
         self.lies = lies
         self.acknowledged: list[tuple[str, int]] = []
         self.images: list[tuple[dict[str, bytes], int]] = []
@@ -68,8 +68,8 @@ class PowerDisk(apsw.VFS):
 
     def moment(self) -> None:
         """Perhaps the power fails right here."""
-        if self.chance.random() < 0.15:
-            files = {path: contents.image(self.chance) for path, contents in self.files.items()}
+        if self.rng.random() < 0.15:
+            files = {path: contents.image(self.rng) for path, contents in self.files.items()}
             self.images.append((files, len(self.acknowledged)))
 
 

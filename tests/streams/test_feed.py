@@ -61,7 +61,7 @@ def hub_over(engine):
     async def look(question):
         return await asyncio.get_running_loop().run_in_executor(None, engine.read, question)
 
-    return Hub(engine.bells, look, "test", engine.board)
+    return Hub(engine.change_signal, look, "test", engine.board)
 
 
 def write(engine, count, name="job-0", at_once=4):
@@ -176,7 +176,7 @@ def test_nobody_is_told_to_have_missed_nothing_before_everybody_has_their_batch(
     async def scenario():
         over = hub_over(engine)
         page, _ = await over._read(ACCOUNT, 0)
-        lone = Feed(ACCOUNT, 0, engine.bells, over._read, lambda: 2**20)
+        lone = Feed(ACCOUNT, 0, engine.change_signal, over._read, lambda: 2**20)
         followers = [Follower(Filter(), lambda: None) for _ in range(2)]
         for follower in followers:
             lone.join(follower, 0)
@@ -349,7 +349,7 @@ def test_a_server_about_to_stop_ends_everybody_at_once(engine):
         over = hub_over(engine)
         followers = [asyncio.ensure_future(read(over, 0, until=lambda _: False)) for _ in range(5)]
         await until(lambda: over._open() and len(list(over._open()[0].followers())) == 5)
-        engine.bells.drain()
+        engine.change_signal.drain()
         await asyncio.wait_for(asyncio.gather(*followers), 3)
         assert over.size() == 0
         over.close()
@@ -368,7 +368,7 @@ def test_readers_on_their_way_end_with_the_others(engine, small):
         await anext(idle)
         busy = asyncio.ensure_future(read(over, 0, until=lambda _: False, pause=lambda: 0.2))
         await until(lambda: over.size() == 2)
-        engine.bells.drain()
+        engine.change_signal.drain()
         await asyncio.wait_for(cut.wait(), 5)
         assert [some async for some in idle] == []
         seen, _ = await asyncio.wait_for(busy, 5)

@@ -1,7 +1,7 @@
 """Many readers on one process: nobody misses or repeats anything, and those who write hardly notice.
 
 The small form proves the first half; how long claims take is measured at full size only, against the same load
-without readers, and a busy machine gets another chance.
+without readers, and a busy machine gets another rng.
 """
 
 import pytest

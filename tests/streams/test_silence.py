@@ -61,12 +61,12 @@ def test_so_many_names_may_be_watched_and_no_more(client):
 
 
 def test_a_look_at_the_head_alone_takes_no_place(client):
-    door = client._transport._door
+    ctx = client._transport._door
     with stream(client, "/v1/events", method="HEAD") as (head, pieces):
         assert head.status == 200
         assert list(pieces) == []
-    assert door.streams.total == 0
-    assert door.hub.size() == 0
+    assert ctx.streams.total == 0
+    assert ctx.hub.size() == 0
 
 
 def test_retention_in_the_midst_is_the_streams_last_word(client, monkeypatch):

@@ -30,7 +30,7 @@ class Receiver:
         self.spans, self.raw, self.paths = [], b"", set()
         receiver = self
 
-        class Door(BaseHTTPRequestHandler):
+        class HandlerContext(BaseHTTPRequestHandler):
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 if self.headers.get("Content-Encoding") == "gzip":
@@ -46,7 +46,7 @@ class Receiver:
             def log_message(self, *_):
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Door)
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), HandlerContext)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()

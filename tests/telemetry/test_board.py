@@ -10,21 +10,21 @@ import pytest
 
 from holdfast.telemetry import metric_names
 from holdfast.telemetry import shared_memory as rooms
-from holdfast.telemetry.registry import Board, Minute
-from holdfast.telemetry.shared_memory import BOARD_FD, BOARD_ROW, SharedBoard, inherited
+from holdfast.telemetry.registry import Minute, Registry
+from holdfast.telemetry.shared_memory import BOARD_FD, BOARD_ROW, SharedRegistry, inherited
 from holdfast.transport.http.server import keep_minute
 from holdfast.transport.http.system.stats import Stats
 
 
 @pytest.fixture
 def shared():
-    made = SharedBoard.made(2)
+    made = SharedRegistry.made(2)
     yield made
     os.close(made.descriptor)
 
 
 def worker(shared, number):
-    return Board(shared.row(number), shared)
+    return Registry(shared.row(number), shared)
 
 
 def test_counters_add_up_gauges_too_and_the_loop_that_is_longest_behind_speaks(shared):
@@ -76,7 +76,7 @@ def test_a_reader_beside_a_burial_never_sees_a_counter_fall_or_jump(shared):
 
 
 def test_threads_of_one_process_lose_no_count():
-    board = Board()
+    board = Registry()
 
     def count():
         for _ in range(5_000):
@@ -132,7 +132,7 @@ def test_a_disk_without_room_is_no_trouble_or_is_told(tmp_path):
 def test_without_memory_that_has_no_file_there_is_a_file_without_holes(monkeypatch, tmp_path):
     monkeypatch.delattr(os, "memfd_create")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    board = SharedBoard.made(1)
+    board = SharedRegistry.made(1)
     found = os.fstat(board.descriptor)
     assert (found.st_nlink, list(tmp_path.iterdir())) == (0, [])
     assert found.st_blocks * 512 >= found.st_size
@@ -140,7 +140,7 @@ def test_without_memory_that_has_no_file_there_is_a_file_without_holes(monkeypat
 
 
 def test_a_minute_is_kept_for_all_workers_if_anybody_came_in_it(shared):
-    stats, own = Stats(Board(together=shared)), Stats(worker(shared, 1))
+    stats, own = Stats(Registry(together=shared)), Stats(worker(shared, 1))
     for requests in (3, 0, 1):
         for _ in range(requests):
             own.note(None, "/locks", 200, own.begin())

@@ -6,8 +6,8 @@ import pytest
 
 from holdfast.engine import engine as rooms
 from holdfast.settings import Settings
-from holdfast.telemetry.heartbeats import Pulses
-from holdfast.telemetry.registry import Board
+from holdfast.telemetry.heartbeats import LoopHeartbeats
+from holdfast.telemetry.registry import Registry
 from tests.http.house import House
 from tests.support import claim, wait_until
 
@@ -62,11 +62,11 @@ def test_a_lane_that_does_not_come_back_is_named(house, monkeypatch):
 
 
 def test_a_loop_that_falls_behind_is_named_until_it_has_caught_up(house):
-    house.engine.pulses.expect("webhooks", 0.0)
+    house.engine.loop_heartbeats.expect("webhooks", 0.0)
     wait_until(lambda: house.ask("/readyz").status == 503)
     stuck(house.ask("/readyz"), "webhooks")
-    house.engine.pulses.expect("webhooks", 60.0)
-    house.engine.pulses.beat("webhooks")
+    house.engine.loop_heartbeats.expect("webhooks", 60.0)
+    house.engine.loop_heartbeats.beat("webhooks")
     assert house.ask("/readyz").json["parts"]["webhooks"]["last_success_seconds_ago"] < 60
 
 
@@ -79,12 +79,12 @@ def test_a_sweep_that_has_died_is_named(house):
 
 def test_a_loop_is_stuck_once_it_is_later_than_it_may_be():
     now = [100.0]
-    pulses = Pulses(Board(), lambda: now[0])
-    pulses.expect("sweep", 10)
+    loop_heartbeats = LoopHeartbeats(Registry(), lambda: now[0])
+    loop_heartbeats.expect("sweep", 10)
     now[0] = 110.0
-    assert (pulses.report()["sweep"].seconds_ago, pulses.report()["sweep"].stuck) == (None, False)
+    assert (loop_heartbeats.report()["sweep"].seconds_ago, loop_heartbeats.report()["sweep"].stuck) == (None, False)
     now[0] = 110.5
-    assert pulses.report()["sweep"].stuck
-    pulses.beat("sweep")
+    assert loop_heartbeats.report()["sweep"].stuck
+    loop_heartbeats.beat("sweep")
     now[0] = 120.0
-    assert (pulses.report()["sweep"].seconds_ago, pulses.report()["sweep"].stuck) == (9.5, False)
+    assert (loop_heartbeats.report()["sweep"].seconds_ago, loop_heartbeats.report()["sweep"].stuck) == (9.5, False)

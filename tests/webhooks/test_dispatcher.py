@@ -74,7 +74,7 @@ def test_an_engine_without_a_dispatcher_sends_nothing_and_one_that_comes_later_s
     assert engine.store.deliveries.counts((ACCOUNT, "whk_1")) == {}
     with dispatching(engine, SETTINGS):
         receiver.await_messages(path, 3)
-        assert engine.bells.size() == 0, "nobody waits who is not a caller"
+        assert engine.change_signal.size() == 0, "nobody waits who is not a caller"
 
 
 def test_deliveries_write_nothing_to_the_log_they_read(engine, receiver, path):

@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import astuple, replace
 
 from holdfast.backup.revoked import Keys
-from holdfast.backup.sqlite import SqliteSide
+from holdfast.backup.sqlite import SqliteEndpoint
 from holdfast.core.log_gap import leap, restored
 from holdfast.core.names import DEFAULT_ACCOUNT
 from holdfast.core.row import Instant
@@ -31,7 +31,7 @@ def move_ahead(connection: apsw.Connection, taken_at: Instant, used: Used) -> in
     The server's own account is marked even if its log was still empty: somebody may have read what came later.
     """
     connection.execute("BEGIN IMMEDIATE")
-    side = SqliteSide(connection)
+    side = SqliteEndpoint(connection)
     _, now, boot_id, boot_at = next(iter(connection.execute(queries.STATE)))
     reading = clocks.read()
     at = clocks.advance(clocks.Mark(now, boot_id, boot_at), reading)

@@ -11,7 +11,7 @@ from holdfast.backup.endpoint import CopyRefused, Tell
 from holdfast.backup.files import placed
 from holdfast.backup.header import Header
 from holdfast.backup.source import source_of
-from holdfast.backup.sqlite import SqliteSide, seal
+from holdfast.backup.sqlite import SqliteEndpoint, seal
 from holdfast.engine.verify import verify
 from holdfast.settings import Settings
 from holdfast.store.sqlite import SqliteStore
@@ -31,7 +31,7 @@ def backup(settings: Settings, path: Path, tell: Tell, *, replace: bool = False,
             check_sound(partial, tell)
         with closing(connect(partial)) as connection:
             name = "sqlite" if settings.store.startswith("sqlite:") else "postgres"
-            header = headers.describe(SqliteSide(connection), taken_at=taken_at, source=name)
+            header = headers.describe(SqliteEndpoint(connection), taken_at=taken_at, source=name)
             headers.write(connection, header)
             seal(connection)
     return header

@@ -6,12 +6,12 @@ import hashlib
 
 import msgspec
 
-from holdfast.backup.endpoint import CopyRefused, Side, Table, Tell, pages
+from holdfast.backup.endpoint import CopyRefused, Endpoint, Table, Tell, pages
 
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def shared_tables(file: Side, database: Side) -> list[Table]:
+def shared_tables(file: Endpoint, database: Endpoint) -> list[Table]:
     """The tables of a file, which has ours alone. Each must be the same on the other side: nothing is left out."""
     strange = sorted(name for name, table in file.tables.items() if database.tables.get(name) != table or not table.key)
     if strange:
@@ -19,7 +19,7 @@ def shared_tables(file: Side, database: Side) -> list[Table]:
     return sorted(file.tables.values(), key=lambda table: table.name)
 
 
-def copy(source: Side, target: Side, tables: list[Table], tell: Tell) -> None:
+def copy(source: Endpoint, target: Endpoint, tables: list[Table], tell: Tell) -> None:
     """Everything that is on one side, to the other, where nothing is yet."""
     total, done = sum(source.count(table) for table in tables), 0
     for table in tables:
@@ -30,7 +30,7 @@ def copy(source: Side, target: Side, tables: list[Table], tell: Tell) -> None:
     target.put_state(source.state())
 
 
-def compare(source: Side, target: Side, tables: list[Table], tell: Tell) -> dict[str, int]:
+def compare(source: Endpoint, target: Endpoint, tables: list[Table], tell: Tell) -> dict[str, int]:
     """How many records each table has; CopyRefused names those that differ."""
     counts, differing = {}, []
     for place, table in enumerate(tables, 1):
@@ -44,7 +44,7 @@ def compare(source: Side, target: Side, tables: list[Table], tell: Tell) -> dict
     return counts
 
 
-def digest(side: Side, table: Table) -> tuple[int, str]:
+def digest(side: Endpoint, table: Table) -> tuple[int, str]:
     """(how many records, their hash in the order of their keys)."""
     count, hashed = 0, hashlib.sha256()
     for page in pages(side, table):

@@ -10,9 +10,9 @@ import apsw
 
 from holdfast.backup.copy import copy, shared_tables
 from holdfast.backup.endpoint import CopyRefused, Table, Tell
-from holdfast.backup.postgres import PostgresSide
+from holdfast.backup.postgres import PostgresEndpoint
 from holdfast.backup.revoked import keys_of
-from holdfast.backup.sqlite import SqliteSide
+from holdfast.backup.sqlite import SqliteEndpoint
 from holdfast.core.row import SECOND, Instant
 from holdfast.settings import Settings
 from holdfast.store import migrations
@@ -25,7 +25,7 @@ CLOCK_SLACK = 2 * SECOND
 class Database:
     """A database with nobody in it but us, and nothing in it that would be missed."""
 
-    def __init__(self, side: PostgresSide) -> None:
+    def __init__(self, side: PostgresEndpoint) -> None:
         self._side = side
         self._tables = our_tables(side)
         state = side.state()
@@ -41,7 +41,7 @@ class Database:
                 raise CopyRefused("the database holds a store already: --replace takes its place")
             self._side.clear(self._tables)
 
-    def fill(self, source: SqliteSide, tell: Tell) -> None:
+    def fill(self, source: SqliteEndpoint, tell: Tell) -> None:
         """Copy everything into it."""
         wait_for_clock(self._side, source.state()["now"])
         copy(source, self._side, shared_tables(source, self._side), tell)
@@ -53,27 +53,27 @@ def filling(settings: Settings, *, replace: bool) -> Iterator[Database]:
     with translated(), connect(settings.store, pooled=settings.postgres_pooled) as connection:
         if not settings.postgres_pooled:
             # A pooler keeps connections that nobody uses: behind one, stopping the servers is the operator's to know.
-            PostgresSide(connection).refuse_company()
+            PostgresEndpoint(connection).refuse_company()
         store = PostgresStore(settings.store, pooled=settings.postgres_pooled)
         store.open()
         store.close()
         with connection.transaction():
-            side = PostgresSide(connection)
+            side = PostgresEndpoint(connection)
             side.be_patient()
             database = Database(side)
             database.make_room(replace=replace)
             yield database
 
 
-def our_tables(side: PostgresSide) -> list[Table]:
+def our_tables(side: PostgresEndpoint) -> list[Table]:
     """The tables of a store in a database where others may have theirs as well."""
     with closing(apsw.Connection(":memory:")) as connection:
         for _, script in migrations.pending("holdfast.store.sqlite", 0):
             connection.execute(script)
-        return shared_tables(SqliteSide(connection), side)
+        return shared_tables(SqliteEndpoint(connection), side)
 
 
-def wait_for_clock(side: PostgresSide, now: Instant) -> None:
+def wait_for_clock(side: PostgresEndpoint, now: Instant) -> None:
     """The clock of a store never goes back: the database's must have reached the time at which the source stood."""
     behind = now - side.now()
     if behind > CLOCK_SLACK:

@@ -51,7 +51,7 @@ class Table(msgspec.Struct, frozen=True):
         return tuple(record[self.columns.index(column)] for column in self.key)
 
 
-class Side(Protocol):
+class Endpoint(Protocol):
     """One end of a copy. True and false are 1 and 0 on both."""
 
     tables: dict[str, Table]
@@ -75,7 +75,7 @@ class Side(Protocol):
         """Take all of that over; columns that only the other database has are left out."""
 
 
-def pages(side: Side, table: Table, after: Record | None = None) -> Iterator[list[Record]]:
+def pages(side: Endpoint, table: Table, after: Record | None = None) -> Iterator[list[Record]]:
     """All pages of a table."""
     while page := side.page(table, after, PAGE):
         yield page

@@ -10,7 +10,7 @@ import apsw
 import msgspec
 
 from holdfast.backup.endpoint import CopyRefused
-from holdfast.backup.sqlite import SqliteSide, open_file, tables_of
+from holdfast.backup.sqlite import SqliteEndpoint, open_file, tables_of
 from holdfast.core.row import Instant
 from holdfast.store.migrations import BACKUP
 
@@ -33,7 +33,7 @@ class Header(msgspec.Struct, frozen=True):
     """The last event of each account."""
 
 
-def describe(side: SqliteSide, *, taken_at: Instant, source: str) -> Header:
+def describe(side: SqliteEndpoint, *, taken_at: Instant, source: str) -> Header:
     """What a file holds."""
     return Header(
         taken_at=taken_at,
@@ -45,7 +45,7 @@ def describe(side: SqliteSide, *, taken_at: Instant, source: str) -> Header:
     )
 
 
-def count(side: SqliteSide) -> dict[str, int]:
+def count(side: SqliteEndpoint) -> dict[str, int]:
     """Records a table."""
     return {name: side.count(table) for name, table in sorted(side.tables.items())}
 

@@ -14,12 +14,12 @@ import msgspec
 from holdfast.backup.backup import check_sound, refuse_differences
 from holdfast.backup.copy import compare, shared_tables
 from holdfast.backup.database import wait_for_clock
-from holdfast.backup.endpoint import CopyRefused, Side, Table, Tell, pages
+from holdfast.backup.endpoint import CopyRefused, Endpoint, Table, Tell, pages
 from holdfast.backup.files import placed
-from holdfast.backup.postgres import PostgresSide
-from holdfast.backup.resume_marker import Unfinished
+from holdfast.backup.postgres import PostgresEndpoint
+from holdfast.backup.resume_marker import ResumeMarker
 from holdfast.backup.source import source_of
-from holdfast.backup.sqlite import SqliteSide, seal
+from holdfast.backup.sqlite import SqliteEndpoint, seal
 from holdfast.engine.verify import verify
 from holdfast.settings import Settings, sqlite_path
 from holdfast.store.postgres import PostgresStore
@@ -39,7 +39,7 @@ def migrate(settings: Settings, to: Settings, tell: Tell, *, check: bool = True)
         with placed(sqlite_path(to.store), replace=False) as partial:
             source.write(partial, tell)
             with closing(connect_file(partial)) as connection:
-                side = SqliteSide(connection)
+                side = SqliteEndpoint(connection)
                 counts = compare(source.side, side, shared_tables(side, source.side), tell)
             if check:
                 check_sound(partial, tell)
@@ -48,13 +48,13 @@ def migrate(settings: Settings, to: Settings, tell: Tell, *, check: bool = True)
         return counts
 
 
-def _into_database(source: Side, to: Settings, tell: Tell, *, check: bool) -> dict[str, int]:
+def _into_database(source: Endpoint, to: Settings, tell: Tell, *, check: bool) -> dict[str, int]:
     with translated(), connect(to.store, pooled=to.postgres_pooled) as connection:
         if not to.postgres_pooled:
-            PostgresSide(connection).refuse_company()
-        copied = Unfinished(connection, stamp(source))
+            PostgresEndpoint(connection).refuse_company()
+        copied = ResumeMarker(connection, stamp(source))
         copied.begin()
-        target = PostgresSide(connection)
+        target = PostgresEndpoint(connection)
         wait_for_clock(target, source.state()["now"])
         tables = shared_tables(source, target)
         _copy_rest(source, target, tables, copied, tell)
@@ -69,7 +69,9 @@ def _into_database(source: Side, to: Settings, tell: Tell, *, check: bool) -> di
     return counts
 
 
-def _copy_rest(source: Side, target: PostgresSide, tables: list[Table], copied: Unfinished, tell: Tell) -> None:
+def _copy_rest(
+    source: Endpoint, target: PostgresEndpoint, tables: list[Table], copied: ResumeMarker, tell: Tell
+) -> None:
     """What an earlier run has not copied yet."""
     total = sum(source.count(table) for table in tables)
     tell("copied", copied.place.done, total)
@@ -91,7 +93,7 @@ def _check_database(to: Settings, tell: Tell) -> None:
     refuse_differences(found)
 
 
-def stamp(source: Side) -> str:
+def stamp(source: Endpoint) -> str:
     """Names one moment of a file: every commit moves its clock."""
     counts = {name: source.count(table) for name, table in sorted(source.tables.items())}
     return hashlib.sha256(msgspec.json.encode([source.state(), source.logs(), counts], order="sorted")).hexdigest()

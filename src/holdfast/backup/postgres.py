@@ -26,7 +26,7 @@ _OTHERS = (
 )
 
 
-class PostgresSide:
+class PostgresEndpoint:
     """Reads and writes through a connection; whoever opened it says when a transaction begins and ends."""
 
     def __init__(self, connection: Connection) -> None:

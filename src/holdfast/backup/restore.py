@@ -14,8 +14,8 @@ from holdfast.backup.database import filling
 from holdfast.backup.endpoint import CopyRefused, Tell
 from holdfast.backup.files import placed, refuse_existing, scratch, told
 from holdfast.backup.header import Header
-from holdfast.backup.revoked import carry_over, forget_badges, keys_of
-from holdfast.backup.sqlite import SqliteSide, alone_with, copy_pages, looking, open_file, remove_left_over, seal
+from holdfast.backup.revoked import carry_over, forget_browser_sessions, keys_of
+from holdfast.backup.sqlite import SqliteEndpoint, alone_with, copy_pages, looking, open_file, remove_left_over, seal
 from holdfast.settings import Settings, sqlite_path
 from holdfast.store import migrations
 from holdfast.store.sqlite import SqliteStore
@@ -60,10 +60,10 @@ def _into_file(target: Path, path: Path, tell: Tell, *, replace: bool, check: bo
     if not replace:
         refuse_existing(target)
     with alone_with(target) as old, placed(target, replace=True) as partial:
-        return _prepare(partial, path, _used_by(SqliteSide(old), target), tell, check=check)
+        return _prepare(partial, path, _used_by(SqliteEndpoint(old), target), tell, check=check)
 
 
-def _used_by(side: SqliteSide, path: Path) -> Used:
+def _used_by(side: SqliteEndpoint, path: Path) -> Used:
     """What the store that goes has used."""
     if not side.tables:
         return Used()
@@ -79,7 +79,7 @@ def _into_database(settings: Settings, path: Path, tell: Tell, *, replace: bool,
         with placed(ready, replace=False) as partial:
             outcome = _prepare(partial, path, Used(database.token, database.logs, database.keys), tell, check=check)
         with looking(ready) as file:
-            database.fill(SqliteSide(file), tell)
+            database.fill(SqliteEndpoint(file), tell)
     return outcome
 
 
@@ -91,14 +91,14 @@ def _prepare(partial: Path, path: Path, used: Used, tell: Tell, *, check: bool) 
         migrations.pending(SQLITE, header.schema)  # refuses what a newer Holdfast wrote
         copy_pages(backup, partial, tell)
     with closing(connect(partial)) as connection:
-        if headers.count(SqliteSide(connection)) != header.counts:
+        if headers.count(SqliteEndpoint(connection)) != header.counts:
             raise CopyRefused(f"{path} does not hold what its header says: it is damaged")
         headers.remove(connection)
     store = SqliteStore(partial)
     store.open()
     store.close()
     with closing(connect(partial)) as connection:
-        forget_badges(connection)
+        forget_browser_sessions(connection)
         token = move_ahead(connection, header.taken_at, used)
     store = SqliteStore(partial)
     ended = carry_over(store, used.keys)

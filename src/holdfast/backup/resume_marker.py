@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.backup.database import our_tables
 from holdfast.backup.endpoint import CopyRefused, Record, Table
-from holdfast.backup.postgres import PostgresSide
+from holdfast.backup.postgres import PostgresEndpoint
 from holdfast.store.migrations import COPY
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.connection import Connection
@@ -28,7 +28,7 @@ class Place(msgspec.Struct, frozen=True):
     done: int = 0
 
 
-class Unfinished:
+class ResumeMarker:
     """A copy under way. `stamp` names the moment of the source: another one means to begin again."""
 
     def __init__(self, connection: Connection, stamp: str) -> None:
@@ -44,7 +44,7 @@ class Unfinished:
                 self._go_on()
                 return
             bring_up_to_date(self._connection)
-            side = PostgresSide(self._connection)
+            side = PostgresEndpoint(self._connection)
             if side.holds_anything(our_tables(side)):
                 raise CopyRefused("the database holds a store already: a store is migrated into an empty one")
             self._connection.execute(_CREATE)
@@ -55,12 +55,12 @@ class Unfinished:
         if stamp == self._stamp:
             self.place = msgspec.json.decode(place, type=Place)
             return
-        side = PostgresSide(self._connection)
+        side = PostgresEndpoint(self._connection)
         side.be_patient()
         side.clear(our_tables(side))
         self._connection.execute(_NOTE, (self._stamp, _text(self.place)))
 
-    def put(self, side: PostgresSide, table: Table, records: list[Record]) -> None:
+    def put(self, side: PostgresEndpoint, table: Table, records: list[Record]) -> None:
         """One page and how far it brings us: both, or neither."""
         place = Place(table.name, list(table.key_of(records[-1])), self.place.done + len(records))
         with self._connection.transaction():
@@ -75,7 +75,7 @@ class Unfinished:
         """What was copied cannot be trusted: the next run begins again."""
         self._connection.execute(_NOTE, ("", _text(Place())))
 
-    def finish(self, side: PostgresSide, state: dict[str, Any]) -> None:
+    def finish(self, side: PostgresEndpoint, state: dict[str, Any]) -> None:
         """From here on it is a store."""
         with self._connection.transaction():
             side.put_state(state)

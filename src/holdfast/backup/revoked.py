@@ -7,7 +7,7 @@ from typing import Any
 import apsw
 from msgspec.structs import replace
 
-from holdfast.backup.endpoint import Side, pages
+from holdfast.backup.endpoint import Endpoint, pages
 from holdfast.core.event import Cause
 from holdfast.core.log_gap import ACTOR
 from holdfast.core.principal import Principal
@@ -24,14 +24,14 @@ Keys = dict[tuple[str, str], dict[str, Any]]
 """By account and id, the columns of each. An older Holdfast may not have had all of them."""
 
 
-def keys_of(side: Side) -> Keys:
+def keys_of(side: Endpoint) -> Keys:
     """The keys of a store that goes."""
     table = side.tables[Principal.table]
     found = (dict(zip(table.columns, record, strict=True)) for page in pages(side, table) for record in page)
     return {(key["account"], key["id"]): key for key in found}
 
 
-def forget_badges(connection: apsw.Connection) -> None:
+def forget_browser_sessions(connection: apsw.Connection) -> None:
     """A link that was used, or a visit that was ended, would let somebody in again."""
     connection.execute("DELETE FROM badges")
 

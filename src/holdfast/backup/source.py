@@ -10,9 +10,9 @@ from typing import Protocol
 import apsw
 
 from holdfast.backup.copy import copy, shared_tables
-from holdfast.backup.endpoint import CopyRefused, Side, Tell
-from holdfast.backup.postgres import PostgresSide
-from holdfast.backup.sqlite import SqliteSide, alone_with, copy_pages, looking, tables_of
+from holdfast.backup.endpoint import CopyRefused, Endpoint, Tell
+from holdfast.backup.postgres import PostgresEndpoint
+from holdfast.backup.sqlite import SqliteEndpoint, alone_with, copy_pages, looking, tables_of
 from holdfast.settings import Settings, sqlite_path
 from holdfast.store import migrations
 from holdfast.store.postgres import queries
@@ -28,7 +28,7 @@ class Source(Protocol):
     """One moment of a store."""
 
     @property
-    def side(self) -> Side:
+    def side(self) -> Endpoint:
         """Its tables."""
 
     def write(self, path: Path, tell: Tell) -> None:
@@ -41,7 +41,7 @@ class FileSource:
     def __init__(self, connection: apsw.Connection, path: Path) -> None:
         migrations.refuse(tables_of(connection, path))
         check_schema(int(connection.pragma("user_version")), SQLITE, str(path))
-        self.side = SqliteSide(connection)
+        self.side = SqliteEndpoint(connection)
 
     def write(self, path: Path, tell: Tell) -> None:
         """Page by page."""
@@ -59,7 +59,7 @@ class DatabaseSource:
             row = connection.execute("SELECT coalesce(max(number), 0) FROM schema_version").fetchone()
             schema = int(row[0]) if row else 0
         check_schema(schema, POSTGRES, "the database")
-        self.side = PostgresSide(connection)
+        self.side = PostgresEndpoint(connection)
         self.side.be_patient()
 
     def write(self, path: Path, tell: Tell) -> None:
@@ -69,7 +69,7 @@ class DatabaseSource:
         empty.close()
         with closing(connect_file(path)) as connection:
             connection.execute("BEGIN IMMEDIATE")
-            file = SqliteSide(connection)
+            file = SqliteEndpoint(connection)
             copy(self.side, file, shared_tables(file, self.side), tell)
             connection.execute("COMMIT")
 

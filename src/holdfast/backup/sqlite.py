@@ -12,7 +12,7 @@ import apsw
 from holdfast.backup.endpoint import NOT_COPIED, CopyRefused, Record, Table, Tell
 from holdfast.backup.files import SIDE_FILES, remove
 from holdfast.store.sqlite import queries
-from holdfast.store.sqlite.fair_lock import Turn
+from holdfast.store.sqlite.fair_lock import FairLock
 from holdfast.store.sqlite.store import BUSY_MILLISECONDS
 
 PAGES_AT_ONCE = 256
@@ -25,7 +25,7 @@ _OWN = frozenset({"id", "boot_id", "boot_at"})
 """Columns of the state row that mean something on one machine only."""
 
 
-class SqliteSide:
+class SqliteEndpoint:
     """Reads and writes through a connection; whoever opened it says when a transaction begins and ends."""
 
     def __init__(self, connection: apsw.Connection) -> None:
@@ -102,7 +102,7 @@ def tables_of(connection: apsw.Connection, path: Path) -> set[str]:
 @contextmanager
 def alone_with(path: Path) -> Iterator[apsw.Connection]:
     """A store that nobody has open, and that nobody can open meanwhile."""
-    turn = Turn(path)
+    turn = FairLock(path)
     try:
         # Whoever opens a store passes here first: they wait until we are done, and then find what we left.
         with turn.take(), closing(open_file(path)) as connection:
@@ -127,7 +127,7 @@ def remove_left_over(path: Path) -> None:
     """Remove the log of a file that is gone, while nobody can make the file anew."""
     if not any(path.with_name(path.name + ending).exists() for ending in SIDE_FILES):
         return
-    turn = Turn(path)
+    turn = FairLock(path)
     try:
         with turn.take():
             if not path.exists():

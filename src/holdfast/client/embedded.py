@@ -25,7 +25,7 @@ from holdfast.core.errors import HoldfastError as Refusal
 from holdfast.settings import PREFIX, Settings, default_store
 from holdfast.store.contract import Unusable
 from holdfast.transport.http.app import App
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 
 UNLIMITED = 10**9
 PARTS_AHEAD = 16
@@ -76,7 +76,7 @@ class EmbeddedTransport:
         except (Refusal, Unusable) as error:
             raise ServerError(str(error), code=error.code) from error
         self._engine = engine
-        self._door = Door(engine, settings)
+        self._door = HandlerContext(engine, settings)
         self._app = App(self._door)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="holdfast-embedded", daemon=True)

@@ -11,7 +11,7 @@ from typing import Any, Self
 from holdfast.client.claims import Claim
 from holdfast.client.errors import Document, HoldfastError, LeaseLost, OutcomeUnknown
 from holdfast.client.lease_base import Holding
-from holdfast.client.lease_clock import Grip, now
+from holdfast.client.lease_clock import LeaseClock, now
 from holdfast.client.methods.base import Caller
 
 LAST_SECONDS = 5.0
@@ -56,15 +56,15 @@ class Lease(Holding):
     def renew(self, **left: Any) -> Document:
         """Renew now, and leave something for the next holder; LeaseLost if it is over."""
         sent = now()
-        patience = self._grip.patience()
+        patience = self._clock.patience()
         try:
             document = self._client.call(
                 self.terms.renewal, **self.terms.proof, **left, timeout=patience, deadline=patience
             )
         except HoldfastError as error:
-            self._grip.refused(error)
+            self._clock.refused(error)
             raise
-        self._grip.renewed(sent, document)
+        self._clock.renewed(sent, document)
         return document
 
     def _ask(self) -> float:
@@ -83,7 +83,7 @@ class Lease(Holding):
                 continue
             terms = self._claim.terms(document)
             if terms is not None:
-                self._granted = Grip(terms, sent)
+                self._granted = LeaseClock(terms, sent)
                 return sent
             if time.monotonic() >= until:
                 raise self._claim.refusal(document)
@@ -91,8 +91,8 @@ class Lease(Holding):
 
     def _keep(self) -> None:
         """Renew at the advised pace until the end, or until there is nothing left to renew."""
-        while not self._ended.wait(self._grip.pause()):
-            if self._grip.is_over():
+        while not self._ended.wait(self._clock.pause()):
+            if self._clock.is_over():
                 return
             try:
                 self.renew(**self._left)
@@ -108,7 +108,7 @@ class Lease(Holding):
                 raise
         except HoldfastError as trouble:
             log.warning("%s was not given back, and runs out by itself: %s", self.terms.what, trouble)
-            if error is None and self._grip.is_over():
+            if error is None and self._clock.is_over():
                 self.check()
 
     def _tell(self, operation: str, **more: Any) -> Document:

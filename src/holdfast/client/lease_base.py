@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.client.errors import Document
-from holdfast.client.lease_clock import Grip, Terms
+from holdfast.client.lease_clock import LeaseClock, Terms
 
 
 class Holding:
     """Something that is ours for a while. Ask `check()` before every step that must not be done twice."""
 
     def __init__(self) -> None:
-        self._granted: Grip | None = None
+        self._granted: LeaseClock | None = None
         self._left: dict[str, Any] = {}
 
     def check(self) -> None:
         """Raise LeaseLost unless it can be proved at this moment that nobody else can have it."""
-        self._grip.check()
+        self._clock.check()
 
     @property
     def token(self) -> int:
@@ -27,7 +27,7 @@ class Holding:
     @property
     def remaining(self) -> float:
         """For how many seconds more it is surely ours, if no renewal gets through."""
-        return self._grip.remaining
+        return self._clock.remaining
 
     @property
     def document(self) -> Document:
@@ -37,10 +37,10 @@ class Holding:
     @property
     def terms(self) -> Terms:
         """What was granted."""
-        return self._grip.terms
+        return self._clock.terms
 
     @property
-    def _grip(self) -> Grip:
+    def _clock(self) -> LeaseClock:
         if self._granted is None:
             raise RuntimeError("nothing is held before the `with` block")
         return self._granted

@@ -41,7 +41,7 @@ class Terms(msgspec.Struct, frozen=True):
     document: dict[str, Any]
 
 
-class Grip:
+class LeaseClock:
     """Whether a lease can still be proved to be ours. Several threads may ask."""
 
     def __init__(self, terms: Terms, sent: float) -> None:

@@ -45,7 +45,7 @@ class TaskLease(TaskHolding, Job):
     def hand_back(self) -> None:
         """Release it while somebody else still works on it: that one is told that it is lost."""
         self.release()
-        self._grip.refused(LeaseLost(f"{self.terms.what} was handed back"))
+        self._clock.refused(LeaseLost(f"{self.terms.what} was handed back"))
 
     def _settle(self, operation: str, **more: Any) -> Document:
         given = self.terms.proof | self._left | more

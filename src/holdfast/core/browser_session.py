@@ -28,7 +28,7 @@ MOST_OF_KEY = 20
 """Visits, and invitations, that one key can have at a time: a new one takes the place of the oldest."""
 
 
-class Badge(msgspec.Struct, frozen=True):
+class BrowserSession(msgspec.Struct, frozen=True):
     """Who is let in, and by which key: when that key is over, so is the badge."""
 
     id: str
@@ -41,19 +41,19 @@ class Badge(msgspec.Struct, frozen=True):
     seen_at: Instant
 
 
-def is_over(badge: Badge, now: Instant) -> bool:
+def is_over(browser_session: BrowserSession, now: Instant) -> bool:
     """Whether it lets nobody in any more."""
-    if badge.kind == INVITATION:
-        return badge.made_at + INVITED <= now
-    return badge.seen_at + IDLE <= now or badge.made_at + LONGEST <= now
+    if browser_session.kind == INVITATION:
+        return browser_session.made_at + INVITED <= now
+    return browser_session.seen_at + IDLE <= now or browser_session.made_at + LONGEST <= now
 
 
-def surplus(known: Iterable[Badge], worn: Badge) -> list[Badge]:
+def surplus(known: Iterable[BrowserSession], worn: BrowserSession) -> list[BrowserSession]:
     """Those of the same key and kind that are too many, which are the oldest."""
     alike = [each for each in known if (each.key_hash, each.kind) == (worn.key_hash, worn.kind)]
     return sorted(alike, key=lambda each: (each.made_at, each.id))[:-MOST_OF_KEY]
 
 
-def is_stale(badge: Badge, now: Instant) -> bool:
+def is_stale(browser_session: BrowserSession, now: Instant) -> bool:
     """Whether it is time to write down that its visitor was seen again."""
-    return badge.seen_at + SEEN <= now
+    return browser_session.seen_at + SEEN <= now

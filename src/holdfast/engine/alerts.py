@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 
 from holdfast.telemetry.metric_names import RARE_RECENT, RARE_TOTAL
-from holdfast.telemetry.registry import Board
+from holdfast.telemetry.registry import Registry
 
 WINDOW_SECONDS = 3600.0
 
@@ -62,7 +62,7 @@ class Alerts:
                 for kind in KINDS
             }
 
-    def sample(self, board: Board) -> None:
+    def sample(self, board: Registry) -> None:
         """Write down what only this process knows, for whoever speaks for several."""
         for kind, numbers in self.report().items():
             board.set(RARE_RECENT, kind, to=numbers["last_hour"])

@@ -17,7 +17,7 @@ from holdfast.engine.verbs.locks import Delayed
 from holdfast.engine.verbs.tasks.queueing import Busy, Empty
 from holdfast.store.view import Step
 from holdfast.telemetry import metric_names
-from holdfast.telemetry.registry import Board, note
+from holdfast.telemetry.registry import Registry, note
 
 if TYPE_CHECKING:
     from holdfast.engine.lane import Committed
@@ -45,10 +45,10 @@ _SIMPLE: dict[tuple[str, str], int] = {
 """(family, kind of step): what it counts as, whatever else is true of it."""
 
 
-class Census:
+class BatchMetrics:
     """Writes to the board what happened."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: Registry) -> None:
         self._board = board
 
     def conflicts(self, committed: Committed) -> int:

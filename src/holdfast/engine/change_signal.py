@@ -15,7 +15,7 @@ def log_of(account: str) -> Key:
     return ("events", account, "")
 
 
-class Bells:
+class ChangeSignal:
     """Who listens for which row, in this process."""
 
     def __init__(self, attend: Callable[[bool], None]) -> None:

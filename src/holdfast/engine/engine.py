@@ -14,8 +14,8 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.row import SECOND
 from holdfast.engine.alerts import CONFLICTS, DEAD_LETTERS, LAPSES, RECOVERY_FAILURES, Alerts
 from holdfast.engine.backlog import MAX_BATCH, MAX_QUEUED, Backlog, Sink, Ticket
-from holdfast.engine.batch_metrics import Census
-from holdfast.engine.change_signal import Bells
+from holdfast.engine.batch_metrics import BatchMetrics
+from holdfast.engine.change_signal import ChangeSignal
 from holdfast.engine.command import Command, Held, Outcome, Replayed
 from holdfast.engine.lane import Committed, Lane, Outages
 from holdfast.engine.retention import Retention
@@ -25,8 +25,8 @@ from holdfast.engine.waiting.names import Lines
 from holdfast.engine.waiting.tasks import Crowd
 from holdfast.store.contract import Reader, Store
 from holdfast.telemetry import metric_names
-from holdfast.telemetry.heartbeats import Pulse, Pulses
-from holdfast.telemetry.registry import Board
+from holdfast.telemetry.heartbeats import LoopHeartbeat, LoopHeartbeats
+from holdfast.telemetry.registry import Registry
 from holdfast.telemetry.traces import Traces
 
 T = TypeVar("T")
@@ -53,12 +53,12 @@ class Engine:
         max_queued: int = MAX_QUEUED,
         retention: Retention | None = None,
         alerts: Alerts | None = None,
-        board: Board | None = None,
+        board: Registry | None = None,
     ) -> None:
         self.store = store
-        self.board = board or Board()
-        self.pulses = Pulses(self.board)
-        self._census = Census(self.board)
+        self.board = board or Registry()
+        self.loop_heartbeats = LoopHeartbeats(self.board)
+        self._batch_metrics = BatchMetrics(self.board)
         self._sink = _ThreadSink()
         self._outages = Outages()
         # All lanes take from one backlog: while one waits for its commit, the next batch is on its way.
@@ -83,14 +83,14 @@ class Engine:
             serving=serving,
             retention=retention,
             on_failure=partial(self.alerts.note, RECOVERY_FAILURES),
-            pulses=self.pulses,
+            loop_heartbeats=self.loop_heartbeats,
         )
         self._attentive: set[str] = set()
         self._attending = threading.Lock()
         self._timer = Timer()
         self.lines = Lines(self._try_again, self._deliver, partial(self._attend, "lines"), self._timer)
         self.crowd = Crowd(self._try_again, self._deliver, partial(self._attend, "crowd"), self._timer)
-        self.bells = Bells(partial(self._attend, "bells"))
+        self.change_signal = ChangeSignal(partial(self._attend, "bells"))
 
     def trace(self, traces: Traces | None) -> None:
         """Tell of every batch there, or to nobody any more."""
@@ -118,7 +118,7 @@ class Engine:
         """Send everybody away who waits: in a line, in the crowd, or at a bell."""
         self.lines.drain()
         self.crowd.drain()
-        self.bells.drain()
+        self.change_signal.drain()
 
     def submit(self, command: Command[Any], sink: Sink, slot: Any = None, wait_seconds: float = 0.0) -> Ticket:
         """Send a command on its way; its reply goes to `sink`. With patience it may stand in line first."""
@@ -146,22 +146,22 @@ class Engine:
             self.store.forget_answers(0)  # a write that changes nothing: it raises if there can be none
             self._outages.writable = True
 
-    def parts(self) -> dict[str, Pulse]:
+    def parts(self) -> dict[str, LoopHeartbeat]:
         """Every part that works by itself: when it last did, and whether it is stuck or dead."""
-        found = {"lanes": self._lanes_pulse(), **self.pulses.report()}
+        found = {"lanes": self._lanes_pulse(), **self.loop_heartbeats.report()}
         if not self.sweep.is_alive():
-            found["sweep"] = Pulse(found["sweep"].seconds_ago if "sweep" in found else None, stuck=True)
+            found["sweep"] = LoopHeartbeat(found["sweep"].seconds_ago if "sweep" in found else None, stuck=True)
         return found
 
-    def _lanes_pulse(self) -> Pulse:
+    def _lanes_pulse(self) -> LoopHeartbeat:
         moment = time.monotonic()
         alive = all(lane.thread.is_alive() for lane in self._lanes)
         longest = max((moment - (lane.busy_since or moment) for lane in self._lanes), default=0.0)
-        return Pulse(longest, stuck=not alive or longest > STUCK_SECONDS)
+        return LoopHeartbeat(longest, stuck=not alive or longest > STUCK_SECONDS)
 
     def sample(self) -> None:
         """Write down how many callers wait for a name, for work, for a change, and how much waits for a lane."""
-        waiting = {"name": self.lines.size(), "work": self.crowd.size(), "change": self.bells.size()}
+        waiting = {"name": self.lines.size(), "work": self.crowd.size(), "change": self.change_signal.size()}
         for what, many in waiting.items():
             self.board.set(metric_names.WAITERS, what, to=many)
         self.board.set(metric_names.BACKLOG, to=self._backlog.size())
@@ -182,8 +182,8 @@ class Engine:
     def _committed(self, committed: Committed) -> None:
         """A batch is durable: answer it, then tell those who may care."""
         replies = []
-        self.alerts.note(CONFLICTS, self._census.conflicts(committed))
-        lapses, dead_letters = self._census.changes(committed)
+        self.alerts.note(CONFLICTS, self._batch_metrics.conflicts(committed))
+        lapses, dead_letters = self._batch_metrics.changes(committed)
         self.alerts.note(LAPSES, lapses)
         self.alerts.note(DEAD_LETTERS, dead_letters)
         for ticket, outcome in committed.replies:
@@ -207,7 +207,7 @@ class Engine:
             self.lines.wake(committed.freed)
         if committed.offered:
             self.crowd.offer(committed.offered)
-        self.bells.ring(committed.touched)
+        self.change_signal.ring(committed.touched)
         if committed.touched:
             self._watcher.tell()
 
@@ -269,7 +269,7 @@ class Engine:
         """Another process may have changed the store."""
         self.lines.wake_all()
         self.crowd.look()
-        self.bells.ring_all()
+        self.change_signal.ring_all()
         self.sweep.look()
 
 

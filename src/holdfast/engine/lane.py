@@ -19,7 +19,7 @@ from holdfast.engine.command import Command, Outcome, Queue
 from holdfast.store.contract import Rerun, Severed, Store
 from holdfast.store.view import AllNeeds, View
 from holdfast.telemetry import metric_names, trace_names
-from holdfast.telemetry.registry import Board, note
+from holdfast.telemetry.registry import Registry, note
 from holdfast.telemetry.traces import INTERNAL, Traces
 
 MAX_RERUNS = 50
@@ -81,7 +81,7 @@ class Lane:
         *,
         on_commit: Callable[[Committed], None],
         on_return: Callable[[], list[Command[Any]]],
-        board: Board | None = None,
+        board: Registry | None = None,
     ) -> None:
         self._number = number
         self._store = store
@@ -91,7 +91,7 @@ class Lane:
         self._outages = outages
         self._outages_seen = outages.count
         self._alone: dict[str, float] = {}
-        self._board = board or Board()
+        self._board = board or Registry()
         self.traces: Traces | None = None
         """Where it tells of its batches, if anybody asked for traces."""
         self.busy_since: float | None = None

@@ -24,8 +24,8 @@ from holdfast.core.task import Task
 from holdfast.engine.command import Command
 from holdfast.store.contract import Store
 from holdfast.store.view import ROW_TYPES, Needs, View
-from holdfast.telemetry.heartbeats import Pulses
-from holdfast.telemetry.registry import Board
+from holdfast.telemetry.heartbeats import LoopHeartbeats
+from holdfast.telemetry.registry import Registry
 
 KEEP_ANSWERS = 7 * DAY
 KEEP_DELIVERED, KEEP_DEAD_DELIVERIES = DAY, 30 * DAY
@@ -67,11 +67,13 @@ class Retention(msgspec.Struct, frozen=True):
 class Tidying:
     """One thread beside the sweep, which must never wait for it. Each round goes on until there is little left."""
 
-    def __init__(self, store: Store, run_all: RunAll, retention: Retention, pulses: Pulses | None = None) -> None:
+    def __init__(
+        self, store: Store, run_all: RunAll, retention: Retention, loop_heartbeats: LoopHeartbeats | None = None
+    ) -> None:
         self._store = store
         self._run_all = run_all
         self._keep = retention
-        self._pulses = pulses or Pulses(Board())
+        self._loop_heartbeats = loop_heartbeats or LoopHeartbeats(Registry())
         self._cursors: dict[type[Row], tuple[str, str]] = {}
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="holdfast-tidying", daemon=True)
@@ -80,7 +82,7 @@ class Tidying:
 
     def start(self) -> None:
         """Begin, a minute from now."""
-        self._pulses.expect("retention", STUCK_SECONDS)
+        self._loop_heartbeats.expect("retention", STUCK_SECONDS)
         self._thread.start()
 
     def stop(self) -> None:
@@ -102,7 +104,7 @@ class Tidying:
         """One bite of everything. Whether there is more."""
         with self._store.read() as reader:
             now = reader.now
-        self._store.forget_badges()
+        self._store.forget_browser_sessions()
         more = self._store.forget_answers(now - KEEP_ANSWERS, ANSWERS_A_PASS) == ANSWERS_A_PASS
         more |= self._purge_tasks(now)
         settled = (now - KEEP_DELIVERED, now - KEEP_DEAD_DELIVERIES)
@@ -111,7 +113,7 @@ class Tidying:
         self._forget_rows(now)
         more |= self._forget_events(now)
         self.tidied_at = now
-        self._pulses.beat("retention")
+        self._loop_heartbeats.beat("retention")
         return more
 
     def _purge_tasks(self, now: Instant) -> bool:

@@ -21,8 +21,8 @@ from holdfast.engine.expiry import ExpireLease, ExpireSession, GiveGrace, Settle
 from holdfast.engine.lane import OUTAGE_SECONDS, Outages
 from holdfast.engine.retention import Retention, Tidying
 from holdfast.store.contract import Store
-from holdfast.telemetry.heartbeats import Pulses
-from holdfast.telemetry.registry import Board
+from holdfast.telemetry.heartbeats import LoopHeartbeats
+from holdfast.telemetry.registry import Registry
 
 LONGEST_SLEEP = 1.0
 """Other processes' leases are looked for at least this often."""
@@ -47,7 +47,7 @@ class Sweep:
         serving: bool,
         retention: Retention | None = None,
         on_failure: Callable[[], None] = lambda: None,
-        pulses: Pulses | None = None,
+        loop_heartbeats: LoopHeartbeats | None = None,
     ) -> None:
         self._store = store
         self._submit = submit
@@ -60,8 +60,8 @@ class Sweep:
         self._in_trouble = False
         self._alarm = 0.0
         self._last_beat = 0.0
-        self._pulses = pulses or Pulses(Board())
-        self.tidying = Tidying(store, self._run_all, retention or Retention(), self._pulses)
+        self._loop_heartbeats = loop_heartbeats or LoopHeartbeats(Registry())
+        self.tidying = Tidying(store, self._run_all, retention or Retention(), self._loop_heartbeats)
         self.swept_at: Instant | None = None
         """When it last looked for what has run out, by the store's clock."""
         self._thread = threading.Thread(target=self._run, name="holdfast-sweep", daemon=True)
@@ -70,7 +70,7 @@ class Sweep:
         """Give grace after an outage, then watch the clock."""
         self._give_grace()
         self._outages.pulse = time.monotonic()
-        self._pulses.expect("sweep", STUCK_SECONDS)
+        self._loop_heartbeats.expect("sweep", STUCK_SECONDS)
         self._thread.start()
         self.tidying.start()
 
@@ -146,7 +146,7 @@ class Sweep:
             deadline, now = reader.next_deadline(), reader.now
         self.swept_at = now
         self._beat(live=deadline is not None)
-        self._pulses.beat("sweep")
+        self._loop_heartbeats.beat("sweep")
         if due:
             ended = self._run_all([_ending(key) for key in due])
             # Others were quicker, or a row is bad: look again soon, but do not spin.
@@ -161,7 +161,7 @@ class Sweep:
         if self._serving and live and moment - self._last_beat >= BEAT_SECONDS:
             self._store.beat()
             self._last_beat = moment
-            self._pulses.beat("beat")
+            self._loop_heartbeats.beat("beat")
 
     def _run_all(self, commands: Sequence[Command[bool]]) -> list[bool | None]:
         """Run them through the lanes, a thousand at a time: what each did, None for one that failed."""

@@ -6,7 +6,7 @@ import msgspec
 
 from holdfast.core.plan import CLAIM, CREATE, HEARTBEAT, MUTATION, READ
 
-OCTOSTORE, ORCHESTRION, HOUSE, SYSTEM = "octostore", "orchestrion", "house", "system"
+OCTOSTORE, ORCHESTRION, HOLDFAST_API, SYSTEM = "octostore", "orchestrion", "house", "system"
 
 DISCOVERY, REGISTRATION = "discovery", "registration"
 """Budgets of addresses, for callers without a key."""
@@ -185,7 +185,7 @@ def _under(
 
 
 OPERATIONS = (
-    *_under("/v1/jobs", HOUSE, _JOBS),
+    *_under("/v1/jobs", HOLDFAST_API, _JOBS),
     Operation(
         "register",
         "POST",
@@ -196,11 +196,17 @@ OPERATIONS = (
     ),
     *_under("/v1/tasks", ORCHESTRION, _TASKS),
     *_under("/v1/billing", ORCHESTRION, _BILLING),
-    *_under("", HOUSE, _KEYS),
-    *_under("/v1/sessions", HOUSE, _LIVES),
-    *_under("/v1/webhooks", HOUSE, _WEBHOOKS),
+    *_under("", HOLDFAST_API, _KEYS),
+    *_under("/v1/sessions", HOLDFAST_API, _LIVES),
+    *_under("/v1/webhooks", HOLDFAST_API, _WEBHOOKS),
     Operation(
-        "list_events", "GET", "/v1/events", HOUSE, "The log of the account, from a cursor on.", "jobs tasks read", READ
+        "list_events",
+        "GET",
+        "/v1/events",
+        HOLDFAST_API,
+        "The log of the account, from a cursor on.",
+        "jobs tasks read",
+        READ,
     ),
     *(Operation(name, method, path, OCTOSTORE, summary, scope) for name, method, path, summary, scope in _OCTOSTORE),
     *(Operation(name, method, path, SYSTEM, summary, scope) for name, method, path, summary, scope in _SYSTEM),

@@ -11,7 +11,7 @@ from holdfast.core.task import Task, is_claimable, order
 Entry = tuple[int, Instant, str]
 
 
-class Queues:
+class ReadyHeap:
     """Heaps by account and type. Entries whose task has moved on are dropped when they come up."""
 
     def __init__(self, now: Instant, find: Callable[[str, str], Task | None]) -> None:

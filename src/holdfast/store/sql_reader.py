@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import Any, TypeVar
 
-from holdfast.core.browser_session import Badge
+from holdfast.core.browser_session import BrowserSession
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
 from holdfast.core.plan import Usage
@@ -21,7 +21,7 @@ from holdfast.store.view import after_prefix
 R = TypeVar("R", bound=Row)
 
 
-class Looks(ABC):
+class SqlReader(ABC):
     """The readers of SQLite and PostgreSQL: same questions, same arguments, two dialects."""
 
     queries: ModuleType
@@ -51,9 +51,9 @@ class Looks(ABC):
         found = self.rows(Principal, self.queries.PRINCIPALS_BY_KEY, key_hash, key_hash)
         return next((row for row in found if opens(row, key_hash, self.now)), None)
 
-    def badge(self, badge_id: str) -> Badge | None:
+    def browser_session(self, badge_id: str) -> BrowserSession | None:
         """What lets a browser in."""
-        return next((Badge(*columns) for columns in self.look(self.queries.BADGE, badge_id)), None)
+        return next((BrowserSession(*columns) for columns in self.look(self.queries.BADGE, badge_id)), None)
 
     def history(self, account: str, subject: str) -> list[Event]:
         """All events of one subject."""

@@ -26,7 +26,7 @@ from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import LIVE_STATES, Task, deadline, is_claimable
 from holdfast.core.webhooks.webhook import Peers, Webhook, is_among
-from holdfast.store.ready_heap import Queues
+from holdfast.store.ready_heap import ReadyHeap
 
 NAMED: tuple[type[Row], ...] = (Session, Lease)
 """Rows that may come back under the same id after retention has forgotten them: their versions go on from the log."""
@@ -199,7 +199,7 @@ class View:
         """(account, cycle, what was used before) of each task created."""
         self.came_up_short = False
         """Some claim got less than it asked for."""
-        self._queues = Queues(now, partial(self.find, Task))
+        self._queues = ReadyHeap(now, partial(self.find, Task))
         self._live_keys: dict[tuple[str, str], str] = {}
         self._carriers: dict[tuple[str, str], set[Key]] = {}
         for row in self._rows.values():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 
-class Attention:
+class WatcherBase:
     """The part that all watchers share."""
 
     def __init__(self) -> None:

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import msgspec
 
 from holdfast.telemetry.metric_names import LOOP_SUCCESS
-from holdfast.telemetry.registry import Board
+from holdfast.telemetry.registry import Registry
 
 
-class Pulse(msgspec.Struct, frozen=True):
+class LoopHeartbeat(msgspec.Struct, frozen=True):
     """One loop, as it stands now."""
 
     seconds_ago: float | None
@@ -20,10 +20,10 @@ class Pulse(msgspec.Struct, frozen=True):
     stuck: bool
 
 
-class Pulses:
+class LoopHeartbeats:
     """Every loop of this process. Loops of other rooms join with `expect` and say `beat`."""
 
-    def __init__(self, board: Board, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, board: Registry, clock: Callable[[], float] = time.monotonic) -> None:
         self._board = board
         self._clock = clock
         self._lock = threading.Lock()
@@ -43,12 +43,12 @@ class Pulses:
             self._seen[loop] = self._clock()
         self._board.set(LOOP_SUCCESS, loop, to=time.time())
 
-    def report(self) -> dict[str, Pulse]:
+    def report(self) -> dict[str, LoopHeartbeat]:
         """Each loop that is expected to run."""
         moment = self._clock()
         with self._lock:
             return {
-                loop: Pulse(
+                loop: LoopHeartbeat(
                     None if loop not in self._seen else moment - self._seen[loop],
                     moment - max(self._since[loop], self._seen.get(loop, 0.0)) > limit,
                 )

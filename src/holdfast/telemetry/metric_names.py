@@ -31,8 +31,8 @@ REASONS = (
 )  # fmt: skip
 RARE = ("conflicts", "lapses", "dead_letters", "recovery_failures")
 
-HOUSE = Catalogue()
-_counter, _gauge, _histogram = HOUSE.counter, HOUSE.gauge, HOUSE.histogram
+HOLDFAST_API = Catalogue()
+_counter, _gauge, _histogram = HOLDFAST_API.counter, HOLDFAST_API.gauge, HOLDFAST_API.histogram
 
 # -- requests ----------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from typing import Protocol, TypeAlias
 import msgspec
 
 from holdfast.telemetry.kinds import LEAST, MOST, Counter, Gauge, Histogram, Metric
-from holdfast.telemetry.metric_names import HOUSE
+from holdfast.telemetry.metric_names import HOLDFAST_API
 
 Cells: TypeAlias = "MutableSequence[float] | memoryview[float]"
 
@@ -48,11 +48,11 @@ class Together(Protocol):
         """Those that are over, oldest first."""
 
 
-class Board:
+class Registry:
     """The numbers of one process."""
 
     def __init__(self, cells: Cells | None = None, together: Together | None = None) -> None:
-        self.cells: Cells = array("d", bytes(HOUSE.size * CELL)) if cells is None else cells
+        self.cells: Cells = array("d", bytes(HOLDFAST_API.size * CELL)) if cells is None else cells
         self.lock = threading.Lock()
         """For cells that several threads write."""
         self.together = together
@@ -88,7 +88,7 @@ def note(cells: Cells, place: int, bounds: tuple[float, ...], value: float) -> N
 def merged(rows: list[list[float]]) -> list[float]:
     """What several rows say together."""
     sums = [sum(column) for column in zip(*rows, strict=True)]
-    for metric in HOUSE.metrics:
+    for metric in HOLDFAST_API.metrics:
         if metric.merge in {LEAST, MOST}:
             choose = min if metric.merge == LEAST else max
             for place in span(metric):

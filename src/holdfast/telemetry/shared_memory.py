@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from holdfast.telemetry.kinds import Gauge
-from holdfast.telemetry.metric_names import HOUSE
-from holdfast.telemetry.registry import CELL, Board, Minute, merged, span
+from holdfast.telemetry.metric_names import HOLDFAST_API
+from holdfast.telemetry.registry import CELL, Minute, Registry, merged, span
 
 KEPT_MINUTES = 10_080
 TRIES = 1_000
@@ -32,7 +32,7 @@ _DEPARTED = 0
 """The row of those who have died."""
 
 
-class SharedBoard:
+class SharedRegistry:
     """The memory that a parent makes and its workers share."""
 
     def __init__(self, descriptor: int, workers: int) -> None:
@@ -43,7 +43,7 @@ class SharedBoard:
         self.started = self._all[_STARTED]
 
     @classmethod
-    def made(cls, workers: int) -> SharedBoard:
+    def made(cls, workers: int) -> SharedRegistry:
         """New memory, for a parent; the descriptor is all there is of it."""
         board = cls(_memory(_size(workers)), workers)
         board._all[_STARTED] = board.started = time.monotonic()
@@ -54,8 +54,8 @@ class SharedBoard:
         return self._row(worker + 1)
 
     def _row(self, number: int) -> memoryview[float]:
-        first = _HEAD + number * HOUSE.size
-        return self._all[first : first + HOUSE.size]
+        first = _HEAD + number * HOLDFAST_API.size
+        return self._all[first : first + HOLDFAST_API.size]
 
     def rows(self) -> list[list[float]]:
         """Every row. While the parent moves a dead worker's numbers, look again: they must not be seen twice."""
@@ -66,7 +66,7 @@ class SharedBoard:
         dead, departed = self.row(worker), self._row(_DEPARTED)
         together = merged([list(departed), list(dead)])
         self._all[_TURN] += 1
-        for metric in HOUSE.metrics:
+        for metric in HOLDFAST_API.metrics:
             for place in span(metric):
                 if not isinstance(metric, Gauge):
                     departed[place] = together[place]
@@ -105,7 +105,7 @@ class SharedBoard:
         return look()
 
     def _minutes_at(self, number: int) -> int:
-        return _HEAD + (self._workers + 1) * HOUSE.size + number * _MINUTE
+        return _HEAD + (self._workers + 1) * HOLDFAST_API.size + number * _MINUTE
 
 
 def _memory(size: int) -> int:
@@ -126,13 +126,13 @@ def _memory(size: int) -> int:
 
 
 def _size(workers: int) -> int:
-    return CELL * (_HEAD + (workers + 1) * HOUSE.size + KEPT_MINUTES * _MINUTE)
+    return CELL * (_HEAD + (workers + 1) * HOLDFAST_API.size + KEPT_MINUTES * _MINUTE)
 
 
-def inherited(workers: int) -> Board:
+def inherited(workers: int) -> Registry:
     """The board of this process: its row of the memory that its parent made, or one of its own."""
     descriptor, row = os.environ.get(BOARD_FD), os.environ.get(BOARD_ROW)
     if descriptor is None or row is None:
-        return Board()
-    shared = SharedBoard(int(descriptor), workers)
-    return Board(shared.row(int(row)), shared)
+        return Registry()
+    shared = SharedRegistry(int(descriptor), workers)
+    return Registry(shared.row(int(row)), shared)

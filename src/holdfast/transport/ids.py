@@ -18,7 +18,7 @@ _PAIRS = [first + second for first in _CROCKFORD for second in _CROCKFORD]
 _LAST_COUNT = 2**30 - 2
 
 
-class Chance:
+class Ids:
     """Sixteen random bytes at a time, none of them ever given twice."""
 
     def __init__(self) -> None:
@@ -66,5 +66,5 @@ def _crockford(number: int, width: int) -> str:
     return "".join(_PAIRS[number >> shift & 1023] for shift in range((width - 2) * 5, -1, -10))
 
 
-chance = Chance()
+ids = Ids()
 """For the event loop's thread only."""

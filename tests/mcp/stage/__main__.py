@@ -20,7 +20,7 @@ from mcp.shared.exceptions import MCPDeprecationWarning
 from holdfast.app import running_engine, settle_identities
 from holdfast.settings import Settings
 from holdfast.transport.http.app import App
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.mcp.endpoint import BODY_LIMIT, Endpoint
 from holdfast.transport.mcp.server import Desk, make_server
 from tests.mcp.stage import script
@@ -97,9 +97,9 @@ def main(port, *, sessions):
     settings = Settings(store="memory:", port=port, root_key=KEY)
     with running_engine(settings) as engine:
         settle_identities(engine, settings)
-        door = Door(engine, settings)
-        app = App(door)
-        app._mcp = Endpoint(app, door, partial(make, sessions=sessions))
+        ctx = HandlerContext(engine, settings)
+        app = App(ctx)
+        app._mcp = Endpoint(app, ctx, partial(make, sessions=sessions))
         protocol = "holdfast.transport.http.protocol:LimitedProtocol"
         uvicorn.run(Keyed(app), port=port, http=protocol, ws="none", log_config=None, access_log=False)
 

@@ -367,7 +367,7 @@ def fail(
     after: Instant | None = None,
     permanent: bool = False,
     code: str | None = None,
-    chance: float = 0.0,
+    random_fraction: float = 0.0,
 ) -> Task:
     """Back to its queue for another try, or to the dead letters after its last chance."""
     ended = replace(_ended(task, FAILED, now, reason=reason, code=code), failure_reason=reason)
@@ -376,7 +376,7 @@ def fail(
     if permanent or task.attempt_count >= task.max_attempts:
         return replace(ended, state=DEAD, dead_cause=PERMANENT if permanent else EXHAUSTED)
     if after is None and task.backoff is not None:
-        after = retry.delay(msgspec.json.decode(task.backoff, type=Backoff), task.attempt_count, chance)
+        after = retry.delay(msgspec.json.decode(task.backoff, type=Backoff), task.attempt_count, random_fraction)
     return _queued(ended, task.scheduled_at if after is None else now + after, now)
 
 

@@ -35,8 +35,8 @@ def problem(backoff: Backoff) -> str | None:
     return None
 
 
-def delay(backoff: Backoff, attempt: int, chance: float) -> Instant:
-    """How long to wait after attempt number `attempt` (from 1); `chance` is from 0 to 1."""
+def delay(backoff: Backoff, attempt: int, random_fraction: float) -> Instant:
+    """How long to wait after attempt number `attempt` (from 1); `random_fraction` is from 0 to 1."""
     factor = {"fixed": 1, "linear": attempt, "exponential": 2 ** min(attempt - 1, MAX_DOUBLINGS)}[backoff.kind]
     whole = min(backoff.base_seconds * factor, backoff.max_seconds)
-    return int(whole * (1 - backoff.jitter * chance) * SECOND)
+    return int(whole * (1 - backoff.jitter * random_fraction) * SECOND)

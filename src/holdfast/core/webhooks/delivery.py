@@ -79,11 +79,11 @@ class Verdict(msgspec.Struct, frozen=True):
     """The receiver wants nothing from us, ever."""
 
 
-def wait_after(attempts: int, verdict: Verdict, schedule: tuple[float, ...], chance: float) -> Instant | None:
+def wait_after(attempts: int, verdict: Verdict, schedule: tuple[float, ...], random_fraction: float) -> Instant | None:
     """How long to wait after failing for the n-th time; None if that was the last time."""
     if attempts > len(schedule):
         return None
-    planned = schedule[attempts - 1] * (1 + JITTER * chance)
+    planned = schedule[attempts - 1] * (1 + JITTER * random_fraction)
     asked = min(verdict.retry_after or 0.0, LONGEST_WAIT)
     return int(max(planned, asked) * SECOND)
 

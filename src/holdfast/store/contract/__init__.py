@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol, TypeVar
 
 import msgspec
 
-from holdfast.core.browser_session import Badge
+from holdfast.core.browser_session import BrowserSession
 from holdfast.core.budget import Budget, Terms
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
@@ -105,7 +105,7 @@ class Reader(Protocol):
     def principal(self, key_hash: str) -> Principal | None:
         """Whom a credential stands for, if it opens anything just now."""
 
-    def badge(self, badge_id: str) -> Badge | None:
+    def browser_session(self, badge_id: str) -> BrowserSession | None:
         """What lets a browser in, over or not."""
 
     def history(self, account: str, subject: str) -> list[Event]:
@@ -262,13 +262,13 @@ class Store(Protocol):
     def note_uses(self, uses: dict[tuple[str, str], Instant]) -> None:
         """Keep when keys were last seen, by (account, id)."""
 
-    def keep_badge(self, badge: Badge) -> None:
+    def save_browser_session(self, browser_session: BrowserSession) -> None:
         """Let a browser in, or write down when it was last seen; the surplus of its key goes (`core.badge.surplus`)."""
 
-    def take_badge(self, badge_id: str) -> Badge | None:
+    def take_browser_session(self, badge_id: str) -> BrowserSession | None:
         """Remove a badge; of several who try at once, one gets it."""
 
-    def forget_badges(self) -> int:
+    def forget_browser_sessions(self) -> int:
         """Drop those that let nobody in any more, by the rule of `core.badge.is_over`; how many it were."""
 
     def size(self) -> int:

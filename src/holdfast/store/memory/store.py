@@ -15,7 +15,7 @@ from holdfast.core import browser_session as badges
 from holdfast.core import lease as leases
 from holdfast.core import session as sessions
 from holdfast.core import task as tasks
-from holdfast.core.browser_session import Badge
+from holdfast.core.browser_session import BrowserSession
 from holdfast.core.budget import Budget, Terms, lend
 from holdfast.core.event import RENEWALS, Event
 from holdfast.core.event_page import within
@@ -51,7 +51,7 @@ class MemoryStore:
         self.budgets: dict[tuple[str, str], tuple[Instant, int]] = {}
         self.uses: dict[tuple[str, str], Instant] = {}
         self.deliveries = MemoryDeliveries(self)
-        self.badges: dict[str, Badge] = {}
+        self.badges: dict[str, BrowserSession] = {}
         self.token = 0
         self._now: Instant = 0
 
@@ -110,7 +110,11 @@ class MemoryStore:
             self.uses = {key: at for key, at in self.uses.items() if key[0] != account}
             self.budgets = {key: spent for key, spent in self.budgets.items() if key[0] != account}
             self.deliveries.erase(account)
-            self.badges = {key: badge for key, badge in self.badges.items() if badge.account != account}
+            self.badges = {
+                key: browser_session
+                for key, browser_session in self.badges.items()
+                if browser_session.account != account
+            }
             for kept in (self.log, self.ends, self.usage):
                 kept.pop(account, None)
 
@@ -128,23 +132,27 @@ class MemoryStore:
         with self._lock:
             self.uses |= {key: max(at, self.uses.get(key, at)) for key, at in uses.items()}
 
-    def keep_badge(self, badge: Badge) -> None:
+    def save_browser_session(self, browser_session: BrowserSession) -> None:
         """Let a browser in."""
         with self._lock:
-            self.badges[badge.id] = badge
-            for other in badges.surplus(self.badges.values(), badge):
+            self.badges[browser_session.id] = browser_session
+            for other in badges.surplus(self.badges.values(), browser_session):
                 del self.badges[other.id]
 
-    def take_badge(self, badge_id: str) -> Badge | None:
+    def take_browser_session(self, badge_id: str) -> BrowserSession | None:
         """Remove a badge."""
         with self._lock:
             return self.badges.pop(badge_id, None)
 
-    def forget_badges(self) -> int:
+    def forget_browser_sessions(self) -> int:
         """Drop those that let nobody in any more."""
         with self._lock:
             now, before = self.now(), len(self.badges)
-            self.badges = {key: badge for key, badge in self.badges.items() if not badges.is_over(badge, now)}
+            self.badges = {
+                key: browser_session
+                for key, browser_session in self.badges.items()
+                if not badges.is_over(browser_session, now)
+            }
             return before - len(self.badges)
 
     def size(self) -> int:
@@ -327,7 +335,7 @@ class MemoryReader:
         rows = [row for row in self._store.rows.values() if isinstance(row, Principal)]
         return next((row for row in rows if opens(row, key_hash, self.now)), None)
 
-    def badge(self, badge_id: str) -> Badge | None:
+    def browser_session(self, badge_id: str) -> BrowserSession | None:
         """What lets a browser in."""
         return self._store.badges.get(badge_id)
 

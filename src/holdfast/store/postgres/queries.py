@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from holdfast.core.browser_session import IDLE, INVITED, LONGEST, MOST_OF_KEY, Badge
+from holdfast.core.browser_session import IDLE, INVITED, LONGEST, MOST_OF_KEY, BrowserSession
 from holdfast.core.event import RENEWALS, Event
 from holdfast.core.lease import Lease
 from holdfast.core.principal import Principal
@@ -19,7 +19,7 @@ from holdfast.store.column_groups import Shape, sql_types
 from holdfast.store.view import ROW_TYPES, Answer
 
 
-def _columns(record: type[Row | Event | Answer | Badge], alias: str = "") -> str:
+def _columns(record: type[Row | Event | Answer | BrowserSession], alias: str = "") -> str:
     return ", ".join(f"{alias}{name}" for name in record.__struct_fields__)
 
 
@@ -206,7 +206,7 @@ PRINCIPALS_BY_KEY = (
 )
 USAGE = "SELECT cycle, created FROM usage WHERE account = %s"
 WORKERS = _WORKERS.format("%s", "%s", "%s")
-BADGE = f"SELECT {_columns(Badge)} FROM badges WHERE id = %s"
+BADGE = f"SELECT {_columns(BrowserSession)} FROM badges WHERE id = %s"
 KEY_USES = "SELECT id, used_at FROM key_uses WHERE account = %s"
 LIST_PRINCIPALS = f"SELECT {_columns(Principal)} FROM principals WHERE account = %s ORDER BY id"
 DUE = (
@@ -334,14 +334,14 @@ NOTE_USES = (
     " ON CONFLICT (account, id) DO UPDATE SET used_at = greatest(key_uses.used_at, excluded.used_at)"
 )
 KEEP_BADGE = (
-    f"INSERT INTO badges ({_columns(Badge)}) VALUES (%s, %s, %s, %s, %s, %s, %s)"
+    f"INSERT INTO badges ({_columns(BrowserSession)}) VALUES (%s, %s, %s, %s, %s, %s, %s)"
     " ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at"
 )
 DROP_SURPLUS = (
     "DELETE FROM badges WHERE key_hash = %s AND kind = %s AND id NOT IN (SELECT id FROM badges"
     f" WHERE key_hash = %s AND kind = %s ORDER BY made_at DESC, id DESC LIMIT {MOST_OF_KEY}) RETURNING 1"
 )
-TAKE_BADGE = f"DELETE FROM badges WHERE id = %s RETURNING {_columns(Badge)}"
+TAKE_BADGE = f"DELETE FROM badges WHERE id = %s RETURNING {_columns(BrowserSession)}"
 FORGET_BADGES = (
     f"DELETE FROM badges WHERE kind = 'invitation' AND made_at + {INVITED} <= %s"
     f" OR kind = 'visit' AND (seen_at + {IDLE} <= %s OR made_at + {LONGEST} <= %s) RETURNING 1"

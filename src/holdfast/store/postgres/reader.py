@@ -11,10 +11,10 @@ from holdfast.core.row import Instant
 from holdfast.store.contract import Clock
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.connection import Connection
-from holdfast.store.sql_reader import Looks
+from holdfast.store.sql_reader import SqlReader
 
 
-class PostgresReader(Looks):
+class PostgresReader(SqlReader):
     """Single statements; each sees all that was committed before it."""
 
     queries = queries

@@ -9,7 +9,7 @@ import msgspec
 import psycopg
 from msgspec.structs import astuple
 
-from holdfast.core.browser_session import Badge
+from holdfast.core.browser_session import BrowserSession
 from holdfast.core.budget import Budget, Terms, lend
 from holdfast.core.errors import ValueRefused
 from holdfast.core.row import Instant
@@ -159,18 +159,18 @@ class PostgresStore:
         with self.read() as reader:
             reader.look(queries.NOTE_USES, msgspec.json.encode([(*key, at) for key, at in uses.items()]).decode())
 
-    def keep_badge(self, badge: Badge) -> None:
+    def save_browser_session(self, browser_session: BrowserSession) -> None:
         """Let a browser in, or note that it was seen."""
         with self.read() as reader:
-            reader.look(queries.KEEP_BADGE, *astuple(badge))
-            reader.look(queries.DROP_SURPLUS, *(badge.key_hash, badge.kind) * 2)
+            reader.look(queries.KEEP_BADGE, *astuple(browser_session))
+            reader.look(queries.DROP_SURPLUS, *(browser_session.key_hash, browser_session.kind) * 2)
 
-    def take_badge(self, badge_id: str) -> Badge | None:
+    def take_browser_session(self, badge_id: str) -> BrowserSession | None:
         """Remove a badge; whoever deletes the row has it."""
         with self.read() as reader:
-            return next((Badge(*columns) for columns in reader.look(queries.TAKE_BADGE, badge_id)), None)
+            return next((BrowserSession(*columns) for columns in reader.look(queries.TAKE_BADGE, badge_id)), None)
 
-    def forget_badges(self) -> int:
+    def forget_browser_sessions(self) -> int:
         """Drop those that let nobody in any more."""
         with self.read() as reader:
             return len(list(reader.look(queries.FORGET_BADGES, reader.now, reader.now, reader.now)))

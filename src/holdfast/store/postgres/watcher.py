@@ -10,7 +10,7 @@ import psycopg
 
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.connection import Connection, connect
-from holdfast.store.watcher import Attention
+from holdfast.store.watcher import WatcherBase
 
 TELL_SECONDS = 0.05
 """NOTIFY takes a lock that all committers share, so bursts are told as one."""
@@ -20,7 +20,7 @@ LOST_SECONDS = 1.0
 """Who waits looks at least this often, whatever became of the notices."""
 
 
-class ListeningWatcher(Attention):
+class ListeningWatcher(WatcherBase):
     """One thread listens (or polls, behind a pooler), another tells."""
 
     def __init__(

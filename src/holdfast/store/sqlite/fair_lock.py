@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
-class Turn:
+class FairLock:
     """The right to write to one file."""
 
     def __init__(self, path: Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from holdfast.core.browser_session import IDLE, INVITED, LONGEST, MOST_OF_KEY, Badge
+from holdfast.core.browser_session import IDLE, INVITED, LONGEST, MOST_OF_KEY, BrowserSession
 from holdfast.core.event import RENEWALS, Event
 from holdfast.core.lease import Lease
 from holdfast.core.principal import Principal
@@ -21,7 +21,7 @@ from holdfast.store.column_groups import Shape
 from holdfast.store.view import ROW_TYPES, Answer
 
 
-def _columns(record: type[Row | Event | Answer | Badge]) -> str:
+def _columns(record: type[Row | Event | Answer | BrowserSession]) -> str:
     return ", ".join(record.__struct_fields__)
 
 
@@ -172,7 +172,7 @@ WORKERS = (
     "SELECT coalesce((SELECT sum(total) FROM task_counts WHERE account = ? AND state = 'claimed'), 0)"
     " - (SELECT count(*) FROM tasks WHERE account = ? AND expires_at <= ?)"
 )
-BADGE = f"SELECT {_columns(Badge)} FROM badges WHERE id = ?"
+BADGE = f"SELECT {_columns(BrowserSession)} FROM badges WHERE id = ?"
 KEY_USES = "SELECT id, used_at FROM key_uses WHERE account = ?"
 LIST_PRINCIPALS = f"SELECT {_columns(Principal)} FROM principals WHERE account = ? ORDER BY id"
 DUE = (
@@ -295,14 +295,14 @@ NOTE_USES = (
     " WHERE true ON CONFLICT (account, id) DO UPDATE SET used_at = max(used_at, excluded.used_at)"
 )
 KEEP_BADGE = (
-    f"INSERT INTO badges ({_columns(Badge)}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+    f"INSERT INTO badges ({_columns(BrowserSession)}) VALUES (?, ?, ?, ?, ?, ?, ?)"
     " ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at"
 )
 DROP_SURPLUS = (
     "DELETE FROM badges WHERE key_hash = ? AND kind = ? AND id NOT IN (SELECT id FROM badges"
     f" WHERE key_hash = ? AND kind = ? ORDER BY made_at DESC, id DESC LIMIT {MOST_OF_KEY}) RETURNING 1"
 )
-TAKE_BADGE = f"DELETE FROM badges WHERE id = ? RETURNING {_columns(Badge)}"
+TAKE_BADGE = f"DELETE FROM badges WHERE id = ? RETURNING {_columns(BrowserSession)}"
 FORGET_BADGES = (
     f"DELETE FROM badges WHERE kind = 'invitation' AND made_at + {INVITED} <= ?"
     f" OR kind = 'visit' AND (seen_at + {IDLE} <= ? OR made_at + {LONGEST} <= ?) RETURNING 1"

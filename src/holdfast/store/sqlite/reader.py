@@ -9,7 +9,7 @@ import apsw
 
 from holdfast.core.row import Instant, Row
 from holdfast.store.contract import Clock
-from holdfast.store.sql_reader import Looks
+from holdfast.store.sql_reader import SqlReader
 from holdfast.store.sqlite import clock as clocks
 from holdfast.store.sqlite import queries
 from holdfast.store.sqlite.transaction import from_columns, now_by
@@ -17,7 +17,7 @@ from holdfast.store.sqlite.transaction import from_columns, now_by
 R = TypeVar("R", bound=Row)
 
 
-class SqliteReader(Looks):
+class SqliteReader(SqlReader):
     """Between BEGIN and the end of the look."""
 
     queries = queries

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import apsw
 
-from holdfast.core.browser_session import Badge
+from holdfast.core.browser_session import BrowserSession
 from holdfast.core.budget import Budget, Terms
 from holdfast.core.errors import StoreFull, StoreUnavailable, Trouble, ValueRefused
 from holdfast.core.row import Instant
@@ -18,7 +18,7 @@ from holdfast.store import migrations
 from holdfast.store.contract import Clock
 from holdfast.store.sqlite import queries
 from holdfast.store.sqlite.deliveries import SqliteDeliveries
-from holdfast.store.sqlite.fair_lock import Turn
+from holdfast.store.sqlite.fair_lock import FairLock
 from holdfast.store.sqlite.reader import SqliteReader
 from holdfast.store.sqlite.transaction import SqliteTransaction, sync_failed
 from holdfast.store.sqlite.watcher import PollingWatcher
@@ -39,7 +39,7 @@ class SqliteStore:
         self._clock = clock
         self._writing = threading.Lock()
         self._writer: apsw.Connection | None = None
-        self._turn: Turn | None = None
+        self._turn: FairLock | None = None
         self._readers: list[apsw.Connection] = []
         self._sync_failed = False
         self.deliveries = SqliteDeliveries(self)
@@ -49,7 +49,7 @@ class SqliteStore:
         with _translated():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
-            self._turn = self._turn or Turn(self.path)
+            self._turn = self._turn or FairLock(self.path)
             with self._turn.take():
                 connection = self._connect()
                 self._migrate(connection)
@@ -168,20 +168,20 @@ class SqliteStore:
         with self.transaction() as transaction:
             transaction.note_uses(uses)
 
-    def keep_badge(self, badge: Badge) -> None:
+    def save_browser_session(self, browser_session: BrowserSession) -> None:
         """Let a browser in, or note that it was seen."""
         with self.transaction() as transaction:
-            transaction.keep_badge(badge)
+            transaction.save_browser_session(browser_session)
 
-    def take_badge(self, badge_id: str) -> Badge | None:
+    def take_browser_session(self, badge_id: str) -> BrowserSession | None:
         """Remove a badge; the write lock lets one caller have it."""
         with self.transaction() as transaction:
-            return transaction.take_badge(badge_id)
+            return transaction.take_browser_session(badge_id)
 
-    def forget_badges(self) -> int:
+    def forget_browser_sessions(self) -> int:
         """Drop those that let nobody in any more."""
         with self.transaction() as transaction:
-            return transaction.forget_badges()
+            return transaction.forget_browser_sessions()
 
     def size(self) -> int:
         """Bytes of the main file."""

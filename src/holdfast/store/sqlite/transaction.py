@@ -11,7 +11,7 @@ import apsw
 import msgspec
 from msgspec.structs import astuple, replace
 
-from holdfast.core.browser_session import Badge
+from holdfast.core.browser_session import BrowserSession
 from holdfast.core.budget import Budget, Terms, lend
 from holdfast.core.errors import OutcomeUnknown
 from holdfast.core.lease import Lease
@@ -163,19 +163,19 @@ class SqliteTransaction:
         self._execute(queries.NOTE_USES, (_document([(*key, at) for key, at in uses.items()]),))
         self._save_state()
 
-    def keep_badge(self, badge: Badge) -> None:
+    def save_browser_session(self, browser_session: BrowserSession) -> None:
         """Let a browser in, or note that it was seen."""
-        self._execute(queries.KEEP_BADGE, astuple(badge))
-        self._execute(queries.DROP_SURPLUS, (badge.key_hash, badge.kind) * 2).fetchall()
+        self._execute(queries.KEEP_BADGE, astuple(browser_session))
+        self._execute(queries.DROP_SURPLUS, (browser_session.key_hash, browser_session.kind) * 2).fetchall()
         self._save_state()
 
-    def take_badge(self, badge_id: str) -> Badge | None:
+    def take_browser_session(self, badge_id: str) -> BrowserSession | None:
         """Remove a badge."""
         found: Any = self._execute(queries.TAKE_BADGE, (badge_id,)).fetchone()
         self._save_state()
-        return None if found is None else Badge(*found)
+        return None if found is None else BrowserSession(*found)
 
-    def forget_badges(self) -> int:
+    def forget_browser_sessions(self) -> int:
         """Drop those that let nobody in any more."""
         gone = self._execute(queries.FORGET_BADGES, (self.now,) * 3).fetchall()
         self._save_state()

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import apsw
 
-from holdfast.store.watcher import Attention
+from holdfast.store.watcher import WatcherBase
 
 POLL_SECONDS = 0.05
 
 
-class PollingWatcher(Attention):
+class PollingWatcher(WatcherBase):
     """Looks at `PRAGMA data_version`, which moves when another process has committed."""
 
     def __init__(self, version: Callable[[], int | None], on_change: Callable[[], None]) -> None:

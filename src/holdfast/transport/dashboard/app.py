@@ -14,11 +14,11 @@ from holdfast.transport.dashboard.forms import Guard, check_token, read_form
 from holdfast.transport.dashboard.live_updates import Live
 from holdfast.transport.dashboard.page import LIVE, Page, Shown, Visit
 from holdfast.transport.dashboard.pages import PAGES
-from holdfast.transport.dashboard.sign_in import Gate
-from holdfast.transport.dashboard.static_files import Statics
-from holdfast.transport.dashboard.templating import Paper, segment
+from holdfast.transport.dashboard.sign_in import SignIn
+from holdfast.transport.dashboard.static_files import StaticFiles
+from holdfast.transport.dashboard.templating import Templates, segment
 from holdfast.transport.http.bodies.problem import status_of, words_of
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Header, HttpRefusal, Request, Response
 from holdfast.transport.http.routing import decode_segment
 
@@ -41,14 +41,14 @@ _INSIDE = re.compile(r"/(ui(/[^\\\x00-\x20]*)?(\?[^\\\x00-\x20]*)?)?")
 class Dashboard:
     """Every page, behind one gate."""
 
-    def __init__(self, door: Door) -> None:
-        self._door = door
-        self._guard = Guard(door.settings)
-        self._gate = Gate(door)
+    def __init__(self, ctx: HandlerContext) -> None:
+        self._door = ctx
+        self._guard = Guard(ctx.settings)
+        self._gate = SignIn(ctx)
         self._live = Live(self._gate)
-        self._statics = Statics()
+        self._statics = StaticFiles()
         self._pages = {page.name: page for page in PAGES}
-        self._paper = Paper(self._statics, self._pages.keys())
+        self._paper = Templates(self._statics, self._pages.keys())
 
     async def answer(self, request: Request) -> Response:
         """A page, a redirect after a form, a file or the stream; a refusal is a page too."""

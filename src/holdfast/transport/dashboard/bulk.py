@@ -13,7 +13,7 @@ from functools import partial
 
 import msgspec
 
-from holdfast.core.browser_session import Badge
+from holdfast.core.browser_session import BrowserSession
 from holdfast.core.errors import Conflict, HoldfastError, Overloaded, Refused, Trouble
 from holdfast.core.event import Cause
 from holdfast.core.principal import Principal
@@ -24,8 +24,8 @@ from holdfast.engine.verbs.batch import Batch, Outcomes
 from holdfast.engine.verbs.tasks.outcomes import CancelTask, RequeueTask, ResolveTask, TaskCommand
 from holdfast.store.contract import Reader
 from holdfast.transport.dashboard.task_filter import AT_ONCE, NEWEST, Found, Wanted, look, stood
-from holdfast.transport.http.context import Door
-from holdfast.transport.ids import chance
+from holdfast.transport.http.context import HandlerContext
+from holdfast.transport.ids import ids
 
 BATCH = 200
 """Tasks in one transaction: a few milliseconds, then others have their turn."""
@@ -79,7 +79,7 @@ class Bulk(msgspec.Struct, eq=False):
     id: str
     verb: Verb
     wanted: Wanted
-    badge: Badge
+    browser_session: BrowserSession
     cause: Cause
     by: str
     began: Instant
@@ -100,7 +100,7 @@ class Bulk(msgspec.Struct, eq=False):
 
     def command(self, task_id: str) -> TaskCommand:
         """What is done to one task."""
-        account, cause = self.badge.account, self.cause
+        account, cause = self.browser_session.account, self.cause
         if self.verb.name == "requeue":
             return RequeueTask(account=account, cause=cause, task_id=task_id)
         if self.verb.name == "resolve":
@@ -109,14 +109,14 @@ class Bulk(msgspec.Struct, eq=False):
         return CancelTask(account=account, cause=cause, task_id=task_id, mode=mode)  # type: ignore[arg-type]
 
 
-Bearer = Callable[[Badge], Awaitable[Principal | None]]
+Bearer = Callable[[BrowserSession], Awaitable[Principal | None]]
 
 
 class Bulks:
     """All of them on this server."""
 
-    def __init__(self, door: Door, bearer: Bearer) -> None:
-        self._door = door
+    def __init__(self, ctx: HandlerContext, bearer: Bearer) -> None:
+        self._door = ctx
         self._bearer = bearer
         self._known: dict[str, Bulk] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -124,11 +124,11 @@ class Bulks:
     def find(self, account: str, bulk_id: str) -> Bulk | None:
         """One of an account's."""
         bulk = self._known.get(bulk_id)
-        return bulk if bulk is not None and bulk.badge.account == account else None
+        return bulk if bulk is not None and bulk.browser_session.account == account else None
 
     def of(self, account: str) -> list[Bulk]:
         """An account's, newest first."""
-        return [bulk for bulk in reversed(self._known.values()) if bulk.badge.account == account]
+        return [bulk for bulk in reversed(self._known.values()) if bulk.browser_session.account == account]
 
     async def count(self, account: str, wanted: Wanted) -> Counted:
         """How many tasks fit just now."""
@@ -160,9 +160,9 @@ class Bulks:
     def check(self, account: str, wanted: Wanted) -> None:
         """Refuse if the same is under way, or too much is."""
         running = [other for other in self._known.values() if other.state == RUNNING]
-        if any((other.badge.account, other.wanted) == (account, wanted) for other in running):
+        if any((other.browser_session.account, other.wanted) == (account, wanted) for other in running):
             raise Conflict("something is being done to these tasks already: let it finish, or stop it")
-        if sum(other.badge.account == account for other in running) >= MOST_OF_ACCOUNT:
+        if sum(other.browser_session.account == account for other in running) >= MOST_OF_ACCOUNT:
             raise Conflict(
                 f"{MOST_OF_ACCOUNT} are under way in your account: wait until one of them is done, or stop it"
             )
@@ -171,7 +171,7 @@ class Bulks:
 
     def start(self, bulk: Bulk, ids: list[str]) -> None:
         """Begin, unless somebody else did meanwhile."""
-        self.check(bulk.badge.account, bulk.wanted)
+        self.check(bulk.browser_session.account, bulk.wanted)
         self._known[bulk.id] = bulk
         over = [other.id for other in self._known.values() if other.state != RUNNING]
         for old in over[: max(len(self._known) - KEPT, 0)]:
@@ -183,10 +183,10 @@ class Bulks:
     async def _run(self, bulk: Bulk, ids: list[str]) -> None:
         try:
             for first in range(0, len(ids), BATCH):
-                if bulk.stopping or self._door.engine.bells.draining:
+                if bulk.stopping or self._door.engine.change_signal.draining:
                     bulk.state = STOPPED
                     return
-                holder = await self._bearer(bulk.badge)
+                holder = await self._bearer(bulk.browser_session)
                 if holder is None or not holder.may(SCOPE):
                     raise Conflict("the key that began this may not go on")
                 await self._batch(bulk, ids[first : first + BATCH])
@@ -196,12 +196,12 @@ class Bulks:
         finally:
             if bulk.state == RUNNING:  # this server ends, or has a defect: either way it does not go on
                 bulk.state, bulk.problem = FAILED, "it broke off"
-            self._door.engine.bells.ring([log_of(bulk.badge.account)])
+            self._door.engine.change_signal.ring([log_of(bulk.browser_session.account)])
 
     async def _batch(self, bulk: Bulk, ids: list[str]) -> None:
         """One transaction; when the server is too busy, a little later."""
         items = tuple(bulk.command(task_id) for task_id in ids)
-        command = Batch(account=bulk.badge.account, cause=bulk.cause, items=items)
+        command = Batch(account=bulk.browser_session.account, cause=bulk.cause, items=items)
         outcomes = await self._patiently(bulk, command)
         refusals = [each for each in outcomes.each if isinstance(each, Refused)]
         bulk.done += len(ids) - len(refusals)
@@ -223,7 +223,7 @@ class Bulks:
 
 def new_id() -> str:
     """A name that nobody guesses."""
-    return "bulk_" + chance.ulid()
+    return "bulk_" + ids.ulid()
 
 
 def _page(reader: Reader, account: str, wanted: Wanted, before: str) -> Found:

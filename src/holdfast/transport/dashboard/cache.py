@@ -16,7 +16,7 @@ KEPT_SECONDS = 2.0
 MOST = 1_000
 
 
-class Lately:
+class Cache:
     """What was found a moment ago, or is being looked for just now."""
 
     def __init__(self) -> None:

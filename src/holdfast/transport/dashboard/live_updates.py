@@ -10,7 +10,7 @@ from holdfast.core.errors import RateLimited
 from holdfast.core.plan import READ
 from holdfast.engine.change_signal import log_of
 from holdfast.transport.dashboard.page import Visit
-from holdfast.transport.dashboard.sign_in import Gate
+from holdfast.transport.dashboard.sign_in import SignIn
 from holdfast.transport.http.context import wall_clock
 from holdfast.transport.http.request import Response
 from holdfast.transport.http.streams.limits import STREAM_RETRY, Places, share_of
@@ -34,14 +34,14 @@ _HEADERS = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosni
 class Live:
     """Everybody who watches."""
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: SignIn) -> None:
         self._gate = gate
         self._of_key = Places(MOST_FOR_ONE, MOST_STREAMS, _full)
         self._of_account = Places(share_of(MOST_STREAMS), None, _full)
 
     async def answer(self, visit: Visit) -> Response:
         """A stream, unless there are too many."""
-        allowance = await visit.door.allowance(visit.account)
+        allowance = await visit.ctx.allowance(visit.account)
         reads = allowance.in_force(wall_clock()).per_hour(READ)
         rest = AT_MOST_EVERY if not reads else max(AT_MOST_EVERY, PART * HOUR_SECONDS / reads)
         return Response(200, b"", _HEADERS, b"text/event-stream", await begin(self._place(visit, rest)))
@@ -56,17 +56,17 @@ class Live:
     async def _tell(self, visit: Visit, rest: float) -> AsyncGenerator[bytes, None]:
         """Ring after ring, a few a second at most, until the visit or this server is over."""
         loop, bell = asyncio.get_running_loop(), asyncio.Event()
-        bells, key = visit.door.engine.bells, log_of(visit.account)
+        change_signal, key = visit.ctx.engine.change_signal, log_of(visit.account)
 
         def ring() -> None:
             with suppress(RuntimeError):  # the loop has ended before its listeners were told
                 loop.call_soon_threadsafe(bell.set)
 
-        bells.listen(key, ring)
+        change_signal.listen(key, ring)
         try:
             yield b"retry: 1000\n\n" + _CHANGED
             checked = loop.time()
-            while not bells.draining:
+            while not change_signal.draining:
                 rung = await _within(bell, HEARTBEAT_SECONDS)
                 if loop.time() - checked >= CHECK_SECONDS:
                     if await self._gate.find(visit.request) is None:
@@ -76,7 +76,7 @@ class Live:
                 yield _CHANGED if rung else _STILL_HERE
                 await asyncio.sleep(rest)
         finally:
-            bells.forget(key, ring)
+            change_signal.forget(key, ring)
 
 
 def _full() -> RateLimited:

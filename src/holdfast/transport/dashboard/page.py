@@ -8,16 +8,16 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from holdfast.core.browser_session import Badge
+from holdfast.core.browser_session import BrowserSession
 from holdfast.core.event import Cause
 from holdfast.core.names import DEFAULT_ACCOUNT, storable
 from holdfast.core.principal import Principal
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Request
 
 if TYPE_CHECKING:
     from holdfast.transport.dashboard.bulk import Bulks
-    from holdfast.transport.dashboard.cache import Lately
+    from holdfast.transport.dashboard.cache import Cache
 
 LIVE = "/ui/live"
 MAX_TEXT = 256
@@ -28,20 +28,20 @@ class Visit:
 
     def __init__(
         self,
-        door: Door,
+        ctx: HandlerContext,
         request: Request,
-        badge: Badge,
+        browser_session: BrowserSession,
         principal: Principal,
         token: str,
         *,
         bulks: Bulks,
-        lately: Lately,
+        cache: Cache,
     ) -> None:
-        self.door = door
+        self.ctx = ctx
         self.bulks = bulks
-        self.lately = lately
+        self.cache = cache
         self.request = request
-        self.badge = badge
+        self.browser_session = browser_session
         self.by = principal
         self.token = token
         """What every form of this visit carries."""

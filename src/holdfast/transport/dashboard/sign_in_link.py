@@ -6,7 +6,7 @@ import secrets
 
 from holdfast.core import principal as principals
 from holdfast.core.acl import hash_token
-from holdfast.core.browser_session import INVITATION, Badge
+from holdfast.core.browser_session import INVITATION, BrowserSession
 from holdfast.core.names import DEFAULT_ACCOUNT
 from holdfast.core.principal import ISSUED, ROOT, Principal
 from holdfast.core.row import Instant
@@ -39,7 +39,9 @@ def invite(engine: Engine, settings: Settings) -> str | None:
 def link(store: Store, settings: Settings, guest: Principal, key_hash: str, now: Instant) -> str:
     """A link that signs its guest in once, for as long as that key works."""
     secret = secrets.token_urlsafe(SECRET_BYTES)
-    store.keep_badge(Badge(hash_token(secret), INVITATION, guest.account, guest.id, key_hash, made_at=now, seen_at=now))
+    store.save_browser_session(
+        BrowserSession(hash_token(secret), INVITATION, guest.account, guest.id, key_hash, made_at=now, seen_at=now)
+    )
     return f"{settings.home}/ui/enter/{secret}"
 
 

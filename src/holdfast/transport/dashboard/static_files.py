@@ -20,7 +20,7 @@ _HEADERS = (
 )
 
 
-class Statics:
+class StaticFiles:
     """All of them under one hash: a script finds its neighbours beside it."""
 
     def __init__(self) -> None:

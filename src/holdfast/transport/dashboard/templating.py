@@ -10,14 +10,14 @@ import jinja2
 
 from holdfast.core.row import SECOND, Instant
 from holdfast.transport.dashboard import labels, safe_text
-from holdfast.transport.dashboard.static_files import Statics
+from holdfast.transport.dashboard.static_files import StaticFiles
 from holdfast.transport.times import rfc3339
 
 
-class Paper:
+class Templates:
     """Renders templates."""
 
-    def __init__(self, statics: Statics, pages: Collection[str]) -> None:
+    def __init__(self, static_files: StaticFiles, pages: Collection[str]) -> None:
         loader = jinja2.PackageLoader("holdfast.transport.dashboard", "templates")
         environment = jinja2.Environment(
             loader=loader,
@@ -40,7 +40,7 @@ class Paper:
             merged=lambda told, more: {**told, **more},
             query=lambda told: urlencode({name: value for name, value in told.items() if value}),
         )
-        environment.globals.update(static=statics.url, milliseconds=milliseconds, pages=pages)
+        environment.globals.update(static=static_files.url, milliseconds=milliseconds, pages=pages)
         self._environment = environment
 
     def render(self, template: str, told: dict[str, Any]) -> bytes:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from holdfast.core.principal import SCOPES
-from holdfast.operations.table import HOUSE, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTEM
+from holdfast.operations.table import HOLDFAST_API, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTEM
 from holdfast.settings import Settings
 from holdfast.transport.documents.agent_entry import DESCRIPTION
 from holdfast.transport.documents.vocabulary import ACTIONS, error_words
 
 _FAMILIES = {
-    HOUSE: "Jobs, sessions, events, keys",
+    HOLDFAST_API: "Jobs, sessions, events, keys",
     ORCHESTRION: "Tasks (as Orchestrion V1 has them)",
     OCTOSTORE: "Locks, sessions, elections (as OctoStore has them)",
     SYSTEM: "Probes and documents",

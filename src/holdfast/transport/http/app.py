@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from holdfast.core.errors import HoldfastError
-from holdfast.operations.table import HOUSE, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTEM
+from holdfast.operations.table import HOLDFAST_API, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTEM
 from holdfast.telemetry.metric_names import REASONS, REFUSED
 from holdfast.telemetry.traces import Traces
 from holdfast.transport.http import tracing
@@ -27,7 +27,7 @@ from holdfast.transport.http.api import (
     webhooks,
 )
 from holdfast.transport.http.bodies import problem
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore import admin, elections, locks, users, watches
 from holdfast.transport.http.octostore import sessions as octostore_sessions
 from holdfast.transport.http.octostore import webhooks as octostore_webhooks
@@ -44,7 +44,7 @@ from holdfast.transport.mcp.endpoint import Endpoint
 if TYPE_CHECKING:
     from holdfast.transport.dashboard.app import Dashboard
 
-Handler = Callable[[Door, Request], Awaitable[Response]]
+Handler = Callable[[HandlerContext, Request], Awaitable[Response]]
 
 log = logging.getLogger("holdfast.http")
 
@@ -55,7 +55,7 @@ _HANDLERS: tuple[ModuleType, ...] = (
     *(health, metrics, discovery, docs),
 )
 """Every module with request handlers: our own API, Orchestrion's, OctoStore's, and the server itself."""
-_WIRES = {HOUSE: problem, ORCHESTRION: orchestrion, OCTOSTORE: octostore, SYSTEM: octostore}
+_WIRES = {HOLDFAST_API: problem, ORCHESTRION: orchestrion, OCTOSTORE: octostore, SYSTEM: octostore}
 _FREE_OF_CHARGE = {402, 429}
 _TURNED_AWAY = {429, 503, 507}
 _REPLAYED = (b"idempotency-replayed", b"true")
@@ -93,21 +93,21 @@ def is_for_people(request: Request) -> bool:
     return path == "/ui" or path.startswith("/ui/")
 
 
-def _open_dashboard(door: Door) -> Dashboard:
+def _open_dashboard(ctx: HandlerContext) -> Dashboard:
     from holdfast.transport.dashboard.app import Dashboard  # noqa: PLC0415 - templates take a while to load
 
-    return Dashboard(door)
+    return Dashboard(ctx)
 
 
 class App:
     """One door over one engine."""
 
-    def __init__(self, door: Door) -> None:
-        self._door = door
+    def __init__(self, ctx: HandlerContext) -> None:
+        self._door = ctx
         self._router = Router()
         self._handlers = {operation.name: handler_of(operation.name) for operation in OPERATIONS}
-        self._mcp = Endpoint(self, door)
-        self._access = door.settings.access_log
+        self._mcp = Endpoint(self, ctx)
+        self._access = ctx.settings.access_log
         self._dashboard: asyncio.Task[Dashboard] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

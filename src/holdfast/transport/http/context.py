@@ -21,13 +21,13 @@ from holdfast.core.row import SECOND, Instant, Key
 from holdfast.engine.backlog import Ticket
 from holdfast.engine.command import Command
 from holdfast.engine.engine import Engine
-from holdfast.operations.table import DISCOVERY, HOUSE, ORCHESTRION, REGISTRATION
+from holdfast.operations.table import DISCOVERY, HOLDFAST_API, ORCHESTRION, REGISTRATION
 from holdfast.settings import Settings
 from holdfast.store.contract import Reader, Store
 from holdfast.telemetry.traces import Traces
 from holdfast.transport.http.access.auth import CACHE_SECONDS, Authenticator, check_scope
 from holdfast.transport.http.access.network import Network
-from holdfast.transport.http.access.rate_limits import Meter
+from holdfast.transport.http.access.rate_limits import RateLimiter
 from holdfast.transport.http.bodies.problem import check_key_in_query
 from holdfast.transport.http.request import HttpRefusal, Request
 from holdfast.transport.http.streams.hub import Hub
@@ -47,7 +47,7 @@ HOUR: Instant = 3600 * SECOND
 KNOWN_ACCOUNTS = 10_000
 
 
-class Door:
+class HandlerContext:
     """Between handlers and the engine: asynchronous on one side, plain on the other."""
 
     def __init__(
@@ -74,7 +74,7 @@ class Door:
         self._watching = asyncio.Semaphore(READERS)
         self._in_flight: dict[tuple[str, str], asyncio.Future[Any]] = {}
         self._accounts: dict[str, tuple[Account, float]] = {}
-        self.meter = Meter(self._borrow)
+        self.meter = RateLimiter(self._borrow)
         self._unlimited = accounts.allowance(Account(DEFAULT_ACCOUNT, DEFAULT_ACCOUNT), settings.plans, settings.plan)
         limited = settings.plan != SELF_HOSTED
         self._address_terms = {REGISTRATION: Terms(10, HOUR), DISCOVERY: Terms(60, 60 * SECOND)} if limited else {}
@@ -83,7 +83,7 @@ class Door:
         self.documents: dict[str, Any] = {}
         """What is shown to everybody alike, made when it is first asked for."""
         self._sink: LoopSink | None = None
-        self.hub = Hub(engine.bells, self._look, settings.public_url or "urn:holdfast", engine.board)
+        self.hub = Hub(engine.change_signal, self._look, settings.public_url or "urn:holdfast", engine.board)
         self.patrol = Patrol(self._auth.check)
         self.streams, self.account_streams, self.election_watches, self.watched = places_of(settings)
 
@@ -91,7 +91,7 @@ class Door:
         """Bind to the running event loop."""
         self._sink = LoopSink(asyncio.get_running_loop())
         self._uses = asyncio.ensure_future(self._note_uses())
-        self.engine.pulses.expect("uses", 10 * USES_SECONDS)
+        self.engine.loop_heartbeats.expect("uses", 10 * USES_SECONDS)
         if self.engine.board.together is not None:
             self._sampling = asyncio.ensure_future(self._sample())
 
@@ -114,7 +114,7 @@ class Door:
     async def authenticate(self, request: Request) -> None:
         """Who is asking, and whether they may."""
         assert request.operation is not None
-        if request.operation.family in {HOUSE, ORCHESTRION}:
+        if request.operation.family in {HOLDFAST_API, ORCHESTRION}:
             check_key_in_query(request)
         await self._sign_in(request, self._auth.check)
         if request.operation.family == ORCHESTRION and not storable(request.parameter):
@@ -123,7 +123,7 @@ class Door:
             check_scope(request, request.operation.scope)
         if request.operation.path.startswith("/v1/jobs/") and not request.by.covers(request.parameter):
             raise Forbidden(f"your key covers only names that begin with {request.by.name_prefix}")
-        if request.operation.family in {HOUSE, ORCHESTRION}:
+        if request.operation.family in {HOLDFAST_API, ORCHESTRION}:
             request.allowance = await self.allowance(request.by.account)
             if request.operation.limit is not None:
                 await self.charge(request, request.operation.limit)
@@ -188,7 +188,7 @@ class Door:
             await asyncio.sleep(USES_SECONDS)
             with suppress(HoldfastError):
                 await asyncio.get_running_loop().run_in_executor(self._readers, self._tell_uses)
-                self.engine.pulses.beat("uses")
+                self.engine.loop_heartbeats.beat("uses")
 
     async def _sample(self) -> None:
         """Another worker may be asked how many wait here: let our row of the board say so."""
@@ -257,7 +257,7 @@ class Door:
         def ring() -> None:
             loop.call_soon_threadsafe(bell.set)
 
-        self.engine.bells.listen(key, ring)
+        self.engine.change_signal.listen(key, ring)
         try:
             deadline = loop.time() + wait_seconds
             while True:
@@ -265,7 +265,7 @@ class Door:
                 async with self._watching:  # a ring for a thousand readers must not count as a thousand looks at once
                     found = await self._look(look)
                 patience = deadline - loop.time()
-                if patience <= 0 or enough(found) or self.engine.bells.draining:
+                if patience <= 0 or enough(found) or self.engine.change_signal.draining:
                     return found
                 rung = asyncio.ensure_future(bell.wait())
                 try:
@@ -276,7 +276,7 @@ class Door:
                     raise HttpRefusal(499, "the caller went away", close=True)
         finally:
             gone.cancel()
-            self.engine.bells.forget(key, ring)
+            self.engine.change_signal.forget(key, ring)
 
     async def account(self, account_id: str) -> Account:
         """What an account has settled, at most five seconds old."""

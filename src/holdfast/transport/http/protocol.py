@@ -11,7 +11,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from holdfast.transport.advice import contract as contracts
 from holdfast.transport.http.request import encode
 from holdfast.transport.http.streams.sending import ABORT
-from holdfast.transport.ids import chance
+from holdfast.transport.ids import ids
 
 HEAD_SECONDS = 10.0
 BODY_SECONDS = 30.0
@@ -152,7 +152,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Say what is wrong in the same envelope as everything else, and close."""
         status, message = self._refused or (400, msg or "this is not HTTP")
-        request_id = chance.request_id()
+        request_id = ids.request_id()
         body = encode(
             {
                 "agent_contract": contracts.fix_request(message),

@@ -12,8 +12,8 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.event import Cause
 from holdfast.core.trace import traceparent
 from holdfast.engine.command import Replayed
-from holdfast.operations.table import HOUSE, ORCHESTRION, Operation
-from holdfast.transport.ids import chance
+from holdfast.operations.table import HOLDFAST_API, ORCHESTRION, Operation
+from holdfast.transport.ids import ids
 
 if TYPE_CHECKING:
     from holdfast.core.plan import Allowance
@@ -118,7 +118,7 @@ class Request:
         self.principal: Principal | None = None
         self.secret = b""
         """The credential as it was sent."""
-        self.request_id = chance.request_id()
+        self.request_id = ids.request_id()
         sent = self.headers.get(b"traceparent")
         self.traceparent = "" if sent is None else traceparent(sent.decode("latin-1"))
         """Where it belongs in a trace: its caller's word, or the span that this server gave it."""
@@ -135,7 +135,7 @@ class Request:
         """Note where it goes. Our own routes keep a request id that the client chose."""
         self.operation = operation
         self.parameter = parameter
-        if operation.family in {HOUSE, ORCHESTRION}:
+        if operation.family in {HOLDFAST_API, ORCHESTRION}:
             chosen = self.headers.get(b"x-request-id")
             if chosen is not None and _CLIENT_REQUEST_ID.fullmatch(chosen):
                 self.request_id = chosen.decode()

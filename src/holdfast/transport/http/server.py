@@ -17,11 +17,11 @@ import uvicorn
 from holdfast.billing.provider import Payments
 from holdfast.engine.engine import Engine
 from holdfast.settings import Settings
-from holdfast.telemetry.registry import Board
-from holdfast.telemetry.shared_memory import BOARD_FD, BOARD_ROW, SharedBoard
+from holdfast.telemetry.registry import Registry
+from holdfast.telemetry.shared_memory import BOARD_FD, BOARD_ROW, SharedRegistry
 from holdfast.telemetry.traces import Traces
 from holdfast.transport.http.app import App
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.system.stats import Stats
 
 DRAIN_SECONDS = 30
@@ -63,7 +63,7 @@ def serve(
 ) -> None:
     """Answer until told to stop."""
     config = uvicorn.Config(
-        App(Door(engine, settings, payments, on_webhook, traces=traces)),
+        App(HandlerContext(engine, settings, payments, on_webhook, traces=traces)),
         http="holdfast.transport.http.protocol:LimitedProtocol",
         loop="auto",
         ws="none",
@@ -107,7 +107,7 @@ def bind(settings: Settings) -> socket.socket:
     return listener
 
 
-def keep_minute(stats: Stats, board: SharedBoard) -> None:
+def keep_minute(stats: Stats, board: SharedRegistry) -> None:
     """Write the minute down for all workers once it is over, if anybody came in it."""
     if stats.minute_is_over():
         minute = stats.close_minute()
@@ -118,8 +118,8 @@ def keep_minute(stats: Stats, board: SharedBoard) -> None:
 def supervise(settings: Settings, listener: socket.socket) -> None:
     """Run several processes on one socket; one that dies is replaced; SIGTERM goes to all of them."""
     stopping = False
-    board = SharedBoard.made(settings.workers)
-    stats = Stats(Board(together=board))
+    board = SharedRegistry.made(settings.workers)
+    stats = Stats(Registry(together=board))
     handed_down = [listener.fileno(), board.descriptor]
     environment = os.environ | {SOCKET_FD: str(handed_down[0]), BOARD_FD: str(handed_down[1])}
 

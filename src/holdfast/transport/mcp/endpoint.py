@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from holdfast.core.errors import Forbidden
-from holdfast.operations.table import HOUSE, Operation
-from holdfast.transport.http.context import Door
+from holdfast.operations.table import HOLDFAST_API, Operation
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import HOUSE_BODY_LIMIT, Header, HttpRefusal, Request, Send
 from holdfast.transport.mcp.in_process import App, Caller, InProcess
 from holdfast.transport.origins import own_origins
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Make = Callable[[Reach], StreamableHTTPSessionManager]
 
 PATH = "/mcp"
-MCP = Operation("mcp", "POST", PATH, HOUSE, "The Model Context Protocol.", scope="any")
+MCP = Operation("mcp", "POST", PATH, HOLDFAST_API, "The Model Context Protocol.", scope="any")
 """Not in the table: it is a protocol of its own, which OpenAPI cannot tell."""
 
 BODY_LIMIT = 2 * HOUSE_BODY_LIMIT
@@ -42,11 +42,11 @@ _ALONG = {
 class Endpoint:
     """Streamable HTTP without sessions: every request stands alone, in either era of the protocol."""
 
-    def __init__(self, app: App, door: Door, make: Make | None = None) -> None:
+    def __init__(self, app: App, ctx: HandlerContext, make: Make | None = None) -> None:
         self._app = app
-        self._door = door
+        self._door = ctx
         self._make = make or _speaking
-        self._origins = own_origins(door.settings)
+        self._origins = own_origins(ctx.settings)
         self._opening: asyncio.Task[StreamableHTTPSessionManager] | None = None
         self._running: asyncio.Task[None] | None = None
         self._over = asyncio.Event()

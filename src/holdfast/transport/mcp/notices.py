@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from holdfast.transport.ids import chance
+from holdfast.transport.ids import ids
 from holdfast.transport.mcp.arguments import ACCEPT
 from holdfast.transport.mcp.in_process import Ask, Caller
 from holdfast.transport.mcp.results import REFUSED, understood
@@ -20,7 +20,7 @@ async def end_of_log(caller: Caller) -> tuple[int | None, dict[str, Any]]:
 
     Asked what a request did that never was, the log answers nothing, and where it ends.
     """
-    ask = Ask("GET", EVENTS, f"request_id={chance.request_id()}", (ACCEPT,))
+    ask = Ask("GET", EVENTS, f"request_id={ids.request_id()}", (ACCEPT,))
     reply, document = understood(await caller.ask(ask))
     return (None if reply.status >= REFUSED else document["nextCursor"]), document
 

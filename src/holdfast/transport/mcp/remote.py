@@ -9,7 +9,7 @@ import httpx2
 
 from holdfast.transport.advice import contract as contracts
 from holdfast.transport.http.request import encode
-from holdfast.transport.ids import chance
+from holdfast.transport.ids import ids
 from holdfast.transport.mcp.in_process import Ask, Reply
 
 PATIENCE_SECONDS = 90.0
@@ -27,7 +27,7 @@ class Remote:
 
     async def ask(self, ask: Ask) -> Reply:
         """Send it; a server that cannot be reached is told as a refusal, like everything else."""
-        request_id = chance.request_id()
+        request_id = ids.request_id()
         address = f"{self._url}{ask.path}" + (f"?{ask.query}" if ask.query else "")
         headers = [*ask.headers, (b"x-request-id", request_id.encode())]
         try:

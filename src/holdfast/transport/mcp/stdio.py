@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast.engine.engine import Engine
 from holdfast.settings import Settings
 from holdfast.transport.http.app import App
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.mcp.in_process import Caller, InProcess
 from holdfast.transport.mcp.remote import Remote
 from holdfast.transport.mcp.server import Desk, make_server
@@ -38,13 +38,13 @@ async def _for_server(url: str, key: str) -> None:
 async def _embedded(engine: Engine, settings: Settings) -> None:
     # Whoever can start this process can open the file: the key is for the door's sake and known to nobody else.
     key = secrets.token_hex()
-    door = Door(engine, replace(settings, admin_key=key))
-    door.open()
+    ctx = HandlerContext(engine, replace(settings, admin_key=key))
+    ctx.open()
     try:
-        await _speak(InProcess(App(door), [(b"x-admin-key", key.encode())]))
+        await _speak(InProcess(App(ctx), [(b"x-admin-key", key.encode())]))
     finally:
         engine.drain()
-        door.close()
+        ctx.close()
 
 
 async def _speak(caller: Caller) -> None:

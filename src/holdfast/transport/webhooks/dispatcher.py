@@ -79,7 +79,7 @@ class Dispatcher:
 
     def start(self) -> None:
         """Begin."""
-        self._engine.pulses.expect("webhooks", STUCK_SECONDS)
+        self._engine.loop_heartbeats.expect("webhooks", STUCK_SECONDS)
         self._thread.start()
         self._started.wait()
 
@@ -124,7 +124,7 @@ class Dispatcher:
         except Exception:
             log.exception("webhooks have to wait")
         else:
-            self._engine.pulses.beat("webhooks")
+            self._engine.loop_heartbeats.beat("webhooks")
             return patience
         return TROUBLE_SECONDS
 
@@ -220,9 +220,9 @@ class Dispatcher:
         """Hear of commits in every account that has an active webhook, and in no other."""
         wanted = {account for account, _ in prospect.active}
         for account in wanted - self._listening:
-            self._engine.bells.listen(log_of(account), self.wake, own=True)
+            self._engine.change_signal.listen(log_of(account), self.wake, own=True)
         for account in self._listening - wanted:
-            self._engine.bells.forget(log_of(account), self.wake)
+            self._engine.change_signal.forget(log_of(account), self.wake)
         self._listening = wanted
 
     async def _end(self) -> None:

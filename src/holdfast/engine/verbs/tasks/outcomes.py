@@ -116,7 +116,7 @@ class FailTask(HolderCommand, frozen=True):
     code: str | None = None
     after: Instant | None = None
     permanent: bool = False
-    chance: float = 0.0
+    random_fraction: float = 0.0
     """From 0 to 1, for a backoff with jitter."""
 
     def decide(self, view: View) -> TaskOutcome:
@@ -130,7 +130,7 @@ class FailTask(HolderCommand, frozen=True):
             now=view.now,
             after=self.after,
             permanent=self.permanent,
-            chance=self.chance,
+            random_fraction=self.random_fraction,
         )
         return self.ended(view, tasks.FAILED, failed)
 

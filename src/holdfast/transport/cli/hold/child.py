@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from holdfast.transport.cli.hold.renewal import clock
-from holdfast.transport.cli.hold.watchdog import Guardian
+from holdfast.transport.cli.hold.watchdog import Watchdog
 
 _PR_SET_PDEATHSIG = 1
 _STEP = 0.05
@@ -28,7 +28,7 @@ class Child:
             preexec_fn=_first_of_all(prepare),  # noqa: PLW1509 - nothing else runs in this process yet
         )
         self.group = self._process.pid
-        self._guardian = Guardian(self.group)
+        self._guardian = Watchdog(self.group)
 
     def wait(self, seconds: float = _STEP) -> int | None:
         """How it ended, if it does within so many seconds: its own status, or 128 and the signal."""

@@ -21,7 +21,7 @@ def clock() -> float:
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
-class Keeper:
+class Renewal:
     """Sends heartbeats until it is stopped or told that the lease is gone.
 
     The deadline counts from the moment a good request was *sent*: the server cannot have handled it before.

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from holdfast.client.errors import HoldfastError
 from holdfast.transport.cli import exit_status
 from holdfast.transport.cli.hold.child import Child
-from holdfast.transport.cli.hold.renewal import Keeper, clock
+from holdfast.transport.cli.hold.renewal import Renewal, clock
 from holdfast.transport.cli.hold.terminal import Terminal
 from holdfast.transport.cli.output import escape, say
 
@@ -60,7 +60,7 @@ class Holding(NamedTuple):
 
 def hold(holding: Holding, command: list[str], signals: Signals) -> int:
     """Everything between the grant and the release; the exit status."""
-    keeper = Keeper(holding.beat, holding.ttl, holding.sent_at)
+    keeper = Renewal(holding.beat, holding.ttl, holding.sent_at)
     terminal = Terminal()
     try:
         try:
@@ -92,7 +92,7 @@ def _start(command: list[str], environment: dict[str, str], signals: Signals, te
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDED_ON)
 
 
-def _watch(child: Child, keeper: Keeper, terminal: Terminal, grace: float) -> int:
+def _watch(child: Child, keeper: Renewal, terminal: Terminal, grace: float) -> int:
     """The command's own status; or it is ended, in time, because what it needs is no longer surely ours."""
     while clock() < keeper.deadline - grace:
         status = child.wait()

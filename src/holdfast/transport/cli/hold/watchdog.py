@@ -9,7 +9,7 @@ from contextlib import suppress
 _ALL_IS_WELL = b"."
 
 
-class Guardian:
+class Watchdog:
     """The kernel can kill our child when we die, but not what the child has started. This can.
 
     It holds one end of a pipe. The other end is ours alone: when it closes without a word, we are gone.

@@ -25,7 +25,7 @@ HISTORY = 50
 async def show(visit: Visit) -> Shown:
     """Live sessions, or all of them."""
     after, everything = visit.query.get("after", ""), visit.query.get("state") == "all"
-    by, engine = visit.by, visit.door.engine
+    by, engine = visit.by, visit.ctx.engine
 
     def look(reader: Reader) -> tuple[list[dict[str, Any]], str]:
         find = reader.sessions if everything else reader.live_sessions
@@ -34,13 +34,13 @@ async def show(visit: Visit) -> Shown:
         mine = [session for session in found[:PAGE_SIZE] if sessions.is_visible(session, by)]
         return [_agent(session, reader, by, engine) for session in mine], following
 
-    agents, following = await visit.door.read(look)
+    agents, following = await visit.ctx.read(look)
     return Shown("agents.html", {"agents": agents, "all": everything, "after": after, "following": following})
 
 
 async def show_one(visit: Visit) -> Shown:
     """One session in full."""
-    by, engine = visit.by, visit.door.engine
+    by, engine = visit.by, visit.ctx.engine
 
     def look(reader: Reader) -> dict[str, Any]:
         session = reader.row(Session, by.account, visit.item)
@@ -49,7 +49,7 @@ async def show_one(visit: Visit) -> Shown:
         lines = event_lines.of_one(reader, by.account, subject_of(session), HISTORY)
         return _agent(session, reader, by, engine) | {"lines": lines, "now": reader.now}
 
-    return Shown("agent.html", await visit.door.read(look))
+    return Shown("agent.html", await visit.ctx.read(look))
 
 
 def _agent(session: Session, reader: Reader, by: Principal, engine: Engine) -> dict[str, Any]:

@@ -38,7 +38,7 @@ async def start(visit: Visit) -> str:
     if len(ids) > count:
         raise Invalid("more tasks fit than were counted: look again")
     bulk = Bulk(
-        new_id(), verb, asked, visit.badge, visit.cause(), visit.by.name, began=moment, total=len(ids),
+        new_id(), verb, asked, visit.browser_session, visit.cause(), visit.by.name, began=moment, total=len(ids),
     )  # fmt: skip
     visit.bulks.start(bulk, ids)
     visit.item = bulk.id

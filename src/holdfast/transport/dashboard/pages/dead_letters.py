@@ -13,7 +13,7 @@ from holdfast.transport.dashboard.failure_groups import Groups
 from holdfast.transport.dashboard.page import Page, Shown, Visit
 from holdfast.transport.dashboard.permissions import TASKS
 from holdfast.transport.dashboard.task_filter import AT_ONCE, NEWEST, Found, Wanted
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 
 LOOKED_AT = 10_000
 GROUPS = 100
@@ -24,9 +24,9 @@ async def show(visit: Visit) -> Shown:
     by = visit.by
     everything = visit.query.get("all") == "yes"
     asked = Wanted(state=DEAD, type=visit.query.get("type", "").strip(), open="" if everything else "yes")
-    found = await visit.lately.find(
+    found = await visit.cache.find(
         ("dead letters", by.account, asked),
-        lambda: _groups(visit.door, by.account, asked),
+        lambda: _groups(visit.ctx, by.account, asked),
         lambda told: bool(told["looked"] > AT_ONCE),
     )
     told = {
@@ -38,11 +38,11 @@ async def show(visit: Visit) -> Shown:
     return Shown("dead-letters.html", found | told)
 
 
-async def _groups(door: Door, account: str, asked: Wanted) -> dict[str, Any]:
+async def _groups(ctx: HandlerContext, account: str, asked: Wanted) -> dict[str, Any]:
     """In looks that others come between; each page of tasks is let go of before the next one is read."""
     groups, looked, before = Groups(), 0, NEWEST
     while True:
-        page: Found = await door.read(partial(_page, account=account, asked=asked, before=before))
+        page: Found = await ctx.read(partial(_page, account=account, asked=asked, before=before))
         groups.add(page.tasks)
         looked, before = looked + AT_ONCE, page.following
         if not before or looked >= LOOKED_AT:

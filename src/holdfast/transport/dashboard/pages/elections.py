@@ -24,7 +24,7 @@ async def show(visit: Visit) -> Shown:
         following = rooms[PAGE_SIZE - 1].id.removeprefix(ELECTION_PREFIX) if len(rooms) > PAGE_SIZE else ""
         return [_room(room, reader) for room in rooms[:PAGE_SIZE]], following
 
-    rooms, following = await visit.door.read(look)
+    rooms, following = await visit.ctx.read(look)
     return Shown("elections.html", {"rooms": rooms, "after": after, "following": following})
 
 

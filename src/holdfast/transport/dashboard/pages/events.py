@@ -77,7 +77,7 @@ async def show(visit: Visit) -> Shown:
             "names": names(reader, by),
         }
 
-    return Shown("events.html", await visit.door.read(find) | {"asked": asked, "kinds": KINDS})
+    return Shown("events.html", await visit.ctx.read(find) | {"asked": asked, "kinds": KINDS})
 
 
 async def show_one(visit: Visit) -> Shown:
@@ -96,7 +96,7 @@ async def show_one(visit: Visit) -> Shown:
             "names": names(reader, by),
         }
 
-    return Shown("event.html", await visit.door.read(find))
+    return Shown("event.html", await visit.ctx.read(find))
 
 
 def _look(reader: Reader, by: Principal, asked: Asked) -> tuple[list[Event], int]:

@@ -31,13 +31,13 @@ async def show(visit: Visit) -> Shown:
     """Names, by name: those that are held, or all that are remembered."""
     prefix, after = visit.query.get("q", ""), visit.query.get("after", "")
     everything = visit.query.get("state") == "all"
-    engine = visit.door.engine
+    engine = visit.ctx.engine
 
     def look(reader: Reader) -> list[dict[str, Any]]:
         find = _known if everything else held.names
         return [_row(lease, reader, engine) for lease in find(reader, visit.by, prefix, after, PAGE_SIZE + 1)]
 
-    found = await visit.door.read(look)
+    found = await visit.ctx.read(look)
     told = {
         "rows": found[:PAGE_SIZE],
         "q": prefix,
@@ -50,7 +50,7 @@ async def show(visit: Visit) -> Shown:
 
 async def show_one(visit: Visit) -> Shown:
     """Who owns it, what they left, and who did before."""
-    by, name, engine = visit.by, visit.item, visit.door.engine
+    by, name, engine = visit.by, visit.item, visit.ctx.engine
     _check(by, name)
 
     def look(reader: Reader) -> dict[str, Any]:
@@ -71,7 +71,7 @@ async def show_one(visit: Visit) -> Shown:
             "now": reader.now,
         }
 
-    return Shown("job.html", await visit.door.read(look))
+    return Shown("job.html", await visit.ctx.read(look))
 
 
 async def force_release(visit: Visit) -> str:
@@ -82,7 +82,7 @@ async def force_release(visit: Visit) -> str:
         raise Invalid(f"the former owner is told the reason: 1 to {MAX_REASON} characters")
     if visit.form.get("sure") != "yes":
         raise Invalid("say that you are sure")
-    await visit.door.run(
+    await visit.ctx.run(
         ForceRelease(account=visit.account, cause=visit.cause(), name=visit.item, by=visit.by.name, reason=reason)
     )
     return "released"

@@ -40,7 +40,7 @@ async def create(visit: Visit) -> Shown:
         expires_in_seconds=days * DAY or None,
         test=form.get("test") == "yes",
     )
-    secret, made = await keys.make(visit.door, visit.by, visit.cause(), body)
+    secret, made = await keys.make(visit.ctx, visit.by, visit.cause(), body)
     return Shown("keys.html", await _told(visit) | {"secret": secret, "made": made})
 
 
@@ -49,7 +49,7 @@ async def rotate(visit: Visit) -> Shown:
     told = await _key(visit)
     grace = _number(visit.form.get("grace", ""), keys.USUAL_GRACE)
     secret, made = await keys.rotate(
-        visit.door, visit.by, visit.cause(), told["key"].row, by_hash=visit.badge.key_hash, grace_seconds=grace
+        visit.ctx, visit.by, visit.cause(), told["key"].row, by_hash=visit.browser_session.key_hash, grace_seconds=grace
     )
     return Shown("key.html", await _key(visit) | {"secret": secret, "made": made})
 
@@ -58,7 +58,7 @@ async def revoke(visit: Visit) -> str:
     """A key stops working."""
     if visit.form.get("sure") != "yes":
         raise HttpRefusal(400, "say that you are sure")
-    await keys.revoke(visit.door, visit.by, visit.cause(), visit.item)
+    await keys.revoke(visit.ctx, visit.by, visit.cause(), visit.item)
     return "revoked"
 
 
@@ -78,7 +78,7 @@ class Row:
 
 async def _told(visit: Visit) -> dict[str, Any]:
     by = visit.by
-    allowance = await visit.door.allowance(by.account)
+    allowance = await visit.ctx.allowance(by.account)
 
     def look(reader: Reader) -> dict[str, Any]:
         (used, held), now = reader.usage(by.account), reader.now
@@ -97,8 +97,8 @@ async def _told(visit: Visit) -> dict[str, Any]:
             "keys": sorted(rows, key=lambda each: (each.state != "works", each.row.name, each.row.id)),
         }
 
-    told = await visit.door.read(look)
-    spent = visit.door.meter.spent
+    told = await visit.ctx.read(look)
+    spent = visit.ctx.meter.spent
     told["budgets"] = [(name, spent(by.account, name), told["plan"].per_hour(name)) for name in CLASSES]
     scopes = {scope: words for scope, words in SCOPES.items() if by.may(scope)}
     return told | {"scopes": scopes, "lives": LIVES, "secret": "", "made": None}
@@ -115,7 +115,7 @@ async def _key(visit: Visit) -> dict[str, Any]:
             raise HttpRefusal(404, "there is no such key")
         return {"key": Row(key, reader.uses(by.account).get(key.id), reader.now)}
 
-    return await visit.door.read(look) | {"graces": GRACES, "secret": "", "made": None}
+    return await visit.ctx.read(look) | {"graces": GRACES, "secret": "", "made": None}
 
 
 def _number(text: str, usual: int) -> int:

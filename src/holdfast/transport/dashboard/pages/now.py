@@ -50,18 +50,18 @@ class Work(msgspec.Struct, frozen=True):
 
 async def show(visit: Visit) -> Shown:
     """The page."""
-    by, door, account = visit.by, visit.door, visit.account
+    by, ctx, account = visit.by, visit.ctx, visit.account
     work = Work()
     if by.may(TASKS):
-        work = await visit.lately.find(
+        work = await visit.cache.find(
             ("work", account),
-            lambda: door.read(lambda reader: _work(reader, account)),
+            lambda: ctx.read(lambda reader: _work(reader, account)),
             lambda found: found.types > MANY_TYPES,
         )
     speed = None
     if may_see_pace(by):
-        speed = await visit.lately.find(("speed", account), lambda: door.read(lambda reader: _speed(reader, account)))
-    told = await door.read(lambda reader: _look(reader, by, door.engine, work))
+        speed = await visit.cache.find(("speed", account), lambda: ctx.read(lambda reader: _speed(reader, account)))
+    told = await ctx.read(lambda reader: _look(reader, by, ctx.engine, work))
     return Shown("now.html", told | {"speed": speed, "may": {"jobs": by.may(JOBS), "tasks": by.may(TASKS)}})
 
 

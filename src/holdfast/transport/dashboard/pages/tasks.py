@@ -49,7 +49,7 @@ async def show(visit: Visit) -> Shown:
             "any": bool(counts),
         }
 
-    told = await visit.door.read(find)
+    told = await visit.ctx.read(find)
     told |= {
         "asked": asked,
         "before": visit.query.get("before", ""),
@@ -84,13 +84,13 @@ async def show_one(visit: Visit) -> Shown:
             "now": reader.now,
         }
 
-    return Shown("task.html", await visit.door.read(find))
+    return Shown("task.html", await visit.ctx.read(find))
 
 
 async def requeue(visit: Visit) -> str:
     """Give a dead letter another life."""
     keep = visit.form.get("keep") == "yes"
-    await visit.door.run(
+    await visit.ctx.run(
         RequeueTask(account=visit.account, cause=visit.cause(), task_id=visit.item, keep_count=keep),
     )
     return "requeued"
@@ -98,7 +98,7 @@ async def requeue(visit: Visit) -> str:
 
 async def resolve(visit: Visit) -> str:
     """A dead letter has been dealt with."""
-    await visit.door.run(ResolveTask(account=visit.account, cause=visit.cause(), task_id=visit.item))
+    await visit.ctx.run(ResolveTask(account=visit.account, cause=visit.cause(), task_id=visit.item))
     return "resolved"
 
 
@@ -110,7 +110,7 @@ async def cancel(visit: Visit) -> str:
     if mode not in {"pending", "request", "force"} or len(reason or "") > MAX_REASON:
         raise Invalid(f"a reason has at most {MAX_REASON} characters")
     command = CancelTask(account=visit.account, cause=visit.cause(), task_id=visit.item, mode=mode, reason=reason)  # type: ignore[arg-type]
-    done = await visit.door.run(command)
+    done = await visit.ctx.run(command)
     return "cancelled" if done.task.state == tasks.CANCELLED else "asked"
 
 

@@ -29,12 +29,12 @@ GRACES = ((USUAL_GRACE, "for a day"), (0, "not at all"), (3600, "for an hour"), 
 async def show(visit: Visit) -> Shown:
     """Every webhook of the account, and how the last message to it went."""
     account = visit.account
-    hooks, now = await visit.door.read(lambda reader: (hooks_of(reader, account), reader.now))
+    hooks, now = await visit.ctx.read(lambda reader: (hooks_of(reader, account), reader.now))
 
     def look(store: Store) -> list[dict[str, Any]]:
         return [_row(store, hook) for hook in hooks]
 
-    rows = await visit.door.beside_the_log(look)
+    rows = await visit.ctx.beside_the_log(look)
     return Shown("webhooks.html", {"rows": rows, "now": now, "hurry": any(row["counts"].get(PENDING) for row in rows)})
 
 
@@ -50,10 +50,10 @@ async def settle(visit: Visit) -> str:
     command = UpdateWebhook(
         account=hook.account, cause=visit.cause(), hook_id=hook.id, state=state, reason="by request"
     )  # fmt: skip
-    await visit.door.run(command)
+    await visit.ctx.run(command)
     if state == ACTIVE:
-        await visit.door.beside_the_log(lambda store: store.deliveries.hasten((hook.account, hook.id)))
-    visit.door.on_webhook()
+        await visit.ctx.beside_the_log(lambda store: store.deliveries.hasten((hook.account, hook.id)))
+    visit.ctx.on_webhook()
     return "resumed" if state == ACTIVE else "paused"
 
 
@@ -66,15 +66,15 @@ async def rotate(visit: Visit) -> Shown:
     command = RotateWebhookSecret(
         account=hook.account, cause=visit.cause(), hook_id=hook.id, secret=new_secret(), grace=grace * SECOND
     )
-    rotated = await visit.door.run(command)
+    rotated = await visit.ctx.run(command)
     return Shown("webhook.html", await _told(visit) | {"secret": rotated.secret})
 
 
 async def test(visit: Visit) -> str:
     """Send a message that tells of nothing."""
     hook = await _find(visit)
-    await visit.door.beside_the_log(lambda store: store.deliveries.add(a_test(hook, wall_clock())))
-    visit.door.on_webhook()
+    await visit.ctx.beside_the_log(lambda store: store.deliveries.add(a_test(hook, wall_clock())))
+    visit.ctx.on_webhook()
     return "tested"
 
 
@@ -84,18 +84,18 @@ async def replay(visit: Visit) -> str:
     seq = _number(text)
     if text and seq is None:
         raise WebhookMissing("there is no such delivery")
-    again = await visit.door.beside_the_log(
+    again = await visit.ctx.beside_the_log(
         lambda store: store.deliveries.replay((hook.account, hook.id), seq=seq, after=None, limit=MAX_REPLAY)
     )
     if seq is not None and not again:
         raise WebhookMissing("there is no such delivery")
-    visit.door.on_webhook()
+    visit.ctx.on_webhook()
     return "replayed"
 
 
 async def _find(visit: Visit) -> Webhook:
     account, hook_id = visit.account, visit.item
-    found = await visit.door.read(lambda reader: reader.row(Webhook, account, hook_id))
+    found = await visit.ctx.read(lambda reader: reader.row(Webhook, account, hook_id))
     if found is None:
         raise HttpRefusal(404, "there is no such webhook")
     return found
@@ -120,9 +120,9 @@ async def _told(visit: Visit) -> dict[str, Any]:
     def clock(reader: Reader) -> Instant:
         return reader.now
 
-    told = await visit.door.beside_the_log(look)
+    told = await visit.ctx.beside_the_log(look)
     hurry = bool(told["counts"].get(PENDING))
-    more = {"now": await visit.door.read(clock), "state_asked": state or "", "states": STATES, "graces": GRACES}
+    more = {"now": await visit.ctx.read(clock), "state_asked": state or "", "states": STATES, "graces": GRACES}
     return told | more | {"before": before, "hurry": hurry, "secret": "", "can_rotate": hook.family == STANDARD}
 
 

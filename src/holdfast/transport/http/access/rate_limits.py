@@ -46,7 +46,7 @@ class Purse:
         )
 
 
-class Meter:
+class RateLimiter:
     """All purses of this server."""
 
     def __init__(self, borrow: Borrow) -> None:

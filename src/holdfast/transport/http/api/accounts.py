@@ -20,10 +20,10 @@ from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.http.api.keys import new_key
 from holdfast.transport.http.bodies.problem import check_key_in_query, read_body
 from holdfast.transport.http.bodies.query import NO_STORE
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.orchestrion.wire import task_document
 from holdfast.transport.http.request import Request, Response, json_response, warned
-from holdfast.transport.ids import chance
+from holdfast.transport.ids import ids
 from holdfast.transport.plans import limits_document
 from holdfast.transport.times import milliseconds, milliseconds_or_none
 
@@ -40,17 +40,17 @@ class AccountBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     require_lease_id: bool | None = None
 
 
-async def register(door: Door, request: Request) -> Response:
+async def register(ctx: HandlerContext, request: Request) -> Response:
     """A new account and its first key, which is shown this once."""
     check_key_in_query(request)
     _, warnings, _ = await read_body(request, NoBody)
-    await door.charge_address(request, REGISTRATION)
+    await ctx.charge_address(request, REGISTRATION)
     key = new_key()
-    account = await door.run(
+    account = await ctx.run(
         RegisterAccount(
-            account="acct_" + chance.ulid(),
+            account="acct_" + ids.ulid(),
             cause=request.cause(),
-            principal_id=chance.uuid(),
+            principal_id=ids.uuid(),
             key_hash=hash_token(key),
             shown=shown_of(key),
         )
@@ -60,28 +60,28 @@ async def register(door: Door, request: Request) -> Response:
     return json_response(201, warned(document, warnings), NO_STORE)
 
 
-async def settle_account(door: Door, request: Request) -> Response:
+async def settle_account(ctx: HandlerContext, request: Request) -> Response:
     """Decide how the account is served."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     body, warnings, _ = await read_body(request, AccountBody)
-    account = await door.run(
+    account = await ctx.run(
         SettleAccount(account=request.by.account, cause=request.cause(), require_lease_id=body.require_lease_id)
     )
-    door.remember_account(account)
-    return json_response(200, warned(await _account_document(door, request, account), warnings))
+    ctx.remember_account(account)
+    return json_response(200, warned(await _account_document(ctx, request, account), warnings))
 
 
-async def read_account(door: Door, request: Request) -> Response:
+async def read_account(ctx: HandlerContext, request: Request) -> Response:
     """The plan, what is used of it and when it starts anew: enough for an agent to pace itself."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     account_id = request.by.account
-    found = await door.read(lambda reader: reader.row(Account, account_id, account_id))
-    return json_response(200, await _account_document(door, request, found or Account(account_id, account_id)))
+    found = await ctx.read(lambda reader: reader.row(Account, account_id, account_id))
+    return json_response(200, await _account_document(ctx, request, found or Account(account_id, account_id)))
 
 
-async def _account_document(door: Door, request: Request, account: Account) -> dict[str, Any]:
-    allowance = await door.allowance(account.id)
-    (used, held), now = await door.read(lambda reader: (reader.usage(account.id), reader.now))
+async def _account_document(ctx: HandlerContext, request: Request, account: Account) -> dict[str, Any]:
+    allowance = await ctx.allowance(account.id)
+    (used, held), now = await ctx.read(lambda reader: (reader.usage(account.id), reader.now))
     plan, cycle = allowance.in_force(now), allowance.cycle(now)
     created = used.in_cycle(cycle)
     left = None if plan.tasks_per_month is None else max(plan.tasks_per_month - created, 0)
@@ -103,13 +103,13 @@ async def _account_document(door: Door, request: Request, account: Account) -> d
     }
 
 
-async def recover(door: Door, request: Request) -> Response:
+async def recover(ctx: HandlerContext, request: Request) -> Response:
     """End now whatever has run out in this account; the sweep does the same a moment later."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     await read_body(request, NoBody)
     account = request.by.account
-    due = await door.read(lambda reader: reader.due(RECOVERED_AT_ONCE, account))
-    recovered = await door.run(Recover(account=account, cause=request.cause(), due=tuple(due)))
+    due = await ctx.read(lambda reader: reader.due(RECOVERED_AT_ONCE, account))
+    recovered = await ctx.run(Recover(account=account, cause=request.cause(), due=tuple(due)))
     return json_response(
         200,
         {

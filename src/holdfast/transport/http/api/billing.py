@@ -24,9 +24,9 @@ from holdfast.store.contract import Reader
 from holdfast.transport.advice import billing as contracts
 from holdfast.transport.http.api.billing_documents import purchase_document, status_document
 from holdfast.transport.http.bodies.problem import check_key_in_query, read_body
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Request, Response, json_response, warned
-from holdfast.transport.ids import chance
+from holdfast.transport.ids import ids
 from holdfast.transport.plans import plan_document
 
 log = logging.getLogger("holdfast.billing")
@@ -47,42 +47,42 @@ class VerifyBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 # -- looking -----------------------------------------------------------------------------------------------------
 
 
-async def list_plans(door: Door, request: Request) -> Response:
+async def list_plans(ctx: HandlerContext, request: Request) -> Response:
     """Every plan that accounts can have; what a server keeps for itself is not among them."""
     check_key_in_query(request)
-    await door.charge_address(request, DISCOVERY)
-    plans = [plan_document(plan) for plan in door.settings.plans.values() if plan.id != SELF_HOSTED]
+    await ctx.charge_address(request, DISCOVERY)
+    plans = [plan_document(plan) for plan in ctx.settings.plans.values() if plan.id != SELF_HOSTED]
     return json_response(200, {"plans": plans, "agent_contract": contracts.priced()})
 
 
-async def billing_status(door: Door, request: Request) -> Response:
+async def billing_status(ctx: HandlerContext, request: Request) -> Response:
     """The caller's plan, its limits, and what is used of it."""
-    await door.authenticate(request)
-    return json_response(200, await _status(door, request.by.account))
+    await ctx.authenticate(request)
+    return json_response(200, await _status(ctx, request.by.account))
 
 
-async def _status(door: Door, account_id: str) -> dict[str, Any]:
+async def _status(ctx: HandlerContext, account_id: str) -> dict[str, Any]:
     def look(reader: Reader) -> dict[str, Any]:
         account = reader.row(Account, account_id, account_id) or Account(account_id, account_id)
-        allowance = accounts.allowance(account, door.settings.plans, door.settings.plan)
+        allowance = accounts.allowance(account, ctx.settings.plans, ctx.settings.plan)
         return status_document(allowance, *reader.usage(account_id), reader.now)
 
-    return await door.read(look)
+    return await ctx.read(look)
 
 
 # -- buying ------------------------------------------------------------------------------------------------------
 
 
-async def checkout(door: Door, request: Request) -> Response:
+async def checkout(ctx: HandlerContext, request: Request) -> Response:
     """Prepare a payment. If we die before it is written down, nobody has its address, so nobody pays it."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     body, warnings, _ = await read_body(request, CheckoutBody)
-    plan = _for_sale(door, body.plan_id)
-    payments = _payments(door)
+    plan = _for_sale(ctx, body.plan_id)
+    payments = _payments(ctx)
     _check_sense(request)
-    purchase_id = "pur_" + chance.ulid()
-    order = await _order(door, payments, plan, purchase_id)
-    purchase = await door.run(
+    purchase_id = "pur_" + ids.ulid()
+    order = await _order(ctx, payments, plan, purchase_id)
+    purchase = await ctx.run(
         BeginPurchase(
             account=request.by.account,
             cause=request.cause(),
@@ -96,33 +96,33 @@ async def checkout(door: Door, request: Request) -> Response:
     return json_response(200, warned(purchase_document(purchase, plan), warnings))
 
 
-async def verify_payment(door: Door, request: Request) -> Response:
+async def verify_payment(ctx: HandlerContext, request: Request) -> Response:
     """Take the money of an approved order and activate its plan. Asking again is always safe."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     body, warnings, _ = await read_body(request, VerifyBody)
-    purchase = await _find(door, request.by.account, body.purchase_id)
+    purchase = await _find(ctx, request.by.account, body.purchase_id)
     if purchase is None or purchase.state != COMPLETED:
-        payments = _payments(door)
+        payments = _payments(ctx)
         if purchase is None:
             raise PurchaseMissing("there is no such purchase")
-        capture = await _capture(door, payments, request, purchase)
-        await _complete(door, request, purchase, capture)
-    document = await _status(door, purchase.account)
+        capture = await _capture(ctx, payments, request, purchase)
+        await _complete(ctx, request, purchase, capture)
+    document = await _status(ctx, purchase.account)
     return json_response(200, warned(document | {"purchaseId": purchase.id, "status": COMPLETED}, warnings))
 
 
-def _for_sale(door: Door, plan_id: str) -> Plan:
-    plan = door.settings.plans.get(plan_id)
+def _for_sale(ctx: HandlerContext, plan_id: str) -> Plan:
+    plan = ctx.settings.plans.get(plan_id)
     if plan is None or not is_for_sale(plan):
         message = "`planId` is none of the plans that have a price"
         raise Invalid(message, [{"pointer": "/planId", "code": "unknown_plan", "message": message}])
     return plan
 
 
-def _payments(door: Door) -> Payments:
-    if door.payments is None:
+def _payments(ctx: HandlerContext) -> Payments:
+    if ctx.payments is None:
         raise PaymentFailed("payments are not set up on this server", reason="not_set_up")
-    return door.payments
+    return ctx.payments
 
 
 def _check_sense(request: Request) -> None:
@@ -132,14 +132,14 @@ def _check_sense(request: Request) -> None:
         raise Invalid("this account has no limits, so there is nothing to buy")
 
 
-async def _order(door: Door, payments: Payments, plan: Plan, purchase_id: str) -> Order:
+async def _order(ctx: HandlerContext, payments: Payments, plan: Plan, purchase_id: str) -> Order:
     wish = Wish(
         purchase_id=purchase_id,
         what=f"Holdfast {plan.name}, {plan.duration_days} days",
         cents=plan.price_cents,
         currency=USD,
-        return_url=f"{door.settings.home}/?approved={purchase_id}",
-        cancel_url=f"{door.settings.home}/?cancelled={purchase_id}",
+        return_url=f"{ctx.settings.home}/?approved={purchase_id}",
+        cancel_url=f"{ctx.settings.home}/?cancelled={purchase_id}",
     )
     try:
         return await payments.create_order(wish)
@@ -147,13 +147,13 @@ async def _order(door: Door, payments: Payments, plan: Plan, purchase_id: str) -
         raise _unavailable(purchase_id, error) from None
 
 
-async def _find(door: Door, account_id: str, purchase_id: str) -> Purchase | None:
+async def _find(ctx: HandlerContext, account_id: str, purchase_id: str) -> Purchase | None:
     if not storable(purchase_id):
         return None
-    return await door.read(lambda reader: reader.row(Purchase, account_id, purchase_id))
+    return await ctx.read(lambda reader: reader.row(Purchase, account_id, purchase_id))
 
 
-async def _capture(door: Door, payments: Payments, request: Request, purchase: Purchase) -> Capture:
+async def _capture(ctx: HandlerContext, payments: Payments, request: Request, purchase: Purchase) -> Capture:
     try:
         return await payments.capture(purchase.order_id)
     except Unavailable as error:
@@ -161,21 +161,21 @@ async def _capture(door: Door, payments: Payments, request: Request, purchase: P
     except NotApproved as error:
         raise PaymentFailed(f"{error}; let them approve it, then verify again", reason="not_approved") from None
     except Declined as error:
-        await door.run(FailPurchase(account=purchase.account, cause=request.cause(), purchase_id=purchase.id))
+        await ctx.run(FailPurchase(account=purchase.account, cause=request.cause(), purchase_id=purchase.id))
         raise PaymentFailed(str(error), reason="declined") from None
 
 
-async def _complete(door: Door, request: Request, purchase: Purchase, capture: Capture) -> None:
+async def _complete(ctx: HandlerContext, request: Request, purchase: Purchase, capture: Capture) -> None:
     command = CompletePurchase(
         account=purchase.account, cause=request.cause(), purchase_id=purchase.id, capture=capture
     )
     try:
-        await door.run(command)
+        await ctx.run(command)
     except PaymentFailed:
         # Somebody's money was taken for nothing, and only a person can give it back.
         log.error("purchase %s: capture %s is not its price", purchase.id, capture.id)  # noqa: TRY400 - no defect of ours
         raise
-    door.forget_account(purchase.account)
+    ctx.forget_account(purchase.account)
 
 
 def _unavailable(purchase_id: str, error: PaymentError) -> PaymentUnavailable:

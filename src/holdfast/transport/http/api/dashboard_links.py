@@ -10,16 +10,16 @@ from holdfast.transport.dashboard.sign_in_link import link
 from holdfast.transport.http.api.accounts import NoBody
 from holdfast.transport.http.bodies.problem import read_body
 from holdfast.transport.http.bodies.query import NO_STORE
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Request, Response, json_response, warned
 
 
-async def link_dashboard(door: Door, request: Request) -> Response:
+async def link_dashboard(ctx: HandlerContext, request: Request) -> Response:
     """A link that signs a browser in once, as whoever asked, for as long as the key that was sent works."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     _, warnings, _ = await read_body(request, NoBody)
     guest, key_hash = request.by, hash_token(request.secret.decode("latin-1"))
-    now = await door.read(lambda reader: reader.now)
-    url = await door.beside_the_log(lambda store: link(store, door.settings, guest, key_hash, now))
+    now = await ctx.read(lambda reader: reader.now)
+    url = await ctx.beside_the_log(lambda store: link(store, ctx.settings, guest, key_hash, now))
     document = {"url": url, "expires_in_seconds": INVITED // SECOND, "agent_contract": task_advice.go_on()}
     return json_response(201, warned(document, warnings), NO_STORE)

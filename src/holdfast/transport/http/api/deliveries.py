@@ -14,7 +14,7 @@ from holdfast.transport.advice import contract as contracts
 from holdfast.transport.http.api.webhooks import find, look
 from holdfast.transport.http.bodies.problem import Checks, read_body
 from holdfast.transport.http.bodies.query import NO_STORE, Query
-from holdfast.transport.http.context import Door, wall_clock
+from holdfast.transport.http.context import HandlerContext, wall_clock
 from holdfast.transport.http.request import Request, Response, json_response
 from holdfast.transport.times import rfc3339, rfc3339_or_none
 from holdfast.transport.webhooks.messages import a_test, message_id
@@ -33,9 +33,9 @@ class ReplayBody(msgspec.Struct, forbid_unknown_fields=True):
     after: int | None = None
 
 
-async def list_deliveries(door: Door, request: Request) -> Response:
+async def list_deliveries(ctx: HandlerContext, request: Request) -> Response:
     """The newest first, of one state or of all."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     query = Query(request, ("state", "limit", "cursor"))
     state = query.choice("state", STATES)
     limit = query.number("limit", 1, MAX_PAGE, default=PAGE)
@@ -44,9 +44,9 @@ async def list_deliveries(door: Door, request: Request) -> Response:
     if cursor is not None and not _NUMBER.fullmatch(cursor):
         message = "`cursor` is what the page before answered as `nextCursor`"
         raise Invalid(message, [{"pointer": "/cursor", "code": "invalid_cursor", "message": message}])
-    hook = await find(door, request)
+    hook = await find(ctx, request)
     before = FROM_THE_NEWEST if cursor is None else int(cursor)
-    found = await door.beside_the_log(
+    found = await ctx.beside_the_log(
         lambda store: store.deliveries.page((hook.account, hook.id), state, before, limit + 1)
     )
     following = str(found[limit - 1].seq) if len(found) > limit else None
@@ -62,18 +62,18 @@ async def list_deliveries(door: Door, request: Request) -> Response:
     return json_response(200, shown | {"agent_contract": contract}, NO_STORE)
 
 
-async def test_webhook(door: Door, request: Request) -> Response:
+async def test_webhook(ctx: HandlerContext, request: Request) -> Response:
     """Send a message that tells of nothing. Whether it arrived is seen among the deliveries."""
-    await door.authenticate(request)
-    hook = await find(door, request)
-    sent = await door.beside_the_log(lambda store: store.deliveries.add(a_test(hook, wall_clock())))
-    door.on_webhook()
+    await ctx.authenticate(request)
+    hook = await find(ctx, request)
+    sent = await ctx.beside_the_log(lambda store: store.deliveries.add(a_test(hook, wall_clock())))
+    ctx.on_webhook()
     return json_response(200, {"delivery": document(sent), "agent_contract": look(hook)}, NO_STORE)
 
 
-async def replay_deliveries(door: Door, request: Request) -> Response:
+async def replay_deliveries(ctx: HandlerContext, request: Request) -> Response:
     """Send again, under the same ids and with all their chances."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     body, _, _ = await read_body(request, ReplayBody)
     checks = Checks()
     checks.that(body.seq is None or body.after is None, "after", "`seq` or `after`, not both")
@@ -81,13 +81,13 @@ async def replay_deliveries(door: Door, request: Request) -> Response:
         number = getattr(body, name)
         checks.that(number is None or abs(number) <= FROM_THE_NEWEST, name, f"`{name}` is the number of a delivery")
     checks.done()
-    hook = await find(door, request)
-    again = await door.beside_the_log(
+    hook = await find(ctx, request)
+    again = await ctx.beside_the_log(
         lambda store: store.deliveries.replay((hook.account, hook.id), seq=body.seq, after=body.after, limit=MAX_REPLAY)
     )
     if body.seq is not None and not again:
         raise WebhookMissing("there is no such delivery")
-    door.on_webhook()
+    ctx.on_webhook()
     more = len(again) == MAX_REPLAY
     following = again[-1] if more and body.after is not None else None
     shown = {"replayed": len(again), "hasMore": more, "nextAfter": following}

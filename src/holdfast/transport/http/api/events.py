@@ -19,7 +19,7 @@ from holdfast.transport.advice import contract as contracts
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.http.api.event_documents import event_document
 from holdfast.transport.http.bodies.query import NO_STORE, Query
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Request, Response, json_response
 from holdfast.transport.http.streams.event_stream import stream_events, wants_stream
 from holdfast.transport.times import milliseconds_or_none
@@ -41,11 +41,11 @@ class _Page(msgspec.Struct, frozen=True):
     more: bool
 
 
-async def list_events(door: Door, request: Request) -> Response:
+async def list_events(ctx: HandlerContext, request: Request) -> Response:
     """The log of the account, oldest first, from a cursor on; with `wait_seconds`, as soon as there is something."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     if wants_stream(request):
-        return await stream_events(door, request)
+        return await stream_events(ctx, request)
     query = Query(request, {"after", "subject", "kind", "request_id", "limit", "wait_seconds"})
     limit = query.number("limit", 1, MAX_PAGE, default=PAGE)
     wait = query.seconds("wait_seconds", MAX_WAIT)
@@ -67,9 +67,9 @@ async def list_events(door: Door, request: Request) -> Response:
         return _look(reader, account, max(after, floor), wanted, limit)
 
     if wait:
-        page = await door.watch(log_of(account), look, lambda page: bool(page.events) or page.more, wait, request)
+        page = await ctx.watch(log_of(account), look, lambda page: bool(page.events) or page.more, wait, request)
     else:
-        page = await door.read(look)
+        page = await ctx.read(look)
     following = urlencode(query.given() | {"after": page.seen, "wait_seconds": 30})
     follow = contracts.action("list_events", f"GET /v1/events?{following}", best=True)
     return json_response(
@@ -117,9 +117,9 @@ def _not_long_ago(reader: Reader, account: str, last: int) -> int:
     return (kept_until(first[0]) if first and first[0].kind == RESTORED else last) - RECENT
 
 
-async def task_events(door: Door, request: Request) -> Response:
+async def task_events(ctx: HandlerContext, request: Request) -> Response:
     """Everything that happened to a task, oldest first."""
-    history = await _history(door, request)
+    history = await _history(ctx, request)
     query = Query(request, {"after", "limit"})
     after = query.number("after", 0, 2**53, default=0)
     limit = query.number("limit", 1, MAX_PAGE, default=MAX_PAGE)
@@ -138,9 +138,9 @@ async def task_events(door: Door, request: Request) -> Response:
     )
 
 
-async def task_attempts(door: Door, request: Request) -> Response:
+async def task_attempts(ctx: HandlerContext, request: Request) -> Response:
     """Who held a task, and how that went, oldest first."""
-    history = await _history(door, request)
+    history = await _history(ctx, request)
     tried = [
         {
             "attempt": attempt.attempt,
@@ -158,11 +158,11 @@ async def task_attempts(door: Door, request: Request) -> Response:
     return json_response(200, {"attempts": tried, "agent_contract": task_advice.look_at(request.parameter)}, NO_STORE)
 
 
-async def _history(door: Door, request: Request) -> list[Event]:
+async def _history(ctx: HandlerContext, request: Request) -> list[Event]:
     """The events of a task, which may be gone itself: its log outlives it."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     account, task_id = request.by.account, request.parameter
-    history = await door.read(lambda reader: reader.history(account, subject_of(Task(account, task_id))))
+    history = await ctx.read(lambda reader: reader.history(account, subject_of(Task(account, task_id))))
     if not history:
         raise TaskMissing("there is no such task")
     return history

@@ -21,7 +21,7 @@ from holdfast.transport.advice import contract as contracts
 from holdfast.transport.http.api.event_documents import shown_data
 from holdfast.transport.http.bodies.problem import read_body
 from holdfast.transport.http.bodies.query import NO_STORE, Query
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Request, Response, json_response, raw_json
 
 PAGE, MAX_PAGE = 500, 1_000
@@ -41,14 +41,14 @@ class DeleteBody(msgspec.Struct, forbid_unknown_fields=True):
     confirm: str
 
 
-async def export_account(door: Door, request: Request) -> Response:
+async def export_account(ctx: HandlerContext, request: Request) -> Response:
     """A page of rows, kind by kind, then of the log. Following `nextCursor` to its end gives everything."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     query = Query(request, ("limit", "cursor"))
     limit = query.number("limit", 1, MAX_PAGE, default=PAGE)
     table, after = _read_cursor(query.text("cursor"))
     query.done()
-    records, following = await door.read(lambda reader: _page(reader, request.by.account, table, after, limit))
+    records, following = await ctx.read(lambda reader: _page(reader, request.by.account, table, after, limit))
     cursor = None if following is None else _cursor(*following)
     document: dict[str, Any] = {"records": records, "nextCursor": cursor, "hasMore": cursor is not None}
     more = f"GET /v1/account/export?cursor={cursor}" if cursor else "GET /v1/account"
@@ -56,9 +56,9 @@ async def export_account(door: Door, request: Request) -> Response:
     return json_response(200, document, NO_STORE)
 
 
-async def delete_account(door: Door, request: Request) -> Response:
+async def delete_account(ctx: HandlerContext, request: Request) -> Response:
     """Its keys stop working, then everything goes. What other servers still wrote goes within the hour."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     body, _, _ = await read_body(request, DeleteBody)
     account = request.by.account
     if account == DEFAULT_ACCOUNT:
@@ -66,11 +66,11 @@ async def delete_account(door: Door, request: Request) -> Response:
     if body.confirm != account:
         message = "`confirm` is the id of the account to delete, as GET /v1/account shows it"
         raise Invalid(message, [{"pointer": "/confirm", "code": "mismatch", "message": message}])
-    keys = await door.read(lambda reader: reader.principals(account))
-    await door.run(CloseAccount(account=account, cause=request.cause(), keys=tuple(key.id for key in keys)))
+    keys = await ctx.read(lambda reader: reader.principals(account))
+    await ctx.run(CloseAccount(account=account, cause=request.cause(), keys=tuple(key.id for key in keys)))
     for key in keys:
-        door.forget_key(key)
-    await door.erase(account)
+        ctx.forget_key(key)
+    await ctx.erase(account)
     return json_response(200, {"accountId": account, "deleted": True, "agent_contract": contracts.farewell()})
 
 

@@ -10,12 +10,12 @@ from holdfast.core.row import SECOND, Instant
 from holdfast.engine.command import LeaseOutcome
 from holdfast.engine.verbs.jobs import Claimed
 from holdfast.transport.advice import contract as contracts
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import encode, raw_json, warned
 from holdfast.transport.times import rfc3339, rfc3339_or_none
 
 
-def render_claim(door: Door, warnings: list[str], outcome: Any) -> tuple[int, bytes]:
+def render_claim(ctx: HandlerContext, warnings: list[str], outcome: Any) -> tuple[int, bytes]:
     lease, now = outcome.lease, outcome.now
     if isinstance(outcome, Claimed):
         document = {
@@ -29,7 +29,7 @@ def render_claim(door: Door, warnings: list[str], outcome: Any) -> tuple[int, by
         return 200, encode(finish(document, warnings, holding(lease, now)))
     wait = contracts.seconds_to_wait(lease.expires_at or lease.available_at, now)
     document = {"status": "held", **ownership(lease, now), "retry_after_seconds": wait}
-    document["waiting"] = door.engine.lines.length(lease.key)
+    document["waiting"] = ctx.engine.lines.length(lease.key)
     return 200, encode(finish(document, warnings, contracts.job_held(lease.id, wait)))
 
 

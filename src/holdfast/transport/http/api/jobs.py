@@ -29,10 +29,10 @@ from holdfast.transport.http.api.job_documents import (
     state,
 )
 from holdfast.transport.http.bodies.problem import NOTHING, Checks, once, read_body
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore.wire import parse_uuid
 from holdfast.transport.http.request import Render, Request, Response, answer, encode, json_response
-from holdfast.transport.ids import chance
+from holdfast.transport.ids import ids
 
 DEFAULT_TTL, MAX_TTL = 120, 3600
 MAX_WAIT = 60
@@ -78,9 +78,9 @@ class ForceBody(msgspec.Struct, forbid_unknown_fields=True):
     reason: str
 
 
-async def claim_job(door: Door, request: Request) -> Response:
+async def claim_job(ctx: HandlerContext, request: Request) -> Response:
     """Own a job if nobody does, or learn who does."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, ClaimBody)
     checks = _checks(request)
     checks.that(bool(body.owner.strip()), "owner", "`owner` says who claims; it must not be empty")
@@ -93,13 +93,13 @@ async def claim_job(door: Door, request: Request) -> Response:
     session_id = None if body.session_id is None else parse_uuid(body.session_id)
     checks.that(session_id is not None or body.session_id is None, "session_id", "`session_id` is a UUID")
     checks.done()
-    render = functools.partial(render_claim, door, warnings)
+    render = functools.partial(render_claim, ctx, warnings)
     command = ClaimJob(
         **_common(request, raw, render),
         by=request.by,
         owner=body.owner,
-        lease_id=chance.uuid(),
-        holder=chance.uuid(),
+        lease_id=ids.uuid(),
+        holder=ids.uuid(),
         ttl=body.ttl_seconds * SECOND,
         metadata=metadata,
         session_id=session_id,
@@ -107,17 +107,17 @@ async def claim_job(door: Door, request: Request) -> Response:
     )
     if body.wait_seconds:
         undo = functools.partial(_undelivered, command)
-        outcome = await door.run_patiently(command, body.wait_seconds, request, undo)
+        outcome = await ctx.run_patiently(command, body.wait_seconds, request, undo)
     else:
-        outcome = await door.run(command)
+        outcome = await ctx.run(command)
     status, answer = render(outcome)
     replayed = isinstance(outcome, Claimed) and outcome.replayed
     return Response(status, answer, ((b"idempotency-replayed", b"true"),) if replayed else ())
 
 
-async def heartbeat_job(door: Door, request: Request) -> Response:
+async def heartbeat_job(ctx: HandlerContext, request: Request) -> Response:
     """Still at work: renew, and leave a checkpoint."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, HeartbeatBody)
     checks = _checks(request)
     written = _written(checks, body)
@@ -132,23 +132,23 @@ async def heartbeat_job(door: Door, request: Request) -> Response:
 
     seconds = None if ttl is None else ttl * SECOND
     command = HeartbeatJob(**_common(request, raw, render), **written, ttl=seconds, progress=progress)
-    return answer(await door.run(command), render)
+    return answer(await ctx.run(command), render)
 
 
-async def release_job(door: Door, request: Request) -> Response:
+async def release_job(ctx: HandlerContext, request: Request) -> Response:
     """Done with it: let the next one have it."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, ReleaseBody)
     checks = _checks(request)
     written = _written(checks, body)
     checks.done()
     render = functools.partial(render_ended, "released", warnings)
-    return answer(await door.run(ReleaseJob(**_common(request, raw, render), **written)), render)
+    return answer(await ctx.run(ReleaseJob(**_common(request, raw, render), **written)), render)
 
 
-async def force_release_job(door: Door, request: Request) -> Response:
+async def force_release_job(ctx: HandlerContext, request: Request) -> Response:
     """Take a job from its holder."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, ForceBody)
     checks = _checks(request)
     checks.that(bool(body.reason.strip()), "reason", "`reason` is told to the former holder; it must not be empty")
@@ -156,25 +156,25 @@ async def force_release_job(door: Door, request: Request) -> Response:
     checks.done()
     render = functools.partial(render_ended, "released", warnings)
     command = ForceRelease(**_common(request, raw, render), by=request.by.name, reason=body.reason)
-    return answer(await door.run(command), render)
+    return answer(await ctx.run(command), render)
 
 
-async def get_job_owner(door: Door, request: Request) -> Response:
+async def get_job_owner(ctx: HandlerContext, request: Request) -> Response:
     """Who owns a job, or how its last ownership ended."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     _checks(request).done()
     account, name = request.by.account, request.parameter
 
     def look(reader: Reader) -> tuple[Lease, Instant]:
         return reader.row(Lease, account, name) or Lease(account, name), reader.now
 
-    lease, now = await door.read(look)
+    lease, now = await ctx.read(look)
     return json_response(200, state(lease, now), ((b"cache-control", b"no-store"),))
 
 
-async def list_claimed_jobs(door: Door, request: Request) -> Response:
+async def list_claimed_jobs(ctx: HandlerContext, request: Request) -> Response:
     """Jobs that somebody owns right now, by id."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     query = dict(parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True, errors="replace"))
     checks = Checks()
     asked = query.get("limit", str(PAGE))
@@ -191,7 +191,7 @@ async def list_claimed_jobs(door: Door, request: Request) -> Response:
     def look(reader: Reader) -> tuple[list[Lease], Instant]:
         return _page(reader, account, prefix, after, limit + 1), reader.now
 
-    found, now = await door.read(look)
+    found, now = await ctx.read(look)
     page, more = found[:limit], len(found) > limit
     jobs = [{"status": "claimed", **ownership(lease, now)} for lease in page]
     document: dict[str, Any] = {"jobs": jobs, "nextCursor": _cursor(page[-1].id) if more else None, "hasMore": more}

@@ -16,9 +16,9 @@ from holdfast.engine.verbs.keys import CreateKey, RevokeKey, RotateKey
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.http.bodies.problem import Checks, read_body
 from holdfast.transport.http.bodies.query import NO_STORE
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Request, Response, json_response, warned
-from holdfast.transport.ids import chance
+from holdfast.transport.ids import ids
 from holdfast.transport.times import milliseconds, milliseconds_or_none
 
 KEY_BYTES = 24
@@ -47,37 +47,37 @@ class RotateBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 
 def new_key(kind: str = "live") -> str:
     """A key that nobody has."""
-    return format_key(chance.draw() + chance.draw()[: KEY_BYTES - 16], kind)
+    return format_key(ids.draw() + ids.draw()[: KEY_BYTES - 16], kind)
 
 
-async def list_keys(door: Door, request: Request) -> Response:
+async def list_keys(ctx: HandlerContext, request: Request) -> Response:
     """The account's keys."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     account = request.by.account
-    keys, uses = await door.read(lambda reader: (reader.principals(account), reader.uses(account)))
+    keys, uses = await ctx.read(lambda reader: (reader.principals(account), reader.uses(account)))
     shown = [key_document(key, uses.get(key.id)) for key in keys]
     return json_response(200, {"keys": shown, "agent_contract": task_advice.go_on()})
 
 
-async def read_key(door: Door, request: Request) -> Response:
+async def read_key(ctx: HandlerContext, request: Request) -> Response:
     """One key."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     account, key_id = request.by.account, _key_id(request)
-    key, uses = await door.read(lambda reader: (reader.row(Principal, account, key_id), reader.uses(account)))
+    key, uses = await ctx.read(lambda reader: (reader.row(Principal, account, key_id), reader.uses(account)))
     if key is None:
         raise Missing("there is no such key")
     return json_response(200, key_document(key, uses.get(key.id)) | {"agent_contract": task_advice.go_on()})
 
 
-async def create_key(door: Door, request: Request) -> Response:
+async def create_key(ctx: HandlerContext, request: Request) -> Response:
     """A new key, for no more than its maker may do."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     body, warnings, _ = await read_body(request, KeyBody)
-    secret, made = await make(door, request.by, request.cause(), body)
+    secret, made = await make(ctx, request.by, request.cause(), body)
     return _shown_once(201, secret, made, warnings)
 
 
-async def make(door: Door, by: Principal, cause: Cause, body: KeyBody) -> tuple[str, Principal]:
+async def make(ctx: HandlerContext, by: Principal, cause: Cause, body: KeyBody) -> tuple[str, Principal]:
     """(the key, which nobody sees again, and what is kept of it)."""
     checks = Checks()
     checks.that(body.name != "", "name", "`name` must not be empty")
@@ -92,7 +92,7 @@ async def make(door: Door, by: Principal, cause: Cause, body: KeyBody) -> tuple[
     secret = new_key("test" if body.test else "live")
     key = Principal(
         by.account,
-        chance.uuid(),
+        ids.uuid(),
         name=body.name,
         key_hash=hash_token(secret),
         shown=shown_of(secret),
@@ -107,37 +107,37 @@ async def make(door: Door, by: Principal, cause: Cause, body: KeyBody) -> tuple[
         key=key,
         lasts=None if life is None else life * SECOND,
     )
-    made = await door.run(command)
+    made = await ctx.run(command)
     return secret, made.key
 
 
-async def rotate_key(door: Door, request: Request) -> Response:
+async def rotate_key(ctx: HandlerContext, request: Request) -> Response:
     """A new secret for a key of the account."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     account, key_id = request.by.account, _key_id(request)
-    key = await door.read(lambda reader: reader.row(Principal, account, key_id))
+    key = await ctx.read(lambda reader: reader.row(Principal, account, key_id))
     if key is None:
         raise Missing("there is no such key")
-    return await _rotate(door, request, key)
+    return await _rotate(ctx, request, key)
 
 
-async def rotate_own_key(door: Door, request: Request) -> Response:
+async def rotate_own_key(ctx: HandlerContext, request: Request) -> Response:
     """A new secret for the key that was sent."""
-    await door.authenticate(request)
-    return await _rotate(door, request, request.by)
+    await ctx.authenticate(request)
+    return await _rotate(ctx, request, request.by)
 
 
-async def _rotate(door: Door, request: Request, key: Principal) -> Response:
+async def _rotate(ctx: HandlerContext, request: Request, key: Principal) -> Response:
     body, warnings, _ = await read_body(request, RotateBody)
     by_hash = hash_token(request.secret.decode("latin-1"))
     secret, rotated = await rotate(
-        door, request.by, request.cause(), key, by_hash=by_hash, grace_seconds=body.grace_seconds
+        ctx, request.by, request.cause(), key, by_hash=by_hash, grace_seconds=body.grace_seconds
     )
     return _shown_once(200, secret, rotated, warnings)
 
 
 async def rotate(
-    door: Door, by: Principal, cause: Cause, key: Principal, *, by_hash: str, grace_seconds: int
+    ctx: HandlerContext, by: Principal, cause: Cause, key: Principal, *, by_hash: str, grace_seconds: int
 ) -> tuple[str, Principal]:
     """(the new secret of a key, which nobody sees again, and what is kept of it)."""
     checks = Checks()
@@ -154,24 +154,24 @@ async def rotate(
         shown=shown_of(secret),
         grace=grace_seconds * SECOND,
     )
-    rotated = await door.run(command)
-    door.forget_key(rotated.key)
+    rotated = await ctx.run(command)
+    ctx.forget_key(rotated.key)
     return secret, rotated.key
 
 
-async def revoke_key(door: Door, request: Request) -> Response:
+async def revoke_key(ctx: HandlerContext, request: Request) -> Response:
     """A key stops working: here at once, on other servers within five seconds."""
-    await door.authenticate(request)
-    revoked = await revoke(door, request.by, request.cause(), _key_id(request))
+    await ctx.authenticate(request)
+    revoked = await revoke(ctx, request.by, request.cause(), _key_id(request))
     return json_response(200, key_document(revoked, None) | {"agent_contract": task_advice.go_on()})
 
 
-async def revoke(door: Door, by: Principal, cause: Cause, key_id: str) -> Principal:
+async def revoke(ctx: HandlerContext, by: Principal, cause: Cause, key_id: str) -> Principal:
     """The key, which opens nothing any more."""
-    keys = await door.read(lambda reader: reader.principals(by.account))
+    keys = await ctx.read(lambda reader: reader.principals(by.account))
     others = tuple(key.id for key in keys if key.id != key_id and key.may("admin"))
-    revoked = await door.run(RevokeKey(account=by.account, cause=cause, by=by, key_id=key_id, others=others))
-    door.forget_key(revoked.key)
+    revoked = await ctx.run(RevokeKey(account=by.account, cause=cause, by=by, key_id=key_id, others=others))
+    ctx.forget_key(revoked.key)
     return revoked.key
 
 

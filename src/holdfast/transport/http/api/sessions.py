@@ -19,10 +19,10 @@ from holdfast.store.contract import Reader
 from holdfast.transport.advice import contract as contracts
 from holdfast.transport.http.bodies.problem import NOTHING, Checks, read_body
 from holdfast.transport.http.bodies.query import NO_STORE, Query
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore.wire import parse_uuid
 from holdfast.transport.http.request import Request, Response, json_response, raw_json, warned
-from holdfast.transport.ids import chance
+from holdfast.transport.ids import ids
 from holdfast.transport.times import rfc3339, rfc3339_or_none
 
 MIN_TTL, MAX_TTL, DEFAULT_TTL = 10, 3600, 120
@@ -76,9 +76,9 @@ def session_id_of(account: str, name: str) -> str:
     return str(uuid.uuid5(_NAMES, f"{account}\x1f{name}"))
 
 
-async def begin_session(door: Door, request: Request) -> Response:
+async def begin_session(ctx: HandlerContext, request: Request) -> Response:
     """Open a session by its stable name, or resume it."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     body, warnings, _ = await read_body(request, BeginBody)
     checks = Checks()
     checks.that(bool(body.name.strip()), "name", "`name` is what you call yourself in every life; it must not be empty")
@@ -88,7 +88,7 @@ async def begin_session(door: Door, request: Request) -> Response:
     context = _context(body, checks)
     checks.done()
     account = request.by.account
-    begun = await door.run(
+    begun = await ctx.run(
         BeginSession(
             account=account,
             cause=request.cause(),
@@ -96,8 +96,8 @@ async def begin_session(door: Door, request: Request) -> Response:
             session_id=session_id_of(account, body.name),
             name=body.name,
             ttl=body.ttl_seconds * SECOND,
-            seed=chance.draw(),
-            fresh_secret=(chance.draw() + chance.draw()).hex(),
+            seed=ids.draw(),
+            fresh_secret=(ids.draw() + ids.draw()).hex(),
             secret=body.secret,
             lane=body.lane,
             context=context,
@@ -116,41 +116,41 @@ async def begin_session(door: Door, request: Request) -> Response:
     return _response(200 if begun.resumed else 201, document, warnings)
 
 
-async def heartbeat_session(door: Door, request: Request) -> Response:
+async def heartbeat_session(ctx: HandlerContext, request: Request) -> Response:
     """Renew it and all that it holds."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     body, warnings, _ = await read_body(request, HeartbeatBody)
     checks = Checks()
     context = _context(body, checks)
     checks.done()
-    living = await door.run(HeartbeatSession(**_common(request), lease_id=body.lease_id, context=context))
+    living = await ctx.run(HeartbeatSession(**_common(request), lease_id=body.lease_id, context=context))
     return _response(200, {"status": "live", **_document(living)}, warnings)
 
 
-async def write_context(door: Door, request: Request) -> Response:
+async def write_context(ctx: HandlerContext, request: Request) -> Response:
     """Write down what the next life must know."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     body, warnings, _ = await read_body(request, WriteBody)
     checks = Checks()
     context = _context(body, checks)
     checks.done()
-    living = await door.run(
+    living = await ctx.run(
         WriteContext(**_common(request), lease_id=body.lease_id, context=context, if_version=body.if_version)
     )
     return _response(200, {"status": "live", **_document(living)}, warnings)
 
 
-async def close_session(door: Door, request: Request) -> Response:
+async def close_session(ctx: HandlerContext, request: Request) -> Response:
     """End it and give everything back; its context stays for its next life."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     body, warnings, _ = await read_body(request, CloseBody)
-    living = await door.run(EndLife(**_common(request), lease_id=body.lease_id))
+    living = await ctx.run(EndLife(**_common(request), lease_id=body.lease_id))
     return _response(200, {"status": "ended", **_document(living)}, warnings)
 
 
-async def read_session(door: Door, request: Request) -> Response:
+async def read_session(ctx: HandlerContext, request: Request) -> Response:
     """A session, its context and what it holds."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     account, session_id = request.by.account, _session_id(request)
 
     def look(reader: Reader) -> Living:
@@ -160,13 +160,13 @@ async def read_session(door: Door, request: Request) -> Response:
         jobs, tasks = reader.holdings(account, session_id)
         return Living(session=session, jobs=tuple(jobs), tasks=tuple(tasks), now=reader.now)
 
-    living = await door.read(look)
+    living = await ctx.read(look)
     return _response(200, {"status": _status(living.session, living.now), **_document(living)}, [])
 
 
-async def list_sessions(door: Door, request: Request) -> Response:
+async def list_sessions(ctx: HandlerContext, request: Request) -> Response:
     """Sessions with a name."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     query = Query(request, {"limit", "cursor"})
     limit = query.number("limit", 1, MAX_PAGE, default=PAGE)
     after = query.text("cursor") or ""
@@ -175,7 +175,7 @@ async def list_sessions(door: Door, request: Request) -> Response:
     def look(reader: Reader) -> tuple[list[Session], Instant]:
         return reader.sessions(request.by.account, after, limit + 1), reader.now
 
-    found, now = await door.read(look)
+    found, now = await ctx.read(look)
     named = [one for one in found[:limit] if one.name is not None and sessions.is_visible(one, request.by)]
     more = found[limit - 1].id if len(found) > limit else None
     shown = [{"status": _status(session, now), **_shown(session)} for session in named]

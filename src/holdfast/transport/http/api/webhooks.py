@@ -18,9 +18,9 @@ from holdfast.store.contract import Reader
 from holdfast.transport.advice import contract as contracts
 from holdfast.transport.http.bodies.problem import Checks, read_body
 from holdfast.transport.http.bodies.query import MAX_TEXT, NO_STORE
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Request, Response, json_response, raw_json, warned
-from holdfast.transport.ids import chance
+from holdfast.transport.ids import ids
 from holdfast.transport.times import rfc3339, rfc3339_or_none
 
 MAX_WEBHOOKS = 50
@@ -55,53 +55,53 @@ class RotateBody(msgspec.Struct, forbid_unknown_fields=True):
     grace_seconds: int = USUAL_GRACE
 
 
-async def create_webhook(door: Door, request: Request) -> Response:
+async def create_webhook(ctx: HandlerContext, request: Request) -> Response:
     """A webhook that reads the log from now on."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     _check_reach(request)
     body, warnings, _ = await read_body(request, CreateBody)
     checks = Checks()
-    url = _url(door, checks, body.url)
+    url = _url(ctx, checks, body.url)
     _filters(checks, body.events, body.subject)
     checks.done()
     hook = Webhook(
         request.by.account,
-        f"whk_{chance.ulid()}",
+        f"whk_{ids.ulid()}",
         principal=request.by.id,
         url=url,
         events=msgspec.json.encode(body.events or ["*"]).decode(),
         subject=body.subject or None,
         secret=new_secret(),
     )
-    made = await create(door, request, hook, MAX_WEBHOOKS)
+    made = await create(ctx, request, hook, MAX_WEBHOOKS)
     return _shown_once(201, made, warnings)
 
 
-async def list_webhooks(door: Door, request: Request) -> Response:
+async def list_webhooks(ctx: HandlerContext, request: Request) -> Response:
     """All of the account's, also those that were made by `/webhooks`."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     account = request.by.account
-    hooks = await door.read(lambda reader: hooks_of(reader, account))
+    hooks = await ctx.read(lambda reader: hooks_of(reader, account))
     following = contracts.contract(contracts.action("create_webhook", "POST /v1/webhooks", best=not hooks))
     return json_response(200, {"webhooks": [document(hook) for hook in hooks], "agent_contract": following}, NO_STORE)
 
 
-async def read_webhook(door: Door, request: Request) -> Response:
+async def read_webhook(ctx: HandlerContext, request: Request) -> Response:
     """One of them, and how many of its deliveries are in each state."""
-    await door.authenticate(request)
-    hook = await find(door, request)
-    counts = await door.beside_the_log(lambda store: store.deliveries.counts((hook.account, hook.id)))
+    await ctx.authenticate(request)
+    hook = await find(ctx, request)
+    counts = await ctx.beside_the_log(lambda store: store.deliveries.counts((hook.account, hook.id)))
     return json_response(200, document(hook) | {"deliveries": counts, "agent_contract": look(hook)}, NO_STORE)
 
 
-async def update_webhook(door: Door, request: Request) -> Response:
+async def update_webhook(ctx: HandlerContext, request: Request) -> Response:
     """Another address or filter; a pause, and its end: then it goes on where it stopped."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     _check_reach(request)
     body, warnings, _ = await read_body(request, UpdateBody)
-    hook = await find(door, request)
+    hook = await find(ctx, request)
     checks = Checks()
-    url = None if body.url is None else _url(door, checks, body.url)
+    url = None if body.url is None else _url(ctx, checks, body.url)
     _filters(checks, body.events, body.subject)
     checks.that(body.state in {None, ACTIVE, PAUSED}, "state", f"`state` is {ACTIVE} or {PAUSED}")
     for name in ("url", "events", "subject"):
@@ -118,27 +118,27 @@ async def update_webhook(door: Door, request: Request) -> Response:
         state=body.state,
         reason="by request",
     )
-    after = await door.run(command)
+    after = await ctx.run(command)
     if after.state == ACTIVE and (hook.url, hook.state) != (after.url, after.state):
-        await door.beside_the_log(lambda store: store.deliveries.hasten((hook.account, hook.id)))
-    door.on_webhook()
+        await ctx.beside_the_log(lambda store: store.deliveries.hasten((hook.account, hook.id)))
+    ctx.on_webhook()
     return json_response(200, warned(document(after) | {"agent_contract": look(after)}, warnings), NO_STORE)
 
 
-async def delete_webhook(door: Door, request: Request) -> Response:
+async def delete_webhook(ctx: HandlerContext, request: Request) -> Response:
     """It is gone, with all that was on its way to it."""
-    await door.authenticate(request)
-    hook = await find(door, request)
-    await door.run(RemoveWebhook(account=hook.account, cause=request.cause(), hook_id=hook.id))
+    await ctx.authenticate(request)
+    hook = await find(ctx, request)
+    await ctx.run(RemoveWebhook(account=hook.account, cause=request.cause(), hook_id=hook.id))
     following = contracts.look_first("GET /v1/webhooks", "list_webhooks")
     return json_response(200, {"webhook_id": hook.id, "deleted": True, "agent_contract": following})
 
 
-async def rotate_webhook_secret(door: Door, request: Request) -> Response:
+async def rotate_webhook_secret(ctx: HandlerContext, request: Request) -> Response:
     """A new secret; for a while every message carries both signatures."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     body, warnings, _ = await read_body(request, RotateBody)
-    hook = await find(door, request)
+    hook = await find(ctx, request)
     checks = Checks()
     checks.that(0 <= body.grace_seconds <= MAX_GRACE, "grace_seconds", f"`grace_seconds` is 0 to {MAX_GRACE}")
     checks.done()
@@ -151,26 +151,26 @@ async def rotate_webhook_secret(door: Door, request: Request) -> Response:
         secret=new_secret(),
         grace=body.grace_seconds * SECOND,
     )
-    return _shown_once(200, await door.run(rotate), warnings)
+    return _shown_once(200, await ctx.run(rotate), warnings)
 
 
 # -- what both families share ------------------------------------------------------------------------------------
 
 
-async def create(door: Door, request: Request, hook: Webhook, limit: int, *, own: bool = False) -> Webhook:
+async def create(ctx: HandlerContext, request: Request, hook: Webhook, limit: int, *, own: bool = False) -> Webhook:
     """Make it, unless there are too many: of the account, or with `own` of its maker."""
     command = CreateWebhook(
         account=hook.account, cause=request.cause(), hook_id=hook.id, hook=hook, limit=limit, own=own
     )
-    made = await door.run(command)
-    door.on_webhook()
+    made = await ctx.run(command)
+    ctx.on_webhook()
     return made
 
 
-async def find(door: Door, request: Request) -> Webhook:
+async def find(ctx: HandlerContext, request: Request) -> Webhook:
     """The webhook in the path, if it is the account's."""
     account, hook_id = request.by.account, request.parameter
-    found = await door.read(lambda reader: reader.row(Webhook, account, hook_id)) if storable(hook_id) else None
+    found = await ctx.read(lambda reader: reader.row(Webhook, account, hook_id)) if storable(hook_id) else None
     if found is None:
         raise WebhookMissing("there is no such webhook")
     return found
@@ -216,7 +216,7 @@ def look(hook: Webhook) -> contracts.Contract:
 
 def new_secret() -> str:
     """A secret that nobody has."""
-    return format_secret((chance.draw() + chance.draw())[:SECRET_BYTES])
+    return format_secret((ids.draw() + ids.draw())[:SECRET_BYTES])
 
 
 def _shown_once(status: int, hook: Webhook, warnings: list[str]) -> Response:
@@ -231,11 +231,11 @@ def _check_reach(request: Request) -> None:
         raise Forbidden(f"your key covers only names that begin with {within}, and webhooks hear of all")
 
 
-def _url(door: Door, checks: Checks, text: str) -> str:
+def _url(ctx: HandlerContext, checks: Checks, text: str) -> str:
     checks.text(text, "url", MAX_URL)
     target = read_url(text)
     if isinstance(target, Target):
-        problem = problem_of(target, private=door.settings.webhook_allow_private_networks)
+        problem = problem_of(target, private=ctx.settings.webhook_allow_private_networks)
         checks.that(problem is None, "url", f"`url` {problem}")
         return target.url
     checks.that(False, "url", f"`url` {target}")  # noqa: FBT003 - it does not hold

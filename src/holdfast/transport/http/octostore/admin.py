@@ -12,7 +12,7 @@ from holdfast.core.row import SECOND, Instant
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import contract as contracts
 from holdfast.transport.http.bodies.query import NO_STORE, Query
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore.wire import shown_metadata
 from holdfast.transport.http.request import Request, Response, encode, json_response
 from holdfast.transport.times import rfc3339_offset
@@ -22,10 +22,10 @@ SHOWN = 10_000
 WINDOWS = {"1h": 3_600, "12h": 43_200, "24h": 86_400, "7d": 604_800}
 
 
-async def admin_status(door: Door, request: Request) -> Response:
+async def admin_status(ctx: HandlerContext, request: Request) -> Response:
     """Everything that is held in the account of this server, and everybody with a key to it."""
-    await door.authenticate_operator(request)
-    leases, people, now = await door.read(_look)
+    await ctx.authenticate_operator(request)
+    leases, people, now = await ctx.read(_look)
     names = {person.id: person.name for person in people} | {ADMIN_ID: "admin"}
     users = [person for person in people if person.revoked_at is None][:SHOWN]
     return json_response(
@@ -35,11 +35,11 @@ async def admin_status(door: Door, request: Request) -> Response:
             "agent_contract": contracts.lock_list(),
             "healthy": True,
             "locks": [_lock(lease, names, now) for lease in leases[:SHOWN]],
-            "total_acquires": door.stats.acquires,
-            "total_releases": door.stats.releases,
+            "total_acquires": ctx.stats.acquires,
+            "total_releases": ctx.stats.releases,
             "total_users": len(users),
             "truncated": len(leases) > SHOWN,
-            "uptime_seconds": door.stats.uptime(),
+            "uptime_seconds": ctx.stats.uptime(),
             "users": [_user(person) for person in users],
         },
         NO_STORE,
@@ -82,14 +82,14 @@ def _user(person: Principal) -> dict[str, Any]:
     return {"created_at": rfc3339_offset(person.created_at), "github_username": person.name, "id": person.id}
 
 
-async def metrics_history(door: Door, request: Request) -> Response:
+async def metrics_history(ctx: HandlerContext, request: Request) -> Response:
     """One number a minute that is over, oldest first. Minutes without a request are left out."""
-    await door.authenticate_operator(request)
+    await ctx.authenticate_operator(request)
     window = Query(request, ["window"]).given().get("window", "1h")
     if window not in WINDOWS:
         raise Invalid(f"window is one of {', '.join(WINDOWS)}")
-    counts = await door.read(lambda reader: reader.counts(DEFAULT_ACCOUNT))
-    minutes = door.stats.history(WINDOWS[window])
+    counts = await ctx.read(lambda reader: reader.counts(DEFAULT_ACCOUNT))
+    minutes = ctx.stats.history(WINDOWS[window])
     if minutes:
         minutes[-1].live = counts.live_leases  # nobody counts them each minute: the newest one is as of now
     return json_response(

@@ -19,11 +19,11 @@ from holdfast.engine.command import LeaseOutcome
 from holdfast.engine.verbs.elections import Campaign, Leading, RenewLeadership, Resign
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import contract as contracts
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore.locks import check_metadata
 from holdfast.transport.http.octostore.wire import U32, InvalidTtl, milliseconds_left, read_body, shown_metadata
 from holdfast.transport.http.request import Request, Response, json_response
-from holdfast.transport.ids import chance
+from holdfast.transport.ids import ids
 from holdfast.transport.times import rfc3339
 
 MIN_TTL, MAX_TTL, DEFAULT_TTL = 5, 300, 30
@@ -45,10 +45,10 @@ class LeaderBody(msgspec.Struct):
     ttl_seconds: U32 | None = None
 
 
-async def create_election(door: Door, request: Request) -> Response:
+async def create_election(ctx: HandlerContext, request: Request) -> Response:
     """Mint a room. It needs no place in the store until somebody leads."""
-    check_enabled(door)
-    door.network.admit(request)
+    check_enabled(ctx)
+    ctx.network.admit(request)
     election_id = base64.urlsafe_b64encode(secrets.token_bytes(24)).decode()
     path = f"/elections/{election_id}"
     return json_response(
@@ -63,18 +63,18 @@ async def create_election(door: Door, request: Request) -> Response:
     )
 
 
-async def campaign(door: Door, request: Request) -> Response:
+async def campaign(ctx: HandlerContext, request: Request) -> Response:
     """Lead if nobody does."""
     body = await read_body(request, CampaignBody)
-    check_enabled(door)
-    door.network.admit(request)
+    check_enabled(ctx)
+    ctx.network.admit(request)
     room = election_room(request.parameter)
     check_candidate(body.candidate_id)
     if body.metadata is not None:
         check_metadata(body.metadata)
     ttl = _ttl(body.ttl_seconds)
-    holder, lease_id = chance.uuid(), chance.uuid()
-    outcome: Any = await door.run(
+    holder, lease_id = ids.uuid(), ids.uuid()
+    outcome: Any = await ctx.run(
         Campaign(
             account=DEFAULT_ACCOUNT,
             cause=request.cause(),
@@ -83,12 +83,12 @@ async def campaign(door: Door, request: Request) -> Response:
             holder=holder,
             lease_id=lease_id,
             ttl=ttl,
-            max_rooms=door.settings.max_public_elections,
+            max_rooms=ctx.settings.max_public_elections,
             metadata=None if body.metadata is None else msgspec.json.encode(body.metadata).decode(),
         )
     )
     if isinstance(outcome, Leading):
-        door.stats.acquired()
+        ctx.stats.acquired()
         return json_response(200, _leading(outcome, leader_token(holder, lease_id), ttl))
     lease, now = outcome.lease, outcome.now
     return json_response(
@@ -105,29 +105,29 @@ async def campaign(door: Door, request: Request) -> Response:
     )
 
 
-async def renew_leadership(door: Door, request: Request) -> Response:
+async def renew_leadership(ctx: HandlerContext, request: Request) -> Response:
     """Lead for longer, or for less."""
     body = await read_body(request, LeaderBody)
-    check_enabled(door)
+    check_enabled(ctx)
     room = election_room(request.parameter)
     ttl = _ttl(body.ttl_seconds)
     holder, lease_id = read_leader_token(body.leader_token)
     command = RenewLeadership(
         account=DEFAULT_ACCOUNT, cause=request.cause(), room=room, holder=holder, lease_id=lease_id, ttl=ttl
     )
-    return json_response(200, _leading(await door.run(command), body.leader_token, ttl))
+    return json_response(200, _leading(await ctx.run(command), body.leader_token, ttl))
 
 
-async def resign(door: Door, request: Request) -> Response:
+async def resign(ctx: HandlerContext, request: Request) -> Response:
     """Stop leading."""
     body = await read_body(request, LeaderBody)
-    check_enabled(door)
+    check_enabled(ctx)
     room = election_room(request.parameter)
     holder, lease_id = read_leader_token(body.leader_token)
-    outcome: Any = await door.run(
+    outcome: Any = await ctx.run(
         Resign(account=DEFAULT_ACCOUNT, cause=request.cause(), room=room, holder=holder, lease_id=lease_id)
     )
-    door.stats.released()
+    ctx.stats.released()
     return json_response(
         200,
         {
@@ -139,15 +139,15 @@ async def resign(door: Door, request: Request) -> Response:
     )
 
 
-async def get_election_status(door: Door, request: Request) -> Response:
+async def get_election_status(ctx: HandlerContext, request: Request) -> Response:
     """Who leads."""
-    check_enabled(door)
+    check_enabled(ctx)
     room, election_id = election_room(request.parameter), request.parameter
 
     def look(reader: Reader) -> tuple[Lease | None, Instant]:
         return reader.row(Lease, DEFAULT_ACCOUNT, room), reader.now
 
-    lease, now = await door.read(look)
+    lease, now = await ctx.read(look)
     if lease is None or not leases.is_live(lease, now):
         return json_response(
             200,
@@ -186,9 +186,9 @@ def read_leader_token(token: str) -> tuple[str, str]:
     return str(uuid.UUID(bytes=raw[:16])), str(uuid.UUID(bytes=raw[16:]))
 
 
-def check_enabled(door: Door) -> None:
+def check_enabled(ctx: HandlerContext) -> None:
     """Whoever runs the server may do without elections."""
-    if not door.settings.public_elections:
+    if not ctx.settings.public_elections:
         raise Forbidden("public elections are disabled on this server")
 
 

@@ -17,7 +17,7 @@ from holdfast.engine.command import Held, LeaseOutcome
 from holdfast.engine.verbs.locks import Acquired, AcquireLock, Delayed, ReleaseLock, RenewLock, SetLockAcl
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import contract as contracts
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore.wire import (
     METADATA_LIMIT,
     U32,
@@ -73,11 +73,11 @@ class PutAclBody(msgspec.Struct):
     acl: AclBody
 
 
-async def acquire_lock(door: Door, request: Request) -> Response:
+async def acquire_lock(ctx: HandlerContext, request: Request) -> Response:
     """Take a lock, or keep it."""
     body = await read_body(request, AcquireBody)
     session_id = None if body.session_id is None else body_uuid(body.session_id)
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     name = usable_name(request)
     ttl = _ttl(body.ttl_seconds)
     if body.metadata is not None:
@@ -87,7 +87,7 @@ async def acquire_lock(door: Door, request: Request) -> Response:
         raise Invalid(f"lock_delay_seconds must be between 0 and {MAX_DELAY}")
     if body.ephemeral and session_id is None:
         raise Invalid("an ephemeral lock needs a session_id")
-    outcome: Any = await door.run(
+    outcome: Any = await ctx.run(
         AcquireLock(
             account=request.by.account,
             cause=request.cause(),
@@ -95,7 +95,7 @@ async def acquire_lock(door: Door, request: Request) -> Response:
             name=name,
             secret=request.secret,
             ttl=ttl,
-            limit=door.settings.max_locks_per_user,
+            limit=ctx.settings.max_locks_per_user,
             metadata=None if body.metadata is None else msgspec.json.encode(body.metadata).decode(),
             session_id=session_id,
             ephemeral=body.ephemeral,
@@ -104,16 +104,16 @@ async def acquire_lock(door: Door, request: Request) -> Response:
         )
     )
     if isinstance(outcome, Acquired):
-        door.stats.acquired()
+        ctx.stats.acquired()
         return json_response(200, _acquired(outcome))
     return json_response(409, _delayed(outcome)) if isinstance(outcome, Delayed) else json_response(200, _held(outcome))
 
 
-async def renew_lock(door: Door, request: Request) -> Response:
+async def renew_lock(ctx: HandlerContext, request: Request) -> Response:
     """Hold it for longer, or for less."""
     body = await read_body(request, RenewBody)
     lease_id = body_uuid(body.lease_id)
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     name = usable_name(request)
     command = RenewLock(
         account=request.by.account,
@@ -123,7 +123,7 @@ async def renew_lock(door: Door, request: Request) -> Response:
         lease_id=lease_id,
         ttl=_ttl(body.ttl_seconds),
     )
-    outcome: Any = await door.run(command)
+    outcome: Any = await ctx.run(command)
     lease, left = outcome.lease, milliseconds_left(outcome.lease.expires_at, outcome.now)
     return json_response(
         200,
@@ -136,40 +136,40 @@ async def renew_lock(door: Door, request: Request) -> Response:
     )
 
 
-async def release_lock(door: Door, request: Request) -> Response:
+async def release_lock(ctx: HandlerContext, request: Request) -> Response:
     """Let it go. Clients of this API expect the body `null` and nothing else."""
     body = await read_body(request, ReleaseBody)
     lease_id = body_uuid(body.lease_id)
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     name = usable_name(request)
-    await door.run(
+    await ctx.run(
         ReleaseLock(account=request.by.account, cause=request.cause(), by=request.by, name=name, lease_id=lease_id)
     )
-    door.stats.released()
+    ctx.stats.released()
     return Response(200, b"null")
 
 
-async def set_lock_acl(door: Door, request: Request) -> Response:
+async def set_lock_acl(ctx: HandlerContext, request: Request) -> Response:
     """Say who may take it."""
     body = await read_body(request, PutAclBody)
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     name = _name(request)
     acl = access.normalise(body.acl.acquire)
-    await door.run(SetLockAcl(account=request.by.account, cause=request.cause(), by=request.by, name=name, acl=acl))
+    await ctx.run(SetLockAcl(account=request.by.account, cause=request.cause(), by=request.by, name=name, acl=acl))
     document = {"name": name, "acl": {"acquire": access.shown(acl)}, "agent_contract": contracts.lock_free(name)}
     return json_response(200, document)
 
 
-async def get_lock_status(door: Door, request: Request) -> Response:
+async def get_lock_status(ctx: HandlerContext, request: Request) -> Response:
     """Who holds it. A name nobody ever used is free."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     name = usable_name(request)
     account = request.by.account
 
     def look(reader: Reader) -> tuple[Lease, Instant, int]:
         return reader.row(Lease, account, name) or Lease(account, name), reader.now, reader.next_token()
 
-    lease, now, next_token = await door.read(look)
+    lease, now, next_token = await ctx.read(look)
     live = leases.is_live(lease, now)
     document = (
         _status(lease, next_token) if live else _free(lease, lease.token if leases.is_held(lease) else next_token)
@@ -181,14 +181,14 @@ async def get_lock_status(door: Door, request: Request) -> Response:
     return json_response(200, document)
 
 
-async def list_locks(door: Door, request: Request) -> Response:
+async def list_locks(ctx: HandlerContext, request: Request) -> Response:
     """Everything held, whoever holds it, that this API's grammar can name."""
     prefix = _prefix(request)
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     prefix = request.by.name_prefix if prefix is None else prefix
     if not request.by.covers(prefix or ""):
         raise Forbidden("the prefix is outside your namespace")
-    found = await door.read(lambda reader: reader.leases(request.by.account, prefix or "", "", ALL))
+    found = await ctx.read(lambda reader: reader.leases(request.by.account, prefix or "", "", ALL))
     locks = [_status(lease, 0) for lease in found if _listable(lease.id)]
     return json_response(
         200, {"locks": locks, "total": len(locks), "prefix": prefix, "agent_contract": contracts.lock_list()}

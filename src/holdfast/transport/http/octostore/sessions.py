@@ -10,10 +10,10 @@ from holdfast.core.session import Session
 from holdfast.engine.verbs.octostore_sessions import EndSession, KeepSessionAlive, OpenSession
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import contract as contracts
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore.wire import U32, path_uuid, read_body
 from holdfast.transport.http.request import Request, Response, json_response
-from holdfast.transport.ids import chance
+from holdfast.transport.ids import ids
 from holdfast.transport.times import rfc3339
 
 
@@ -23,16 +23,16 @@ class OpenBody(msgspec.Struct):
     ttl_seconds: U32 | None = None
 
 
-async def open_session(door: Door, request: Request) -> Response:
+async def open_session(ctx: HandlerContext, request: Request) -> Response:
     """Begin a session."""
     body = await read_body(request, OpenBody)
-    await door.authenticate(request)
-    session = await door.run(
+    await ctx.authenticate(request)
+    session = await ctx.run(
         OpenSession(
             account=request.by.account,
             cause=request.cause(),
             by=request.by,
-            session_id=chance.uuid(),
+            session_id=ids.uuid(),
             ttl_seconds=body.ttl_seconds,
         )
     )
@@ -47,11 +47,11 @@ async def open_session(door: Door, request: Request) -> Response:
     )
 
 
-async def keepalive_session(door: Door, request: Request) -> Response:
+async def keepalive_session(ctx: HandlerContext, request: Request) -> Response:
     """Keep it alive."""
     session_id = path_uuid(request.parameter)
-    await door.authenticate(request)
-    session = await door.run(
+    await ctx.authenticate(request)
+    session = await ctx.run(
         KeepSessionAlive(account=request.by.account, cause=request.cause(), by=request.by, session_id=session_id)
     )
     return json_response(
@@ -64,16 +64,16 @@ async def keepalive_session(door: Door, request: Request) -> Response:
     )
 
 
-async def get_session(door: Door, request: Request) -> Response:
+async def get_session(ctx: HandlerContext, request: Request) -> Response:
     """Whether it lives, and how many locks carry it."""
     session_id = path_uuid(request.parameter)
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     account = request.by.account
 
     def look(reader: Reader) -> tuple[Session | None, int, Instant]:
         return reader.row(Session, account, session_id), reader.count_of_session(account, session_id), reader.now
 
-    found, count, now = await door.read(look)
+    found, count, now = await ctx.read(look)
     session = rules.find(found, request.by.id, now)
     live = rules.is_live(session, now)
     return json_response(
@@ -89,9 +89,9 @@ async def get_session(door: Door, request: Request) -> Response:
     )
 
 
-async def end_session(door: Door, request: Request) -> Response:
+async def end_session(ctx: HandlerContext, request: Request) -> Response:
     """End it and free what it held."""
     session_id = path_uuid(request.parameter)
-    await door.authenticate(request)
-    await door.run(EndSession(account=request.by.account, cause=request.cause(), by=request.by, session_id=session_id))
+    await ctx.authenticate(request)
+    await ctx.run(EndSession(account=request.by.account, cause=request.cause(), by=request.by, session_id=session_id))
     return Response(204)

@@ -14,7 +14,7 @@ from holdfast.engine.verbs.accounts import principal_id
 from holdfast.engine.verbs.keys import RegisterUser, RotateKey
 from holdfast.transport.advice import contract as contracts
 from holdfast.transport.http.api.keys import new_key
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore.wire import read_body
 from holdfast.transport.http.request import Header, HttpRefusal, Request, Response, json_response
 
@@ -31,9 +31,9 @@ class UserBody(msgspec.Struct):
     namespace: str | None = None
 
 
-async def register_user(door: Door, request: Request) -> Response:
+async def register_user(ctx: HandlerContext, request: Request) -> Response:
     """A token under a name that nobody has, where the server's settings allow it."""
-    if not door.settings.local_registration:
+    if not ctx.settings.local_registration:
         raise HttpRefusal(404, "there is nothing at this path")
     body = await read_body(request, UserBody)
     name = body.username.strip()
@@ -41,11 +41,11 @@ async def register_user(door: Door, request: Request) -> Response:
         raise HttpRefusal(400, f"`username` is 1 to {MAX_USERNAME} visible characters")
     if body.namespace is not None and not _NAMESPACE.fullmatch(body.namespace):
         raise HttpRefusal(400, "`namespace` is 1 to 64 of A-Z a-z 0-9 - _")
-    users = await door.read(lambda reader: reader.principals(DEFAULT_ACCOUNT))
+    users = await ctx.read(lambda reader: reader.principals(DEFAULT_ACCOUNT))
     if name.lower() in {"admin", *(user.name.lower() for user in users)}:
         raise NameTaken("this name is taken")
     token = new_key()
-    made = await door.run(
+    made = await ctx.run(
         RegisterUser(
             account=DEFAULT_ACCOUNT,
             cause=request.cause(),
@@ -59,15 +59,15 @@ async def register_user(door: Door, request: Request) -> Response:
     return _given(token, made.key, "username")
 
 
-async def rotate_token(door: Door, request: Request) -> Response:
+async def rotate_token(ctx: HandlerContext, request: Request) -> Response:
     """A new token for whoever sent the old one, which is over at once; what it holds stays its own."""
     if not request.headers.get(b"authorization", b"").startswith(b"Bearer "):
         raise Unauthenticated("a bearer token is required")
     for name in (b"x-admin-key", b"x-octostore-admin-key"):
         request.headers.pop(name, None)
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     token = new_key()
-    rotated = await door.run(
+    rotated = await ctx.run(
         RotateKey(
             account=request.by.account,
             cause=request.cause(),
@@ -79,7 +79,7 @@ async def rotate_token(door: Door, request: Request) -> Response:
             grace=0,
         )
     )
-    door.forget_key(rotated.key)
+    ctx.forget_key(rotated.key)
     return _given(token, rotated.key, "github_username")
 
 

@@ -18,7 +18,7 @@ from holdfast.core.lease import Lease
 from holdfast.core.names import DEFAULT_ACCOUNT, ELECTION_PREFIX, election_room
 from holdfast.core.row import Instant
 from holdfast.store.contract import Reader
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore.elections import check_enabled, leader
 from holdfast.transport.http.octostore.locks import usable_name
 from holdfast.transport.http.octostore.wire import milliseconds_left
@@ -44,31 +44,31 @@ _WORDS = {
 _WITH_TOKEN = {"acquired", "renewed"}
 
 
-async def watch_lock(door: Door, request: Request) -> Response:
+async def watch_lock(ctx: HandlerContext, request: Request) -> Response:
     """How a lock stands, then every change of its holder."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     name = usable_name(request)
-    return Response(200, b"", HEAD, frames.MEDIA, await begin(_of_lock(door, request, name)))
+    return Response(200, b"", HEAD, frames.MEDIA, await begin(_of_lock(ctx, request, name)))
 
 
-async def watch_election(door: Door, request: Request) -> Response:
+async def watch_election(ctx: HandlerContext, request: Request) -> Response:
     """Who leads, again whenever that changes, for as long as a watch may last."""
-    check_enabled(door)
+    check_enabled(ctx)
     room = election_room(request.parameter)
-    return Response(200, b"", HEAD, frames.MEDIA, await begin(_of_election(door, request, room)))
+    return Response(200, b"", HEAD, frames.MEDIA, await begin(_of_election(ctx, request, room)))
 
 
-async def _of_lock(door: Door, request: Request, name: str) -> AsyncGenerator[bytes, None]:
+async def _of_lock(ctx: HandlerContext, request: Request, name: str) -> AsyncGenerator[bytes, None]:
     account = request.by.account
     follower = _follower(request, account, name)
     with (
-        door.account_streams.taken(request.by.id),
-        door.watched.watched((account, name)),
-        door.patrol.keeps(request, follower),
+        ctx.account_streams.taken(request.by.id),
+        ctx.watched.watched((account, name)),
+        ctx.patrol.keeps(request, follower),
     ):
-        lease, now, end = await door.read(lambda reader: _look(reader, account, name))
+        lease, now, end = await ctx.read(lambda reader: _look(reader, account, name))
         yield _lock_frame("acquired" if leases.is_live(lease, now) else "released", lease, now)
-        async with aclosing(_changes(door, account, end, follower)) as changes:
+        async with aclosing(_changes(ctx, account, end, follower)) as changes:
             async for events in changes:
                 frame = b"" if events else b":\n\n"
                 for place, event in enumerate(events):
@@ -82,16 +82,16 @@ async def _of_lock(door: Door, request: Request, name: str) -> AsyncGenerator[by
                     yield frame
 
 
-async def _of_election(door: Door, request: Request, room: str) -> AsyncGenerator[bytes, None]:
+async def _of_election(ctx: HandlerContext, request: Request, room: str) -> AsyncGenerator[bytes, None]:
     follower = _follower(request, DEFAULT_ACCOUNT, room)
     with ExitStack() as places:
-        places.enter_context(door.election_watches.taken(door.network.client(request)))
-        places.enter_context(door.watched.watched((DEFAULT_ACCOUNT, room)))
-        lease, now, end = await door.read(lambda reader: _look(reader, DEFAULT_ACCOUNT, room))
-        lifetime = door.settings.public_election_watch_max_seconds
+        places.enter_context(ctx.election_watches.taken(ctx.network.client(request)))
+        places.enter_context(ctx.watched.watched((DEFAULT_ACCOUNT, room)))
+        lease, now, end = await ctx.read(lambda reader: _look(reader, DEFAULT_ACCOUNT, room))
+        lifetime = ctx.settings.public_election_watch_max_seconds
         places.callback(asyncio.get_running_loop().call_later(lifetime, follower.end).cancel)
         yield _election_frame(lease, now)
-        async with aclosing(_changes(door, DEFAULT_ACCOUNT, end, follower)) as changes:
+        async with aclosing(_changes(ctx, DEFAULT_ACCOUNT, end, follower)) as changes:
             async for events in changes:
                 news = [event for event in events if event.version > lease.version]
                 for event in news:
@@ -113,9 +113,11 @@ def _look(reader: Reader, account: str, name: str) -> tuple[Lease, Instant, int]
     return reader.row(Lease, account, name) or Lease(account, name), reader.now, end
 
 
-async def _changes(door: Door, account: str, after: int, follower: Follower) -> AsyncGenerator[list[Event], None]:
+async def _changes(
+    ctx: HandlerContext, account: str, after: int, follower: Follower
+) -> AsyncGenerator[list[Event], None]:
     """The events of one name, some at a time; none of them after a long silence. A watch that fell behind ends."""
-    async with aclosing(door.hub.follow(account, after, follower)) as batches:
+    async with aclosing(ctx.hub.follow(account, after, follower)) as batches:
         try:
             async for some in batches:
                 yield _events_of(some)

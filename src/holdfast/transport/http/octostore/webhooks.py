@@ -14,10 +14,10 @@ from holdfast.core.webhooks.webhook import ACTIVE, LEASE, LOCK_EVENTS, OCTOSTORE
 from holdfast.engine.verbs.webhooks import RemoveWebhook
 from holdfast.transport.advice import contract as contracts
 from holdfast.transport.http.api.webhooks import create, hooks_of
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore.wire import path_uuid, read_body
 from holdfast.transport.http.request import Request, Response, json_response
-from holdfast.transport.ids import chance
+from holdfast.transport.ids import ids
 from holdfast.transport.times import rfc3339
 
 MAX_OF_A_USER = 10
@@ -36,16 +36,16 @@ class LockWebhookBody(msgspec.Struct):
     lock_pattern: str | None = None
 
 
-async def create_lock_webhook(door: Door, request: Request) -> Response:
+async def create_lock_webhook(ctx: HandlerContext, request: Request) -> Response:
     """Checked in OctoStore's order: the address, the events, then how many there are."""
     body = await read_body(request, LockWebhookBody)
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     if len(body.url) > MAX_URL:
         raise Invalid(f"url has at most {MAX_URL} characters")
     target = read_url(body.url)
     if isinstance(target, str):
         raise Invalid(f"url {target}")
-    problem = lock_problem_of(target, private=door.settings.webhook_allow_private_networks)
+    problem = lock_problem_of(target, private=ctx.settings.webhook_allow_private_networks)
     if problem is not None:
         raise Invalid(problem)
     events = ["*"] if body.events is None else body.events
@@ -54,7 +54,7 @@ async def create_lock_webhook(door: Door, request: Request) -> Response:
     _check_texts(body)
     hook = Webhook(
         request.by.account,
-        chance.uuid(),
+        ids.uuid(),
         principal=request.by.id,
         family=OCTOSTORE,
         url=target.url,
@@ -62,7 +62,7 @@ async def create_lock_webhook(door: Door, request: Request) -> Response:
         subject=None if body.lock_pattern is None else LEASE + body.lock_pattern,
         secret=body.secret,
     )
-    made = await create(door, request, hook, MAX_OF_A_USER, own=True)
+    made = await create(ctx, request, hook, MAX_OF_A_USER, own=True)
     return json_response(201, document(made) | {"agent_contract": contracts.lock_list()})
 
 
@@ -76,20 +76,20 @@ def _check_texts(body: LockWebhookBody) -> None:
             raise Invalid(f"U+0000 has no place in {name}")
 
 
-async def list_lock_webhooks(door: Door, request: Request) -> Response:
+async def list_lock_webhooks(ctx: HandlerContext, request: Request) -> Response:
     """The caller's own."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     account, mine = request.by.account, (OCTOSTORE, request.by.id)
-    hooks = await door.read(lambda reader: hooks_of(reader, account))
+    hooks = await ctx.read(lambda reader: hooks_of(reader, account))
     return json_response(200, [document(hook) for hook in hooks if (hook.family, hook.principal) == mine])
 
 
-async def delete_lock_webhook(door: Door, request: Request) -> Response:
+async def delete_lock_webhook(ctx: HandlerContext, request: Request) -> Response:
     """One of the caller's own; another's is as good as none."""
     hook_id = path_uuid(request.parameter)
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     command = RemoveWebhook(account=request.by.account, cause=request.cause(), hook_id=hook_id, principal=request.by.id)
-    await door.run(command)
+    await ctx.run(command)
     return Response(204)
 
 

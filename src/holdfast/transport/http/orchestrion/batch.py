@@ -18,7 +18,7 @@ from holdfast.engine.verbs.tasks.outcomes import HeartbeatTask
 from holdfast.engine.verbs.tasks.queueing import Created, CreateTask, TaskOutcome
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.http.bodies.problem import Checks, parse_body, read_body
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.orchestrion.task_verbs import (
     VERBS,
     Body,
@@ -131,16 +131,16 @@ class Head(msgspec.Struct):
     id: str | None = None
 
 
-async def batch_tasks(door: Door, request: Request) -> Response:
+async def batch_tasks(ctx: HandlerContext, request: Request) -> Response:
     """Up to 1,000 verbs in one transaction."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, BatchBody, BATCH_BODY_LIMIT)
     if not 1 <= len(body.items) <= MAX_ITEMS:
         message = f"`items` has 1 to {MAX_ITEMS} entries, this one has {len(body.items)}"
         raise Invalid(message, [{"pointer": "/items", "code": "out_of_range", "message": message}])
-    require = (await door.account(request.by.account)).require_lease_id
+    require = (await ctx.account(request.by.account)).require_lease_id
     commands = [_command(request, item, original, require=require) for item, original in _items(raw, body)]
-    await _charge(door, request, commands)
+    await _charge(ctx, request, commands)
     render = functools.partial(_render, request, commands, warnings, full=body.full)
     batch = Batch(
         account=request.by.account,
@@ -148,14 +148,14 @@ async def batch_tasks(door: Door, request: Request) -> Response:
         once=once(request, raw, render, own=True),
         items=tuple(command for command in commands if isinstance(command, Command)),
     )
-    return answer(await door.run_once(batch), render)
+    return answer(await ctx.run_once(batch), render)
 
 
-async def _charge(door: Door, request: Request, commands: list[Command[Any] | Refused]) -> None:
+async def _charge(ctx: HandlerContext, request: Request, commands: list[Command[Any] | Refused]) -> None:
     """Each item costs what it would have cost alone."""
     costs = Counter(_class_of(command) for command in commands if isinstance(command, Command))
     for limit_class, cost in costs.items():
-        await door.charge(request, limit_class, cost)
+        await ctx.charge(request, limit_class, cost)
 
 
 def _class_of(command: Command[Any]) -> str:

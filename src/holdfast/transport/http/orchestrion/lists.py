@@ -10,7 +10,7 @@ from holdfast.core.task import Task
 from holdfast.store.contract import Reader, TaskPath
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.http.bodies.query import NO_STORE, Query
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.orchestrion.tasks import MAX_WAIT
 from holdfast.transport.http.orchestrion.wire import task_document
 from holdfast.transport.http.request import Request, Response, json_response
@@ -20,9 +20,9 @@ SCANNED, AT_ONCE = 10_000, 500
 """A page is found by looking at no more tasks than this; a rare filter then gets a short page and a cursor."""
 
 
-async def check_task_status(door: Door, request: Request) -> Response:
+async def check_task_status(ctx: HandlerContext, request: Request) -> Response:
     """A task as it is; with `wait_seconds`, its result as soon as there is one."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     query = Query(request, {"wait_seconds"})
     wait = query.seconds("wait_seconds", MAX_WAIT)
     query.done()
@@ -35,15 +35,15 @@ async def check_task_status(door: Door, request: Request) -> Response:
         return found[0].state in tasks.FINAL_STATES
 
     if wait:
-        task, now = await door.watch((Task.table, account, task_id), look, is_over, wait, request)
+        task, now = await ctx.watch((Task.table, account, task_id), look, is_over, wait, request)
     else:
-        task, now = await door.read(look)
+        task, now = await ctx.read(look)
     return json_response(200, task_document(task, now), NO_STORE)
 
 
-async def list_tasks(door: Door, request: Request) -> Response:
+async def list_tasks(ctx: HandlerContext, request: Request) -> Response:
     """Tasks, newest first."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     query = Query(request, _FILTERS)
     limit = query.number("limit", 1, MAX_PAGE, default=PAGE)
     wanted = TaskPath(
@@ -88,7 +88,7 @@ async def list_tasks(door: Door, request: Request) -> Response:
                 return found, None, reader.now
         return found, before, reader.now
 
-    found, more, now = await door.read(look)
+    found, more, now = await ctx.read(look)
     following = None if more is None else urlencode(query.given() | {"cursor": more})
     return json_response(
         200,
@@ -125,10 +125,10 @@ def _within(instant: Instant, after: Instant | None, before: Instant | None) -> 
     return (after is None or instant >= after) and (before is None or instant < before)
 
 
-async def count_tasks(door: Door, request: Request) -> Response:
+async def count_tasks(ctx: HandlerContext, request: Request) -> Response:
     """How many tasks of each type are in each state."""
-    await door.authenticate(request)
-    counted = await door.read(lambda reader: reader.task_counts(request.by.account))
+    await ctx.authenticate(request)
+    counted = await ctx.read(lambda reader: reader.task_counts(request.by.account))
     by_type: dict[str, dict[str, int]] = {}
     total = dict.fromkeys(tasks.STATES, 0)
     for task_type, state, count in counted:

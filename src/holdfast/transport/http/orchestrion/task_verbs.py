@@ -24,7 +24,7 @@ from holdfast.engine.verbs.tasks.outcomes import (
 )
 from holdfast.engine.verbs.tasks.queueing import TaskOutcome
 from holdfast.transport.http.bodies.problem import NOTHING, Checks, read_body
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.orchestrion.tasks import MAX_DEPTH, MAX_LABEL, MAX_PAYLOAD
 from holdfast.transport.http.orchestrion.wire import once, task_document
 from holdfast.transport.http.request import Request, Response, answer, encode, warned
@@ -90,7 +90,7 @@ class NoBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 Fields = dict[str, Any]
-Handler = Callable[[Door, Request], Awaitable[Response]]
+Handler = Callable[[HandlerContext, Request], Awaitable[Response]]
 
 
 def heartbeat_fields(body: Body, checks: Checks) -> Fields:
@@ -122,7 +122,7 @@ def fail_fields(body: FailBody, checks: Checks) -> Fields:
         "code": body.error_code,
         "after": _delay(body.retry_after_seconds, "retry_after_seconds", checks),
         "permanent": body.permanent,
-        "chance": random.random(),  # noqa: S311 - it spreads retries, it keeps no secret
+        "random_fraction": random.random(),  # noqa: S311 - it spreads retries, it keeps no secret
     }
 
 
@@ -188,13 +188,13 @@ def _handler(verb: str, name: str) -> Handler:
     """The handler of a verb. They differ in what the table above says, and in nothing else."""
     command, shape, _ = VERBS[verb]
 
-    async def handle(door: Door, request: Request) -> Response:
-        await door.authenticate(request)
+    async def handle(ctx: HandlerContext, request: Request) -> Response:
+        await ctx.authenticate(request)
         body, warnings, raw = await read_body(request, shape)
-        require = verb in HOLDERS and (await door.account(request.by.account)).require_lease_id
+        require = verb in HOLDERS and (await ctx.account(request.by.account)).require_lease_id
         fields = fields_of(request, verb, body, request.parameter, require=require)
         render = functools.partial(_render, warnings)
-        return answer(await door.run_once(command(**fields, once=once(request, raw, render, own=True))), render)
+        return answer(await ctx.run_once(command(**fields, once=once(request, raw, render, own=True))), render)
 
     handle.__name__ = name
     return handle

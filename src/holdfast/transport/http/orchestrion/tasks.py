@@ -28,11 +28,11 @@ from holdfast.engine.verbs.tasks.queueing import (
 )
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.http.bodies.problem import Checks, read_body
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore.wire import parse_uuid
 from holdfast.transport.http.orchestrion.wire import once, taken_document, task_document
 from holdfast.transport.http.request import Render, Request, Response, answer, encode, warned
-from holdfast.transport.ids import chance
+from holdfast.transport.ids import ids
 from holdfast.transport.times import parse as parse_time
 
 MAX_PAYLOAD, MAX_DEPTH = 65_536, 5
@@ -85,13 +85,13 @@ class ClaimOneBody(msgspec.Struct, forbid_unknown_fields=True):
 # -- create ------------------------------------------------------------------------------------------------------
 
 
-async def create_task(door: Door, request: Request) -> Response:
+async def create_task(ctx: HandlerContext, request: Request) -> Response:
     """Put work into its queue."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, CreateBody)
     render = functools.partial(render_created, warnings)
     command = creation(request, body, Checks(), once(request, raw, render, in_body=body.idempotency_key))
-    return answer(await door.run_once(command), render)
+    return answer(await ctx.run_once(command), render)
 
 
 def creation(request: Request, body: CreateBody, checks: Checks, by_key: Any) -> CreateTask:
@@ -117,7 +117,7 @@ def creation(request: Request, body: CreateBody, checks: Checks, by_key: Any) ->
     checks.done()
     task = Task(
         request.by.account,
-        "tsk_" + chance.ulid(),
+        "tsk_" + ids.ulid(),
         type=body.type,
         payload=payload or "{}",
         priority=body.priority,
@@ -153,9 +153,9 @@ def render_created(warnings: list[str], outcome: Created) -> tuple[int, bytes]:
 # -- claim -------------------------------------------------------------------------------------------------------
 
 
-async def claim_task(door: Door, request: Request) -> Response:
+async def claim_task(ctx: HandlerContext, request: Request) -> Response:
     """Take the next task of some types, or the next few."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, ClaimBody)
     checks = Checks()
     types = tuple(dict.fromkeys([*([] if body.type is None else [body.type]), *(body.types or [])]))
@@ -172,17 +172,17 @@ async def claim_task(door: Door, request: Request) -> Response:
     )
     if body.wait_seconds:
         undo = functools.partial(_undelivered, command)
-        outcome: Any = await door.run_patiently(command, body.wait_seconds, request, undo)
+        outcome: Any = await ctx.run_patiently(command, body.wait_seconds, request, undo)
     else:
-        outcome = await door.run_once(command)
+        outcome = await ctx.run_once(command)
     if isinstance(outcome, Empty):
-        await door.charge_as(request, READ)  # looking in vain takes nothing: it is a look
-    return await _answer_claim(door, request, outcome, render)
+        await ctx.charge_as(request, READ)  # looking in vain takes nothing: it is a look
+    return await _answer_claim(ctx, request, outcome, render)
 
 
-async def claim_task_by_id(door: Door, request: Request) -> Response:
+async def claim_task_by_id(ctx: HandlerContext, request: Request) -> Response:
     """Take this task."""
-    await door.authenticate(request)
+    await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, ClaimOneBody)
     checks = Checks()
     checks.text(body.worker_id, "worker_id", MAX_LABEL)
@@ -190,7 +190,7 @@ async def claim_task_by_id(door: Door, request: Request) -> Response:
     checks.done()
     render = functools.partial(_render_claimed, warnings, None)
     command = ClaimTask(**_common(request, body, once(request, raw, _kept, own=True)), task_id=request.parameter)
-    return await _answer_claim(door, request, await door.run_once(command), render)
+    return await _answer_claim(ctx, request, await ctx.run_once(command), render)
 
 
 def _common(request: Request, body: ClaimBody | ClaimOneBody, by_key: Any) -> dict[str, Any]:
@@ -205,14 +205,14 @@ def _common(request: Request, body: ClaimBody | ClaimOneBody, by_key: Any) -> di
         "once": by_key,
         "by": request.by,
         "worker": body.worker_id,
-        "seed": chance.draw(),
+        "seed": ids.draw(),
         "session_id": session_id,
         "session_lease_id": body.session_lease_id,
         "allowance": request.allowance,
     }
 
 
-async def _answer_claim(door: Door, request: Request, outcome: Any, render: Render) -> Response:
+async def _answer_claim(ctx: HandlerContext, request: Request, outcome: Any, render: Render) -> Response:
     """A repeated claim is the same leases as they stand now: a replay never grants time, nor pretends to."""
     if not isinstance(outcome, Replayed):
         return answer(outcome, render)
@@ -223,7 +223,7 @@ async def _answer_claim(door: Door, request: Request, outcome: Any, render: Rend
         task_ids=tuple(task_id for task_id, _ in granted),
         lease_ids=tuple(lease_id for _, lease_id in granted),
     )
-    response = answer(await door.run(review), render)
+    response = answer(await ctx.run(review), render)
     response.headers += ((b"idempotency-replayed", b"true"),)
     return response
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from holdfast.core.names import NAME_LIMIT
-from holdfast.operations.table import HOUSE, ORCHESTRION, Operation
+from holdfast.operations.table import HOLDFAST_API, ORCHESTRION, Operation
 from holdfast.transport.http.bodies.problem import MAX_KEY
 from holdfast.transport.http.schemas.operation_schema import Shape
 
@@ -36,7 +36,7 @@ _IN_PATHS: dict[str, Node] = {
 }
 """What may stand in a path, by how it begins; anything else is a text."""
 
-_KEY_PATTERNS = {HOUSE: "^[!-~]+$", ORCHESTRION: "^[ -~]*[!-~][ -~]*$"}
+_KEY_PATTERNS = {HOLDFAST_API: "^[!-~]+$", ORCHESTRION: "^[ -~]*[!-~][ -~]*$"}
 _REQUEST_ID = {
     "name": "X-Request-Id",
     "in": "header",
@@ -73,7 +73,7 @@ def of(operation: Operation, shape: Shape) -> list[Node]:
     found = [_in_path(name, operation) for name in re.findall(r"{(\w+)", operation.path)]
     if shape.query is not None:
         found += _in_query(shape.query)
-    if operation.family in {HOUSE, ORCHESTRION}:
+    if operation.family in {HOLDFAST_API, ORCHESTRION}:
         found.append(_REQUEST_ID)
     if shape.once:
         found.append(_key(operation))

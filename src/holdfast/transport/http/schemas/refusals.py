@@ -5,16 +5,16 @@ from __future__ import annotations
 from types import ModuleType
 
 from holdfast.core import errors
-from holdfast.operations.table import HOUSE, OCTOSTORE, ORCHESTRION, SYSTEM, Operation
+from holdfast.operations.table import HOLDFAST_API, OCTOSTORE, ORCHESTRION, SYSTEM, Operation
 from holdfast.transport.http.bodies import problem
 from holdfast.transport.http.octostore import wire
 from holdfast.transport.http.orchestrion import wire as orchestrion
 from holdfast.transport.http.schemas.errors import Problem, Refusal, TaskRefusal
 from holdfast.transport.http.schemas.operation_schema import JSON, Shape
 
-WIRES: dict[str, ModuleType] = {HOUSE: problem, ORCHESTRION: orchestrion, OCTOSTORE: wire, SYSTEM: wire}
+WIRES: dict[str, ModuleType] = {HOLDFAST_API: problem, ORCHESTRION: orchestrion, OCTOSTORE: wire, SYSTEM: wire}
 ENVELOPES = {
-    HOUSE: (Problem, "application/problem+json", "error"),
+    HOLDFAST_API: (Problem, "application/problem+json", "error"),
     ORCHESTRION: (TaskRefusal, JSON, "error"),
     OCTOSTORE: (Refusal, JSON, "code"),
     SYSTEM: (Refusal, JSON, "code"),
@@ -36,7 +36,7 @@ def refusals_of(operation: Operation, shape: Shape) -> dict[int, list[str]]:
 
 def _common(operation: Operation, shape: Shape) -> list[type[Exception] | int]:
     kinds: list[type[Exception] | int] = [errors.InsecureTransport]
-    ours = operation.family in {HOUSE, ORCHESTRION}
+    ours = operation.family in {HOLDFAST_API, ORCHESTRION}
     if operation.scope is not None:
         kinds += _CALLER
     if operation.limit is not None or operation.scope is not None:
@@ -58,4 +58,4 @@ def _common(operation: Operation, shape: Shape) -> list[type[Exception] | int]:
 
 def _surprise(operation: Operation) -> tuple[int, str]:
     """What is said when something went wrong on our side."""
-    return 500, "server_error" if operation.family in {HOUSE, ORCHESTRION} else "internal_error"
+    return 500, "server_error" if operation.family in {HOLDFAST_API, ORCHESTRION} else "internal_error"

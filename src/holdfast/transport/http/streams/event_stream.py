@@ -12,7 +12,7 @@ from holdfast.core.event_filter import Filter
 from holdfast.core.log_gap import follows
 from holdfast.store.contract import Reader
 from holdfast.transport.http.bodies.query import Query
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Header, Request, Response
 from holdfast.transport.http.streams import frames
 from holdfast.transport.http.streams.follower import Follower
@@ -39,7 +39,7 @@ def wants_stream(request: Request) -> bool:
     return False
 
 
-async def stream_events(door: Door, request: Request) -> Response:
+async def stream_events(ctx: HandlerContext, request: Request) -> Response:
     """Everything that comes after the cursor, or from now on, one frame an event; it ends when either side says so."""
     query = Query(request, {"after", "subject", "kind", "request_id"})
     after = query.number("after", 0, 2**53, default=0)
@@ -47,7 +47,7 @@ async def stream_events(door: Door, request: Request) -> Response:
     query.done()
     sent = request.headers.get(LAST_EVENT_ID)
     cursor = _last_event_id(sent) if sent else after if "after" in query.given() else None
-    parts = await begin(_frames(door, request, cursor, wanted))
+    parts = await begin(_frames(ctx, request, cursor, wanted))
     return Response(200, b"", STREAM_HEAD, frames.MEDIA, parts)
 
 
@@ -58,7 +58,9 @@ def _last_event_id(sent: bytes) -> int:
     return int(sent)
 
 
-async def _frames(door: Door, request: Request, cursor: int | None, wanted: Filter) -> AsyncGenerator[bytes, None]:
+async def _frames(
+    ctx: HandlerContext, request: Request, cursor: int | None, wanted: Filter
+) -> AsyncGenerator[bytes, None]:
     """The opening, then the events. What is refused is refused before the first frame."""
     account = request.by.account
     follower = Follower(wanted, abort_of(request))
@@ -75,13 +77,13 @@ async def _frames(door: Door, request: Request, cursor: int | None, wanted: Filt
         return cursor
 
     with (
-        door.streams.taken(request.by.id),
-        door.account_streams.taken(account),
-        door.patrol.keeps(request, follower),
+        ctx.streams.taken(request.by.id),
+        ctx.account_streams.taken(account),
+        ctx.patrol.keeps(request, follower),
     ):
-        after = await door.read(start)
+        after = await ctx.read(start)
         yield frames.opening(after, random.randint(*RETRY_MS))  # noqa: S311 - spreads load, hides nothing
-        async with aclosing(door.hub.follow(account, after, follower)) as batches:
+        async with aclosing(ctx.hub.follow(account, after, follower)) as batches:
             try:
                 async for some in batches:
                     yield b"".join(batch.chunk or frames.beat(batch.cursor) for batch in some)

@@ -28,7 +28,7 @@ from itertools import chain, islice
 
 from holdfast.core.errors import CursorTooOld, HoldfastError
 from holdfast.core.event_filter import Filter
-from holdfast.engine.change_signal import Bells, log_of
+from holdfast.engine.change_signal import ChangeSignal, log_of
 from holdfast.transport.http.streams.follower import SLICE_BYTES, SLICE_EVENTS, Batch, Follower, Told
 
 PAGE, PAGE_BYTES = 500, 1024 * 1024
@@ -51,14 +51,16 @@ log = logging.getLogger("holdfast.http")
 class Feed:
     """The newest events of one account, and who follows them."""
 
-    def __init__(self, account: str, last: int, bells: Bells, read: ReadPage, ring_bytes: Callable[[], int]) -> None:
+    def __init__(
+        self, account: str, last: int, change_signal: ChangeSignal, read: ReadPage, ring_bytes: Callable[[], int]
+    ) -> None:
         self.account = account
         self.last = self.settled = last
         self.over = False
         self._ring: deque[Told] = deque()
         self._bytes = 0
         self._ring_bytes = ring_bytes
-        self._bells = bells
+        self._change_signal = change_signal
         self._read = read
         self._users: Group = {}
         self._exact: dict[str, dict[Filter, Group]] = {}
@@ -124,10 +126,10 @@ class Feed:
     async def run(self) -> None:
         """Follow the log while anybody is here."""
         key = log_of(self.account)
-        self._bells.listen(key, self._ring_bell)
+        self._change_signal.listen(key, self._ring_bell)
         error: Exception | None = None
         try:
-            while (self._users or not self._began) and not self._bells.draining:
+            while (self._users or not self._began) and not self._change_signal.draining:
                 self._began = True
                 self._rung = False
                 self._bell.clear()
@@ -139,7 +141,7 @@ class Feed:
             log.exception("the log could not be followed")
         finally:
             self.over = True
-            self._bells.forget(key, self._ring_bell)
+            self._change_signal.forget(key, self._ring_bell)
             for follower in list(self._users):
                 follower.end(error)
 

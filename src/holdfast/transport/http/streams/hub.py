@@ -13,10 +13,10 @@ from holdfast.core.event import Event
 from holdfast.core.event_filter import is_of_a_room
 from holdfast.core.event_page import is_full
 from holdfast.core.log_gap import follows
-from holdfast.engine.change_signal import Bells
+from holdfast.engine.change_signal import ChangeSignal
 from holdfast.store.contract import Reader
 from holdfast.telemetry import metric_names
-from holdfast.telemetry.registry import Board
+from holdfast.telemetry.registry import Registry
 from holdfast.transport.http.streams import frames
 from holdfast.transport.http.streams.feed import PAGE, PAGE_BYTES, Feed
 from holdfast.transport.http.streams.follower import SLICE_BYTES, SLICE_EVENTS, Batch, Follower, Told
@@ -35,8 +35,8 @@ Look = Callable[[Callable[[Reader], Any]], Awaitable[Any]]
 class Hub:
     """Feeds come with their first follower and go with their last."""
 
-    def __init__(self, bells: Bells, look: Look, source: str, board: Board) -> None:
-        self._bells = bells
+    def __init__(self, change_signal: ChangeSignal, look: Look, source: str, board: Registry) -> None:
+        self._change_signal = change_signal
         self._look = look
         self._source = source
         """What events name as theirs: the same for every server of one address."""
@@ -93,7 +93,7 @@ class Hub:
 
     async def _feed(self, account: str) -> Feed:
         """The account's feed; whoever comes first opens it, and all others wait for that."""
-        while not self._bells.draining:
+        while not self._change_signal.draining:
             opening = self._feeds.get(account)
             if opening is None:
                 opening = self._feeds[account] = self._keep(self._opened(account))
@@ -108,7 +108,7 @@ class Hub:
         except BaseException:
             del self._feeds[account]
             raise
-        feed = Feed(account, last, self._bells, partial(self._read, account), self._ring_share)
+        feed = Feed(account, last, self._change_signal, partial(self._read, account), self._ring_share)
         self._keep(self._run(feed))
         self._ticking = self._ticking or self._keep(self._tick())
         return feed
@@ -138,7 +138,7 @@ class Hub:
             await asyncio.sleep(TICK_SECONDS)
             silent = time.monotonic() - BEAT_SECONDS
             for feed in self._open():
-                if self._bells.draining or not feed.users:
+                if self._change_signal.draining or not feed.users:
                     feed.wake()
                 for follower in feed.followers():
                     if follower.spoke_at <= silent:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from holdfast.operations.table import DISCOVERY
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Header, Request, Response, encode
 from holdfast.transport.yaml import encode_yaml
 
@@ -46,64 +46,64 @@ def _has_it(known: bytes, etag: bytes) -> bool:
     return any(tag.strip().removeprefix(b"W/") in {etag, b"*"} for tag in known.split(b","))
 
 
-async def _shown(door: Door, request: Request, make: Callable[[], bytes], content_type: bytes) -> Response:
+async def _shown(ctx: HandlerContext, request: Request, make: Callable[[], bytes], content_type: bytes) -> Response:
     """The document of an operation; whoever asks too often from one address waits."""
-    await door.charge_address(request, DISCOVERY)
+    await ctx.charge_address(request, DISCOVERY)
     assert request.operation is not None
     name = request.operation.path
-    if name not in door.documents:
-        door.documents[name] = static(make(), content_type)
-    return show(door.documents[name], request)
+    if name not in ctx.documents:
+        ctx.documents[name] = static(make(), content_type)
+    return show(ctx.documents[name], request)
 
 
-async def openapi_json(door: Door, request: Request) -> Response:
+async def openapi_json(ctx: HandlerContext, request: Request) -> Response:
     """Every operation, as OpenAPI 3.1."""
-    return await _shown(door, request, lambda: encode(_openapi()), JSON)
+    return await _shown(ctx, request, lambda: encode(_openapi()), JSON)
 
 
-async def schema(door: Door, request: Request) -> Response:
+async def schema(ctx: HandlerContext, request: Request) -> Response:
     """The same, where clients of Orchestrion look for it."""
-    return await _shown(door, request, lambda: encode(_openapi()), JSON)
+    return await _shown(ctx, request, lambda: encode(_openapi()), JSON)
 
 
-async def openapi_yaml(door: Door, request: Request) -> Response:
+async def openapi_yaml(ctx: HandlerContext, request: Request) -> Response:
     """The same in YAML, where clients of OctoStore look for it."""
-    return await _shown(door, request, lambda: encode_yaml(_openapi()), b"application/yaml")
+    return await _shown(ctx, request, lambda: encode_yaml(_openapi()), b"application/yaml")
 
 
-async def agent_json(door: Door, request: Request) -> Response:
+async def agent_json(ctx: HandlerContext, request: Request) -> Response:
     """Where an agent begins."""
-    return await _shown(door, request, lambda: encode(_document("agent_entry").agent_json(door.settings)), JSON)
+    return await _shown(ctx, request, lambda: encode(_document("agent_entry").agent_json(ctx.settings)), JSON)
 
 
-async def agent_card(door: Door, request: Request) -> Response:
+async def agent_card(ctx: HandlerContext, request: Request) -> Response:
     """The same as an A2A agent card."""
-    return await _shown(door, request, lambda: encode(_document("agent_entry").agent_card(door.settings)), JSON)
+    return await _shown(ctx, request, lambda: encode(_document("agent_entry").agent_card(ctx.settings)), JSON)
 
 
-async def capabilities(door: Door, request: Request) -> Response:
+async def capabilities(ctx: HandlerContext, request: Request) -> Response:
     """States, bounds, errors, actions and plans."""
-    return await _shown(door, request, lambda: encode(_document("capabilities").capabilities(door.settings)), JSON)
+    return await _shown(ctx, request, lambda: encode(_document("capabilities").capabilities(ctx.settings)), JSON)
 
 
-async def tool(door: Door, request: Request) -> Response:
+async def tool(ctx: HandlerContext, request: Request) -> Response:
     """Every operation as a tool."""
-    return await _shown(door, request, lambda: encode(_document("tool_manifest").tool_manifest(_openapi())), JSON)
+    return await _shown(ctx, request, lambda: encode(_document("tool_manifest").tool_manifest(_openapi())), JSON)
 
 
-async def llms_txt(door: Door, request: Request) -> Response:
+async def llms_txt(ctx: HandlerContext, request: Request) -> Response:
     """What there is to read."""
-    return await _shown(door, request, lambda: _document("guides").llms_txt(door.settings).encode(), TEXT)
+    return await _shown(ctx, request, lambda: _document("guides").llms_txt(ctx.settings).encode(), TEXT)
 
 
-async def agents_md(door: Door, request: Request) -> Response:
+async def agents_md(ctx: HandlerContext, request: Request) -> Response:
     """How an agent works with this server."""
-    return await _shown(door, request, lambda: _document("guides").agents_md(door.settings).encode(), MARKDOWN)
+    return await _shown(ctx, request, lambda: _document("guides").agents_md(ctx.settings).encode(), MARKDOWN)
 
 
-async def skill_md(door: Door, request: Request) -> Response:
+async def skill_md(ctx: HandlerContext, request: Request) -> Response:
     """The same as a skill."""
-    return await _shown(door, request, lambda: _document("guides").skill_md(door.settings).encode(), MARKDOWN)
+    return await _shown(ctx, request, lambda: _document("guides").skill_md(ctx.settings).encode(), MARKDOWN)
 
 
 def _document(name: str) -> Any:

@@ -6,7 +6,7 @@ from html import escape
 
 from holdfast import __version__
 from holdfast.operations.table import OPERATIONS
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Header, Request, Response
 
 _POLICY = (
@@ -24,7 +24,7 @@ td { padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #ddd; vertical-align
 """
 
 
-async def docs(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
+async def docs(ctx: HandlerContext, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
     """The page."""
     return Response(200, _PAGE, HEADERS, b"text/html; charset=utf-8")
 

@@ -14,7 +14,7 @@ from holdfast.store.contract import Reader
 from holdfast.telemetry import metric_names
 from holdfast.transport.advice import contract as contracts
 from holdfast.transport.http.bodies.query import NO_STORE
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Request, Response, json_response
 from holdfast.transport.http.system.stats import totals
 from holdfast.transport.times import milliseconds_or_none
@@ -23,7 +23,7 @@ STORE_SECONDS = 5.0
 """A store that answers nothing for so long is not there."""
 
 
-async def index(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
+async def index(ctx: HandlerContext, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
     """Every operation, for whoever knows only the address."""
     table = [
         {
@@ -38,15 +38,15 @@ async def index(door: Door, request: Request) -> Response:  # noqa: ARG001 - eve
     return json_response(200, document | {"agent_contract": contracts.welcome()})
 
 
-async def health(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
+async def health(ctx: HandlerContext, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
     """Always ok: it says that the process answers. `/readyz` tells the truth about the store."""
     try:
-        size = await door.read(lambda _: door.engine.store.size())
+        size = await ctx.read(lambda _: ctx.engine.store.size())
     except HoldfastError:
         size = 0
-    sweep = door.engine.sweep
+    sweep = ctx.engine.sweep
     try:
-        now = await door.read(lambda reader: reader.now)
+        now = await ctx.read(lambda reader: reader.now)
     except HoldfastError:
         now = None
     return json_response(
@@ -71,52 +71,52 @@ def _job(last: Instant | None, now: Instant | None, stale_after: int) -> dict[st
     }
 
 
-async def status(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
+async def status(ctx: HandlerContext, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
     """What the server has done so far."""
-    counts = await door.read(lambda reader: reader.counts(DEFAULT_ACCOUNT))
-    door.engine.alerts.sample(door.engine.board)
-    cells = door.engine.board.read()
+    counts = await ctx.read(lambda reader: reader.counts(DEFAULT_ACCOUNT))
+    ctx.engine.alerts.sample(ctx.engine.board)
+    cells = ctx.engine.board.read()
     _, acquires, releases = totals(cells)
     return json_response(
         200,
         {
             "active_locks": counts.live_leases,
             "agent_contract": contracts.lock_list(),
-            "alerts": _alerts(door, cells),
+            "alerts": _alerts(ctx, cells),
             "status": "ok",
             "total_acquires": acquires,
             "total_releases": releases,
             "total_users": counts.principals,
-            "uptime_seconds": door.stats.uptime(),
+            "uptime_seconds": ctx.stats.uptime(),
         },
     )
 
 
-def _alerts(door: Door, cells: list[float]) -> dict[str, dict[str, int | bool]]:
+def _alerts(ctx: HandlerContext, cells: list[float]) -> dict[str, dict[str, int | bool]]:
     """What should be rare, in all workers of this server."""
     found: dict[str, dict[str, int | bool]] = {}
     for kind in metric_names.RARE:
         recent = int(cells[metric_names.RARE_RECENT.at(kind)])
         total = int(cells[metric_names.RARE_TOTAL.at(kind)])
-        found[kind] = {"total": total, "last_hour": recent, "alert": door.engine.alerts.judge(kind, recent)}
+        found[kind] = {"total": total, "last_hour": recent, "alert": ctx.engine.alerts.judge(kind, recent)}
     return found
 
 
-async def healthz(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
+async def healthz(ctx: HandlerContext, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
     """The process is alive."""
     return json_response(200, {"status": "ok"})
 
 
-async def readyz(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
+async def readyz(ctx: HandlerContext, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
     """Whether the store can be read and written, and whether everything that works by itself still does."""
     failure = None
     try:
-        await asyncio.wait_for(door.read(lambda reader: _can_work(door, reader)), STORE_SECONDS)
+        await asyncio.wait_for(ctx.read(lambda reader: _can_work(ctx, reader)), STORE_SECONDS)
     except HoldfastError as error:
         failure = error.code
     except TimeoutError:
         failure = "store_unavailable"
-    found = door.engine.parts()
+    found = ctx.engine.parts()
     parts: dict[str, Any] = {"store": {"ok": failure is None, "last_success_seconds_ago": None if failure else 0.0}}
     for name, pulse in found.items():
         ago = None if pulse.seconds_ago is None else round(pulse.seconds_ago, 3)
@@ -127,14 +127,14 @@ async def readyz(door: Door, request: Request) -> Response:  # noqa: ARG001 - ev
         return json_response(
             503, {"status": "unavailable", "reason": reason, "parts": parts}, ((b"retry-after", b"1"), *NO_STORE)
         )
-    return json_response(200, {"status": "ready", "store": door.engine.store.name, "parts": parts}, NO_STORE)
+    return json_response(200, {"status": "ready", "store": ctx.engine.store.name, "parts": parts}, NO_STORE)
 
 
-def _can_work(door: Door, reader: Reader) -> int:
-    door.engine.check_writable()
+def _can_work(ctx: HandlerContext, reader: Reader) -> int:
+    ctx.engine.check_writable()
     return reader.next_token()
 
 
-async def version(door: Door, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
+async def version(ctx: HandlerContext, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
     """Which Holdfast this is."""
     return json_response(200, {"name": "holdfast", "version": __version__})

@@ -14,7 +14,7 @@ from holdfast.telemetry import metric_names
 from holdfast.telemetry.kinds import Histogram, Metric
 from holdfast.transport.advice import contract as contracts
 from holdfast.transport.http.bodies.query import NO_STORE
-from holdfast.transport.http.context import Door
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Request, Response, json_response
 from holdfast.transport.http.system import exposition
 from holdfast.transport.http.system.exposition import GAUGE, INFO, Family, Sample
@@ -34,15 +34,15 @@ OF_STORE = {
 """What is not on the board: it is asked of the store, or known."""
 
 
-async def metrics(door: Door, request: Request) -> Response:
+async def metrics(ctx: HandlerContext, request: Request) -> Response:
     """JSON, unless the caller would rather have text."""
-    await door.authenticate_operator(request)
+    await ctx.authenticate_operator(request)
     accepted = request.headers.get(b"accept", b"").decode("latin-1")
     if max(preference(accepted, TEXT), preference(accepted, OPENMETRICS)) > preference(accepted, JSON):
-        return await _text(door, accepted)
-    counts = await door.read(lambda reader: reader.counts(DEFAULT_ACCOUNT))
-    sample(door.engine)
-    cells, uptime = door.engine.board.read(), door.stats.uptime()
+        return await _text(ctx, accepted)
+    counts = await ctx.read(lambda reader: reader.counts(DEFAULT_ACCOUNT))
+    sample(ctx.engine)
+    cells, uptime = ctx.engine.board.read(), ctx.stats.uptime()
     total, acquires, releases = totals(cells)
     return json_response(
         200,
@@ -67,17 +67,17 @@ async def metrics(door: Door, request: Request) -> Response:
     )
 
 
-async def prometheus(door: Door, request: Request) -> Response:
+async def prometheus(ctx: HandlerContext, request: Request) -> Response:
     """Always text, for scrapers that cannot say what they like."""
-    await door.authenticate_operator(request)
-    return await _text(door, request.headers.get(b"accept", b"").decode("latin-1"))
+    await ctx.authenticate_operator(request)
+    return await _text(ctx, request.headers.get(b"accept", b"").decode("latin-1"))
 
 
-async def _text(door: Door, accepted: str) -> Response:
-    found = await door.read(lambda reader: reader.totals())
+async def _text(ctx: HandlerContext, accepted: str) -> Response:
+    found = await ctx.read(lambda reader: reader.totals())
     openmetrics = preference(accepted, OPENMETRICS) > preference(accepted, TEXT)
-    sample(door.engine)
-    families = [*_of_board(door.engine.board.read()), *_of_store(door, found)]
+    sample(ctx.engine)
+    families = [*_of_board(ctx.engine.board.read()), *_of_store(ctx, found)]
     body = exposition.render(families, openmetrics=openmetrics)
     kind = exposition.OPENMETRICS if openmetrics else exposition.PLAIN
     return Response(200, body, (_VARY, *NO_STORE), kind)
@@ -119,7 +119,7 @@ def _endpoint(tally: Tally) -> dict[str, Any]:
 
 def _of_board(cells: list[float]) -> list[Family]:
     """Every metric of the catalogue. What has labels is told once it has happened, the rest from the start."""
-    return [_family(metric, cells) for metric in metric_names.HOUSE.metrics if metric.shown]
+    return [_family(metric, cells) for metric in metric_names.HOLDFAST_API.metrics if metric.shown]
 
 
 def _family(metric: Metric, cells: list[float]) -> Family:
@@ -138,11 +138,11 @@ def _whole(value: float) -> float:
     return int(value) if value.is_integer() else value
 
 
-def _of_store(door: Door, totals: Totals) -> list[Family]:
+def _of_store(ctx: HandlerContext, totals: Totals) -> list[Family]:
     tasks = tuple(Sample(totals.tasks.get(state, 0), {"state": state}) for state in STATES)
-    build = Sample(1, {"version": __version__, "python": platform.python_version(), "store": door.engine.store.name})
+    build = Sample(1, {"version": __version__, "python": platform.python_version(), "store": ctx.engine.store.name})
     told = {"live_leases": totals.live_leases, "oldest_ready_task_age_seconds": totals.oldest_ready / SECOND,
-            "uptime_seconds": door.stats.uptime()}  # fmt: skip
+            "uptime_seconds": ctx.stats.uptime()}  # fmt: skip
     return [
         *(Family(f"holdfast_{name}", GAUGE, OF_STORE[name], (Sample(value),)) for name, value in told.items()),
         Family("holdfast_tasks", GAUGE, OF_STORE["tasks"], tasks),

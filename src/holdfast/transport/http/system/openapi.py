@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from holdfast import __version__
-from holdfast.operations.table import HOUSE, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTEM, Operation
+from holdfast.operations.table import HOLDFAST_API, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTEM, Operation
 from holdfast.transport.http.schemas import parameters
 from holdfast.transport.http.schemas.all_operations import SHAPES
 from holdfast.transport.http.schemas.operation_schema import JSON, Shape
@@ -18,7 +18,7 @@ Node = dict[str, Any]
 
 _SCHEMAS = "#/components/schemas/"
 _FAMILIES = {
-    HOUSE: "Our own routes. Refusals are RFC 9457 problems.",
+    HOLDFAST_API: "Our own routes. Refusals are RFC 9457 problems.",
     ORCHESTRION: "Wire-compatible with Orchestrion V1.",
     OCTOSTORE: "Wire-compatible with OctoStore 0.14.",
     SYSTEM: "Probes and documents about the server.",

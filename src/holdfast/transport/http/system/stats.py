@@ -15,7 +15,7 @@ import msgspec
 from holdfast.operations.table import OPERATIONS, Operation
 from holdfast.telemetry import metric_names
 from holdfast.telemetry.metric_names import KINDS, TIMES
-from holdfast.telemetry.registry import Board, Minute
+from holdfast.telemetry.registry import Minute, Registry
 from holdfast.telemetry.shared_memory import KEPT_MINUTES
 
 MINUTE = 60
@@ -87,8 +87,8 @@ class Tally(msgspec.Struct):
 class Stats:
     """Counts since the start: of this process, or of the parent that shares a board with its workers."""
 
-    def __init__(self, board: Board | None = None) -> None:
-        self.board = board or Board()
+    def __init__(self, board: Registry | None = None) -> None:
+        self.board = board or Registry()
         self.minutes: deque[Minute] = deque(maxlen=KEPT_MINUTES)
         """Those that are over; with several workers it is their parent who writes minutes down."""
         self._places = {kind: _Places(kind) for kind in KINDS}
