@@ -38,9 +38,9 @@ def test_the_schedule_goes_from_seconds_to_a_day():
     ) == SCHEDULE  # fmt: skip
 
 
-@given(attempts=st.integers(1, 12), random_fraction=st.floats(0, 1))
-def test_a_wait_is_never_shorter_than_planned_and_at_most_a_fifth_longer(attempts, rng):
-    wait = wait_after(attempts, FAILED, SCHEDULE, rng)
+@given(attempts=st.integers(1, 12), fraction=st.floats(0, 1))
+def test_a_wait_is_never_shorter_than_planned_and_at_most_a_fifth_longer(attempts, fraction):
+    wait = wait_after(attempts, FAILED, SCHEDULE, fraction)
     if attempts > len(SCHEDULE):
         assert wait is None
     else:

@@ -15,13 +15,13 @@ from holdfast.core.task.retry import MAX_DELAY, Backoff
 from tests.core.states import HELD, LAST, NOW
 
 seconds = st.floats(0, MAX_DELAY)
-chances = st.floats(0, 1)
+fractions = st.floats(0, 1)
 policies = st.builds(
     Backoff,
     kind=st.sampled_from(["fixed", "linear", "exponential"]),
     base_seconds=seconds,
     max_seconds=seconds,
-    jitter=chances,
+    jitter=fractions,
 )
 
 
@@ -43,25 +43,25 @@ def test_each_policy_waits_as_its_name_says(policy, delays):
     assert [retry.delay(policy, attempt, 0.0) / SECOND for attempt in range(1, 6)] == delays
 
 
-@given(policy=policies, attempt=st.integers(1, 10_000), chance=chances)
-def test_no_delay_is_negative_or_above_its_bound_or_above_thirty_days(policy, attempt, number):
-    delay = retry.delay(policy, attempt, number)
+@given(policy=policies, attempt=st.integers(1, 10_000), fraction=fractions)
+def test_no_delay_is_negative_or_above_its_bound_or_above_thirty_days(policy, attempt, fraction):
+    delay = retry.delay(policy, attempt, fraction)
     assert isinstance(delay, int)
     assert 0 <= delay <= policy.max_seconds * SECOND
     assert delay <= MAX_DELAY * SECOND
 
 
-@given(policy=policies, attempt=st.integers(1, 50), chance=chances)
-def test_jitter_takes_away_at_most_its_part_of_the_delay(policy, attempt, number):
-    whole = retry.delay(replace(policy, jitter=0.0), attempt, number)
-    delay = retry.delay(policy, attempt, number)
+@given(policy=policies, attempt=st.integers(1, 50), fraction=fractions)
+def test_jitter_takes_away_at_most_its_part_of_the_delay(policy, attempt, fraction):
+    whole = retry.delay(replace(policy, jitter=0.0), attempt, fraction)
+    delay = retry.delay(policy, attempt, fraction)
     assert whole * (1 - policy.jitter) - 1 <= delay <= whole
     assert retry.delay(policy, attempt, 0.0) == whole
 
 
-@given(policy=policies, attempt=st.integers(1, 100), chance=chances)
-def test_a_later_attempt_never_waits_less(policy, attempt, number):
-    assert retry.delay(policy, attempt, number) <= retry.delay(policy, attempt + 1, number)
+@given(policy=policies, attempt=st.integers(1, 100), fraction=fractions)
+def test_a_later_attempt_never_waits_less(policy, attempt, fraction):
+    assert retry.delay(policy, attempt, fraction) <= retry.delay(policy, attempt + 1, fraction)
 
 
 def test_with_full_jitter_chance_decides_everything():

@@ -14,7 +14,7 @@ from holdfast.transport.http.system.openapi import openapi
 from holdfast.transport.mcp.endpoint import PATH as MCP_PATH
 
 ROOT = Path(__file__).parents[2]
-SOURCES = [*(ROOT / "src/holdfast/core").glob("*contract.py"), *(ROOT / "src/holdfast/transport/http").glob("*.py")]
+SOURCES = sorted((ROOT / "src/holdfast/transport").rglob("*.py"))
 SETTINGS = Settings(store="memory:")
 TEXTS = {"agents": guides.agents_md(SETTINGS), "capabilities": json.dumps(capabilities.capabilities(SETTINGS))}
 PATHS = [operation.path for operation in OPERATIONS if (operation.family, operation.limit) == (SYSTEM, "discovery")]

@@ -114,16 +114,16 @@ def test_a_disk_without_room_is_no_trouble_or_is_told(tmp_path):
     """A hole in a file on a full disk would end whoever first writes into it: the limit here stands for the disk."""
     program = """if True:
         import os, resource, signal, sys, tempfile
-        from holdfast.telemetry.shared import SharedBoard
+        from holdfast.telemetry.shared_memory import SharedRegistry
         tempfile.tempdir = sys.argv[1]
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        board = SharedBoard.made(2)
+        board = SharedRegistry.made(2)
         board.row(1)[0] = 7.0
         assert board.rows()[2][0] == 7.0
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
         if hasattr(os, "memfd_create"):
             del os.memfd_create
-        SharedBoard.made(2)
+        SharedRegistry.made(2)
     """
     ended = subprocess.run([sys.executable, "-c", program, tmp_path], capture_output=True, text=True, check=False)
     assert "no room for the numbers of the workers" in ended.stderr
