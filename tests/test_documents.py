@@ -72,7 +72,7 @@ def test_the_readmes_four_lines_of_python_run(reader):
 
 PROGRAMS = [
     pytest.param(program, printed, id=f"{name}-{number}")
-    for name in ("client", "streams")
+    for name in ("guides/client", "guides/streams")
     for number, (program, printed) in enumerate(
         zip(blocks(ROOT / f"docs/{name}.md", "python"), blocks(ROOT / f"docs/{name}.md", ""), strict=True)
     )
@@ -176,7 +176,7 @@ def tree(root: type[Exception]) -> set[type[Exception]]:
 
 def listed(section: str) -> dict[str, set[int]]:
     """Code and statuses of every row of a table on the errors page."""
-    text = (ROOT / "docs/errors.md").read_text().split(section, 1)[1].split("\n## ", 1)[0]
+    text = (ROOT / "docs/reference/errors.md").read_text().split(section, 1)[1].split("\n## ", 1)[0]
     found: dict[str, set[int]] = {}
     for code, statuses in re.findall(r"\| `(\w+)` \| ([\d, ]+?) (?=\|)", text):
         found.setdefault(code, set()).update(map(int, statuses.split(", ")))
@@ -250,7 +250,9 @@ def test_every_promise_is_kept_by_a_test_or_says_not_yet():
     functions = set()
     for path in (ROOT / "tests").rglob("test_*.py"):
         functions |= set(re.findall(r"^def (test_\w+)", path.read_text(), re.MULTILINE))
-    rows = re.findall(r"^\| (P\d+) \| (.+?) \| (.+?) \|$", (ROOT / "docs/promises.md").read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\| (P\d+) \| (.+?) \| (.+?) \|$", (ROOT / "docs/explanation/promises.md").read_text(), re.MULTILINE
+    )
     assert [name for name, _, _ in rows] == [f"P{number}" for number in range(1, 23)]
     for name, _, kept_by in rows:
         tests = re.findall(r"`(test_\w+)`", kept_by)
@@ -259,7 +261,7 @@ def test_every_promise_is_kept_by_a_test_or_says_not_yet():
 
 
 def test_the_api_page_lists_every_operation_and_no_other():
-    page = (ROOT / "docs/api.md").read_text()
+    page = (ROOT / "docs/reference/api.md").read_text()
     shown = set(re.findall(r"^\| `(GET|POST|PUT|PATCH|DELETE) ([^`?]+)[^`]*` \|", page, re.MULTILINE))
     assert shown == {(operation.method, operation.path.replace("...", "")) for operation in OPERATIONS}
 
@@ -282,7 +284,7 @@ BODIES = {
 
 @pytest.mark.parametrize("section", BODIES)
 def test_the_api_page_lists_every_field_of_a_body(section):
-    text = (ROOT / "docs/api.md").read_text().split(f"## {section}\n", 1)[1].split("\n## ", 1)[0]
+    text = (ROOT / "docs/reference/api.md").read_text().split(f"## {section}\n", 1)[1].split("\n## ", 1)[0]
     rows = re.findall(r"^\| (`.+?`) \|", text, re.MULTILINE)
     shown = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
     wanted = {field for body in BODIES[section] for field in body.__struct_encode_fields__}
@@ -290,10 +292,13 @@ def test_the_api_page_lists_every_field_of_a_body(section):
 
 
 def test_the_page_about_the_command_line_is_its_help():
-    assert (ROOT / "docs/cli.md").read_text() == manual()
+    assert (ROOT / "docs/reference/cli.md").read_text() == manual()
 
 
 def test_the_page_about_webhooks_verifies_as_it_says():
-    program, printed = blocks(ROOT / "docs/webhooks.md", "python")[0], blocks(ROOT / "docs/webhooks.md", "")[-1]
+    program, printed = (
+        blocks(ROOT / "docs/guides/webhooks.md", "python")[0],
+        blocks(ROOT / "docs/guides/webhooks.md", "")[-1],
+    )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert result.stdout == printed

@@ -10,7 +10,7 @@ from pathlib import Path
 from holdfast.settings import Settings
 from tests.backup.filled import fill
 
-PAGE = Path(__file__).parents[2] / "docs/backup.md"
+PAGE = Path(__file__).parents[2] / "docs/guides/backup.md"
 
 
 def test_the_commands_of_the_page_work_one_after_the_other(tmp_path):

@@ -1,4 +1,4 @@
-"""Cancelling: every cell of the table in docs/api.md, and what surrounds it."""
+"""Cancelling: every cell of the table in docs/reference/api.md, and what surrounds it."""
 
 import pytest
 

@@ -89,7 +89,7 @@ def test_every_field_of_the_operation_is_an_argument(tool):
 
 
 def test_the_page_lists_every_tool_with_its_operation():
-    page = (Path(__file__).parents[2] / "docs/mcp.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/guides/mcp.md").read_text()
     rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", page, re.MULTILINE)
     assert rows == [(tool.name, tool.operation) for tool in TOOLS]
 

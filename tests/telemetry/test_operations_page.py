@@ -9,7 +9,7 @@ from holdfast.telemetry.metric_names import HOLDFAST_API
 from holdfast.transport.http.access import access_log
 from holdfast.transport.http.system.metrics import OF_STORE
 
-PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
+PAGE = Path(__file__).parents[2] / "docs/guides/operations.md"
 ROW = re.compile(r"^\| `(holdfast_\w+)` \| (\w+) \| (.*?) \| (.*) \|$", re.MULTILINE)
 ENDINGS = {"counter": "_total", "info": "_info"}
 

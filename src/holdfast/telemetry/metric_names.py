@@ -1,4 +1,4 @@
-"""Every number that Holdfast tells of itself. A new one is a line here and a line in docs/operations.md.
+"""Every number that Holdfast tells of itself. A new one is a line here and a line in docs/guides/operations.md.
 
 Units are seconds and bytes; nothing that a caller chose is ever a label.
 """

@@ -1,4 +1,4 @@
-"""Writes the page about the command line: `python -m holdfast.transport.cli.manual > docs/cli.md`."""
+"""Writes the page about the command line: `python -m holdfast.transport.cli.manual > docs/reference/cli.md`."""
 
 from __future__ import annotations
 
