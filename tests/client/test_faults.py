@@ -164,7 +164,7 @@ def take(client, name):
 
 HOLDER = """
 import sys, time, holdfast
-from holdfast.client.grip import now
+from holdfast.client.lease_clock import now
 with holdfast.Client().job(sys.argv[1], "holder", ttl=1) as job:
     while True:
         before = now()
