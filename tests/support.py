@@ -31,11 +31,13 @@ from holdfast.engine.lane import Committed, Lane, Outages
 from holdfast.engine.verbs.jobs import Claimed, ClaimJob, HeartbeatJob, ReleaseJob
 from holdfast.engine.verbs.locks import AcquireLock
 from holdfast.engine.verbs.octostore_sessions import OpenSession
+from holdfast.engine.view import View
 from holdfast.store.contract import Clock, Store
 from holdfast.store.memory.store import MemoryStore
+from holdfast.store.needs import AllNeeds, Needs
 from holdfast.store.postgres import PostgresStore
+from holdfast.store.rows import ROW_TYPES
 from holdfast.store.sqlite import SqliteStore
-from holdfast.store.view import ROW_TYPES, AllNeeds, Needs, View
 
 STORES = ["memory", "sqlite", "postgres"]
 FULL_PROOF = os.environ.get("HOLDFAST_PROOF") == "full"
@@ -157,7 +159,7 @@ def every(store: Any, record: type[Any]) -> list[Any]:
 def put(store: Store, *rows: Row, kind: str = "changed") -> View:
     """Save rows through a transaction of their own."""
     with store.transaction() as transaction:
-        view = transaction.load(AllNeeds.of([Needs(rows=tuple(row.key for row in rows))]))
+        view = View(transaction.load(AllNeeds.of([Needs(rows=tuple(row.key for row in rows))])))
         for row in rows:
             view.put(row, kind)
         view.keep()
@@ -168,7 +170,7 @@ def put(store: Store, *rows: Row, kind: str = "changed") -> View:
 def look(store: Store, **needs: Any) -> View:
     """What a transaction would see, and no change."""
     with store.transaction() as transaction:
-        return transaction.load(AllNeeds.of([Needs(**needs)]))
+        return View(transaction.load(AllNeeds.of([Needs(**needs)])))
 
 
 def promptly(measure: Callable[[], list[float]], within: float, tries: int = 3) -> None:

@@ -9,8 +9,8 @@ from holdfast.backup.endpoint import NOT_COPIED
 from holdfast.backup.postgres import PostgresEndpoint
 from holdfast.backup.sqlite import SqliteEndpoint
 from holdfast.store.postgres import PostgresStore
+from holdfast.store.rows import ROW_TYPES
 from holdfast.store.sqlite import SqliteStore
-from holdfast.store.view import ROW_TYPES
 
 
 def test_both_databases_have_the_same_tables_columns_and_keys(tmp_path, database):

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from holdfast.core.event import GONE, SNAPSHOT, BrokenLog, difference, fold, picture, subject_of, tell
 from holdfast.core.lease import Lease
 from holdfast.core.principal import Principal
-from holdfast.store.view import ROW_TYPES
+from holdfast.store.rows import ROW_TYPES
 from tests.support import CAUSE, START, a_lease
 
 instants = st.integers(0, 2**53)

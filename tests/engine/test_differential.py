@@ -16,7 +16,7 @@ from holdfast.core.session import MEMORY, Session
 from holdfast.core.task import CLAIMED, PENDING, Task
 from holdfast.engine.verbs.batch import Outcomes
 from holdfast.store.contract import TaskPath
-from holdfast.store.view import ROW_TYPES
+from holdfast.store.rows import ROW_TYPES
 from tests.engine.script import ACCOUNTS, LEASE_VERBS, Script, moves
 from tests.engine.task_script import TASK_VERBS, TaskScript
 from tests.support import FULL_PROOF, START, STORES, check_log, empty, every, transact

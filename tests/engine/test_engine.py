@@ -14,7 +14,7 @@ from holdfast.core.lease import Lease
 from holdfast.engine.command import Command, Held
 from holdfast.engine.engine import Engine
 from holdfast.engine.verbs.jobs import Claimed
-from holdfast.store.view import Needs
+from holdfast.store.needs import Needs
 from tests.support import (
     ACCOUNT,
     CAUSE,

@@ -14,8 +14,8 @@ from holdfast.core.principal import SCOPES, format_key, grants
 from holdfast.operations.table import HOLDFAST_API, OCTOSTORE, OPERATIONS, ORCHESTRION
 from holdfast.settings import sqlite_path
 from holdfast.store.postgres import PostgresStore
+from holdfast.store.rows import ROW_TYPES
 from holdfast.store.sqlite import SqliteStore
-from holdfast.store.view import ROW_TYPES
 from holdfast.transport.http.routing import Router
 from tests.compat.octostore.wire import NOTHING
 from tests.compat.orchestrion.account import Account, register

@@ -71,7 +71,7 @@ def held_tasks_in_the_queue(monkeypatch):
     claimable = lambda task, now: task.state in tasks.LIVE_STATES  # noqa: E731 - a broken rule
     monkeypatch.setattr(tasks, "claim", lambda task, by, **more: replace(claim(task, by, **more), ready=True))
     monkeypatch.setattr(tasks, "is_claimable", claimable)
-    monkeypatch.setattr("holdfast.store.ready_heap.is_claimable", claimable)
+    monkeypatch.setattr("holdfast.engine.ready_heap.is_claimable", claimable)
 
 
 def lapses_that_are_never_settled(monkeypatch):

@@ -22,8 +22,9 @@ from holdfast.core.webhooks.delivery import (
     due,
 )
 from holdfast.core.webhooks.webhook import ACTIVE, PAUSED, Webhook
+from holdfast.engine.view import View
 from holdfast.store.contract.deliveries import Reading, Room
-from holdfast.store.view import AllNeeds, Needs
+from holdfast.store.needs import AllNeeds, Needs
 from tests.support import ACCOUNT, START, empty, make_store, put
 
 HOOK = (ACCOUNT, "whk_1")
@@ -281,7 +282,7 @@ def test_what_was_settled_long_ago_is_forgotten_and_so_is_what_belongs_to_nobody
 def empty_of_hooks(store):
     keys = tuple((Webhook.table, ACCOUNT, hook) for hook in ("whk_1", "whk_2"))
     with store.transaction() as transaction:
-        view = transaction.load(AllNeeds.of([Needs(rows=keys)]))
+        view = View(transaction.load(AllNeeds.of([Needs(rows=keys)])))
         for key in keys:
             view.remove(view.at(key), "removed")
         view.keep()

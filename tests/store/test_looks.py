@@ -13,7 +13,7 @@ from holdfast.core.row import SECOND
 from holdfast.core.session import Session
 from holdfast.core.task import CANCELLED, PENDING, Task
 from holdfast.store.contract import Counts, Totals
-from holdfast.store.view import after_prefix
+from holdfast.store.sql_reader import after_prefix
 from tests.support import ACCOUNT, ALICE, BOB, START, a_lease, a_session, put
 
 NAMES = [

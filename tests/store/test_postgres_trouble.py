@@ -14,16 +14,18 @@ from holdfast.core.event import Event
 from holdfast.core.lease import Lease
 from holdfast.engine.command import Held
 from holdfast.engine.verbs.locks import Acquired
+from holdfast.engine.view import View
+from holdfast.store.changes import Answer
 from holdfast.store.contract import Rerun, Severed
+from holdfast.store.needs import AllNeeds, Needs
 from holdfast.store.postgres import PostgresStore
-from holdfast.store.view import AllNeeds, Answer, Needs
 from tests.support import ACCOUNT, BOB, START, a_lease, acquire, check_log, claim, every, look, put, run, transact
 
 
 def begun(transaction, *rows, answer=None):
     """Loaded and decided; not saved yet."""
     wanted = () if answer is None else ((ACCOUNT, answer.key),)
-    view = transaction.load(AllNeeds.of([Needs(rows=tuple(row.key for row in rows), answers=wanted)]))
+    view = View(transaction.load(AllNeeds.of([Needs(rows=tuple(row.key for row in rows), answers=wanted)])))
     for row in rows:
         view.put(row, "changed")
     if answer is not None:
@@ -95,7 +97,8 @@ def test_a_batch_waits_for_another_that_holds_the_row(postgres_store):
 
     def second():
         with postgres_store.transaction(1) as transaction:
-            seen.append(transaction.load(AllNeeds.of([Needs(rows=(a_lease().key,))])).lease(ACCOUNT, "job").owner)
+            view = View(transaction.load(AllNeeds.of([Needs(rows=(a_lease().key,))])))
+            seen.append(view.lease(ACCOUNT, "job").owner)
 
     with postgres_store.transaction(0) as first:
         changes = begun(first, a_lease(owner="first"))
@@ -113,12 +116,12 @@ def test_two_batches_count_a_principal_s_locks_one_after_the_other(postgres_stor
 
     def second():
         with postgres_store.transaction(1) as transaction:
-            view = transaction.load(AllNeeds.of([Needs(locks_of=((ACCOUNT, BOB.id),))]))
+            view = View(transaction.load(AllNeeds.of([Needs(lock_counts=((ACCOUNT, BOB.id),))])))
             counted.append(view.live_locks(ACCOUNT, BOB.id))
 
     with postgres_store.transaction(0) as first:
         lock = a_lease("lock", kind="lock", principal=BOB.id)
-        view = first.load(AllNeeds.of([Needs(rows=(lock.key,), locks_of=((ACCOUNT, BOB.id),))]))
+        view = View(first.load(AllNeeds.of([Needs(rows=(lock.key,), lock_counts=((ACCOUNT, BOB.id),))])))
         view.put(lock, "claimed")
         counting = threading.Thread(target=second)
         counting.start()

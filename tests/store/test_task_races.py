@@ -12,9 +12,10 @@ from holdfast.core.errors import InvalidTransition, TaskClaimed
 from holdfast.core.task import CLAIMED, DEAD, Task
 from holdfast.engine.backlog import Ticket
 from holdfast.engine.verbs.tasks.queueing import Claimed, Empty
+from holdfast.engine.view import View
 from holdfast.store.contract import Rerun
+from holdfast.store.needs import AllNeeds, Needs
 from holdfast.store.postgres import PostgresStore
-from holdfast.store.view import AllNeeds, Needs
 from tests.chores import a_task, create, fail, requeue, take, take_this
 from tests.support import ACCOUNT, Keep, check_log, every, idle_lane, put, run
 
@@ -63,8 +64,8 @@ def other(postgres_store, database, clock):
 def test_a_ready_task_that_another_has_locked_is_passed_over_and_that_is_said(postgres_store, other):
     put(postgres_store, *(a_task(f"t{number}") for number in range(3)))
     with postgres_store.transaction() as first, other.transaction() as second:
-        assert ids(first.load(QUEUE)) == ["t0", "t1"]
-        view = second.load(QUEUE)
+        assert ids(View(first.load(QUEUE))) == ["t0", "t1"]
+        view = View(second.load(QUEUE))
         assert ids(view) == ["t2"]
         assert view.passed_over(second.seen_ready(QUEUE))
 
@@ -72,11 +73,11 @@ def test_a_ready_task_that_another_has_locked_is_passed_over_and_that_is_said(po
 def test_nothing_was_passed_over_when_there_is_no_more(postgres_store, other):
     put(postgres_store, a_task("t1"))
     with postgres_store.transaction() as first:
-        view = first.load(QUEUE)
+        view = View(first.load(QUEUE))
         assert not view.passed_over(first.seen_ready(QUEUE))
     with other.transaction() as second:
         mixed = AllNeeds.of([Needs(ready=((ACCOUNT, "", 2), (ACCOUNT, "none", 5)))])
-        view = second.load(mixed)
+        view = View(second.load(mixed))
         assert not view.passed_over(second.seen_ready(mixed))
         assert ids(view) == ["t1"]
 
@@ -85,7 +86,7 @@ def test_a_task_locked_by_its_id_is_passed_over_as_well(postgres_store, other):
     put(postgres_store, a_task("t1"), a_task("t2"))
     with postgres_store.transaction() as first, other.transaction() as second:
         first.load(AllNeeds.of([Needs(rows=(a_task("t1").key,))]))
-        assert ids(second.load(QUEUE)) == ["t2"]
+        assert ids(View(second.load(QUEUE))) == ["t2"]
 
 
 def test_a_task_whose_time_has_come_is_passed_over_when_locked(postgres_store, other, clock):
@@ -93,7 +94,7 @@ def test_a_task_whose_time_has_come_is_passed_over_when_locked(postgres_store, o
     put(postgres_store, *(a_task(f"t{number}", ready=False, scheduled_at=due) for number in range(2)))
     with postgres_store.transaction() as first, other.transaction() as second:
         first.load(AllNeeds.of([Needs(rows=(a_task("t0").key,))]))
-        assert ids(second.load(QUEUE)) == ["t1"]
+        assert ids(View(second.load(QUEUE))) == ["t1"]
 
 
 def test_a_claim_that_came_up_short_looks_again_before_it_answers_empty(postgres_store, other):
@@ -120,7 +121,7 @@ def test_a_claim_that_comes_up_short_for_good_answers_what_it_has(postgres_store
 def test_of_two_that_both_found_a_key_free_the_second_runs_again(postgres_store, other):
     command = create("late", unique_key="k")
     with pytest.raises(Rerun), postgres_store.transaction() as late:
-        view = late.load(AllNeeds.of([command.all_needs()]))
+        view = View(late.load(AllNeeds.of([command.all_needs()])))
         command.run(view)
         run(other, create("early", unique_key="k"))
         late.save(view.changes([]))
@@ -135,7 +136,7 @@ def test_a_dead_letter_brought_back_while_a_twin_is_born_runs_again_and_is_refus
     run(postgres_store, fail("t1"))
     command = requeue("t1")
     with pytest.raises(Rerun), postgres_store.transaction() as late:
-        view = late.load(AllNeeds.of([command.all_needs()]))
+        view = View(late.load(AllNeeds.of([command.all_needs()])))
         command.run(view)
         run(other, create("twin", unique_key="k"))
         late.save(view.changes([]))
@@ -148,7 +149,7 @@ def test_a_dead_letter_brought_back_while_a_twin_is_born_runs_again_and_is_refus
 def test_a_claim_by_id_waits_for_the_lock_so_that_its_answer_is_certain(postgres_store, other):
     put(postgres_store, a_task("t1"))
     with ThreadPoolExecutor(1) as pool, postgres_store.transaction() as first:
-        view = first.load(AllNeeds.of([take_this("t1").all_needs()]))
+        view = View(first.load(AllNeeds.of([take_this("t1").all_needs()])))
         take_this("t1").run(view)
         changes = view.changes(first.draw(1))
         late = pool.submit(run, other, take_this("t1", seed="late"))

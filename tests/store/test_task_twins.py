@@ -131,10 +131,10 @@ def test_under_a_unique_key_lives_whoever_core_calls_live(fresh, rows):
         for key in ("k1", "k2"):
             mine = [row for row in rows if (row.account, row.unique_key) == (account, key)]
             alive = [row.id for row in mine if row.state in LIVE_STATES]
-            found = look(store, live_keys=((account, key),)).live_under(account, key)
+            found = look(store, unique_keys=((account, key),)).live_task_under(account, key)
             assert ([] if found is None else [found.id]) == alive
             for row in mine:
-                twin = look(store, twins=((account, row.id),)).live_under(account, key)
+                twin = look(store, same_key_as=((account, row.id),)).live_task_under(account, key)
                 assert ([] if twin is None else [twin.id]) == alive
 
 

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from holdfast.core.event import Event
 from holdfast.core.session import Session
 from holdfast.core.task import CANCELLED, CLAIMED, COMPLETED, DEAD, PENDING, STATES, Task
+from holdfast.engine.view import View
 from holdfast.store.contract import Rerun
-from holdfast.store.view import AllNeeds, Needs
+from holdfast.store.needs import AllNeeds, Needs
 from tests.chores import a_claimed, a_task
 from tests.store.task_rows import wild_pairs
 from tests.support import ACCOUNT, FULL_PROOF, START, a_session, check_log, empty, every, look, put
@@ -34,7 +35,7 @@ def test_every_column_of_a_task_comes_back_as_it_was_saved(store, pairs):
 
 
 def remove(transaction, *rows, kind="purged"):
-    view = transaction.load(AllNeeds.of([Needs(rows=tuple(row.key for row in rows))]))
+    view = View(transaction.load(AllNeeds.of([Needs(rows=tuple(row.key for row in rows))])))
     for row in rows:
         view.remove(view.at(row.key), kind)
     return view.changes([])
@@ -61,7 +62,7 @@ def test_a_task_that_changed_behind_its_lock_is_not_removed(postgres_store):
 
 def test_a_task_made_and_removed_in_one_batch_was_never_there(store):
     with store.transaction() as transaction:
-        view = transaction.load(AllNeeds.of([]))
+        view = View(transaction.load(AllNeeds.of([])))
         view.remove(view.put(a_task(), "created"), "purged")
         transaction.save(view.changes([]))
     assert every(store, Task) == []
@@ -88,7 +89,7 @@ def test_a_snapshot_tells_a_task_again_and_changes_nothing_else(store, clock):
     put(store, a_task(payload='{"a":1}'))
     clock.advance(9)
     with store.transaction() as transaction:
-        view = transaction.load(AllNeeds.of([Needs(rows=(a_task().key,))]))
+        view = View(transaction.load(AllNeeds.of([Needs(rows=(a_task().key,))])))
         view.snapshot(view.at(a_task().key))
         assert view.offered() == {}
         transaction.save(view.changes([]))
@@ -121,11 +122,11 @@ def test_a_unique_key_brings_the_one_that_lives_under_it(store):
         a_task("t3", unique_key="k", account="other"), a_task("t4", unique_key="other key"),
         a_task("t5", unique_key="k", state=DEAD, ready=False),
     )  # fmt: skip
-    assert look(store, live_keys=((ACCOUNT, "k"),)).live_under(ACCOUNT, "k").id == "t2"
-    assert look(store, live_keys=((ACCOUNT, "free"),)).live_under(ACCOUNT, "free") is None
-    twins = look(store, twins=((ACCOUNT, "t5"),))
-    assert twins.live_under(ACCOUNT, "k").id == "t2"
-    assert look(store, twins=((ACCOUNT, "t6"),)).live_under(ACCOUNT, "k") is None
+    assert look(store, unique_keys=((ACCOUNT, "k"),)).live_task_under(ACCOUNT, "k").id == "t2"
+    assert look(store, unique_keys=((ACCOUNT, "free"),)).live_task_under(ACCOUNT, "free") is None
+    twins = look(store, same_key_as=((ACCOUNT, "t5"),))
+    assert twins.live_task_under(ACCOUNT, "k").id == "t2"
+    assert look(store, same_key_as=((ACCOUNT, "t6"),)).live_task_under(ACCOUNT, "k") is None
 
 
 def test_a_queue_brings_its_first_tasks_and_no_more_than_asked(store):

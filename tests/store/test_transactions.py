@@ -10,7 +10,9 @@ from holdfast.core.lease import LOCK, Lease
 from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND
 from holdfast.core.session import Session
-from holdfast.store.view import AllNeeds, Answer, Needs
+from holdfast.engine.view import View
+from holdfast.store.changes import Answer
+from holdfast.store.needs import AllNeeds, Needs
 from tests.support import ACCOUNT, ALICE, BOB, CAUSE, START, a_lease, a_lock, a_session, check_log, every, look, put
 
 EVERYTHING = a_lease(
@@ -40,7 +42,7 @@ class Abandoned(Exception):
 
 
 def saved_by(transaction, *rows, answers=()):
-    view = transaction.load(AllNeeds.of([Needs(rows=tuple(row.key for row in rows))]))
+    view = View(transaction.load(AllNeeds.of([Needs(rows=tuple(row.key for row in rows))])))
     for row in rows:
         view.put(row, "changed")
     for answer in answers:
@@ -68,7 +70,7 @@ def test_an_abandoned_transaction_leaves_no_trace(store):
 
 def test_a_transaction_that_saved_nothing_changes_nothing(store):
     with store.transaction() as transaction:
-        transaction.load(AllNeeds.of([Needs(rows=(a_lease().key,))])).put(a_lease(), "changed")
+        View(transaction.load(AllNeeds.of([Needs(rows=(a_lease().key,))]))).put(a_lease(), "changed")
     assert every(store, Lease) == []
     assert every(store, Event) == []
 
@@ -103,7 +105,7 @@ def test_a_version_counts_the_changes_and_says_when_the_last_one_was(store, cloc
 
 def test_several_changes_of_a_row_in_one_batch_are_one_row_and_as_many_events(store):
     with store.transaction() as transaction:
-        view = transaction.load(AllNeeds.of([Needs(rows=(a_lease().key,))]))
+        view = View(transaction.load(AllNeeds.of([Needs(rows=(a_lease().key,))])))
         for ttl in (1, 2, 3):
             view.put(a_lease(ttl=ttl), "changed")
         transaction.save(view.changes([]))
@@ -115,7 +117,7 @@ def test_several_changes_of_a_row_in_one_batch_are_one_row_and_as_many_events(st
 def test_drawn_tokens_grow_and_never_come_back_lower(store):
     def draw(count, *, keep):
         with store.transaction() as transaction:
-            view = transaction.load(AllNeeds.of([Needs(rows=(a_lease().key,))]))
+            view = View(transaction.load(AllNeeds.of([Needs(rows=(a_lease().key,))])))
             tokens = transaction.draw(count)
             view.put(a_lease(token=tokens[-1]), "changed")
             if not keep:
@@ -157,7 +159,7 @@ def test_the_log_of_each_account_is_dense_although_batches_mix_them(store):
 
 def test_an_event_is_kept_word_for_word(store):
     with store.transaction() as transaction:
-        view = transaction.load(AllNeeds.of([Needs(rows=(EVERYTHING.key,))]))
+        view = View(transaction.load(AllNeeds.of([Needs(rows=(EVERYTHING.key,))])))
         view.cause = replace(CAUSE, actor="\u00e9l\u00e8ve")
         view.put(EVERYTHING, "claimed")
         changes = view.changes([])
@@ -199,7 +201,7 @@ def test_live_locks_of_a_principal_are_counted_exactly(store):
         a_lock("7", account="other"),
         a_lease("__election/abcdefgh", kind="election"),
     )
-    view = look(store, locks_of=((ACCOUNT, ALICE.id), (ACCOUNT, BOB.id), (ACCOUNT, "nobody"), ("other", ALICE.id)))
+    view = look(store, lock_counts=((ACCOUNT, ALICE.id), (ACCOUNT, BOB.id), (ACCOUNT, "nobody"), ("other", ALICE.id)))
     assert [view.live_locks(ACCOUNT, who) for who in (ALICE.id, BOB.id, "nobody")] == [3, 1, 0]
     assert view.live_locks("other", ALICE.id) == 1
 
@@ -211,8 +213,8 @@ def test_live_rooms_of_an_account_are_counted_exactly(store):
         *(a_lease(f"__election/{name}", account=where, kind="election", ends=ends) for name, where, ends in rooms),
     )
     put(store, a_lease("job"), a_lock("lock"))
-    view = look(store, rooms=(ACCOUNT, "other", "empty"))
-    assert [view.live_rooms(account) for account in (ACCOUNT, "other", "empty")] == [1, 1, 0]
+    view = look(store, election_counts=(ACCOUNT, "other", "empty"))
+    assert [view.live_elections(account) for account in (ACCOUNT, "other", "empty")] == [1, 1, 0]
 
 
 def test_answers_are_remembered_with_their_effect_and_forgotten_by_age(store):
@@ -262,7 +264,7 @@ def test_events_cannot_be_rewritten(sql_store):
 
 def test_a_store_reopened_has_everything_it_acknowledged(sql_store):
     with sql_store.transaction() as transaction:
-        view = transaction.load(AllNeeds.of([Needs(rows=(a_lease().key,))]))
+        view = View(transaction.load(AllNeeds.of([Needs(rows=(a_lease().key,))])))
         view.put(a_lease(token=view.token()), "claimed")
         transaction.save(view.changes(transaction.draw(1)))
     sql_store.close()
@@ -291,7 +293,7 @@ def test_a_store_on_disk_knows_its_size(sql_store):
 def test_new_rows_are_inserted_in_the_order_in_which_locks_are_taken(store):
     """Two servers that insert the same names in other orders deadlock; PostgreSQL notices a whole second later."""
     with store.transaction() as transaction:
-        view = transaction.load(AllNeeds.of([Needs(rows=tuple(a_lease(name).key for name in "cab"))]))
+        view = View(transaction.load(AllNeeds.of([Needs(rows=tuple(a_lease(name).key for name in "cab"))])))
         for name in "cab":
             view.put(a_lease(name), "claimed")
         changes = view.changes([])

@@ -125,13 +125,13 @@ def test_the_next_deadline_is_the_first_moment_at_which_something_becomes_due(fr
 def test_live_locks_and_rooms_are_those_that_core_counts(fresh, held):
     store = fresh(*held)
     owners = [(account, principal) for account in "ab" for principal in ("p1", "p2")]
-    view = look(store, locks_of=tuple(owners), rooms=("a", "b"))
+    view = look(store, lock_counts=tuple(owners), election_counts=("a", "b"))
     for account, principal in owners:
         counted = [row for row in held if (row.account, row.principal) == (account, principal)]
         assert view.live_locks(account, principal) == sum(leases.counts_for(row, LOCK, START) for row in counted)
     for account in "ab":
         counted = [row for row in held if row.account == account]
-        assert view.live_rooms(account) == sum(leases.counts_for(row, ELECTION, START) for row in counted)
+        assert view.live_elections(account) == sum(leases.counts_for(row, ELECTION, START) for row in counted)
 
 
 @twins

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from holdfast.core import lease as leases
 from holdfast.core.plan import CYCLE, Usage
 from holdfast.core.task import Task
+from holdfast.engine.view import View
 from holdfast.store.contract import Rerun
+from holdfast.store.needs import AllNeeds, Needs
 from holdfast.store.postgres import PostgresStore
-from holdfast.store.view import AllNeeds, Needs
 from tests.chores import a_claimed, a_task
 from tests.store.task_rows import accounts, task_lists
 from tests.store.test_task_twins import twins
@@ -43,7 +44,7 @@ def fresh(store):
 def charge(store, *charged):
     """Create a task for each (account, cycle), all in one batch."""
     with store.transaction() as transaction:
-        view = transaction.load(AllNeeds.of([Needs(metered=tuple({account for account, _ in charged}))]))
+        view = View(transaction.load(AllNeeds.of([Needs(usage=tuple({account for account, _ in charged}))])))
         for account, cycle in charged:
             view.charge(account, cycle)
             view.put(a_task(f"t{next(numbers)}", account=account), "created")
@@ -55,14 +56,14 @@ def used(store, account=ACCOUNT):
     """What readers and writers see, which must be the same."""
     with store.read() as reader:
         read, _ = reader.usage(account)
-    assert look(store, metered=(account,)).usage(account) == read
+    assert look(store, usage=(account,)).usage(account) == read
     return read
 
 
 def held(store, account=ACCOUNT):
     with store.read() as reader:
         _, read = reader.usage(account)
-    assert look(store, metered=(account,)).workers(account) == read
+    assert look(store, usage=(account,)).held_tasks(account) == read
     return read
 
 
@@ -96,7 +97,7 @@ def test_what_was_used_is_the_sum_of_what_was_charged(fresh, batches):
 
 def test_a_batch_sees_its_own_charges(store):
     charge(store, (ACCOUNT, START))
-    view = look(store, metered=(ACCOUNT,))
+    view = look(store, usage=(ACCOUNT,))
     view.charge(ACCOUNT, START)
     assert view.usage(ACCOUNT) == Usage(START, 2)
     assert used(store) == Usage(START, 1)
@@ -112,7 +113,7 @@ def test_a_later_cycle_wins_and_an_earlier_one_never_comes_back(store):
 
 def test_what_is_undone_was_not_charged(store):
     with store.transaction() as transaction:
-        view = transaction.load(AllNeeds.of([Needs(metered=(ACCOUNT,))]))
+        view = View(transaction.load(AllNeeds.of([Needs(usage=(ACCOUNT,))])))
         view.charge(ACCOUNT, START)
         view.put(a_task("kept"), "created")
         view.keep()
@@ -129,7 +130,7 @@ def test_what_is_undone_was_not_charged(store):
 
 def test_what_is_rewound_was_not_charged_though_it_was_kept(store):
     with store.transaction() as transaction:
-        view = transaction.load(AllNeeds.of([Needs(metered=(ACCOUNT,))]))
+        view = View(transaction.load(AllNeeds.of([Needs(usage=(ACCOUNT,))])))
         mark = view.mark()
         view.charge(ACCOUNT, START)
         view.keep()
@@ -141,7 +142,7 @@ def test_what_is_rewound_was_not_charged_though_it_was_kept(store):
 
 def test_an_abandoned_transaction_charges_nothing(store):
     with pytest.raises(ZeroDivisionError), store.transaction() as transaction:
-        view = transaction.load(AllNeeds.of([Needs(metered=(ACCOUNT,))]))
+        view = View(transaction.load(AllNeeds.of([Needs(usage=(ACCOUNT,))])))
         view.charge(ACCOUNT, START)
         view.keep()
         transaction.save(view.changes([]))
@@ -151,7 +152,7 @@ def test_an_abandoned_transaction_charges_nothing(store):
 
 def test_charges_count_though_nobody_asked_what_was_used(store):
     with store.transaction() as transaction:
-        view = transaction.load(AllNeeds.of([Needs()]))
+        view = View(transaction.load(AllNeeds.of([Needs()])))
         view.charge(ACCOUNT, START)
         view.put(a_task(), "created")
         view.keep()
@@ -161,13 +162,13 @@ def test_charges_count_though_nobody_asked_what_was_used(store):
 
 def test_a_task_that_is_taken_or_ends_counts_at_once(store, clock):
     put(store, a_claimed("t1"), a_task("t2"))
-    view = look(store, metered=(ACCOUNT,), rows=((Task.table, ACCOUNT, "t1"), (Task.table, ACCOUNT, "t2")))
+    view = look(store, usage=(ACCOUNT,), rows=((Task.table, ACCOUNT, "t1"), (Task.table, ACCOUNT, "t2")))
     view.put(a_claimed("t2"), "claimed")
-    assert view.workers(ACCOUNT) == 2
+    assert view.held_tasks(ACCOUNT) == 2
     view.undo()
-    assert view.workers(ACCOUNT) == 1
+    assert view.held_tasks(ACCOUNT) == 1
     view.put(a_task("t1"), "released")
-    assert view.workers(ACCOUNT) == 0
+    assert view.held_tasks(ACCOUNT) == 0
 
 
 def test_a_lease_frees_its_place_the_moment_it_lapses_though_nobody_swept(store, clock):
@@ -192,7 +193,7 @@ def test_two_servers_never_charge_past_what_each_of_them_saw(database, postgres_
         while made < ROUNDS:
             try:
                 with store.transaction(place) as transaction:
-                    view = transaction.load(AllNeeds.of([Needs(metered=(ACCOUNT,))]))
+                    view = View(transaction.load(AllNeeds.of([Needs(usage=(ACCOUNT,))])))
                     if view.usage(ACCOUNT).created >= LIMIT:
                         return made
                     view.charge(ACCOUNT, START)

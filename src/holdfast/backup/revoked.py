@@ -11,8 +11,9 @@ from holdfast.backup.endpoint import Endpoint, pages
 from holdfast.core.event import Cause
 from holdfast.core.log_gap import ACTOR
 from holdfast.core.principal import Principal
+from holdfast.engine.view import View
 from holdfast.store.contract import Store
-from holdfast.store.view import AllNeeds, Needs
+from holdfast.store.needs import AllNeeds, Needs
 
 AT_ONCE = 500
 CREDENTIAL = frozenset(
@@ -43,7 +44,7 @@ def carry_over(store: Store, keys: Keys) -> int:
     for first in range(0, len(places), AT_ONCE):
         some = places[first : first + AT_ONCE]
         with store.transaction() as transaction:
-            view = transaction.load(AllNeeds.of([Needs(rows=tuple((Principal.table, *place) for place in some))]))
+            view = View(transaction.load(AllNeeds.of([Needs(rows=tuple((Principal.table, *place) for place in some))])))
             view.cause = Cause(ACTOR, "")
             restored = (view.find(Principal, *place) for place in some)
             newer = [after for key in restored if key is not None and (after := _newer(key, keys[key.key[1:]])) != key]

@@ -13,9 +13,9 @@ from holdfast.core.row import SECOND, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.engine.command import Held
+from holdfast.engine.steps import Step
 from holdfast.engine.verbs.locks import Delayed
 from holdfast.engine.verbs.tasks.queueing import Busy, Empty
-from holdfast.store.view import Step
 from holdfast.telemetry import metric_names
 from holdfast.telemetry.registry import Registry, note
 

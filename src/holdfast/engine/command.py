@@ -12,7 +12,10 @@ from holdfast.core.errors import IdempotencyConflict
 from holdfast.core.event import Cause
 from holdfast.core.lease import Lease
 from holdfast.core.row import Instant, Key
-from holdfast.store.view import Answer, Needs, View, with_token
+from holdfast.engine.steps import with_token
+from holdfast.engine.view import View
+from holdfast.store.changes import Answer
+from holdfast.store.needs import Needs
 
 T = TypeVar("T")
 

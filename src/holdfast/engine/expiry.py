@@ -12,7 +12,8 @@ from holdfast.core.row import SECOND, Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.engine.command import Command
-from holdfast.store.view import Needs, View
+from holdfast.engine.view import View
+from holdfast.store.needs import Needs
 
 GRACE = 10 * SECOND
 

@@ -16,8 +16,11 @@ from holdfast.core.errors import Refused, StoreUnavailable, Trouble, ValueRefuse
 from holdfast.core.row import Instant, Key
 from holdfast.engine.backlog import MAX_BATCH, Backlog, Ticket
 from holdfast.engine.command import Command, Outcome, Queue
+from holdfast.engine.steps import freed_names, nearest_deadline
+from holdfast.engine.view import View
 from holdfast.store.contract import Rerun, Severed, Store
-from holdfast.store.view import AllNeeds, View
+from holdfast.store.needs import AllNeeds
+from holdfast.store.rows import Rows
 from holdfast.telemetry import metric_names, trace_names
 from holdfast.telemetry.registry import Registry, note
 from holdfast.telemetry.traces import INTERNAL, Traces
@@ -46,11 +49,11 @@ class Committed:
 
     def __init__(self, replies: list[Reply], view: View) -> None:
         self.replies = replies
-        self.freed: list[Key] = view.freed()
+        self.freed: list[Key] = freed_names(view.steps)
         self.offered: dict[Queue, int] = view.offered()
         self.touched: set[Key] = view.touched()
-        self.steps = view.taken()
-        self.deadline: Instant | None = view.nearest_deadline()
+        self.steps = view.steps
+        self.deadline: Instant | None = nearest_deadline(view.steps)
         self.now = view.now
 
 
@@ -165,7 +168,7 @@ class Lane:
         began, moment = time.perf_counter(), time.time_ns()
         with self._store.transaction(self._number) as transaction:
             needs = AllNeeds.of([ticket.command.all_needs() for ticket in batch])
-            view = transaction.load(needs)
+            view = View(transaction.load(needs))
             loaded = time.perf_counter()
             decided = [(ticket, *_decide(ticket, view)) for ticket in batch]
             if view.came_up_short and look_again and view.passed_over(transaction.seen_ready(needs)):
@@ -179,7 +182,7 @@ class Lane:
                     view.remember(ticket.command.remember(reply, view.now))
                 replies.append((ticket, reply))
             chosen = time.perf_counter()
-            if view.changed:
+            if view.has_changes:
                 transaction.save(view.changes(tokens))
             saved = time.perf_counter()
         self._time(len(batch), began, loaded, chosen, saved, time.perf_counter())
@@ -188,7 +191,7 @@ class Lane:
             told = {trace_names.COMMANDS: len(batch)}
             links = [cause for cause in causes if cause]
             self.traces.tell(trace_names.BATCH, INTERNAL, parent="", links=links, attributes=told, began=moment)
-        self._outages.writable = self._outages.writable or view.changed
+        self._outages.writable = self._outages.writable or view.has_changes
         return Committed(replies, view)
 
     def _time(self, size: int, *moments: float) -> None:
@@ -212,7 +215,7 @@ class Lane:
         self._work(batch[middle:])
 
     def _fail(self, batch: list[Ticket], error: Exception) -> None:
-        self._tell(Committed([(ticket, error) for ticket in batch], View(0, ())))
+        self._tell(Committed([(ticket, error) for ticket in batch], View(Rows(now=0))))
 
     def _tell(self, committed: Committed) -> None:
         """Whatever goes wrong while telling, the lane goes on."""
@@ -235,7 +238,7 @@ _NOBODY = _Nobody()
 def _decide(ticket: Ticket, view: View) -> tuple[Any, bool]:
     """One command over the view: (its outcome or refusal, whether it changed anything)."""
     view.cause = ticket.command.cause
-    steps = view.steps()
+    steps = len(view.steps)
     try:
         outcome = ticket.command.run(view)
     except Rerun:
@@ -248,4 +251,4 @@ def _decide(ticket: Ticket, view: View) -> tuple[Any, bool]:
         view.undo()
         return error, False
     view.keep()
-    return outcome, view.steps() > steps
+    return outcome, len(view.steps) > steps

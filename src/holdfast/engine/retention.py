@@ -22,8 +22,10 @@ from holdfast.core.row import SECOND, Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.engine.command import Command
+from holdfast.engine.view import View
 from holdfast.store.contract import Store
-from holdfast.store.view import ROW_TYPES, Needs, View
+from holdfast.store.needs import Needs
+from holdfast.store.rows import ROW_TYPES
 from holdfast.telemetry.heartbeats import LoopHeartbeats
 from holdfast.telemetry.registry import Registry
 

@@ -13,7 +13,7 @@ from holdfast.core.log_gap import follows, is_mark
 from holdfast.core.row import Row
 from holdfast.core.task import Task
 from holdfast.store.contract import Reader, Store
-from holdfast.store.view import ROW_TYPES
+from holdfast.store.rows import ROW_TYPES
 
 PAGE = 1_000
 LOOKS = 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from types import ModuleType
@@ -16,7 +17,6 @@ from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.store.contract import Counts, TaskPath, Totals
-from holdfast.store.view import after_prefix
 
 R = TypeVar("R", bound=Row)
 
@@ -219,3 +219,18 @@ class SqlReader(ABC):
     def subjects_after(self, account: str, subject: str, limit: int) -> list[str]:
         """Whom the log tells of, by name."""
         return [found for (found,) in self.look(self.queries.NEXT_SUBJECTS, account, subject, limit)]
+
+
+_SURROGATES = range(0xD800, 0xE000)
+"""Code points that are no characters."""
+
+
+def after_prefix(prefix: str) -> str | None:
+    """The least text, bytewise, that sorts after everything beginning with `prefix`; None if there is none."""
+    for cut in range(len(prefix) - 1, -1, -1):
+        following = ord(prefix[cut]) + 1
+        if following in _SURROGATES:
+            following = _SURROGATES.stop
+        if following <= sys.maxunicode:
+            return prefix[:cut] + chr(following)
+    return None

@@ -13,7 +13,8 @@ from holdfast.core.account import Account
 from holdfast.core.names import DEFAULT_ACCOUNT
 from holdfast.core.principal import ALL_SCOPES, ISSUED, ROTATED, STATIC, Principal
 from holdfast.engine.command import Command
-from holdfast.store.view import Needs, View
+from holdfast.engine.view import View
+from holdfast.store.needs import Needs
 
 _NAMESPACE = uuid.UUID("6f1d6a0e-5b0f-5a76-9a0e-1f0b6a9c1d42")
 

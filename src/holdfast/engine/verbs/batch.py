@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from holdfast.core.errors import Refused
 from holdfast.engine.command import Command, Outcome, Replayed
-from holdfast.store.view import Needs, View
+from holdfast.engine.view import View
+from holdfast.store.needs import Needs
 
 Result = Outcome | Replayed | Refused
 
@@ -62,13 +63,13 @@ class Batch(Command[Outcomes], frozen=True):
             raise
 
     def _one(self, item: Command[Any], view: View) -> Result:
-        steps, drawn = view.steps(), view.tokens_drawn
+        steps, drawn = len(view.steps), view.tokens_drawn
         try:
             outcome: Outcome | Replayed = item.run(view)
         except Refused as refusal:
             view.undo()
             return refusal
-        if item.once is not None and view.steps() > steps:
+        if item.once is not None and len(view.steps) > steps:
             assert view.tokens_drawn == drawn, "an answer that shows a token cannot be kept before tokens are drawn"
             view.remember(item.remember(outcome, view.now))
         view.keep()

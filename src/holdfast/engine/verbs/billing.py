@@ -8,7 +8,8 @@ from holdfast.core.errors import PurchaseMissing
 from holdfast.core.plan import Plan
 from holdfast.core.purchase import COMPLETED, Capture, Purchase
 from holdfast.engine.command import Command
-from holdfast.store.view import Needs, View
+from holdfast.engine.view import View
+from holdfast.store.needs import Needs
 
 
 class BeginPurchase(Command[Purchase], frozen=True):

@@ -8,7 +8,8 @@ from holdfast.core.lease import ELECTION, RELEASED, Claim, Lease, proof_of
 from holdfast.core.row import Instant
 from holdfast.engine.command import Command, Held, LeaseOutcome
 from holdfast.engine.expiry import settle
-from holdfast.store.view import Needs, View
+from holdfast.engine.view import View
+from holdfast.store.needs import Needs
 
 
 class Leading(LeaseOutcome, frozen=True):
@@ -42,14 +43,14 @@ class Campaign(ElectionCommand, frozen=True):
 
     def needs(self) -> Needs:
         """The room, and how many others are live."""
-        return Needs(rows=((Lease.table, self.account, self.room),), rooms=(self.account,))
+        return Needs(rows=((Lease.table, self.account, self.room),), election_counts=(self.account,))
 
     def decide(self, view: View) -> Leading | Held:
         """Capacity first, then the contest."""
         lease = settle(view, self.account, self.room)
         if leases.is_live(lease, view.now):
             return Held(lease=lease, now=view.now)
-        if view.live_rooms(self.account) >= self.max_rooms:
+        if view.live_elections(self.account) >= self.max_rooms:
             raise RoomsFull(f"{self.max_rooms} elections are live", retry_after=30)
         claim = Claim(
             kind=ELECTION,

@@ -15,8 +15,10 @@ from holdfast.core.row import Instant, Key
 from holdfast.core.session import Session
 from holdfast.engine.command import Command, Held, LeaseOutcome, Replayed
 from holdfast.engine.expiry import settle
+from holdfast.engine.view import View
+from holdfast.store.changes import Answer
 from holdfast.store.contract import Rerun
-from holdfast.store.view import Answer, Needs, View
+from holdfast.store.needs import Needs
 
 
 class Claimed(LeaseOutcome, frozen=True):

@@ -7,7 +7,8 @@ from holdfast.core.errors import ConfiguredKey, Forbidden, LastAdmin, Missing, N
 from holdfast.core.principal import ADMIN_ID, LOCAL, ROOT, STATIC, Principal
 from holdfast.core.row import Instant
 from holdfast.engine.command import Command, Outcome
-from holdfast.store.view import Needs, View
+from holdfast.engine.view import View
+from holdfast.store.needs import Needs
 
 
 class KeyOutcome(Outcome, frozen=True):

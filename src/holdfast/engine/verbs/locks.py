@@ -23,7 +23,8 @@ from holdfast.core.row import Instant, Key
 from holdfast.core.session import Session
 from holdfast.engine.command import Command, Held, LeaseOutcome
 from holdfast.engine.expiry import settle
-from holdfast.store.view import Needs, View
+from holdfast.engine.view import View
+from holdfast.store.needs import Needs
 
 
 class Acquired(LeaseOutcome, frozen=True):
@@ -71,7 +72,7 @@ class AcquireLock(LockCommand, frozen=True):
         rows: tuple[Key, ...] = ((Lease.table, self.account, self.name),)
         if self.session_id is not None:
             rows += ((Session.table, self.account, self.session_id),)
-        return Needs(rows=rows, locks_of=((self.account, self.by.id),))
+        return Needs(rows=rows, lock_counts=((self.account, self.by.id),))
 
     def decide(self, view: View) -> Acquired | Held | Delayed:
         """OctoStore's order of questions: list, rest, session, limit, then who has it."""

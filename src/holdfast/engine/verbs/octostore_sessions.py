@@ -8,7 +8,8 @@ from holdfast.core.row import SECOND
 from holdfast.core.session import Session
 from holdfast.engine.command import Command
 from holdfast.engine.expiry import end_session
-from holdfast.store.view import Needs, View
+from holdfast.engine.view import View
+from holdfast.store.needs import Needs
 
 
 def with_holdings(account: str, session_id: str) -> Needs:

@@ -9,7 +9,8 @@ from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.engine.command import Command, Outcome
 from holdfast.engine.expiry import end_session, settle, settle_task
-from holdfast.store.view import Needs, View
+from holdfast.engine.view import View
+from holdfast.store.needs import Needs
 
 
 class Recovered(Outcome, frozen=True):

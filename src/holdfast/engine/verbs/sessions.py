@@ -17,9 +17,11 @@ from holdfast.core.session import Context, Session
 from holdfast.core.task import Task
 from holdfast.engine.command import Command, Outcome
 from holdfast.engine.expiry import end_session, settle_holdings
+from holdfast.engine.steps import with_token
 from holdfast.engine.verbs.octostore_sessions import with_holdings
 from holdfast.engine.verbs.tasks.queueing import lease_id_from
-from holdfast.store.view import Needs, View, with_token
+from holdfast.engine.view import View
+from holdfast.store.needs import Needs
 
 
 class Living(Outcome, frozen=True, kw_only=True):

@@ -9,7 +9,8 @@ from holdfast.core.row import Instant
 from holdfast.core.webhooks import webhook as webhooks
 from holdfast.core.webhooks.webhook import ACTIVE, DISABLED, Peers, Webhook
 from holdfast.engine.command import Command
-from holdfast.store.view import Needs, View
+from holdfast.engine.view import View
+from holdfast.store.needs import Needs
 
 
 class WebhookCommand(Command[Webhook], frozen=True, kw_only=True):
@@ -42,7 +43,7 @@ class CreateWebhook(WebhookCommand, frozen=True, kw_only=True):
 
     def needs(self) -> Needs:
         """How many there are already."""
-        return Needs(webhooks_of=(self._peers,))
+        return Needs(webhook_counts=(self._peers,))
 
     def decide(self, view: View) -> Webhook:
         """The webhook as it was made."""

@@ -17,8 +17,10 @@ from holdfast.core.principal import Principal
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
+from holdfast.store.changes import Changes
 from holdfast.store.contract.deliveries import Deliveries
-from holdfast.store.view import AllNeeds, Changes, View
+from holdfast.store.needs import AllNeeds
+from holdfast.store.rows import Rows
 
 R = TypeVar("R", bound=Row)
 
@@ -81,7 +83,7 @@ class TaskPath(msgspec.Struct, frozen=True):
 class Transaction(Protocol):
     """One batch. Leaving it normally after `save` commits; leaving it any other way leaves no trace."""
 
-    def load(self, needs: AllNeeds) -> View:
+    def load(self, needs: AllNeeds) -> Rows:
         """Everything the batch needs, locked until this transaction ends, in one fixed order."""
 
     def seen_ready(self, needs: AllNeeds) -> dict[tuple[str, str], int]:

@@ -26,9 +26,11 @@ from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import LIVE_STATES, Task
 from holdfast.core.webhooks.webhook import Webhook, is_among
+from holdfast.store.changes import Answer, Changes
 from holdfast.store.contract import Clock, Counts, TaskPath, Totals
 from holdfast.store.memory.deliveries import MemoryDeliveries
-from holdfast.store.view import AllNeeds, Answer, Changes, View, absent_subjects
+from holdfast.store.needs import AllNeeds
+from holdfast.store.rows import Rows, absent_subjects
 
 R = TypeVar("R", bound=Row)
 
@@ -184,14 +186,14 @@ class MemoryTransaction:
         self._drawn = store.token
         self._changes: Changes | None = None
 
-    def load(self, needs: AllNeeds) -> View:
+    def load(self, needs: AllNeeds) -> Rows:
         """Everything the batch needs."""
         store, now = self._store, self._store.now()
         held = [row for row in store.rows.values() if isinstance(row, Lease) and leases.is_held(row)]
         queued = [row for row in store.rows.values() if isinstance(row, Task)]
         wanted = {key: store.rows[key] for key in needs.rows if key in store.rows}
-        keys = {(row.account, row.unique_key) for row in queued if (row.account, row.id) in needs.twins}
-        keys |= set(needs.live_keys)
+        keys = {(row.account, row.unique_key) for row in queued if (row.account, row.id) in needs.same_key_as}
+        keys |= set(needs.unique_keys)
         own: list[Lease | Task] = [*(row for row in held if row.ephemeral), *queued]
         wanted |= {row.key: row for row in own if (row.account, row.session) in needs.holdings}
         for task in queued:
@@ -206,27 +208,27 @@ class MemoryTransaction:
                 key = (Session.table, carrier.account, carrier.session)
                 if key in store.rows:
                     wanted[key] = store.rows[key]
-        return View(
+        return Rows(
             now,
-            wanted.values(),
-            locks_of={
+            wanted,
+            lock_counts={
                 owner: sum(leases.counts_for(row, LOCK, now) for row in held if (row.account, row.principal) == owner)
-                for owner in needs.locks_of
+                for owner in needs.lock_counts
             },
-            rooms={
+            election_counts={
                 account: sum(leases.counts_for(row, ELECTION, now) for row in held if row.account == account)
-                for account in needs.rooms
+                for account in needs.election_counts
             },
-            webhooks_of={
+            webhook_counts={
                 peers: sum(isinstance(row, Webhook) and is_among(row, peers) for row in store.rows.values())
-                for peers in needs.webhooks_of
+                for peers in needs.webhook_counts
             },
             answers=[store.answers[key] for key in needs.answers if key in store.answers],
             versions=self._last_versions(absent_subjects(needs, wanted)),
-            usage={account: store.usage.get(account, Usage()) for account in needs.metered},
-            workers={
+            usage={account: store.usage.get(account, Usage()) for account in needs.usage},
+            held_tasks={
                 account: sum(row.account == account and leases.is_live(row, now) for row in queued)
-                for account in needs.metered
+                for account in needs.usage
             },
         )
 

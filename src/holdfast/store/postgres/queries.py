@@ -15,8 +15,9 @@ from holdfast.core.principal import Principal
 from holdfast.core.row import Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
+from holdfast.store.changes import Answer
 from holdfast.store.column_groups import Shape, sql_types
-from holdfast.store.view import ROW_TYPES, Answer
+from holdfast.store.rows import ROW_TYPES
 
 
 def _columns(record: type[Row | Event | Answer | BrowserSession], alias: str = "") -> str:

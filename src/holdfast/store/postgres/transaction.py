@@ -3,7 +3,7 @@
 READ COMMITTED with explicit row locks. The order of locks is the same in every batch: sessions, leases, tasks,
 principals, accounts (each by account and id, bytewise), then ready tasks (never waiting), then what accounts with
 limits have used, then the right to count locks or webhooks, then the counters of creations, tasks and events.
-Rows that do not exist cannot be locked, so inserts that meet one made meanwhile run the batch again.
+ResultRows that do not exist cannot be locked, so inserts that meet one made meanwhile run the batch again.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.core.webhooks.webhook import Webhook
+from holdfast.store.changes import Answer, Changes
 from holdfast.store.column_groups import Shape, by_shape, values
 from holdfast.store.contract import Clock
+from holdfast.store.needs import AllNeeds
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.connection import MANNERS, Connection, is_broken, meaning
-from holdfast.store.postgres.wire import Rows, Statement, Wire
-from holdfast.store.view import ROW_TYPES, AllNeeds, Answer, Changes, View, absent_subjects
+from holdfast.store.postgres.wire import ResultRows, Statement, Wire
+from holdfast.store.rows import ROW_TYPES, Rows, absent_subjects
 
 _encode = msgspec.json.Encoder().encode
 _RECORDS: tuple[type[Any], ...] = (*ROW_TYPES, Answer)
@@ -51,24 +53,24 @@ class PostgresTransaction:
         self._changes: Changes | None = None
         self._versions: dict[Key, int] = {}
 
-    def load(self, needs: AllNeeds) -> View:
+    def load(self, needs: AllNeeds) -> Rows:
         """Lock and read everything in one round trip; the clock is read after the last lock is granted."""
         given = None if self._clock is None else self._clock()
         locking = _locking(needs, given)
         metering: list[Statement] = []
-        for account in needs.metered:
+        for account in needs.usage:
             metering += [
                 (queries.OPEN_USAGE, (account,)),
                 (queries.USAGE_ALONE, (account,)),
                 (queries.HELD_TASKS, (account, given)),
             ]
         counting: list[Statement] = []
-        for owner in needs.locks_of:
+        for owner in needs.lock_counts:
             counting += [(queries.COUNT_ALONE, ("\x1f".join(owner),)), (queries.LIVE_LOCKS, (*owner, given))]
-        for peers in needs.webhooks_of:
+        for peers in needs.webhook_counts:
             alone = "\x1f".join((Webhook.table, *peers))
             counting += [(queries.COUNT_ALONE, (alone,)), (queries.WEBHOOKS_OF, peers)]
-        rooms: list[Statement] = [(queries.LIVE_ROOMS, (account, given)) for account in needs.rooms]
+        rooms: list[Statement] = [(queries.LIVE_ROOMS, (account, given)) for account in needs.election_counts]
         answers: list[Statement] = [(queries.ANSWER, (_document(needs.answers),))] if needs.answers else []
         # Without a wait for the right to count, the time that came with the last rows will do.
         clock: list[Statement] = [] if locking and not counting and not metering else [(queries.NOW_OR, (given,))]
@@ -86,19 +88,19 @@ class PostgresTransaction:
         now = max(now, self._load_more(rows, needs))
         if clock:
             now = max(now, _number(found.pop(0)))
-        return View(
+        return Rows(
             max([given or now, *(row.changed_at for row in rows.values())]),
-            rows.values(),
-            locks_of=dict(zip(needs.locks_of, counts, strict=False)),
-            webhooks_of=dict(zip(needs.webhooks_of, counts[len(needs.locks_of) :], strict=True)),
-            rooms=dict(zip(needs.rooms, room_counts, strict=True)),
+            rows,
+            lock_counts=dict(zip(needs.lock_counts, counts, strict=False)),
+            webhook_counts=dict(zip(needs.webhook_counts, counts[len(needs.lock_counts) :], strict=True)),
+            election_counts=dict(zip(needs.election_counts, room_counts, strict=True)),
             answers=known,
             versions=self._versions,
             usage={
                 account: Usage(int(used[0][0] or b"0"), int(used[0][1] or b"0"))
-                for account, used in zip(needs.metered, metered[1::3], strict=True)
+                for account, used in zip(needs.usage, metered[1::3], strict=True)
             },
-            workers=dict(zip(needs.metered, map(_number, metered[2::3]), strict=True)),
+            held_tasks=dict(zip(needs.usage, map(_number, metered[2::3]), strict=True)),
         )
 
     def _load_more(self, rows: dict[Key, Row], needs: AllNeeds) -> Instant:
@@ -168,8 +170,8 @@ def _locking(needs: AllNeeds, given: Instant | None) -> list[tuple[type[Row], St
         keys = [key[1:] for key in needs.rows if key[0] == row_type.table]
         if row_type is Lease and needs.holdings:
             statements.append((Lease, (queries.LEASES_OF_SESSION, (_document(keys), _document(needs.holdings)))))
-        elif row_type is Task and (needs.holdings or needs.live_keys or needs.twins):
-            ways = (keys, needs.holdings, needs.live_keys, needs.twins)
+        elif row_type is Task and (needs.holdings or needs.unique_keys or needs.same_key_as):
+            ways = (keys, needs.holdings, needs.unique_keys, needs.same_key_as)
             statements.append((Task, (queries.TASKS_OF_SESSION, tuple(map(_document, ways)))))
         elif keys:
             statements.append((row_type, (queries.ROW_BY_KEY[row_type.table], (_document(keys),))))
@@ -210,7 +212,7 @@ def _saving(changes: Changes) -> list[Statement]:
 
 
 def _rows(shape: Shape, rows: list[Row], changes: Changes | None = None) -> str:
-    """Rows as JSON objects of these columns, and the versions that they had."""
+    """ResultRows as JSON objects of these columns, and the versions that they had."""
     told = values(shape)
     documents: list[dict[str, Any]] = [dict(zip(shape, told(row), strict=True)) for row in rows]
     if changes is not None:
@@ -229,7 +231,7 @@ def _placed(events: list[Event]) -> list[Event]:
     return placed
 
 
-def _gather(rows: dict[Key, Row], row_types: list[type[Row]], answers: list[Rows]) -> Instant:
+def _gather(rows: dict[Key, Row], row_types: list[type[Row]], answers: list[ResultRows]) -> Instant:
     """Add the rows that were found; the time at which the last of them was read."""
     now = 0
     for row_type, answer in zip(row_types, answers, strict=True):
@@ -238,18 +240,18 @@ def _gather(rows: dict[Key, Row], row_types: list[type[Row]], answers: list[Rows
     return now
 
 
-def _decode(record: type[Any], answer: Rows) -> list[Any]:
+def _decode(record: type[Any], answer: ResultRows) -> list[Any]:
     found: list[Any] = _DECODERS[record](answer[0][0] or b"[]")
     return found
 
 
-def _take(answers: list[Rows], count: int) -> list[Rows]:
+def _take(answers: list[ResultRows], count: int) -> list[ResultRows]:
     """The next so many answers, which are then gone from the list."""
     taken, answers[:count] = answers[:count], []
     return taken
 
 
-def _number(answer: Rows) -> int:
+def _number(answer: ResultRows) -> int:
     return int(answer[0][0] or b"0")
 
 

@@ -16,7 +16,7 @@ from holdfast.store.postgres.connection import Connection
 
 Parameter = str | int | None
 Statement = tuple[str, tuple[Parameter, ...]]
-Rows = list[tuple[bytes | None, ...]]
+ResultRows = list[tuple[bytes | None, ...]]
 
 _GOOD = {pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK}
 
@@ -33,7 +33,7 @@ class Wire:
         self._ready = select.poll()
         self._ready.register(self._pgconn.socket, select.POLLIN | select.POLLOUT)
 
-    def run(self, *statements: Statement) -> list[Rows]:
+    def run(self, *statements: Statement) -> list[ResultRows]:
         """The rows that each statement answers. After the first error the server skips the rest, and it is raised."""
         pgconn = self._pgconn
         prepared = [(self._prepared(sql) if parameters else None, parameters) for sql, parameters in statements]
@@ -51,8 +51,8 @@ class Wire:
             raise error_from_result(failure)
         return answers
 
-    def _answers(self, count: int) -> tuple[list[Rows], pq.abc.PGresult | None]:
-        answers: list[Rows] = []
+    def _answers(self, count: int) -> tuple[list[ResultRows], pq.abc.PGresult | None]:
+        answers: list[ResultRows] = []
         failure: pq.abc.PGresult | None = None
         while True:
             result = self._next()
@@ -90,6 +90,6 @@ class Wire:
         return name
 
 
-def _rows(result: pq.abc.PGresult) -> Rows:
+def _rows(result: pq.abc.PGresult) -> ResultRows:
     columns = range(result.nfields)
     return [tuple(result.get_value(row, column) for column in columns) for row in range(result.ntuples)]

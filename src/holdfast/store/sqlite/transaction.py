@@ -19,11 +19,13 @@ from holdfast.core.plan import Usage
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
+from holdfast.store.changes import Answer, Changes
 from holdfast.store.column_groups import by_shape, values
 from holdfast.store.contract import Clock
+from holdfast.store.needs import AllNeeds
+from holdfast.store.rows import ROW_TYPES, Rows, absent_subjects
 from holdfast.store.sqlite import clock as clocks
 from holdfast.store.sqlite import queries
-from holdfast.store.view import ROW_TYPES, AllNeeds, Answer, Changes, View, absent_subjects
 
 MOST_AT_ONCE = 64
 
@@ -45,7 +47,7 @@ class SqliteTransaction:
         self.now: Instant = now_by(clock, clocks.Mark(now, boot_id, boot_at), self._reading)
         self._saved = False
 
-    def load(self, needs: AllNeeds) -> View:
+    def load(self, needs: AllNeeds) -> Rows:
         """Everything the batch needs."""
         rows: dict[Key, Row] = {}
         for row_type in ROW_TYPES:
@@ -53,21 +55,27 @@ class SqliteTransaction:
             self._add(rows, row_type, queries.ROW_BY_KEY[row_type.table], keys)
         self._add(rows, Lease, queries.LEASES_OF_SESSION, needs.holdings)
         self._add(rows, Task, queries.TASKS_OF_SESSION, needs.holdings)
-        twins = self._execute(queries.KEYS_OF_TASKS, (_document(needs.twins),)).fetchall() if needs.twins else []
-        self._add(rows, Task, queries.TASKS_UNDER_KEY, [*needs.live_keys, *twins])
+        unique_keys: list[Any] = [*needs.unique_keys]
+        if needs.same_key_as:
+            unique_keys += self._execute(queries.KEYS_OF_TASKS, (_document(needs.same_key_as),)).fetchall()
+        self._add(rows, Task, queries.TASKS_UNDER_KEY, unique_keys)
         self._add_ready(rows, needs.ready)
         carried = {(row.account, row.session) for row in rows.values() if isinstance(row, Lease | Task) and row.session}
         self._add(rows, Session, queries.ROW_BY_KEY[Session.table], list(carried))
-        return View(
+        return Rows(
             self.now,
-            rows.values(),
-            locks_of={owner: self._value(queries.LIVE_LOCKS, (*owner, self.now)) for owner in needs.locks_of},
-            rooms={account: self._value(queries.LIVE_ROOMS, (account, self.now)) for account in needs.rooms},
-            webhooks_of={peers: self._value(queries.WEBHOOKS_OF, (*peers, peers[2])) for peers in needs.webhooks_of},
+            rows,
+            lock_counts={owner: self._value(queries.LIVE_LOCKS, (*owner, self.now)) for owner in needs.lock_counts},
+            election_counts={
+                account: self._value(queries.LIVE_ROOMS, (account, self.now)) for account in needs.election_counts
+            },
+            webhook_counts={
+                peers: self._value(queries.WEBHOOKS_OF, (*peers, peers[2])) for peers in needs.webhook_counts
+            },
             answers=[Answer(*found) for key in needs.answers for found in self._execute(queries.ANSWER, key)],
             versions=self._last_versions(absent_subjects(needs, rows)),
-            usage={account: self._usage(account) for account in needs.metered},
-            workers={account: self._value(queries.WORKERS, (account, account, self.now)) for account in needs.metered},
+            usage={account: self._usage(account) for account in needs.usage},
+            held_tasks={account: self._value(queries.WORKERS, (account, account, self.now)) for account in needs.usage},
         )
 
     def _usage(self, account: str) -> Usage:

@@ -14,7 +14,9 @@ from holdfast.core.task import Left, Task
 from holdfast.engine.command import Command, Replayed
 from holdfast.engine.expiry import settle_task, verb_of
 from holdfast.engine.verbs.tasks.queueing import Claimed, Taken, TaskOutcome
-from holdfast.store.view import Answer, Needs, View
+from holdfast.engine.view import View
+from holdfast.store.changes import Answer
+from holdfast.store.needs import Needs
 
 
 class TaskCommand(Command[TaskOutcome], frozen=True):
@@ -221,14 +223,14 @@ class RequeueTask(TaskCommand, frozen=True):
 
     def needs(self) -> Needs:
         """The task, and whoever lives under its unique key by now."""
-        return Needs(rows=((Task.table, self.account, self.task_id),), twins=((self.account, self.task_id),))
+        return Needs(rows=((Task.table, self.account, self.task_id),), same_key_as=((self.account, self.task_id),))
 
     def decide(self, view: View) -> TaskOutcome:
         """Back in its queue, unless another task has taken its place."""
         task = settle_task(view, self.task(view))
         after = tasks.requeue(task, view.now, keep_count=self.keep_count)
         if task.unique_key is not None:
-            tasks.check_alone(view.live_under(self.account, task.unique_key))
+            tasks.check_alone(view.live_task_under(self.account, task.unique_key))
         return TaskOutcome(task=view.put(after, "requeued"), now=view.now)
 
 

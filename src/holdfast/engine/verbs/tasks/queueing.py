@@ -18,7 +18,9 @@ from holdfast.core.session import Session
 from holdfast.core.task import Claim, Task
 from holdfast.engine.command import Command, Outcome, Queue
 from holdfast.engine.expiry import settle_task
-from holdfast.store.view import Needs, View, with_token
+from holdfast.engine.steps import with_token
+from holdfast.engine.view import View
+from holdfast.store.needs import Needs
 
 MAX_LIMIT = 100
 
@@ -89,8 +91,8 @@ class CreateTask(Command[Created], frozen=True):
         """Nothing, as its id is new; or whoever lives under its key, and what the account has used."""
         key, metered = self.task.unique_key, metered_by(self)
         if key is None:
-            return Needs(metered=metered)
-        return Needs(live_keys=((self.account, key),), spare=int(self.replace_payload), metered=metered)
+            return Needs(usage=metered)
+        return Needs(unique_keys=((self.account, key),), spare=int(self.replace_payload), usage=metered)
 
     def size(self) -> int:
         """Its payload."""
@@ -99,7 +101,7 @@ class CreateTask(Command[Created], frozen=True):
     def decide(self, view: View) -> Created:
         """The new task, or the one that is there already."""
         if self.task.unique_key is not None:
-            live = view.live_under(self.account, self.task.unique_key)
+            live = view.live_task_under(self.account, self.task.unique_key)
             live = None if live is None else settle_task(view, live)
             if live is not None and live.state in tasks.LIVE_STATES:
                 if self.replace_payload and live.state == tasks.PENDING:
@@ -128,18 +130,18 @@ class ClaimCommand(Command[Outcome], frozen=True, kw_only=True):
     def for_caller(self) -> Needs:
         """The session for whose life it is claimed, what it holds, and what the account has used."""
         if self.session_id is None:
-            return Needs(metered=metered_by(self))
+            return Needs(usage=metered_by(self))
         return Needs(
             rows=((Session.table, self.account, self.session_id),),
             holdings=((self.account, self.session_id),),
-            metered=metered_by(self),
+            usage=metered_by(self),
         )
 
     def most(self, view: View, limit: int) -> int:
         """How many it may take of those it asks for; refuses if the plan allows none."""
         if self.allowance is None or not self.allowance.is_metered:
             return limit
-        free = self.allowance.free_workers(view.workers(self.account), view.now)
+        free = self.allowance.free_workers(view.held_tasks(self.account), view.now)
         return limit if free is None else min(limit, free)
 
     def in_flight(self, view: View) -> Task | None:

@@ -16,7 +16,7 @@ from holdfast.core.row import Row
 from holdfast.core.task import Task
 from holdfast.engine.verbs.accounts import CloseAccount
 from holdfast.store.contract import Reader
-from holdfast.store.view import ROW_TYPES
+from holdfast.store.rows import ROW_TYPES
 from holdfast.transport.advice import contract as contracts
 from holdfast.transport.http.api.event_documents import shown_data
 from holdfast.transport.http.bodies.problem import read_body

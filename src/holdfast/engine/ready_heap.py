@@ -1,4 +1,4 @@
-"""The queues of a batch: which task is first in line, this batch's own included."""
+"""Heaps of the claimable tasks of a batch, including those that its own commands made claimable."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Entry = tuple[int, Instant, str]
 
 
 class ReadyHeap:
-    """Heaps by account and type. Entries whose task has moved on are dropped when they come up."""
+    """Heaps by account and type. An entry whose task has changed since is dropped when it reaches the top."""
 
     def __init__(self, now: Instant, find: Callable[[str, str], Task | None]) -> None:
         self._now = now
@@ -20,13 +20,13 @@ class ReadyHeap:
         self._heaps: dict[str, dict[str, list[Entry]]] = {}
 
     def add(self, task: Task) -> None:
-        """A task may have become claimable."""
+        """Add the task if it is claimable."""
         if is_claimable(task, self._now):
             heaps = self._heaps.setdefault(task.account, {})
             heapq.heappush(heaps.setdefault(task.type, []), order(task))
 
     def first(self, account: str, types: tuple[str, ...]) -> Task | None:
-        """The claimable task at the head of these queues, or of all if none is named."""
+        """The first claimable task of these queues, or of all queues if none is named."""
         heaps = self._heaps.get(account, {})
         while found := [heaps[name] for name in types or heaps if heaps.get(name)]:
             heap = found[0] if len(found) == 1 else min(found)

@@ -1,0 +1,267 @@
+"""The working set of a batch: the loaded rows and what its commands have changed so far.
+
+Commands read and change the View one after another; a refused command is undone here, before anything reaches the
+store. After the last command the engine saves what changed as one set of Changes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from holdfast.core.event import SNAPSHOT, Cause
+from holdfast.core.lease import ELECTION, LOCK, Lease, counts_for, is_live
+from holdfast.core.plan import Usage
+from holdfast.core.row import Instant, Key, Row
+from holdfast.core.task import LIVE_STATES, Task, is_claimable
+from holdfast.core.webhooks.webhook import Peers, Webhook, is_among
+from holdfast.engine.ready_heap import ReadyHeap
+from holdfast.engine.steps import Step, build_changes
+from holdfast.store.changes import Answer, Changes
+from holdfast.store.rows import Rows
+
+R = TypeVar("R", bound=Row)
+
+
+class View:
+    """The rows as the next command of the batch sees them."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.now = rows.now
+        self.cause = Cause("", "")
+        self.steps: list[Step] = []
+        """Every change so far, in order."""
+        self.tokens_drawn = 0
+        self.came_up_short = False
+        """Whether a claim got fewer tasks than it asked for."""
+        self._loaded = rows.rows
+        self._rows = dict(rows.rows)
+        self._lock_counts = rows.lock_counts
+        self._election_counts = rows.election_counts
+        self._webhook_counts = rows.webhook_counts
+        self._answers = {(answer.account, answer.key): answer for answer in rows.answers}
+        self._new_answers: list[Answer] = []
+        self._versions = rows.versions
+        self._usage = rows.usage
+        self._held_tasks = rows.held_tasks
+        self._charges: list[tuple[str, Instant, Usage | None]] = []
+        """(account, cycle, usage before) of each task created."""
+        self._ready = ReadyHeap(rows.now, partial(self.find, Task))
+        self._unique_keys: dict[tuple[str, str], str] = {}
+        self._rows_of_session: dict[tuple[str, str], set[Key]] = {}
+        for row in self._rows.values():
+            self._index(row)
+        self._undo_to = 0
+        self._tokens_before = 0
+        self._charges_before = 0
+
+    # -- reading ---------------------------------------------------------------------------------------------
+
+    def lease(self, account: str, name: str) -> Lease:
+        """The lease row of a name; a blank one if it was never claimed."""
+        return self.find(Lease, account, name) or Lease(account, name)
+
+    def find(self, row_type: type[R], account: str, row_id: str) -> R | None:
+        """The row, if there is one."""
+        row = self._rows.get((row_type.table, account, row_id))
+        return row if isinstance(row, row_type) else None
+
+    def at(self, key: Key) -> Row | None:
+        """The row of any kind under a key."""
+        return self._rows.get(key)
+
+    def leases_of(self, account: str, session: str) -> list[Lease]:
+        """The ephemeral leases that a session holds."""
+        found = [row for row in self._of_session(account, session) if isinstance(row, Lease) and row.ephemeral]
+        return sorted(found, key=lambda row: row.id)  # so that every store writes the same log
+
+    def tasks_of(self, account: str, session: str) -> list[Task]:
+        """The tasks that a session holds."""
+        found = [row for row in self._of_session(account, session) if isinstance(row, Task) and row.proof]
+        return sorted(found, key=lambda row: row.id)
+
+    def _of_session(self, account: str, session: str) -> list[Lease | Task]:
+        """Rows that name the session now, of those that did at any time in this batch."""
+        found = (self._rows.get(key) for key in self._rows_of_session.get((account, session), ()))
+        return [row for row in found if isinstance(row, Lease | Task) and row.session == session]
+
+    def next_ready(self, account: str, types: tuple[str, ...]) -> Task | None:
+        """The first claimable task of these queues, or of all queues if none is named."""
+        return self._ready.first(account, types)
+
+    def live_task_under(self, account: str, unique_key: str) -> Task | None:
+        """The live task under a unique key."""
+        task = self.find(Task, account, self._unique_keys.get((account, unique_key), ""))
+        return task if task is not None and task.unique_key == unique_key and task.state in LIVE_STATES else None
+
+    def passed_over(self, counted: dict[tuple[str, str], int]) -> bool:
+        """Whether a queue has more claimable tasks than were loaded: other servers have the rest locked."""
+        loaded: Counter[tuple[str, str]] = Counter()
+        for row in self._loaded.values():
+            if isinstance(row, Task) and is_claimable(row, self.now):
+                loaded.update([(row.account, row.type), (row.account, "")])
+        return any(count > loaded[queue] for queue, count in counted.items())
+
+    def live_locks(self, account: str, principal: str) -> int:
+        """How many live locks the principal has, this batch's included."""
+        return self._lock_counts[account, principal]
+
+    def live_elections(self, account: str) -> int:
+        """How many elections of the account have a leader, this batch's included."""
+        return self._election_counts[account]
+
+    def webhooks(self, peers: Peers) -> int:
+        """How many webhooks there are, this batch's included."""
+        own = [step for step in self.steps if isinstance(step.after, Webhook) and is_among(step.after, peers)]
+        return self._webhook_counts[peers] + sum(step.new - step.removed for step in own)
+
+    def usage(self, account: str) -> Usage:
+        """What the account has used, this batch's creations included."""
+        return self._usage[account]
+
+    def held_tasks(self, account: str) -> int:
+        """How many tasks of the account are held, this batch's included."""
+        return self._held_tasks[account]
+
+    def answer(self, account: str, key: str) -> Answer | None:
+        """What this Idempotency-Key was answered with."""
+        return self._answers.get((account, key))
+
+    # -- changing --------------------------------------------------------------------------------------------
+
+    def token(self) -> int:
+        """A negative placeholder for a fencing token; real ones are drawn once for the whole batch (`with_token`)."""
+        self.tokens_drawn += 1
+        return -self.tokens_drawn
+
+    def charge(self, account: str, cycle: Instant) -> None:
+        """Count a created task in its account's cycle."""
+        before = self._usage.get(account)
+        self._charges.append((account, cycle, before))
+        if before is not None:
+            self._usage[account] = before.plus(Usage(cycle, 1))
+
+    def put(self, row: R, kind: str) -> R:
+        """Insert or update a row, with an event of this kind."""
+        before = self._rows.get(row.key)
+        new = before is None
+        if before is None:
+            before = type(row)(row.account, row.id, version=self._versions.get(row.key, 0))
+        after = replace(row, version=before.version + 1, changed_at=self.now)
+        self._rows[after.key] = after
+        self._add_step(Step(before, after, kind, self.cause, new))
+        return after
+
+    def remove(self, row: Row, kind: str) -> None:
+        """Delete a row, with an event of this kind."""
+        before = self._rows.pop(row.key)
+        after = replace(before, version=before.version + 1)
+        self._versions[row.key] = after.version
+        self._add_step(Step(before, after, kind, self.cause, removed=True))
+
+    def snapshot(self, row: Row) -> None:
+        """Write the whole row to the log, so that it can be rebuilt from this event on; only its version changes."""
+        before = self._rows[row.key]
+        after = replace(before, version=before.version + 1)
+        self._rows[after.key] = after
+        self._add_step(Step(before, after, SNAPSHOT, self.cause))
+
+    def keep(self) -> None:
+        """Accept the command: its changes stay."""
+        self._undo_to = len(self.steps)
+        self._tokens_before = self.tokens_drawn
+        self._charges_before = len(self._charges)
+
+    def undo(self) -> None:
+        """Refuse the command: drop its changes."""
+        while len(self.steps) > self._undo_to:
+            step = self.steps.pop()
+            if step.new:
+                del self._rows[step.after.key]
+            else:
+                self._rows[step.after.key] = step.before
+            self._count(step.after, -1)
+            self._count(step.before, +1)
+            self._index(step.before)
+        self.tokens_drawn = self._tokens_before
+        while len(self._charges) > self._charges_before:
+            account, _, before = self._charges.pop()
+            if before is not None:
+                self._usage[account] = before
+
+    def mark(self) -> tuple[int, int, int, int]:
+        """The current position, for `rewind`."""
+        return len(self.steps), self.tokens_drawn, len(self._charges), len(self._new_answers)
+
+    def rewind(self, mark: tuple[int, int, int, int]) -> None:
+        """Drop everything since `mark`, also what was accepted."""
+        self._undo_to, self._tokens_before, self._charges_before, answers = mark
+        self.undo()
+        for answer in self._new_answers[answers:]:
+            del self._answers[answer.account, answer.key]
+        del self._new_answers[answers:]
+
+    def remember(self, answer: Answer) -> None:
+        """Save an answer for repetitions of the request."""
+        self._new_answers.append(answer)
+        self._answers[answer.account, answer.key] = answer
+
+    def _add_step(self, step: Step) -> None:
+        self.steps.append(step)
+        self._count(step.before, -1)
+        self._count(step.after, +1)
+        self._index(step.after)
+
+    def _index(self, row: Row) -> None:
+        """Make a row findable by its session, its queue and its unique key."""
+        if isinstance(row, Lease | Task) and row.session is not None:
+            self._rows_of_session.setdefault((row.account, row.session), set()).add(row.key)
+        if isinstance(row, Task):
+            self._ready.add(row)
+            if row.unique_key is not None and row.state in LIVE_STATES:
+                self._unique_keys[row.account, row.unique_key] = row.id
+
+    # -- saving ----------------------------------------------------------------------------------------------
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether anything must be saved."""
+        return bool(self.steps or self._new_answers)
+
+    def changes(self, tokens: list[int]) -> Changes:
+        """Everything this batch changed, with real tokens instead of placeholders."""
+        changes = build_changes(self.steps, self._loaded, tokens, self.now)
+        changes.answers = sorted(self._new_answers, key=lambda answer: (answer.account, answer.key))
+        for account, cycle, _ in sorted(self._charges, key=lambda charge: charge[:2]):
+            changes.created[account] = changes.created.get(account, Usage()).plus(Usage(cycle, 1))
+        return changes
+
+    def offered(self) -> dict[tuple[str, str], int]:
+        """(account, type): how many tasks became claimable and still are, to wake as many waiters."""
+        counts: dict[tuple[str, str], int] = {}
+        for key in {step.after.key for step in self.steps if isinstance(step.after, Task)}:
+            now, before = self._rows.get(key), self._loaded.get(key)
+            if not isinstance(now, Task) or not is_claimable(now, self.now):
+                continue
+            if not isinstance(before, Task) or not is_claimable(before, self.now) or not before.ready:
+                counts[now.account, now.type] = counts.get((now.account, now.type), 0) + 1
+        return counts
+
+    def touched(self) -> set[Key]:
+        """The keys of every row that changed."""
+        return {step.after.key for step in self.steps}
+
+    def _count(self, row: Row, step: int) -> None:
+        """Adjust the counts of held tasks, live locks and live elections by one row."""
+        if isinstance(row, Task) and row.account in self._held_tasks and is_live(row, self.now):
+            self._held_tasks[row.account] += step
+        if not isinstance(row, Lease):
+            return
+        owner = (row.account, row.principal or "")
+        if owner in self._lock_counts and counts_for(row, LOCK, self.now):
+            self._lock_counts[owner] += step
+        if row.account in self._election_counts and counts_for(row, ELECTION, self.now):
+            self._election_counts[row.account] += step

@@ -1,0 +1,39 @@
+"""What a batch saves."""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.core.event import Event
+from holdfast.core.plan import Usage
+from holdfast.core.row import Instant, Key, Row
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """The response to a request with an Idempotency-Key, saved in the transaction of its effect."""
+
+    account: str
+    key: str
+    fingerprint: str
+    status: int
+    body: str
+    answered_at: Instant
+
+
+class Changes(msgspec.Struct):
+    """Everything a batch changed, saved in one transaction."""
+
+    inserts: dict[str, list[Row]]
+    updates: dict[str, list[Row]]
+    deletes: dict[str, list[Row]]
+    """By table."""
+    loaded: dict[Key, Row]
+    """The rows as they were loaded, for updates and deletes."""
+    touched: dict[Key, tuple[str, ...]]
+    """The columns in which a row differs, or may differ, from what is stored."""
+    counts: dict[tuple[str, str, str], int]
+    """(account, type, state): by how much the number of tasks changed."""
+    events: list[Event]
+    answers: list[Answer]
+    created: dict[str, Usage]
+    """By account: how many tasks were created, and in which cycle."""

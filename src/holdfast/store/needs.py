@@ -1,0 +1,94 @@
+"""What a batch must lock and load before it can decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from holdfast.core.row import Key
+from holdfast.core.webhooks.webhook import Peers
+
+MAX_READY = 2_000
+"""A batch never loads more tasks of one queue than this."""
+
+
+class Needs(msgspec.Struct, frozen=True):
+    """What one command must lock and load before it can decide."""
+
+    rows: tuple[Key, ...] = ()
+    holdings: tuple[tuple[str, str], ...] = ()
+    """(account, session): the ephemeral leases and the tasks that these sessions hold."""
+    ready: tuple[tuple[str, str, int], ...] = ()
+    """(account, type, count): the first claimable tasks of a queue; type "" means every queue of the account."""
+    spare: int = 0
+    """How many ready tasks this command may take by id: claims in the same batch load that many more."""
+    unique_keys: tuple[tuple[str, str], ...] = ()
+    """(account, unique key): the live tasks under these keys."""
+    same_key_as: tuple[tuple[str, str], ...] = ()
+    """(account, task): the live tasks under the unique keys of these tasks."""
+    lock_counts: tuple[tuple[str, str], ...] = ()
+    """(account, principal): how many live locks each has, exact until the transaction ends."""
+    election_counts: tuple[str, ...] = ()
+    """Accounts: how many elections are live in each."""
+    webhook_counts: tuple[Peers, ...] = ()
+    """How many webhooks there are among each of these, exact until the transaction ends."""
+    answers: tuple[tuple[str, str], ...] = ()
+    """(account, Idempotency-Key): the answers remembered under these keys."""
+    usage: tuple[str, ...] = ()
+    """Accounts: what each has used of its plan, exact until the transaction ends."""
+
+    @classmethod
+    def joined(cls, each: Iterable[Needs]) -> Needs:
+        """The needs of several commands that are decided as one."""
+        together: dict[str, list[Any]] = {name: [] for name in (*_SETS, "ready")}
+        spare = 0
+        for needs in each:
+            spare += needs.spare
+            for name in together:
+                together[name] += getattr(needs, name)
+        return cls(spare=spare, **{name: tuple(wanted) for name, wanted in together.items()})
+
+
+class AllNeeds(msgspec.Struct):
+    """The needs of a whole batch, without duplicates, each sorted."""
+
+    rows: list[Key]
+    holdings: list[tuple[str, str]]
+    ready: list[tuple[str, str, int]]
+    unique_keys: list[tuple[str, str]]
+    same_key_as: list[tuple[str, str]]
+    lock_counts: list[tuple[str, str]]
+    election_counts: list[str]
+    webhook_counts: list[Peers]
+    answers: list[tuple[str, str]]
+    usage: list[str]
+
+    @classmethod
+    def of(cls, each: Iterable[Needs]) -> AllNeeds:
+        """Join the needs of many commands. Every batch takes its locks in this order, so none can deadlock."""
+        gathered: dict[str, set[Any]] = {name: set() for name in cls.__struct_fields__}
+        ready: dict[tuple[str, str], int] = {}
+        spare = 0
+        for needs in each:
+            spare += needs.spare
+            for name in _SETS:
+                if wanted := getattr(needs, name):
+                    gathered[name].update(wanted)
+            for account, task_type, count in needs.ready:
+                ready[account, task_type] = ready.get((account, task_type), 0) + count
+        ready = {queue: count + _count_overlapping(ready, *queue) for queue, count in ready.items()}
+        gathered["ready"] = {(*queue, min(count + spare, MAX_READY)) for queue, count in ready.items()}
+        return cls(**{name: sorted(wanted) for name, wanted in gathered.items()})
+
+
+def _count_overlapping(ready: dict[tuple[str, str], int], account: str, task_type: str) -> int:
+    """How many tasks of a queue other claims of the batch may take: claims of any type, or of one type for type ""."""
+    if task_type:
+        return ready.get((account, ""), 0)
+    return sum(count for (other, named), count in ready.items() if other == account and named)
+
+
+_SETS = tuple(name for name in Needs.__struct_fields__ if name not in {"ready", "spare"})
+"""The needs of which a batch wants the union."""

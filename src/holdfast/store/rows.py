@@ -1,0 +1,51 @@
+"""What a transaction loads for a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+import msgspec
+
+from holdfast.core.account import Account
+from holdfast.core.lease import Lease
+from holdfast.core.plan import Usage
+from holdfast.core.principal import Principal
+from holdfast.core.purchase import Purchase
+from holdfast.core.row import Instant, Key, Row
+from holdfast.core.session import Session
+from holdfast.core.task import Task
+from holdfast.core.webhooks.webhook import Peers, Webhook
+from holdfast.store.changes import Answer
+from holdfast.store.needs import AllNeeds
+
+ROW_TYPES: tuple[type[Row], ...] = (Session, Lease, Task, Principal, Account, Purchase, Webhook)
+"""Every kind of row, in the order in which their locks are taken."""
+
+REUSED_IDS: tuple[type[Row], ...] = (Session, Lease)
+"""Rows that may be made again under the same id after retention removed them: their versions continue from the log."""
+
+
+class Rows(msgspec.Struct):
+    """The answer to `AllNeeds`. The dictionaries belong to the caller, who may change them."""
+
+    now: Instant
+    """The store's clock, read after the last lock was granted."""
+    rows: dict[Key, Row] = {}
+    answers: list[Answer] = []
+    lock_counts: dict[tuple[str, str], int] = {}
+    """(account, principal): live locks."""
+    election_counts: dict[str, int] = {}
+    """By account: live elections."""
+    webhook_counts: dict[Peers, int] = {}
+    versions: dict[Key, int] = {}
+    """Last versions, from the log, of rows that were asked for and removed earlier."""
+    usage: dict[str, Usage] = {}
+    """By account: what it has used of its plan."""
+    held_tasks: dict[str, int] = {}
+    """By account whose usage was asked for: how many of its tasks are held."""
+
+
+def absent_subjects(needs: AllNeeds, found: Container[Key]) -> dict[tuple[str, str], Key]:
+    """(account, subject) of every row that was asked for, is not stored now, and may have been stored before."""
+    nouns = {row_type.table: row_type.noun for row_type in REUSED_IDS}
+    return {(key[1], f"{nouns[key[0]]}:{key[2]}"): key for key in needs.rows if key[0] in nouns and key not in found}
