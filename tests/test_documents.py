@@ -19,9 +19,9 @@ from holdfast.core.task import Task
 from holdfast.operations.table import OPERATIONS
 from holdfast.transport.cli.manual import manual
 from holdfast.transport.http.api import billing, jobs, sessions
+from holdfast.transport.http.api import errors as api_errors
 from holdfast.transport.http.app import handler_of
-from holdfast.transport.http.bodies import problem
-from holdfast.transport.http.octostore import wire
+from holdfast.transport.http.octostore import errors as octostore_errors
 from holdfast.transport.http.orchestrion import batch, task_verbs, tasks
 from tests.compat.octostore.server import Server
 
@@ -197,17 +197,20 @@ ELSEWHERE = {
 def test_the_errors_page_lists_every_code_of_our_routes_with_its_status():
     codes: dict[str, set[int]] = {"server_error": {500}}
     for kind in tree(errors.Refused) | tree(errors.Trouble):
-        if kind not in {errors.Refused, wire.InvalidTtl, wire.InvalidLockName} and kind.code not in ELSEWHERE:
+        if (
+            kind not in {errors.Refused, octostore_errors.InvalidTtl, octostore_errors.InvalidLockName}
+            and kind.code not in ELSEWHERE
+        ):
             error = kind("x", retry_after=1) if kind is errors.NotYetClaimable else kind("x")
-            codes.setdefault(kind.code, set()).add(problem.status_of(error))
-    for status, code in problem._DOOR_CODES.items():
+            codes.setdefault(kind.code, set()).add(api_errors.status_of(error))
+    for status, code in api_errors.HTTP_CODES.items():
         codes.setdefault(code, set()).add(status)
     assert listed("## Our own routes") == codes
 
 
 def test_the_errors_page_lists_every_code_of_octostores_routes_with_its_status():
     codes: dict[str, set[int]] = {}
-    for status, code, _ in wire._CODES.values():
+    for status, code, _ in octostore_errors._CODES.values():
         if status != 507:
             codes.setdefault(code, set()).add(status)
     assert listed("## OctoStore's routes") == codes

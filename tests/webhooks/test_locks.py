@@ -8,7 +8,7 @@ from base64 import b64encode
 
 import pytest
 
-from holdfast.transport.http.octostore.wire import pseudonym
+from holdfast.transport.http.octostore.bodies import pseudonym
 from tests.compat.octostore.expect import acquired, malformed, refused, success
 from tests.compat.octostore.server import Server
 from tests.compat.octostore.wire import NOTHING

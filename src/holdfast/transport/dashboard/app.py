@@ -17,7 +17,7 @@ from holdfast.transport.dashboard.pages import PAGES
 from holdfast.transport.dashboard.sign_in import SignIn
 from holdfast.transport.dashboard.static_files import StaticFiles
 from holdfast.transport.dashboard.templating import Templates, segment
-from holdfast.transport.http.bodies.problem import status_of, words_of
+from holdfast.transport.http.api.errors import code_and_message, status_of
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Header, HttpRefusal, Request, Response
 from holdfast.transport.http.routing import decode_segment
@@ -150,7 +150,7 @@ class Dashboard:
 
     def _refuse(self, request: Request, visit: Visit | None, error: HoldfastError) -> Response:
         status = status_of(error)
-        message = words_of(error, status)[1]
+        message = code_and_message(error, status)[1]
         headers: tuple[Header, ...] = error.headers if isinstance(error, HttpRefusal) else ()
         if isinstance(error, RateLimited):
             headers = ((b"retry-after", str(error.retry_after).encode()),)

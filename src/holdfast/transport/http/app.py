@@ -26,14 +26,14 @@ from holdfast.transport.http.api import (
     sessions,
     webhooks,
 )
-from holdfast.transport.http.bodies import problem
+from holdfast.transport.http.api import errors as api_errors
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore import admin, elections, locks, users, watches
+from holdfast.transport.http.octostore import errors as octostore_errors
 from holdfast.transport.http.octostore import sessions as octostore_sessions
 from holdfast.transport.http.octostore import webhooks as octostore_webhooks
-from holdfast.transport.http.octostore import wire as octostore
 from holdfast.transport.http.orchestrion import batch, lists, task_verbs, tasks
-from holdfast.transport.http.orchestrion import wire as orchestrion
+from holdfast.transport.http.orchestrion import errors as orchestrion_errors
 from holdfast.transport.http.request import Header, HttpRefusal, Receive, Request, Response, Scope, Send
 from holdfast.transport.http.routing import Router
 from holdfast.transport.http.streams.sending import send_parts
@@ -55,7 +55,13 @@ _HANDLERS: tuple[ModuleType, ...] = (
     *(health, metrics, discovery, docs),
 )
 """Every module with request handlers: our own API, Orchestrion's, OctoStore's, and the server itself."""
-_WIRES = {HOLDFAST_API: problem, ORCHESTRION: orchestrion, OCTOSTORE: octostore, SYSTEM: octostore}
+_ERRORS: dict[str, ModuleType] = {
+    HOLDFAST_API: api_errors,
+    ORCHESTRION: orchestrion_errors,
+    OCTOSTORE: octostore_errors,
+    SYSTEM: octostore_errors,
+}
+"""The module that renders the errors of each family."""
 _FREE_OF_CHARGE = {402, 429}
 _TURNED_AWAY = {429, 503, 507}
 _REPLAYED = (b"idempotency-replayed", b"true")
@@ -77,12 +83,14 @@ def handler_of(name: str) -> Handler:
     return handler
 
 
-def _wire_of(request: Request) -> ModuleType:
-    """In whose words a refusal is told: by the operation, or by the path if there is none."""
+def _errors_of(request: Request) -> ModuleType:
+    """The module that renders errors of this request: by its operation, or by its path if no operation matched."""
     if request.operation is not None:
-        return _WIRES[request.operation.family]
+        return _ERRORS[request.operation.family]
     path = request.scope["path"]
-    return problem if path.startswith(_HOUSE_PATHS) else orchestrion if path.startswith("/v1/") else octostore
+    if path.startswith(_HOUSE_PATHS):
+        return api_errors
+    return orchestrion_errors if path.startswith("/v1/") else octostore_errors
 
 
 def is_for_people(request: Request) -> bool:
@@ -193,7 +201,7 @@ class App:
     def _refuse(self, request: Request, error: Exception) -> Response:
         if not isinstance(error, HoldfastError):
             log.error("a request failed", extra={"request_id": request.request_id}, exc_info=error)
-        response: Response = _wire_of(request).render_error(request, error)
+        response: Response = _errors_of(request).render_error(request, error)
         if response.status in _TURNED_AWAY:
             reason = getattr(error, "code", "")
             self._door.engine.board.add(REFUSED, reason if reason in REASONS else "other")

@@ -28,7 +28,7 @@ from holdfast.telemetry.traces import Traces
 from holdfast.transport.http.access.auth import CACHE_SECONDS, Authenticator, check_scope
 from holdfast.transport.http.access.network import Network
 from holdfast.transport.http.access.rate_limits import RateLimiter
-from holdfast.transport.http.bodies.problem import check_key_in_query
+from holdfast.transport.http.bodies.checks import check_key_in_query
 from holdfast.transport.http.request import HttpRefusal, Request
 from holdfast.transport.http.streams.hub import Hub
 from holdfast.transport.http.streams.limits import Patrol, places_of

@@ -8,7 +8,7 @@ import mcp_types as types
 import msgspec
 
 from holdfast.core.errors import Invalid
-from holdfast.transport.http.bodies import problem
+from holdfast.transport.http.api import errors as api_errors
 from holdfast.transport.http.request import Request, encode
 from holdfast.transport.mcp.in_process import Reply
 from holdfast.transport.mcp.tools import TOOLS
@@ -51,5 +51,5 @@ def refused(error: Invalid) -> Reply:
     async def nobody() -> Any:
         raise AssertionError
 
-    response = problem.render_error(Request({"headers": [], "path": "/mcp"}, nobody), error)
+    response = api_errors.render_error(Request({"headers": [], "path": "/mcp"}, nobody), error)
     return Reply(response.status, response.body)

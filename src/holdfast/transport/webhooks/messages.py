@@ -12,7 +12,7 @@ from holdfast.core.webhooks.delivery import Delivery
 from holdfast.core.webhooks.webhook import LEASE, OCTOSTORE, Grant, Webhook, changed_hands, lock_word, wants, wants_lock
 from holdfast.store.contract import Reader
 from holdfast.transport.http.api.event_documents import event_document
-from holdfast.transport.http.octostore.wire import pseudonym
+from holdfast.transport.http.octostore.bodies import pseudonym
 from holdfast.transport.times import rfc3339, rfc3339_offset
 
 MAX_BODY = 20_000

@@ -18,10 +18,11 @@ from holdfast.engine.verbs.recovery import Recover
 from holdfast.operations.table import REGISTRATION
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.http.api.keys import new_key
-from holdfast.transport.http.bodies.problem import check_key_in_query, read_body
+from holdfast.transport.http.bodies.checks import check_key_in_query
+from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.bodies.query import NO_STORE
 from holdfast.transport.http.context import HandlerContext
-from holdfast.transport.http.orchestrion.wire import task_document
+from holdfast.transport.http.orchestrion.documents import task_document
 from holdfast.transport.http.request import Request, Response, json_response, warned
 from holdfast.transport.ids import ids
 from holdfast.transport.plans import limits_document

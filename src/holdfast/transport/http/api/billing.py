@@ -23,7 +23,8 @@ from holdfast.operations.table import DISCOVERY
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import billing as contracts
 from holdfast.transport.http.api.billing_documents import purchase_document, status_document
-from holdfast.transport.http.bodies.problem import check_key_in_query, read_body
+from holdfast.transport.http.bodies.checks import check_key_in_query
+from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Request, Response, json_response, warned
 from holdfast.transport.ids import ids

@@ -8,7 +8,7 @@ from holdfast.core.row import SECOND
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.dashboard.sign_in_link import link
 from holdfast.transport.http.api.accounts import NoBody
-from holdfast.transport.http.bodies.problem import read_body
+from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.bodies.query import NO_STORE
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Request, Response, json_response, warned

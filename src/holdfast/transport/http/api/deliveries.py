@@ -12,7 +12,8 @@ from holdfast.core.errors import Invalid, WebhookMissing
 from holdfast.core.webhooks.delivery import PENDING, STATES, Delivery
 from holdfast.transport.advice import contract as contracts
 from holdfast.transport.http.api.webhooks import find, look
-from holdfast.transport.http.bodies.problem import Checks, read_body
+from holdfast.transport.http.bodies.checks import Checks
+from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.bodies.query import NO_STORE, Query
 from holdfast.transport.http.context import HandlerContext, wall_clock
 from holdfast.transport.http.request import Request, Response, json_response
@@ -40,7 +41,7 @@ async def list_deliveries(ctx: HandlerContext, request: Request) -> Response:
     state = query.choice("state", STATES)
     limit = query.number("limit", 1, MAX_PAGE, default=PAGE)
     cursor = query.text("cursor")
-    query.done()
+    query.raise_errors()
     if cursor is not None and not _NUMBER.fullmatch(cursor):
         message = "`cursor` is what the page before answered as `nextCursor`"
         raise Invalid(message, [{"pointer": "/cursor", "code": "invalid_cursor", "message": message}])
@@ -57,7 +58,7 @@ async def list_deliveries(ctx: HandlerContext, request: Request) -> Response:
     }
     if following is None:
         return json_response(200, shown | {"agent_contract": _after_looking(hook.id)}, NO_STORE)
-    more = urlencode(query.given() | {"cursor": following})
+    more = urlencode(query.values() | {"cursor": following})
     contract = contracts.look_first(f"GET /v1/webhooks/{hook.id}/deliveries?{more}", "list_deliveries")
     return json_response(200, shown | {"agent_contract": contract}, NO_STORE)
 
@@ -76,11 +77,11 @@ async def replay_deliveries(ctx: HandlerContext, request: Request) -> Response:
     await ctx.authenticate(request)
     body, _, _ = await read_body(request, ReplayBody)
     checks = Checks()
-    checks.that(body.seq is None or body.after is None, "after", "`seq` or `after`, not both")
+    checks.require(body.seq is None or body.after is None, "after", "`seq` or `after`, not both")
     for name in ("seq", "after"):
         number = getattr(body, name)
-        checks.that(number is None or abs(number) <= FROM_THE_NEWEST, name, f"`{name}` is the number of a delivery")
-    checks.done()
+        checks.require(number is None or abs(number) <= FROM_THE_NEWEST, name, f"`{name}` is the number of a delivery")
+    checks.raise_errors()
     hook = await find(ctx, request)
     again = await ctx.beside_the_log(
         lambda store: store.deliveries.replay((hook.account, hook.id), seq=body.seq, after=body.after, limit=MAX_REPLAY)

@@ -51,9 +51,9 @@ async def list_events(ctx: HandlerContext, request: Request) -> Response:
     wait = query.seconds("wait_seconds", MAX_WAIT)
     after = query.number("after", 0, 2**53, default=0)
     wanted = Filter(query.text("subject"), query.text("kind"), query.text("request_id"), request.by.name_prefix)
-    query.done()
+    query.raise_errors()
     account = request.by.account
-    explicit = "after" in query.given()
+    explicit = "after" in query.values()
 
     def look(reader: Reader) -> _Page:
         floor, last = reader.log_bounds(account)
@@ -70,7 +70,7 @@ async def list_events(ctx: HandlerContext, request: Request) -> Response:
         page = await ctx.watch(log_of(account), look, lambda page: bool(page.events) or page.more, wait, request)
     else:
         page = await ctx.read(look)
-    following = urlencode(query.given() | {"after": page.seen, "wait_seconds": 30})
+    following = urlencode(query.values() | {"after": page.seen, "wait_seconds": 30})
     follow = contracts.action("list_events", f"GET /v1/events?{following}", best=True)
     return json_response(
         200,
@@ -123,7 +123,7 @@ async def task_events(ctx: HandlerContext, request: Request) -> Response:
     query = Query(request, {"after", "limit"})
     after = query.number("after", 0, 2**53, default=0)
     limit = query.number("limit", 1, MAX_PAGE, default=MAX_PAGE)
-    query.done()
+    query.raise_errors()
     found = [event for event in history if event.version > after]
     shown = list(within(found[:limit], PAGE_BYTES))
     return json_response(

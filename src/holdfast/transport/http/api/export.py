@@ -19,7 +19,7 @@ from holdfast.store.contract import Reader
 from holdfast.store.rows import ROW_TYPES
 from holdfast.transport.advice import contract as contracts
 from holdfast.transport.http.api.event_documents import shown_data
-from holdfast.transport.http.bodies.problem import read_body
+from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.bodies.query import NO_STORE, Query
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Request, Response, json_response, raw_json
@@ -47,7 +47,7 @@ async def export_account(ctx: HandlerContext, request: Request) -> Response:
     query = Query(request, ("limit", "cursor"))
     limit = query.number("limit", 1, MAX_PAGE, default=PAGE)
     table, after = _read_cursor(query.text("cursor"))
-    query.done()
+    query.raise_errors()
     records, following = await ctx.read(lambda reader: _page(reader, request.by.account, table, after, limit))
     cursor = None if following is None else _cursor(*following)
     document: dict[str, Any] = {"records": records, "nextCursor": cursor, "hasMore": cursor is not None}

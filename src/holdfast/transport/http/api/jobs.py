@@ -28,9 +28,11 @@ from holdfast.transport.http.api.job_documents import (
     render_ended,
     state,
 )
-from holdfast.transport.http.bodies.problem import NOTHING, Checks, once, read_body
+from holdfast.transport.http.bodies.checks import NOTHING, Checks
+from holdfast.transport.http.bodies.idempotency import read_idempotency_key
+from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.context import HandlerContext
-from holdfast.transport.http.octostore.wire import parse_uuid
+from holdfast.transport.http.octostore.bodies import parse_uuid
 from holdfast.transport.http.request import Render, Request, Response, answer, encode, json_response
 from holdfast.transport.ids import ids
 
@@ -83,16 +85,16 @@ async def claim_job(ctx: HandlerContext, request: Request) -> Response:
     await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, ClaimBody)
     checks = _checks(request)
-    checks.that(bool(body.owner.strip()), "owner", "`owner` says who claims; it must not be empty")
-    checks.text(body.owner, "owner", MAX_OWNER)
-    checks.that(1 <= body.ttl_seconds <= MAX_TTL, "ttl_seconds", f"`ttl_seconds` is 1 to {MAX_TTL}")
-    checks.that(0 <= body.wait_seconds <= MAX_WAIT, "wait_seconds", f"`wait_seconds` is 0 to {MAX_WAIT}")
-    metadata = checks.json(body.metadata, "metadata", MAX_METADATA)
-    checks.that(metadata is None or metadata[0] in '{"', "metadata", "`metadata` is a JSON object or a string")
-    checks.text(body.session_lease_id, "session_lease_id", MAX_OWNER)
+    checks.require(bool(body.owner.strip()), "owner", "`owner` says who claims; it must not be empty")
+    checks.check_text(body.owner, "owner", MAX_OWNER)
+    checks.require(1 <= body.ttl_seconds <= MAX_TTL, "ttl_seconds", f"`ttl_seconds` is 1 to {MAX_TTL}")
+    checks.require(0 <= body.wait_seconds <= MAX_WAIT, "wait_seconds", f"`wait_seconds` is 0 to {MAX_WAIT}")
+    metadata = checks.compact_json(body.metadata, "metadata", MAX_METADATA)
+    checks.require(metadata is None or metadata[0] in '{"', "metadata", "`metadata` is a JSON object or a string")
+    checks.check_text(body.session_lease_id, "session_lease_id", MAX_OWNER)
     session_id = None if body.session_id is None else parse_uuid(body.session_id)
-    checks.that(session_id is not None or body.session_id is None, "session_id", "`session_id` is a UUID")
-    checks.done()
+    checks.require(session_id is not None or body.session_id is None, "session_id", "`session_id` is a UUID")
+    checks.raise_errors()
     render = functools.partial(render_claim, ctx, warnings)
     command = ClaimJob(
         **_common(request, raw, render),
@@ -122,9 +124,9 @@ async def heartbeat_job(ctx: HandlerContext, request: Request) -> Response:
     checks = _checks(request)
     written = _written(checks, body)
     ttl = body.ttl_seconds
-    checks.that(ttl is None or 1 <= ttl <= MAX_TTL, "ttl_seconds", f"`ttl_seconds` is 1 to {MAX_TTL}")
-    progress = checks.json(body.progress, "progress", MAX_PROGRESS)
-    checks.done()
+    checks.require(ttl is None or 1 <= ttl <= MAX_TTL, "ttl_seconds", f"`ttl_seconds` is 1 to {MAX_TTL}")
+    progress = checks.compact_json(body.progress, "progress", MAX_PROGRESS)
+    checks.raise_errors()
 
     def render(outcome: LeaseOutcome) -> tuple[int, bytes]:
         document = {"status": "claimed", **ownership(outcome.lease, outcome.now), **pace(outcome.lease)}
@@ -141,7 +143,7 @@ async def release_job(ctx: HandlerContext, request: Request) -> Response:
     body, warnings, raw = await read_body(request, ReleaseBody)
     checks = _checks(request)
     written = _written(checks, body)
-    checks.done()
+    checks.raise_errors()
     render = functools.partial(render_ended, "released", warnings)
     return answer(await ctx.run(ReleaseJob(**_common(request, raw, render), **written)), render)
 
@@ -151,9 +153,9 @@ async def force_release_job(ctx: HandlerContext, request: Request) -> Response:
     await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, ForceBody)
     checks = _checks(request)
-    checks.that(bool(body.reason.strip()), "reason", "`reason` is told to the former holder; it must not be empty")
-    checks.text(body.reason, "reason", MAX_REASON)
-    checks.done()
+    checks.require(bool(body.reason.strip()), "reason", "`reason` is told to the former holder; it must not be empty")
+    checks.check_text(body.reason, "reason", MAX_REASON)
+    checks.raise_errors()
     render = functools.partial(render_ended, "released", warnings)
     command = ForceRelease(**_common(request, raw, render), by=request.by.name, reason=body.reason)
     return answer(await ctx.run(command), render)
@@ -162,7 +164,7 @@ async def force_release_job(ctx: HandlerContext, request: Request) -> Response:
 async def get_job_owner(ctx: HandlerContext, request: Request) -> Response:
     """Who owns a job, or how its last ownership ended."""
     await ctx.authenticate(request)
-    _checks(request).done()
+    _checks(request).raise_errors()
     account, name = request.by.account, request.parameter
 
     def look(reader: Reader) -> tuple[Lease, Instant]:
@@ -179,13 +181,13 @@ async def list_claimed_jobs(ctx: HandlerContext, request: Request) -> Response:
     checks = Checks()
     asked = query.get("limit", str(PAGE))
     limit = int(asked) if re.fullmatch("[0-9]{1,6}", asked) else 0
-    checks.that(1 <= limit <= MAX_PAGE, "limit", f"`limit` is 1 to {MAX_PAGE}")
+    checks.require(1 <= limit <= MAX_PAGE, "limit", f"`limit` is 1 to {MAX_PAGE}")
     prefix = query.get("prefix", request.by.name_prefix or "")
     if not request.by.covers(prefix):
         raise Forbidden(f"your key covers only names that begin with {request.by.name_prefix}")
-    checks.that(storable(prefix), "prefix", "`prefix` must not contain U+0000")
+    checks.require(storable(prefix), "prefix", "`prefix` must not contain U+0000")
     after = _read_cursor(query.get("cursor", ""))
-    checks.done()
+    checks.raise_errors()
     account = request.by.account
 
     def look(reader: Reader) -> tuple[list[Lease], Instant]:
@@ -215,7 +217,7 @@ def _common(request: Request, raw: bytes, render: Render) -> dict[str, Any]:
     return {
         "account": request.by.account,
         "cause": request.cause(),
-        "once": once(request, raw, render),
+        "once": read_idempotency_key(request, raw, render),
         "name": request.parameter,
     }
 
@@ -223,9 +225,9 @@ def _common(request: Request, raw: bytes, render: Render) -> dict[str, Any]:
 def _written(checks: Checks, body: HeartbeatBody | ReleaseBody) -> dict[str, Any]:
     """What a holder writes: its proof, and what it leaves for the next one."""
     lease_id = parse_uuid(body.lease_id)
-    checks.that(lease_id is not None, "lease_id", "`lease_id` is the UUID that the claim answered")
-    checks.text(body.note, "note", MAX_NOTE)
-    checkpoint = checks.json(body.checkpoint, "checkpoint", MAX_CHECKPOINT)
+    checks.require(lease_id is not None, "lease_id", "`lease_id` is the UUID that the claim answered")
+    checks.check_text(body.note, "note", MAX_NOTE)
+    checkpoint = checks.compact_json(body.checkpoint, "checkpoint", MAX_CHECKPOINT)
     return {"lease_id": lease_id or "", "token": body.token, "note": body.note, "checkpoint": checkpoint}
 
 

@@ -14,7 +14,8 @@ from holdfast.core.principal import SCOPES, Principal, format_key, shown_of
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.verbs.keys import CreateKey, RevokeKey, RotateKey
 from holdfast.transport.advice import tasks as task_advice
-from holdfast.transport.http.bodies.problem import Checks, read_body
+from holdfast.transport.http.bodies.checks import Checks
+from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.bodies.query import NO_STORE
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Request, Response, json_response, warned
@@ -80,15 +81,15 @@ async def create_key(ctx: HandlerContext, request: Request) -> Response:
 async def make(ctx: HandlerContext, by: Principal, cause: Cause, body: KeyBody) -> tuple[str, Principal]:
     """(the key, which nobody sees again, and what is kept of it)."""
     checks = Checks()
-    checks.that(body.name != "", "name", "`name` must not be empty")
-    checks.text(body.name, "name", MAX_NAME)
-    checks.text(body.prefix, "prefix", MAX_PREFIX)
-    checks.that(body.prefix != "", "prefix", "`prefix` must not be empty; leave it out")
+    checks.require(body.name != "", "name", "`name` must not be empty")
+    checks.check_text(body.name, "name", MAX_NAME)
+    checks.check_text(body.prefix, "prefix", MAX_PREFIX)
+    checks.require(body.prefix != "", "prefix", "`prefix` must not be empty; leave it out")
     known = bool(body.scopes) and all(scope in SCOPES for scope in body.scopes)
-    checks.that(known, "scopes", f"`scopes` is one or more of {', '.join(SCOPES)}")
+    checks.require(known, "scopes", f"`scopes` is one or more of {', '.join(SCOPES)}")
     life = body.expires_in_seconds
-    checks.that(life is None or 1 <= life <= MAX_LIFE, "expiresInSeconds", f"`expiresInSeconds` is 1 to {MAX_LIFE}")
-    checks.done()
+    checks.require(life is None or 1 <= life <= MAX_LIFE, "expiresInSeconds", f"`expiresInSeconds` is 1 to {MAX_LIFE}")
+    checks.raise_errors()
     secret = new_key("test" if body.test else "live")
     key = Principal(
         by.account,
@@ -141,8 +142,8 @@ async def rotate(
 ) -> tuple[str, Principal]:
     """(the new secret of a key, which nobody sees again, and what is kept of it)."""
     checks = Checks()
-    checks.that(0 <= grace_seconds <= MAX_GRACE, "graceSeconds", f"`graceSeconds` is 0 to {MAX_GRACE}")
-    checks.done()
+    checks.require(0 <= grace_seconds <= MAX_GRACE, "graceSeconds", f"`graceSeconds` is 0 to {MAX_GRACE}")
+    checks.raise_errors()
     secret = new_key("test" if key.shown.startswith("hf_test_") else "live")
     command = RotateKey(
         account=by.account,

@@ -17,10 +17,11 @@ from holdfast.engine.verbs.sessions import BeginSession, Begun, EndLife, Heartbe
 from holdfast.engine.verbs.tasks.queueing import lease_id_from
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import contract as contracts
-from holdfast.transport.http.bodies.problem import NOTHING, Checks, read_body
+from holdfast.transport.http.bodies.checks import NOTHING, Checks
+from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.bodies.query import NO_STORE, Query
 from holdfast.transport.http.context import HandlerContext
-from holdfast.transport.http.octostore.wire import parse_uuid
+from holdfast.transport.http.octostore.bodies import parse_uuid
 from holdfast.transport.http.request import Request, Response, json_response, raw_json, warned
 from holdfast.transport.ids import ids
 from holdfast.transport.times import rfc3339, rfc3339_or_none
@@ -81,12 +82,12 @@ async def begin_session(ctx: HandlerContext, request: Request) -> Response:
     await ctx.authenticate(request)
     body, warnings, _ = await read_body(request, BeginBody)
     checks = Checks()
-    checks.that(bool(body.name.strip()), "name", "`name` is what you call yourself in every life; it must not be empty")
-    checks.text(body.name, "name", MAX_NAME)
-    checks.text(body.secret, "secret", MAX_NAME)
-    checks.that(MIN_TTL <= body.ttl_seconds <= MAX_TTL, "ttl_seconds", f"`ttl_seconds` is {MIN_TTL} to {MAX_TTL}")
+    checks.require(bool(body.name.strip()), "name", "`name` must not be empty")
+    checks.check_text(body.name, "name", MAX_NAME)
+    checks.check_text(body.secret, "secret", MAX_NAME)
+    checks.require(MIN_TTL <= body.ttl_seconds <= MAX_TTL, "ttl_seconds", f"`ttl_seconds` is {MIN_TTL} to {MAX_TTL}")
     context = _context(body, checks)
-    checks.done()
+    checks.raise_errors()
     account = request.by.account
     begun = await ctx.run(
         BeginSession(
@@ -122,7 +123,7 @@ async def heartbeat_session(ctx: HandlerContext, request: Request) -> Response:
     body, warnings, _ = await read_body(request, HeartbeatBody)
     checks = Checks()
     context = _context(body, checks)
-    checks.done()
+    checks.raise_errors()
     living = await ctx.run(HeartbeatSession(**_common(request), lease_id=body.lease_id, context=context))
     return _response(200, {"status": "live", **_document(living)}, warnings)
 
@@ -133,7 +134,7 @@ async def write_context(ctx: HandlerContext, request: Request) -> Response:
     body, warnings, _ = await read_body(request, WriteBody)
     checks = Checks()
     context = _context(body, checks)
-    checks.done()
+    checks.raise_errors()
     living = await ctx.run(
         WriteContext(**_common(request), lease_id=body.lease_id, context=context, if_version=body.if_version)
     )
@@ -170,7 +171,7 @@ async def list_sessions(ctx: HandlerContext, request: Request) -> Response:
     query = Query(request, {"limit", "cursor"})
     limit = query.number("limit", 1, MAX_PAGE, default=PAGE)
     after = query.text("cursor") or ""
-    query.done()
+    query.raise_errors()
 
     def look(reader: Reader) -> tuple[list[Session], Instant]:
         return reader.sessions(request.by.account, after, limit + 1), reader.now
@@ -204,16 +205,16 @@ def _session_id(request: Request) -> str:
 
 
 def _context(body: ContextBody, checks: Checks) -> Context:
-    checks.that(body.turn is None or 0 <= body.turn <= MAX_TURN, "turn", f"`turn` is 0 to {MAX_TURN}")
+    checks.require(body.turn is None or 0 <= body.turn <= MAX_TURN, "turn", f"`turn` is 0 to {MAX_TURN}")
     for name in ("last_action", "next_action", "context_hash", "memory_ref"):
-        checks.text(getattr(body, name), name, MAX_TEXT)
+        checks.check_text(getattr(body, name), name, MAX_TEXT)
     return Context(
         turn=body.turn,
         last_action=body.last_action,
         next_action=body.next_action,
         context_hash=body.context_hash,
         memory_ref=body.memory_ref,
-        context=checks.json(body.context, "context", MAX_CONTEXT),
+        context=checks.compact_json(body.context, "context", MAX_CONTEXT),
     )
 
 

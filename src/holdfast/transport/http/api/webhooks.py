@@ -16,7 +16,8 @@ from holdfast.core.webhooks.webhook import ACTIVE, PAUSED, STANDARD, Webhook
 from holdfast.engine.verbs.webhooks import CreateWebhook, RemoveWebhook, RotateWebhookSecret, UpdateWebhook
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import contract as contracts
-from holdfast.transport.http.bodies.problem import Checks, read_body
+from holdfast.transport.http.bodies.checks import Checks
+from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.bodies.query import MAX_TEXT, NO_STORE
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Request, Response, json_response, raw_json, warned
@@ -63,7 +64,7 @@ async def create_webhook(ctx: HandlerContext, request: Request) -> Response:
     checks = Checks()
     url = _url(ctx, checks, body.url)
     _filters(checks, body.events, body.subject)
-    checks.done()
+    checks.raise_errors()
     hook = Webhook(
         request.by.account,
         f"whk_{ids.ulid()}",
@@ -103,11 +104,11 @@ async def update_webhook(ctx: HandlerContext, request: Request) -> Response:
     checks = Checks()
     url = None if body.url is None else _url(ctx, checks, body.url)
     _filters(checks, body.events, body.subject)
-    checks.that(body.state in {None, ACTIVE, PAUSED}, "state", f"`state` is {ACTIVE} or {PAUSED}")
+    checks.require(body.state in {None, ACTIVE, PAUSED}, "state", f"`state` is {ACTIVE} or {PAUSED}")
     for name in ("url", "events", "subject"):
         ours = hook.family == STANDARD or getattr(body, name) is None
-        checks.that(ours, name, f"`{name}` of a webhook made by /webhooks is its owner's to choose")
-    checks.done()
+        checks.require(ours, name, f"`{name}` of a webhook made by /webhooks is its owner's to choose")
+    checks.raise_errors()
     command = UpdateWebhook(
         account=hook.account,
         cause=request.cause(),
@@ -140,8 +141,8 @@ async def rotate_webhook_secret(ctx: HandlerContext, request: Request) -> Respon
     body, warnings, _ = await read_body(request, RotateBody)
     hook = await find(ctx, request)
     checks = Checks()
-    checks.that(0 <= body.grace_seconds <= MAX_GRACE, "grace_seconds", f"`grace_seconds` is 0 to {MAX_GRACE}")
-    checks.done()
+    checks.require(0 <= body.grace_seconds <= MAX_GRACE, "grace_seconds", f"`grace_seconds` is 0 to {MAX_GRACE}")
+    checks.raise_errors()
     if hook.family != STANDARD:
         raise Invalid("the secret of a webhook made by /webhooks is its owner's to choose")
     rotate = RotateWebhookSecret(
@@ -232,18 +233,18 @@ def _check_reach(request: Request) -> None:
 
 
 def _url(ctx: HandlerContext, checks: Checks, text: str) -> str:
-    checks.text(text, "url", MAX_URL)
+    checks.check_text(text, "url", MAX_URL)
     target = read_url(text)
     if isinstance(target, Target):
         problem = problem_of(target, private=ctx.settings.webhook_allow_private_networks)
-        checks.that(problem is None, "url", f"`url` {problem}")
+        checks.require(problem is None, "url", f"`url` {problem}")
         return target.url
-    checks.that(False, "url", f"`url` {target}")  # noqa: FBT003 - it does not hold
+    checks.require(False, "url", f"`url` {target}")  # noqa: FBT003 - it does not hold
     return ""
 
 
 def _filters(checks: Checks, events: list[str] | None, subject: str | None) -> None:
-    checks.that(len(events or ()) <= MAX_EVENTS, "events", f"`events` has at most {MAX_EVENTS} entries")
+    checks.require(len(events or ()) <= MAX_EVENTS, "events", f"`events` has at most {MAX_EVENTS} entries")
     known = all(_EVENT.fullmatch(kind) for kind in events or ())
-    checks.that(known, "events", "`events` holds kinds like task.completed, lease.* or *")
-    checks.text(subject, "subject", MAX_TEXT)
+    checks.require(known, "events", "`events` holds kinds like task.completed, lease.* or *")
+    checks.check_text(subject, "subject", MAX_TEXT)

@@ -1,4 +1,4 @@
-"""What stands behind the question mark: read by name, every mistake told at once."""
+"""Query strings: typed parameters, with every error reported at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from urllib.parse import parse_qsl
 
 from holdfast.core.names import storable
 from holdfast.core.row import Instant
-from holdfast.transport.http.bodies.problem import Checks
+from holdfast.transport.http.bodies.checks import Checks
+from holdfast.transport.http.bodies.parsing import fold_name
 from holdfast.transport.http.request import Header, Request
 from holdfast.transport.times import parse as parse_time
 
@@ -18,58 +19,58 @@ MAX_TEXT = 1024
 
 
 class Query:
-    """The parameters of one request. Both spellings of a name are understood; unknown ones are ignored."""
+    """Query parameters of one request. camelCase and snake_case are both accepted; unknown parameters are ignored."""
 
     def __init__(self, request: Request, names: Iterable[str]) -> None:
         pairs = parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True, errors="replace")
-        usual = {name.replace("_", "").lower(): name for name in names}
+        documented = {fold_name(name): name for name in names}
         self._values: dict[str, str] = {}
         for name, value in pairs:
-            known = usual.get(name.replace("_", "").lower())
+            known = documented.get(fold_name(name))
             if known is not None:
                 self._values[known] = value
         self._checks = Checks()
 
-    def given(self) -> dict[str, str]:
-        """What was sent, for the address of the next page."""
+    def values(self) -> dict[str, str]:
+        """The known parameters as they were sent, for the URL of the next page."""
         return dict(self._values)
 
     def text(self, name: str) -> str | None:
-        """A text; an empty one is as good as none."""
+        """A string; None if it is empty or missing."""
         value = self._values.get(name)
-        self._checks.text(value, name, MAX_TEXT)
+        self._checks.check_text(value, name, MAX_TEXT)
         return value if value and storable(value) else None
 
-    def choice(self, name: str, words: Iterable[str]) -> str | None:
-        """One of a few words."""
+    def choice(self, name: str, allowed: Iterable[str]) -> str | None:
+        """One of the allowed values, or None if it is missing."""
         value = self._values.get(name)
-        listed = ", ".join(words)
-        self._checks.that(value is None or value in words, name, f"`{name}` is one of {listed}")
+        listed = ", ".join(allowed)
+        self._checks.require(value is None or value in allowed, name, f"`{name}` must be one of {listed}")
         return value
 
     def number(self, name: str, least: int, most: int, *, default: int) -> int:
-        """A whole number within its bounds."""
+        """An integer from `least` to `most`."""
         text = self._values.get(name, str(default))
         value = int(text) if re.fullmatch(r"[0-9]{1,18}", text) else -1
-        self._checks.that(least <= value <= most, name, f"`{name}` is {least} to {most}")
+        self._checks.require(least <= value <= most, name, f"`{name}` must be {least} to {most}")
         return value
 
     def seconds(self, name: str, most: int) -> float:
-        """A time to wait, from 0 up."""
+        """A number of seconds from 0 to `most`, with or without a fraction."""
         text = self._values.get(name, "0")
         value = float(text) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,30})?", text) else -1.0
-        self._checks.that(0 <= value <= most, name, f"`{name}` is 0 to {most}")
+        self._checks.require(0 <= value <= most, name, f"`{name}` must be 0 to {most}")
         return value
 
     def time(self, name: str) -> Instant | None:
-        """An ISO 8601 time."""
+        """An ISO 8601 time, or None if it is missing."""
         text = self.text(name)
         if text is None:
             return None
         instant = parse_time(text.replace(" ", "+"))
-        self._checks.that(instant is not None, name, f"`{name}` is an ISO 8601 time with its offset")
+        self._checks.require(instant is not None, name, f"`{name}` must be an ISO 8601 time with its offset")
         return instant
 
-    def done(self) -> None:
-        """Refuse if anything was wrong."""
-        self._checks.done()
+    def raise_errors(self) -> None:
+        """Refuse the request if any parameter was invalid."""
+        self._checks.raise_errors()

@@ -13,7 +13,7 @@ from holdfast.store.contract import Reader
 from holdfast.transport.advice import contract as contracts
 from holdfast.transport.http.bodies.query import NO_STORE, Query
 from holdfast.transport.http.context import HandlerContext
-from holdfast.transport.http.octostore.wire import shown_metadata
+from holdfast.transport.http.octostore.bodies import metadata_text
 from holdfast.transport.http.request import Request, Response, encode, json_response
 from holdfast.transport.times import rfc3339_offset
 
@@ -57,7 +57,7 @@ def _lock(lease: Lease, names: dict[str, str], now: Instant) -> dict[str, Any]:
         "expires_at": rfc3339_offset(lease.expires_at),
         "fencing_token": lease.token,
         "holder_username": _username(lease, names),
-        "metadata": _candidacy(lease) if election else shown_metadata(lease),
+        "metadata": _candidacy(lease) if election else metadata_text(lease),
         "name": lease.id,
         "ttl_remaining_seconds": max(lease.expires_at - now, 0) // SECOND,
     }
@@ -67,7 +67,7 @@ def _candidacy(lease: Lease) -> str:
     """What a leader is known by, as the text that OctoStore shows in the place of metadata."""
     told = {"candidate_id": lease.owner}
     if lease.metadata is not None:
-        told["metadata"] = shown_metadata(lease)
+        told["metadata"] = metadata_text(lease)
     return encode(told).decode()
 
 
@@ -85,7 +85,7 @@ def _user(person: Principal) -> dict[str, Any]:
 async def metrics_history(ctx: HandlerContext, request: Request) -> Response:
     """One number a minute that is over, oldest first. Minutes without a request are left out."""
     await ctx.authenticate_operator(request)
-    window = Query(request, ["window"]).given().get("window", "1h")
+    window = Query(request, ["window"]).values().get("window", "1h")
     if window not in WINDOWS:
         raise Invalid(f"window is one of {', '.join(WINDOWS)}")
     counts = await ctx.read(lambda reader: reader.counts(DEFAULT_ACCOUNT))

@@ -20,8 +20,9 @@ from holdfast.engine.verbs.elections import Campaign, Leading, RenewLeadership, 
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import contract as contracts
 from holdfast.transport.http.context import HandlerContext
+from holdfast.transport.http.octostore.bodies import U32, metadata_text, milliseconds_left, read_body
+from holdfast.transport.http.octostore.errors import InvalidTtl
 from holdfast.transport.http.octostore.locks import check_metadata
-from holdfast.transport.http.octostore.wire import U32, InvalidTtl, milliseconds_left, read_body, shown_metadata
 from holdfast.transport.http.request import Request, Response, json_response
 from holdfast.transport.ids import ids
 from holdfast.transport.times import rfc3339
@@ -203,7 +204,7 @@ def leader(lease: Lease) -> dict[str, Any]:
     """Who leads, as everybody may see it."""
     shown: dict[str, Any] = {"candidate_id": lease.owner}
     if lease.metadata is not None:
-        shown["metadata"] = shown_metadata(lease)
+        shown["metadata"] = metadata_text(lease)
     return shown | {"term": lease.token, "expires_at": rfc3339(lease.expires_at or 0)}
 
 

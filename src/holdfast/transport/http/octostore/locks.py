@@ -18,17 +18,16 @@ from holdfast.engine.verbs.locks import Acquired, AcquireLock, Delayed, ReleaseL
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import contract as contracts
 from holdfast.transport.http.context import HandlerContext
-from holdfast.transport.http.octostore.wire import (
+from holdfast.transport.http.octostore.bodies import (
     METADATA_LIMIT,
     U32,
-    InvalidLockName,
-    InvalidTtl,
     body_uuid,
+    metadata_text,
     milliseconds_left,
     pseudonym,
     read_body,
-    shown_metadata,
 )
+from holdfast.transport.http.octostore.errors import InvalidLockName, InvalidTtl
 from holdfast.transport.http.request import HttpRefusal, Request, Response, json_response
 from holdfast.transport.times import rfc3339, rfc3339_or_none
 
@@ -246,7 +245,7 @@ def _acquired(outcome: Acquired) -> dict[str, Any]:
         "fencing_token": lease.token,
         "expires_at": rfc3339(lease.expires_at or 0),
         "renew_after_ms": milliseconds_left(lease.expires_at, outcome.now) // 2,
-        "metadata": shown_metadata(lease),
+        "metadata": metadata_text(lease),
         "agent_contract": contracts.lock_acquired(lease.id),
     }
 
@@ -258,7 +257,7 @@ def _held(outcome: Held) -> dict[str, Any]:
         "holder_id": pseudonym(lease.holder or ""),
         "expires_at": rfc3339(lease.expires_at or 0),
         "retry_after_ms": milliseconds_left(lease.expires_at, outcome.now),
-        "metadata": shown_metadata(lease),
+        "metadata": metadata_text(lease),
         "agent_contract": contracts.lock_held(lease.id, contracts.seconds_to_wait(lease.expires_at, outcome.now)),
     }
 
@@ -282,7 +281,7 @@ def _status(lease: Lease, next_token: int) -> dict[str, Any]:
         "holder_id": pseudonym(lease.holder or ""),
         "fencing_token": lease.token or next_token,
         "expires_at": rfc3339_or_none(lease.expires_at),
-        "metadata": shown_metadata(lease),
+        "metadata": metadata_text(lease),
     }
 
 

@@ -11,7 +11,7 @@ from holdfast.engine.verbs.octostore_sessions import EndSession, KeepSessionAliv
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import contract as contracts
 from holdfast.transport.http.context import HandlerContext
-from holdfast.transport.http.octostore.wire import U32, path_uuid, read_body
+from holdfast.transport.http.octostore.bodies import U32, path_uuid, read_body
 from holdfast.transport.http.request import Request, Response, json_response
 from holdfast.transport.ids import ids
 from holdfast.transport.times import rfc3339

@@ -15,7 +15,7 @@ from holdfast.engine.verbs.keys import RegisterUser, RotateKey
 from holdfast.transport.advice import contract as contracts
 from holdfast.transport.http.api.keys import new_key
 from holdfast.transport.http.context import HandlerContext
-from holdfast.transport.http.octostore.wire import read_body
+from holdfast.transport.http.octostore.bodies import read_body
 from holdfast.transport.http.request import Header, HttpRefusal, Request, Response, json_response
 
 MAX_USERNAME = 128

@@ -19,9 +19,9 @@ from holdfast.core.names import DEFAULT_ACCOUNT, ELECTION_PREFIX, election_room
 from holdfast.core.row import Instant
 from holdfast.store.contract import Reader
 from holdfast.transport.http.context import HandlerContext
+from holdfast.transport.http.octostore.bodies import milliseconds_left
 from holdfast.transport.http.octostore.elections import check_enabled, leader
 from holdfast.transport.http.octostore.locks import usable_name
-from holdfast.transport.http.octostore.wire import milliseconds_left
 from holdfast.transport.http.request import Request, Response
 from holdfast.transport.http.streams import frames
 from holdfast.transport.http.streams.follower import Batch, Follower

@@ -15,7 +15,7 @@ from holdfast.engine.verbs.webhooks import RemoveWebhook
 from holdfast.transport.advice import contract as contracts
 from holdfast.transport.http.api.webhooks import create, hooks_of
 from holdfast.transport.http.context import HandlerContext
-from holdfast.transport.http.octostore.wire import path_uuid, read_body
+from holdfast.transport.http.octostore.bodies import path_uuid, read_body
 from holdfast.transport.http.request import Request, Response, json_response
 from holdfast.transport.ids import ids
 from holdfast.transport.times import rfc3339

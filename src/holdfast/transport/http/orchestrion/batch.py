@@ -17,8 +17,12 @@ from holdfast.engine.verbs.batch import Batch, Outcomes
 from holdfast.engine.verbs.tasks.outcomes import HeartbeatTask
 from holdfast.engine.verbs.tasks.queueing import Created, CreateTask, TaskOutcome
 from holdfast.transport.advice import tasks as task_advice
-from holdfast.transport.http.bodies.problem import Checks, parse_body, read_body
+from holdfast.transport.http.bodies.checks import Checks
+from holdfast.transport.http.bodies.idempotency import bind_task_key, read_task_idempotency_key
+from holdfast.transport.http.bodies.parsing import parse_body, read_body
 from holdfast.transport.http.context import HandlerContext
+from holdfast.transport.http.orchestrion.documents import task_document
+from holdfast.transport.http.orchestrion.errors import error_document
 from holdfast.transport.http.orchestrion.task_verbs import (
     VERBS,
     Body,
@@ -32,7 +36,6 @@ from holdfast.transport.http.orchestrion.task_verbs import (
     fields_of,
 )
 from holdfast.transport.http.orchestrion.tasks import CreateBody, creation, render_created
-from holdfast.transport.http.orchestrion.wire import describe, once, once_for, task_document
 from holdfast.transport.http.request import BATCH_BODY_LIMIT, Request, Response, answer, encode, warned
 from holdfast.transport.times import milliseconds_or_none
 
@@ -145,7 +148,7 @@ async def batch_tasks(ctx: HandlerContext, request: Request) -> Response:
     batch = Batch(
         account=request.by.account,
         cause=request.cause(),
-        once=once(request, raw, render, own=True),
+        once=read_task_idempotency_key(request, raw, render, per_caller=True),
         items=tuple(command for command in commands if isinstance(command, Command)),
     )
     return answer(await ctx.run_once(batch), render)
@@ -212,7 +215,7 @@ def _creation(request: Request, item: CreateItem, original: msgspec.Raw) -> Comm
         words = msgspec.json.decode(original)
         del words["op"]
         render = functools.partial(render_created, [])
-        by_key = once_for(item.idempotency_key, " POST /v1/tasks\n", encode(words), render)
+        by_key = bind_task_key(item.idempotency_key, " POST /v1/tasks\n", encode(words), render)
     return creation(request, item, Checks(), by_key)
 
 
@@ -233,7 +236,7 @@ def _render(
 def _result(request: Request, outcome: Any, command: Any, *, full: bool) -> dict[str, Any]:
     """What one item would have been answered alone: its status, and the task or the refusal."""
     if isinstance(outcome, Refused):
-        status, document = describe(request, outcome, getattr(command, "task_id", None))
+        status, document = error_document(request, outcome, getattr(command, "task_id", None))
         return {"status": status, **document}
     if isinstance(outcome, Replayed):
         return {"status": outcome.status, "replayed": True, "task": msgspec.Raw(outcome.body)}

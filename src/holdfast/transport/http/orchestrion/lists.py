@@ -11,8 +11,8 @@ from holdfast.store.contract import Reader, TaskPath
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.http.bodies.query import NO_STORE, Query
 from holdfast.transport.http.context import HandlerContext
+from holdfast.transport.http.orchestrion.documents import task_document
 from holdfast.transport.http.orchestrion.tasks import MAX_WAIT
-from holdfast.transport.http.orchestrion.wire import task_document
 from holdfast.transport.http.request import Request, Response, json_response
 
 PAGE, MAX_PAGE = 50, 100
@@ -25,7 +25,7 @@ async def check_task_status(ctx: HandlerContext, request: Request) -> Response:
     await ctx.authenticate(request)
     query = Query(request, {"wait_seconds"})
     wait = query.seconds("wait_seconds", MAX_WAIT)
-    query.done()
+    query.raise_errors()
     account, task_id = request.by.account, request.parameter
 
     def look(reader: Reader) -> tuple[Task, Instant]:
@@ -56,7 +56,7 @@ async def list_tasks(ctx: HandlerContext, request: Request) -> Response:
     times = {name: query.time(name) for name in ("createdAfter", "createdBefore", "updatedAfter", "updatedBefore")}
     resolved = query.choice("resolved", ("true", "false"))
     cursor = query.text("cursor") or _AFTER_ALL
-    query.done()
+    query.raise_errors()
     account = request.by.account
 
     def fits(task: Task) -> bool:
@@ -89,7 +89,7 @@ async def list_tasks(ctx: HandlerContext, request: Request) -> Response:
         return found, before, reader.now
 
     found, more, now = await ctx.read(look)
-    following = None if more is None else urlencode(query.given() | {"cursor": more})
+    following = None if more is None else urlencode(query.values() | {"cursor": more})
     return json_response(
         200,
         {

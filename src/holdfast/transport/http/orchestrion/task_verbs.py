@@ -23,10 +23,12 @@ from holdfast.engine.verbs.tasks.outcomes import (
     TaskCommand,
 )
 from holdfast.engine.verbs.tasks.queueing import TaskOutcome
-from holdfast.transport.http.bodies.problem import NOTHING, Checks, read_body
+from holdfast.transport.http.bodies.checks import NOTHING, Checks
+from holdfast.transport.http.bodies.idempotency import read_task_idempotency_key
+from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.context import HandlerContext
+from holdfast.transport.http.orchestrion.documents import task_document
 from holdfast.transport.http.orchestrion.tasks import MAX_DEPTH, MAX_LABEL, MAX_PAYLOAD
-from holdfast.transport.http.orchestrion.wire import once, task_document
 from holdfast.transport.http.request import Request, Response, answer, encode, warned
 
 MAX_REASON, MAX_NOTE = 500, 4096
@@ -95,27 +97,27 @@ Handler = Callable[[HandlerContext, Request], Awaitable[Response]]
 
 def heartbeat_fields(body: Body, checks: Checks) -> Fields:
     """What a holder shows and leaves."""
-    checks.text(body.lease_id, "lease_id", MAX_LABEL)
-    checks.text(body.note, "note", MAX_NOTE)
+    checks.check_text(body.lease_id, "lease_id", MAX_LABEL)
+    checks.check_text(body.note, "note", MAX_NOTE)
     left = Left(
         note=body.note,
-        checkpoint=checks.json(body.checkpoint, "checkpoint", MAX_CHECKPOINT),
-        progress=checks.json(body.progress, "progress", MAX_PROGRESS),
+        checkpoint=checks.compact_json(body.checkpoint, "checkpoint", MAX_CHECKPOINT),
+        progress=checks.compact_json(body.progress, "progress", MAX_PROGRESS),
     )
     return {"lease_id": body.lease_id, "token": body.fencing_token, "left": left}
 
 
 def complete_fields(body: CompleteBody, checks: Checks) -> Fields:
     """How it was done."""
-    result = checks.document(body.result, "result", MAX_PAYLOAD, MAX_DEPTH)
-    checks.text(body.output_id, "output_id", MAX_LABEL)
+    result = checks.compact_object(body.result, "result", MAX_PAYLOAD, MAX_DEPTH)
+    checks.check_text(body.output_id, "output_id", MAX_LABEL)
     return {**heartbeat_fields(body, checks), "result": result, "output_id": body.output_id}
 
 
 def fail_fields(body: FailBody, checks: Checks) -> Fields:
     """What went wrong."""
-    checks.text(body.reason, "reason", MAX_REASON)
-    checks.text(body.error_code, "error_code", MAX_CODE)
+    checks.check_text(body.reason, "reason", MAX_REASON)
+    checks.check_text(body.error_code, "error_code", MAX_CODE)
     return {
         **heartbeat_fields(body, checks),
         "reason": body.reason,
@@ -139,7 +141,7 @@ def snooze_fields(body: SnoozeBody, checks: Checks) -> Fields:
 
 def cancel_fields(body: CancelBody, checks: Checks) -> Fields:
     """How it ends."""
-    checks.text(body.reason, "reason", MAX_REASON)
+    checks.check_text(body.reason, "reason", MAX_REASON)
     return {"mode": body.mode, "reason": body.reason}
 
 
@@ -154,7 +156,7 @@ def resolve_fields(_: NoBody, __: Checks) -> Fields:
 
 
 def _delay(seconds: int | None, field: str, checks: Checks) -> Instant | None:
-    checks.that(seconds is None or 0 <= seconds <= MAX_DELAY, field, f"`{field}` is 0 to {MAX_DELAY}")
+    checks.require(seconds is None or 0 <= seconds <= MAX_DELAY, field, f"`{field}` is 0 to {MAX_DELAY}")
     return None if seconds is None else seconds * SECOND
 
 
@@ -177,7 +179,7 @@ def fields_of(request: Request, verb: str, body: msgspec.Struct, task_id: str, *
     """Everything that the command of a verb takes, but for its Idempotency-Key."""
     checks = Checks()
     fields: Fields = VERBS[verb][2](body, checks)
-    checks.done()
+    checks.raise_errors()
     fields |= {"account": request.by.account, "cause": request.cause(), "task_id": task_id}
     if verb in HOLDERS:
         fields["needs_lease_id"] = require
@@ -194,7 +196,12 @@ def _handler(verb: str, name: str) -> Handler:
         require = verb in HOLDERS and (await ctx.account(request.by.account)).require_lease_id
         fields = fields_of(request, verb, body, request.parameter, require=require)
         render = functools.partial(_render, warnings)
-        return answer(await ctx.run_once(command(**fields, once=once(request, raw, render, own=True))), render)
+        return answer(
+            await ctx.run_once(
+                command(**fields, once=read_task_idempotency_key(request, raw, render, per_caller=True))
+            ),
+            render,
+        )
 
     handle.__name__ = name
     return handle

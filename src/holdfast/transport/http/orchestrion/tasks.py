@@ -27,10 +27,12 @@ from holdfast.engine.verbs.tasks.queueing import (
     Empty,
 )
 from holdfast.transport.advice import tasks as task_advice
-from holdfast.transport.http.bodies.problem import Checks, read_body
+from holdfast.transport.http.bodies.checks import Checks
+from holdfast.transport.http.bodies.idempotency import read_task_idempotency_key
+from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.context import HandlerContext
-from holdfast.transport.http.octostore.wire import parse_uuid
-from holdfast.transport.http.orchestrion.wire import once, taken_document, task_document
+from holdfast.transport.http.octostore.bodies import parse_uuid
+from holdfast.transport.http.orchestrion.documents import claimed_task_document, task_document
 from holdfast.transport.http.request import Render, Request, Response, answer, encode, warned
 from holdfast.transport.ids import ids
 from holdfast.transport.times import parse as parse_time
@@ -90,31 +92,33 @@ async def create_task(ctx: HandlerContext, request: Request) -> Response:
     await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, CreateBody)
     render = functools.partial(render_created, warnings)
-    command = creation(request, body, Checks(), once(request, raw, render, in_body=body.idempotency_key))
+    command = creation(
+        request, body, Checks(), read_task_idempotency_key(request, raw, render, in_body=body.idempotency_key)
+    )
     return answer(await ctx.run_once(command), render)
 
 
 def creation(request: Request, body: CreateBody, checks: Checks, by_key: Any) -> CreateTask:
     """The command of a create, if everything about it is within bounds."""
-    checks.that(TYPE.fullmatch(body.type) is not None, "type", "`type` is 1 to 100 of A-Z a-z 0-9 - _")
-    payload = checks.document(body.payload, "payload", MAX_PAYLOAD, MAX_DEPTH)
-    checks.that(payload is not None, "payload", "`payload` is a JSON object")
-    checks.that(0 <= body.priority <= 100, "priority", "`priority` is 0 to 100")  # noqa: PLR2004 - the message has it
-    checks.that(1 <= body.max_attempts <= 10, "maxAttempts", "`maxAttempts` is 1 to 10")  # noqa: PLR2004
+    checks.require(TYPE.fullmatch(body.type) is not None, "type", "`type` is 1 to 100 of A-Z a-z 0-9 - _")
+    payload = checks.compact_object(body.payload, "payload", MAX_PAYLOAD, MAX_DEPTH)
+    checks.require(payload is not None, "payload", "`payload` is a JSON object")
+    checks.require(0 <= body.priority <= 100, "priority", "`priority` is 0 to 100")  # noqa: PLR2004 - the message has it
+    checks.require(1 <= body.max_attempts <= 10, "maxAttempts", "`maxAttempts` is 1 to 10")  # noqa: PLR2004
     lease = body.lease_duration_seconds
-    checks.that(30 <= lease <= 3600, "leaseDurationSeconds", "`leaseDurationSeconds` is 30 to 3600")  # noqa: PLR2004
+    checks.require(30 <= lease <= 3600, "leaseDurationSeconds", "`leaseDurationSeconds` is 30 to 3600")  # noqa: PLR2004
     scheduled_at = None if body.scheduled_at is None else parse_time(body.scheduled_at)
     good_time = body.scheduled_at is None or scheduled_at is not None
-    checks.that(good_time, "scheduledAt", "`scheduledAt` is an ISO 8601 time with its offset")
-    checks.that(body.unique_key != "", "uniqueKey", "`uniqueKey` must not be empty")
-    checks.text(body.unique_key, "uniqueKey", MAX_KEY)
-    checks.text(body.tag, "tag", MAX_TAG)
-    checks.text(body.created_by, "createdBy", MAX_LABEL)
-    checks.text(body.reviewed_by, "reviewedBy", MAX_LABEL)
-    checks.text(body.source, "source", MAX_LABEL)
+    checks.require(good_time, "scheduledAt", "`scheduledAt` is an ISO 8601 time with its offset")
+    checks.require(body.unique_key != "", "uniqueKey", "`uniqueKey` must not be empty")
+    checks.check_text(body.unique_key, "uniqueKey", MAX_KEY)
+    checks.check_text(body.tag, "tag", MAX_TAG)
+    checks.check_text(body.created_by, "createdBy", MAX_LABEL)
+    checks.check_text(body.reviewed_by, "reviewedBy", MAX_LABEL)
+    checks.check_text(body.source, "source", MAX_LABEL)
     wrong = None if body.backoff is None else retry.problem(body.backoff)
-    checks.that(wrong is None, "backoff", wrong or "")
-    checks.done()
+    checks.require(wrong is None, "backoff", wrong or "")
+    checks.raise_errors()
     task = Task(
         request.by.account,
         "tsk_" + ids.ulid(),
@@ -159,16 +163,18 @@ async def claim_task(ctx: HandlerContext, request: Request) -> Response:
     body, warnings, raw = await read_body(request, ClaimBody)
     checks = Checks()
     types = tuple(dict.fromkeys([*([] if body.type is None else [body.type]), *(body.types or [])]))
-    checks.that(all(map(TYPE.fullmatch, types)), "type", "`type` is 1 to 100 of A-Z a-z 0-9 - _")
-    checks.that(len(types) <= MAX_TYPES, "types", f"at most {MAX_TYPES} types in one claim")
-    checks.text(body.worker_id, "worker_id", MAX_LABEL)
-    checks.text(body.session_lease_id, "session_lease_id", MAX_LABEL)
-    checks.that(body.limit is None or 1 <= body.limit <= MAX_LIMIT, "limit", f"`limit` is 1 to {MAX_LIMIT}")
-    checks.that(0 <= body.wait_seconds <= MAX_WAIT, "wait_seconds", f"`wait_seconds` is 0 to {MAX_WAIT}")
-    checks.done()
+    checks.require(all(map(TYPE.fullmatch, types)), "type", "`type` is 1 to 100 of A-Z a-z 0-9 - _")
+    checks.require(len(types) <= MAX_TYPES, "types", f"at most {MAX_TYPES} types in one claim")
+    checks.check_text(body.worker_id, "worker_id", MAX_LABEL)
+    checks.check_text(body.session_lease_id, "session_lease_id", MAX_LABEL)
+    checks.require(body.limit is None or 1 <= body.limit <= MAX_LIMIT, "limit", f"`limit` is 1 to {MAX_LIMIT}")
+    checks.require(0 <= body.wait_seconds <= MAX_WAIT, "wait_seconds", f"`wait_seconds` is 0 to {MAX_WAIT}")
+    checks.raise_errors()
     render = functools.partial(_render_claimed, warnings, body.limit)
     command = ClaimTasks(
-        **_common(request, body, once(request, raw, _kept, own=True)), types=types, limit=body.limit or 1
+        **_common(request, body, read_task_idempotency_key(request, raw, _kept, per_caller=True)),
+        types=types,
+        limit=body.limit or 1,
     )
     if body.wait_seconds:
         undo = functools.partial(_undelivered, command)
@@ -185,11 +191,14 @@ async def claim_task_by_id(ctx: HandlerContext, request: Request) -> Response:
     await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, ClaimOneBody)
     checks = Checks()
-    checks.text(body.worker_id, "worker_id", MAX_LABEL)
-    checks.text(body.session_lease_id, "session_lease_id", MAX_LABEL)
-    checks.done()
+    checks.check_text(body.worker_id, "worker_id", MAX_LABEL)
+    checks.check_text(body.session_lease_id, "session_lease_id", MAX_LABEL)
+    checks.raise_errors()
     render = functools.partial(_render_claimed, warnings, None)
-    command = ClaimTask(**_common(request, body, once(request, raw, _kept, own=True)), task_id=request.parameter)
+    command = ClaimTask(
+        **_common(request, body, read_task_idempotency_key(request, raw, _kept, per_caller=True)),
+        task_id=request.parameter,
+    )
     return await _answer_claim(ctx, request, await ctx.run_once(command), render)
 
 
@@ -238,11 +247,11 @@ def _render_claimed(warnings: list[str], limit: int | None, outcome: Any) -> tup
     if isinstance(outcome, Claimed) and limit is None:
         taken = outcome.taken[0]
         contract = task_advice.of_task(taken.task, outcome.now, task_claimable=True)
-        document = taken_document(taken, outcome.now, contract)
+        document = claimed_task_document(taken, outcome.now, contract)
         document["task"] = msgspec.Raw(encode(document))
     elif isinstance(outcome, Claimed):
         # One contract for all of them: the same words a hundred times would be most of the answer.
-        tasks_taken = [taken_document(taken, outcome.now, {}) for taken in outcome.taken]
+        tasks_taken = [claimed_task_document(taken, outcome.now, {}) for taken in outcome.taken]
         document = {"tasks": tasks_taken, "count": len(tasks_taken), "agent_contract": task_advice.claimed_many()}
     elif isinstance(outcome, Busy):
         document = {"task": None, "message": "busy", "inFlight": outcome.task.id}

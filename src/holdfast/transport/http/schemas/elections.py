@@ -7,7 +7,9 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from holdfast.core import errors
-from holdfast.transport.http.octostore import elections, wire
+from holdfast.transport.http.octostore import elections
+from holdfast.transport.http.octostore.bodies import METADATA_LIMIT
+from holdfast.transport.http.octostore.errors import InvalidTtl
 from holdfast.transport.http.schemas.agent_contract import AgentContract
 from holdfast.transport.http.schemas.operation_schema import Milliseconds, Shape, Time, Token, described, number, text
 from holdfast.transport.http.streams import frames
@@ -100,17 +102,17 @@ SHAPES = {
             elections.CampaignBody,
             candidate_id={"pattern": "^[A-Za-z0-9._:@-]{1,64}$"},
             ttl_seconds=_TTL,
-            metadata=text(wire.METADATA_LIMIT),
+            metadata=text(METADATA_LIMIT),
         ),
         refusals=(
-            *(errors.Forbidden, errors.Invalid, wire.InvalidTtl),
+            *(errors.Forbidden, errors.Invalid, InvalidTtl),
             *(errors.RateLimited, errors.RoomsFull),
         ),
     ),
     "renew_leadership": Shape(
         {200: Leadership},
         body=described("RenewLeadershipBody", elections.LeaderBody, **_LEADER, ttl_seconds=_TTL),
-        refusals=(errors.Forbidden, errors.Invalid, wire.InvalidTtl, *_LEASE),
+        refusals=(errors.Forbidden, errors.Invalid, InvalidTtl, *_LEASE),
     ),
     "resign": Shape(
         {200: Resignation},

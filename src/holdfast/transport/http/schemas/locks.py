@@ -8,7 +8,9 @@ from uuid import UUID
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.core import acl, errors
-from holdfast.transport.http.octostore import locks, wire
+from holdfast.transport.http.octostore import locks
+from holdfast.transport.http.octostore.bodies import METADATA_LIMIT
+from holdfast.transport.http.octostore.errors import InvalidLockName, InvalidTtl
 from holdfast.transport.http.schemas.agent_contract import AgentContract
 from holdfast.transport.http.schemas.operation_schema import Milliseconds, Shape, Time, Token, described, number, text
 from holdfast.transport.http.streams import frames
@@ -111,7 +113,7 @@ class LockFilter(Struct):
     prefix: Annotated[str, Meta(description="How the names begin.")] | UnsetType = UNSET
 
 
-_NAME = (wire.InvalidLockName, errors.Forbidden)
+_NAME = (InvalidLockName, errors.Forbidden)
 _TTL = number(locks.MIN_TTL, locks.MAX_TTL)
 _LEASE_ID = {"format": "uuid"}
 _HOLDER = (*_NAME, errors.LeaseGone, errors.LeaseMismatch, errors.SessionMissing, errors.SessionExpired)
@@ -126,20 +128,20 @@ SHAPES = {
             "AcquireLockBody",
             locks.AcquireBody,
             ttl_seconds=_TTL,
-            metadata=text(wire.METADATA_LIMIT),
+            metadata=text(METADATA_LIMIT),
             session_id=_LEASE_ID,
             lock_delay_seconds=number(0, locks.MAX_DELAY),
             acl=AccessList | None,
         ),
         refusals=(
-            *(*_NAME, wire.InvalidTtl, errors.Invalid, errors.SessionMissing, errors.SessionExpired),
+            *(*_NAME, InvalidTtl, errors.Invalid, errors.SessionMissing, errors.SessionExpired),
             *(errors.LockLimit, errors.AclConflict),
         ),
     ),
     "renew_lock": Shape(
         {200: RenewedLock},
         body=described("RenewLockBody", locks.RenewBody, lease_id=_LEASE_ID, ttl_seconds=_TTL),
-        refusals=(*_HOLDER, wire.InvalidTtl),
+        refusals=(*_HOLDER, InvalidTtl),
     ),
     "release_lock": Shape(
         {200: type(None)},

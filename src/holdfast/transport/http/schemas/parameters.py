@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.core.names import NAME_LIMIT
 from holdfast.operations.table import HOLDFAST_API, ORCHESTRION, Operation
-from holdfast.transport.http.bodies.problem import MAX_KEY
+from holdfast.transport.http.bodies.idempotency import MAX_KEY
 from holdfast.transport.http.schemas.operation_schema import Shape
 
 Node = dict[str, Any]

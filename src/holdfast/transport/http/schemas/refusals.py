@@ -6,13 +6,18 @@ from types import ModuleType
 
 from holdfast.core import errors
 from holdfast.operations.table import HOLDFAST_API, OCTOSTORE, ORCHESTRION, SYSTEM, Operation
-from holdfast.transport.http.bodies import problem
-from holdfast.transport.http.octostore import wire
-from holdfast.transport.http.orchestrion import wire as orchestrion
+from holdfast.transport.http.api import errors as api_errors
+from holdfast.transport.http.octostore import errors as octostore_errors
+from holdfast.transport.http.orchestrion import errors as orchestrion_errors
 from holdfast.transport.http.schemas.errors import Problem, Refusal, TaskRefusal
 from holdfast.transport.http.schemas.operation_schema import JSON, Shape
 
-WIRES: dict[str, ModuleType] = {HOLDFAST_API: problem, ORCHESTRION: orchestrion, OCTOSTORE: wire, SYSTEM: wire}
+ERROR_MODULES: dict[str, ModuleType] = {
+    HOLDFAST_API: api_errors,
+    ORCHESTRION: orchestrion_errors,
+    OCTOSTORE: octostore_errors,
+    SYSTEM: octostore_errors,
+}
 ENVELOPES = {
     HOLDFAST_API: (Problem, "application/problem+json", "error"),
     ORCHESTRION: (TaskRefusal, JSON, "error"),
@@ -30,7 +35,7 @@ def refusals_of(operation: Operation, shape: Shape) -> dict[int, list[str]]:
     """Codes by status, both in order."""
     found: set[tuple[int, str]] = {_surprise(operation)}
     for refusal in (*shape.refusals, *_common(operation, shape)):
-        found.add(WIRES[operation.family].told(refusal))
+        found.add(ERROR_MODULES[operation.family].status_and_code(refusal))
     return {status: sorted(code for other, code in found if other == status) for status in sorted(dict(found))}
 
 

@@ -44,9 +44,9 @@ async def stream_events(ctx: HandlerContext, request: Request) -> Response:
     query = Query(request, {"after", "subject", "kind", "request_id"})
     after = query.number("after", 0, 2**53, default=0)
     wanted = Filter(query.text("subject"), query.text("kind"), query.text("request_id"), request.by.name_prefix)
-    query.done()
+    query.raise_errors()
     sent = request.headers.get(LAST_EVENT_ID)
-    cursor = _last_event_id(sent) if sent else after if "after" in query.given() else None
+    cursor = _last_event_id(sent) if sent else after if "after" in query.values() else None
     parts = await begin(_frames(ctx, request, cursor, wanted))
     return Response(200, b"", STREAM_HEAD, frames.MEDIA, parts)
 

@@ -1,0 +1,100 @@
+"""Checks of field values: length, range, size and depth. All errors of a request are reported together."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from holdfast.core.errors import Invalid, TooLarge
+from holdfast.core.names import storable
+from holdfast.transport.http.bodies.parsing import DECODE_ERRORS, field_error
+from holdfast.transport.http.request import Request
+
+NOTHING = msgspec.Raw(b"null")
+"""Value of an omitted field that accepts any JSON."""
+MAX_DEPTH = 32
+
+_KEY_NAMES = {"api_key", "apiKey", "apikey", "access_token", "authorization"}
+
+
+class Checks:
+    """Collects errors about the values of one request; `raise_errors` refuses with all of them."""
+
+    def __init__(self) -> None:
+        self.errors: list[dict[str, str]] = []
+
+    def require(self, condition: bool, field: str, message: str) -> None:  # noqa: FBT001 - reads as a sentence
+        """Add an error about a field unless the condition holds."""
+        if not condition:
+            self.errors.append(field_error(f"/{field}", "out_of_range", message))
+
+    def check_text(self, value: str | None, field: str, limit: int) -> None:
+        """Require a string within its length limit that every store can save unchanged."""
+        if value is None:
+            return
+        length = len(value)
+        self.require(length <= limit, field, f"`{field}` must have at most {limit} characters; it has {length}")
+        self.require(storable(value), field, f"`{field}` must not contain U+0000")
+
+    def compact_json(self, raw: msgspec.Raw, field: str, limit: int, depth: int = MAX_DEPTH) -> str | None:
+        """Check a JSON value against its limits of size and depth; return it as compact text, or None for null."""
+        if raw == NOTHING:
+            return None
+        text = msgspec.json.format(bytes(raw), indent=-1)
+        if len(text) > limit:
+            raise TooLarge(
+                f"`{field}` is {len(text)} bytes, the limit is {limit}",
+                [field_error(f"/{field}", "too_large", f"at most {limit} bytes of compact JSON")],
+            )
+        try:
+            value = msgspec.json.decode(text)
+        except DECODE_ERRORS as error:
+            message = f"`{field}` is not JSON"
+            raise Invalid(message, [field_error(f"/{field}", "malformed_json", str(error))]) from None
+        # Every level needs an opening bracket: text with few of them cannot be too deep and is not walked.
+        shallow = text.count(b"{") + text.count(b"[") <= depth or _depth(value) <= depth
+        self.require(shallow, field, f"`{field}` must not be nested deeper than {depth} levels")
+        if shallow and b"\\u" in text:
+            self.require(_is_storable(value), field, f"`{field}` must not contain U+0000")
+        return text.decode()
+
+    def compact_object(self, raw: msgspec.Raw, field: str, limit: int, depth: int = MAX_DEPTH) -> str | None:
+        """The same for a value that must be a JSON object."""
+        text = self.compact_json(raw, field, limit, depth)
+        self.require(text is None or text.startswith("{"), field, f"`{field}` must be a JSON object")
+        return text
+
+    def raise_errors(self) -> None:
+        """Refuse the request if any check failed."""
+        if self.errors:
+            raise Invalid("; ".join(error["message"] for error in self.errors), self.errors)
+
+
+def _depth(value: Any, level: int = 1) -> int:
+    if level > MAX_DEPTH:
+        return level
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return max(
+        (_depth(element, level + 1) for element in inner),
+        default=level - 1 if not isinstance(value, dict | list) else level,
+    )
+
+
+def _is_storable(value: Any) -> bool:
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, dict):
+        return all(storable(key) and _is_storable(element) for key, element in value.items())
+    return all(map(_is_storable, value)) if isinstance(value, list) else True
+
+
+def check_key_in_query(request: Request) -> None:
+    """Refuse an API key in the query string: URLs end up in logs."""
+    if not request.scope["query_string"]:
+        return
+    for name, value in parse_qsl(request.scope["query_string"].decode("latin-1"), errors="replace"):
+        if name in _KEY_NAMES or value.startswith(("hf_live_", "hf_test_", "orch_live_")):
+            message = "a key must not be part of the URL; send `Authorization: Bearer <key>`"
+            raise Invalid(message, [field_error(f"/{name[:64]}", "key_in_query", message)])

@@ -1,0 +1,107 @@
+"""JSON request bodies of the Holdfast and Orchestrion APIs: strict types, every error reported at once.
+
+Unknown fields are ignored with a warning; camelCase and snake_case spellings of a field are both accepted.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any, TypeVar
+
+import msgspec
+
+from holdfast.core.errors import Invalid
+from holdfast.transport.http.request import HOUSE_BODY_LIMIT, HttpRefusal, Request, encode
+
+B = TypeVar("B", bound=msgspec.Struct)
+
+DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What a decoder raises for bytes that are not JSON, or are JSON of the wrong type."""
+
+
+def field_error(pointer: str, code: str, message: str) -> dict[str, str]:
+    """One entry of the `errors` list of a refusal; `pointer` is a JSON pointer into the body."""
+    return {"pointer": pointer, "code": code, "message": message}
+
+
+async def read_body(request: Request, body_type: type[B], limit: int = HOUSE_BODY_LIMIT) -> tuple[B, list[str], bytes]:
+    """Read the request body: (the body, warnings about unknown fields, the raw bytes). An empty body means {}."""
+    media_type = request.headers.get(b"content-type", b"application/json").split(b";", 1)[0].strip().lower()
+    raw = await request.body(limit)
+    if raw and media_type != b"application/json":
+        raise HttpRefusal(415, "the body must be application/json")
+    return *parse_body(raw or b"{}", body_type), raw or b"{}"
+
+
+def parse_body(raw: bytes, body_type: type[B]) -> tuple[B, list[str]]:
+    """Parse a JSON body: (the body, warnings about unknown fields)."""
+    try:
+        return msgspec.json.decode(raw, type=body_type), []
+    except msgspec.ValidationError:
+        return _parse_known_fields(raw, body_type)
+    except DECODE_ERRORS as error:
+        raise Invalid(f"the body is not JSON: {error}", [field_error("", "malformed_json", str(error))]) from None
+
+
+def _parse_known_fields(raw: bytes, body_type: type[B]) -> tuple[B, list[str]]:
+    """Parse again without unknown fields and with a warning for each, or refuse with every error."""
+    try:
+        given = _normalize_names(msgspec.json.decode(raw, type=dict[str, msgspec.Raw]), body_type)
+        known = {name: given[name] for name in body_type.__struct_encode_fields__ if name in given}
+        return msgspec.json.decode(encode(known), type=body_type), _unknown_field_warnings(given, body_type)
+    except DECODE_ERRORS:
+        raise Invalid("the body has missing or invalid fields", _find_errors(raw, body_type)) from None
+
+
+def _normalize_names(given: dict[str, Any], body_type: type[msgspec.Struct]) -> dict[str, Any]:
+    """Rename fields to their documented spelling. If both spellings were sent, the documented one counts."""
+    documented = {fold_name(name): name for name in body_type.__struct_encode_fields__}
+    normalized: dict[str, Any] = {}
+    for name, value in given.items():
+        known = documented.get(fold_name(name), name)
+        if known == name or known not in given:
+            normalized[known] = value
+    return normalized
+
+
+def fold_name(name: str) -> str:
+    """A name without underscores and case: equal for its camelCase and snake_case spellings."""
+    return name.replace("_", "").lower()
+
+
+def _find_errors(raw: bytes, body_type: type[msgspec.Struct]) -> list[dict[str, str]]:
+    """An error for every missing or invalid field, not only for the first."""
+    try:
+        document = msgspec.json.decode(raw)
+    except DECODE_ERRORS as error:
+        return [field_error("", "malformed_json", str(error))]
+    if not isinstance(document, dict):
+        return [field_error("", "wrong_type", "the body must be a JSON object")]
+    document = _normalize_names(document, body_type)
+    found = []
+    for field in msgspec.structs.fields(body_type):
+        name = field.encode_name
+        if name not in document:
+            if field.required:
+                near = difflib.get_close_matches(name, document, n=1)
+                hint = f"; you sent `{near[0]}`" if near else ""
+                found.append(field_error(f"/{name}", "missing", f"`{name}` is required{hint}"))
+            continue
+        if field.type is msgspec.Raw:  # accepts any JSON value
+            continue
+        try:
+            msgspec.convert(document[name], type=field.type)
+        except msgspec.ValidationError as error:
+            found.append(field_error(f"/{name}", "invalid", str(error)))
+    return found
+
+
+def _unknown_field_warnings(given: dict[str, Any], body_type: type[msgspec.Struct]) -> list[str]:
+    known = body_type.__struct_encode_fields__
+    warnings = []
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean '{near[0]}'?" if near else ""
+            warnings.append(f"unknown field {name[:64]!r} was ignored{hint}")
+    return warnings

@@ -1,0 +1,163 @@
+"""OctoStore's error envelope: statuses, codes, labels and details as in the original, plus an agent_contract."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from holdfast.core import errors
+from holdfast.transport.advice import contract as contracts
+from holdfast.transport.advice.contract import Contract
+from holdfast.transport.http.request import Header, HttpRefusal, Request, Response, encode, json_response
+
+
+class InvalidTtl(errors.Invalid):
+    """`ttl_seconds` is out of range."""
+
+
+class InvalidLockName(errors.Invalid):
+    """The lock name does not match the allowed syntax."""
+
+
+_INTERNAL = (500, "internal_error", "Internal server error")
+_CODES: dict[type[Exception], tuple[int, str, str]] = {
+    errors.UnknownKey: (401, "authentication_failed", "Authentication failed"),
+    errors.Unauthenticated: (401, "authentication_required", "Authorization header required"),
+    errors.Forbidden: (403, "forbidden", "Forbidden"),
+    errors.InsecureTransport: (403, "insecure_transport", "Insecure transport"),
+    errors.LockLimit: (403, "lock_limit_exceeded", "Lock limit exceeded"),
+    errors.Invalid: (400, "invalid_input", "Invalid input"),
+    InvalidTtl: (400, "invalid_ttl", "Invalid TTL"),
+    InvalidLockName: (400, "invalid_lock_name", "Invalid lock name"),
+    errors.LeaseMismatch: (400, "lease_not_current", "Lease is not current"),
+    errors.LeaseGone: (404, "lease_not_current", "Lease is not current"),
+    errors.SessionMissing: (404, "not_found", "Session not found"),
+    errors.Missing: (404, "not_found", "Lock not found"),
+    errors.WebhookMissing: (404, "not_found", "Resource not found"),
+    errors.TooManyWebhooks: (400, "invalid_input", "Invalid input"),
+    errors.SessionExpired: (410, "session_expired", "Session expired"),
+    errors.Conflict: (409, "conflict", "Conflict"),
+    errors.RoomsFull: (409, "capacity_exceeded", "Capacity exceeded"),
+    errors.Limited: (429, "rate_limited", "Rate limit exceeded"),
+    errors.Trouble: (503, "internal_error", "Internal server error"),
+    errors.StoreFull: (507, "internal_error", "Internal server error"),
+}
+
+
+_DETAILS: dict[str, str] = {
+    "authentication_required": "Bearer token required",
+    "authentication_failed": "Authentication failed",
+    "session_expired": "Session expired",
+    "internal_error": "Internal server error",
+}
+_PREFIXED = {"forbidden", "invalid_ttl", "invalid_lock_name", "invalid_input", "conflict", "capacity_exceeded"}
+_FRAMEWORK: dict[int, tuple[str, str, str]] = {
+    404: ("Resource not found", "not_found", "Resource not found"),
+    409: ("Conflict", "conflict", "Conflict"),
+}
+_UNPARSED = {400, 405, 413, 415, 422}
+
+
+def render_error(request: Request, error: Exception) -> Response:
+    """Render an error in OctoStore's envelope, without internal details of the store."""
+    if isinstance(error, HttpRefusal):
+        return _framework_error(request, error)
+    status, code, label = next((_CODES[kind] for kind in type(error).__mro__ if kind in _CODES), _INTERNAL)
+    message = error.message if isinstance(error, errors.HoldfastError) else label
+    details = _DETAILS.get(code) or _details(code, label, message, error)
+    document: dict[str, Any] = {"code": code, "details": details, "error": label, "request_id": request.request_id}
+    headers: tuple[Header, ...] = ((b"www-authenticate", b"Bearer"),) if status == 401 else ()  # noqa: PLR2004 - HTTP's
+    wait = getattr(error, "retry_after", None)
+    if wait is not None and not isinstance(error, errors.LockLimit):
+        headers = ((b"retry-after", str(wait).encode()),)
+        if isinstance(error, errors.Limited):
+            document["retry_after_ms"] = wait * 1000
+    if isinstance(error, errors.Trouble):
+        document["applied"] = error.applied
+    document["agent_contract"] = next(advise for kinds, advise in _CONTRACTS if isinstance(error, kinds))(
+        request, error
+    )
+    return json_response(status, dict(sorted(document.items())), headers)
+
+
+def status_and_code(refusal: type[Exception] | int) -> tuple[int, str]:
+    """Status and code of an error class, or of an HTTP status that the HTTP layer itself answers. For OpenAPI."""
+    if isinstance(refusal, int):
+        return refusal, "invalid_input"
+    return next(_CODES[kind][:2] for kind in refusal.__mro__ if kind in _CODES)
+
+
+def _details(code: str, label: str, message: str, error: Exception) -> str:
+    if isinstance(error, errors.LeaseMismatch):
+        return "Invalid lease ID"
+    if isinstance(error, errors.LeaseGone | errors.SessionMissing):
+        return label
+    if isinstance(error, errors.Missing):
+        return f"{label}: {message}"
+    return f"{label}: {message}" if code in _PREFIXED else message
+
+
+def _framework_error(request: Request, error: HttpRefusal) -> Response:
+    if error.status in _UNPARSED:
+        label, code, details = (
+            "Invalid input",
+            "invalid_input",
+            "The request cannot be parsed, or this route does not support it.",
+        )
+    elif error.status >= 500:  # noqa: PLR2004 - HTTP's own number
+        label, code, details = "Internal server error", "internal_error", "Internal server error"
+    else:
+        label, code, details = _FRAMEWORK.get(error.status, ("Request failed", "invalid_input", "Request failed"))
+    document = {
+        "agent_contract": contracts.fix_request(error.message),
+        "code": code,
+        "details": details,
+        "error": label,
+        "request_id": request.request_id,
+    }
+    return Response(error.status, encode(document), error.headers)
+
+
+_CONTRACTS: tuple[tuple[tuple[type[Exception], ...], Callable[[Request, Any], Contract]], ...] = (
+    ((errors.OutcomeUnknown,), lambda request, _: contracts.look_first(f"GET {_subject(request)}", "check_status")),
+    (
+        (errors.Trouble, errors.RoomsFull, errors.RateLimited),
+        lambda _, error: contracts.wait_and_retry(error.retry_after),
+    ),
+    ((errors.UnknownKey,), lambda *_: contracts.authenticate(retryable=False)),
+    ((errors.Unauthenticated,), lambda *_: contracts.authenticate(retryable=True)),
+    ((errors.LeaseGone, errors.LeaseMismatch), lambda request, _: contracts.stop_work(*_claim_again(request))),
+    ((errors.SessionExpired, errors.SessionMissing), lambda *_: contracts.session_over()),
+    ((errors.LockLimit,), lambda *_: contracts.lock_limit()),
+    (
+        (errors.WebhookMissing, errors.TooManyWebhooks),
+        lambda *_: contracts.look_first("GET /webhooks", "list_lock_webhooks"),
+    ),
+    (
+        (errors.NameTaken, errors.ConfiguredKey, errors.InsecureTransport),
+        lambda _, error: contracts.fix_request(error.hint),
+    ),
+    (
+        (errors.Conflict, errors.Missing, errors.Forbidden),
+        lambda request, error: (
+            contracts.fix_request(error.hint)
+            if "scope" in error.facts
+            else contracts.look_first(f"GET {_subject(request)}", "get_lock_status")
+        ),
+    ),
+    ((errors.HoldfastError,), lambda _, error: contracts.fix_request(error.message)),
+    ((Exception,), lambda *_: contracts.wait_and_retry(5)),
+)
+"""The agent_contract for each class of error; the first row that matches counts."""
+
+
+def _claim_again(request: Request) -> tuple[str, str]:
+    if request.scope["path"].startswith("/elections/"):
+        return f"POST {_subject(request)}/campaign", "campaign"
+    return f"POST {_subject(request)}/acquire", "acquire_lock"
+
+
+def _subject(request: Request) -> str:
+    """The path of the lock, election or webhook in the request, without the verb."""
+    raw: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
+    return "/".join(raw.decode("latin-1").split("/")[:3])

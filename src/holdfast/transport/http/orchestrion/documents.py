@@ -1,0 +1,93 @@
+"""Tasks as Orchestrion's JSON documents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.core import task as tasks
+from holdfast.core.row import SECOND, Instant
+from holdfast.core.task import Task
+from holdfast.engine.verbs.tasks.queueing import Taken
+from holdfast.transport.advice import tasks as task_advice
+from holdfast.transport.advice.contract import Contract
+from holdfast.transport.http.request import raw_json
+from holdfast.transport.times import milliseconds, milliseconds_or_none
+
+
+def task_document(task: Task, now: Instant, contract: Contract | None = None) -> dict[str, Any]:
+    """A task. Optional fields without a value are omitted, except those that Orchestrion's clients expect as null."""
+    document: dict[str, Any] = {
+        "id": task.id,
+        "type": task.type,
+        "status": task.state,
+        "payload": msgspec.Raw(task.payload.encode()),
+        "result": raw_json(task.result),
+        "priority": task.priority,
+        "maxAttempts": task.max_attempts,
+        "attemptCount": task.attempt_count,
+        "scheduledAt": milliseconds_or_none(task.scheduled_at),
+        "leaseDurationSeconds": task.lease_duration // SECOND,
+        "leaseExpiresAt": milliseconds_or_none(task.expires_at),
+        "createdAt": milliseconds(task.created_at),
+        "updatedAt": milliseconds(task.changed_at),
+        "failureReason": task.failure_reason,
+        "outputId": task.output_id,
+        "claimedBy": task.worker,
+    }
+    if task.state == tasks.CLAIMED:
+        document["cancelRequested"] = task.cancel_requested
+    cancelled = task.cancel_requested or task.state == tasks.CANCELLED
+    optional = (
+        ("uniqueKey", task.unique_key),
+        ("tag", task.tag),
+        ("createdBy", task.created_by),
+        ("reviewedBy", task.reviewed_by),
+        ("source", task.source),
+        ("backoff", raw_json(task.backoff)),
+        ("sessionId", task.session),
+        ("deadLetterCause", task.dead_cause),
+        ("resolvedAt", milliseconds_or_none(task.resolved_at)),
+        ("cancelReason", task.cancel_reason if cancelled else None),
+        ("note", task.note),
+        ("progress", raw_json(task.progress)),
+        ("checkpoint", raw_json(task.checkpoint)),
+    )
+    document |= {name: value for name, value in optional if value is not None}
+    if task.ended is not None:
+        document["previousAttempt"] = _previous_attempt(task)
+    if contract is None:
+        contract = task_advice.of_task(task, now)
+    if contract:
+        document["agent_contract"] = contract
+    return document
+
+
+def claimed_task_document(taken: Taken, now: Instant, contract: Contract | None = None) -> dict[str, Any]:
+    """A task for the worker that just claimed it: with its lease id, fencing token and the previous attempt."""
+    document = task_document(taken.task, now, contract)
+    document["leaseId"] = taken.lease_id
+    document["fencingToken"] = taken.task.token
+    document["attempt"] = taken.task.attempt
+    document.setdefault("previousAttempt", None)
+    if taken.task.traceparent is not None:
+        document["traceparent"] = taken.task.traceparent
+    return document
+
+
+def _previous_attempt(task: Task) -> dict[str, Any] | None:
+    attempt = tasks.last_attempt(task)
+    if attempt is None:
+        return None
+    return {
+        "worker": attempt.worker,
+        "endedAt": milliseconds(attempt.at),
+        "outcome": attempt.outcome,
+        "reason": attempt.reason,
+        "errorCode": attempt.code,
+        "checkpoint": raw_json(task.ended_checkpoint),
+        "note": attempt.note,
+        "attempt": attempt.attempt,
+        "contextFrom": attempt.context_from,
+    }
