@@ -17,9 +17,9 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 
 from holdfast.core.acl import hash_token
-from holdfast.core.event import GONE, Cause, Event, fold, picture, subject_of
+from holdfast.core.event import REMOVAL_VERBS, Cause, Event, fold, row_image, subject_of
 from holdfast.core.lease import JOB, LOCK, Lease, proof_of
-from holdfast.core.log_gap import follows, is_mark
+from holdfast.core.log_gap import is_log_subject, is_next
 from holdfast.core.principal import ADMIN_ID, Principal
 from holdfast.core.row import SECOND, Instant, Row
 from holdfast.core.session import Session
@@ -214,24 +214,24 @@ def _check_log(store: Store) -> None:
     by_subject: dict[tuple[str, str], list[Event]] = {}
     for event in every(store, Event):
         by_account.setdefault(event.account, []).append(event)
-        if not is_mark(event.subject):
+        if not is_log_subject(event.subject):
             by_subject.setdefault((event.account, event.subject), []).append(event)
     with store.read() as reader:
         bounds = {account: reader.log_bounds(account) for account in {*by_account, *reader.logs()}}
     for account, (floor, last) in bounds.items():
         log = by_account.get(account, [])
         cursors = [floor, *(event.seq for event in log)]
-        gaps = [event.seq for event, cursor in zip(log, cursors, strict=False) if not follows(event, cursor)]
+        gaps = [event.seq for event, cursor in zip(log, cursors, strict=False) if not is_next(event, cursor)]
         assert not gaps, f"{account}: nothing tells why there is a gap before {gaps}"
         assert cursors[-1] == last, f"{account}: the log ends at {cursors[-1]}, its counter at {last}"
     for row_type in ROW_TYPES:
         for row in every(store, row_type):
             told = by_subject.pop((row.account, subject_of(row)), [])
-            assert fold(row_type(row.account, row.id), told) == picture(row), f"{row.key} differs from its log"
+            assert fold(row_type(row.account, row.id), told) == row_image(row), f"{row.key} differs from its log"
     blank = {row_type.noun: row_type for row_type in ROW_TYPES}
     for (account, subject), told in by_subject.items():
         noun, _, row_id = subject.partition(":")
-        assert told[-1].kind.partition(".")[2] in GONE, f"the log tells of {subject}, which is not there"
+        assert told[-1].kind.partition(".")[2] in REMOVAL_VERBS, f"the log tells of {subject}, which is not there"
         assert fold(blank[noun](account, row_id), told) is None, f"{subject} is gone, but its log says otherwise"
 
 

@@ -100,7 +100,7 @@ def transitions(number: int) -> set[tuple[str, str, str]]:
 def state_of(row: Lease, now: int) -> str:
     if lease.is_live(row, now):
         return "held"
-    return "resting" if lease.is_resting(row, now) else "free"
+    return "resting" if lease.is_delayed(row, now) else "free"
 
 
 def test_the_diagram_of_a_name_is_what_core_does():

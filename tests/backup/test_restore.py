@@ -10,10 +10,10 @@ import holdfast
 from holdfast.backup.backup import backup
 from holdfast.backup.endpoint import CopyRefused
 from holdfast.backup.restore import restore
-from holdfast.core.browser_session import VISIT, BrowserSession
+from holdfast.core.browser_session import SESSION, BrowserSession
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
-from holdfast.core.log_gap import LEAP, RESTORED, kept_until
+from holdfast.core.log_gap import MIN_JUMP, RESTORED, last_kept_seq
 from holdfast.core.principal import Principal
 from holdfast.engine.verify import verify
 from holdfast.settings import Settings
@@ -43,10 +43,10 @@ def test_rows_and_log_are_as_they_were_and_the_counters_are_ahead(kind, taken, n
         assert [event for event in new if event.kind != RESTORED] == old
         for mark in (event for event in new if event.kind == RESTORED):
             last = max(event.seq for event in old if event.account == mark.account)
-            assert kept_until(mark) == last
-            assert mark.seq > last + LEAP
+            assert last_kept_seq(mark) == last
+            assert mark.seq > last + MIN_JUMP
         granted = run(after, claim("new", "l-new")).lease.token
-    assert granted == outcome.token + 1 > tokens_of(source) + LEAP
+    assert granted == outcome.token + 1 > tokens_of(source) + MIN_JUMP
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -61,7 +61,7 @@ def test_a_store_in_the_way_stays_unless_it_shall_go(kind, taken, new_place):
         assert [row.id for row in every(store, Lease)] == ["mine/0", "mine/1", "mine/2"]
     first = restore(target, file, quiet, replace=True)
     second = restore(target, file, quiet, replace=True)
-    assert max(tokens) < first.token < second.token - LEAP, "what the replaced store has used is passed as well"
+    assert max(tokens) < first.token < second.token - MIN_JUMP, "what the replaced store has used is passed as well"
     with opened(target) as store:
         assert verify(store).differences == []
         assert not [row for row in every(store, Lease) if row.id.startswith("mine")]
@@ -106,7 +106,7 @@ def test_what_was_taken_away_since_does_not_come_back(kind, new_place, tmp_path)
     with opened(source) as store:
         put(store, *(a_key(name) for name in ("kept", "revoked", "rotated")), kind="created")
         store.save_browser_session(
-            BrowserSession("a visit", VISIT, ACCOUNT, "kept", "kept", made_at=START, seen_at=START)
+            BrowserSession("a visit", SESSION, ACCOUNT, "kept", "kept", made_at=START, seen_at=START)
         )
     backup(source, file, quiet)
     with opened(source) as store:

@@ -21,7 +21,7 @@ def test_a_token_is_kept_as_its_hash_and_shown_as_nothing():
     stored = acl.normalise([f"token:{TOKEN}", "user:bob"])
     assert TOKEN not in stored
     assert acl.hash_token(TOKEN) in stored
-    assert acl.shown(stored) == ["token:[redacted]", "user:bob"]
+    assert acl.redact(stored) == ["token:[redacted]", "user:bob"]
 
 
 @pytest.mark.parametrize(

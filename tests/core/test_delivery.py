@@ -9,21 +9,21 @@ from holdfast.core.row import SECOND
 from holdfast.core.webhooks.delivery import (
     DEAD,
     DELIVERED,
-    LONGEST_WAIT,
+    MAX_RETRY_AFTER,
     PENDING,
     SCHEDULE,
+    AttemptResult,
     Delivery,
-    Outcome,
-    Verdict,
-    choose,
+    FinishedAttempt,
+    at_capacity,
+    choose_fairly,
     claim,
-    crowded,
     replay,
+    retry_wait,
     settle,
-    wait_after,
 )
 
-FAILED = Verdict(arrived=False, status=500, error="status 500")
+FAILED = AttemptResult(arrived=False, status=500, error="status 500")
 NOW = 1_000 * SECOND
 
 
@@ -40,7 +40,7 @@ def test_the_schedule_goes_from_seconds_to_a_day():
 
 @given(attempts=st.integers(1, 12), fraction=st.floats(0, 1))
 def test_a_wait_is_never_shorter_than_planned_and_at_most_a_fifth_longer(attempts, fraction):
-    wait = wait_after(attempts, FAILED, SCHEDULE, fraction)
+    wait = retry_wait(attempts, FAILED, SCHEDULE, fraction)
     if attempts > len(SCHEDULE):
         assert wait is None
     else:
@@ -48,27 +48,27 @@ def test_a_wait_is_never_shorter_than_planned_and_at_most_a_fifth_longer(attempt
         assert planned <= wait <= planned * 1.2
 
 
-@pytest.mark.parametrize(("asked", "waited"), [(None, 5), (1, 5), (60, 60), (10**9, LONGEST_WAIT)])
+@pytest.mark.parametrize(("asked", "waited"), [(None, 5), (1, 5), (60, 60), (10**9, MAX_RETRY_AFTER)])
 def test_a_receiver_may_ask_for_time_but_not_for_ever(asked, waited):
-    verdict = Verdict(arrived=False, status=429, retry_after=asked)
-    assert wait_after(1, verdict, SCHEDULE, 0.0) == waited * SECOND
+    verdict = AttemptResult(arrived=False, status=429, retry_after=asked)
+    assert retry_wait(1, verdict, SCHEDULE, 0.0) == waited * SECOND
 
 
 def test_an_attempt_ends_in_one_of_four_ways():
     taken = claim(a_delivery(), NOW + SECOND)
-    arrived = settle(Outcome(taken, Verdict(arrived=True, status=204)), NOW)
+    arrived = settle(FinishedAttempt(taken, AttemptResult(arrived=True, status=204)), NOW)
     assert (arrived.state, arrived.attempts, arrived.status, arrived.settled_at) == (DELIVERED, 1, 204, NOW)
-    waits = settle(Outcome(taken, FAILED, 5 * SECOND), NOW)
+    waits = settle(FinishedAttempt(taken, FAILED, 5 * SECOND), NOW)
     assert (waits.state, waits.attempts, waits.next_at, waits.error) == (PENDING, 1, NOW + 5 * SECOND, "status 500")
-    dead = settle(Outcome(taken, FAILED, None), NOW)
+    dead = settle(FinishedAttempt(taken, FAILED, None), NOW)
     assert (dead.state, dead.attempts, dead.settled_at) == (DEAD, 1, NOW)
-    unknown = settle(Outcome(taken, None), NOW)
+    unknown = settle(FinishedAttempt(taken, None), NOW)
     assert (unknown.state, unknown.attempts, unknown.next_at) == (PENDING, 0, 0)
     assert {each.claimed_until for each in (arrived, waits, dead, unknown)} == {None}
 
 
 def test_a_replay_has_all_its_chances_and_takes_it_from_whoever_has_it():
-    dead = settle(Outcome(claim(a_delivery(), NOW), FAILED, None), NOW)
+    dead = settle(FinishedAttempt(claim(a_delivery(), NOW), FAILED, None), NOW)
     again = replay(dead, NOW + 5)
     assert (again.state, again.attempts, again.next_at, again.settled_at) == (PENDING, 0, NOW + 5, None)
     assert again.claims == dead.claims + 1
@@ -79,10 +79,10 @@ def test_a_replay_has_all_its_chances_and_takes_it_from_whoever_has_it():
 )
 def test_accounts_take_turns_and_none_gets_more_than_its_share(accounts, busy, places):
     found = [replace(a_delivery(seq, f"whk_{seq}"), account=account) for seq, account in enumerate(accounts)]
-    chosen = choose(found, {("a", "whk_x"): busy}, 8, 4, places)
+    chosen = choose_fairly(found, {("a", "whk_x"): busy}, 8, 4, places)
     has = {account: sum(each.account == account for each in chosen) + busy * (account == "a") for account in "abc"}
     assert all(has[account] <= max(4, busy * (account == "a")) for account in "abc")
-    assert crowded({("a", "whk_x"): busy}, 8, 4) == ([], ["a"] if busy >= 4 else [])
+    assert at_capacity({("a", "whk_x"): busy}, 8, 4) == ([], ["a"] if busy >= 4 else [])
     for account in set(accounts) - {each.account for each in chosen}:  # whoever got nothing would have had the most
         assert has[account] >= 4 or len(chosen) == places
     if len(chosen) == places and "b" in accounts and "c" in accounts:
@@ -93,7 +93,7 @@ def test_accounts_take_turns_and_none_gets_more_than_its_share(accounts, busy, p
 @given(hooks=st.lists(st.sampled_from(["a", "b", "c"]), max_size=30), busy=st.integers(0, 5), places=st.integers(0, 20))
 def test_nobody_gets_more_places_than_its_own(hooks, busy, places):
     found = [a_delivery(seq, hook) for seq, hook in enumerate(hooks)]
-    chosen = choose(found, {("acct", "a"): busy}, 4, 100, places)
+    chosen = choose_fairly(found, {("acct", "a"): busy}, 4, 100, places)
     assert len(chosen) <= places
     of = {hook: sum(each.hook == hook for each in chosen) for hook in "abc"}
     assert of["a"] <= max(4 - busy, 0)

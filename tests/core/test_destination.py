@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.webhooks.destination import Target, is_public, lock_problem_of, problem_of, read_url
+from holdfast.core.webhooks.destination import Target, is_public, octostore_url_problem, parse_url, url_problem
 
 OPEN = [
     "1.1.1.1", "8.8.8.8", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255", "128.0.0.0",
@@ -83,7 +83,7 @@ def test_python_s_own_idea_of_private_is_closed_too(address):
     ],
 )
 def test_an_address_has_one_spelling(written, kept):
-    assert read_url(written).url == kept
+    assert parse_url(written).url == kept
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_an_address_has_one_spelling(written, kept):
      "https://u:p@example.com/", "https://u@example.com/", "https://" + "a" * 3000],
 )  # fmt: skip
 def test_what_is_no_address_is_refused(written):
-    assert isinstance(read_url(written), str)
+    assert isinstance(parse_url(written), str)
 
 
 @pytest.mark.parametrize(
@@ -113,8 +113,8 @@ def test_what_is_no_address_is_refused(written):
     ],
 )
 def test_each_family_has_its_rule_and_operators_may_lift_it(url, ours, octostore):
-    target = read_url(url)
+    target = parse_url(url)
     assert isinstance(target, Target)
-    assert (problem_of(target, private=False) is None) == ours
-    assert (lock_problem_of(target, private=False) is None) == octostore
-    assert problem_of(target, private=True) is lock_problem_of(target, private=True) is None
+    assert (url_problem(target, private=False) is None) == ours
+    assert (octostore_url_problem(target, private=False) is None) == octostore
+    assert url_problem(target, private=True) is octostore_url_problem(target, private=True) is None

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from holdfast.core.event import GONE, SNAPSHOT, BrokenLog, difference, fold, picture, subject_of, tell
+from holdfast.core.event import REMOVAL_VERBS, SNAPSHOT, BrokenLog, difference, fold, make_event, row_image, subject_of
 from holdfast.core.lease import Lease
 from holdfast.core.principal import Principal
 from holdfast.store.rows import ROW_TYPES
@@ -45,7 +45,7 @@ def columns(row_type):
 
 def told(before, after, kind, now=START):
     """The event of a step."""
-    return tell(difference(before, after), after, kind, CAUSE, now)
+    return make_event(difference(before, after), after, kind, CAUSE, now)
 
 
 @pytest.mark.parametrize("row_type", ROW_TYPES)
@@ -57,7 +57,7 @@ def test_any_sequence_of_changes_folds_back_into_its_row(row_type, data):
         after = replace(row, version=row.version + 1, **change)
         events.append(told(row, after, "changed"))
         row = after
-    assert fold(blank, events) == picture(row)
+    assert fold(blank, events) == row_image(row)
 
 
 @pytest.mark.parametrize("row_type", ROW_TYPES)
@@ -71,7 +71,7 @@ def test_a_log_cut_anywhere_before_a_snapshot_still_folds_back(row_type, data):
         change = data.draw(columns(row_type)) if kind == "changed" else {}
         after = replace(row, version=row.version + 1, **change)
         events.append(told(row, after, kind))
-        images.append(None if kind in GONE else picture(after))
+        images.append(None if kind in REMOVAL_VERBS else row_image(after))
         if kind != "changed":
             cuts.append(len(events) - 1)
         row = after
@@ -108,7 +108,7 @@ def test_a_row_that_never_was_has_no_image():
     assert fold(Lease("default", "job"), []) is None
 
 
-@pytest.mark.parametrize("last_word", sorted(GONE))
+@pytest.mark.parametrize("last_word", sorted(REMOVAL_VERBS))
 def test_a_row_that_is_gone_has_no_image_and_may_come_back_with_its_versions_going_on(last_word):
     was, gone, back = a_lease(version=1, note="old"), a_lease(version=2, note="old"), a_lease(version=3, owner="new")
     events = [
@@ -118,7 +118,7 @@ def test_a_row_that_is_gone_has_no_image_and_may_come_back_with_its_versions_goi
     assert fold(Lease("default", "job"), events) is None
     events.append(told(Lease("default", "job", version=2), back, "claimed"))
     image = fold(Lease("default", "job"), events)
-    assert image == picture(back)
+    assert image == row_image(back)
     assert image["note"] is None, "nothing of its former life comes back with it"
 
 
@@ -127,7 +127,7 @@ def test_a_snapshot_tells_the_whole_row_with_secrets_by_hash_alone():
     event = told(row, replace(row, version=5), SNAPSHOT, START + 9)
     whole = msgspec.json.decode(event.data)
     assert set(whole) == set(Lease.__struct_fields__)
-    assert whole == picture(replace(row, version=5))
+    assert whole == row_image(replace(row, version=5))
     assert "secret" not in event.data
     assert (event.kind, event.at, whole["changed_at"]) == ("lease.snapshot", START + 9, 0)
 
@@ -144,13 +144,13 @@ def test_a_log_whose_beginning_is_gone_needs_a_snapshot():
     with pytest.raises(BrokenLog, match="no snapshot"):
         fold(Lease("default", "job"), events)
     events.append(told(a_lease(version=3), a_lease(version=4), SNAPSHOT))
-    assert fold(Lease("default", "job"), events) == picture(a_lease(version=4))
+    assert fold(Lease("default", "job"), events) == row_image(a_lease(version=4))
 
 
 def test_a_change_of_one_column_cannot_hide_from_the_picture():
     row = a_lease(version=1)
-    assert picture(row) != picture(replace(row, note=""))
-    assert picture(replace(row, checkpoint="1")) != picture(replace(row, checkpoint="2"))
+    assert row_image(row) != row_image(replace(row, note=""))
+    assert row_image(replace(row, checkpoint="1")) != row_image(replace(row, checkpoint="2"))
 
 
 def test_the_log_calls_rows_by_their_nouns():

@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.log_gap import LEAP, RESTORED, follows, is_mark, kept_until, leap, restored
+from holdfast.core.log_gap import (
+    MIN_JUMP,
+    RESTORED,
+    counter_jump,
+    is_log_subject,
+    is_next,
+    last_kept_seq,
+    restore_event,
+)
 from holdfast.core.row import SECOND
 
 TAKEN = 1_800_000_000 * SECOND
@@ -12,38 +20,38 @@ CENTURY = 100 * 366 * 86_400 * SECOND
 
 
 def mark(last=100, later=0, used=0):
-    return restored("a", last, TAKEN, TAKEN + later, used=used)
+    return restore_event("a", last, TAKEN, TAKEN + later, used=used)
 
 
 def test_only_who_stands_where_the_log_was_cut_or_right_before_the_mark_passes():
     event = mark(last=100)
     cursors = [0, 99, 100, 101, 5_000, event.seq - 2, event.seq - 1, event.seq]
-    assert [cursor for cursor in cursors if follows(event, cursor)] == [100, event.seq - 1]
+    assert [cursor for cursor in cursors if is_next(event, cursor)] == [100, event.seq - 1]
 
 
 def test_an_ordinary_event_follows_its_neighbour_alone():
     event = mark(last=100)
     plain = type(event)("a", "lease:x", 1, "lease.claimed", 0, "me", "", "{}", seq=7)
-    assert [cursor for cursor in range(10) if follows(plain, cursor)] == [6]
+    assert [cursor for cursor in range(10) if is_next(plain, cursor)] == [6]
 
 
 @given(last=st.integers(0, 10**12), later=st.integers(-SECOND, CENTURY))
 def test_the_mark_lies_beyond_all_that_can_have_been_lost(last, later):
     event = mark(last, later)
-    assert event.seq > last + LEAP
-    assert kept_until(event) == last
+    assert event.seq > last + MIN_JUMP
+    assert last_kept_seq(event) == last
     assert event.seq < 2**53
     assert event.kind == RESTORED
-    assert is_mark(event.subject)
+    assert is_log_subject(event.subject)
 
 
 @given(first=st.integers(0, CENTURY), lived=st.integers(1, 365 * 86_400 * SECOND))
 def test_a_backup_put_back_twice_gives_no_number_twice(first, lived):
     """A life between two restores grants less than one token a microsecond."""
-    granted_until = leap(TAKEN, TAKEN + first) + lived
-    assert leap(TAKEN, TAKEN + first + lived) >= granted_until
+    granted_until = counter_jump(TAKEN, TAKEN + first) + lived
+    assert counter_jump(TAKEN, TAKEN + first + lived) >= granted_until
 
 
 @pytest.mark.parametrize(("used", "beyond"), [(0, 100), (10**10, 10**10)])
 def test_what_is_known_to_have_been_used_is_passed_as_well(used, beyond):
-    assert mark(last=100, used=used).seq > beyond + LEAP
+    assert mark(last=100, used=used).seq > beyond + MIN_JUMP

@@ -73,7 +73,7 @@ def test_an_end_leaves_nothing_of_the_holder_but_the_story_of_how_it_went():
         ended=free.ended, ended_checkpoint='{"n":2}',
     )  # fmt: skip
     assert free == blank
-    story = leases.ended(free)
+    story = leases.last_ending(free)
     assert story is not None
     assert (story.owner, story.how, story.at, story.kind) == ("worker", FORCED, NOW + 9, JOB)
     assert (story.proof, story.claimed_at, story.principal) == (MINE, NOW, "p1")
@@ -81,7 +81,7 @@ def test_an_end_leaves_nothing_of_the_holder_but_the_story_of_how_it_went():
 
 
 def test_a_last_note_wins_over_an_earlier_one():
-    ended = leases.ended(leases.end(replace(HELD, note="early"), RELEASED, now=NOW, note="late"))
+    ended = leases.last_ending(leases.end(replace(HELD, note="early"), RELEASED, now=NOW, note="late"))
     assert ended is not None
     assert ended.note == "late"
 
@@ -89,9 +89,9 @@ def test_a_last_note_wins_over_an_earlier_one():
 @pytest.mark.parametrize(("delay", "rests"), [(0, False), (SECOND, True)])
 def test_a_name_rests_only_if_its_holder_asked_for_it(delay, rests):
     free = leases.end(replace(HELD, delay=delay), RELEASED, now=NOW)
-    assert leases.is_resting(free, NOW) is rests
-    assert leases.is_resting(free, NOW + delay) is False
-    assert leases.is_resting(free, NOW + delay - 1) is rests
+    assert leases.is_delayed(free, NOW) is rests
+    assert leases.is_delayed(free, NOW + delay) is False
+    assert leases.is_delayed(free, NOW + delay - 1) is rests
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_former_holder_learns_who_has_it_now_but_never_how_to_act_as_them():
         leases.end(HELD, FORCED, now=NOW + 1, by="admin", reason="stuck"),
         replace(CLAIM, owner="next", proof=THEIRS, holder="h2"), token=8, now=NOW + 2,
     )  # fmt: skip
-    facts = leases.lost(successor, MINE, NOW + 3).facts
+    facts = leases.lease_lost_error(successor, MINE, NOW + 3).facts
     assert facts == {
         "job_id": "job", "ended": FORCED, "ended_at": NOW + 1, "ended_by": "admin", "reason": "stuck",
         "held_by": "next", "held_since": NOW + 2, "expires_at": NOW + 2 + 30 * SECOND,
@@ -128,17 +128,17 @@ def test_a_former_holder_learns_who_has_it_now_but_never_how_to_act_as_them():
 
 
 def test_a_holder_whose_time_ran_out_unswept_is_told_so():
-    facts = leases.lost(HELD, MINE, NOW + 30 * SECOND).facts
+    facts = leases.lease_lost_error(HELD, MINE, NOW + 30 * SECOND).facts
     assert facts == {"job_id": "job", "ended": EXPIRED, "ended_at": NOW + 30 * SECOND}
 
 
 def test_a_stranger_to_a_free_name_learns_nothing_of_its_last_holder():
-    assert leases.lost(leases.end(HELD, RELEASED, now=NOW), THEIRS, NOW).facts == {"job_id": "job"}
+    assert leases.lease_lost_error(leases.end(HELD, RELEASED, now=NOW), THEIRS, NOW).facts == {"job_id": "job"}
 
 
 def test_the_same_credential_makes_the_same_lease_id_again():
-    assert leases.derived_id(b"key", "a", "n", 1) == leases.derived_id(b"key", "a", "n", 1)
-    assert uuid.UUID(leases.derived_id(b"key", "a", "n", 1)).version == 4
+    assert leases.derive_lease_id(b"key", "a", "n", 1) == leases.derive_lease_id(b"key", "a", "n", 1)
+    assert uuid.UUID(leases.derive_lease_id(b"key", "a", "n", 1)).version == 4
 
 
 def test_every_part_of_a_derived_lease_id_matters():
@@ -149,7 +149,7 @@ def test_every_part_of_a_derived_lease_id_matters():
         (b"key", "a", "m", 1),
         (b"key", "a", "n", 2),
     ]
-    assert len({leases.derived_id(*given) for given in parts}) == len(parts)
+    assert len({leases.derive_lease_id(*given) for given in parts}) == len(parts)
 
 
 @pytest.mark.parametrize(
@@ -162,9 +162,9 @@ def test_every_part_of_a_derived_lease_id_matters():
     ],
 )
 def test_only_live_leases_of_a_kind_count_towards_its_limit(lease, counts):
-    assert leases.counts_for(lease, LOCK, NOW) is counts
+    assert leases.counts_toward_limit(lease, LOCK, NOW) is counts
 
 
 @pytest.mark.parametrize(("ttl", "pace"), [(120 * SECOND, 40 * SECOND), (SECOND, SECOND // 3), (1, SECOND // 3)])
 def test_a_holder_should_renew_three_times_in_a_ttl(ttl, pace):
-    assert leases.heartbeat_pace(ttl) == pace
+    assert leases.renewal_interval(ttl) == pace

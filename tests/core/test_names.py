@@ -61,7 +61,7 @@ def test_job_ids_that_are_not(job_id):
 def test_a_job_id_is_ascii_and_storable(text):
     if names.job_id_problem(text) is None:
         assert text.isascii()
-        assert names.storable(text)
+        assert names.is_storable(text)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_no_lock_call_may_touch_an_election():
 
 @pytest.mark.parametrize("election_id", ["abcdefgh", "A_-0" * 16])
 def test_an_election_has_a_room(election_id):
-    assert names.election_room(election_id) == f"__election/{election_id}"
+    assert names.election_lease_name(election_id) == f"__election/{election_id}"
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_an_election_has_a_room(election_id):
 )
 def test_an_election_id_that_is_none_has_no_room(election_id):
     with pytest.raises(Invalid):
-        names.election_room(election_id)
+        names.election_lease_name(election_id)
 
 
 @pytest.mark.parametrize("candidate", ["a", "node-1.eu:7@x_", "a" * 64])
@@ -131,4 +131,4 @@ def test_candidates_without_one_may_not(candidate):
     ("text", "fine"), [("", True), ("\u00e4\U0001f600\x01", True), ("a\0b", False), ("\ud800", False)]
 )
 def test_text_that_every_store_keeps_byte_for_byte(text, fine):
-    assert names.storable(text) is fine
+    assert names.is_storable(text) is fine

@@ -23,7 +23,7 @@ from holdfast.core.plan import (
     Allowance,
     Plan,
     Usage,
-    misfits,
+    find_inconsistencies,
 )
 from holdfast.core.row import SECOND
 from tests.support import START
@@ -201,14 +201,14 @@ def test_counting_never_goes_back_to_an_earlier_cycle(counted, first):
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 def test_our_plans_keep_what_they_promise(plan):
-    assert misfits(plan) == []
+    assert find_inconsistencies(plan) == []
 
 
 @pytest.mark.parametrize("plan_id", [plan for plan in PLANS if plan != SELF_HOSTED])
 def test_flat_limits_would_not(plan_id):
     """With 600 changes, 1,800 heartbeats and 3,000 reads an hour for everybody, no plan could use its claims."""
     flat = replace(PLANS[plan_id], mutations_per_hour=600, heartbeats_per_hour=1_800, reads_per_hour=3_000)
-    found = {problem.split()[0] for problem in misfits(flat)}
+    found = {problem.split()[0] for problem in find_inconsistencies(flat)}
     assert "mutations_per_hour" in found
     assert ("heartbeats_per_hour" in found) is (flat.max_workers > 5)
     assert ("reads_per_hour" in found) is (flat.max_workers > 4)
@@ -227,7 +227,7 @@ def test_flat_limits_would_not(plan_id):
     ],
 )
 def test_a_misfit_begins_one_below_what_is_needed(limits, fits):
-    assert (misfits(Plan(id="p", name="P", **limits)) == []) is fits
+    assert (find_inconsistencies(Plan(id="p", name="P", **limits)) == []) is fits
 
 
 def test_the_self_hosted_plan_has_no_limit_at_all():

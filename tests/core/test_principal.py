@@ -157,7 +157,7 @@ def test_a_key_covers_the_names_that_begin_as_it_says(limits, name, covered):
 )
 def test_a_key_opens_until_the_very_moment_of_its_end(times, key, now, opened):
     principal = Principal("default", "p", key_hash="new", old_key_hash="old", **times)
-    assert principals.opens(principal, key, now) is opened
+    assert principals.accepts_key(principal, key, now) is opened
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_a_key_opens_until_the_very_moment_of_its_end(times, key, now, opened):
     ],
 )
 def test_who_can_administer_an_account_for_good(change, lasts):
-    assert principals.lasts(replace(ALICE, **({"scopes": ALL_SCOPES} | change))) is lasts
+    assert principals.is_permanent_admin(replace(ALICE, **({"scopes": ALL_SCOPES} | change))) is lasts
 
 
 # -- making keys -------------------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ MAKER = Principal("default", "maker", scopes="admin", prefix="ci/", expires_at=S
 
 def made(maker=MAKER, expires_at=START + 100, **key):
     wanted = Principal("default", "new", **({"scopes": "jobs", "prefix": "ci/"} | key))
-    return principals.grant(maker, wanted, expires_at, START)
+    return principals.delegate(maker, wanted, expires_at, START)
 
 
 def test_a_key_is_made_as_its_maker_wants_it():
@@ -229,19 +229,23 @@ def test_a_new_key_takes_over_and_the_old_one_has_an_end(source, after):
     assert (rotated.key_hash, rotated.old_key_hash, rotated.old_until) == ("two", "one", START + 5)
     assert (rotated.source, rotated.shown) == (after, "hf_live_…")
     assert (rotated.scopes, rotated.prefix, rotated.expires_at) == ("jobs", "x", START + 9)
-    assert principals.opens(rotated, "one", START + 4)
-    assert not principals.opens(rotated, "one", START + 5)
+    assert principals.accepts_key(rotated, "one", START + 4)
+    assert not principals.accepts_key(rotated, "one", START + 5)
 
 
 def test_only_the_last_key_before_this_one_works_on():
     twice = principals.rotate(principals.rotate(ALICE, "two", "", START + 9), "three", "", START + 9)
-    assert [principals.opens(twice, key, START) for key in (ALICE.key_hash, "two", "three")] == [False, True, True]
+    assert [principals.accepts_key(twice, key, START) for key in (ALICE.key_hash, "two", "three")] == [
+        False,
+        True,
+        True,
+    ]
 
 
 @given(random_bytes)
 def test_what_is_shown_of_a_key_is_too_little_to_use_it(random):
     key = principals.format_key(random)
-    shown = principals.shown_of(key)
+    shown = principals.mask_key(key)
     start, _, end = shown.partition("…")
     assert key.startswith(start)
     assert key.endswith(end)

@@ -86,7 +86,7 @@ def test_with_full_jitter_chance_decides_everything():
     ids=str,
 )
 def test_a_policy_out_of_bounds_is_told_where(policy, wrong):
-    problem = retry.problem(policy)
+    problem = retry.backoff_problem(policy)
     assert problem is None if wrong is None else wrong in problem
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from holdfast.core import session as sessions
 from holdfast.core.errors import ContextConflict, LeaseLost, SessionExpired, SessionMissing, SessionTaken
 from holdfast.core.row import SECOND
-from holdfast.core.session import DELETED, EXPIRED, MEMORY, Context, Session
+from holdfast.core.session import DELETED, EXPIRED, EXPIRED_MEMORY, Context, Session
 from tests.support import ALICE, BOB, START, a_session
 
 END = START + 60 * SECOND
@@ -24,10 +24,10 @@ SWEPT = sessions.end(OPEN, EXPIRED, END + 1)
         (OPEN, ALICE, END - 1, None),
         (OPEN, ALICE, END, SessionExpired),
         (SWEPT, ALICE, END + 1, SessionExpired),
-        (OPEN, ALICE, END + MEMORY - 1, SessionExpired),
-        (OPEN, ALICE, END + MEMORY, SessionMissing),
-        (SWEPT, ALICE, END + MEMORY, SessionExpired),
-        (SWEPT, ALICE, END + 1 + MEMORY, SessionMissing),
+        (OPEN, ALICE, END + EXPIRED_MEMORY - 1, SessionExpired),
+        (OPEN, ALICE, END + EXPIRED_MEMORY, SessionMissing),
+        (SWEPT, ALICE, END + EXPIRED_MEMORY, SessionExpired),
+        (SWEPT, ALICE, END + 1 + EXPIRED_MEMORY, SessionMissing),
         (DELETED_ONE, ALICE, START, SessionMissing),
         (OPEN, BOB, START, SessionMissing),
         (None, ALICE, START, SessionMissing),
@@ -51,7 +51,7 @@ def test_a_session_acts_for_its_owner_until_its_time_runs_out_and_is_then_rememb
 
 
 def test_a_session_that_has_just_run_out_can_still_be_found():
-    assert sessions.find(OPEN, ALICE.id, END + MEMORY - 1) is OPEN
+    assert sessions.find(OPEN, ALICE.id, END + EXPIRED_MEMORY - 1) is OPEN
 
 
 @pytest.mark.parametrize(
@@ -125,28 +125,28 @@ def test_a_new_life_fences_the_former_one_and_keeps_its_context():
     assert begun == replace(
         NAMED, opened_at=START + 5, expires_at=START + 5 + NAMED.ttl, proof="life 2", token=9, generation=2
     )
-    sessions.check_life(begun, "life 2", START + 5)
+    sessions.check_generation(begun, "life 2", START + 5)
     with pytest.raises(LeaseLost) as caught:
-        sessions.check_life(begun, "life 1", START + 5)
+        sessions.check_generation(begun, "life 1", START + 5)
     assert caught.value.facts == {"held_since": START + 5}
 
 
 @pytest.mark.parametrize("proof", ["life 1", None])
 def test_a_life_ends_with_its_time(proof):
-    sessions.check_life(NAMED, proof, END - 1)
+    sessions.check_generation(NAMED, proof, END - 1)
     with pytest.raises(SessionExpired):
-        sessions.check_life(NAMED, proof, END)
+        sessions.check_generation(NAMED, proof, END)
 
 
 def test_what_is_left_out_of_a_context_stays_as_it_was_and_each_writing_has_a_version():
-    written = sessions.write(NAMED, Context(next_action="rest", context='{"a":1}'), 2)
+    written = sessions.write_context(NAMED, Context(next_action="rest", context='{"a":1}'), 2)
     assert written == replace(NAMED, next_action="rest", context='{"a":1}', context_version=3)
-    assert sessions.write(NAMED, Context(), 2) == NAMED
-    assert sessions.write(NAMED, Context(turn=0), None).turn == 0
+    assert sessions.write_context(NAMED, Context(), 2) == NAMED
+    assert sessions.write_context(NAMED, Context(turn=0), None).turn == 0
 
 
 @pytest.mark.parametrize("seen", [1, 3])
 def test_whoever_read_another_version_of_the_context_is_told_the_present_one(seen):
     with pytest.raises(ContextConflict) as caught:
-        sessions.write(NAMED, Context(turn=5), seen)
+        sessions.write_context(NAMED, Context(turn=5), seen)
     assert caught.value.facts == {"version": 2}

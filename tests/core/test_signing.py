@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from holdfast.core.webhooks.signature import format_secret, key_of, sign, sign_for_locks
+from holdfast.core.webhooks.signature import format_secret, sign, sign_octostore, signing_key
 
 BODY = (
     b'{"event":"acquired","lock":"jobs/import","holder_id":"c1a8265b-ed5d-8c5e-8c1c-6eda395b05ff","fencing_token":42,'
@@ -39,13 +39,13 @@ def test_both_secrets_of_a_rotation_sign():
 
 def test_octostore_s_own_vector():
     expected = "sha256=67c4d3f672e32ef2fe1a4cb51c68324f9ac652781be1c51c3cb7dc2050714951"
-    assert sign_for_locks("my-secret-key", BODY) == expected
+    assert sign_octostore("my-secret-key", BODY) == expected
 
 
 def test_a_secret_that_somebody_chose_is_its_own_text():
-    assert key_of("my-secret-key") == b"my-secret-key"
-    assert key_of("whsec_not base64!") == b"whsec_not base64!"
-    assert key_of("whsec_" + base64.b64encode(b"x" * 32).decode()) == b"x" * 32
+    assert signing_key("my-secret-key") == b"my-secret-key"
+    assert signing_key("whsec_not base64!") == b"whsec_not base64!"
+    assert signing_key("whsec_" + base64.b64encode(b"x" * 32).decode()) == b"x" * 32
     now = datetime.now(UTC)
     judged = Webhook(base64.b64encode(b"my-secret-key").decode()).sign("m", now, "{}")
     assert sign(["my-secret-key"], "m", int(now.timestamp()), b"{}") == judged

@@ -23,6 +23,8 @@ from tests.core.states import (
     THEIRS,
 )
 
+LAG = tasks.SCHEDULED_LAG
+
 STATES = {"new": NEW, "later": LATER, "held": HELD, "done": DONE, "buried": BURIED, "dropped": DROPPED}
 
 
@@ -73,7 +75,7 @@ FREE = {
             HELD,
             tasks.fail(HELD, reason="no", now=NOW + 1, after=5),
             FREE | {
-                "state": PENDING, "failure_reason": "no", "scheduled_at": NOW + 6, "place": NOW + 6 + tasks.PATIENCE,
+                "state": PENDING, "failure_reason": "no", "scheduled_at": NOW + 6, "place": NOW + 6 + LAG,
             },
         ),
         (
@@ -112,7 +114,7 @@ FREE = {
         (
             HELD,
             tasks.hand_back(HELD, tasks.SNOOZED, now=NOW + 1, after=5),
-            FREE | {"state": PENDING, "attempt_count": 0, "scheduled_at": NOW + 6, "place": NOW + 6 + tasks.PATIENCE},
+            FREE | {"state": PENDING, "attempt_count": 0, "scheduled_at": NOW + 6, "place": NOW + 6 + LAG},
         ),
         (HELD, tasks.undeliver(HELD, NOW + 1), FREE | {"state": PENDING, "ready": True, "attempt_count": 0}),
         (
@@ -123,7 +125,7 @@ FREE = {
         (HELD, tasks.request_cancel(HELD, "why"), {"cancel_requested": True, "cancel_reason": "why"}),
         (HELD, tasks.force_cancel(HELD, NOW + 1, "why"), FREE | {"state": CANCELLED, "cancel_reason": "why"}),
         (BURIED, tasks.resolve(BURIED, NOW + 1), {"resolved_at": NOW + 1}),
-        (LATER, tasks.ripen(LATER), {"ready": True}),
+        (LATER, tasks.make_ready(LATER), {"ready": True}),
     ],
     ids=[
         "create", "claim", "heartbeat", "complete", "fail", "fail with a delay", "fail the last time", "fail for good",
@@ -192,7 +194,7 @@ VERBS = {
     "force": lambda task: tasks.force_cancel(task, NOW),
     "requeue": lambda task: tasks.requeue(task, NOW),
     "resolve": lambda task: tasks.resolve(task, NOW),
-    "settle": lambda task: tasks.settled(task, NOW),
+    "settle": lambda task: tasks.expire_if_due(task, NOW),
 }
 
 
@@ -269,11 +271,11 @@ def test_another_payload_comes_with_all_that_was_asked_for_it_and_keeps_its_plac
     }  # fmt: skip
     assert changed(NEW, after) == taken_over
     later = tasks.replace_work(NEW, replace(wanted, scheduled_at=NOW + 99), NOW)
-    assert (later.ready, later.scheduled_at, later.place) == (False, NOW + 99, NOW + 99 + tasks.PATIENCE)
+    assert (later.ready, later.scheduled_at, later.place) == (False, NOW + 99, NOW + 99 + LAG)
 
 
 def test_a_twin_keeps_a_dead_letter_where_it_is():
-    tasks.check_alone(None)
+    tasks.check_key_free(None)
     with pytest.raises(InvalidTransition) as caught:
-        tasks.check_alone(NEW)
+        tasks.check_key_free(NEW)
     assert caught.value.facts == {"twin": "t1"}

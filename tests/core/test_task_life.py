@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from holdfast.core import task as tasks
 from holdfast.core.errors import Refused
 from holdfast.core.lease import is_live
-from holdfast.core.task import CANCELLED, CLAIMED, COMPLETED, DEAD, FINAL_STATES, PENDING, Claim, Left, Task
+from holdfast.core.task import CANCELLED, CLAIMED, COMPLETED, DEAD, FINAL_STATES, PENDING, Claim, Handover, Task
 from tests.support import FULL_PROOF, START
 
 EXAMPLES = 3_000 if FULL_PROOF else 150
@@ -55,7 +55,7 @@ class Life:
         proof = self.shown(drawn["who"])
         tasks.check_holder(task, proof, now)
         self.told.append((proof in {None, self.proofs[-1]}, is_live(task, now)))
-        left = tasks.leaving(task, Left(drawn["note"], drawn["checkpoint"]))
+        left = tasks.with_handover(task, Handover(drawn["note"], drawn["checkpoint"]))
         match drawn["verb"]:
             case "beat":
                 return tasks.heartbeat(left, now)
@@ -79,9 +79,9 @@ class Life:
                 by = Claim("worker", "p1", "s1" if drawn["flag"] else None)
                 return tasks.claim(task, by, proof=self.proof(), token=len(self.proofs), now=now)
             case "sweep":
-                return self.ended(task, tasks.settled(task, now))
+                return self.ended(task, tasks.expire_if_due(task, now))
             case "ripen":
-                return tasks.ripen(task) if tasks.is_ripe(task, now) else task
+                return tasks.make_ready(task) if tasks.is_schedule_due(task, now) else task
             case "cancel":
                 return tasks.cancel(task)
             case "request":
@@ -133,7 +133,7 @@ def check_shape(task: Task) -> None:
     assert (task.note, task.checkpoint) == (None, None) or task.state == CLAIMED
     assert 0 <= task.attempt_count <= task.max_attempts
     assert task.attempt_count <= task.attempt
-    assert task.place == tasks.place_of(task.created_at, task.scheduled_at)
+    assert task.place == tasks.queue_position(task.created_at, task.scheduled_at)
 
 
 @settings(max_examples=EXAMPLES)
@@ -170,7 +170,7 @@ def test_a_lease_that_ran_out_is_over_swept_or_not(max_attempts, script):
         for life in (swept, unswept):
             life.now += drawn["pass"]
             if life is swept or drawn["verb"] not in HOLDERS:  # whoever is no holder settles first, as the engine does
-                life.task = life.ended(life.task, tasks.settled(life.task, life.now))
+                life.task = life.ended(life.task, tasks.expire_if_due(life.task, life.now))
             try:
                 life.step(drawn | {"pass": 0})
             except Refused as refusal:
@@ -178,7 +178,7 @@ def test_a_lease_that_ran_out_is_over_swept_or_not(max_attempts, script):
             else:
                 outcomes.append(None)
         assert outcomes[0] == outcomes[1]
-        assert stand(swept.task) == stand(tasks.settled(unswept.task, unswept.now))
+        assert stand(swept.task) == stand(tasks.expire_if_due(unswept.task, unswept.now))
 
 
 def stand(task: Task) -> tuple:

@@ -35,7 +35,7 @@ def test_a_task_is_scheduled_for_the_future_and_for_a_month_at_most(ahead, fine)
         (NEW, NOW, True, False, None),
         (LATER, NOW + 5 * SECOND - 1, False, False, NOW + 5 * SECOND),
         (LATER, NOW + 5 * SECOND, True, True, NOW + 5 * SECOND),
-        (tasks.ripen(LATER), NOW + 5 * SECOND, True, False, None),
+        (tasks.make_ready(LATER), NOW + 5 * SECOND, True, False, None),
         (HELD, END, False, False, END),
         (DONE, NOW, False, False, None),
         (BURIED, NOW, False, False, None),
@@ -44,7 +44,7 @@ def test_a_task_is_scheduled_for_the_future_and_for_a_month_at_most(ahead, fine)
     ],
 )
 def test_a_task_can_be_had_from_its_due_time_on_and_not_a_microsecond_before(task, now, claimable, ripe, deadline):
-    assert (tasks.is_claimable(task, now), tasks.is_ripe(task, now)) == (claimable, ripe)
+    assert (tasks.is_claimable(task, now), tasks.is_schedule_due(task, now)) == (claimable, ripe)
     assert tasks.deadline(task) == deadline
 
 
@@ -64,22 +64,22 @@ def test_the_first_in_line_has_the_highest_priority_then_the_oldest_place_then_t
         replace(NEW, id="e", priority=0, place=NOW + 1),
     ]
     mixed = [line[place] for place in (3, 0, 4, 2, 1)]
-    assert sorted(mixed, key=tasks.order) == line
+    assert sorted(mixed, key=tasks.queue_order) == line
 
 
 def test_a_scheduled_task_stands_behind_new_ones_for_a_minute_and_before_them_afterwards():
     due = NOW + 5 * SECOND
-    scheduled = tasks.order(replace(LATER, id="m"))
-    made_at = lambda when: tasks.order(tasks.create(Task("default", "n"), when))  # noqa: E731 - a table in one line
+    scheduled = tasks.queue_order(replace(LATER, id="m"))
+    made_at = lambda when: tasks.queue_order(tasks.create(Task("default", "n"), when))  # noqa: E731 - a table in one line
     assert made_at(NOW - DAY) < scheduled
     assert made_at(due) < scheduled
-    assert made_at(due + tasks.PATIENCE - 1) < scheduled
-    assert scheduled < made_at(due + tasks.PATIENCE)
+    assert made_at(due + tasks.SCHEDULED_LAG - 1) < scheduled
+    assert scheduled < made_at(due + tasks.SCHEDULED_LAG)
 
 
 def test_a_task_that_comes_back_at_once_stands_where_it_stood():
     for back in (BACK, LAPSED, tasks.hand_back(HELD, tasks.RELEASED, now=NOW + 9), tasks.requeue(BURIED, NOW + 9)):
-        assert tasks.order(back) == tasks.order(NEW)
+        assert tasks.queue_order(back) == tasks.queue_order(NEW)
 
 
 @pytest.mark.parametrize(
@@ -94,4 +94,4 @@ def test_a_task_that_comes_back_at_once_stands_where_it_stood():
     ],
 )
 def test_only_what_is_final_and_untouched_is_old(task, before, old):
-    assert tasks.is_old(task, before) is old
+    assert tasks.is_purgeable(task, before) is old

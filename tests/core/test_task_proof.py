@@ -94,5 +94,5 @@ def test_the_same_words_by_the_same_holder_are_a_repetition(task, proof, outcome
 @pytest.mark.parametrize("absent", [None, Task("default", "t1")])
 def test_absent_and_foreign_tasks_have_one_answer(absent):
     with pytest.raises(TaskMissing):
-        tasks.find(absent)
-    assert tasks.find(replace(NEW, version=1)).id == "t1"
+        tasks.check_found(absent)
+    assert tasks.check_found(replace(NEW, version=1)).id == "t1"

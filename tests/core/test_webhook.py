@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from holdfast.core.event import Cause, Event, picture
-from holdfast.core.webhooks.webhook import Webhook, changed_hands, filter_at, filters_of, is_among
+from holdfast.core.event import Cause, Event, is_takeover, row_image
+from holdfast.core.webhooks.webhook import Webhook, filter_at, filter_history, is_in_group
 
 HOOK = Webhook("acct", "whk_1", version=4, url="https://example.com/", events='["c"]', subject="task:*")
 
@@ -32,25 +32,25 @@ STORY = [
     [(9, "a", None), (10, "a", None), (29, "a", None), (30, "b", "task:*"), (40, "c", "task:*"), (60, "c", "task:*")],
 )
 def test_an_event_is_judged_by_the_filter_of_its_time(seq, events, subject):
-    then = filter_at(filters_of(HOOK, STORY), seq)
+    then = filter_at(filter_history(HOOK, STORY), seq)
     assert then == replace(HOOK, events=f'["{events}"]', subject=subject)
 
 
 def test_where_retention_has_cut_the_story_it_begins_with_the_first_picture():
     before = replace(HOOK, version=3, events='["b"]')
-    cut = [STORY[1], replace(told(35, 3, "snapshot"), data=msgspec.json.encode(picture(before)).decode()), STORY[3]]
-    filters = filters_of(HOOK, cut)
+    cut = [STORY[1], replace(told(35, 3, "snapshot"), data=msgspec.json.encode(row_image(before)).decode()), STORY[3]]
+    filters = filter_history(HOOK, cut)
     assert [(since, hook.events) for since, hook in filters] == [(35, '["b"]'), (40, '["c"]')]
     assert filter_at(filters, 1).events == '["b"]'
-    assert filters_of(HOOK, []) == ((0, HOOK),)
+    assert filter_history(HOOK, []) == ((0, HOOK),)
 
 
 def test_only_those_of_the_same_account_family_and_maker_count_together():
     hook = Webhook("acct", "whk_1", principal="alice", family="octostore")
-    assert is_among(hook, ("acct", "octostore", "alice"))
-    assert is_among(hook, ("acct", "octostore", ""))
+    assert is_in_group(hook, ("acct", "octostore", "alice"))
+    assert is_in_group(hook, ("acct", "octostore", ""))
     for other in [("acct", "octostore", "bob"), ("acct", "standard", ""), ("other", "octostore", "alice")]:
-        assert not is_among(hook, other)
+        assert not is_in_group(hook, other)
 
 
 @pytest.mark.parametrize(
@@ -61,4 +61,4 @@ def test_only_those_of_the_same_account_family_and_maker_count_together():
 def test_a_lease_changes_hands_in_one_request_or_not_at_all(change, same):
     cause = Cause("bob", "r1")
     expired = Event("acct", "lease:a", 7, "lease.expired", 5, cause.actor, cause.request_id, "{}")
-    assert changed_hands(expired, replace(replace(expired, version=8, kind="lease.claimed"), **change)) is same
+    assert is_takeover(expired, replace(replace(expired, version=8, kind="lease.claimed"), **change)) is same

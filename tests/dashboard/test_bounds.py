@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import pytest
 
 from holdfast.core import task as tasks
-from holdfast.core.browser_session import MOST_OF_KEY
+from holdfast.core.browser_session import MAX_PER_KEY
 from holdfast.core.task import Task
 from holdfast.store.sql_reader import SqlReader
 from holdfast.transport.dashboard import bulk
@@ -49,7 +49,7 @@ def test_pages_and_forms_are_charged_like_the_api(planned):
 
 def test_a_key_has_so_many_visits_and_the_oldest_go(house):
     cookies = []
-    for _ in range(MOST_OF_KEY + 1):
+    for _ in range(MAX_PER_KEY + 1):
         cookies.append(house.sign_in())
         house.later(1)
     assert [house.let_in(cookie) for cookie in (cookies[0], cookies[1], cookies[-1])] == [False, True, True]

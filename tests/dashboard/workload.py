@@ -1,6 +1,6 @@
 """What the pages about tasks and keys are full of in pictures: troubles in families, and one task with a long story."""
 
-from holdfast.core.webhooks.delivery import Delivery, Outcome, Verdict
+from holdfast.core.webhooks.delivery import AttemptResult, Delivery, FinishedAttempt
 from holdfast.store.contract.deliveries import Reading, Room
 from tests.dashboard.work import post
 
@@ -79,8 +79,8 @@ def tell(stage):
 
 def _verdict(delivery, newest):
     if delivery.kind == "task.dead_lettered" and delivery.seq % 3 == 0 and delivery.seq < newest[delivery.of]:
-        return Outcome(delivery, Verdict(arrived=False, status=503, error="answered 503"))
-    return Outcome(delivery, Verdict(arrived=True, status=204))
+        return FinishedAttempt(delivery, AttemptResult(arrived=False, status=503, error="answered 503"))
+    return FinishedAttempt(delivery, AttemptResult(arrived=True, status=204))
 
 
 def _new(root, kind):

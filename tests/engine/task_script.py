@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.session import Context, Session
-from holdfast.core.task import Left, Task
+from holdfast.core.task import Handover, Task
 from holdfast.engine import expiry, retention
 from holdfast.engine.command import Once
 from holdfast.engine.verbs import accounts
@@ -100,7 +100,7 @@ class TaskScript(Script):
         return verb(task_id, seed, account=drawn["account"], **more)
 
     def beat(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
-        left = Left([None, "note"][extra % 2], [None, '{"c":1}'][extra // 3], [None, "0.5"][extra % 2])
+        left = Handover([None, "note"][extra % 2], [None, '{"c":1}'][extra // 3], [None, "0.5"][extra % 2])
         return self.held(chores.beat, drawn, left=left, token=self.made if extra == 4 else None)
 
     def complete(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:

@@ -7,7 +7,17 @@ from msgspec.structs import replace
 
 from holdfast.core.errors import ConfiguredKey, Forbidden, LastAdmin, Missing, NameTaken
 from holdfast.core.event import Event
-from holdfast.core.principal import ADMIN_ID, ALL_SCOPES, ISSUED, LOCAL, ROOT, ROTATED, STATIC, Principal, admin
+from holdfast.core.principal import (
+    ADMIN_ID,
+    ALL_SCOPES,
+    ISSUED,
+    LOCAL,
+    ROOT,
+    ROTATED,
+    STATIC,
+    Principal,
+    admin_principal,
+)
 from holdfast.core.row import SECOND
 from holdfast.engine.verbs.accounts import RegisterAccount, SyncPrincipals, Wanted, principal_id
 from holdfast.engine.verbs.keys import CreateKey, RegisterUser, RevokeKey, RotateKey
@@ -160,7 +170,12 @@ def test_a_key_that_is_not_there_cannot_be_rotated(store, key_id):
 
 def test_keys_of_the_settings_are_changed_there(store):
     put(store, key_named("root", source=ROOT), key_named("listed", source=STATIC))
-    for command in (rotate("root"), rotate(ADMIN_ID, by=admin(ACCOUNT, "h")), revoke("root"), revoke("listed")):
+    for command in (
+        rotate("root"),
+        rotate(ADMIN_ID, by=admin_principal(ACCOUNT, "h")),
+        revoke("root"),
+        revoke("listed"),
+    ):
         with pytest.raises(ConfiguredKey):
             run(store, command)
     assert who_has(store, "root-key", "listed-key") == ["root", "listed"]

@@ -7,8 +7,8 @@ from msgspec.structs import astuple
 
 from holdfast.core.errors import CursorTooOld
 from holdfast.core.event import Event
-from holdfast.core.event_filter import Filter
-from holdfast.core.log_gap import LEAP, RESTORED, restored
+from holdfast.core.event_filter import EventFilter
+from holdfast.core.log_gap import MIN_JUMP, RESTORED, restore_event
 from holdfast.core.row import SECOND
 from holdfast.engine.retention import DAY, Retention, Tidying
 from holdfast.engine.verify import verify
@@ -17,7 +17,7 @@ from holdfast.transport.http.api.events import _look
 from holdfast.transport.http.streams.hub import read_page
 from tests.support import ACCOUNT, START, check_log, claim, every, release, transact
 
-EVERYTHING = Filter()
+EVERYTHING = EventFilter()
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def cut(store):
 
 def jump(store, last=4):
     """What a restore does to a log, which it believes to end there."""
-    mark = restored(ACCOUNT, last, START, START)
+    mark = restore_event(ACCOUNT, last, START, START)
     if store.name == "memory":
         store.log[ACCOUNT].append(mark)
         store.ends[ACCOUNT] = (0, mark.seq)
@@ -62,10 +62,10 @@ def test_a_marked_gap_is_sound_and_passed_from_its_edge_alone(cut):
     assert verify(cut).differences == []
     check_log(cut)
     mark = mark_of(cut).seq
-    assert mark > LEAP
+    assert mark > MIN_JUMP
     assert seqs(cut, 0) == [1, 2, 3, 4, mark, mark + 1]
     assert seqs(cut, 4) == seqs(cut, mark - 1) == [mark, mark + 1]
-    for cursor in (5, LEAP, mark - 2):
+    for cursor in (5, MIN_JUMP, mark - 2):
         with pytest.raises(CursorTooOld) as refused:
             seqs(cut, cursor)
         assert refused.value.facts["oldest"] == mark
@@ -79,7 +79,7 @@ def test_streams_cross_a_marked_gap_from_its_edge_alone(cut):
     mark = mark_of(cut).seq
     assert page(0) == [1, 2, 3, 4]
     assert page(4) == page(mark - 1) == [mark, mark + 1]
-    for cursor in (5, LEAP, mark - 2):
+    for cursor in (5, MIN_JUMP, mark - 2):
         with pytest.raises(CursorTooOld) as refused:
             page(cursor)
         assert refused.value.facts["oldest"] == mark

@@ -14,7 +14,7 @@ import pytest
 from holdfast.core.errors import InvalidTransition, LeaseExpired, LeaseSuperseded
 from holdfast.core.event import Event
 from holdfast.core.row import SECOND
-from holdfast.core.task import CLAIMED, COMPLETED, Left, Task
+from holdfast.core.task import CLAIMED, COMPLETED, Handover, Task
 from holdfast.engine.backlog import Ticket
 from tests.chores import LEASE, beat, complete, create, fail, hand_back, sweep, take, take_this, undeliver
 from tests.faults.scale import sized
@@ -49,7 +49,7 @@ class Trial:
             run(self.store, take("work", seed="A", worker="A"))
         for _ in range(self.rng.randint(0, 2)):
             self.clock.advance(self.rng.randint(1, LEASE // SECOND - 1))
-            run(self.store, beat(self.task_id, "A", left=Left(note="from A")))
+            run(self.store, beat(self.task_id, "A", left=Handover(note="from A")))
         self.clock.now = self.row().expires_at + self.rng.choice([0, 1, SECOND])
         if self.rng.random() < 0.3:
             sweep(self.store)
@@ -63,7 +63,7 @@ class Trial:
         task_id = self.task_id
         verbs = [
             fail(task_id, "A", reason="A says so"), fail(task_id, "A", permanent=True), hand_back(task_id, "A"),
-            undeliver(task_id, "A"), beat(task_id, "A", left=Left(note="A again")),
+            undeliver(task_id, "A"), beat(task_id, "A", left=Handover(note="A again")),
         ]  # fmt: skip
         doing = [complete(task_id, "A", result='{"by":"A"}'), *self.rng.choices(verbs, k=self.rng.randint(0, 3))]
         self.rng.shuffle(doing)

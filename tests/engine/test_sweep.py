@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from holdfast.core.lease import EXPIRED, SESSION_ENDED, Lease, ended
+from holdfast.core.lease import EXPIRED, SESSION_ENDED, Lease, last_ending
 from holdfast.core.row import SECOND
 from holdfast.core.session import Session
 from tests.support import ACCOUNT, a_lease, a_session, check_log, claim, every, put, wait_until
@@ -19,7 +19,7 @@ def row_of(engine, name="job"):
 def test_a_lease_that_ran_out_is_ended_although_nobody_asks(engine):
     claimed = engine.call(claim("job", "l1", ttl=SECOND // 4))
     wait_until(lambda: row_of(engine).proof is None)
-    story = ended(row_of(engine))
+    story = last_ending(row_of(engine))
     assert story.how == EXPIRED
     assert 0 <= story.at - claimed.lease.expires_at < SECOND
     check_log(engine.store)
@@ -36,7 +36,7 @@ def test_a_session_that_ran_out_frees_what_it_held_in_one_transaction(engine):
     wait_until(lambda: every(engine.store, Session)[0].ended_at is not None)
     held = {row.id: row.proof is not None for row in every(engine.store, Lease)}
     assert held == {"a": False, "b": False, "c": True}
-    stories = [ended(row) for row in every(engine.store, Lease)[:2]]
+    stories = [last_ending(row) for row in every(engine.store, Lease)[:2]]
     assert [story.how for story in stories] == [SESSION_ENDED] * 2
     assert {story.at for story in stories} == {every(engine.store, Session)[0].ended_at}
     check_log(engine.store)

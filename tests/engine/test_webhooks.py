@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from holdfast.core.errors import TooManyWebhooks, WebhookMissing
 from holdfast.core.event import Cause, Event
 from holdfast.core.row import SECOND
-from holdfast.core.webhooks.delivery import Delivery, Outcome, Verdict
-from holdfast.core.webhooks.webhook import ACTIVE, DISABLED, PAUSED, Webhook, secrets_of
+from holdfast.core.webhooks.delivery import AttemptResult, Delivery, FinishedAttempt
+from holdfast.core.webhooks.webhook import ACTIVE, DISABLED, PAUSED, Webhook, active_secrets
 from holdfast.engine.expiry import ExpireLease
 from holdfast.engine.retention import DAY, Retention, Tidying
 from holdfast.engine.verbs.webhooks import (
@@ -55,8 +55,8 @@ def test_a_webhook_s_life_is_told_in_the_log_without_its_secrets(store, clock):
     assert run(store, update(subject="")).subject is None
     assert run(store, update()).version == 5
     rotated = run(store, rotate("whsec_two"))
-    assert secrets_of(rotated, START) == ["whsec_two", "whsec_one"]
-    assert secrets_of(rotated, START + 60 * SECOND) == ["whsec_two"]
+    assert active_secrets(rotated, START) == ["whsec_two", "whsec_one"]
+    assert active_secrets(rotated, START + 60 * SECOND) == ["whsec_two"]
     run(store, update(state=DISABLED, reason="gone"))
     check_log(store)
     run(store, remove())
@@ -147,8 +147,8 @@ def test_what_was_delivered_goes_after_a_day_and_dead_letters_after_thirty(store
     store.deliveries.read_on([Reading(HOOK, None, 3, found)])
     room = Room({}, per_hook=9, per_account=1_000, in_all=2, lasts=SECOND)
     first, second = store.deliveries.turn([], room)
-    arrived, dead = Verdict(arrived=True, status=200), Verdict(arrived=False, status=500)
-    store.deliveries.turn([Outcome(first, arrived), Outcome(second, dead)], replace(room, in_all=0))
+    arrived, dead = AttemptResult(arrived=True, status=200), AttemptResult(arrived=False, status=500)
+    store.deliveries.turn([FinishedAttempt(first, arrived), FinishedAttempt(second, dead)], replace(room, in_all=0))
     seen = []
     for days in (0.9, 0.2, 28.8, 0.2):
         clock.advance(days * DAY / SECOND)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from holdfast.core.event import Event, fold, picture
+from holdfast.core.event import Event, fold, row_image
 from holdfast.core.lease import Lease
 from holdfast.core.names import DEFAULT_ACCOUNT
 from holdfast.settings import sqlite_path
@@ -38,4 +38,4 @@ def assert_log_tells_all(url: str) -> None:
             row = reader.row(Lease, DEFAULT_ACCOUNT, name)
             assert row is not None, name
             history = reader.history(DEFAULT_ACCOUNT, subject)
-            assert fold(Lease(DEFAULT_ACCOUNT, name), history) == picture(row)
+            assert fold(Lease(DEFAULT_ACCOUNT, name), history) == row_image(row)

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from holdfast.core.row import SECOND
-from holdfast.core.task import Task, place_of
+from holdfast.core.task import Task, queue_position
 from holdfast.engine.engine import Engine
 from holdfast.engine.verbs.tasks.outcomes import CompleteTask
 from holdfast.engine.verbs.tasks.queueing import Claimed, ClaimTasks
@@ -67,7 +67,7 @@ def fill(store, prefix, count, **columns):
         number = "printf('%09d', i)"
     else:
         numbers, number = "WITH n AS (SELECT generate_series(1, {}) AS i)", "lpad(i::text, 9, '0')"
-    identity = f"'{prefix}' || {number}, {place_of(now, row.scheduled_at)} + i FROM n"
+    identity = f"'{prefix}' || {number}, {queue_position(now, row.scheduled_at)} + i FROM n"
     names = ", ".join([*COLUMNS, "id", "place"])
     say(store, f"{numbers.format(count)} INSERT INTO tasks ({names}) SELECT {shown}, {identity}")
     say(

@@ -11,15 +11,15 @@ from msgspec.structs import replace
 
 from holdfast.core import session as sessions
 from holdfast.core.browser_session import (
-    IDLE,
-    INVITATION,
-    INVITED,
-    LONGEST,
-    MOST_OF_KEY,
-    VISIT,
+    IDLE_TIMEOUT,
+    LINK_LIFETIME,
+    MAX_LIFETIME,
+    MAX_PER_KEY,
+    SESSION,
+    SIGN_IN_LINK,
     BrowserSession,
-    is_over,
-    surplus,
+    excess_sessions,
+    is_expired,
 )
 from holdfast.core.event import RENEWALS, Event, subject_of
 from holdfast.core.row import SECOND
@@ -28,13 +28,15 @@ from holdfast.store.postgres import PostgresStore
 from tests.store.test_task_twins import twins
 from tests.support import ACCOUNT, START, a_lease, a_session, empty, every, put
 
-edges = st.sampled_from([0, INVITED, IDLE, LONGEST]).flatmap(lambda span: st.integers(span - 1, span + 1))
+edges = st.sampled_from([0, LINK_LIFETIME, IDLE_TIMEOUT, MAX_LIFETIME]).flatmap(
+    lambda span: st.integers(span - 1, span + 1)
+)
 badges = st.builds(
-    lambda kind, made, seen: (kind, START - made, START - seen), st.sampled_from([INVITATION, VISIT]), edges, edges
+    lambda kind, made, seen: (kind, START - made, START - seen), st.sampled_from([SIGN_IN_LINK, SESSION]), edges, edges
 )
 
 
-def a_badge(name="b1", kind=VISIT, account=ACCOUNT, made_at=START, seen_at=START):
+def a_badge(name="b1", kind=SESSION, account=ACCOUNT, made_at=START, seen_at=START):
     return BrowserSession(name, kind, account, "p1", "hash", made_at=made_at, seen_at=seen_at)
 
 
@@ -53,8 +55,8 @@ def test_a_badge_is_kept_as_it_is_and_only_seen_again(store):
 
 
 def test_a_badge_is_taken_once(store):
-    store.save_browser_session(a_badge(kind=INVITATION))
-    assert store.take_browser_session("b1") == a_badge(kind=INVITATION)
+    store.save_browser_session(a_badge(kind=SIGN_IN_LINK))
+    assert store.take_browser_session("b1") == a_badge(kind=SIGN_IN_LINK)
     assert store.take_browser_session("b1") is None
     assert kept(store, "b1") == [None]
 
@@ -62,7 +64,7 @@ def test_a_badge_is_taken_once(store):
 def test_of_many_who_show_one_invitation_one_gets_in(store, database, clock):
     other = PostgresStore(database, clock) if store.name == "postgres" else store
     for round_number in range(5):
-        store.save_browser_session(a_badge(f"b{round_number}", INVITATION))
+        store.save_browser_session(a_badge(f"b{round_number}", SIGN_IN_LINK))
         with ThreadPoolExecutor(8) as pool:
             shown = pool.map(
                 lambda place, name=f"b{round_number}": (store, other)[place % 2].take_browser_session(name), range(8)
@@ -80,9 +82,9 @@ def test_a_store_forgets_badges_by_core_s_rule(store, clock, rows):
     worn = [a_badge(f"b{place}", kind, made_at=made, seen_at=seen) for place, (kind, made, seen) in enumerate(rows)]
     for browser_session in worn:
         store.save_browser_session(browser_session)
-    assert store.forget_browser_sessions() == sum(is_over(browser_session, START) for browser_session in worn)
+    assert store.forget_browser_sessions() == sum(is_expired(browser_session, START) for browser_session in worn)
     left = kept(store, *(browser_session.id for browser_session in worn))
-    assert left == [None if is_over(browser_session, START) else browser_session for browser_session in worn]
+    assert left == [None if is_expired(browser_session, START) else browser_session for browser_session in worn]
 
 
 def test_an_account_that_is_erased_takes_its_badges_along(store):
@@ -108,21 +110,21 @@ def test_live_sessions_are_those_that_core_calls_live(store, clock):
 
 
 def test_of_one_key_only_the_newest_badges_stay(store):
-    made = [number * 7 % 5 for number in range(MOST_OF_KEY + 6)]
-    others = [replace(a_badge("other", made_at=0), key_hash="another"), a_badge("link", INVITATION, made_at=0)]
+    made = [number * 7 % 5 for number in range(MAX_PER_KEY + 6)]
+    others = [replace(a_badge("other", made_at=0), key_hash="another"), a_badge("link", SIGN_IN_LINK, made_at=0)]
     worn = [a_badge(f"b{number:02d}", made_at=START + age) for number, age in enumerate(made)]
     known = {browser_session.id: browser_session for browser_session in others}
     for browser_session in [*others, *worn]:
         store.save_browser_session(browser_session)
         known[browser_session.id] = browser_session
-        for gone in surplus(known.values(), browser_session):
+        for gone in excess_sessions(known.values(), browser_session):
             del known[gone.id]
     assert {
         browser_session.id
         for browser_session in kept(store, *(each.id for each in [*others, *worn]))
         if browser_session
     } == set(known)
-    assert len(known) == MOST_OF_KEY + len(others)
+    assert len(known) == MAX_PER_KEY + len(others)
 
 
 def test_what_is_held_comes_in_the_order_in_which_it_runs_out(store):

@@ -12,14 +12,14 @@ from holdfast.core.row import SECOND
 from holdfast.core.webhooks.delivery import (
     DEAD,
     DELIVERED,
-    MOST_UNDECIDED,
+    MAX_PENDING,
     PENDING,
     STATES,
+    AttemptResult,
     Delivery,
-    Outcome,
-    Verdict,
-    choose,
-    due,
+    FinishedAttempt,
+    choose_fairly,
+    due_deliveries,
 )
 from holdfast.core.webhooks.webhook import ACTIVE, PAUSED, Webhook
 from holdfast.engine.view import View
@@ -43,7 +43,7 @@ def keep(store, *deliveries, cursor=None, seq=100):
     """As a webhook would that reads the log."""
     by_hook = {}
     for delivery in deliveries:
-        by_hook.setdefault(delivery.of, []).append(delivery)
+        by_hook.setdefault(delivery.webhook_key, []).append(delivery)
     store.deliveries.read_on([Reading(hook, cursor, seq, tuple(found)) for hook, found in by_hook.items()])
 
 
@@ -56,11 +56,11 @@ def taken(store, room=ROOM):
 
 
 def arrived(delivery):
-    return Outcome(delivery, Verdict(arrived=True, status=204))
+    return FinishedAttempt(delivery, AttemptResult(arrived=True, status=204))
 
 
 def failed(delivery, wait=5 * SECOND):
-    return Outcome(delivery, Verdict(arrived=False, status=500, error="status 500"), wait)
+    return FinishedAttempt(delivery, AttemptResult(arrived=False, status=500, error="status 500"), wait)
 
 
 def every_delivery(store, hook=HOOK):
@@ -103,7 +103,7 @@ def test_those_behind_are_told_in_turn_from_any_place_on(store):
 
 def test_who_has_enough_under_way_does_not_read_on(store):
     put(store, a_hook(), kind="created")
-    keep(store, *(a_delivery(-seq) for seq in range(1, MOST_UNDECIDED + 1)), seq=0)
+    keep(store, *(a_delivery(-seq) for seq in range(1, MAX_PENDING + 1)), seq=0)
     assert store.deliveries.look(10).behind == []
     (first,) = take(store)
     take(store, replace(ROOM, in_all=0), arrived(first))
@@ -169,7 +169,7 @@ def test_what_was_given_back_without_a_verdict_is_free_at_once_and_costs_no_atte
     put(store, a_hook(), kind="created")
     keep(store, a_delivery(1))
     (first,) = take(store)
-    (again,) = take(store, ROOM, Outcome(first, None))
+    (again,) = take(store, ROOM, FinishedAttempt(first, None))
     assert (again.seq, again.attempts, again.claims) == (1, 0, 2)
 
 
@@ -191,8 +191,8 @@ def test_slow_receivers_of_one_account_leave_places_for_others(store):
     keep(store, *due_first, *(a_delivery(seq, f"task:{seq}", late) for seq in range(1, 4)))
     room = Room({crowd[0]: 1}, per_hook=8, per_account=16, in_all=64, lasts=SECOND)
     found = take(store, room)
-    assert len([each for each in found if each.of in crowd]) == 15
-    assert len([each for each in found if each.of == late]) == 3
+    assert len([each for each in found if each.webhook_key in crowd]) == 15
+    assert len([each for each in found if each.webhook_key == late]) == 3
     full = Room(dict.fromkeys(crowd[:16], 1), per_hook=8, per_account=16, in_all=64, lasts=SECOND)
     assert take(store, full) == []
 
@@ -322,8 +322,8 @@ def test_every_store_finds_due_what_the_rule_finds(twins, data):
     deliveries = [data.draw(generated(seq)) for seq in range(1, data.draw(st.integers(0, 9)) + 1)]
     hooks = [HOOK, (ACCOUNT, "whk_2")]
     room = replace(ROOM, busy={hook: data.draw(st.integers(0, 2)) for hook in hooks}, per_hook=2, per_account=3)
-    found = due(deliveries, set(hooks), START)
-    expected = [(each.hook, each.seq) for each in choose(found, room.busy, 2, 3, 100)]
+    found = due_deliveries(deliveries, set(hooks), START)
+    expected = [(each.hook, each.seq) for each in choose_fairly(found, room.busy, 2, 3, 100)]
     for store in twins:
         empty(store)
         hooks = [a_hook(f"whk_{number}", state=ACTIVE if number < 3 else PAUSED) for number in (1, 2, 3)]
@@ -336,7 +336,7 @@ def test_every_store_finds_due_what_the_rule_finds(twins, data):
 def write(store, deliveries):
     """As they are, whatever their state."""
     if store.name == "memory":
-        store.deliveries.kept = {(*each.of, each.seq): each for each in deliveries}
+        store.deliveries.kept = {(*each.webhook_key, each.seq): each for each in deliveries}
         return
     with store.deliveries._writing() as (say, _):
         say(store.deliveries.queries.ADD, msgspec.json.encode([astuple(each) for each in deliveries]).decode())

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.event_page import weight, within
+from holdfast.core.event_page import data_size, take_bytes
 from holdfast.core.lease import LOCK, Lease
 from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND
@@ -178,11 +178,11 @@ def test_a_page_of_the_log_ends_with_the_event_that_reaches_its_bytes(store):
         put(store, a_lease(f"x{turn}", note=note))
     with store.read() as reader:
         log = reader.events(ACCOUNT, 0, 100)
-        sizes = [weight(event) for event in log]
+        sizes = [data_size(event) for event in log]
         edges = {sum(sizes[:end]) + nudge for end in range(7) for nudge in (-1, 0, 1)}
         for most in sorted(edge for edge in edges if edge > 0):
             for after, limit in ((0, 100), (0, 3), (2, 100)):
-                expected = list(within(log[after : after + limit], most))
+                expected = list(take_bytes(log[after : after + limit], most))
                 assert reader.events(ACCOUNT, after, limit, most) == expected, (most, after, limit)
         assert len(reader.events(ACCOUNT, 0, 100, 1)) == 1
         assert reader.events(ACCOUNT, 6, 100, 1) == []

@@ -40,7 +40,7 @@ def test_a_key_stands_for_whom_core_says_it_opens(store, rows, key):
         put(store, *rows)
     with store.read() as reader:
         found = reader.principal(key)
-    expected = [row.key for row in rows if principals.opens(row, key, START)]
+    expected = [row.key for row in rows if principals.accepts_key(row, key, START)]
     assert ([] if found is None else [found.key]) == expected
 
 

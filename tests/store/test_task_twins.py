@@ -57,7 +57,7 @@ def drained(view, account, names):
 
 def claimable(rows, account, names):
     queue = [row for row in rows if row.account == account and (not names or row.type in names)]
-    return [row.id for row in sorted(queue, key=tasks.order) if tasks.is_claimable(row, START)]
+    return [row.id for row in sorted(queue, key=tasks.queue_order) if tasks.is_claimable(row, START)]
 
 
 @twins
@@ -97,7 +97,7 @@ def test_the_next_deadline_is_the_first_that_core_gives_to_a_task(fresh, rows):
 @given(rows=task_lists, held=lease_lists, lives=named_sessions, moment=instants)
 def test_what_is_held_at_a_moment_is_what_core_calls_live_then(fresh, rows, held, lives, moment):
     live = [row.key for row in rows if leases.is_live(row, moment)]
-    live += [row.key for row in held if leases.counts_for(row, JOB, moment)]
+    live += [row.key for row in held if leases.counts_toward_limit(row, JOB, moment)]
     live += [row.key for row in lives if row.name is not None and sessions.is_live(row, moment)]
     with fresh(*rows, *held, *lives).read() as reader:
         assert reader.held_at(moment) == sorted(live)
@@ -111,7 +111,7 @@ def test_what_finished_before_a_moment_is_what_core_calls_old(fresh, clock, rows
     for row in stamped:
         clock.now = row.changed_at
         put(store, row)
-    old = [row for row in stamped if tasks.is_old(row, before) and (dead or row.state != DEAD)]
+    old = [row for row in stamped if tasks.is_purgeable(row, before) and (dead or row.state != DEAD)]
     with store.read() as reader:
         found = {account: reader.finished_before(account, before, 100, dead=dead) for account in "ab"}
         few = {account: reader.finished_before(account, before, 2, dead=dead) for account in "ab"}
@@ -184,4 +184,4 @@ def test_a_list_along_any_index_is_what_a_plain_filter_finds_newest_first(fresh,
 def test_the_oldest_that_is_ready_is_found_whatever_its_account_and_priority(fresh, rows):
     rows = [replace(row, ready=row.ready and row.state == PENDING) for row in rows]  # nothing else stands in a queue
     with fresh(*rows).read() as reader:
-        assert reader.totals().oldest_ready == tasks.waited(rows, START)
+        assert reader.totals().oldest_ready == tasks.longest_wait(rows, START)

@@ -128,10 +128,12 @@ def test_live_locks_and_rooms_are_those_that_core_counts(fresh, held):
     view = look(store, lock_counts=tuple(owners), election_counts=("a", "b"))
     for account, principal in owners:
         counted = [row for row in held if (row.account, row.principal) == (account, principal)]
-        assert view.live_locks(account, principal) == sum(leases.counts_for(row, LOCK, START) for row in counted)
+        assert view.live_locks(account, principal) == sum(
+            leases.counts_toward_limit(row, LOCK, START) for row in counted
+        )
     for account in "ab":
         counted = [row for row in held if row.account == account]
-        assert view.live_elections(account) == sum(leases.counts_for(row, ELECTION, START) for row in counted)
+        assert view.live_elections(account) == sum(leases.counts_toward_limit(row, ELECTION, START) for row in counted)
 
 
 @twins
@@ -156,7 +158,7 @@ def test_listed_leases_are_those_that_core_calls_live(fresh, held, prefix, after
 def test_jobs_held_at_a_moment_are_those_that_core_calls_live_then(fresh, held, moment):
     store = fresh(*held)
     with store.read() as reader:
-        assert reader.held_at(moment) == sorted(row.key for row in held if leases.counts_for(row, JOB, moment))
+        assert reader.held_at(moment) == sorted(row.key for row in held if leases.counts_toward_limit(row, JOB, moment))
 
 
 @twins

@@ -12,8 +12,8 @@ from functools import partial
 import pytest
 
 from holdfast.core.errors import CursorTooOld
-from holdfast.core.event_filter import Filter
-from holdfast.core.event_page import weight
+from holdfast.core.event_filter import EventFilter
+from holdfast.core.event_page import data_size
 from holdfast.engine.engine import Engine
 from holdfast.transport.http.streams import feed, hub
 from holdfast.transport.http.streams.feed import Feed
@@ -76,7 +76,7 @@ def write(engine, count, name="job-0", at_once=4):
 
 def log(engine, wants=None, after=0):
     events = engine.read(lambda reader: reader.events(ACCOUNT, 0, 1_000_000))
-    return [event.seq for event in events if event.seq > after and (wants or Filter()).fits(event)]
+    return [event.seq for event in events if event.seq > after and (wants or EventFilter()).matches(event)]
 
 
 def end(engine):
@@ -85,7 +85,7 @@ def end(engine):
 
 async def read(over, after, wants=None, *, until, pause=lambda: 0.0):
     """Follow from a cursor until the stream has come to an end of the log; (what was seen, how far it came)."""
-    follower = Follower(wants or Filter(), lambda: None)
+    follower = Follower(wants or EventFilter(), lambda: None)
     seen = []
     async with aclosing(over.follow(ACCOUNT, after, follower)) as batches:
         async for some in batches:
@@ -134,7 +134,12 @@ def test_whoever_joins_where_and_when_they_like_sees_every_event_once_and_in_ord
     async def one(over, own, writing):
         """Reads in stretches: it leaves now and then and comes back with the last cursor it knows."""
         wants = own.choice(
-            [Filter(), Filter("lease:*"), Filter(f"lease:job-{own.randrange(4)}"), Filter(kind="lease.c*")]
+            [
+                EventFilter(),
+                EventFilter("lease:*"),
+                EventFilter(f"lease:job-{own.randrange(4)}"),
+                EventFilter(kind="lease.c*"),
+            ]
         )
         await asyncio.sleep(own.uniform(0, 0.03))
         first = after = own.randrange(0, end(engine) + 1)
@@ -160,7 +165,7 @@ def test_a_silent_follower_moves_on_with_the_log(engine, small, monkeypatch):
     async def scenario():
         over = hub_over(engine)
         writing = asyncio.get_running_loop().run_in_executor(None, partial(write, engine, 30))
-        seen, after = await read(over, 0, Filter("task:*"), until=lambda at: at >= 30)
+        seen, after = await read(over, 0, EventFilter("task:*"), until=lambda at: at >= 30)
         await writing
         over.close()
         return seen, after
@@ -177,7 +182,7 @@ def test_nobody_is_told_to_have_missed_nothing_before_everybody_has_their_batch(
         over = hub_over(engine)
         page, _ = await over._read(ACCOUNT, 0)
         lone = Feed(ACCOUNT, 0, engine.change_signal, over._read, lambda: 2**20)
-        followers = [Follower(Filter(), lambda: None) for _ in range(2)]
+        followers = [Follower(EventFilter(), lambda: None) for _ in range(2)]
         for follower in followers:
             lone.join(follower, 0)
         spreading = asyncio.ensure_future(lone._spread(page))
@@ -227,7 +232,7 @@ def test_a_reader_who_does_not_read_is_cut_and_never_skipped(engine, monkeypatch
 
     async def scenario():
         over = hub_over(engine)
-        follower = Follower(Filter(), cut.set)
+        follower = Follower(EventFilter(), cut.set)
         batches = over.follow(ACCOUNT, 0, follower)
         first = asyncio.ensure_future(anext(batches))
         await until(lambda: over._open() and list(over._open()[0].followers()))
@@ -261,7 +266,7 @@ def test_whoever_has_far_to_go_is_given_a_little_at_a_time(engine, kept, monkeyp
         if not kept:
             over._open()[0]._ring.clear()
         slices = []
-        late = Follower(Filter(), lambda: None)
+        late = Follower(EventFilter(), lambda: None)
         async with aclosing(over.follow(ACCOUNT, 0, late)) as batches:
             async for some in batches:
                 slices.append(some)
@@ -275,7 +280,7 @@ def test_whoever_has_far_to_go_is_given_a_little_at_a_time(engine, kept, monkeyp
 
     slices = run(scenario())
     assert [told.event.seq for some in slices for batch in some for told in batch.told] == list(range(1, count + 1))
-    sizes = [batch.size if kept else sum(weight(told.event) for told in batch.told) for (batch,) in slices]
+    sizes = [batch.size if kept else sum(data_size(told.event) for told in batch.told) for (batch,) in slices]
     assert max(len(batch.told) for (batch,) in slices) <= MAX_EVENTS
     assert max(sizes) < 2_000 + LARGEST
     assert len(slices) >= 5
@@ -294,7 +299,7 @@ def test_retention_that_overtakes_a_reader_is_told(engine, small):
 
     async def scenario():
         over = hub_over(engine)
-        follower = Follower(Filter(), lambda: None)
+        follower = Follower(EventFilter(), lambda: None)
         batches = over.follow(ACCOUNT, 0, follower)
         seen = [told.event.seq for batch in await anext(batches) for told in batch.told]
         await asyncio.get_running_loop().run_in_executor(None, forget, engine, 20)
@@ -326,7 +331,7 @@ def test_a_feed_that_retention_overtakes_ends_its_followers(engine, small):
 
     async def scenario():
         over = hub_over(engine)
-        follower = Follower(Filter(), lambda: None)
+        follower = Follower(EventFilter(), lambda: None)
         batches = over.follow(ACCOUNT, 10, follower)
         first = asyncio.ensure_future(anext(batches))
         await until(lambda: over._open() and list(over._open()[0].followers()))
@@ -364,7 +369,7 @@ def test_readers_on_their_way_end_with_the_others(engine, small):
     async def scenario():
         over = hub_over(engine)
         cut = asyncio.Event()
-        idle = over.follow(ACCOUNT, 0, Follower(Filter(), cut.set))
+        idle = over.follow(ACCOUNT, 0, Follower(EventFilter(), cut.set))
         await anext(idle)
         busy = asyncio.ensure_future(read(over, 0, until=lambda _: False, pause=lambda: 0.2))
         await until(lambda: over.size() == 2)

@@ -8,7 +8,7 @@ from msgspec.structs import astuple, replace
 
 from holdfast.backup.revoked import Keys
 from holdfast.backup.sqlite import SqliteEndpoint
-from holdfast.core.log_gap import leap, restored
+from holdfast.core.log_gap import counter_jump, restore_event
 from holdfast.core.names import DEFAULT_ACCOUNT
 from holdfast.core.row import Instant
 from holdfast.store.sqlite import clock as clocks
@@ -35,9 +35,9 @@ def move_ahead(connection: apsw.Connection, taken_at: Instant, used: Used) -> in
     _, now, boot_id, boot_at = next(iter(connection.execute(queries.STATE)))
     reading = clocks.read()
     at = clocks.advance(clocks.Mark(now, boot_id, boot_at), reading)
-    token: int = max(side.state()["token"], used.token) + leap(taken_at, reading.wall)
+    token: int = max(side.state()["token"], used.token) + counter_jump(taken_at, reading.wall)
     for account, last in ({DEFAULT_ACCOUNT: 0} | side.logs()).items():
-        mark = restored(account, last, taken_at, reading.wall, used=used.logs.get(account, 0))
+        mark = restore_event(account, last, taken_at, reading.wall, used=used.logs.get(account, 0))
         connection.execute(queries.insert_event(1), astuple(replace(mark, at=at)))
         connection.execute(_MOVE_LOG, (account, mark.seq))
     connection.execute("UPDATE state SET token = ?", (token,))

@@ -37,6 +37,6 @@ def allowance(account: Account, plans: Catalogue, given: str) -> Allowance:
     return Allowance(plan, fallback, account.plan_expires_at, account.cycle_anchor or account.created_at)
 
 
-def settle(account: Account, *, require_lease_id: bool | None) -> Account:
+def change_settings(account: Account, *, require_lease_id: bool | None) -> Account:
     """Change what is given."""
     return account if require_lease_id is None else replace(account, require_lease_id=require_lease_id)

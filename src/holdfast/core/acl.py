@@ -30,10 +30,10 @@ def normalise(entries: list[str]) -> str:
     """The one stored form of an access list: checked, trimmed, sorted, without doubles, as JSON text."""
     if not 1 <= len(entries) <= MAX_ENTRIES:
         raise Invalid(f"acl.acquire needs 1 to {MAX_ENTRIES} entries")
-    return msgspec.json.encode(sorted({_entry(entry.strip()) for entry in entries})).decode()
+    return msgspec.json.encode(sorted({_normalise_entry(entry.strip()) for entry in entries})).decode()
 
 
-def _entry(entry: str) -> str:
+def _normalise_entry(entry: str) -> str:
     if len(entry.encode()) > MAX_ENTRY_BYTES:
         raise Invalid(f"an acl entry is at most {MAX_ENTRY_BYTES} bytes")
     kind, _, value = entry.partition(":")
@@ -44,7 +44,7 @@ def _entry(entry: str) -> str:
     raise Invalid("an acl entry is user:<letters, digits, -> or token:<bearer token>")
 
 
-def shown(acl: str) -> list[str]:
+def redact(acl: str) -> list[str]:
     """The list as anybody may see it: which tokens are on it stays hidden."""
     entries: list[str] = msgspec.json.decode(acl, type=list[str])
     return ["token:[redacted]" if entry.startswith("token:") else entry for entry in entries]

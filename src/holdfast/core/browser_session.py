@@ -1,6 +1,6 @@
-"""A badge lets a browser in at the dashboard: an invitation once, a visit for as long as it lasts.
+"""Browser sessions of the dashboard, and the one-time sign-in links that start them.
 
-Badges stand beside the log: nobody's work depends on who looks at it, and what a visitor changes is told there anyway.
+They are not in the event log: no work depends on who reads the dashboard, and every change made there is logged anyway.
 """
 
 from __future__ import annotations
@@ -11,28 +11,26 @@ import msgspec
 
 from holdfast.core.row import SECOND, Instant
 
-INVITATION, VISIT = "invitation", "visit"
+SIGN_IN_LINK, SESSION = "invitation", "visit"
+"""The two kinds. The values are stored in databases and therefore keep their old words."""
 
 MINUTE: Instant = 60 * SECOND
-INVITED = 10 * MINUTE
-"""How long an invitation waits for its guest."""
-IDLE = 30 * MINUTE
-"""A visit is over when nobody has done anything for so long."""
-LONGEST = 12 * 60 * MINUTE
-"""A visit is over after so long, whatever its visitor does."""
-SEEN = MINUTE
-"""How exactly it is kept when a visitor was last seen: a write for every page would be too many."""
-
-
-MOST_OF_KEY = 20
-"""Visits, and invitations, that one key can have at a time: a new one takes the place of the oldest."""
+LINK_LIFETIME = 10 * MINUTE
+IDLE_TIMEOUT = 30 * MINUTE
+"""A session ends after this long without a request."""
+MAX_LIFETIME = 12 * 60 * MINUTE
+"""A session ends after this long in any case."""
+SEEN_PRECISION = MINUTE
+"""How often `seen_at` is updated: a write for every page would be too many."""
+MAX_PER_KEY = 20
+"""Sessions, and links, that one key can have at a time: a new one replaces the oldest."""
 
 
 class BrowserSession(msgspec.Struct, frozen=True):
-    """Who is let in, and by which key: when that key is over, so is the badge."""
+    """A browser session or a sign-in link. It ends with the key that opened it."""
 
     id: str
-    """SHA-256 of the secret that the browser shows."""
+    """SHA-256 of the secret that the browser sends."""
     kind: str
     account: str
     principal: str
@@ -41,19 +39,19 @@ class BrowserSession(msgspec.Struct, frozen=True):
     seen_at: Instant
 
 
-def is_over(browser_session: BrowserSession, now: Instant) -> bool:
-    """Whether it lets nobody in any more."""
-    if browser_session.kind == INVITATION:
-        return browser_session.made_at + INVITED <= now
-    return browser_session.seen_at + IDLE <= now or browser_session.made_at + LONGEST <= now
+def is_expired(browser_session: BrowserSession, now: Instant) -> bool:
+    """Whether its time is over."""
+    if browser_session.kind == SIGN_IN_LINK:
+        return browser_session.made_at + LINK_LIFETIME <= now
+    return browser_session.seen_at + IDLE_TIMEOUT <= now or browser_session.made_at + MAX_LIFETIME <= now
 
 
-def surplus(known: Iterable[BrowserSession], worn: BrowserSession) -> list[BrowserSession]:
-    """Those of the same key and kind that are too many, which are the oldest."""
-    alike = [each for each in known if (each.key_hash, each.kind) == (worn.key_hash, worn.kind)]
-    return sorted(alike, key=lambda each: (each.made_at, each.id))[:-MOST_OF_KEY]
+def excess_sessions(known: Iterable[BrowserSession], newest: BrowserSession) -> list[BrowserSession]:
+    """The oldest ones of the same key and kind, beyond `MAX_PER_KEY`."""
+    same = [each for each in known if (each.key_hash, each.kind) == (newest.key_hash, newest.kind)]
+    return sorted(same, key=lambda each: (each.made_at, each.id))[:-MAX_PER_KEY]
 
 
-def is_stale(browser_session: BrowserSession, now: Instant) -> bool:
-    """Whether it is time to write down that its visitor was seen again."""
-    return browser_session.seen_at + SEEN <= now
+def needs_seen_update(browser_session: BrowserSession, now: Instant) -> bool:
+    """Whether `seen_at` is old enough to be written again."""
+    return browser_session.seen_at + SEEN_PRECISION <= now

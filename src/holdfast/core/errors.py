@@ -40,7 +40,7 @@ Refused                       an ordinary answer: nothing was changed
 │   └── IdempotencyConflict   the key was used for another request
 └── Limited                   too much at once; carries when to come back
     ├── LockLimit
-    ├── RoomsFull
+    ├── TooManyElections
     ├── TooManyWaiters
     ├── MaxWorkersReached     as many tasks are held as the plan allows
     └── RateLimited
@@ -363,7 +363,7 @@ class LockLimit(Limited):
     hint = "Release locks you no longer need."
 
 
-class RoomsFull(Limited):
+class TooManyElections(Limited):
     """As many elections are live as this server allows."""
 
     code = "capacity_exceeded"

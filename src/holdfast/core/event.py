@@ -1,4 +1,4 @@
-"""The log: every change of every row, told by what changed. Folding a row's events gives the row back."""
+"""Events of the log: each records the columns that one change set. Folding a row's events yields the row."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from holdfast.core.row import Instant, Row
 R = TypeVar("R", bound=Row)
 
 SNAPSHOT = "snapshot"
-"""Tells a whole row, so that what came before may be forgotten."""
+"""Verb of an event that records a whole row, so that retention may remove the events before it."""
 
 RENEWALS = ("lease.renewed", "session.renewed", "task.renewed")
-"""Signs of life: many, and no news."""
+"""Renewals: frequent, and left out of summaries."""
 
-GONE = frozenset({"purged", "forgotten", "removed"})
-"""The last word on a row that is there no longer."""
+REMOVAL_VERBS = frozenset({"purged", "forgotten", "removed"})
+"""Verbs of events that remove the row."""
 
 HIDDEN = "****"
-"""What stands in the log for a secret."""
+"""Placeholder for a secret in the log."""
 
 
 class Cause(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ class Cause(msgspec.Struct, frozen=True):
     actor: str
     request_id: str
     traceparent: str = ""
-    """Where that request belongs in a trace, if in any."""
+    """The request's W3C trace context; empty if it has none."""
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -44,28 +44,28 @@ class Event(msgspec.Struct, frozen=True):
     subject: str
     version: int
     kind: str
-    """`task.completed`, `lease.expired`: also the type under which streams and receivers of events know it."""
+    """`<noun>.<verb>`, e.g. `task.completed`; also the event type in streams and webhooks."""
     at: Instant
     actor: str
     request_id: str
     data: str
     seq: int = 0
-    """Given by the store at the end of the transaction."""
+    """Assigned by the store at the end of the transaction."""
     traceparent: str = ""
 
 
 def subject_of(row: Row) -> str:
-    """What the log calls a row."""
+    """The row's subject in the log: `<noun>:<id>`."""
     return f"{row.noun}:{row.id}"
 
 
-def tell(changed: dict[str, Any], after: Row, kind: str, cause: Cause, now: Instant) -> Event:
-    """The event of one change: only the columns that differ, large ones by hash; a snapshot tells them all."""
+def make_event(changed: dict[str, Any], after: Row, kind: str, cause: Cause, now: Instant) -> Event:
+    """Build the event of one change: the changed columns, large ones by hash; a snapshot has every column."""
     special = after.special
     if kind == SNAPSHOT:
-        changed = picture(after)
+        changed = row_image(after)
     elif not special.isdisjoint(changed):
-        changed = {name: _shown(after, name, new) if name in special else new for name, new in changed.items()}
+        changed = {name: _logged_value(after, name, new) if name in special else new for name, new in changed.items()}
     return Event(
         account=after.account,
         subject=subject_of(after),
@@ -80,20 +80,33 @@ def tell(changed: dict[str, Any], after: Row, kind: str, cause: Cause, now: Inst
 
 
 def difference(before: Row, after: Row) -> dict[str, Any]:
-    """The columns that differ, as they are now. Most are the very same object, which costs next to nothing to see."""
+    """The columns whose values differ, with their new values. Identity is compared first: most are the same object."""
     old, new, columns = astuple(before), astuple(after), after.__struct_fields__
-    others = compress(range(len(new)), map(is_not, new, old))
-    return {columns[place]: new[place] for place in others if new[place] != old[place]}
+    candidates = compress(range(len(new)), map(is_not, new, old))
+    return {columns[index]: new[index] for index in candidates if new[index] != old[index]}
+
+
+def is_takeover(expired: Event, following: Event) -> bool:
+    """Whether a lease expired and was claimed in the same request: `following` is the subject's next event.
+
+    Watchers and OctoStore's webhooks then report the claim alone.
+    """
+    return (
+        expired.kind.endswith(".expired")
+        and following.kind.endswith(".claimed")
+        and following.version == expired.version + 1
+        and (following.request_id, following.at) == (expired.request_id, expired.at)
+    )
 
 
 class BrokenLog(Exception):
-    """The log of a subject does not tell its story without gaps."""
+    """The events of a subject have a gap, so its row cannot be rebuilt."""
 
 
 def fold(blank: Row, events: Iterable[Event]) -> dict[str, Any] | None:
-    """Replay a subject's events, oldest first, into the image of its row; None if it is gone, or never was.
+    """Replay a subject's events, oldest first, into the image of its row; None if the row was removed or never existed.
 
-    Where retention has cut the beginning off, the story starts at the first snapshot.
+    Where retention has removed the first events, the replay starts at the first snapshot.
     """
     image: dict[str, Any] | None = None
     version, cut = 0, False
@@ -104,39 +117,40 @@ def fold(blank: Row, events: Iterable[Event]) -> dict[str, Any] | None:
         if event.version != version + 1:
             raise BrokenLog(f"{event.subject}: version {event.version} does not follow {version}")
         version = event.version
-        told = msgspec.json.decode(event.data)
+        data = msgspec.json.decode(event.data)
         if verb == SNAPSHOT:
-            image, cut = told, False
-        elif verb in GONE:
+            image, cut = data, False
+        elif verb in REMOVAL_VERBS:
             image, cut = None, False
         elif not cut:
-            image = (picture(blank) if image is None else image) | told
+            image = (row_image(blank) if image is None else image) | data
     if cut:
-        raise BrokenLog(f"{blank.noun}:{blank.id}: the beginning is gone and no snapshot stands for it")
+        raise BrokenLog(f"{blank.noun}:{blank.id}: its first events are missing and no snapshot replaces them")
     return image
 
 
 def apply(row: R, event: Event) -> R:
-    """The row after one more event; columns that events tell by hash stay as they are."""
-    told = msgspec.json.decode(event.data)
+    """The row after one more event; columns that events record only by hash keep their values."""
+    data = msgspec.json.decode(event.data)
     changed = {
         name: msgspec.json.encode(value).decode() if name in row.json and value is not None else value
-        for name, value in told.items()
+        for name, value in data.items()
         if name in row.__struct_fields__ and name not in row.hashed
     }
     return replace(row, **changed)
 
 
-def picture(row: Row) -> dict[str, Any]:
-    """The image of a row that folding its events must give."""
-    shown = {
-        column: _shown(row, column, value) for column, value in zip(row.__struct_fields__, astuple(row), strict=True)
+def row_image(row: Row) -> dict[str, Any]:
+    """The row as the log records it: what folding its events must yield."""
+    logged = {
+        column: _logged_value(row, column, value)
+        for column, value in zip(row.__struct_fields__, astuple(row), strict=True)
     }
-    image: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(shown))
+    image: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(logged))
     return image
 
 
-def _shown(row: Row, column: str, value: Any) -> Any:
+def _logged_value(row: Row, column: str, value: Any) -> Any:
     if value is None:
         return None
     if column in row.hidden:

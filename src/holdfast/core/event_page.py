@@ -1,4 +1,4 @@
-"""How much of the log is read at once: so many events, or so many bytes of what they tell."""
+"""Size limits of one read of the log: a number of events and a number of bytes."""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from holdfast.core.event import Event
 
 
-def weight(event: Event) -> int:
-    """How much it tells, in bytes. What else there is to an event is short."""
+def data_size(event: Event) -> int:
+    """Bytes of an event's data; its other fields are short and not counted."""
     return len(event.data.encode())
 
 
-def within(events: Iterable[Event], most: int) -> Iterator[Event]:
-    """The first of them, up to the one that reaches so many bytes: always one, if there is one."""
+def take_bytes(events: Iterable[Event], max_bytes: int) -> Iterator[Event]:
+    """The first events, up to and including the one that reaches `max_bytes`: at least one, if there is any.
+
+    The stores' queries apply the same rule.
+    """
     size = 0
     for event in events:
         yield event
-        size += weight(event)
-        if size >= most:
+        size += data_size(event)
+        if size >= max_bytes:
             return
 
 
-def is_full(page: Sequence[Event], limit: int, most: int) -> bool:
-    """Whether a page that was read within both bounds may have been cut by one of them."""
-    return len(page) >= limit or sum(map(weight, page)) >= most
+def is_full(page: Sequence[Event], limit: int, max_bytes: int) -> bool:
+    """Whether one of the two limits may have cut the page short."""
+    return len(page) >= limit or sum(map(data_size, page)) >= max_bytes

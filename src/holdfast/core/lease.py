@@ -106,7 +106,7 @@ def proof_of(lease_id: str) -> str:
     return hashlib.sha256(lease_id.encode()).hexdigest()
 
 
-def derived_id(secret: bytes, account: str, name: str, claimed_at: Instant) -> str:
+def derive_lease_id(secret: bytes, account: str, name: str, claimed_at: Instant) -> str:
     """A lease id that its holder's credential can make again, so that the same holder is shown the same id.
 
     Rows keep only its hash; without the credential nobody can tell it, not even with the whole database.
@@ -130,17 +130,17 @@ def is_due(lease: Leased, now: Instant) -> bool:
     return lease.expires_at is not None and lease.expires_at <= now
 
 
-def is_resting(lease: Lease, now: Instant) -> bool:
+def is_delayed(lease: Lease, now: Instant) -> bool:
     """Free, but nobody may claim it yet."""
     return lease.available_at is not None and lease.available_at > now
 
 
-def counts_for(lease: Lease, kind: str, now: Instant) -> bool:
+def counts_toward_limit(lease: Lease, kind: str, now: Instant) -> bool:
     """It uses up a place in a limit on live leases of that kind."""
     return lease.kind == kind and is_live(lease, now)
 
 
-def ended(lease: Lease) -> Ended | None:
+def last_ending(lease: Lease) -> Ended | None:
     """How the last ownership ended, if there was one."""
     return None if lease.ended is None else msgspec.json.decode(lease.ended, type=Ended)
 
@@ -182,10 +182,10 @@ def end(
     assert lease.proof is not None
     assert lease.kind is not None
     if how == UNDELIVERED:
-        return _freed(lease, now)  # nobody ever heard that they had it, so there is no story to tell
+        return _clear_holder(lease, now)  # nobody ever heard that they had it, so there is no story to tell
     left = lease.note if note is None else note
     wrote = left is not None or lease.checkpoint is not None
-    before = None if wrote or how == RELEASED else ended(lease)
+    before = None if wrote or how == RELEASED else last_ending(lease)
     story = Ended(
         owner=lease.owner,
         how=how,
@@ -200,13 +200,13 @@ def end(
         reason=reason,
     )
     return replace(
-        _freed(lease, now),
+        _clear_holder(lease, now),
         ended=msgspec.json.encode(story).decode(),
         ended_checkpoint=lease.ended_checkpoint if before else lease.checkpoint,
     )
 
 
-def _freed(lease: Lease, now: Instant) -> Lease:
+def _clear_holder(lease: Lease, now: Instant) -> Lease:
     return replace(
         lease,
         kind=None,
@@ -238,9 +238,9 @@ def check_holder(lease: Lease, proof: str, now: Instant) -> None:
         raise LeaseGone(f"the lease on {lease.id} has run out")
 
 
-def lost(lease: Lease, proof: str, now: Instant) -> LeaseLost:
+def lease_lost_error(lease: Lease, proof: str, now: Instant) -> LeaseLost:
     """Tell a former holder what became of its lease: who has it now, how it ended, by whom and why."""
-    story = ended(lease)
+    story = last_ending(lease)
     facts: dict[str, object] = {"job_id": lease.id}
     if story is not None and story.proof == proof:
         facts |= {"ended": story.how, "ended_at": story.at, "ended_by": story.by, "reason": story.reason}
@@ -254,6 +254,6 @@ def lost(lease: Lease, proof: str, now: Instant) -> LeaseLost:
     return LeaseLost(f"your lease on {lease.id} is over and nobody holds it now", **facts)
 
 
-def heartbeat_pace(ttl: Instant) -> Instant:
+def renewal_interval(ttl: Instant) -> Instant:
     """How often a holder should renew: two tries may fail before the third comes too late."""
     return max(ttl // 3, SECOND // 3)

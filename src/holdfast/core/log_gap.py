@@ -1,8 +1,8 @@
-"""What a restore does to the counters, and how the log tells of it.
+"""The gap that a restore leaves in the log, and the event that marks it.
 
-Whatever happened after a backup was taken is lost when the backup is put back, but others have seen it: tokens that
-were granted then, events that were read then. So both counters jump beyond everything that can have been used, and
-the first event after the gap says where the log was cut. Only a reader who stands exactly there has missed nothing.
+Restoring a backup loses everything that happened after it was taken, although clients have seen it: tokens granted,
+events read. So both counters jump beyond every number that can have been used, and the first event after the gap
+records the last event kept. Only a reader whose cursor is exactly there has missed nothing.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from holdfast.core.event import Event
 from holdfast.core.row import Instant
 
 LOG = "log"
-"""The noun of events that are about the log itself, and about no row."""
+"""Noun of events about the log itself, which belong to no row."""
 RESTORED = f"{LOG}.restored"
-LEAP = 10**9
+MIN_JUMP = 10**9
 ACTOR = "restore"
 
 
-class _Told(msgspec.Struct):
+class _RestoreData(msgspec.Struct):
     after: int
 
 
-def leap(taken_at: Instant, now: Instant) -> int:
-    """How far the counters jump: more than a store can have used since its backup was taken.
+def counter_jump(taken_at: Instant, now: Instant) -> int:
+    """How far the counters jump: more than the store can have used since the backup was taken.
 
-    One for every microsecond since then, so that a backup which is put back twice does not give the same numbers
-    twice: the second jump lands beyond all that the first life has used. A century of them is a third of 2^53.
+    The jump grows by one per microsecond since then, so that restoring the same backup twice never reuses numbers: the
+    second jump lands beyond everything used after the first. A century of microseconds is a third of 2^53.
     """
-    return LEAP + max(now - taken_at, 0)
+    return MIN_JUMP + max(now - taken_at, 0)
 
 
-def restored(account: str, last: int, taken_at: Instant, now: Instant, *, used: int = 0) -> Event:
-    """The first event after the gap. `last` is the last one kept, `used` the last that is known to have been seen."""
+def restore_event(account: str, last: int, taken_at: Instant, now: Instant, *, used: int = 0) -> Event:
+    """The first event after the gap. `last` is the last event kept, `used` the highest number known to be read."""
     return Event(
         account=account,
         subject=f"{LOG}:{last}",
@@ -43,20 +43,20 @@ def restored(account: str, last: int, taken_at: Instant, now: Instant, *, used: 
         actor=ACTOR,
         request_id="",
         data=msgspec.json.encode({"after": last, "taken_at": taken_at}).decode(),
-        seq=max(last, used) + leap(taken_at, now) + 1,
+        seq=max(last, used) + counter_jump(taken_at, now) + 1,
     )
 
 
-def follows(event: Event, cursor: int) -> bool:
-    """Whether nothing lies between a cursor and this event: it is the next one, or the gap before it is marked so."""
-    return event.seq == cursor + 1 or (event.kind == RESTORED and kept_until(event) == cursor)
+def is_next(event: Event, cursor: int) -> bool:
+    """Whether no event is missing between a cursor and this one: it is the next, or it marks the gap between them."""
+    return event.seq == cursor + 1 or (event.kind == RESTORED and last_kept_seq(event) == cursor)
 
 
-def kept_until(event: Event) -> int:
-    """The last event before a marked gap."""
-    return msgspec.json.decode(event.data, type=_Told).after
+def last_kept_seq(event: Event) -> int:
+    """The `seq` of the last event before a marked gap."""
+    return msgspec.json.decode(event.data, type=_RestoreData).after
 
 
-def is_mark(subject: str) -> bool:
-    """Whether a subject is a mark in the log and no row."""
+def is_log_subject(subject: str) -> bool:
+    """Whether a subject is the log itself and not a row."""
     return subject.startswith(f"{LOG}:")

@@ -73,7 +73,7 @@ def check_reserved(name: str) -> None:
         raise Forbidden(f"names under {ELECTION_PREFIX} belong to elections")
 
 
-def election_room(election_id: str) -> str:
+def election_lease_name(election_id: str) -> str:
     """The lease name behind an election id."""
     if not _ELECTION_ID.fullmatch(election_id):
         raise Invalid("an election id is 8 to 64 characters of A-Z a-z 0-9 _ -")
@@ -86,7 +86,7 @@ def check_candidate(candidate_id: str) -> None:
         raise Invalid("a candidate id is 1 to 64 characters of A-Z a-z 0-9 . _ : @ -")
 
 
-def storable(text: str) -> bool:
+def is_storable(text: str) -> bool:
     """Every store keeps this text byte for byte: no U+0000, no lone surrogate."""
     if "\0" in text:
         return False

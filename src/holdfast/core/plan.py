@@ -22,7 +22,7 @@ CYCLE: Instant = 30 * DAY
 
 RENEWALS_PER_HOUR = 360
 """A worker with the shortest lease, 30 seconds, renews at a third of it."""
-LOOKS_PER_HOUR = 720
+POLLS_PER_HOUR = 720
 """An idle worker that follows the advice of empty queues looks every 5 seconds. Such looks are charged as reads."""
 
 CREATE, CLAIM, READ, MUTATION, HEARTBEAT = "create", "claim", "read", "mutation", "heartbeat"
@@ -61,7 +61,7 @@ Catalogue = Mapping[str, Plan]
 """Plans by id; always with `free` and `self-hosted`."""
 
 
-def paid(
+def derive_plan(
     plan_id: str, name: str, cents: int, *, workers: int, tasks: int, claims: int, creates: int, days: int
 ) -> Plan:
     """A plan whose other numbers follow from these, so that they fit together."""
@@ -73,7 +73,7 @@ def paid(
         tasks_per_month=tasks,
         claims_per_hour=claims,
         creates_per_hour=creates,
-        reads_per_hour=3_000 + LOOKS_PER_HOUR * workers,
+        reads_per_hour=3_000 + POLLS_PER_HOUR * workers,
         mutations_per_hour=max(600, 2 * claims),
         heartbeats_per_hour=max(1_800, RENEWALS_PER_HOUR * workers * 5 // 4),
         retention_days=days,
@@ -83,22 +83,22 @@ def paid(
 PLANS: Catalogue = {
     plan.id: plan
     for plan in (
-        paid(FREE, "Free", 0, workers=2, tasks=200, claims=600, creates=120, days=7),
-        paid("basic", "Basic", 999, workers=10, tasks=5_000, claims=1_200, creates=500, days=30),
-        paid("pro", "Pro", 2_499, workers=25, tasks=25_000, claims=4_000, creates=2_000, days=60),
-        paid("agency", "Agency", 5_999, workers=50, tasks=150_000, claims=15_000, creates=7_500, days=90),
+        derive_plan(FREE, "Free", 0, workers=2, tasks=200, claims=600, creates=120, days=7),
+        derive_plan("basic", "Basic", 999, workers=10, tasks=5_000, claims=1_200, creates=500, days=30),
+        derive_plan("pro", "Pro", 2_499, workers=25, tasks=25_000, claims=4_000, creates=2_000, days=60),
+        derive_plan("agency", "Agency", 5_999, workers=50, tasks=150_000, claims=15_000, creates=7_500, days=90),
         Plan(id=SELF_HOSTED, name="Self-hosted"),
     )
 }
 
 
-def misfits(plan: Plan) -> list[str]:
+def find_inconsistencies(plan: Plan) -> list[str]:
     """Where a plan promises what its own limits forbid."""
     workers, claims = plan.max_workers, plan.claims_per_hour
     wanted = (
         ("mutations_per_hour", 2 * claims if claims is not None else None, "every claim can be finished"),
         ("heartbeats_per_hour", RENEWALS_PER_HOUR * workers if workers is not None else None, "every worker can renew"),
-        ("reads_per_hour", LOOKS_PER_HOUR * workers if workers is not None else None, "idle workers can look for work"),
+        ("reads_per_hour", POLLS_PER_HOUR * workers if workers is not None else None, "idle workers can look for work"),
     )
     found = []
     for name, least, why in wanted:

@@ -89,12 +89,12 @@ def _grants(held: set[str], wanted: str) -> bool:
     return what == "read" and ("read" in held or any(scope.partition(":")[0] == family for scope in held))
 
 
-def admin(account: str, key_hash: str) -> Principal:
+def admin_principal(account: str, key_hash: str) -> Principal:
     """Who the admin key stands for; it is configured, never stored."""
     return Principal(account, ADMIN_ID, version=1, name="admin", source=ROOT, key_hash=key_hash, scopes=ALL_SCOPES)
 
 
-def opens(principal: Principal, key_hash: str, now: Instant) -> bool:
+def accepts_key(principal: Principal, key_hash: str, now: Instant) -> bool:
     """Whether a key stands for this principal just now: its own, or until then the one before the last rotation."""
     if principal.revoked_at is not None or (principal.expires_at is not None and principal.expires_at <= now):
         return False
@@ -107,14 +107,14 @@ def revoke(principal: Principal, now: Instant) -> Principal:
     return replace(principal, revoked_at=now)
 
 
-def grant(maker: Principal, key: Principal, expires_at: Instant | None, now: Instant) -> Principal:
+def delegate(maker: Principal, key: Principal, expires_at: Instant | None, now: Instant) -> Principal:
     """A key as its maker may make it: for no more than its own scopes, names and time."""
     key = replace(key, expires_at=expires_at, created_at=now)
-    check_reach(maker, key)
+    check_delegation(maker, key)
     return key
 
 
-def check_reach(maker: Principal, key: Principal) -> None:
+def check_delegation(maker: Principal, key: Principal) -> None:
     """Nobody is given a key that reaches further than their own."""
     beyond = [scope for scope in key.scopes.split() if not grants(maker.scopes, scope)]
     if beyond:
@@ -125,7 +125,7 @@ def check_reach(maker: Principal, key: Principal) -> None:
         raise Forbidden("your own key ends before that")
 
 
-def lasts(principal: Principal) -> bool:
+def is_permanent_admin(principal: Principal) -> bool:
     """Whether it can administer its account, now and for good."""
     return principal.may("admin") and principal.revoked_at is None and principal.expires_at is None
 
@@ -144,7 +144,7 @@ def rotate(principal: Principal, key_hash: str, shown: str, until: Instant) -> P
     )
 
 
-def shown_of(key: str) -> str:
+def mask_key(key: str) -> str:
     """What may be shown of a key, for people to tell one from another."""
     return f"{key[:12]}…{key[-4:]}"
 

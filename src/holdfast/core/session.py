@@ -13,7 +13,7 @@ from holdfast.core.row import SECOND, Instant, Row
 
 MIN_TTL, MAX_TTL, DEFAULT_TTL = 10, 300, 60
 
-MEMORY = 5 * SECOND
+EXPIRED_MEMORY = 5 * SECOND
 """How long a session that ran out is told apart from one that never was."""
 
 DELETED, EXPIRED = "deleted", "expired"
@@ -77,7 +77,7 @@ def find(session: Session | None, principal: str, now: Instant) -> Session:
     """The caller's session, live or just run out. Absent, foreign and long gone look alike."""
     if session is None or session.version == 0 or session.principal != principal or session.ended_how == DELETED:
         raise SessionMissing("there is no such session")
-    if now >= (session.ended_at or session.expires_at) + MEMORY:
+    if now >= (session.ended_at or session.expires_at) + EXPIRED_MEMORY:
         raise SessionMissing("there is no such session")
     return session
 
@@ -94,7 +94,7 @@ def check_claimer(session: Session | None, principal: str, proof: str | None, no
     """The session for whose life something is claimed; who shows a life's lease id must be its newest life."""
     found = check_live(session, principal, now)
     if proof is not None:
-        check_life(found, proof, now)
+        check_generation(found, proof, now)
     return found
 
 
@@ -147,7 +147,7 @@ def begin(session: Session, *, proof: str, token: int, now: Instant) -> Session:
     )
 
 
-def check_life(session: Session, proof: str | None, now: Instant) -> None:
+def check_generation(session: Session, proof: str | None, now: Instant) -> None:
     """Only the newest life may act."""
     if proof is not None and session.proof != proof:
         raise LeaseLost("this session goes on in a newer life", held_since=session.opened_at)
@@ -155,7 +155,7 @@ def check_life(session: Session, proof: str | None, now: Instant) -> None:
         raise SessionExpired("the session has run out")
 
 
-def write(session: Session, context: Context, if_version: int | None) -> Session:
+def write_context(session: Session, context: Context, if_version: int | None) -> Session:
     """The session with its newer context."""
     if if_version is not None and if_version != session.context_version:
         raise ContextConflict(

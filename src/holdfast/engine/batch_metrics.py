@@ -139,5 +139,5 @@ def _was_cut_off(row: Row) -> bool:
     if isinstance(row, Task):
         attempt = tasks.last_attempt(row)
         return attempt is not None and attempt.outcome == tasks.EXPIRED
-    story = leases.ended(row) if isinstance(row, Lease) else None
+    story = leases.last_ending(row) if isinstance(row, Lease) else None
     return story is not None and story.how == leases.EXPIRED

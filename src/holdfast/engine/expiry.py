@@ -28,7 +28,7 @@ def settle(view: View, account: str, name: str) -> Lease:
 
 def settle_task(view: View, task: Task) -> Task:
     """The task as it truly is, swept or not."""
-    settled = tasks.settled(task, view.now)
+    settled = tasks.expire_if_due(task, view.now)
     return task if settled is task else view.put(settled, verb_of(settled, "expired"))
 
 
@@ -123,8 +123,8 @@ class SettleTask(Command[bool], frozen=True):
         task = view.find(Task, self.account, self.task_id)
         if task is None:
             return False
-        if tasks.is_ripe(task, view.now):
-            view.put(tasks.ripen(task), "due")
+        if tasks.is_schedule_due(task, view.now):
+            view.put(tasks.make_ready(task), "due")
             return True
         return settle_task(view, task) is not task
 

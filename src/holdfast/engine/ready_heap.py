@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Callable
 
 from holdfast.core.row import Instant
-from holdfast.core.task import Task, is_claimable, order
+from holdfast.core.task import Task, is_claimable, queue_order
 
 Entry = tuple[int, Instant, str]
 
@@ -23,7 +23,7 @@ class ReadyHeap:
         """Add the task if it is claimable."""
         if is_claimable(task, self._now):
             heaps = self._heaps.setdefault(task.account, {})
-            heapq.heappush(heaps.setdefault(task.type, []), order(task))
+            heapq.heappush(heaps.setdefault(task.type, []), queue_order(task))
 
     def first(self, account: str, types: tuple[str, ...]) -> Task | None:
         """The first claimable task of these queues, or of all queues if none is named."""
@@ -31,7 +31,7 @@ class ReadyHeap:
         while found := [heaps[name] for name in types or heaps if heaps.get(name)]:
             heap = found[0] if len(found) == 1 else min(found)
             task = self._find(account, heap[0][-1])
-            if task is not None and is_claimable(task, self._now) and order(task) == heap[0]:
+            if task is not None and is_claimable(task, self._now) and queue_order(task) == heap[0]:
                 return task
             heapq.heappop(heap)
         return None

@@ -15,7 +15,7 @@ from holdfast.core.account import Account
 from holdfast.core.errors import HoldfastError
 from holdfast.core.event import Cause
 from holdfast.core.lease import Lease
-from holdfast.core.log_gap import is_mark
+from holdfast.core.log_gap import is_log_subject
 from holdfast.core.names import DEFAULT_ACCOUNT, ELECTION_PREFIX
 from holdfast.core.plan import DAY, PLANS, SELF_HOSTED, Catalogue
 from holdfast.core.row import SECOND, Instant, Key, Row
@@ -174,7 +174,7 @@ class Tidying:
     def _cut(self, account: str, floor: int) -> None:
         """Tell every subject that survives once more, then remove the log up to there."""
         with self._store.read() as reader:
-            subjects = [subject for subject in reader.subjects_until(account, floor) if not is_mark(subject)]
+            subjects = [subject for subject in reader.subjects_until(account, floor) if not is_log_subject(subject)]
         again = [TellAgain(account=account, cause=_CAUSE, key=key) for key in map(_key_of(account), subjects)]
         told = self._run_all(again)
         # A name that was forgotten may come back while the others are told: then it is told as well.
@@ -191,7 +191,7 @@ def is_forgettable(row: Row, before: Instant, now: Instant) -> bool:
     """
     if isinstance(row, Session):
         return row.ended_at is not None and row.changed_at < before
-    if not isinstance(row, Lease) or leases.is_held(row) or row.acl is not None or leases.is_resting(row, now):
+    if not isinstance(row, Lease) or leases.is_held(row) or row.acl is not None or leases.is_delayed(row, now):
         return False
     is_room = row.id.startswith(ELECTION_PREFIX)
     return row.changed_at < (max(before, now - ROOM_KEPT) if is_room else before)
@@ -221,7 +221,7 @@ class PurgeTask(Command[bool], frozen=True):
     def decide(self, view: View) -> bool:
         """Whether it went."""
         task = view.find(Task, self.account, self.task_id)
-        if task is None or not tasks.is_old(task, self.before) or (task.state == tasks.DEAD and not self.dead):
+        if task is None or not tasks.is_purgeable(task, self.before) or (task.state == tasks.DEAD and not self.dead):
             return False
         view.remove(task, "purged")
         return True

@@ -8,8 +8,8 @@ from functools import partial
 
 import msgspec
 
-from holdfast.core.event import BrokenLog, fold, picture, subject_of
-from holdfast.core.log_gap import follows, is_mark
+from holdfast.core.event import BrokenLog, fold, row_image, subject_of
+from holdfast.core.log_gap import is_log_subject, is_next
 from holdfast.core.row import Row
 from holdfast.core.task import Task
 from holdfast.store.contract import Reader, Store
@@ -83,7 +83,7 @@ def _difference(store: Store, row: Row) -> str | None:
         told = fold(type(row)(row.account, row.id), history)
     except BrokenLog as error:
         return f"{row.account} {error}"
-    shown = None if now is None else picture(now)
+    shown = None if now is None else row_image(now)
     if told == shown:
         return None
     if told is None or shown is None:
@@ -103,7 +103,7 @@ def _verify_log(store: Store, account: str, report: Report, tell: Tell) -> None:
             floor = reader.log_bounds(account)[0]  # retention may have come between the two
         place = max(seen, floor if page and page[0].seq > floor else seen)
         for event in page:
-            if not follows(event, place):
+            if not is_next(event, place):
                 report.differences.append(f"{account}: event {place + 1} is missing from the log")
                 break
             place = event.seq
@@ -120,7 +120,7 @@ def _verify_log(store: Store, account: str, report: Report, tell: Tell) -> None:
         with store.read() as reader:
             subjects = reader.subjects_after(account, subject, PAGE)
         for subject in subjects:
-            if is_mark(subject):
+            if is_log_subject(subject):
                 continue
             noun, _, row_id = subject.partition(":")
             _check(report, partial(_lost, store, types[noun](account, row_id)))

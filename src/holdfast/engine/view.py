@@ -13,11 +13,11 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from holdfast.core.event import SNAPSHOT, Cause
-from holdfast.core.lease import ELECTION, LOCK, Lease, counts_for, is_live
+from holdfast.core.lease import ELECTION, LOCK, Lease, counts_toward_limit, is_live
 from holdfast.core.plan import Usage
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.task import LIVE_STATES, Task, is_claimable
-from holdfast.core.webhooks.webhook import Peers, Webhook, is_among
+from holdfast.core.webhooks.webhook import LimitGroup, Webhook, is_in_group
 from holdfast.engine.ready_heap import ReadyHeap
 from holdfast.engine.steps import Step, build_changes
 from holdfast.store.changes import Answer, Changes
@@ -113,9 +113,9 @@ class View:
         """How many elections of the account have a leader, this batch's included."""
         return self._election_counts[account]
 
-    def webhooks(self, peers: Peers) -> int:
+    def webhooks(self, peers: LimitGroup) -> int:
         """How many webhooks there are, this batch's included."""
-        own = [step for step in self.steps if isinstance(step.after, Webhook) and is_among(step.after, peers)]
+        own = [step for step in self.steps if isinstance(step.after, Webhook) and is_in_group(step.after, peers)]
         return self._webhook_counts[peers] + sum(step.new - step.removed for step in own)
 
     def usage(self, account: str) -> Usage:
@@ -261,7 +261,7 @@ class View:
         if not isinstance(row, Lease):
             return
         owner = (row.account, row.principal or "")
-        if owner in self._lock_counts and counts_for(row, LOCK, self.now):
+        if owner in self._lock_counts and counts_toward_limit(row, LOCK, self.now):
             self._lock_counts[owner] += step
-        if row.account in self._election_counts and counts_for(row, ELECTION, self.now):
+        if row.account in self._election_counts and counts_toward_limit(row, ELECTION, self.now):
             self._election_counts[row.account] += step

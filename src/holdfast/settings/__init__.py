@@ -15,7 +15,7 @@ import msgspec
 import platformdirs
 
 from holdfast.addresses import is_loopback, parse_block, url_problem
-from holdfast.core.plan import PLANS, SELF_HOSTED, Catalogue, Plan, misfits
+from holdfast.core.plan import PLANS, SELF_HOSTED, Catalogue, Plan, find_inconsistencies
 from holdfast.core.principal import is_well_formed
 from holdfast.core.webhooks.delivery import SCHEDULE
 from holdfast.telemetry.logs import FORMATS, LEVELS
@@ -260,7 +260,9 @@ class _Reader:
             tables = tomllib.loads(Path(path).read_text())
             for plan_id, table in tables.items():
                 plans[plan_id] = msgspec.convert({"id": plan_id, "name": plan_id.title()} | table, _StrictPlan).plan()
-                self.problems += [f"{path}: plan {plan_id}: {problem}" for problem in misfits(plans[plan_id])]
+                self.problems += [
+                    f"{path}: plan {plan_id}: {problem}" for problem in find_inconsistencies(plans[plan_id])
+                ]
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError, TypeError) as error:
             self.problems.append(f"{self._label('plans')}: {path}: {error}")
         return plans

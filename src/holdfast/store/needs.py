@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from holdfast.core.row import Key
-from holdfast.core.webhooks.webhook import Peers
+from holdfast.core.webhooks.webhook import LimitGroup
 
 MAX_READY = 2_000
 """A batch never loads more tasks of one queue than this."""
@@ -32,7 +32,7 @@ class Needs(msgspec.Struct, frozen=True):
     """(account, principal): how many live locks each has, exact until the transaction ends."""
     election_counts: tuple[str, ...] = ()
     """Accounts: how many elections are live in each."""
-    webhook_counts: tuple[Peers, ...] = ()
+    webhook_counts: tuple[LimitGroup, ...] = ()
     """How many webhooks there are among each of these, exact until the transaction ends."""
     answers: tuple[tuple[str, str], ...] = ()
     """(account, Idempotency-Key): the answers remembered under these keys."""
@@ -61,7 +61,7 @@ class AllNeeds(msgspec.Struct):
     same_key_as: list[tuple[str, str]]
     lock_counts: list[tuple[str, str]]
     election_counts: list[str]
-    webhook_counts: list[Peers]
+    webhook_counts: list[LimitGroup]
     answers: list[tuple[str, str]]
     usage: list[str]
 

@@ -14,7 +14,7 @@ from holdfast.core.purchase import Purchase
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
-from holdfast.core.webhooks.webhook import Peers, Webhook
+from holdfast.core.webhooks.webhook import LimitGroup, Webhook
 from holdfast.store.changes import Answer
 from holdfast.store.needs import AllNeeds
 
@@ -36,7 +36,7 @@ class Rows(msgspec.Struct):
     """(account, principal): live locks."""
     election_counts: dict[str, int] = {}
     """By account: live elections."""
-    webhook_counts: dict[Peers, int] = {}
+    webhook_counts: dict[LimitGroup, int] = {}
     versions: dict[Key, int] = {}
     """Last versions, from the log, of rows that were asked for and removed earlier."""
     usage: dict[str, Usage] = {}

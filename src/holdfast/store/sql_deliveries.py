@@ -14,7 +14,16 @@ import msgspec
 from msgspec.structs import astuple, replace
 
 from holdfast.core.row import Instant
-from holdfast.core.webhooks.delivery import MOST_UNDECIDED, PENDING, Delivery, Hook, Outcome, claim, crowded, settle
+from holdfast.core.webhooks.delivery import (
+    MAX_PENDING,
+    PENDING,
+    Delivery,
+    FinishedAttempt,
+    WebhookKey,
+    at_capacity,
+    claim,
+    settle,
+)
 from holdfast.core.webhooks.webhook import Webhook
 from holdfast.store.contract.deliveries import MOST_FOUND, START, Behind, Prospect, Reading, Room, fill
 
@@ -36,17 +45,17 @@ class SqlDeliveries(ABC):
     def _writing(self) -> AbstractContextManager[tuple[Say, Instant]]:
         """One transaction, and the time."""
 
-    def look(self, limit: int, after: Hook = START) -> Prospect:
+    def look(self, limit: int, after: WebhookKey = START) -> Prospect:
         """What there is to do."""
         with self._looking() as (say, now):
             active = [(account, hook) for account, hook in say(self.queries.ACTIVE)]
             if not active:
                 return Prospect([], [], is_due=False)
-            found = say(self.queries.BEHIND, *after, MOST_UNDECIDED, MOST_UNDECIDED, limit)
+            found = say(self.queries.BEHIND, *after, MAX_PENDING, MAX_PENDING, limit)
             behind = [Behind(Webhook(*each[:_HOOK]), *each[_HOOK:]) for each in found]
             return Prospect(active, behind, bool(say(self.queries.DUE, now, now, "[]", "[]", 1)))
 
-    def read_on(self, readings: Sequence[Reading]) -> list[Hook]:
+    def read_on(self, readings: Sequence[Reading]) -> list[WebhookKey]:
         """Move cursors and keep what was found."""
         with self._writing() as (say, now):
             moved = [
@@ -58,20 +67,22 @@ class SqlDeliveries(ABC):
                 say(self.queries.ADD, _document(kept))
             return [reading.hook for reading in moved]
 
-    def turn(self, outcomes: Sequence[Outcome], room: Room) -> list[Delivery]:
+    def turn(self, outcomes: Sequence[FinishedAttempt], room: Room) -> list[Delivery]:
         """Settle, then take in hand."""
         with self._writing() as (say, now):
             if outcomes:
                 self._settle(say, [settle(outcome, now) for outcome in outcomes], now)
 
-            def find(busy: Counter[Hook]) -> list[Delivery]:
-                hooks, accounts = crowded(busy, room.per_hook, room.per_account)
+            def find(busy: Counter[WebhookKey]) -> list[Delivery]:
+                hooks, accounts = at_capacity(busy, room.per_hook, room.per_account)
                 full = _document(hooks), _document([(account,) for account in accounts])
                 return [Delivery(*columns) for columns in say(self.queries.CANDIDATES, now, now, *full, MOST_FOUND)]
 
             def take(chosen: list[Delivery]) -> list[Delivery]:
                 taken = [claim(delivery, now + room.lasts) for delivery in chosen]
-                say(self.queries.CLAIM, _document([(*each.of, each.seq, each.claimed_until) for each in taken]))
+                say(
+                    self.queries.CLAIM, _document([(*each.webhook_key, each.seq, each.claimed_until) for each in taken])
+                )
                 return taken
 
             return fill(room, find, take)
@@ -80,9 +91,9 @@ class SqlDeliveries(ABC):
         """What another has taken in hand since is left alone, and so are those behind it."""
         changed = {tuple(key) for key in say(self.queries.SETTLE, _document([_settled(each) for each in settled]))}
         later = [
-            (*each.line, each.next_at)
+            (*each.ordering_key, each.next_at)
             for each in settled
-            if (*each.of, each.seq) in changed and each.state == PENDING and each.next_at > now
+            if (*each.webhook_key, each.seq) in changed and each.state == PENDING and each.next_at > now
         ]
         if later:
             say(self.queries.STAND_BEHIND, _document(later))
@@ -94,17 +105,17 @@ class SqlDeliveries(ABC):
             say(self.queries.ADD, _document([astuple(kept)]))
             return kept
 
-    def page(self, hook: Hook, state: str | None, before: int, limit: int) -> list[Delivery]:
+    def page(self, hook: WebhookKey, state: str | None, before: int, limit: int) -> list[Delivery]:
         """A webhook's deliveries, the newest first."""
         with self._looking() as (say, _):
             return [Delivery(*columns) for columns in say(self.queries.PAGE, *hook, state, state, before, limit)]
 
-    def counts(self, hook: Hook) -> dict[str, int]:
+    def counts(self, hook: WebhookKey) -> dict[str, int]:
         """How many are in each state."""
         with self._looking() as (say, _):
             return dict(say(self.queries.COUNTS, *hook))
 
-    def replay(self, hook: Hook, *, seq: int | None, after: int | None, limit: int) -> list[int]:
+    def replay(self, hook: WebhookKey, *, seq: int | None, after: int | None, limit: int) -> list[int]:
         """Send again."""
         with self._writing() as (say, now):
             if seq is not None:
@@ -117,7 +128,7 @@ class SqlDeliveries(ABC):
                 say(self.queries.HASTEN_LINE, _document([(*hook, subject, each, now) for each, subject in again]))
             return sorted(each for each, _ in again)
 
-    def hasten(self, hook: Hook) -> None:
+    def hasten(self, hook: WebhookKey) -> None:
         """Nothing of this webhook's waits for its time any longer."""
         with self._writing() as (say, now):
             say(self.queries.HASTEN, now, *hook, now)
@@ -141,7 +152,7 @@ def _stood(reading: Reading) -> int:
 
 def _settled(delivery: Delivery) -> tuple[Any, ...]:
     """What an attempt may change, and the claim under which it was made."""
-    return (*delivery.of, delivery.seq, delivery.claims, *_changed(delivery))
+    return (*delivery.webhook_key, delivery.seq, delivery.claims, *_changed(delivery))
 
 
 _changed = attrgetter("state", "attempts", "next_at", "status", "error", "settled_at")

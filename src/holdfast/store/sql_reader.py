@@ -12,7 +12,7 @@ from holdfast.core.browser_session import BrowserSession
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
 from holdfast.core.plan import Usage
-from holdfast.core.principal import Principal, opens
+from holdfast.core.principal import Principal, accepts_key
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
@@ -49,7 +49,7 @@ class SqlReader(ABC):
     def principal(self, key_hash: str) -> Principal | None:
         """Whom a credential stands for."""
         found = self.rows(Principal, self.queries.PRINCIPALS_BY_KEY, key_hash, key_hash)
-        return next((row for row in found if opens(row, key_hash, self.now)), None)
+        return next((row for row in found if accepts_key(row, key_hash, self.now)), None)
 
     def browser_session(self, badge_id: str) -> BrowserSession | None:
         """What lets a browser in."""

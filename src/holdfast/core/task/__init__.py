@@ -37,10 +37,10 @@ UNDELIVERED = "undelivered"
 EXHAUSTED, PERMANENT, LAPSED = "attempts_exhausted", "permanent", "lease_expired"
 """Why a task is a dead letter."""
 
-PATIENCE = 60 * SECOND
+SCHEDULED_LAG = 60 * SECOND
 """How long a task that was scheduled stands behind newer ones that were not."""
 
-MAX_AHEAD = retry.MAX_DELAY * SECOND
+MAX_SCHEDULE_AHEAD = retry.MAX_DELAY * SECOND
 
 
 class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -133,7 +133,7 @@ class Claim(msgspec.Struct, frozen=True):
     session: str | None = None
 
 
-class Left(msgspec.Struct, frozen=True):
+class Handover(msgspec.Struct, frozen=True):
     """What a holder leaves behind while it works and when it stops."""
 
     note: str | None = None
@@ -146,29 +146,29 @@ class Left(msgspec.Struct, frozen=True):
 
 def is_claimable(task: Task, now: Instant) -> bool:
     """Anybody may have it now."""
-    return task.state == PENDING and (task.ready or is_ripe(task, now))
+    return task.state == PENDING and (task.ready or is_schedule_due(task, now))
 
 
-def is_ripe(task: Task, now: Instant) -> bool:
+def is_schedule_due(task: Task, now: Instant) -> bool:
     """It was scheduled for a time that has come, but does not stand in its queue yet."""
     return task.state == PENDING and not task.ready and task.scheduled_at is not None and task.scheduled_at <= now
 
 
-def order(task: Task) -> tuple[int, Instant, str]:
+def queue_order(task: Task) -> tuple[int, Instant, str]:
     """Who is claimed first: priority, then how long it stands there, then age."""
     return (-task.priority, task.place, task.id)
 
 
-def place_of(created_at: Instant, scheduled_at: Instant | None) -> Instant:
+def queue_position(created_at: Instant, scheduled_at: Instant | None) -> Instant:
     """A scheduled task stands where one made a minute after its due time would.
 
     So it comes after everything that was never scheduled, as its users expect, but only for a minute: steady new
     work cannot starve it. The place never moves, so the queue is one index.
     """
-    return created_at if scheduled_at is None else scheduled_at + PATIENCE
+    return created_at if scheduled_at is None else scheduled_at + SCHEDULED_LAG
 
 
-def waited(tasks: Iterable[Task], now: Instant) -> Instant:
+def longest_wait(tasks: Iterable[Task], now: Instant) -> Instant:
     """How long the one of them that stands first among all that are ready has waited; 0 if none is."""
     oldest = min((task.place for task in tasks if task.ready), default=now)
     return max(now - oldest, 0)
@@ -179,7 +179,7 @@ def last_attempt(task: Task) -> Attempt | None:
     return None if task.ended is None else msgspec.json.decode(task.ended, type=Attempt)
 
 
-def find(task: Task | None) -> Task:
+def check_found(task: Task | None) -> Task:
     """The task, or the one answer that absent and foreign ids share."""
     if task is None or task.version == 0:
         raise TaskMissing("there is no such task")
@@ -193,7 +193,7 @@ def deadline(task: Task) -> Instant | None:
     return task.scheduled_at if task.state == PENDING and not task.ready else None
 
 
-def is_old(task: Task, before: Instant) -> bool:
+def is_purgeable(task: Task, before: Instant) -> bool:
     """Finished, and unchanged since then: retention may remove it."""
     return task.state in FINAL_STATES and task.changed_at < before
 
@@ -205,7 +205,7 @@ def create(task: Task, now: Instant) -> Task:
     """A new task takes its place in the queue."""
     if task.scheduled_at is not None:
         _check_schedule(task.scheduled_at, now)
-    return _queued(replace(task, created_at=now), task.scheduled_at, now)
+    return _enqueue(replace(task, created_at=now), task.scheduled_at, now)
 
 
 def replace_work(task: Task, wanted: Task, now: Instant) -> Task:
@@ -224,7 +224,7 @@ def replace_work(task: Task, wanted: Task, now: Instant) -> Task:
         source=wanted.source,
         backoff=wanted.backoff,
     )
-    return _queued(renewed, wanted.scheduled_at, now)
+    return _enqueue(renewed, wanted.scheduled_at, now)
 
 
 def requeue(task: Task, now: Instant, *, keep_count: bool = False) -> Task:
@@ -232,16 +232,16 @@ def requeue(task: Task, now: Instant, *, keep_count: bool = False) -> Task:
     if task.state != DEAD:
         raise InvalidTransition(f"only a dead letter can be requeued; this task is {task.state}", state=task.state)
     count = task.attempt_count if keep_count else 0
-    return _queued(replace(task, attempt_count=count, dead_cause=None, resolved_at=None), None, now)
+    return _enqueue(replace(task, attempt_count=count, dead_cause=None, resolved_at=None), None, now)
 
 
-def check_alone(twin: Task | None) -> None:
+def check_key_free(twin: Task | None) -> None:
     """Refuse to bring a task back while another lives under its key."""
     if twin is not None:
         raise InvalidTransition("another task lives under its unique key", twin=twin.id)
 
 
-def ripen(task: Task) -> Task:
+def make_ready(task: Task) -> Task:
     """Its time has come: it joins its queue."""
     return replace(task, ready=True)
 
@@ -253,18 +253,18 @@ def resolve(task: Task, now: Instant) -> Task:
     return replace(task, resolved_at=task.resolved_at or now)
 
 
-def _queued(task: Task, scheduled_at: Instant | None, now: Instant) -> Task:
+def _enqueue(task: Task, scheduled_at: Instant | None, now: Instant) -> Task:
     return replace(
         task,
         state=PENDING,
         ready=scheduled_at is None or scheduled_at <= now,
         scheduled_at=scheduled_at,
-        place=place_of(task.created_at, scheduled_at),
+        place=queue_position(task.created_at, scheduled_at),
     )
 
 
 def _check_schedule(scheduled_at: Instant, now: Instant) -> None:
-    if not now < scheduled_at <= now + MAX_AHEAD:
+    if not now < scheduled_at <= now + MAX_SCHEDULE_AHEAD:
         message = "`scheduledAt` must lie in the future, at most 30 days ahead"
         raise Invalid(message, [{"pointer": "/scheduledAt", "code": "out_of_range", "message": message}])
 
@@ -293,7 +293,7 @@ def claim(task: Task, by: Claim, *, proof: str, token: int, now: Instant) -> Tas
 def check_claimable(task: Task, now: Instant) -> None:
     """Refuse a claim by id of a task that nobody may have just now."""
     if task.state == CLAIMED:
-        raise TaskClaimed("somebody holds this task", **_holder(task))
+        raise TaskClaimed("somebody holds this task", **_holder_facts(task))
     if task.state != PENDING:
         raise InvalidTransition(f"a task that is {task.state} cannot be claimed", state=task.state)
     if not is_claimable(task, now):
@@ -309,7 +309,7 @@ def check_holder(task: Task, proof: str | None, now: Instant) -> None:
     """
     if task.state == CLAIMED:
         if proof is not None and proof != task.proof:
-            raise LeaseSuperseded("your lease is over: another worker holds this task now", **_holder(task))
+            raise LeaseSuperseded("your lease is over: another worker holds this task now", **_holder_facts(task))
         if not is_live(task, now):
             raise LeaseExpired("the lease ran out before this call", ended_at=task.expires_at)
         return
@@ -341,7 +341,7 @@ def reissue(task: Task, *, proof: str, token: int, now: Instant) -> Task:
     return replace(task, proof=proof, token=token, expires_at=now + task.lease_duration)
 
 
-def leaving(task: Task, left: Left) -> Task:
+def with_handover(task: Task, left: Handover) -> Task:
     """The task with what its holder wants the next one to know."""
     return replace(
         task,
@@ -356,7 +356,7 @@ def leaving(task: Task, left: Left) -> Task:
 
 def complete(task: Task, *, result: str | None, output_id: str | None, now: Instant) -> Task:
     """Done, for good; also when somebody asked for its end meanwhile: the work is done."""
-    return replace(_ended(task, COMPLETED, now), state=COMPLETED, result=result, output_id=output_id)
+    return replace(_end_attempt(task, COMPLETED, now), state=COMPLETED, result=result, output_id=output_id)
 
 
 def fail(
@@ -370,35 +370,35 @@ def fail(
     random_fraction: float = 0.0,
 ) -> Task:
     """Back to its queue for another try, or to the dead letters after its last chance."""
-    ended = replace(_ended(task, FAILED, now, reason=reason, code=code), failure_reason=reason)
+    ended = replace(_end_attempt(task, FAILED, now, reason=reason, code=code), failure_reason=reason)
     if task.cancel_requested:
         return replace(ended, state=CANCELLED)
     if permanent or task.attempt_count >= task.max_attempts:
         return replace(ended, state=DEAD, dead_cause=PERMANENT if permanent else EXHAUSTED)
     if after is None and task.backoff is not None:
         after = retry.delay(msgspec.json.decode(task.backoff, type=Backoff), task.attempt_count, random_fraction)
-    return _queued(ended, task.scheduled_at if after is None else now + after, now)
+    return _enqueue(ended, task.scheduled_at if after is None else now + after, now)
 
 
 def hand_back(task: Task, outcome: str, *, now: Instant, after: Instant | None = None) -> Task:
     """Not done, not failed: somebody else may have it, and the attempt is not counted."""
-    ended = replace(_ended(task, outcome, now), attempt_count=task.attempt_count - 1)
+    ended = replace(_end_attempt(task, outcome, now), attempt_count=task.attempt_count - 1)
     if task.cancel_requested:
         return replace(ended, state=CANCELLED)
-    return _queued(ended, task.scheduled_at if after is None else now + after, now)
+    return _enqueue(ended, task.scheduled_at if after is None else now + after, now)
 
 
 def lapse(task: Task, now: Instant, *, reason: str | None = None) -> Task:
     """Its holder was not heard of in time: offer it again, or give up after the last chance."""
-    ended = _ended(task, EXPIRED, now, reason=reason)
+    ended = _end_attempt(task, EXPIRED, now, reason=reason)
     if task.cancel_requested:
         return replace(ended, state=CANCELLED)
     if task.attempt_count >= task.max_attempts:
         return replace(ended, state=DEAD, dead_cause=LAPSED)
-    return _queued(ended, task.scheduled_at, now)
+    return _enqueue(ended, task.scheduled_at, now)
 
 
-def settled(task: Task, now: Instant) -> Task:
+def expire_if_due(task: Task, now: Instant) -> Task:
     """The task as it truly is: a lease that has run out is over, swept or not."""
     return lapse(task, now) if task.state == CLAIMED and is_due(task, now) else task
 
@@ -406,7 +406,9 @@ def settled(task: Task, now: Instant) -> Task:
 def cancel(task: Task, reason: str | None = None) -> Task:
     """Abandon a task that nobody holds."""
     if task.state == CLAIMED:
-        raise TaskClaimed("somebody holds this task: ask with mode 'request', or end it with 'force'", **_holder(task))
+        raise TaskClaimed(
+            "somebody holds this task: ask with mode 'request', or end it with 'force'", **_holder_facts(task)
+        )
     if task.state != PENDING:
         raise InvalidTransition(f"a task that is {task.state} cannot be cancelled", state=task.state)
     return replace(task, state=CANCELLED, ready=False, cancel_reason=reason)
@@ -423,18 +425,18 @@ def force_cancel(task: Task, now: Instant, reason: str | None = None) -> Task:
     """End it at once, whoever holds it."""
     if task.state != CLAIMED:
         return cancel(task, reason)
-    return replace(_ended(task, CANCELLED, now, reason=reason), state=CANCELLED, cancel_reason=reason)
+    return replace(_end_attempt(task, CANCELLED, now, reason=reason), state=CANCELLED, cancel_reason=reason)
 
 
 def undeliver(task: Task, now: Instant) -> Task:
     """Nobody ever heard that they had it: as if it had not been claimed, but for the attempt's number."""
-    free = replace(task, **_NOBODY, attempt_count=task.attempt_count - 1)
+    free = replace(task, **_NO_HOLDER, attempt_count=task.attempt_count - 1)
     if task.cancel_requested:
         return replace(free, state=CANCELLED)
-    return _queued(free, task.scheduled_at, now)
+    return _enqueue(free, task.scheduled_at, now)
 
 
-_NOBODY: dict[str, Any] = {
+_NO_HOLDER: dict[str, Any] = {
     "principal": None,
     "session": None,
     "proof": None,
@@ -445,7 +447,7 @@ _NOBODY: dict[str, Any] = {
 }
 
 
-def _ended(task: Task, outcome: str, now: Instant, *, reason: str | None = None, code: str | None = None) -> Task:
+def _end_attempt(task: Task, outcome: str, now: Instant, *, reason: str | None = None, code: str | None = None) -> Task:
     """Let go of it, and remember how it went for whoever comes next.
 
     What an earlier attempt left stays if this one was cut off and left nothing: a successor that dies before its
@@ -465,7 +467,7 @@ def _ended(task: Task, outcome: str, now: Instant, *, reason: str | None = None,
         note=before.note if before else task.note,
         context_from=before.context_from if before else task.attempt if wrote else None,
     )
-    nobody = _NOBODY | {"worker": task.worker} if outcome == COMPLETED else _NOBODY
+    nobody = _NO_HOLDER | {"worker": task.worker} if outcome == COMPLETED else _NO_HOLDER
     return replace(
         task,
         **nobody,
@@ -477,6 +479,6 @@ def _ended(task: Task, outcome: str, now: Instant, *, reason: str | None = None,
     )
 
 
-def _holder(task: Task) -> dict[str, Any]:
+def _holder_facts(task: Task) -> dict[str, Any]:
     """What a refused caller may know of whoever holds it: never the lease id or the token."""
     return {"held_by": task.worker, "held_since": task.claimed_at, "expires_at": task.expires_at}

@@ -11,7 +11,7 @@ from holdfast.core.event import Event
 from holdfast.core.row import Instant
 
 
-class Tried(msgspec.Struct):
+class AttemptRecord(msgspec.Struct):
     """One attempt."""
 
     attempt: int
@@ -25,15 +25,15 @@ class Tried(msgspec.Struct):
     code: str | None = None
 
 
-def attempts(events: Iterable[Event]) -> list[Tried]:
+def list_attempts(events: Iterable[Event]) -> list[AttemptRecord]:
     """Oldest first; what retention has cut off is not there."""
-    found: dict[int, Tried] = {}
-    current: Tried | None = None
+    found: dict[int, AttemptRecord] = {}
+    current: AttemptRecord | None = None
     for event in events:
         told: dict[str, Any] = msgspec.json.decode(event.data)
         verb = event.kind.partition(".")[2]
         if verb == "claimed":
-            current = found[told["attempt"]] = Tried(
+            current = found[told["attempt"]] = AttemptRecord(
                 told["attempt"], told.get("worker"), event.at, event.at, told.get("token")
             )
         elif current is not None and verb in {"renewed", "extended", "reissued"}:
@@ -42,7 +42,7 @@ def attempts(events: Iterable[Event]) -> list[Tried]:
         elif current is not None and verb == "undelivered":
             current.ended_at, current.outcome, current = event.at, verb, None
         if isinstance(story := told.get("ended"), dict):
-            ended = found.setdefault(story["attempt"], Tried(story["attempt"], story.get("worker")))
+            ended = found.setdefault(story["attempt"], AttemptRecord(story["attempt"], story.get("worker")))
             ended.ended_at, ended.outcome = story["at"], story["outcome"]
             ended.reason, ended.code, current = story.get("reason"), story.get("code"), None
     return [found[number] for number in sorted(found)]

@@ -24,7 +24,7 @@ class Backoff(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     """Which part of the delay is left to chance: 0 none of it, 1 all of it."""
 
 
-def problem(backoff: Backoff) -> str | None:
+def backoff_problem(backoff: Backoff) -> str | None:
     """Say what is wrong with a policy, or None."""
     if not 0 <= backoff.base_seconds <= MAX_DELAY:
         return f"`base_seconds` is 0 to {MAX_DELAY}"

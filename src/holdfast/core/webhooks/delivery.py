@@ -21,12 +21,12 @@ SCHEDULE: tuple[float, ...] = (5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 8
 """Seconds to wait after the first failure, the second, and so on; after the last of them nobody tries again."""
 JITTER = 0.2
 """How much longer a wait may be: those who failed together must not come back together."""
-LONGEST_WAIT = 24 * 3600
+MAX_RETRY_AFTER = 24 * 3600
 """Seconds: no receiver can put us off for longer."""
-MOST_UNDECIDED = 1_000
+MAX_PENDING = 1_000
 """A webhook reads on in the log only while it has fewer deliveries than this under way."""
 
-Hook = tuple[str, str]
+WebhookKey = tuple[str, str]
 """(account, webhook)."""
 
 
@@ -57,17 +57,17 @@ class Delivery(msgspec.Struct, frozen=True):
     settled_at: Instant | None = None
 
     @property
-    def of(self) -> Hook:
+    def webhook_key(self) -> WebhookKey:
         """Whose it is."""
         return (self.account, self.hook)
 
     @property
-    def line(self) -> tuple[str, str, str]:
+    def ordering_key(self) -> tuple[str, str, str]:
         """Where it stands in line: nobody in it is sent before the one in front is settled."""
         return (self.account, self.hook, self.subject)
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class AttemptResult(msgspec.Struct, frozen=True):
     """What came of one attempt."""
 
     arrived: bool
@@ -79,25 +79,27 @@ class Verdict(msgspec.Struct, frozen=True):
     """The receiver wants nothing from us, ever."""
 
 
-def wait_after(attempts: int, verdict: Verdict, schedule: tuple[float, ...], random_fraction: float) -> Instant | None:
+def retry_wait(
+    attempts: int, verdict: AttemptResult, schedule: tuple[float, ...], random_fraction: float
+) -> Instant | None:
     """How long to wait after failing for the n-th time; None if that was the last time."""
     if attempts > len(schedule):
         return None
     planned = schedule[attempts - 1] * (1 + JITTER * random_fraction)
-    asked = min(verdict.retry_after or 0.0, LONGEST_WAIT)
+    asked = min(verdict.retry_after or 0.0, MAX_RETRY_AFTER)
     return int(max(planned, asked) * SECOND)
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class FinishedAttempt(msgspec.Struct, frozen=True):
     """An attempt that is over; without a verdict nobody knows how it went, so it is free to be tried again."""
 
     delivery: Delivery
-    verdict: Verdict | None
+    verdict: AttemptResult | None
     wait: Instant | None = None
     """How long until the next attempt; None for never."""
 
 
-def settle(outcome: Outcome, now: Instant) -> Delivery:
+def settle(outcome: FinishedAttempt, now: Instant) -> Delivery:
     """The delivery after an attempt."""
     delivery, verdict = replace(outcome.delivery, claimed_until=None), outcome.verdict
     if verdict is None:
@@ -110,45 +112,49 @@ def settle(outcome: Outcome, now: Instant) -> Delivery:
     return replace(tried, next_at=now + outcome.wait)
 
 
-def is_open(delivery: Delivery, now: Instant) -> bool:
+def is_sendable(delivery: Delivery, now: Instant) -> bool:
     """Whether anybody may try it now, if it stands first in its line."""
     free = delivery.claimed_until is None or delivery.claimed_until <= now
     return delivery.state == PENDING and delivery.next_at <= now and free
 
 
-def due(deliveries: Iterable[Delivery], active: set[Hook], now: Instant) -> list[Delivery]:
+def due_deliveries(deliveries: Iterable[Delivery], active: set[WebhookKey], now: Instant) -> list[Delivery]:
     """What can be sent now, longest waiting first. The stores' queries must find the same."""
     pending = [delivery for delivery in deliveries if delivery.state == PENDING]
     first: dict[tuple[str, str, str], int] = {}
     for delivery in pending:
-        first[delivery.line] = min(first.get(delivery.line, delivery.seq), delivery.seq)
-    found = [each for each in pending if is_open(each, now) and each.seq == first[each.line] and each.of in active]
+        first[delivery.ordering_key] = min(first.get(delivery.ordering_key, delivery.seq), delivery.seq)
+    found = [
+        each
+        for each in pending
+        if is_sendable(each, now) and each.seq == first[each.ordering_key] and each.webhook_key in active
+    ]
     return sorted(found, key=lambda each: (each.next_at, each.account, each.hook, each.seq))
 
 
-def crowded(busy: Mapping[Hook, int], per_hook: int, per_account: int) -> tuple[list[Hook], list[str]]:
+def at_capacity(busy: Mapping[WebhookKey, int], per_hook: int, per_account: int) -> tuple[list[WebhookKey], list[str]]:
     """Webhooks, and accounts, that have no place left: nothing of theirs need be looked at."""
     of_accounts = _by_account(busy)
     hooks = [hook for hook, attempts in busy.items() if attempts >= per_hook]
     return hooks, [account for account, attempts in of_accounts.items() if attempts >= per_account]
 
 
-def choose(
-    found: Iterable[Delivery], busy: Mapping[Hook, int], per_hook: int, per_account: int, in_all: int
+def choose_fairly(
+    found: Iterable[Delivery], busy: Mapping[WebhookKey, int], per_hook: int, per_account: int, in_all: int
 ) -> list[Delivery]:
     """As many as there is room for. Accounts with the least under way come first: the slow fill their own places."""
     of_hooks, of_accounts = Counter(busy), _by_account(busy)
     ranked: list[tuple[int, Delivery]] = []
     for delivery in found:
-        if of_hooks[delivery.of] < per_hook and of_accounts[delivery.account] < per_account:
-            of_hooks[delivery.of] += 1
+        if of_hooks[delivery.webhook_key] < per_hook and of_accounts[delivery.account] < per_account:
+            of_hooks[delivery.webhook_key] += 1
             of_accounts[delivery.account] += 1
             ranked.append((of_accounts[delivery.account], delivery))
     ranked.sort(key=itemgetter(0))
     return [delivery for _, delivery in ranked[:in_all]]
 
 
-def _by_account(busy: Mapping[Hook, int]) -> Counter[str]:
+def _by_account(busy: Mapping[WebhookKey, int]) -> Counter[str]:
     totals: Counter[str] = Counter()
     for (account, _), attempts in busy.items():
         totals[account] += attempts
@@ -166,6 +172,6 @@ def replay(delivery: Delivery, now: Instant) -> Delivery:
     return replace(afresh, claims=delivery.claims + 1, claimed_until=None)
 
 
-def hasten(delivery: Delivery, now: Instant) -> Delivery:
+def retry_now(delivery: Delivery, now: Instant) -> Delivery:
     """Try it as soon as it is first in its line: what it waited for has changed."""
     return replace(delivery, next_at=min(delivery.next_at, now)) if delivery.state == PENDING else delivery

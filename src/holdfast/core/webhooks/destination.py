@@ -29,7 +29,7 @@ _CLOSED_IPV6 = [IPv6Network(block) for block in ("2001::/23", "2001:db8::/32", "
 
 _NUMBER = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*")
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
-_KEPT = "/%:@!$&'()*+,;=~-._"
+_UNQUOTED = "/%:@!$&'()*+,;=~-._"
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -57,7 +57,7 @@ def is_public(text: str) -> bool:
     return not any(address in block for block in _CLOSED_IPV4)
 
 
-def read_url(text: str) -> Target | str:
+def parse_url(text: str) -> Target | str:
     """The address in its one spelling, or what is wrong with it."""
     problem = "must be an address like https://example.com/path"
     if len(text) > MAX_URL or any(character <= " " or character == "\x7f" for character in text):
@@ -65,8 +65,8 @@ def read_url(text: str) -> Target | str:
     try:
         parts = urlsplit(text)
         port = parts.port
-        host = _host(parts.hostname or "")
-        address = _literal(host)
+        host = _normalise_host(parts.hostname or "")
+        address = _literal_address(host)
     except (ValueError, UnicodeError):
         return problem
     if parts.scheme not in {"https", "http"} or not host:
@@ -76,12 +76,12 @@ def read_url(text: str) -> Target | str:
     usual = HTTPS_PORT if parts.scheme == "https" else HTTP_PORT
     shown = f"[{address}]" if address is not None and ":" in address else address or host
     where = shown if port in {None, usual} else f"{shown}:{port}"
-    path = quote(parts.path, safe=_KEPT) or "/"
-    query = f"?{quote(parts.query, safe=_KEPT + '?')}" if parts.query else ""
+    path = quote(parts.path, safe=_UNQUOTED) or "/"
+    query = f"?{quote(parts.query, safe=_UNQUOTED + '?')}" if parts.query else ""
     return Target(f"{parts.scheme}://{where}{path}{query}", parts.scheme, host, port or usual, address)
 
 
-def problem_of(target: Target, *, private: bool) -> str | None:
+def url_problem(target: Target, *, private: bool) -> str | None:
     """What is wrong with an address for our own webhooks, or None. `private`: the operator allows any."""
     if private:
         return None
@@ -94,7 +94,7 @@ def problem_of(target: Target, *, private: bool) -> str | None:
     return None
 
 
-def lock_problem_of(target: Target, *, private: bool) -> str | None:
+def octostore_url_problem(target: Target, *, private: bool) -> str | None:
     """The same by OctoStore's rule, which allows any port and public addresses."""
     if private:
         return None
@@ -105,7 +105,7 @@ def lock_problem_of(target: Target, *, private: bool) -> str | None:
     return None
 
 
-def _host(text: str) -> str:
+def _normalise_host(text: str) -> str:
     """A host in lower case and ASCII. A dot at the end is another spelling of the same name, and is kept."""
     if ":" in text:
         if "%" in text:  # the name of one of this machine's own networks
@@ -118,7 +118,7 @@ def _host(text: str) -> str:
     return host
 
 
-def _literal(host: str) -> str | None:
+def _literal_address(host: str) -> str | None:
     """The address that a host is, in any of the spellings that resolvers understand: 127.1 and 0x7f000001 too."""
     if ":" in host:
         return host

@@ -15,7 +15,7 @@ def format_secret(random: bytes) -> str:
     return PREFIX + base64.b64encode(random).decode()
 
 
-def key_of(secret: str) -> bytes:
+def signing_key(secret: str) -> bytes:
     """The bytes that a secret stands for: one of ours spells them in base64, any other is its own text."""
     if secret.startswith(PREFIX):
         try:
@@ -28,10 +28,10 @@ def key_of(secret: str) -> bytes:
 def sign(secrets: list[str], message_id: str, timestamp: int, body: bytes) -> str:
     """The header `webhook-signature` of Standard Webhooks: one signature a secret, so that both work in a rotation."""
     signed = f"{message_id}.{timestamp}.".encode() + body
-    digests = (hmac.digest(key_of(secret), signed, "sha256") for secret in secrets)
+    digests = (hmac.digest(signing_key(secret), signed, "sha256") for secret in secrets)
     return " ".join(f"v1,{base64.b64encode(digest).decode()}" for digest in digests)
 
 
-def sign_for_locks(secret: str, body: bytes) -> str:
+def sign_octostore(secret: str, body: bytes) -> str:
     """The header `X-OctoStore-Signature`."""
     return f"sha256={hmac.digest(secret.encode(), body, 'sha256').hex()}"

@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.core.event import SNAPSHOT, Event, apply
+from holdfast.core.event_filter import matches_pattern
 from holdfast.core.lease import EXPIRED, FORCED, LOCK, RELEASED
 from holdfast.core.names import ELECTION_PREFIX
 from holdfast.core.row import Instant, Row
@@ -20,10 +21,16 @@ ACTIVE, PAUSED, DISABLED = "active", "paused", "disabled"
 STATES = (ACTIVE, PAUSED, DISABLED)
 
 ALL = '["*"]'
-LOCK_EVENTS = {"claimed": "acquired", "renewed": "renewed", RELEASED: "released", FORCED: "released", EXPIRED: EXPIRED}
+OCTOSTORE_EVENTS = {
+    "claimed": "acquired",
+    "renewed": "renewed",
+    RELEASED: "released",
+    FORCED: "released",
+    EXPIRED: EXPIRED,
+}
 """What OctoStore calls what happens to a lock."""
-LEASE = "lease:"
-_ROOMS = LEASE + ELECTION_PREFIX
+LEASE_SUBJECT = "lease:"
+_ELECTION_SUBJECTS = LEASE_SUBJECT + ELECTION_PREFIX
 
 
 class Webhook(Row, frozen=True):
@@ -67,16 +74,16 @@ class Grant(msgspec.Struct, frozen=True):
     token: int = 0
 
 
-Peers = tuple[str, str, str]
+LimitGroup = tuple[str, str, str]
 """(account, family, whoever made them or "" for everybody's): webhooks that count towards one limit."""
 
 
-def is_among(hook: Webhook, peers: Peers) -> bool:
+def is_in_group(hook: Webhook, peers: LimitGroup) -> bool:
     """Whether it counts. The stores' queries must count the same."""
     return (hook.account, hook.family) == peers[:2] and peers[2] in {"", hook.principal}
 
 
-def secrets_of(hook: Webhook, now: Instant) -> list[str]:
+def active_secrets(hook: Webhook, now: Instant) -> list[str]:
     """Every secret that signs just now, the newest first."""
     old = hook.old_secret if hook.old_until is not None and hook.old_until > now else None
     return [secret for secret in (hook.secret, old) if secret is not None]
@@ -87,22 +94,22 @@ def rotate(hook: Webhook, secret: str, until: Instant) -> Webhook:
     return replace(hook, secret=secret, old_secret=hook.secret, old_until=until)
 
 
-def settle(hook: Webhook, state: str, reason: str | None = None) -> Webhook:
+def set_state(hook: Webhook, state: str, reason: str | None = None) -> Webhook:
     """Let it rest, or let it go on where it stopped."""
     return replace(hook, state=state, reason=None if state == ACTIVE else reason)
 
 
-def wants(hook: Webhook, event: Event) -> bool:
+def wants_event(hook: Webhook, event: Event) -> bool:
     """Whether a webhook of ours is told of an event. Rooms of elections belong to no account, so nobody is."""
     kinds = msgspec.json.decode(hook.events, type=list[str])
     return (
-        not event.subject.startswith(_ROOMS)
-        and any(matches(kind, event.kind) for kind in kinds)
-        and matches(hook.subject, event.subject)
+        not event.subject.startswith(_ELECTION_SUBJECTS)
+        and any(matches_pattern(kind, event.kind) for kind in kinds)
+        and matches_pattern(hook.subject, event.subject)
     )
 
 
-def filters_of(hook: Webhook, history: Iterable[Event]) -> Filters:
+def filter_history(hook: Webhook, history: Iterable[Event]) -> Filters:
     """What it wanted since when, as its own events tell: whatever happened is judged by the filter of its time."""
     found: list[tuple[int, Webhook]] = []
     told: Webhook | None = None
@@ -123,36 +130,20 @@ def filter_at(filters: Filters, seq: int) -> Webhook:
     return next((hook for since, hook in reversed(filters) if since <= seq), filters[0][1])
 
 
-def lock_word(event: Event) -> str | None:
+def octostore_event(event: Event) -> str | None:
     """What OctoStore calls an event, if it knows it at all."""
     noun, _, verb = event.kind.partition(".")
-    return LOCK_EVENTS.get(verb) if noun == "lease" and not event.subject.startswith(_ROOMS) else None
+    return OCTOSTORE_EVENTS.get(verb) if noun == "lease" and not event.subject.startswith(_ELECTION_SUBJECTS) else None
 
 
-def changed_hands(expired: Event, after: Event) -> bool:
-    """Whether what came next to a lease that ran out was a claim, in the very request that found it so."""
-    return (
-        after.version == expired.version + 1
-        and after.kind.endswith(".claimed")
-        and (after.request_id, after.at) == (expired.request_id, expired.at)
-    )
-
-
-def wants_lock(hook: Webhook, event: Event, grant: Grant) -> bool:
+def wants_lock_event(hook: Webhook, event: Event, grant: Grant) -> bool:
     """Whether a webhook of OctoStore's is told: only of its owner's own locks."""
-    word = lock_word(event)
+    word = octostore_event(event)
     wanted = msgspec.json.decode(hook.events, type=list[str])
     return (
         word is not None
         and (word in wanted or "*" in wanted)
-        and matches(hook.subject, event.subject)
+        and matches_pattern(hook.subject, event.subject)
         and grant.kind == LOCK
         and grant.principal == hook.principal
     )
-
-
-def matches(pattern: str | None, text: str) -> bool:
-    """A pattern that ends in `*` stands for all that begin so; none stands for everything."""
-    if pattern is None:
-        return True
-    return text.startswith(pattern[:-1]) if pattern.endswith("*") else text == pattern

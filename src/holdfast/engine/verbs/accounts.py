@@ -142,5 +142,5 @@ class SettleAccount(Command[Account], frozen=True):
         """As it is settled now."""
         found = view.find(Account, self.account, self.account)
         account = found or Account(self.account, self.account, created_at=view.now)
-        after = accounts.settle(account, require_lease_id=self.require_lease_id)
+        after = accounts.change_settings(account, require_lease_id=self.require_lease_id)
         return account if after == account else view.put(after, "settled")

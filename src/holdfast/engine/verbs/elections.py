@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.core import lease as leases
-from holdfast.core.errors import LeaseMismatch, RoomsFull
+from holdfast.core.errors import LeaseMismatch, TooManyElections
 from holdfast.core.lease import ELECTION, RELEASED, Claim, Lease, proof_of
 from holdfast.core.row import Instant
 from holdfast.engine.command import Command, Held, LeaseOutcome
@@ -51,7 +51,7 @@ class Campaign(ElectionCommand, frozen=True):
         if leases.is_live(lease, view.now):
             return Held(lease=lease, now=view.now)
         if view.live_elections(self.account) >= self.max_rooms:
-            raise RoomsFull(f"{self.max_rooms} elections are live", retry_after=30)
+            raise TooManyElections(f"{self.max_rooms} elections are live", retry_after=30)
         claim = Claim(
             kind=ELECTION,
             holder=self.holder,

@@ -84,7 +84,7 @@ class ClaimJob(JobCommand, frozen=True):
             sessions.check_claimer(view.find(Session, self.account, self.session_id), self.by.id, proof, view.now)
         lease = settle(view, self.account, self.name)
         acl.check_allowed(lease.acl, self.by)
-        if self.gives_way or leases.is_live(lease, view.now) or leases.is_resting(lease, view.now):
+        if self.gives_way or leases.is_live(lease, view.now) or leases.is_delayed(lease, view.now):
             return Held(lease=lease, now=view.now)
         claim = Claim(
             kind=JOB,
@@ -114,7 +114,7 @@ class ClaimJob(JobCommand, frozen=True):
             lease=lease,
             now=view.now,
             lease_id=lease_id,
-            previous=leases.ended(lease),
+            previous=leases.last_ending(lease),
             previous_checkpoint=lease.ended_checkpoint,
             replayed=replayed,
         )
@@ -200,7 +200,7 @@ def check_owner(view: View, lease: Lease, lease_id: str) -> None:
     try:
         leases.check_holder(lease, proof, view.now)
     except (LeaseGone, LeaseMismatch):
-        raise leases.lost(lease, proof, view.now) from None
+        raise leases.lease_lost_error(lease, proof, view.now) from None
     if lease.ephemeral and lease.session is not None:
         session = view.find(Session, lease.account, lease.session)
         if session is None or not sessions.is_live(session, view.now):

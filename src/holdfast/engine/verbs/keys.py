@@ -45,7 +45,7 @@ class CreateKey(KeyCommand, frozen=True, kw_only=True):
     def decide(self, view: View) -> KeyOutcome:
         """The key as it was made."""
         expires_at = None if self.lasts is None else view.now + self.lasts
-        key = principals.grant(self.by, self.key, expires_at, view.now)
+        key = principals.delegate(self.by, self.key, expires_at, view.now)
         return KeyOutcome(key=view.put(key, "created"), now=view.now)
 
 
@@ -65,7 +65,7 @@ class RotateKey(KeyCommand, frozen=True, kw_only=True):
         if key is None or key.source == ROOT:
             raise ConfiguredKey("this key is part of the server's settings: change it there")
         if key.id != self.by.id:
-            principals.check_reach(self.by, key)
+            principals.check_delegation(self.by, key)
         elif self.by_hash == key.old_key_hash:
             raise Forbidden("this key has been rotated already: rotate with the new one")
         after = principals.rotate(key, self.key_hash, self.shown, view.now + self.grace)
@@ -94,9 +94,11 @@ class RevokeKey(KeyCommand, frozen=True, kw_only=True):
         if found.source in {ROOT, STATIC}:
             raise ConfiguredKey("this key is part of the server's settings: remove it there")
         if found.id != self.by.id:
-            principals.check_reach(self.by, found)
+            principals.check_delegation(self.by, found)
         others = [view.find(Principal, self.account, key_id) for key_id in self.others]
-        if found.may("admin") and not any(principals.lasts(other) for other in others if other is not None):
+        if found.may("admin") and not any(
+            principals.is_permanent_admin(other) for other in others if other is not None
+        ):
             raise LastAdmin("this is the last key that can administer the account")
         return KeyOutcome(key=view.put(principals.revoke(found, view.now), "revoked"), now=view.now)
 

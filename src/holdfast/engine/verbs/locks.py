@@ -17,7 +17,7 @@ from holdfast.core.errors import (
     SessionExpired,
     SessionMissing,
 )
-from holdfast.core.lease import LOCK, RELEASED, SESSION_ENDED, Claim, Lease, derived_id, proof_of
+from holdfast.core.lease import LOCK, RELEASED, SESSION_ENDED, Claim, Lease, derive_lease_id, proof_of
 from holdfast.core.principal import ADMIN_ID, Principal
 from holdfast.core.row import Instant, Key
 from holdfast.core.session import Session
@@ -78,7 +78,7 @@ class AcquireLock(LockCommand, frozen=True):
         """OctoStore's order of questions: list, rest, session, limit, then who has it."""
         lease = view.lease(self.account, self.name)
         self._check_list(lease)
-        if leases.is_resting(lease, view.now):
+        if leases.is_delayed(lease, view.now):
             return Delayed(lease=lease, now=view.now)
         if self.session_id is not None:
             sessions.check_live(view.find(Session, self.account, self.session_id), self.by.id, view.now)
@@ -88,7 +88,7 @@ class AcquireLock(LockCommand, frozen=True):
         if ours:
             return self._again(lease, view)
         lease = settle(view, self.account, self.name)
-        if leases.is_resting(lease, view.now):
+        if leases.is_delayed(lease, view.now):
             return Delayed(lease=lease, now=view.now)
         if leases.is_live(lease, view.now):
             return Held(lease=lease, now=view.now)
@@ -100,7 +100,7 @@ class AcquireLock(LockCommand, frozen=True):
         access.check_allowed(lease.acl or self.acl, self.by)
 
     def _first(self, lease: Lease, view: View) -> Acquired:
-        lease_id = derived_id(self.secret, self.account, self.name, view.now)
+        lease_id = derive_lease_id(self.secret, self.account, self.name, view.now)
         claim = Claim(
             kind=LOCK,
             holder=self._holder(),
@@ -117,7 +117,7 @@ class AcquireLock(LockCommand, frozen=True):
         return Acquired(lease=view.put(granted, "claimed"), now=view.now, lease_id=lease_id)
 
     def _again(self, lease: Lease, view: View) -> Acquired:
-        lease_id = derived_id(self.secret, self.account, self.name, lease.claimed_at or 0)
+        lease_id = derive_lease_id(self.secret, self.account, self.name, lease.claimed_at or 0)
         kept = replace(
             lease,
             proof=proof_of(lease_id),
@@ -156,10 +156,10 @@ class HolderCommand(LockCommand, frozen=True):
 
     def _check_gone(self, lease: Lease, proof: str, view: View) -> None:
         """A session that ran out a moment ago is told so, although the sweep has already freed its locks."""
-        story = leases.ended(lease)
+        story = leases.last_ending(lease)
         if story is None or story.how != SESSION_ENDED or story.proof != proof or story.principal != self.by.id:
             return
-        if story.reason == f"session {sessions.EXPIRED}" and view.now < story.at + sessions.MEMORY:
+        if story.reason == f"session {sessions.EXPIRED}" and view.now < story.at + sessions.EXPIRED_MEMORY:
             raise SessionExpired("the session has run out")
 
 

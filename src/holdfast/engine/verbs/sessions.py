@@ -101,7 +101,7 @@ class BeginSession(SessionCommand, frozen=True):
         )
         resumed = session.version > 0
         settle_holdings(view, self.account, self.session_id)
-        begun = view.put(sessions.write(begun, self.context, None), "resumed" if resumed else "opened")
+        begun = view.put(sessions.write_context(begun, self.context, None), "resumed" if resumed else "opened")
         return Begun(
             session=begun,
             jobs=tuple(self._reissue_job(view, lease) for lease in view.leases_of(self.account, self.session_id)),
@@ -133,7 +133,7 @@ class LifeCommand(SessionCommand, frozen=True):
         session = view.find(Session, self.account, self.session_id)
         if session is None or session.principal != self.by.id or session.name is None:
             raise SessionMissing("there is no such session")
-        sessions.check_life(session, None if self.lease_id is None else proof_of(self.lease_id), view.now)
+        sessions.check_generation(session, None if self.lease_id is None else proof_of(self.lease_id), view.now)
         return session
 
     def living(self, view: View, session: Session) -> Living:
@@ -157,7 +157,7 @@ class HeartbeatSession(LifeCommand, frozen=True):
 
     def decide(self, view: View) -> Living:
         """Everything with a full time to live again."""
-        kept = sessions.write(sessions.keep_alive(self.session(view), view.now), self.context, None)
+        kept = sessions.write_context(sessions.keep_alive(self.session(view), view.now), self.context, None)
         session = view.put(kept, "renewed")
         for lease in view.leases_of(self.account, self.session_id):
             if leases.is_live(lease, view.now):
@@ -180,7 +180,7 @@ class WriteContext(LifeCommand, frozen=True):
 
     def decide(self, view: View) -> Living:
         """The session with its newer context; this also shows that it is alive."""
-        written = sessions.write(self.session(view), self.context, self.if_version)
+        written = sessions.write_context(self.session(view), self.context, self.if_version)
         session = view.put(sessions.keep_alive(written, view.now), "context")
         return self.living(view, session)
 

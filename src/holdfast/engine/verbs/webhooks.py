@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from holdfast.core.errors import TooManyWebhooks, WebhookMissing
 from holdfast.core.row import Instant
 from holdfast.core.webhooks import webhook as webhooks
-from holdfast.core.webhooks.webhook import ACTIVE, DISABLED, Peers, Webhook
+from holdfast.core.webhooks.webhook import ACTIVE, DISABLED, LimitGroup, Webhook
 from holdfast.engine.command import Command
 from holdfast.engine.view import View
 from holdfast.store.needs import Needs
@@ -53,7 +53,7 @@ class CreateWebhook(WebhookCommand, frozen=True, kw_only=True):
         return view.put(replace(self.hook, created_at=view.now), "created")
 
     @property
-    def _peers(self) -> Peers:
+    def _peers(self) -> LimitGroup:
         return (self.account, self.hook.family, self.hook.principal if self.own else "")
 
 
@@ -78,7 +78,7 @@ class UpdateWebhook(WebhookCommand, frozen=True, kw_only=True):
         )
         kind = "updated"
         if self.state is not None and self.state != before.state:
-            after = webhooks.settle(after, self.state, self.reason)
+            after = webhooks.set_state(after, self.state, self.reason)
             kind = "resumed" if self.state == ACTIVE else self.state
         return before if after == before else view.put(after, kind)
 
@@ -95,7 +95,7 @@ class DisableWebhook(WebhookCommand, frozen=True, kw_only=True):
         hook = self.find(view)
         if hook.state != ACTIVE or hook.url != self.url:
             return hook
-        return view.put(webhooks.settle(hook, DISABLED, self.reason), DISABLED)
+        return view.put(webhooks.set_state(hook, DISABLED, self.reason), DISABLED)
 
 
 class RotateWebhookSecret(WebhookCommand, frozen=True, kw_only=True):

@@ -183,7 +183,7 @@ class Reader(Protocol):
         """Tasks of an account that finished before then, oldest first; with the dead letters or without."""
 
     def events(self, account: str, after: int, limit: int, most: int | None = None) -> list[Event]:
-        """The log from a cursor on; not much more than `most` bytes of it (`core.page.within`)."""
+        """The log from a cursor on; not much more than `most` bytes of it (`core.event_page.take_bytes`)."""
 
     def events_of_request(self, account: str, request_id: str, after: int) -> list[Event]:
         """What one request changed, looked for from a cursor on."""

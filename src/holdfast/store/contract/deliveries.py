@@ -9,10 +9,10 @@ from typing import Protocol
 import msgspec
 
 from holdfast.core.row import Instant
-from holdfast.core.webhooks.delivery import Delivery, Hook, Outcome, choose
+from holdfast.core.webhooks.delivery import Delivery, FinishedAttempt, WebhookKey, choose_fairly
 from holdfast.core.webhooks.webhook import Webhook
 
-START: Hook = ("", "")
+START: WebhookKey = ("", "")
 """Before every webhook."""
 
 
@@ -30,7 +30,7 @@ class Behind(msgspec.Struct, frozen=True):
 class Reading(msgspec.Struct, frozen=True):
     """How far a webhook has read on, and what it found to send."""
 
-    hook: Hook
+    hook: WebhookKey
     cursor: int | None
     """Where it stood: if it stands elsewhere now, another server has read this stretch."""
     seq: int
@@ -40,7 +40,7 @@ class Reading(msgspec.Struct, frozen=True):
 class Room(msgspec.Struct, frozen=True):
     """How much more can be taken in hand."""
 
-    busy: Mapping[Hook, int]
+    busy: Mapping[WebhookKey, int]
     per_hook: int
     per_account: int
     in_all: int
@@ -51,7 +51,7 @@ class Room(msgspec.Struct, frozen=True):
 class Prospect(msgspec.Struct, frozen=True):
     """What there is to do."""
 
-    active: list[Hook]
+    active: list[WebhookKey]
     behind: list[Behind]
     is_due: bool
 
@@ -59,28 +59,28 @@ class Prospect(msgspec.Struct, frozen=True):
 class Deliveries(Protocol):
     """The deliveries of all webhooks."""
 
-    def look(self, limit: int, after: Hook = START) -> Prospect:
+    def look(self, limit: int, after: WebhookKey = START) -> Prospect:
         """Which webhooks are active, the next after one that can read on, and whether anything can be sent now."""
 
-    def read_on(self, readings: Sequence[Reading]) -> list[Hook]:
+    def read_on(self, readings: Sequence[Reading]) -> list[WebhookKey]:
         """Move cursors and keep what was found, in one transaction. Which moved: one that stands elsewhere does not."""
 
-    def turn(self, outcomes: Sequence[Outcome], room: Room) -> list[Delivery]:
+    def turn(self, outcomes: Sequence[FinishedAttempt], room: Room) -> list[Delivery]:
         """Settle what is over, then take in hand what there is room for, in one transaction."""
 
     def add(self, delivery: Delivery) -> Delivery:
         """A delivery that comes from no event; its times and its number are given here."""
 
-    def page(self, hook: Hook, state: str | None, before: int, limit: int) -> list[Delivery]:
+    def page(self, hook: WebhookKey, state: str | None, before: int, limit: int) -> list[Delivery]:
         """A webhook's deliveries before a number, the newest first."""
 
-    def counts(self, hook: Hook) -> dict[str, int]:
+    def counts(self, hook: WebhookKey) -> dict[str, int]:
         """How many deliveries are in each state."""
 
-    def replay(self, hook: Hook, *, seq: int | None, after: int | None, limit: int) -> list[int]:
+    def replay(self, hook: WebhookKey, *, seq: int | None, after: int | None, limit: int) -> list[int]:
         """Send again: one, or all that are settled after a number, or else all dead ones. Which it were, in order."""
 
-    def hasten(self, hook: Hook) -> None:
+    def hasten(self, hook: WebhookKey) -> None:
         """Nothing of this webhook's waits for its time any longer: where it leads, or whether it does, has changed."""
 
     def forget(self, delivered_before: Instant, dead_before: Instant, limit: int) -> int:
@@ -92,16 +92,16 @@ MOST_FOUND = 256
 
 
 def fill(
-    room: Room, find: Callable[[Counter[Hook]], list[Delivery]], take: Callable[[list[Delivery]], list[Delivery]]
+    room: Room, find: Callable[[Counter[WebhookKey]], list[Delivery]], take: Callable[[list[Delivery]], list[Delivery]]
 ) -> list[Delivery]:
     """Take in hand what there is room for. Who has no place left is not found again, so that others come to light."""
     busy, taken = Counter(room.busy), list[Delivery]()
     while len(taken) < room.in_all:
         found = find(busy)
-        chosen = choose(found, busy, room.per_hook, room.per_account, room.in_all - len(taken))
+        chosen = choose_fairly(found, busy, room.per_hook, room.per_account, room.in_all - len(taken))
         if chosen:
             taken += take(chosen)
-            busy.update(delivery.of for delivery in chosen)
+            busy.update(delivery.webhook_key for delivery in chosen)
         if len(found) < MOST_FOUND:
             break
     return taken

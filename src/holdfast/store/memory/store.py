@@ -18,14 +18,14 @@ from holdfast.core import task as tasks
 from holdfast.core.browser_session import BrowserSession
 from holdfast.core.budget import Budget, Terms, lend
 from holdfast.core.event import RENEWALS, Event
-from holdfast.core.event_page import within
+from holdfast.core.event_page import take_bytes
 from holdfast.core.lease import ELECTION, JOB, LOCK, Lease
 from holdfast.core.plan import Usage
-from holdfast.core.principal import Principal, opens
+from holdfast.core.principal import Principal, accepts_key
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import LIVE_STATES, Task
-from holdfast.core.webhooks.webhook import Webhook, is_among
+from holdfast.core.webhooks.webhook import Webhook, is_in_group
 from holdfast.store.changes import Answer, Changes
 from holdfast.store.contract import Clock, Counts, TaskPath, Totals
 from holdfast.store.memory.deliveries import MemoryDeliveries
@@ -138,7 +138,7 @@ class MemoryStore:
         """Let a browser in."""
         with self._lock:
             self.badges[browser_session.id] = browser_session
-            for other in badges.surplus(self.badges.values(), browser_session):
+            for other in badges.excess_sessions(self.badges.values(), browser_session):
                 del self.badges[other.id]
 
     def take_browser_session(self, badge_id: str) -> BrowserSession | None:
@@ -153,7 +153,7 @@ class MemoryStore:
             self.badges = {
                 key: browser_session
                 for key, browser_session in self.badges.items()
-                if not badges.is_over(browser_session, now)
+                if not badges.is_expired(browser_session, now)
             }
             return before - len(self.badges)
 
@@ -201,7 +201,7 @@ class MemoryTransaction:
                 wanted[task.key] = task
         for account, task_type, many in needs.ready:
             queue = [row for row in queued if row.account == account and task_type in {"", row.type}]
-            ready = sorted((row for row in queue if tasks.is_claimable(row, now)), key=tasks.order)
+            ready = sorted((row for row in queue if tasks.is_claimable(row, now)), key=tasks.queue_order)
             wanted |= {row.key: row for row in ready[:many]}
         for carrier in [row for row in wanted.values() if isinstance(row, Lease | Task)]:
             if carrier.session is not None:
@@ -212,15 +212,17 @@ class MemoryTransaction:
             now,
             wanted,
             lock_counts={
-                owner: sum(leases.counts_for(row, LOCK, now) for row in held if (row.account, row.principal) == owner)
+                owner: sum(
+                    leases.counts_toward_limit(row, LOCK, now) for row in held if (row.account, row.principal) == owner
+                )
                 for owner in needs.lock_counts
             },
             election_counts={
-                account: sum(leases.counts_for(row, ELECTION, now) for row in held if row.account == account)
+                account: sum(leases.counts_toward_limit(row, ELECTION, now) for row in held if row.account == account)
                 for account in needs.election_counts
             },
             webhook_counts={
-                peers: sum(isinstance(row, Webhook) and is_among(row, peers) for row in store.rows.values())
+                peers: sum(isinstance(row, Webhook) and is_in_group(row, peers) for row in store.rows.values())
                 for peers in needs.webhook_counts
             },
             answers=[store.answers[key] for key in needs.answers if key in store.answers],
@@ -335,7 +337,7 @@ class MemoryReader:
     def principal(self, key_hash: str) -> Principal | None:
         """Whom a credential stands for."""
         rows = [row for row in self._store.rows.values() if isinstance(row, Principal)]
-        return next((row for row in rows if opens(row, key_hash, self.now)), None)
+        return next((row for row in rows if accepts_key(row, key_hash, self.now)), None)
 
     def browser_session(self, badge_id: str) -> BrowserSession | None:
         """What lets a browser in."""
@@ -396,7 +398,9 @@ class MemoryReader:
     def totals(self) -> Totals:
         """Numbers over all accounts."""
         live = sum(leases.is_live(row, self.now) for row in self._leases())
-        return Totals(live, dict(Counter(row.state for row in self._tasks())), tasks.waited(self._tasks(), self.now))
+        return Totals(
+            live, dict(Counter(row.state for row in self._tasks())), tasks.longest_wait(self._tasks(), self.now)
+        )
 
     def due(self, limit: int, account: str = "") -> list[Key]:
         """Rows whose time has run out, or has come."""
@@ -419,7 +423,7 @@ class MemoryReader:
 
     def held_at(self, instant: Instant) -> list[Key]:
         """Jobs, tasks and named sessions held at a moment."""
-        found: list[Row] = [row for row in self._leases() if leases.counts_for(row, JOB, instant)]
+        found: list[Row] = [row for row in self._leases() if leases.counts_toward_limit(row, JOB, instant)]
         found += [row for row in self._tasks() if leases.is_live(row, instant)]
         found += [
             row
@@ -435,14 +439,14 @@ class MemoryReader:
     def finished_before(self, account: str, instant: Instant, limit: int, *, dead: bool) -> list[Key]:
         """Tasks that finished before then, oldest first."""
         own = [row for row in self._tasks() if row.account == account]
-        found = [row for row in own if tasks.is_old(row, instant) and (dead or row.state != tasks.DEAD)]
+        found = [row for row in own if tasks.is_purgeable(row, instant) and (dead or row.state != tasks.DEAD)]
         return [row.key for row in sorted(found, key=lambda row: row.changed_at)][:limit]
 
     def events(self, account: str, after: int, limit: int, most: int | None = None) -> list[Event]:
         """The log from a cursor on."""
         log = self._store.log.get(account, [])
         found = [event for event in log if event.seq > after][:limit]
-        return found if most is None else list(within(found, most))
+        return found if most is None else list(take_bytes(found, most))
 
     def history(self, account: str, subject: str) -> list[Event]:
         """All events of one subject."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from holdfast.core.browser_session import IDLE, INVITED, LONGEST, MOST_OF_KEY, BrowserSession
+from holdfast.core.browser_session import IDLE_TIMEOUT, LINK_LIFETIME, MAX_LIFETIME, MAX_PER_KEY, BrowserSession
 from holdfast.core.event import RENEWALS, Event
 from holdfast.core.lease import Lease
 from holdfast.core.principal import Principal
@@ -233,7 +233,7 @@ HELD_AT = (
     " UNION ALL SELECT 'tasks', account, id FROM tasks WHERE expires_at > %s ORDER BY 1, 2, 3"
 )
 EVENTS = f"SELECT {_columns(Event)} FROM events WHERE account = %s AND seq > %s ORDER BY seq LIMIT %s"
-# Adds up what events tell before any of it is fetched (`core.page.within` is the same rule).
+# Adds up what events tell before any of it is fetched (`core.event_page.take_bytes` is the same rule).
 EVENTS_WITHIN = (
     f"SELECT {_columns(Event)} FROM"
     f" (SELECT {_columns(Event)}, sum(octet_length(data)) OVER (ORDER BY seq) - octet_length(data) AS before FROM"
@@ -340,12 +340,12 @@ KEEP_BADGE = (
 )
 DROP_SURPLUS = (
     "DELETE FROM badges WHERE key_hash = %s AND kind = %s AND id NOT IN (SELECT id FROM badges"
-    f" WHERE key_hash = %s AND kind = %s ORDER BY made_at DESC, id DESC LIMIT {MOST_OF_KEY}) RETURNING 1"
+    f" WHERE key_hash = %s AND kind = %s ORDER BY made_at DESC, id DESC LIMIT {MAX_PER_KEY}) RETURNING 1"
 )
 TAKE_BADGE = f"DELETE FROM badges WHERE id = %s RETURNING {_columns(BrowserSession)}"
 FORGET_BADGES = (
-    f"DELETE FROM badges WHERE kind = 'invitation' AND made_at + {INVITED} <= %s"
-    f" OR kind = 'visit' AND (seen_at + {IDLE} <= %s OR made_at + {LONGEST} <= %s) RETURNING 1"
+    f"DELETE FROM badges WHERE kind = 'invitation' AND made_at + {LINK_LIFETIME} <= %s"
+    f" OR kind = 'visit' AND (seen_at + {IDLE_TIMEOUT} <= %s OR made_at + {MAX_LIFETIME} <= %s) RETURNING 1"
 )
 RAISE_FLOOR = "UPDATE event_counters SET floor = %s WHERE account = %s AND floor < %s"
 FORGET_EVENTS = "DELETE FROM events WHERE account = %s AND seq <= %s"

@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast import __version__
 from holdfast.core.errors import Forbidden, HoldfastError, RateLimited, Unauthenticated
-from holdfast.core.names import storable
+from holdfast.core.names import is_storable
 from holdfast.core.plan import MUTATION, READ
 from holdfast.transport.dashboard import cookies, labels
 from holdfast.transport.dashboard.forms import Guard, check_token, read_form
@@ -83,7 +83,7 @@ class Dashboard:
         if page is None:
             raise HttpRefusal(404, "there is no such page")
         item = decode_segment(rest.encode("latin-1"))
-        if not storable(item):
+        if not is_storable(item):
             raise HttpRefusal(404, "there is no such page")
         return page, item
 

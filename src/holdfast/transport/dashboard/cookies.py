@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.core.browser_session import LONGEST
+from holdfast.core.browser_session import MAX_LIFETIME
 from holdfast.core.row import SECOND
 from holdfast.transport.http.request import Header, Request
 
@@ -30,7 +30,7 @@ def visit_name(port: int, *, encrypted: bool) -> str:
 
 def set_visit(name: str, secret: str) -> Header:
     """Show this secret with every request; no script can read it, no other site can send it."""
-    return _set(name, secret, LONGEST // SECOND, http_only=True)
+    return _set(name, secret, MAX_LIFETIME // SECOND, http_only=True)
 
 
 def clear_visit(name: str) -> Header:

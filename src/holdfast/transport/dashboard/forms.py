@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from holdfast.addresses import parse
 from holdfast.core.errors import Forbidden
-from holdfast.core.names import storable
+from holdfast.core.names import is_storable
 from holdfast.settings import Settings
 from holdfast.transport.http.request import HttpRefusal, Request
 from holdfast.transport.origins import own_origins
@@ -65,7 +65,7 @@ async def read_form(request: Request) -> dict[str, str]:
         pairs = parse_qsl(raw.decode(), keep_blank_values=True, max_num_fields=FIELDS, errors="strict")
     except ValueError:
         raise HttpRefusal(400, "the form cannot be read") from None
-    if not all(storable(value) for _, value in pairs):
+    if not all(is_storable(value) for _, value in pairs):
         raise HttpRefusal(400, "the form contains U+0000")
     return dict(pairs)
 

@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.core.browser_session import BrowserSession
 from holdfast.core.event import Cause
-from holdfast.core.names import DEFAULT_ACCOUNT, storable
+from holdfast.core.names import DEFAULT_ACCOUNT, is_storable
 from holdfast.core.principal import Principal
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Request
@@ -50,7 +50,7 @@ class Visit:
         self.form: dict[str, str] = {}
         """The fields of a form that was sent."""
         pairs = parse_qsl(request.scope["query_string"].decode("latin-1"), errors="replace")
-        self.query = {name: value[:MAX_TEXT] for name, value in pairs if storable(value)}
+        self.query = {name: value[:MAX_TEXT] for name, value in pairs if is_storable(value)}
 
     @property
     def account(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.core.event import Event
-from holdfast.core.event_filter import Filter
+from holdfast.core.event_filter import EventFilter
 from holdfast.core.lease import Lease
 from holdfast.core.principal import Principal
 from holdfast.core.session import Session
@@ -23,7 +23,7 @@ _NOUNS = {Lease.noun: JOBS, Task.noun: TASKS, Session.noun: SESSIONS}
 
 def may_follow(by: Principal, event: Event) -> bool:
     """Whether the log would tell a key of an event; the page of the log is for keys that may read the log."""
-    return Filter(within=by.name_prefix).fits(event)
+    return EventFilter(name_prefix=by.name_prefix).matches(event)
 
 
 def may_hear(by: Principal, event: Event) -> bool:

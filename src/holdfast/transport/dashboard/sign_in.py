@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from holdfast.core import browser_session as badges
 from holdfast.core import principal as principals
 from holdfast.core.acl import hash_token
-from holdfast.core.browser_session import INVITATION, VISIT, BrowserSession
+from holdfast.core.browser_session import SESSION, SIGN_IN_LINK, BrowserSession
 from holdfast.core.errors import Unauthenticated
 from holdfast.core.names import DEFAULT_ACCOUNT
 from holdfast.core.principal import ADMIN_ID, Principal
@@ -34,7 +34,7 @@ class SignIn:
     def __init__(self, ctx: HandlerContext) -> None:
         self._door = ctx
         key = ctx.settings.admin_key
-        self._admin = principals.admin(DEFAULT_ACCOUNT, hash_token(key)) if key else None
+        self._admin = principals.admin_principal(DEFAULT_ACCOUNT, hash_token(key)) if key else None
         self._bulks = Bulks(ctx, self.bearer)
         self._lately = Cache()
 
@@ -47,14 +47,14 @@ class SignIn:
         if (
             browser_session is None
             or principal is None
-            or browser_session.kind != VISIT
-            or badges.is_over(browser_session, now)
+            or browser_session.kind != SESSION
+            or badges.is_expired(browser_session, now)
         ):
             return None
         visit = Visit(
             self._door, request, browser_session, principal, form_token(secret), bulks=self._bulks, cache=self._lately
         )
-        if visit.is_awake and badges.is_stale(browser_session, now):
+        if visit.is_awake and badges.needs_seen_update(browser_session, now):
             await self._door.beside_the_log(
                 lambda store: store.save_browser_session(replace(browser_session, seen_at=now))
             )
@@ -75,7 +75,7 @@ class SignIn:
         self._door.network.check_secret(request)
         taken = await self._door.beside_the_log(lambda store: store.take_browser_session(hash_token(secret)))
         now = await self._door.read(lambda reader: reader.now)
-        if taken is None or taken.kind != INVITATION or badges.is_over(taken, now):
+        if taken is None or taken.kind != SIGN_IN_LINK or badges.is_expired(taken, now):
             self._door.network.slow_down(request)
             raise Unauthenticated("this link has been used, or is older than 10 minutes")
         return await self._begin(request, taken.account, taken.principal, taken.key_hash)
@@ -93,7 +93,7 @@ class SignIn:
         secret = secrets.token_urlsafe(SECRET_BYTES)
         now = await self._door.read(lambda reader: reader.now)
         browser_session = BrowserSession(
-            hash_token(secret), VISIT, account, principal, key_hash, made_at=now, seen_at=now
+            hash_token(secret), SESSION, account, principal, key_hash, made_at=now, seen_at=now
         )
         await self._door.beside_the_log(lambda store: store.save_browser_session(browser_session))
         return cookies.set_visit(self._cookie(request), secret)
@@ -113,4 +113,6 @@ class SignIn:
             matches = known and hmac.compare_digest(self._admin.key_hash, browser_session.key_hash)  # type: ignore[union-attr,type-var]
             return self._admin if matches else None
         found = reader.row(Principal, browser_session.account, browser_session.principal)
-        return found if found is not None and principals.opens(found, browser_session.key_hash, reader.now) else None
+        return (
+            found if found is not None and principals.accepts_key(found, browser_session.key_hash, reader.now) else None
+        )

@@ -6,7 +6,7 @@ import secrets
 
 from holdfast.core import principal as principals
 from holdfast.core.acl import hash_token
-from holdfast.core.browser_session import INVITATION, BrowserSession
+from holdfast.core.browser_session import SIGN_IN_LINK, BrowserSession
 from holdfast.core.names import DEFAULT_ACCOUNT
 from holdfast.core.principal import ISSUED, ROOT, Principal
 from holdfast.core.row import Instant
@@ -30,7 +30,7 @@ def invite(engine: Engine, settings: Settings) -> str | None:
     if able:
         host = min(able, key=lambda each: (_FIRST[each.source], each.created_at, each.id))
     elif settings.admin_key is not None:
-        host = principals.admin(DEFAULT_ACCOUNT, hash_token(settings.admin_key))
+        host = principals.admin_principal(DEFAULT_ACCOUNT, hash_token(settings.admin_key))
     else:
         return None
     return link(engine.store, settings, host, host.key_hash or "", now)
@@ -40,10 +40,10 @@ def link(store: Store, settings: Settings, guest: Principal, key_hash: str, now:
     """A link that signs its guest in once, for as long as that key works."""
     secret = secrets.token_urlsafe(SECRET_BYTES)
     store.save_browser_session(
-        BrowserSession(hash_token(secret), INVITATION, guest.account, guest.id, key_hash, made_at=now, seen_at=now)
+        BrowserSession(hash_token(secret), SIGN_IN_LINK, guest.account, guest.id, key_hash, made_at=now, seen_at=now)
     )
     return f"{settings.home}/ui/enter/{secret}"
 
 
 def _works(principal: Principal, now: Instant) -> bool:
-    return principal.key_hash is not None and principals.opens(principal, principal.key_hash, now)
+    return principal.key_hash is not None and principals.accepts_key(principal, principal.key_hash, now)

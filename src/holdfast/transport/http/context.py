@@ -14,7 +14,7 @@ from holdfast.core import account as accounts
 from holdfast.core.account import Account
 from holdfast.core.budget import Budget, Terms
 from holdfast.core.errors import Forbidden, HoldfastError, InFlight, Invalid, Overloaded, TaskMissing, Unauthenticated
-from holdfast.core.names import DEFAULT_ACCOUNT, storable
+from holdfast.core.names import DEFAULT_ACCOUNT, is_storable
 from holdfast.core.plan import SELF_HOSTED, Allowance
 from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND, Instant, Key
@@ -117,7 +117,7 @@ class HandlerContext:
         if request.operation.family in {HOLDFAST_API, ORCHESTRION}:
             check_key_in_query(request)
         await self._sign_in(request, self._auth.check)
-        if request.operation.family == ORCHESTRION and not storable(request.parameter):
+        if request.operation.family == ORCHESTRION and not is_storable(request.parameter):
             raise TaskMissing("there is no such task")
         if request.operation.scope is not None:
             check_scope(request, request.operation.scope)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from holdfast.core.errors import HoldfastError
 from holdfast.core.event import Cause
 from holdfast.core.row import SECOND
-from holdfast.core.webhooks.delivery import Delivery, Hook, Outcome, Verdict, wait_after
+from holdfast.core.webhooks.delivery import AttemptResult, Delivery, FinishedAttempt, WebhookKey, retry_wait
 from holdfast.core.webhooks.webhook import ACTIVE, Webhook
 from holdfast.engine.change_signal import log_of
 from holdfast.engine.engine import Engine
@@ -66,8 +66,8 @@ class Dispatcher:
         self._sender: Sender | None = None
         self._reader = LogReader(engine.store)
         self._deliveries = engine.store.deliveries
-        self._outcomes: list[Outcome] = []
-        self._attempts: dict[asyncio.Task[None], Hook] = {}
+        self._outcomes: list[FinishedAttempt] = []
+        self._attempts: dict[asyncio.Task[None], WebhookKey] = {}
         self._after = START
         self._again = False
         """Whether somebody in this round has more to read."""
@@ -162,47 +162,47 @@ class Dispatcher:
             self._outcomes = outcomes + self._outcomes
             raise
         if taken:
-            hooks = await self._aside(self._hooks_of, {delivery.of for delivery in taken})
+            hooks = await self._aside(self._hooks_of, {delivery.webhook_key for delivery in taken})
             # Whoever stood still after taking these may hold them no longer: then another sends them.
             late = self._loop.time() - began > MARGIN_SECONDS / 2
             for delivery in taken:
-                self._begin(None if late else hooks.get(delivery.of), delivery)
+                self._begin(None if late else hooks.get(delivery.webhook_key), delivery)
 
-    def _hooks_of(self, wanted: set[Hook]) -> dict[Hook, Webhook]:
+    def _hooks_of(self, wanted: set[WebhookKey]) -> dict[WebhookKey, Webhook]:
         with self._engine.store.read() as reader:
             rows = {hook: reader.row(Webhook, *hook) for hook in wanted}
         return {hook: row for hook, row in rows.items() if row is not None and row.state == ACTIVE}
 
     def _begin(self, hook: Webhook | None, delivery: Delivery) -> None:
         if hook is None:
-            self._over(Outcome(delivery, None))
+            self._over(FinishedAttempt(delivery, None))
             return
         self._sender = self._sender or self._new_sender(self._settings)
         attempt = self._loop.create_task(self._attempt(self._sender, hook, delivery))
-        self._attempts[attempt] = delivery.of
+        self._attempts[attempt] = delivery.webhook_key
         attempt.add_done_callback(self._attempts.pop)
 
     async def _attempt(self, sender: Sender, hook: Webhook, delivery: Delivery) -> None:
-        verdict: Verdict | None = None
+        verdict: AttemptResult | None = None
         try:
             verdict = await sender.send(hook, delivery)
             if verdict.gone:
                 await self._aside(self._disable, hook)
         except Exception:
             log.exception("an attempt of webhook %s failed", hook.id)
-            verdict = verdict or Verdict(arrived=False, error="internal error")
+            verdict = verdict or AttemptResult(arrived=False, error="internal error")
         finally:
             self._over(self._outcome(delivery, verdict))
 
-    def _outcome(self, delivery: Delivery, verdict: Verdict | None) -> Outcome:
+    def _outcome(self, delivery: Delivery, verdict: AttemptResult | None) -> FinishedAttempt:
         if verdict is None or verdict.arrived:
-            return Outcome(delivery, verdict)
-        wait = wait_after(delivery.attempts + 1, verdict, self._settings.webhook_retries, random.random())  # noqa: S311 - no secret
+            return FinishedAttempt(delivery, verdict)
+        wait = retry_wait(delivery.attempts + 1, verdict, self._settings.webhook_retries, random.random())  # noqa: S311 - no secret
         if wait is not None and wait < SOON:  # whatever is later is found by looking
             self._loop.call_later(wait / SECOND + PASS_SECONDS, self.wake)
-        return Outcome(delivery, verdict, wait)
+        return FinishedAttempt(delivery, verdict, wait)
 
-    def _over(self, outcome: Outcome) -> None:
+    def _over(self, outcome: FinishedAttempt) -> None:
         self._outcomes.append(outcome)
         if outcome.verdict is not None:
             came_of_it = "delivered" if outcome.verdict.arrived else "dead" if outcome.wait is None else "failed"

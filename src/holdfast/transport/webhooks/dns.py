@@ -13,12 +13,12 @@ from contextvars import ContextVar
 from typing import Any
 from weakref import WeakValueDictionary
 
-from holdfast.core.webhooks.delivery import Hook
+from holdfast.core.webhooks.delivery import WebhookKey
 
 PER_HOOK, PER_ACCOUNT, IN_ALL = 2, 16, 256
 """How many questions are open at once: for one webhook, for one account, and in one server."""
 
-ASKED_FOR: ContextVar[Hook] = ContextVar("ASKED_FOR", default=("", ""))
+ASKED_FOR: ContextVar[WebhookKey] = ContextVar("ASKED_FOR", default=("", ""))
 """For whom an attempt is made: the HTTP library asks for an address, and does not know whose it is."""
 
 

@@ -9,8 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.core.event import Event, subject_of
-from holdfast.core.webhooks.delivery import Delivery, Hook
-from holdfast.core.webhooks.webhook import Filters, filter_at, filters_of
+from holdfast.core.webhooks.delivery import Delivery, WebhookKey
+from holdfast.core.webhooks.webhook import Filters, filter_at, filter_history
 from holdfast.store.contract import Reader, Store
 from holdfast.store.contract.deliveries import Behind, Reading
 from holdfast.transport.webhooks.messages import message_for
@@ -44,7 +44,7 @@ class LogReader:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._seen: dict[Hook, Place] = {}
+        self._seen: dict[WebhookKey, Place] = {}
 
     def read_on(self, behind: Sequence[Behind]) -> Stretch:
         """Read a page for each and keep what was found."""
@@ -63,7 +63,7 @@ class LogReader:
         more = any(reading.seq < each.last for reading, each in zip(readings, behind, strict=True))
         return Stretch(found=any(reading.found for reading in told), more=more)
 
-    def forget_all_but(self, active: Sequence[Hook]) -> None:
+    def forget_all_but(self, active: Sequence[WebhookKey]) -> None:
         """Webhooks that are gone or rest are not kept in mind: they begin again where it was written down."""
         if len(self._seen) > len(active):
             wanted = set(active)
@@ -76,7 +76,7 @@ class LogReader:
         if known is None or known.version != hook.version:
             history = reader.history(hook.account, subject_of(hook))
             seq = _creation(history) if known is None else known.seq
-            known = Place(seq, hook.version, filters_of(hook, history))
+            known = Place(seq, hook.version, filter_history(hook, history))
         return replace(known, seq=max(known.seq, each.cursor or 0, each.floor))
 
 

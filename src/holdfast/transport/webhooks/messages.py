@@ -6,10 +6,18 @@ from typing import Any
 
 import msgspec
 
-from holdfast.core.event import Event
+from holdfast.core.event import Event, is_takeover
 from holdfast.core.row import Instant
 from holdfast.core.webhooks.delivery import Delivery
-from holdfast.core.webhooks.webhook import LEASE, OCTOSTORE, Grant, Webhook, changed_hands, lock_word, wants, wants_lock
+from holdfast.core.webhooks.webhook import (
+    LEASE_SUBJECT,
+    OCTOSTORE,
+    Grant,
+    Webhook,
+    octostore_event,
+    wants_event,
+    wants_lock_event,
+)
 from holdfast.store.contract import Reader
 from holdfast.transport.http.api.event_documents import event_document
 from holdfast.transport.http.octostore.bodies import pseudonym
@@ -26,14 +34,14 @@ _CLAIMED, _EXPIRED = "lease.claimed", "lease.expired"
 def message_for(hook: Webhook, event: Event, reader: Reader) -> Delivery | None:
     """What to send of an event, or None if this webhook is not told of it."""
     if hook.family != OCTOSTORE:
-        return _delivery(hook, event, _told(event)) if wants(hook, event) else None
-    if lock_word(event) is None:
+        return _delivery(hook, event, _told(event)) if wants_event(hook, event) else None
+    if octostore_event(event) is None:
         return None
     grant = grant_of(event, reader)
-    if grant is None or not wants_lock(hook, event, grant) or _is_taken_over(event, reader):
+    if grant is None or not wants_lock_event(hook, event, grant) or _is_taken_over(event, reader):
         return None
-    name = event.subject.removeprefix(LEASE)
-    return _delivery(hook, event, _lock_told(lock_word(event), name, grant, event.at))
+    name = event.subject.removeprefix(LEASE_SUBJECT)
+    return _delivery(hook, event, _lock_told(octostore_event(event), name, grant, event.at))
 
 
 def grant_of(event: Event, reader: Reader) -> Grant | None:
@@ -43,11 +51,11 @@ def grant_of(event: Event, reader: Reader) -> Grant | None:
 
 
 def _is_taken_over(event: Event, reader: Reader) -> bool:
-    """A lease that ran out and was claimed in the same request only changed hands: OctoStore tells of the claim."""
+    """Whether the lease expired and was claimed in the same request: OctoStore reports the claim alone."""
     if event.kind != _EXPIRED:
         return False
     after = reader.granted(event.account, event.subject, event.version + 2)
-    return after is not None and changed_hands(event, after)
+    return after is not None and is_takeover(event, after)
 
 
 def a_test(hook: Webhook, now: Instant) -> Delivery:

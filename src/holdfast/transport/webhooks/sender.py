@@ -11,10 +11,10 @@ from typing import Any
 import httpcore2
 
 from holdfast import __version__
-from holdfast.core.webhooks.delivery import Delivery, Verdict
-from holdfast.core.webhooks.destination import Target, lock_problem_of, problem_of, read_url
-from holdfast.core.webhooks.signature import sign, sign_for_locks
-from holdfast.core.webhooks.webhook import OCTOSTORE, Webhook, secrets_of
+from holdfast.core.webhooks.delivery import AttemptResult, Delivery
+from holdfast.core.webhooks.destination import Target, octostore_url_problem, parse_url, url_problem
+from holdfast.core.webhooks.signature import sign, sign_octostore
+from holdfast.core.webhooks.webhook import OCTOSTORE, Webhook, active_secrets
 from holdfast.transport.http.context import wall_clock
 from holdfast.transport.webhooks.checked_network import CheckedNetwork, NotPublic, Resolve
 from holdfast.transport.webhooks.dns import ASKED_FOR, Lookups, NoSuchHost
@@ -58,30 +58,30 @@ class Sender:
             network_backend=CheckedNetwork(resolve or Lookups().resolve, private=private),
         )
 
-    async def send(self, hook: Webhook, delivery: Delivery) -> Verdict:
+    async def send(self, hook: Webhook, delivery: Delivery) -> AttemptResult:
         """Post it. The status is the answer: what follows is not read, so it can be neither long nor slow."""
         if not self._may_go_to(hook):
-            return Verdict(arrived=False, error="address not allowed")
-        ASKED_FOR.set(delivery.of)
+            return AttemptResult(arrived=False, error="address not allowed")
+        ASKED_FOR.set(delivery.webhook_key)
         try:
             async with asyncio.timeout(self._seconds):
                 return await self._post(hook.url, delivery.body.encode(), headers_of(hook, delivery))
         except _FAILURES as error:
-            return Verdict(arrived=False, error=_told(error))
+            return AttemptResult(arrived=False, error=_told(error))
 
     def _may_go_to(self, hook: Webhook) -> bool:
         """Whether the webhook could be made today: the operator may have allowed more when it was."""
-        target, rule = read_url(hook.url), lock_problem_of if hook.family == OCTOSTORE else problem_of
+        target, rule = parse_url(hook.url), octostore_url_problem if hook.family == OCTOSTORE else url_problem
         return isinstance(target, Target) and rule(target, private=self._private) is None
 
-    async def _post(self, url: str, body: bytes, headers: list[tuple[str, str]]) -> Verdict:
+    async def _post(self, url: str, body: bytes, headers: list[tuple[str, str]]) -> AttemptResult:
         options = {"timeout": self._timeouts}
         async with self._pool.stream("POST", url, headers=headers, content=body, extensions=options) as answer:
             status = answer.status
             if 200 <= status < 300:  # noqa: PLR2004 - HTTP's own borders
-                return Verdict(arrived=True, status=status)
+                return AttemptResult(arrived=True, status=status)
             wait = _retry_after(answer.headers) if status in _PUT_OFF else None
-            return Verdict(False, status, f"status {status}", wait, gone=status == GONE)  # noqa: FBT003 - arrived
+            return AttemptResult(False, status, f"status {status}", wait, gone=status == GONE)  # noqa: FBT003 - arrived
 
     async def close(self) -> None:
         """Hang up."""
@@ -98,11 +98,11 @@ def headers_of(hook: Webhook, delivery: Delivery) -> list[tuple[str, str]]:
         ("webhook-id", name),
         ("webhook-timestamp", str(seconds)),
     ]
-    secrets = secrets_of(hook, now)
+    secrets = active_secrets(hook, now)
     if secrets:
         headers.append(("webhook-signature", sign(secrets, name, seconds, body)))
     if hook.family == OCTOSTORE and hook.secret is not None:
-        headers.append(("X-OctoStore-Signature", sign_for_locks(hook.secret, body)))
+        headers.append(("X-OctoStore-Signature", sign_octostore(hook.secret, body)))
     return headers
 
 

@@ -10,7 +10,7 @@ from holdfast.core.errors import Invalid, LeaseExpired, Refused, WrongToken
 from holdfast.core.lease import proof_of
 from holdfast.core.row import Instant
 from holdfast.core.session import Session
-from holdfast.core.task import Left, Task
+from holdfast.core.task import Handover, Task
 from holdfast.engine.command import Command, Replayed
 from holdfast.engine.expiry import settle_task, verb_of
 from holdfast.engine.verbs.tasks.queueing import Claimed, Taken, TaskOutcome
@@ -30,7 +30,7 @@ class TaskCommand(Command[TaskOutcome], frozen=True):
 
     def task(self, view: View) -> Task:
         """It, or TaskMissing."""
-        return tasks.find(view.find(Task, self.account, self.task_id))
+        return tasks.check_found(view.find(Task, self.account, self.task_id))
 
 
 class HolderCommand(TaskCommand, frozen=True):
@@ -41,7 +41,7 @@ class HolderCommand(TaskCommand, frozen=True):
     token: int | None = None
     needs_lease_id: bool = False
     """The account does not take the word of those who show none."""
-    left: Left = Left()
+    left: Handover = Handover()
 
     def size(self) -> int:
         """What it carries."""
@@ -65,7 +65,7 @@ class HolderCommand(TaskCommand, frozen=True):
             session = view.find(Session, self.account, task.session)
             if session is None or not sessions.is_live(session, view.now):
                 raise LeaseExpired("the session that held this task is over")
-        return tasks.leaving(task, self.left)
+        return tasks.with_handover(task, self.left)
 
     def ended(self, view: View, outcome: str, after: Task) -> TaskOutcome:
         """Put down how it ended."""
@@ -176,7 +176,7 @@ class ReviewClaim(Command[Claimed], frozen=True):
         refusals: list[Refused] = []
         for task_id, lease_id in zip(self.task_ids, self.lease_ids, strict=True):
             try:
-                task = tasks.find(view.find(Task, self.account, task_id))
+                task = tasks.check_found(view.find(Task, self.account, task_id))
                 tasks.check_holder(task, proof_of(lease_id), view.now)
             except Refused as refusal:
                 refusals.append(refusal)
@@ -230,7 +230,7 @@ class RequeueTask(TaskCommand, frozen=True):
         task = settle_task(view, self.task(view))
         after = tasks.requeue(task, view.now, keep_count=self.keep_count)
         if task.unique_key is not None:
-            tasks.check_alone(view.live_task_under(self.account, task.unique_key))
+            tasks.check_key_free(view.live_task_under(self.account, task.unique_key))
         return TaskOutcome(task=view.put(after, "requeued"), now=view.now)
 
 

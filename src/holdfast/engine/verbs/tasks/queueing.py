@@ -212,7 +212,7 @@ class ClaimTask(ClaimCommand, frozen=True, kw_only=True):
 
     def decide(self, view: View) -> Claimed:
         """Held, or refused for good: nobody waits for one certain task."""
-        task = settle_task(view, tasks.find(view.find(Task, self.account, self.task_id)))
+        task = settle_task(view, tasks.check_found(view.find(Task, self.account, self.task_id)))
         tasks.check_claimable(task, view.now)
         busy = self.in_flight(view)
         if busy is not None:

@@ -38,7 +38,7 @@ def _room(lease: Lease, reader: Reader) -> dict[str, Any]:
         "pulse": pulse(left, lease.ttl),
         "since": reader.now - (lease.claimed_at or reader.now),
         "quiet": max(lease.ttl - left, 0),
-        "before": leases.ended(lease),
+        "before": leases.last_ending(lease),
         "ago": reader.now - lease.changed_at,
     }
 

@@ -64,7 +64,7 @@ async def show_one(visit: Visit) -> Shown:
             "held": held.of_lease(lease, reader.now, engine) if leases.is_live(lease, reader.now) else None,
             "session": _session(reader, by, lease),
             "resting": (lease.available_at or 0) - reader.now,
-            "before": leases.ended(lease),
+            "before": leases.last_ending(lease),
             "ownerships": story[::-1],
             "lanes": ownership_timeline.lanes(story),
             "lines": [event_lines.line(event, reader.now) for event in news],
@@ -125,7 +125,7 @@ def _row(lease: Lease, reader: Reader, engine: Engine) -> dict[str, Any]:
     return {
         "id": lease.id,
         "held": held.of_lease(lease, reader.now, engine) if live else None,
-        "before": None if live else leases.ended(lease),
+        "before": None if live else leases.last_ending(lease),
         "ago": reader.now - lease.changed_at,
     }
 

@@ -12,7 +12,7 @@ from holdfast.core.event import RENEWALS, Event, subject_of
 from holdfast.core.principal import Principal
 from holdfast.core.row import Instant
 from holdfast.core.task import STATES, Task
-from holdfast.core.task.attempts import Tried, attempts
+from holdfast.core.task.attempts import AttemptRecord, list_attempts
 from holdfast.engine.verbs.tasks.outcomes import CancelTask, RequeueTask, ResolveTask
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import tasks as task_advice
@@ -68,7 +68,7 @@ async def show_one(visit: Visit) -> Shown:
         history = reader.history(by.account, subject_of(Task(by.account, task_id)))
         if task is None and not history:
             raise HttpRefusal(404, "there is no such task")
-        tried = attempts(history)
+        tried = list_attempts(history)
         return {
             "task": task,
             "id": task_id,
@@ -142,7 +142,7 @@ def _held(task: Task | None, now: Instant) -> held.Holding | None:
     return held.of_task(task, now) if task is not None and task.state == tasks.CLAIMED else None
 
 
-def _ownership(tried: Tried, now: Instant) -> ownership_timeline.Ownership:
+def _ownership(tried: AttemptRecord, now: Instant) -> ownership_timeline.Ownership:
     since = tried.claimed_at or now
     how = tried.outcome or "held"
     return ownership_timeline.Ownership(tried.worker, since, max(tried.ended_at or now, since), _GOOD.get(how, how))

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from holdfast.core.acl import hash_token
 from holdfast.core.errors import Forbidden, Unauthenticated, UnknownKey
 from holdfast.core.names import DEFAULT_ACCOUNT
-from holdfast.core.principal import Principal, admin, is_well_formed
+from holdfast.core.principal import Principal, admin_principal, is_well_formed
 from holdfast.core.row import Instant
 from holdfast.transport.http.request import Request
 
@@ -27,7 +27,7 @@ class Authenticator:
     def __init__(self, find: Find, admin_key: str | None) -> None:
         self._find = find
         self._admin_key = admin_key.encode() if admin_key else None
-        self._admin = admin(DEFAULT_ACCOUNT, hash_token(admin_key)) if admin_key else None
+        self._admin = admin_principal(DEFAULT_ACCOUNT, hash_token(admin_key)) if admin_key else None
         self._known: dict[bytes, tuple[Principal, float]] = {}
         self._seen: dict[tuple[str, str], Instant] = {}
 

@@ -10,7 +10,7 @@ from holdfast.core.account import Account
 from holdfast.core.acl import hash_token
 from holdfast.core.lease import Lease
 from holdfast.core.plan import CYCLE
-from holdfast.core.principal import shown_of
+from holdfast.core.principal import mask_key
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.engine.verbs.accounts import RegisterAccount, SettleAccount
@@ -53,7 +53,7 @@ async def register(ctx: HandlerContext, request: Request) -> Response:
             cause=request.cause(),
             principal_id=ids.uuid(),
             key_hash=hash_token(key),
-            shown=shown_of(key),
+            shown=mask_key(key),
         )
     )
     document: dict[str, Any] = {"apiKey": key, "accountId": account.id}

@@ -15,7 +15,7 @@ from holdfast.billing.provider import Declined, NotApproved, Order, PaymentError
 from holdfast.core import account as accounts
 from holdfast.core.account import Account
 from holdfast.core.errors import Invalid, PaymentFailed, PaymentUnavailable, PurchaseMissing
-from holdfast.core.names import storable
+from holdfast.core.names import is_storable
 from holdfast.core.plan import SELF_HOSTED, Plan
 from holdfast.core.purchase import COMPLETED, USD, Capture, Purchase, is_for_sale, is_unlimited
 from holdfast.engine.verbs.billing import BeginPurchase, CompletePurchase, FailPurchase
@@ -149,7 +149,7 @@ async def _order(ctx: HandlerContext, payments: Payments, plan: Plan, purchase_i
 
 
 async def _find(ctx: HandlerContext, account_id: str, purchase_id: str) -> Purchase | None:
-    if not storable(purchase_id):
+    if not is_storable(purchase_id):
         return None
     return await ctx.read(lambda reader: reader.row(Purchase, account_id, purchase_id))
 

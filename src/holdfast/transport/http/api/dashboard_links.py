@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.core.acl import hash_token
-from holdfast.core.browser_session import INVITED
+from holdfast.core.browser_session import LINK_LIFETIME
 from holdfast.core.row import SECOND
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.dashboard.sign_in_link import link
@@ -21,5 +21,5 @@ async def link_dashboard(ctx: HandlerContext, request: Request) -> Response:
     guest, key_hash = request.by, hash_token(request.secret.decode("latin-1"))
     now = await ctx.read(lambda reader: reader.now)
     url = await ctx.beside_the_log(lambda store: link(store, ctx.settings, guest, key_hash, now))
-    document = {"url": url, "expires_in_seconds": INVITED // SECOND, "agent_contract": task_advice.go_on()}
+    document = {"url": url, "expires_in_seconds": LINK_LIFETIME // SECOND, "agent_contract": task_advice.go_on()}
     return json_response(201, warned(document, warnings), NO_STORE)

@@ -38,7 +38,7 @@ def shown_data(told: dict[str, Any]) -> dict[str, Any]:
         if name in _HIDDEN:
             continue
         if name == "acl" and value is not None:
-            shown[name] = acl.shown(msgspec.json.encode(value).decode())
+            shown[name] = acl.redact(msgspec.json.encode(value).decode())
         elif isinstance(value, dict) and name == "ended":
             shown[name] = shown_data(value)
         elif (name.endswith(_MOMENTS) or name == "at") and isinstance(value, int):

@@ -8,11 +8,11 @@ import msgspec
 
 from holdfast.core.errors import CursorTooOld, TaskMissing
 from holdfast.core.event import Event, subject_of
-from holdfast.core.event_filter import Filter
-from holdfast.core.event_page import is_full, weight, within
-from holdfast.core.log_gap import RESTORED, follows, kept_until
+from holdfast.core.event_filter import EventFilter
+from holdfast.core.event_page import data_size, is_full, take_bytes
+from holdfast.core.log_gap import RESTORED, is_next, last_kept_seq
 from holdfast.core.task import Task
-from holdfast.core.task.attempts import attempts
+from holdfast.core.task.attempts import list_attempts
 from holdfast.engine.change_signal import log_of
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import contract as contracts
@@ -50,7 +50,7 @@ async def list_events(ctx: HandlerContext, request: Request) -> Response:
     limit = query.number("limit", 1, MAX_PAGE, default=PAGE)
     wait = query.seconds("wait_seconds", MAX_WAIT)
     after = query.number("after", 0, 2**53, default=0)
-    wanted = Filter(query.text("subject"), query.text("kind"), query.text("request_id"), request.by.name_prefix)
+    wanted = EventFilter(query.text("subject"), query.text("kind"), query.text("request_id"), request.by.name_prefix)
     query.raise_errors()
     account = request.by.account
     explicit = "after" in query.values()
@@ -63,7 +63,7 @@ async def list_events(ctx: HandlerContext, request: Request) -> Response:
             found = reader.events_of_request(
                 account, wanted.request_id, max(after, _not_long_ago(reader, account, last))
             )
-            return _cut([event for event in found if wanted.fits(event)], limit, last)
+            return _cut([event for event in found if wanted.matches(event)], limit, last)
         return _look(reader, account, max(after, floor), wanted, limit)
 
     if wait:
@@ -84,20 +84,20 @@ async def list_events(ctx: HandlerContext, request: Request) -> Response:
     )
 
 
-def _look(reader: Reader, account: str, after: int, wanted: Filter, limit: int) -> _Page:
+def _look(reader: Reader, account: str, after: int, wanted: EventFilter, limit: int) -> _Page:
     found: list[Event] = []
     seen, scanned, size = after, 0, 0
     while scanned < SCANNED:
         page = reader.events(account, seen, AT_ONCE, PAGE_BYTES)
         scanned += len(page)
         for event in page:
-            if not follows(event, seen):
+            if not is_next(event, seen):
                 raise CursorTooOld(f"events up to {event.seq - 1} are gone", oldest=event.seq)
-            if wanted.fits(event):
+            if wanted.matches(event):
                 if len(found) == limit or size >= PAGE_BYTES:
                     return _Page(found, seen, more=True)
                 found.append(event)
-                size += weight(event)
+                size += data_size(event)
             seen = event.seq
         if not is_full(page, AT_ONCE, PAGE_BYTES):
             return _Page(found, seen, more=False)
@@ -106,7 +106,7 @@ def _look(reader: Reader, account: str, after: int, wanted: Filter, limit: int) 
 
 def _cut(found: list[Event], limit: int, last: int) -> _Page:
     """The first of them; whoever has them all has looked at the log up to its last event."""
-    shown = list(within(found[:limit], PAGE_BYTES))
+    shown = list(take_bytes(found[:limit], PAGE_BYTES))
     more = len(shown) < len(found)
     return _Page(shown, shown[-1].seq if more else last, more)
 
@@ -114,7 +114,7 @@ def _cut(found: list[Event], limit: int, last: int) -> _Page:
 def _not_long_ago(reader: Reader, account: str, last: int) -> int:
     """Some events before the last one; those before a restore are not far away."""
     first = reader.events(account, max(last - RECENT, 0), 1)
-    return (kept_until(first[0]) if first and first[0].kind == RESTORED else last) - RECENT
+    return (last_kept_seq(first[0]) if first and first[0].kind == RESTORED else last) - RECENT
 
 
 async def task_events(ctx: HandlerContext, request: Request) -> Response:
@@ -125,7 +125,7 @@ async def task_events(ctx: HandlerContext, request: Request) -> Response:
     limit = query.number("limit", 1, MAX_PAGE, default=MAX_PAGE)
     query.raise_errors()
     found = [event for event in history if event.version > after]
-    shown = list(within(found[:limit], PAGE_BYTES))
+    shown = list(take_bytes(found[:limit], PAGE_BYTES))
     return json_response(
         200,
         {
@@ -153,7 +153,7 @@ async def task_attempts(ctx: HandlerContext, request: Request) -> Response:
             "reason": attempt.reason,
             "errorCode": attempt.code,
         }
-        for attempt in attempts(history)
+        for attempt in list_attempts(history)
     ]
     return json_response(200, {"attempts": tried, "agent_contract": task_advice.look_at(request.parameter)}, NO_STORE)
 

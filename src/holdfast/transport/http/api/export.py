@@ -97,7 +97,7 @@ def _row(row: Row) -> dict[str, Any]:
             value = getattr(row, name)
             shown[name] = raw_json(value) if name in documents else value
     if isinstance(row, Lease) and row.acl is not None:
-        shown["acl"] = access.shown(row.acl)
+        shown["acl"] = access.redact(row.acl)
     if isinstance(row, Lease | Task) and row.ended is not None:
         shown["ended"] = shown_data(msgspec.json.decode(row.ended))
     return shown

@@ -39,13 +39,13 @@ def render_ended(status: str, warnings: list[str], outcome: LeaseOutcome) -> tup
         "status": status,
         "job_id": lease.id,
         "released_at": rfc3339(outcome.now),
-        "previous": _previous(leases.ended(lease), lease.ended_checkpoint),
+        "previous": _previous(leases.last_ending(lease), lease.ended_checkpoint),
     }
     return 200, encode(finish(document, warnings, contracts.job_released(lease.id)))
 
 
 def state(lease: Lease, now: Instant) -> dict[str, Any]:
-    story = leases.ended(lease)
+    story = leases.last_ending(lease)
     if leases.is_live(lease, now):
         document = {"status": "claimed", **ownership(lease, now)}
         contract = contracts.job_held(lease.id, contracts.seconds_to_wait(lease.expires_at, now))
@@ -53,7 +53,7 @@ def state(lease: Lease, now: Instant) -> dict[str, Any]:
         document, contract = {"status": "free", "job_id": lease.id, "owner": None}, contracts.job_free(lease.id)
         if leases.is_held(lease):  # its time ran out a moment ago and nobody has tidied up yet
             ended = leases.end(lease, leases.EXPIRED, now=lease.expires_at or now)
-            story, lease = leases.ended(ended), ended
+            story, lease = leases.last_ending(ended), ended
     document["previous"] = _previous(story, lease.ended_checkpoint)
     return document | {"agent_contract": contract}
 
@@ -78,7 +78,7 @@ def pace(lease: Lease) -> dict[str, Any]:
 
 
 def _every(lease: Lease) -> float:
-    pace = leases.heartbeat_pace(lease.ttl)
+    pace = leases.renewal_interval(lease.ttl)
     return pace // SECOND if pace >= SECOND else round(pace / SECOND, 3)
 
 

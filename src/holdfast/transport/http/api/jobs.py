@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast.core.errors import Forbidden, Invalid
 from holdfast.core.lease import Lease
-from holdfast.core.names import job_id_problem, storable
+from holdfast.core.names import is_storable, job_id_problem
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.command import Command, LeaseOutcome
 from holdfast.engine.verbs.jobs import Claimed, ClaimJob, ForceRelease, HeartbeatJob, ReleaseJob
@@ -185,7 +185,7 @@ async def list_claimed_jobs(ctx: HandlerContext, request: Request) -> Response:
     prefix = query.get("prefix", request.by.name_prefix or "")
     if not request.by.covers(prefix):
         raise Forbidden(f"your key covers only names that begin with {request.by.name_prefix}")
-    checks.require(storable(prefix), "prefix", "`prefix` must not contain U+0000")
+    checks.require(is_storable(prefix), "prefix", "`prefix` must not contain U+0000")
     after = _read_cursor(query.get("cursor", ""))
     checks.raise_errors()
     account = request.by.account
@@ -252,7 +252,7 @@ def _read_cursor(cursor: str) -> str:
         after = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
         after = "\0"
-    if not storable(after):
+    if not is_storable(after):
         raise Invalid(
             "`cursor` is not one of ours", [{"pointer": "/cursor", "code": "invalid_cursor", "message": "unknown"}]
         )

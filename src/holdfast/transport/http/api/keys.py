@@ -9,8 +9,8 @@ import msgspec
 from holdfast.core.acl import hash_token
 from holdfast.core.errors import Missing
 from holdfast.core.event import Cause
-from holdfast.core.names import storable
-from holdfast.core.principal import SCOPES, Principal, format_key, shown_of
+from holdfast.core.names import is_storable
+from holdfast.core.principal import SCOPES, Principal, format_key, mask_key
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.verbs.keys import CreateKey, RevokeKey, RotateKey
 from holdfast.transport.advice import tasks as task_advice
@@ -96,7 +96,7 @@ async def make(ctx: HandlerContext, by: Principal, cause: Cause, body: KeyBody) 
         ids.uuid(),
         name=body.name,
         key_hash=hash_token(secret),
-        shown=shown_of(secret),
+        shown=mask_key(secret),
         scopes=" ".join(dict.fromkeys(body.scopes)),
         prefix=body.prefix,
     )
@@ -152,7 +152,7 @@ async def rotate(
         by_hash=by_hash,
         key_id=key.id,
         key_hash=hash_token(secret),
-        shown=shown_of(secret),
+        shown=mask_key(secret),
         grace=grace_seconds * SECOND,
     )
     rotated = await ctx.run(command)
@@ -178,7 +178,7 @@ async def revoke(ctx: HandlerContext, by: Principal, cause: Cause, key_id: str) 
 
 def _key_id(request: Request) -> str:
     """Which key is meant; a text that no store can keep is nobody's."""
-    if not storable(request.parameter):
+    if not is_storable(request.parameter):
         raise Missing("there is no such key")
     return request.parameter
 

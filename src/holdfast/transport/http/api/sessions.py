@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.core import session as sessions
 from holdfast.core.errors import SessionMissing
-from holdfast.core.lease import Lease, heartbeat_pace
+from holdfast.core.lease import Lease, renewal_interval
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.session import Context, Session
 from holdfast.core.task import Task
@@ -253,7 +253,7 @@ def _shown(session: Session) -> dict[str, Any]:
         "expires_at": rfc3339(session.expires_at),
         "ended_at": rfc3339_or_none(session.ended_at),
         "ttl_seconds": session.ttl // SECOND,
-        "heartbeat_every_seconds": max(heartbeat_pace(session.ttl) // SECOND, 1),
+        "heartbeat_every_seconds": max(renewal_interval(session.ttl) // SECOND, 1),
         "turn": session.turn,
         "last_action": session.last_action,
         "next_action": session.next_action,

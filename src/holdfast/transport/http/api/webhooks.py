@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from holdfast.core.errors import Forbidden, Invalid, WebhookMissing
-from holdfast.core.names import storable
+from holdfast.core.names import is_storable
 from holdfast.core.row import SECOND
-from holdfast.core.webhooks.destination import MAX_URL, Target, problem_of, read_url
+from holdfast.core.webhooks.destination import MAX_URL, Target, parse_url, url_problem
 from holdfast.core.webhooks.signature import SECRET_BYTES, format_secret
 from holdfast.core.webhooks.webhook import ACTIVE, PAUSED, STANDARD, Webhook
 from holdfast.engine.verbs.webhooks import CreateWebhook, RemoveWebhook, RotateWebhookSecret, UpdateWebhook
@@ -171,7 +171,7 @@ async def create(ctx: HandlerContext, request: Request, hook: Webhook, limit: in
 async def find(ctx: HandlerContext, request: Request) -> Webhook:
     """The webhook in the path, if it is the account's."""
     account, hook_id = request.by.account, request.parameter
-    found = await ctx.read(lambda reader: reader.row(Webhook, account, hook_id)) if storable(hook_id) else None
+    found = await ctx.read(lambda reader: reader.row(Webhook, account, hook_id)) if is_storable(hook_id) else None
     if found is None:
         raise WebhookMissing("there is no such webhook")
     return found
@@ -234,9 +234,9 @@ def _check_reach(request: Request) -> None:
 
 def _url(ctx: HandlerContext, checks: Checks, text: str) -> str:
     checks.check_text(text, "url", MAX_URL)
-    target = read_url(text)
+    target = parse_url(text)
     if isinstance(target, Target):
-        problem = problem_of(target, private=ctx.settings.webhook_allow_private_networks)
+        problem = url_problem(target, private=ctx.settings.webhook_allow_private_networks)
         checks.require(problem is None, "url", f"`url` {problem}")
         return target.url
     checks.require(False, "url", f"`url` {target}")  # noqa: FBT003 - it does not hold

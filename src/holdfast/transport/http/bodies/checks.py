@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from holdfast.core.errors import Invalid, TooLarge
-from holdfast.core.names import storable
+from holdfast.core.names import is_storable
 from holdfast.transport.http.bodies.parsing import DECODE_ERRORS, field_error
 from holdfast.transport.http.request import Request
 
@@ -36,7 +36,7 @@ class Checks:
             return
         length = len(value)
         self.require(length <= limit, field, f"`{field}` must have at most {limit} characters; it has {length}")
-        self.require(storable(value), field, f"`{field}` must not contain U+0000")
+        self.require(is_storable(value), field, f"`{field}` must not contain U+0000")
 
     def compact_json(self, raw: msgspec.Raw, field: str, limit: int, depth: int = MAX_DEPTH) -> str | None:
         """Check a JSON value against its limits of size and depth; return it as compact text, or None for null."""
@@ -84,9 +84,9 @@ def _depth(value: Any, level: int = 1) -> int:
 
 def _is_storable(value: Any) -> bool:
     if isinstance(value, str):
-        return storable(value)
+        return is_storable(value)
     if isinstance(value, dict):
-        return all(storable(key) and _is_storable(element) for key, element in value.items())
+        return all(is_storable(key) and _is_storable(element) for key, element in value.items())
     return all(map(_is_storable, value)) if isinstance(value, list) else True
 
 

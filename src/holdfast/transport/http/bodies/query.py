@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from urllib.parse import parse_qsl
 
-from holdfast.core.names import storable
+from holdfast.core.names import is_storable
 from holdfast.core.row import Instant
 from holdfast.transport.http.bodies.checks import Checks
 from holdfast.transport.http.bodies.parsing import fold_name
@@ -39,7 +39,7 @@ class Query:
         """A string; None if it is empty or missing."""
         value = self._values.get(name)
         self._checks.check_text(value, name, MAX_TEXT)
-        return value if value and storable(value) else None
+        return value if value and is_storable(value) else None
 
     def choice(self, name: str, allowed: Iterable[str]) -> str | None:
         """One of the allowed values, or None if it is missing."""

@@ -13,7 +13,7 @@ import msgspec
 from holdfast.core import lease as leases
 from holdfast.core.errors import Forbidden, Invalid
 from holdfast.core.lease import Lease
-from holdfast.core.names import DEFAULT_ACCOUNT, ELECTION_PREFIX, check_candidate, election_room
+from holdfast.core.names import DEFAULT_ACCOUNT, ELECTION_PREFIX, check_candidate, election_lease_name
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.command import LeaseOutcome
 from holdfast.engine.verbs.elections import Campaign, Leading, RenewLeadership, Resign
@@ -69,7 +69,7 @@ async def campaign(ctx: HandlerContext, request: Request) -> Response:
     body = await read_body(request, CampaignBody)
     check_enabled(ctx)
     ctx.network.admit(request)
-    room = election_room(request.parameter)
+    room = election_lease_name(request.parameter)
     check_candidate(body.candidate_id)
     if body.metadata is not None:
         check_metadata(body.metadata)
@@ -110,7 +110,7 @@ async def renew_leadership(ctx: HandlerContext, request: Request) -> Response:
     """Lead for longer, or for less."""
     body = await read_body(request, LeaderBody)
     check_enabled(ctx)
-    room = election_room(request.parameter)
+    room = election_lease_name(request.parameter)
     ttl = _ttl(body.ttl_seconds)
     holder, lease_id = read_leader_token(body.leader_token)
     command = RenewLeadership(
@@ -123,7 +123,7 @@ async def resign(ctx: HandlerContext, request: Request) -> Response:
     """Stop leading."""
     body = await read_body(request, LeaderBody)
     check_enabled(ctx)
-    room = election_room(request.parameter)
+    room = election_lease_name(request.parameter)
     holder, lease_id = read_leader_token(body.leader_token)
     outcome: Any = await ctx.run(
         Resign(account=DEFAULT_ACCOUNT, cause=request.cause(), room=room, holder=holder, lease_id=lease_id)
@@ -143,7 +143,7 @@ async def resign(ctx: HandlerContext, request: Request) -> Response:
 async def get_election_status(ctx: HandlerContext, request: Request) -> Response:
     """Who leads."""
     check_enabled(ctx)
-    room, election_id = election_room(request.parameter), request.parameter
+    room, election_id = election_lease_name(request.parameter), request.parameter
 
     def look(reader: Reader) -> tuple[Lease | None, Instant]:
         return reader.row(Lease, DEFAULT_ACCOUNT, room), reader.now

@@ -37,7 +37,7 @@ _CODES: dict[type[Exception], tuple[int, str, str]] = {
     errors.TooManyWebhooks: (400, "invalid_input", "Invalid input"),
     errors.SessionExpired: (410, "session_expired", "Session expired"),
     errors.Conflict: (409, "conflict", "Conflict"),
-    errors.RoomsFull: (409, "capacity_exceeded", "Capacity exceeded"),
+    errors.TooManyElections: (409, "capacity_exceeded", "Capacity exceeded"),
     errors.Limited: (429, "rate_limited", "Rate limit exceeded"),
     errors.Trouble: (503, "internal_error", "Internal server error"),
     errors.StoreFull: (507, "internal_error", "Internal server error"),
@@ -121,7 +121,7 @@ def _framework_error(request: Request, error: HttpRefusal) -> Response:
 _CONTRACTS: tuple[tuple[tuple[type[Exception], ...], Callable[[Request, Any], Contract]], ...] = (
     ((errors.OutcomeUnknown,), lambda request, _: contracts.look_first(f"GET {_subject(request)}", "check_status")),
     (
-        (errors.Trouble, errors.RoomsFull, errors.RateLimited),
+        (errors.Trouble, errors.TooManyElections, errors.RateLimited),
         lambda _, error: contracts.wait_and_retry(error.retry_after),
     ),
     ((errors.UnknownKey,), lambda *_: contracts.authenticate(retryable=False)),

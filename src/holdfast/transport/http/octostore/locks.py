@@ -11,7 +11,7 @@ from holdfast.core import acl as access
 from holdfast.core import lease as leases
 from holdfast.core.errors import Forbidden, Invalid
 from holdfast.core.lease import Lease
-from holdfast.core.names import ELECTION_PREFIX, check_reserved, lock_name_problem, storable
+from holdfast.core.names import ELECTION_PREFIX, check_reserved, is_storable, lock_name_problem
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.command import Held, LeaseOutcome
 from holdfast.engine.verbs.locks import Acquired, AcquireLock, Delayed, ReleaseLock, RenewLock, SetLockAcl
@@ -155,7 +155,7 @@ async def set_lock_acl(ctx: HandlerContext, request: Request) -> Response:
     name = _name(request)
     acl = access.normalise(body.acl.acquire)
     await ctx.run(SetLockAcl(account=request.by.account, cause=request.cause(), by=request.by, name=name, acl=acl))
-    document = {"name": name, "acl": {"acquire": access.shown(acl)}, "agent_contract": contracts.lock_free(name)}
+    document = {"name": name, "acl": {"acquire": access.redact(acl)}, "agent_contract": contracts.lock_free(name)}
     return json_response(200, document)
 
 
@@ -174,7 +174,7 @@ async def get_lock_status(ctx: HandlerContext, request: Request) -> Response:
         _status(lease, next_token) if live else _free(lease, lease.token if leases.is_held(lease) else next_token)
     )
     if lease.acl is not None:
-        document["acl"] = {"acquire": access.shown(lease.acl)}
+        document["acl"] = {"acquire": access.redact(lease.acl)}
     wait = contracts.seconds_to_wait(lease.expires_at, now)
     document["agent_contract"] = contracts.lock_held(name, wait) if live else contracts.lock_free(name)
     return json_response(200, document)
@@ -198,7 +198,7 @@ def check_metadata(metadata: str) -> None:
     """A short text that every store keeps as it is."""
     if len(metadata) > METADATA_LIMIT:
         raise Invalid(f"metadata must be at most {METADATA_LIMIT} characters")
-    if not storable(metadata):
+    if not is_storable(metadata):
         raise Invalid("metadata must not contain U+0000")
 
 
@@ -263,7 +263,7 @@ def _held(outcome: Held) -> dict[str, Any]:
 
 
 def _delayed(outcome: LeaseOutcome) -> dict[str, Any]:
-    lease, story = outcome.lease, leases.ended(outcome.lease)
+    lease, story = outcome.lease, leases.last_ending(outcome.lease)
     delay = (lease.available_at or 0) - (story.at if story else 0)
     return {
         "status": "delayed",

@@ -8,8 +8,8 @@ import msgspec
 
 from holdfast.core.acl import hash_token
 from holdfast.core.errors import NameTaken, Unauthenticated
-from holdfast.core.names import DEFAULT_ACCOUNT, storable
-from holdfast.core.principal import LOCAL, Principal, shown_of
+from holdfast.core.names import DEFAULT_ACCOUNT, is_storable
+from holdfast.core.principal import LOCAL, Principal, mask_key
 from holdfast.engine.verbs.accounts import principal_id
 from holdfast.engine.verbs.keys import RegisterUser, RotateKey
 from holdfast.transport.advice import contract as contracts
@@ -37,7 +37,7 @@ async def register_user(ctx: HandlerContext, request: Request) -> Response:
         raise HttpRefusal(404, "there is nothing at this path")
     body = await read_body(request, UserBody)
     name = body.username.strip()
-    if not name or len(name) > MAX_USERNAME or not storable(name) or not name.isprintable():
+    if not name or len(name) > MAX_USERNAME or not is_storable(name) or not name.isprintable():
         raise HttpRefusal(400, f"`username` is 1 to {MAX_USERNAME} visible characters")
     if body.namespace is not None and not _NAMESPACE.fullmatch(body.namespace):
         raise HttpRefusal(400, "`namespace` is 1 to 64 of A-Z a-z 0-9 - _")
@@ -53,7 +53,7 @@ async def register_user(ctx: HandlerContext, request: Request) -> Response:
             name=name,
             namespace=body.namespace,
             key_hash=hash_token(token),
-            shown=shown_of(token),
+            shown=mask_key(token),
         )
     )
     return _given(token, made.key, "username")
@@ -75,7 +75,7 @@ async def rotate_token(ctx: HandlerContext, request: Request) -> Response:
             by_hash=hash_token(request.secret.decode("latin-1")),
             key_id=request.by.id,
             key_hash=hash_token(token),
-            shown=shown_of(token),
+            shown=mask_key(token),
             grace=0,
         )
     )

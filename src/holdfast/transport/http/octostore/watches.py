@@ -8,14 +8,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import ExitStack, aclosing
+from itertools import zip_longest
 from typing import Any
 
 from holdfast.core import lease as leases
 from holdfast.core.errors import CursorTooOld
-from holdfast.core.event import Event, apply, subject_of
-from holdfast.core.event_filter import Filter
+from holdfast.core.event import Event, apply, is_takeover, subject_of
+from holdfast.core.event_filter import EventFilter
 from holdfast.core.lease import Lease
-from holdfast.core.names import DEFAULT_ACCOUNT, ELECTION_PREFIX, election_room
+from holdfast.core.names import DEFAULT_ACCOUNT, ELECTION_PREFIX, election_lease_name
 from holdfast.core.row import Instant
 from holdfast.store.contract import Reader
 from holdfast.transport.http.context import HandlerContext
@@ -54,7 +55,7 @@ async def watch_lock(ctx: HandlerContext, request: Request) -> Response:
 async def watch_election(ctx: HandlerContext, request: Request) -> Response:
     """Who leads, again whenever that changes, for as long as a watch may last."""
     check_enabled(ctx)
-    room = election_room(request.parameter)
+    room = election_lease_name(request.parameter)
     return Response(200, b"", HEAD, frames.MEDIA, await begin(_of_election(ctx, request, room)))
 
 
@@ -71,12 +72,13 @@ async def _of_lock(ctx: HandlerContext, request: Request, name: str) -> AsyncGen
         async with aclosing(_changes(ctx, account, end, follower)) as changes:
             async for events in changes:
                 frame = b"" if events else b":\n\n"
-                for place, event in enumerate(events):
+                for event, following in zip_longest(events, events[1:]):
                     if event.version <= lease.version:  # the first look has seen it
                         continue
                     lease = apply(lease, event)
                     word = _WORDS.get(event.kind.partition(".")[2])
-                    if word is not None and not _is_taken_over(events[place:]):
+                    is_taken_over = following is not None and is_takeover(event, following)
+                    if word is not None and not is_taken_over:
                         frame += _lock_frame(word, lease, event.at)
                 if frame:
                     yield frame
@@ -103,7 +105,7 @@ async def _of_election(ctx: HandlerContext, request: Request, room: str) -> Asyn
 
 
 def _follower(request: Request, account: str, name: str) -> Follower:
-    wanted = Filter(subject_of(Lease(account, name)), rooms=True)
+    wanted = EventFilter(subject_of(Lease(account, name)), elections=True)
     return Follower(wanted, abort_of(request), most=MAX_WAITING)
 
 
@@ -127,13 +129,6 @@ async def _changes(
 
 def _events_of(batches: list[Batch]) -> list[Event]:
     return [told.event for batch in batches for told in batch.told]
-
-
-def _is_taken_over(events: list[Event]) -> bool:
-    """A lease that ran out and was claimed in the same request only changed hands."""
-    if len(events) == 1 or not events[0].kind.endswith(".expired"):
-        return False
-    return events[1].kind.endswith(".claimed") and events[0].request_id == events[1].request_id
 
 
 def _lock_frame(word: str, lease: Lease, at: Instant) -> bytes:

@@ -8,9 +8,9 @@ import msgspec
 
 from holdfast.core.errors import Invalid
 from holdfast.core.event import HIDDEN
-from holdfast.core.names import storable
-from holdfast.core.webhooks.destination import MAX_URL, lock_problem_of, read_url
-from holdfast.core.webhooks.webhook import ACTIVE, LEASE, LOCK_EVENTS, OCTOSTORE, Webhook
+from holdfast.core.names import is_storable
+from holdfast.core.webhooks.destination import MAX_URL, octostore_url_problem, parse_url
+from holdfast.core.webhooks.webhook import ACTIVE, LEASE_SUBJECT, OCTOSTORE, OCTOSTORE_EVENTS, Webhook
 from holdfast.engine.verbs.webhooks import RemoveWebhook
 from holdfast.transport.advice import contract as contracts
 from holdfast.transport.http.api.webhooks import create, hooks_of
@@ -24,7 +24,7 @@ MAX_OF_A_USER = 10
 MAX_SECRET, MAX_PATTERN = 1_024, 256
 """Characters."""
 
-_WORDS = {*LOCK_EVENTS.values(), "*"}
+_WORDS = {*OCTOSTORE_EVENTS.values(), "*"}
 
 
 class LockWebhookBody(msgspec.Struct):
@@ -42,10 +42,10 @@ async def create_lock_webhook(ctx: HandlerContext, request: Request) -> Response
     await ctx.authenticate(request)
     if len(body.url) > MAX_URL:
         raise Invalid(f"url has at most {MAX_URL} characters")
-    target = read_url(body.url)
+    target = parse_url(body.url)
     if isinstance(target, str):
         raise Invalid(f"url {target}")
-    problem = lock_problem_of(target, private=ctx.settings.webhook_allow_private_networks)
+    problem = octostore_url_problem(target, private=ctx.settings.webhook_allow_private_networks)
     if problem is not None:
         raise Invalid(problem)
     events = ["*"] if body.events is None else body.events
@@ -59,7 +59,7 @@ async def create_lock_webhook(ctx: HandlerContext, request: Request) -> Response
         family=OCTOSTORE,
         url=target.url,
         events=msgspec.json.encode(list(dict.fromkeys(events))).decode(),
-        subject=None if body.lock_pattern is None else LEASE + body.lock_pattern,
+        subject=None if body.lock_pattern is None else LEASE_SUBJECT + body.lock_pattern,
         secret=body.secret,
     )
     made = await create(ctx, request, hook, MAX_OF_A_USER, own=True)
@@ -72,7 +72,7 @@ def _check_texts(body: LockWebhookBody) -> None:
         text = getattr(body, name) or ""
         if len(text) > most:
             raise Invalid(f"{name} has at most {most} characters")
-        if not storable(text):
+        if not is_storable(text):
             raise Invalid(f"U+0000 has no place in {name}")
 
 
@@ -101,7 +101,7 @@ def document(hook: Webhook) -> dict[str, Any]:
         "url": hook.url,
         "secret": None if hook.secret is None else HIDDEN,
         "events": msgspec.json.decode(hook.events),
-        "lock_pattern": None if hook.subject is None else hook.subject.removeprefix(LEASE),
+        "lock_pattern": None if hook.subject is None else hook.subject.removeprefix(LEASE_SUBJECT),
         "created_at": rfc3339(hook.created_at),
         "active": hook.state == ACTIVE,
     }

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from holdfast.core.errors import Forbidden, Invalid, Refused, TaskMissing
-from holdfast.core.names import storable
+from holdfast.core.names import is_storable
 from holdfast.core.plan import CREATE, HEARTBEAT, MUTATION
 from holdfast.engine.command import Command, Replayed
 from holdfast.engine.verbs.batch import Batch, Outcomes
@@ -201,7 +201,7 @@ def _command(request: Request, item: Any, original: msgspec.Raw, *, require: boo
             return Forbidden(f"this key lacks the scope {scope}", scope=scope)
         if isinstance(item, CreateItem):
             return _creation(request, item, original)
-        if not storable(item.id):  # no store has such an id, and not every one would look for it
+        if not is_storable(item.id):  # no store has such an id, and not every one would look for it
             return TaskMissing("there is no such task")
         return VERBS[verb][0](**fields_of(request, verb, item, item.id, require=require))
     except Refused as refusal:

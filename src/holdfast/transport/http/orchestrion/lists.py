@@ -29,7 +29,7 @@ async def check_task_status(ctx: HandlerContext, request: Request) -> Response:
     account, task_id = request.by.account, request.parameter
 
     def look(reader: Reader) -> tuple[Task, Instant]:
-        return tasks.find(reader.row(Task, account, task_id)), reader.now
+        return tasks.check_found(reader.row(Task, account, task_id)), reader.now
 
     def is_over(found: tuple[Task, Instant]) -> bool:
         return found[0].state in tasks.FINAL_STATES

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from holdfast.core.row import SECOND, Instant
-from holdfast.core.task import Left
+from holdfast.core.task import Handover
 from holdfast.core.task.retry import MAX_DELAY
 from holdfast.engine.verbs.tasks.outcomes import (
     CancelTask,
@@ -99,7 +99,7 @@ def heartbeat_fields(body: Body, checks: Checks) -> Fields:
     """What a holder shows and leaves."""
     checks.check_text(body.lease_id, "lease_id", MAX_LABEL)
     checks.check_text(body.note, "note", MAX_NOTE)
-    left = Left(
+    left = Handover(
         note=body.note,
         checkpoint=checks.compact_json(body.checkpoint, "checkpoint", MAX_CHECKPOINT),
         progress=checks.compact_json(body.progress, "progress", MAX_PROGRESS),

@@ -116,7 +116,7 @@ def creation(request: Request, body: CreateBody, checks: Checks, by_key: Any) ->
     checks.check_text(body.created_by, "createdBy", MAX_LABEL)
     checks.check_text(body.reviewed_by, "reviewedBy", MAX_LABEL)
     checks.check_text(body.source, "source", MAX_LABEL)
-    wrong = None if body.backoff is None else retry.problem(body.backoff)
+    wrong = None if body.backoff is None else retry.backoff_problem(body.backoff)
     checks.require(wrong is None, "backoff", wrong or "")
     checks.raise_errors()
     task = Task(

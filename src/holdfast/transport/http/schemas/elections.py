@@ -92,7 +92,7 @@ SHAPES = {
     "get_election_status": Shape({200: (LedElection, VacantElection)}, refusals=(errors.Forbidden, errors.Invalid)),
     "watch_election": Shape(
         {200: str},
-        refusals=(errors.Forbidden, errors.Invalid, errors.RateLimited, errors.RoomsFull),
+        refusals=(errors.Forbidden, errors.Invalid, errors.RateLimited, errors.TooManyElections),
         media=frames.MEDIA.decode(),
     ),
     "campaign": Shape(
@@ -106,7 +106,7 @@ SHAPES = {
         ),
         refusals=(
             *(errors.Forbidden, errors.Invalid, InvalidTtl),
-            *(errors.RateLimited, errors.RoomsFull),
+            *(errors.RateLimited, errors.TooManyElections),
         ),
     ),
     "renew_leadership": Shape(

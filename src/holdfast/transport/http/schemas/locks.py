@@ -121,7 +121,7 @@ _HOLDER = (*_NAME, errors.LeaseGone, errors.LeaseMismatch, errors.SessionMissing
 SHAPES = {
     "list_locks": Shape({200: LockList}, query=LockFilter, refusals=(errors.Invalid,)),
     "get_lock_status": Shape({200: LockStatus}, refusals=_NAME),
-    "watch_lock": Shape({200: str}, refusals=(*_NAME, errors.RoomsFull), media=frames.MEDIA.decode()),
+    "watch_lock": Shape({200: str}, refusals=(*_NAME, errors.TooManyElections), media=frames.MEDIA.decode()),
     "acquire_lock": Shape(
         {200: (AcquiredLock, HeldLock), 409: DelayedLock},
         body=described(

@@ -8,8 +8,8 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from holdfast.core.errors import CursorTooOld, Invalid
-from holdfast.core.event_filter import Filter
-from holdfast.core.log_gap import follows
+from holdfast.core.event_filter import EventFilter
+from holdfast.core.log_gap import is_next
 from holdfast.store.contract import Reader
 from holdfast.transport.http.bodies.query import Query
 from holdfast.transport.http.context import HandlerContext
@@ -43,7 +43,7 @@ async def stream_events(ctx: HandlerContext, request: Request) -> Response:
     """Everything that comes after the cursor, or from now on, one frame an event; it ends when either side says so."""
     query = Query(request, {"after", "subject", "kind", "request_id"})
     after = query.number("after", 0, 2**53, default=0)
-    wanted = Filter(query.text("subject"), query.text("kind"), query.text("request_id"), request.by.name_prefix)
+    wanted = EventFilter(query.text("subject"), query.text("kind"), query.text("request_id"), request.by.name_prefix)
     query.raise_errors()
     sent = request.headers.get(LAST_EVENT_ID)
     cursor = _last_event_id(sent) if sent else after if "after" in query.values() else None
@@ -59,7 +59,7 @@ def _last_event_id(sent: bytes) -> int:
 
 
 async def _frames(
-    ctx: HandlerContext, request: Request, cursor: int | None, wanted: Filter
+    ctx: HandlerContext, request: Request, cursor: int | None, wanted: EventFilter
 ) -> AsyncGenerator[bytes, None]:
     """The opening, then the events. What is refused is refused before the first frame."""
     account = request.by.account
@@ -72,7 +72,7 @@ async def _frames(
         if cursor is None:
             return last
         for event in reader.events(account, cursor, 1):
-            if not follows(event, cursor):  # it was seen, but a restore took it back
+            if not is_next(event, cursor):  # it was seen, but a restore took it back
                 raise CursorTooOld(f"events up to {event.seq - 1} are gone", oldest=event.seq)
         return cursor
 

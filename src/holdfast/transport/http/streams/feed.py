@@ -27,7 +27,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from itertools import chain, islice
 
 from holdfast.core.errors import CursorTooOld, HoldfastError
-from holdfast.core.event_filter import Filter
+from holdfast.core.event_filter import EventFilter
 from holdfast.engine.change_signal import ChangeSignal, log_of
 from holdfast.transport.http.streams.follower import SLICE_BYTES, SLICE_EVENTS, Batch, Follower, Told
 
@@ -63,8 +63,8 @@ class Feed:
         self._change_signal = change_signal
         self._read = read
         self._users: Group = {}
-        self._exact: dict[str, dict[Filter, Group]] = {}
-        self._broad: dict[Filter, Group] = {}
+        self._exact: dict[str, dict[EventFilter, Group]] = {}
+        self._broad: dict[EventFilter, Group] = {}
         self._loop = asyncio.get_running_loop()
         self._bell = asyncio.Event()
         self._rung = self._began = False
@@ -89,7 +89,7 @@ class Feed:
         """It is on its way: from now on it ends with the feed."""
         self._users[follower] = None
 
-    def slice(self, cursor: int, wants: Filter) -> Batch:
+    def slice(self, cursor: int, wants: EventFilter) -> Batch:
         """What the ring has after a cursor, as much as is handed out at once. The cursor must meet the ring."""
         assert cursor + 1 >= self.first
         found: list[Told] = []
@@ -97,7 +97,7 @@ class Feed:
         for told in islice(self._ring, max(cursor + 1 - self.first, 0), None):
             if len(found) >= SLICE_EVENTS or size >= SLICE_BYTES:
                 break
-            if wants.fits(told.event):
+            if wants.matches(told.event):
                 found.append(told)
                 size += len(told.frame)
             cursor = told.event.seq
@@ -120,7 +120,7 @@ class Feed:
         if not groups and follower.wants.exact is not None:
             del self._exact[follower.wants.exact]
 
-    def _groups(self, wants: Filter) -> dict[Filter, Group]:
+    def _groups(self, wants: EventFilter) -> dict[EventFilter, Group]:
         return self._broad if wants.exact is None else self._exact.setdefault(wants.exact, {})
 
     async def run(self) -> None:
@@ -179,10 +179,10 @@ class Feed:
             self._ring.clear()
             self._bytes = 0
         self._keep(page)
-        found: dict[Filter, list[Told]] = {}
+        found: dict[EventFilter, list[Told]] = {}
         for told in page:
             for wants in chain(self._exact.get(told.event.subject, ()), self._broad):
-                if wants.fits(told.event):
+                if wants.matches(told.event):
                     found.setdefault(wants, []).append(told)
         batches = {wants: Batch(fitting, self.last) for wants, fitting in found.items()}
         return [(follower, batch) for wants, batch in batches.items() for follower in self._groups(wants)[wants]]

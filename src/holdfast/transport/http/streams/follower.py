@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from holdfast.core.event import Event
-from holdfast.core.event_filter import Filter
+from holdfast.core.event_filter import EventFilter
 
 MAX_EVENTS = 256
 MAX_BYTES = 1024 * 1024
@@ -62,7 +62,7 @@ class Follower:
     waits here for one who is still on the way to the end of the log.
     """
 
-    def __init__(self, wants: Filter, abort: Callable[[], None], *, most: int = MAX_EVENTS) -> None:
+    def __init__(self, wants: EventFilter, abort: Callable[[], None], *, most: int = MAX_EVENTS) -> None:
         self.wants = wants
         self.cursor = 0
         """Up to here everything that fits was handed over."""

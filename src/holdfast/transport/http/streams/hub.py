@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 from holdfast.core.errors import CursorTooOld, Draining
 from holdfast.core.event import Event
-from holdfast.core.event_filter import is_of_a_room
+from holdfast.core.event_filter import is_election_event
 from holdfast.core.event_page import is_full
-from holdfast.core.log_gap import follows
+from holdfast.core.log_gap import is_next
 from holdfast.engine.change_signal import ChangeSignal
 from holdfast.store.contract import Reader
 from holdfast.telemetry import metric_names
@@ -86,7 +86,7 @@ class Hub:
             events, _ = read_page(reader, account, after, SLICE_EVENTS, SLICE_BYTES)
             if not events:
                 raise CursorTooOld("the log has been removed", oldest=after + 1)
-            return Batch([self._told(event) for event in events if wants.fits(event)], events[-1].seq)
+            return Batch([self._told(event) for event in events if wants.matches(event)], events[-1].seq)
 
         async with self._catching_up:
             return Batch([], after) if follower.over else await self._look(look)
@@ -130,7 +130,7 @@ class Hub:
         return page
 
     def _told(self, event: Event) -> Told:
-        return Told(event, b"" if is_of_a_room(event) else frames.frame(event, self._source))
+        return Told(event, b"" if is_election_event(event) else frames.frame(event, self._source))
 
     async def _tick(self) -> None:
         """Once a second: who has heard nothing for long is told that all is well."""
@@ -175,7 +175,7 @@ def read_page(reader: Reader, account: str, after: int, limit: int, most: int) -
         if after < floor:
             raise CursorTooOld(f"events up to {floor} are gone", oldest=floor + 1)
         return page, False
-    if not follows(page[0], after):
+    if not is_next(page[0], after):
         raise CursorTooOld(f"events up to {page[0].seq - 1} are gone", oldest=page[0].seq)
     dense = [event for event in page if event.seq < page[0].seq + limit]
     return dense, len(dense) < len(page) or is_full(page, limit, most)

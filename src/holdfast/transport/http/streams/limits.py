@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
 
-from holdfast.core.errors import HoldfastError, Overloaded, RateLimited, RoomsFull, Unauthenticated
+from holdfast.core.errors import HoldfastError, Overloaded, RateLimited, TooManyElections, Unauthenticated
 from holdfast.settings import Settings
 from holdfast.transport.http.request import Request
 from holdfast.transport.http.streams.follower import Follower
@@ -40,7 +40,7 @@ def places_of(settings: Settings) -> tuple[Places, Places, Places, Names]:
         lambda: RateLimited("too many watches from this address; try again in 30 seconds", retry_after=30),
         lambda: RateLimited("too many watches; try again in 1 seconds", retry_after=1),
     )
-    names = Names(WATCHED_NAMES, lambda: RoomsFull("too many names are watched", retry_after=1))
+    names = Names(WATCHED_NAMES, lambda: TooManyElections("too many names are watched", retry_after=1))
     return streams, accounts, elections, names
 
 
