@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +23,21 @@ pytest.register_assert_rewrite(
 # After the line that makes their asserts speak.
 from tests.lending import Lender  # noqa: E402
 from tests.postgres import Postgres  # noqa: E402
+from tests.proof_size import FULL  # noqa: E402
 from tests.support import DrivenClock  # noqa: E402
+
+MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 - a file system in memory, where the machine has one
+MEMORY_NEEDED = 2 << 30
+
+
+def pytest_configure() -> None:
+    """Keep temporary files in memory, where a commit does not wait for a disk.
+
+    Tests kill processes, never the machine: what a process has written survives it on any file system. Power loss has
+    its own proof (store/test_power_loss.py), and `make prove` uses the disk.
+    """
+    if not FULL and MEMORY_FOLDER.is_dir() and shutil.disk_usage(MEMORY_FOLDER).free >= MEMORY_NEEDED:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY_FOLDER))
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,11 @@ from typing import Any
 
 import psycopg
 
+from tests.proof_size import FULL
+
 START_SECONDS = 30
+_DURABILITY = [] if FULL else ["-c", "fsync=off", "-c", "full_page_writes=off"]
+"""Tests crash the server, never the machine: what was written survives without waiting for the disk."""
 
 
 class Postgres:
@@ -67,7 +71,7 @@ class Postgres:
         """Start it and wait until it answers."""
         with (self.home / "log").open("ab") as log:
             self._server = subprocess.Popen(
-                [self._programs / "postgres", "-D", self.home / "data", "-k", self.home, "-h", ""],
+                [self._programs / "postgres", "-D", self.home / "data", "-k", self.home, "-h", "", *_DURABILITY],
                 env=self._environment, cwd=self.home, stdout=log, stderr=log, **self._who,
             )  # fmt: skip
         deadline = time.monotonic() + START_SECONDS

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import statistics
 import tempfile
 import threading
@@ -38,15 +37,15 @@ from holdfast.store.needs import AllNeeds, Needs
 from holdfast.store.postgres import PostgresStore
 from holdfast.store.rows import ROW_TYPES
 from holdfast.store.sqlite import SqliteStore
+from tests.proof_size import FULL
 
 STORES = ["memory", "sqlite", "postgres"]
-FULL_PROOF = os.environ.get("HOLDFAST_PROOF") == "full"
 
 # A busy machine makes single examples slow; that is no failure.
 settings.register_profile(
     "holdfast",
     deadline=None,
-    max_examples=100 if FULL_PROOF else 50,
+    max_examples=100 if FULL else 50,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("holdfast")

@@ -14,7 +14,7 @@ from holdfast.engine.verify import verify
 from holdfast.settings import sqlite_path
 from holdfast.store.contract import NoStore
 from tests.backup.filled import assert_same, fill, opened, quiet
-from tests.faults.scale import sized
+from tests.proof_size import sized
 from tests.support import claim, every, run
 
 KILLS = sized(4, 40)

@@ -13,7 +13,7 @@ from tempfile import TemporaryFile
 from typing import IO, Any
 
 from tests.compat.octostore.forked import Forked
-from tests.faults.scale import FULL
+from tests.proof_size import FULL
 
 PROGRAM = [sys.executable, "-m", "holdfast"]
 TIMEOUT_SECONDS = 30

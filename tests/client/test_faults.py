@@ -19,7 +19,7 @@ from tests.client.proxy import CUT, HANG, LOSE, PASS, SLOW, between, every
 from tests.client.ways import KEY, awaited, url_of
 from tests.compat.octostore.server import free_port
 from tests.faults.books import assert_books_balance
-from tests.faults.scale import sized
+from tests.proof_size import sized
 from tests.support import wait_until
 
 RUNS = sized(2, 200)

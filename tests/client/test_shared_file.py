@@ -14,7 +14,7 @@ import holdfast
 from holdfast.client.errors import LeaseLost, OutcomeUnknown, Unreachable
 from tests.client.ways import KEY, url_of
 from tests.faults.books import assert_books_balance
-from tests.faults.scale import sized
+from tests.proof_size import sized
 from tests.support import wait_until
 
 ROUNDS = sized(9, 100)

@@ -11,9 +11,10 @@ from holdfast.core import task as tasks
 from holdfast.core.errors import Refused
 from holdfast.core.lease import is_live
 from holdfast.core.task import CANCELLED, CLAIMED, COMPLETED, DEAD, FINAL_STATES, PENDING, Claim, Handover, Task
-from tests.support import FULL_PROOF, START
+from tests.proof_size import FULL
+from tests.support import START
 
-EXAMPLES = 3_000 if FULL_PROOF else 150
+EXAMPLES = 3_000 if FULL else 150
 LEASE = 10
 
 HOLDERS = ["beat", "beat", "complete", "fail", "fail", "hand back", "undeliver", "reissue"]

@@ -10,10 +10,10 @@ from tests.dashboard.payloads import HIDDEN, PAYLOADS
 from tests.dashboard.test_hostile import BAITS
 from tests.dashboard.work import post
 from tests.http.agent import root as root_of
-from tests.support import FULL_PROOF
+from tests.proof_size import FULL
 
 LONG = "x" * 250
-AT_ONCE = 1 if FULL_PROOF else 8
+AT_ONCE = 1 if FULL else 8
 """How many of them share one task: a page for each of them only at full size."""
 PHONE = 390
 

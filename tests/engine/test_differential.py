@@ -19,9 +19,10 @@ from holdfast.store.contract import TaskPath
 from holdfast.store.rows import ROW_TYPES
 from tests.engine.script import ACCOUNTS, LEASE_VERBS, Script, moves
 from tests.engine.task_script import TASK_VERBS, TaskScript
-from tests.support import FULL_PROOF, START, STORES, check_log, empty, every, transact
+from tests.proof_size import FULL
+from tests.support import START, STORES, check_log, empty, every, transact
 
-PARTS, EXAMPLES, STEPS = (8, 50, 80) if FULL_PROOF else (1, 20, 30)
+PARTS, EXAMPLES, STEPS = (8, 50, 80) if FULL else (1, 20, 30)
 
 PASSING = st.sampled_from(["stay", "tick", "deadline", "deadline", "almost", "second", "long"])
 

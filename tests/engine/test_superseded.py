@@ -17,7 +17,7 @@ from holdfast.core.row import SECOND
 from holdfast.core.task import CLAIMED, COMPLETED, Handover, Task
 from holdfast.engine.backlog import Ticket
 from tests.chores import LEASE, beat, complete, create, fail, hand_back, sweep, take, take_this, undeliver
-from tests.faults.scale import sized
+from tests.proof_size import sized
 from tests.support import STORES, Keep, check_log, every, idle_lane, run
 
 TRIALS, PARTS = sized(60, 1_000), sized(1, 10)

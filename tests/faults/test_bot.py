@@ -11,7 +11,7 @@ import uuid
 import pytest
 
 from tests.compat.octostore.wire import send
-from tests.faults.scale import sized
+from tests.proof_size import sized
 
 TASKS = 20
 STEPS = 600

@@ -10,8 +10,8 @@ import pytest
 from tests.compat.octostore.expect import assert_agent_contract, malformed
 from tests.compat.octostore.server import TOKENS, Server
 from tests.faults.raw import connect, parse, talk
-from tests.faults.scale import FULL
 from tests.http.agent import agent, fresh, job_path, ok, problem
+from tests.proof_size import FULL
 
 HEAD_SECONDS = 10.0
 BODY_SECONDS = 30.0

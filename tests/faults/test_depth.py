@@ -12,7 +12,7 @@ from holdfast.engine.verbs.tasks.outcomes import CompleteTask
 from holdfast.engine.verbs.tasks.queueing import Claimed, ClaimTasks
 from holdfast.store.postgres import PostgresStore, queries
 from holdfast.store.sqlite import SqliteStore
-from tests.faults.scale import FULL, sized
+from tests.proof_size import FULL, sized
 from tests.support import ACCOUNT, ALICE, CAUSE
 
 FINISHED, WAITING = sized(20_000, 1_000_000), sized(2_000, 100_000)

@@ -6,8 +6,8 @@ import threading
 import time
 
 from tests.faults.ledger import assert_log_tells_all, events
-from tests.faults.scale import sized
 from tests.http.agent import Agent, agent, claimed, fresh, lost, ok, root, together
+from tests.proof_size import sized
 
 KILLS = sized(2, 20)
 WORKERS = 8

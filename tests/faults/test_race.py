@@ -7,8 +7,8 @@ import psycopg
 
 from tests.compat.octostore.expect import eventually
 from tests.faults.ledger import assert_log_tells_all
-from tests.faults.scale import sized
 from tests.http.agent import agent, claimed, fresh, held, ok, together
+from tests.proof_size import sized
 
 CLAIMERS = 32
 ROUNDS = sized(10, 200)

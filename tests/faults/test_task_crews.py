@@ -11,8 +11,8 @@ from tests.compat.octostore.expect import eventually
 from tests.compat.orchestrion.account import Account, register
 from tests.faults import crew
 from tests.faults.books import assert_books_balance, histories, log_of
-from tests.faults.scale import sized
 from tests.http.replies import done
+from tests.proof_size import sized
 
 TASKS = sized(500, 20_000)
 KILLS = sized(2, 40)

@@ -10,10 +10,10 @@ from tests.compat.orchestrion.account import Account, register
 from tests.compat.orchestrion.expect import claimed, created, task
 from tests.faults import crew
 from tests.faults.books import assert_books_balance, histories, log_of
-from tests.faults.scale import sized
 from tests.http.agent import fresh, together
 from tests.http.lives import begin, resume
 from tests.http.replies import done
+from tests.proof_size import sized
 
 KILLS = sized(2, 20)
 WORKERS = 8

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tests.compat.orchestrion.account import Account, register
 from tests.compat.orchestrion.expect import claimed, created
-from tests.faults.scale import sized
+from tests.proof_size import sized
 from tests.support import promptly
 
 ROUNDS = 30

@@ -8,10 +8,10 @@ import pytest
 from tests.compat.orchestrion.account import Account, register
 from tests.compat.orchestrion.expect import claimed
 from tests.compat.orchestrion.states import completed, held, pending
-from tests.faults.scale import sized
 from tests.http.agent import Crowd, agent, job_path, pointers, problem
 from tests.http.lives import begin, write
 from tests.http.replies import caused_by, done, events, nothing_changes
+from tests.proof_size import sized
 
 pytest_plugins = ["tests.http.tenants"]
 

@@ -15,9 +15,9 @@ from tests.compat.orchestrion.account import Account, register
 from tests.compat.orchestrion.expect import claimed, no_tasks
 from tests.compat.orchestrion.states import held, pending
 from tests.faults.raw import read_answer
-from tests.faults.scale import sized
 from tests.http.agent import Crowd, fresh
 from tests.http.replies import claimed_many, done, events, nothing_changes, refused
+from tests.proof_size import sized
 
 pytest_plugins = ["tests.http.tenants"]
 

@@ -24,7 +24,7 @@ from tests.http.agent import fresh, job_path
 from tests.http.belongings import OPERATORS, REQUESTS, Absent, Belongings
 from tests.http.lives import begin
 from tests.http.replies import done, events
-from tests.support import FULL_PROOF
+from tests.proof_size import FULL
 
 SCOPED = {each.name: each for each in OPERATIONS if each.scope is not None and each.name not in OPERATORS}
 OWN_KEY = {"rotate_own_key", "rotate_token", "link_dashboard"}
@@ -36,7 +36,7 @@ OF_ONE_PRINCIPAL = {"get_session"}
 ANSWERED_OTHERWISE = {"checkout": 402, "verify_payment": 402, "delete_account": 400}
 """Nobody takes payments here; and an account goes only when it is named, which its own tests do."""
 
-one_store = pytest.mark.parametrize("store", ["sqlite", *(["postgres"] if FULL_PROOF else [])], indirect=True)
+one_store = pytest.mark.parametrize("store", ["sqlite", *(["postgres"] if FULL else [])], indirect=True)
 """Whom a key opens which door is decided before any store is asked."""
 
 EXPIRY_SECONDS = 1

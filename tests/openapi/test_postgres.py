@@ -3,7 +3,7 @@
 import pytest
 
 from tests.openapi.questions import ASKED, Questions
-from tests.support import FULL_PROOF
+from tests.proof_size import FULL
 
 
 @pytest.fixture(scope="module")
@@ -13,6 +13,6 @@ def questions(postgres_belongings):
 
 @pytest.mark.parametrize("operation", ASKED, ids=lambda operation: operation.name)
 def test_whatever_is_asked_the_answer_is_one_that_the_document_promises(questions, operation):
-    if FULL_PROOF:
+    if FULL:
         questions.ask_every_corner(operation)
     questions.ask_by_chance(operation)

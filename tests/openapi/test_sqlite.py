@@ -3,10 +3,10 @@
 import pytest
 
 from tests.openapi.questions import ASKED, Questions
-from tests.support import FULL_PROOF
+from tests.proof_size import FULL
 
 # The bodies of all verbs in one have as many corners as a quarter of the rest.
-CORNERS = [operation for operation in ASKED if FULL_PROOF or operation.name != "batch_tasks"]
+CORNERS = [operation for operation in ASKED if FULL or operation.name != "batch_tasks"]
 
 
 @pytest.fixture(scope="module")

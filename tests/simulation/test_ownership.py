@@ -9,10 +9,10 @@ from holdfast.core.lease import Lease
 from holdfast.engine import expiry
 from holdfast.engine.verbs import jobs
 from holdfast.store.memory.store import MemoryTransaction
+from tests.proof_size import FULL
 from tests.simulation.world import World
-from tests.support import FULL_PROOF
 
-SEEDS, PARTS = (20_000, 40) if FULL_PROOF else (200, 4)
+SEEDS, PARTS = (20_000, 40) if FULL else (200, 4)
 
 
 @pytest.mark.parametrize("part", range(PARTS))

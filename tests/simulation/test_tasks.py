@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from holdfast.core import task as tasks
 from holdfast.store.memory.store import MemoryTransaction
+from tests.proof_size import FULL
 from tests.simulation.factory import Factory
-from tests.support import FULL_PROOF
 
-SEEDS, PARTS = (10_000, 40) if FULL_PROOF else (120, 4)
+SEEDS, PARTS = (10_000, 40) if FULL else (120, 4)
 
 
 @pytest.mark.parametrize("part", range(PARTS))

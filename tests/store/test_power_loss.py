@@ -17,7 +17,7 @@ import pytest
 from holdfast.core.lease import Lease
 from holdfast.engine.verbs.jobs import Claimed
 from holdfast.store.sqlite import SqliteStore
-from tests.faults.scale import sized
+from tests.proof_size import sized
 from tests.support import check_log, claim, every, release, transact
 
 SECTOR = 512

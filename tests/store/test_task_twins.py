@@ -13,11 +13,12 @@ from holdfast.core import task as tasks
 from holdfast.core.lease import JOB
 from holdfast.core.task import CLAIMED, DEAD, LIVE_STATES, PENDING
 from holdfast.store.contract import TaskPath
+from tests.proof_size import FULL
 from tests.store.task_rows import accounts, instants, keyed_lists, queues, task_lists, types
 from tests.store.test_twins import lease_lists, session_lists
-from tests.support import FULL_PROOF, START, empty, look, put
+from tests.support import START, empty, look, put
 
-EXAMPLES = 500 if FULL_PROOF else 10
+EXAMPLES = 500 if FULL else 10
 QUEUES = [("x",), ("y",), ("x", "y"), ()]
 
 

@@ -14,10 +14,11 @@ from holdfast.engine.view import View
 from holdfast.store.contract import Rerun
 from holdfast.store.needs import AllNeeds, Needs
 from tests.chores import a_claimed, a_task
+from tests.proof_size import FULL
 from tests.store.task_rows import wild_pairs
-from tests.support import ACCOUNT, FULL_PROOF, START, a_session, check_log, empty, every, look, put
+from tests.support import ACCOUNT, START, a_session, check_log, empty, every, look, put
 
-EXAMPLES = 400 if FULL_PROOF else 12
+EXAMPLES = 400 if FULL else 12
 
 
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])

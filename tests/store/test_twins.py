@@ -12,9 +12,10 @@ from holdfast.core import session as sessions
 from holdfast.core.lease import ELECTION, JOB, LOCK, Lease, proof_of
 from holdfast.core.principal import Principal
 from holdfast.core.session import Session
-from tests.support import FULL_PROOF, START, DrivenClock, empty, look, put
+from tests.proof_size import FULL
+from tests.support import START, DrivenClock, empty, look, put
 
-EXAMPLES = 500 if FULL_PROOF else 12
+EXAMPLES = 500 if FULL else 12
 
 accounts = st.sampled_from(["a", "b"])
 instants = st.integers(START - 2, START + 2)

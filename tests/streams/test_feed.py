@@ -19,7 +19,7 @@ from holdfast.transport.http.streams import feed, hub
 from holdfast.transport.http.streams.feed import Feed
 from holdfast.transport.http.streams.follower import MAX_EVENTS, Follower
 from holdfast.transport.http.streams.hub import Hub
-from tests.faults.scale import sized
+from tests.proof_size import sized
 from tests.support import ACCOUNT, STORES, Futures, claim, heartbeat, make_store, stop_in_time, transact
 
 NAMES = 7

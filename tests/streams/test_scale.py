@@ -7,7 +7,7 @@ without readers, and a busy machine gets another rng.
 import pytest
 
 from bench.streams import Size, measure
-from tests.faults.scale import FULL, sized
+from tests.proof_size import FULL, sized
 
 SIZE = Size(
     readers=sized(100, 1_000),

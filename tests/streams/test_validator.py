@@ -11,9 +11,9 @@ from tests.compat.octostore.server import Server
 from tests.compat.orchestrion.account import Account, register
 from tests.compat.orchestrion.expect import claimed
 from tests.compat.orchestrion.states import pending
-from tests.faults.scale import sized
 from tests.http.agent import ROOT_KEY
 from tests.http.replies import done
+from tests.proof_size import sized
 from tests.streams.conftest import elsewhere
 from tests.streams.reading import Ended, fields, follow
 

@@ -5,9 +5,9 @@ from collections import Counter
 
 import pytest
 
-from tests.faults.scale import sized
 from tests.http.agent import claimed, fresh, ok, root, together
 from tests.http.replies import done
+from tests.proof_size import sized
 from tests.support import wait_until
 from tests.webhooks.conftest import sending
 

@@ -9,7 +9,7 @@ import time
 
 from tests.compat.octostore.forked import Forked
 from tests.compat.octostore.wire import Caller
-from tests.faults.scale import FULL
+from tests.proof_size import FULL
 
 START_SECONDS = 30
 STOP_SECONDS = 15

@@ -1,0 +1,10 @@
+"""Sizes of the expensive proofs: reduced in `make test`, complete in `make prove` (HOLDFAST_PROOF=full)."""
+
+import os
+
+FULL = os.environ.get("HOLDFAST_PROOF") == "full"
+
+
+def sized(small: int, full: int) -> int:
+    """The size for this run."""
+    return full if FULL else small
