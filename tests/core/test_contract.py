@@ -1,4 +1,4 @@
-"""`agent_contract`: one shape for every builder, whatever it is told."""
+"""`agent_contract`: one shape for every builder, whatever its arguments."""
 
 from __future__ import annotations
 
@@ -7,42 +7,57 @@ import inspect
 import pytest
 
 from holdfast.core.row import SECOND
-from holdfast.transport.advice import contract as contracts
+from holdfast.core.task import DEAD, Task
+from holdfast.transport.advice import billing, elections, jobs, locks, sessions, tasks, webhooks
+from holdfast.transport.advice import contract as general
 from holdfast.transport.advice.contract import action, contract, seconds_left, seconds_to_wait
 from tests.support import START
 
+A_TASK = Task("acct", "task-1", state=DEAD)
 SAMPLES = {
     "str": ["deploy/web"],
     "int": [0, 7],
     "float": [0.4],
     "bool": [True, False],
     "str | None": [None, "deploy/web"],
+    "Task": [A_TASK],
+    "Instant": [START],
 }
+MODULES = (general, billing, elections, jobs, locks, sessions, tasks, webhooks)
 BUILDERS = [
     builder
-    for name, builder in inspect.getmembers(contracts, inspect.isfunction)
-    if inspect.signature(builder).return_annotation == "Contract" and name != "contract"
+    for module in MODULES
+    for name, builder in inspect.getmembers(module, inspect.isfunction)
+    if inspect.signature(builder).return_annotation == "Contract"
+    and builder.__module__ == module.__name__
+    and not name.startswith("_")
+    and builder is not contract
 ]
 
 
-def told(builder, place):
-    """Arguments for a builder, by the types it names."""
+def arguments(builder, place):
+    """Arguments for a builder, by the types of its parameters."""
     given = {}
     for parameter in inspect.signature(builder).parameters.values():
-        samples = ["GET /v1/jobs/deploy/web"] if parameter.name == "call" else SAMPLES[parameter.annotation]
-        given[parameter.name] = samples[place % len(samples)]
+        samples = {"code": ["get_job_owner"], "found": [[], [A_TASK]]}.get(parameter.name) or SAMPLES.get(
+            parameter.annotation
+        )
+        if samples is not None:
+            given[parameter.name] = samples[place % len(samples)]
     return given
 
 
 CASES = [
-    pytest.param(builder, told(builder, place), id=f"{builder.__name__}-{place}")
+    pytest.param(
+        builder, arguments(builder, place), id=f"{builder.__module__.rpartition('.')[2]}.{builder.__name__}-{place}"
+    )
     for builder in BUILDERS
     for place in (0, 1)
 ]
 
 
 def test_there_are_builders():
-    assert len(BUILDERS) >= 18
+    assert len(BUILDERS) >= 40
 
 
 @pytest.mark.parametrize(("builder", "given"), CASES)
@@ -51,9 +66,9 @@ def test_every_builder_keeps_the_promised_shape(builder, given):
     assert made["version"] == "1"
     assert isinstance(made["retryable"], bool)
     actions = made["next_actions"]
-    assert actions, "an agent must always be told what to do"
+    assert actions, "an agent must always get an action"
     assert sum(step["recommended"] for step in actions[1:]) == 0, "the best action comes first, and there is only one"
-    assert actions[0]["recommended"] or actions[0]["action"] == "fix_request"
+    assert actions[0]["recommended"] or actions[0]["action"] in {"fix_request", "create_webhook"}
     for step in actions:
         assert set(step) <= {
             "action", "available", "recommended", "description", "method", "endpoint", "retry_after_seconds",
@@ -73,17 +88,17 @@ def test_advice_to_come_back_says_when(builder, given):
 
 
 def test_a_claimer_is_told_how_long_and_how_often():
-    told = contracts.job_claimed("job", 120, 40)
-    assert told["lease_valid"] is True
-    assert (told["lease_expires_in_seconds"], told["recommended_heartbeat_interval_seconds"]) == (120, 40)
+    made = jobs.claimed("job", 120, 40)
+    assert made["lease_valid"] is True
+    assert (made["lease_expires_in_seconds"], made["recommended_heartbeat_interval_seconds"]) == (120, 40)
 
 
 def test_a_former_holder_is_first_told_to_stop():
-    assert contracts.job_lost("job")["next_actions"][0]["action"] == "stop_work"
+    assert jobs.lost("job")["next_actions"][0]["action"] == "stop_work"
 
 
 def test_a_lock_name_is_one_segment_of_its_path():
-    assert contracts.lock_path("a/b c\u00e9") == "/locks/a%2Fb%20c%C3%A9"
+    assert action("get_lock_status", "a/b c\u00e9")["endpoint"] == "/locks/a%2Fb%20c%C3%A9"
 
 
 def test_more_facts_stand_beside_the_promised_fields():
@@ -106,3 +121,10 @@ def test_more_facts_stand_beside_the_promised_fields():
 )
 def test_seconds_left_are_rounded_down_and_seconds_to_wait_up(until, left, wait):
     assert (seconds_left(until, START), seconds_to_wait(until, START)) == (left, wait)
+
+
+def test_an_action_takes_its_endpoint_from_the_operation_table():
+    assert action("claim_job", "deploy/web")["endpoint"] == "/v1/jobs/deploy/web/claim"
+    assert action("claim_job")["endpoint"] == "/v1/jobs/{job_id}/claim"
+    assert action("retry_after_wait", "lock", operation="acquire_lock")["method"] == "POST"
+    assert "endpoint" not in action("stop_work")

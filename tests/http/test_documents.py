@@ -26,7 +26,7 @@ def advised():
     for source in SOURCES:
         text = source.read_text()
         codes |= set(re.findall(r'\baction\(\s*"(\w+)"', text))
-        codes |= set(re.findall(r'(?:look_first|stop_work)\([^)]*"(\w+)"\)', text))
+        codes |= set(re.findall(r'\b(?:check_state|stop_work|_pay)\(\s*"(\w+)"', text))
     return codes
 
 

@@ -1,46 +1,47 @@
-"""`agent_contract` of buying: an agent can only hand the checkout to a person, and verify once they have paid."""
+"""`agent_contract` of billing: an agent passes the checkout to a person and verifies the payment afterwards."""
 
 from __future__ import annotations
 
 from holdfast.transport.advice.contract import Contract, action, contract
-from holdfast.transport.advice.tasks import CHECKOUT, CLAIM, CREATE
-
-STATUS, VERIFY = "GET /v1/billing/status", "POST /v1/billing/verify"
 
 
-def priced() -> Contract:
+def plans_listed() -> Contract:
     """The plans were listed."""
     return contract(
-        action("check_billing_status", STATUS, best=True, why="See what you have, and what of it is used."),
-        action("upgrade_plan", CHECKOUT, why="Ask for one of these plans."),
+        action(
+            "check_billing_status",
+            operation="billing_status",
+            best=True,
+            why="Read your plan and how much of it is used.",
+        ),
+        action("upgrade_plan", operation="checkout", why="Order one of these plans."),
     )
 
 
-def checked_out() -> Contract:
+def checkout_created() -> Contract:
     """A person must pay before anything else can happen."""
     return contract(
         action(
             "verify_payment",
-            VERIFY,
             best=True,
-            why="Hand `checkoutUrl` to a person; when they have approved the payment, send the purchase id here.",
+            why="Give `checkoutUrl` to a person; after they approve the payment, send the purchase id here.",
         )
     )
 
 
-def in_force() -> Contract:
-    """The plan holds: to work."""
+def plan_active() -> Contract:
+    """The plan is in force."""
     return contract(
-        action("create_task", CREATE, best=True),
-        action("claim_task", CLAIM),
-        action("upgrade_plan", CHECKOUT, why="For more of everything."),
+        action("create_task", best=True),
+        action("claim_task"),
+        action("upgrade_plan", operation="checkout", why="For higher limits."),
     )
 
 
-def lapsed() -> Contract:
-    """What was paid for is over."""
+def plan_lapsed() -> Contract:
+    """The paid plan has ended."""
     return contract(
-        action("renew_plan", CHECKOUT, best=True, why="The paid plan has lapsed; smaller limits hold."),
-        action("create_task", CREATE),
-        action("claim_task", CLAIM),
+        action("renew_plan", operation="checkout", best=True, why="The paid plan has lapsed; lower limits apply."),
+        action("create_task"),
+        action("claim_task"),
     )

@@ -1,6 +1,6 @@
-"""`agent_contract` of tasks: what an agent should do next, by the task's state and by each refusal.
+"""`agent_contract` of tasks: what to do in each state of a task and after each refusal.
 
-Codes, order and flags are a promise to clients of Orchestrion V1; further actions come after the promised ones.
+Clients of Orchestrion V1 rely on codes, order and flags; actions of our own come after those that V1 has.
 """
 
 from __future__ import annotations
@@ -12,63 +12,56 @@ from holdfast.core import task as tasks
 from holdfast.core.lease import is_live
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.task import Task
-from holdfast.transport.advice.contract import Contract, action, contract, seconds_left
+from holdfast.transport.advice.contract import Action, Contract, action, contract, seconds_left
 
 ARTIFACTS = "https://api.outputlayer.dev/v1/outputs"
 EMPTY_WAIT = 5
-REGISTER = "POST /v1/keys/register"
-CHECKOUT = "POST /v1/billing/checkout"
-CREATE, CLAIM, LIST = "POST /v1/tasks", "POST /v1/tasks/claim", "GET /v1/tasks"
+"""Seconds after which to claim again when the queues were empty."""
 
-_CLAIM_NEXT = contract(action("claim_task", CLAIM, best=True, why="Take the next task of a type."))
-_MADE_NOTHING = contract(
-    action("create_task", CREATE, best=True, why="Put more work into the queue."),
-    action("claim_task", CLAIM, why="Take the next task."),
+_CLAIM_NEXT = contract(action("claim_task", best=True, why="Take the next task of a type."))
+_COMPLETED = contract(
+    action("create_task", best=True, why="Put more work into the queue."),
+    action("claim_task", why="Take the next task."),
 )
-_CANCELLED = contract(action("create_task", CREATE, best=True, why="It is cancelled for good; make a new one."))
+_CANCELLED = contract(action("create_task", best=True, why="A cancelled task cannot be used again; create a new one."))
+_LIST = contract(action("list_tasks", best=True))
 
 
 # -- states ------------------------------------------------------------------------------------------------------
 
 
-def of_task(task: Task, now: Instant, **more: Any) -> Contract:
+def for_task(task: Task, now: Instant, **more: Any) -> Contract:
     """What to do with a task in its present state."""
     if task.state == tasks.CLAIMED:
-        return _of_held(task, now, more)
+        return _for_claimed_task(task, now, more)
     if task.state == tasks.PENDING:
         return _CLAIM_NEXT
     if task.state == tasks.COMPLETED:
-        return _of_output(task.output_id) if task.output_id else _MADE_NOTHING
+        return _for_output(task.output_id) if task.output_id else _COMPLETED
     if task.state == tasks.DEAD:
         return contract(
-            action(
-                "requeue_task",
-                f"POST /v1/tasks/{task.id}/requeue",
-                best=True,
-                why="Give it another life once its cause is mended.",
-            )
+            action("requeue_task", task.id, best=True, why="Queue it again once the cause of its failure is fixed.")
         )
     return _CANCELLED
 
 
-def _of_held(task: Task, now: Instant, more: dict[str, Any]) -> Contract:
-    path = f"/v1/tasks/{task.id}"
+def _for_claimed_task(task: Task, now: Instant, more: dict[str, Any]) -> Contract:
     if not is_live(task, now):
         return contract(
-            action("check_task_status", f"GET {path}", best=True, why="The lease ran out; see what becomes of it."),
-            action("claim_task", f"POST {path}/claim", why="Or take it over."),
+            action("check_task_status", task.id, best=True, why="The lease has expired; read the task's new state."),
+            action("claim_task", task.id, operation="claim_task_by_id", why="Or claim it yourself."),
             lease_valid=False,
             lease_expires_in_seconds=None if task.expires_at is None else 0,
             **more,
         )
     steps = [
-        action("complete_task", f"POST {path}/complete", best=not task.cancel_requested, why="When it is done."),
-        action("fail_task", f"POST {path}/fail", why="When it went wrong; it is tried again while attempts last."),
-        action("heartbeat", f"POST {path}/heartbeat", why="While you work, at the advised pace."),
+        action("complete_task", task.id, best=not task.cancel_requested, why="When it is done."),
+        action("fail_task", task.id, why="When it failed; it is retried while attempts are left."),
+        action("heartbeat", task.id, why="While you work, at the recommended interval."),
     ]
     if task.cancel_requested:
-        stop = "Somebody asked for its end: stop, then release or fail it, and it is cancelled."
-        steps = [action("stop_work", best=True, why=stop), action("release_task", f"POST {path}/release"), *steps]
+        stop = "Cancellation was requested: stop, then release or fail the task, and it is cancelled."
+        steps = [action("stop_work", best=True, why=stop), action("release_task", task.id), *steps]
     return contract(
         *steps,
         lease_valid=True,
@@ -78,10 +71,10 @@ def _of_held(task: Task, now: Instant, more: dict[str, Any]) -> Contract:
     )
 
 
-def _of_output(output_id: str) -> Contract:
+def _for_output(output_id: str) -> Contract:
     return contract(
-        action("download_artifact", f"GET {ARTIFACTS}/{output_id}/content", best=True),
-        action("claim_task", CLAIM, why="Take the next task."),
+        action("download_artifact", endpoint=("GET", f"{ARTIFACTS}/{output_id}/content"), best=True),
+        action("claim_task", why="Take the next task."),
     )
 
 
@@ -90,146 +83,145 @@ def _of_output(output_id: str) -> Contract:
 
 def nothing_to_claim() -> Contract:
     """The queues are empty."""
-    wait = action(
-        "retry_after_wait", CLAIM, best=True, wait=EMPTY_WAIT, why="Or send `wait_seconds` and be told at once."
-    )
+    why = "Or send `wait_seconds`, and the server answers as soon as there is a task."
+    wait = action("retry_after_wait", operation="claim_task", best=True, wait=EMPTY_WAIT, why=why)
     return contract(wait, retryable=True, task_claimable=False)
 
 
-def lane_busy(task: Task, now: Instant) -> Contract:
-    """The session has a task in flight: that one first."""
-    return of_task(task, now, task_claimable=False)
+def session_busy(task: Task, now: Instant) -> Contract:
+    """The session may hold one task at a time and holds this one."""
+    return for_task(task, now, task_claimable=False)
 
 
-def claimed_many() -> Contract:
-    """Several tasks, each with an id of its own."""
-    return contract(
-        action("complete_task", "POST /v1/tasks/{id}/complete", best=True),
-        action("fail_task", "POST /v1/tasks/{id}/fail"),
-        action("heartbeat", "POST /v1/tasks/{id}/heartbeat"),
-        task_claimable=True,
-    )
+def several_claimed() -> Contract:
+    """Several tasks were claimed; each action takes the id of one."""
+    return contract(action("complete_task", best=True), action("fail_task"), action("heartbeat"), task_claimable=True)
 
 
 def listed(found: Iterable[Task], next_page: str | None) -> Contract:
-    """A page of tasks."""
+    """A page of tasks; `next_page` is the query of the next one."""
     states = {task.state for task in found}
-    best = (
-        action("claim_task", CLAIM, best=True) if tasks.PENDING in states else action("create_task", CREATE, best=True)
-    )
+    best = action("claim_task", best=True) if tasks.PENDING in states else action("create_task", best=True)
     more = []
     if next_page is not None:
-        more.append(action("list_tasks", f"{LIST}?{next_page}", why="There are more."))
+        more.append(action("list_tasks", query=next_page, why="There are more tasks."))
     if tasks.DEAD in states:
-        more.append(action("requeue_task", "POST /v1/tasks/{id}/requeue", why="Dead letters wait for somebody."))
+        more.append(action("requeue_task", why="Dead letters wait until they are requeued or resolved."))
     return contract(best, *more)
 
 
 def recovered() -> Contract:
-    """Work is back in its queues."""
+    """Expired tasks are back in their queues."""
     return _CLAIM_NEXT
 
 
 def counted() -> Contract:
-    """How many there are; which ones is another question."""
-    return _list
+    """Tasks were counted; the list shows which they are."""
+    return _LIST
 
 
-def look_at(task_id: str) -> Contract:
-    """A task's history was told; its present state is elsewhere."""
-    return contract(_look(task_id))
+def read_task(task_id: str) -> Contract:
+    """The history of a task was shown; read the task for its present state."""
+    return contract(_check_status(task_id))
 
 
-def go_on() -> Contract:
-    """There is nothing more to do about this: make work, or take some."""
-    return contract(action("create_task", CREATE, best=True), action("claim_task", CLAIM))
+def create_or_claim() -> Contract:
+    """The request is complete; go on with other work."""
+    return contract(action("create_task", best=True), action("claim_task"))
 
 
 # -- refusals ----------------------------------------------------------------------------------------------------
 
 
-def of_error(
+def for_error(
     code: str, task_id: str | None = None, wait: int | None = None, billing: dict[str, Any] | None = None
 ) -> Contract:
-    """What to do after a refusal; a code nobody knows means: wait a little and try again."""
-    known = _ERRORS.get(code)
-    told = _wait(5 if wait is None else wait) if known is None else known(task_id, wait)
-    return told if billing is None else told | {"billing_context": billing}
+    """What to do after a refusal; with an unknown code, retry after a few seconds."""
+    advise = _ERRORS.get(code)
+    advice = _retry(5 if wait is None else wait) if advise is None else advise(task_id, wait)
+    return advice if billing is None else advice | {"billing_context": billing}
 
 
-def _wait(seconds: int, **more: Any) -> Contract:
+def _retry(seconds: int, **more: Any) -> Contract:
     return contract(action("retry_after_wait", best=True, wait=seconds), retryable=True, **more)
 
 
-def _look(task_id: str, *, best: bool = True) -> dict[str, Any]:
-    return action("check_task_status", f"GET /v1/tasks/{task_id}", best=best)
+def _check_status(task_id: str, *, best: bool = True) -> Action:
+    return action("check_task_status", task_id, best=best)
+
+
+def _check_or_list(task_id: str | None, _: int | None) -> Contract:
+    return _LIST if task_id is None else contract(_check_status(task_id))
 
 
 def _authenticate(*, retryable: bool) -> Contract:
+    why = "Send `Authorization: Bearer <key>`; registering creates a key."
+    return contract(action("authenticate", operation="register", best=True, why=why), retryable=retryable)
+
+
+def _claimed_by_another(task_id: str | None, _: int | None) -> Contract:
+    if task_id is None:
+        return _retry(30)
+    return contract(_check_status(task_id), action("retry_after_wait", wait=30), retryable=True)
+
+
+def _not_yet_claimable(task_id: str | None, wait: int | None) -> Contract:
+    later = action("retry_after_wait", best=True, wait=30 if wait is None else wait)
+    return contract(later, *([] if task_id is None else [_check_status(task_id, best=False)]), retryable=True)
+
+
+def _lease_lost(task_id: str | None, _: int | None) -> Contract:
+    stop = action("stop_work", best=True, why="You no longer hold the task: abandon what you have not published.")
+    check = action("list_tasks") if task_id is None else _check_status(task_id, best=False)
+    return contract(stop, check, action("claim_task"))
+
+
+def _pay(code: str) -> Contract:
     return contract(
-        action("authenticate", REGISTER, best=True, why="Send `Authorization: Bearer <key>`; registering makes a key."),
-        retryable=retryable,
+        action(code, operation="checkout", best=True), action("check_billing_status", operation="billing_status")
     )
 
 
-def _claimed_elsewhere(task_id: str | None, _: int | None) -> Contract:
-    if task_id is None:
-        return _wait(30)
-    return contract(_look(task_id), action("retry_after_wait", wait=30), retryable=True)
-
-
-def _not_yet(task_id: str | None, wait: int | None) -> Contract:
-    later = action("retry_after_wait", best=True, wait=30 if wait is None else wait)
-    return contract(later, *([] if task_id is None else [_look(task_id, best=False)]), retryable=True)
-
-
-def _superseded(task_id: str | None, _: int | None) -> Contract:
-    stop = action("stop_work", best=True, why="It is not yours any more: abandon what you have not published.")
-    look = action("list_tasks", LIST) if task_id is None else _look(task_id, best=False)
-    return contract(stop, look, action("claim_task", CLAIM))
-
-
-_BILLING = action("check_billing_status", "GET /v1/billing/status")
-_fix = contract(action("fix_request", why="Mend what `errors` names, then send it again."))
-_list = contract(action("list_tasks", LIST, best=True))
+_FIX = contract(action("fix_request", why="Fix the fields listed in `errors`, then send it again."))
+_BEGIN_SESSION = contract(action("begin_session", best=True))
 
 _ERRORS: dict[str, Callable[[str | None, int | None], Contract]] = {
     "wrong_method": lambda *_: _authenticate(retryable=True),
     "missing_api_key": lambda *_: _authenticate(retryable=True),
     "invalid_api_key": lambda *_: _authenticate(retryable=False),
-    "invalid_request": lambda *_: _fix,
-    "value_refused": lambda *_: _fix,
-    "too_large": lambda *_: _fix,
-    "wrong_token": lambda *_: _fix,
-    "method_not_allowed": lambda *_: _fix,
-    "forbidden": lambda *_: _fix,
+    "invalid_request": lambda *_: _FIX,
+    "value_refused": lambda *_: _FIX,
+    "too_large": lambda *_: _FIX,
+    "wrong_token": lambda *_: _FIX,
+    "method_not_allowed": lambda *_: _FIX,
+    "forbidden": lambda *_: _FIX,
     "insecure_transport": lambda *_: contract(
         action("fix_request", best=True, why="Use the server's https address, and replace this key.")
     ),
-    "task_not_found": lambda *_: _list,
-    "not_found": lambda *_: _list,
-    "invalid_transition": lambda task_id, _: _list if task_id is None else contract(_look(task_id)),
-    "lease_expired": lambda task_id, _: (
-        contract(action("claim_task", CLAIM, best=True)) if task_id is None else contract(_look(task_id))
+    "task_not_found": lambda *_: _LIST,
+    "not_found": lambda *_: _LIST,
+    "invalid_transition": _check_or_list,
+    "lease_expired": lambda task_id, _: contract(
+        action("claim_task", best=True) if task_id is None else _check_status(task_id)
     ),
-    "lease_superseded": _superseded,
-    "lease_lost": _superseded,
-    "task_currently_claimed": _claimed_elsewhere,
-    "not_yet_claimable": _not_yet,
-    "session_not_found": lambda *_: contract(action("begin_session", "POST /v1/sessions", best=True)),
-    "session_expired": lambda *_: contract(action("begin_session", "POST /v1/sessions", best=True)),
+    "lease_superseded": _lease_lost,
+    "lease_lost": _lease_lost,
+    "task_currently_claimed": _claimed_by_another,
+    "not_yet_claimable": _not_yet_claimable,
+    "session_not_found": lambda *_: _BEGIN_SESSION,
+    "session_expired": lambda *_: _BEGIN_SESSION,
     "session_busy": lambda *_: contract(
-        action("list_tasks", f"{LIST}?status=claimed", best=True, why="Finish the task in flight first.")
+        action("list_tasks", query="status=claimed", best=True, why="Finish the claimed task first.")
     ),
-    "idempotency_conflict": lambda *_: contract(action("create_task", CREATE, best=True)),
-    "idempotency_in_flight": lambda *_: _wait(2),
-    "outcome_unknown": lambda task_id, _: _list if task_id is None else contract(_look(task_id)),
-    "rate_limited": lambda _, wait: _wait(60 if wait is None else wait),
-    "quota_exceeded": lambda *_: contract(action("upgrade_plan", CHECKOUT, best=True), _BILLING),
-    "plan_expired": lambda *_: contract(action("renew_plan", CHECKOUT, best=True), _BILLING),
-    "payment_failed": lambda *_: contract(action("retry_checkout", CHECKOUT, best=True), _BILLING),
-    "purchase_not_found": lambda *_: contract(action("retry_checkout", CHECKOUT, best=True)),
+    "idempotency_conflict": lambda *_: contract(action("create_task", best=True)),
+    "idempotency_in_flight": lambda *_: _retry(2),
+    "outcome_unknown": _check_or_list,
+    "rate_limited": lambda _, wait: _retry(60 if wait is None else wait),
+    "quota_exceeded": lambda *_: _pay("upgrade_plan"),
+    "plan_expired": lambda *_: _pay("renew_plan"),
+    "payment_failed": lambda *_: _pay("retry_checkout"),
+    "purchase_not_found": lambda *_: contract(action("retry_checkout", operation="checkout", best=True)),
     "max_workers_reached": lambda *_: contract(
-        action("retry_after_wait", best=True, wait=30), action("upgrade_plan", CHECKOUT), retryable=True
+        action("retry_after_wait", best=True, wait=30), action("upgrade_plan", operation="checkout"), retryable=True
     ),
 }

@@ -47,7 +47,7 @@ def error_words() -> list[ErrorWord]:
 
 
 def _advice(code: str) -> tuple[bool, list[str]]:
-    contract = task_advice.of_error(code)
+    contract = task_advice.for_error(code)
     return contract["retryable"], [step["action"] for step in contract["next_actions"]]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from holdfast.transport.advice import contract as contracts
+from holdfast.transport.advice.contract import fix_request
 from holdfast.transport.http.request import encode
 from holdfast.transport.http.streams.sending import ABORT
 from holdfast.transport.ids import ids
@@ -155,7 +155,7 @@ class LimitedProtocol(HttpToolsProtocol):
         request_id = ids.request_id()
         body = encode(
             {
-                "agent_contract": contracts.fix_request(message),
+                "agent_contract": fix_request(message),
                 "code": "invalid_input",
                 "details": message,
                 "error": "Invalid input",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import httpx2
 
-from holdfast.transport.advice import contract as contracts
+from holdfast.transport.advice.contract import check_state, retry_after
 from holdfast.transport.http.request import encode
 from holdfast.transport.ids import ids
 from holdfast.transport.mcp.in_process import Ask, Reply
@@ -45,8 +45,8 @@ class Remote:
 
 def _unreachable(url: str, request_id: str, applied: str) -> Reply:
     """Nobody answered. Advise a repetition only if the first try cannot have had an effect."""
-    retry = contracts.wait_and_retry(5)
-    look = contracts.look_first(f"GET /v1/events?request_id={request_id}", "list_events")
+    retry = retry_after(5)
+    look = check_state("list_events", query=f"request_id={request_id}")
     document = {
         "error": "unreachable",
         "message": f"{url} does not answer",

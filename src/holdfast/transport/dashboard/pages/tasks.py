@@ -156,7 +156,7 @@ def _story(history: list[Event], now: Instant) -> list[event_lines.Line]:
 
 def _contract(task: Task, now: Instant) -> str:
     """What the API would tell an agent about it just now."""
-    return msgspec.json.encode(task_advice.of_task(task, now)).decode()
+    return msgspec.json.encode(task_advice.for_task(task, now)).decode()
 
 
 PAGE = Page(

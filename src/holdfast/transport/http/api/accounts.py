@@ -57,7 +57,7 @@ async def register(ctx: HandlerContext, request: Request) -> Response:
         )
     )
     document: dict[str, Any] = {"apiKey": key, "accountId": account.id}
-    document["agent_contract"] = task_advice.go_on()
+    document["agent_contract"] = task_advice.create_or_claim()
     return json_response(201, warned(document, warnings), NO_STORE)
 
 
@@ -100,7 +100,7 @@ async def _account_document(ctx: HandlerContext, request: Request, account: Acco
         "limits": limits_document(plan),
         "cycle": {"startedAt": milliseconds(cycle), "endsAt": milliseconds(cycle + CYCLE)},
         "key": {"keyId": request.by.id, "name": request.by.name, "scopes": request.by.scopes.split()},
-        "agent_contract": task_advice.go_on(),
+        "agent_contract": task_advice.create_or_claim(),
     }
 
 

@@ -21,7 +21,7 @@ from holdfast.core.purchase import COMPLETED, USD, Capture, Purchase, is_for_sal
 from holdfast.engine.verbs.billing import BeginPurchase, CompletePurchase, FailPurchase
 from holdfast.operations.table import DISCOVERY
 from holdfast.store.contract import Reader
-from holdfast.transport.advice import billing as contracts
+from holdfast.transport.advice import billing as billing_advice
 from holdfast.transport.http.api.billing_documents import purchase_document, status_document
 from holdfast.transport.http.bodies.checks import check_key_in_query
 from holdfast.transport.http.bodies.parsing import read_body
@@ -53,7 +53,7 @@ async def list_plans(ctx: HandlerContext, request: Request) -> Response:
     check_key_in_query(request)
     await ctx.charge_address(request, DISCOVERY)
     plans = [plan_document(plan) for plan in ctx.settings.plans.values() if plan.id != SELF_HOSTED]
-    return json_response(200, {"plans": plans, "agent_contract": contracts.priced()})
+    return json_response(200, {"plans": plans, "agent_contract": billing_advice.plans_listed()})
 
 
 async def billing_status(ctx: HandlerContext, request: Request) -> Response:

@@ -7,7 +7,7 @@ from typing import Any
 from holdfast.core.plan import CYCLE, Allowance, Plan, Usage
 from holdfast.core.purchase import Purchase
 from holdfast.core.row import Instant
-from holdfast.transport.advice import billing as contracts
+from holdfast.transport.advice import billing as billing_advice
 from holdfast.transport.plans import limits_document
 from holdfast.transport.times import milliseconds, milliseconds_or_none
 
@@ -24,7 +24,7 @@ def status_document(allowance: Allowance, usage: Usage, workers: int, now: Insta
         "cycleEndsAt": milliseconds(began + CYCLE),
         "usage": {"tasksCreated": usage.in_cycle(began), "workersInUse": workers},
         "limits": limits_document(allowance.in_force(now)),
-        "agent_contract": contracts.lapsed() if is_lapsed else contracts.in_force(),
+        "agent_contract": billing_advice.plan_lapsed() if is_lapsed else billing_advice.plan_active(),
     }
 
 
@@ -38,5 +38,5 @@ def purchase_document(purchase: Purchase, plan: Plan) -> dict[str, Any]:
         "planName": plan.name,
         "priceUsd": purchase.price_cents / 100,
         "checkoutExpiresAt": milliseconds(purchase.expires_at),
-        "agent_contract": contracts.checked_out(),
+        "agent_contract": billing_advice.checkout_created(),
     }

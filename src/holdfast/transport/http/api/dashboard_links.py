@@ -21,5 +21,9 @@ async def link_dashboard(ctx: HandlerContext, request: Request) -> Response:
     guest, key_hash = request.by, hash_token(request.secret.decode("latin-1"))
     now = await ctx.read(lambda reader: reader.now)
     url = await ctx.beside_the_log(lambda store: link(store, ctx.settings, guest, key_hash, now))
-    document = {"url": url, "expires_in_seconds": LINK_LIFETIME // SECOND, "agent_contract": task_advice.go_on()}
+    document = {
+        "url": url,
+        "expires_in_seconds": LINK_LIFETIME // SECOND,
+        "agent_contract": task_advice.create_or_claim(),
+    }
     return json_response(201, warned(document, warnings), NO_STORE)

@@ -10,8 +10,9 @@ import msgspec
 
 from holdfast.core.errors import Invalid, WebhookMissing
 from holdfast.core.webhooks.delivery import PENDING, STATES, Delivery
-from holdfast.transport.advice import contract as contracts
-from holdfast.transport.http.api.webhooks import find, look
+from holdfast.transport.advice import webhooks as webhook_advice
+from holdfast.transport.advice.contract import check_state
+from holdfast.transport.http.api.webhooks import find
 from holdfast.transport.http.bodies.checks import Checks
 from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.bodies.query import NO_STORE, Query
@@ -57,9 +58,9 @@ async def list_deliveries(ctx: HandlerContext, request: Request) -> Response:
         "hasMore": following is not None,
     }
     if following is None:
-        return json_response(200, shown | {"agent_contract": _after_looking(hook.id)}, NO_STORE)
+        return json_response(200, shown | {"agent_contract": webhook_advice.deliveries_listed(hook.id)}, NO_STORE)
     more = urlencode(query.values() | {"cursor": following})
-    contract = contracts.look_first(f"GET /v1/webhooks/{hook.id}/deliveries?{more}", "list_deliveries")
+    contract = check_state("list_deliveries", hook.id, query=more)
     return json_response(200, shown | {"agent_contract": contract}, NO_STORE)
 
 
@@ -69,7 +70,7 @@ async def test_webhook(ctx: HandlerContext, request: Request) -> Response:
     hook = await find(ctx, request)
     sent = await ctx.beside_the_log(lambda store: store.deliveries.add(a_test(hook, wall_clock())))
     ctx.on_webhook()
-    return json_response(200, {"delivery": document(sent), "agent_contract": look(hook)}, NO_STORE)
+    return json_response(200, {"delivery": document(sent), "agent_contract": webhook_advice.changed(hook.id)}, NO_STORE)
 
 
 async def replay_deliveries(ctx: HandlerContext, request: Request) -> Response:
@@ -92,7 +93,8 @@ async def replay_deliveries(ctx: HandlerContext, request: Request) -> Response:
     more = len(again) == MAX_REPLAY
     following = again[-1] if more and body.after is not None else None
     shown = {"replayed": len(again), "hasMore": more, "nextAfter": following}
-    return json_response(200, shown | {"agent_contract": _rest(hook.id) if more else look(hook)})
+    contract = webhook_advice.replay_unfinished(hook.id) if more else webhook_advice.changed(hook.id)
+    return json_response(200, shown | {"agent_contract": contract})
 
 
 def document(delivery: Delivery) -> dict[str, Any]:
@@ -111,15 +113,3 @@ def document(delivery: Delivery) -> dict[str, Any]:
         "created_at": rfc3339(delivery.created_at),
         "settled_at": rfc3339_or_none(delivery.settled_at),
     }
-
-
-def _rest(hook_id: str) -> contracts.Contract:
-    why = "Ask again, with `nextAfter` as `after` if there is one."
-    return contracts.contract(
-        contracts.action("replay_deliveries", f"POST /v1/webhooks/{hook_id}/replay", best=True, why=why)
-    )
-
-
-def _after_looking(hook_id: str) -> contracts.Contract:
-    again = contracts.action("replay_deliveries", f"POST /v1/webhooks/{hook_id}/replay", why="Send dead letters again.")
-    return contracts.contract(contracts.action("read_webhook", f"GET /v1/webhooks/{hook_id}", best=True), again)

@@ -7,8 +7,16 @@ from typing import Any
 
 from holdfast.core import errors
 from holdfast.core.lease import RELEASED
-from holdfast.transport.advice import contract as contracts
-from holdfast.transport.advice.contract import Contract
+from holdfast.transport.advice import jobs as job_advice
+from holdfast.transport.advice import sessions as session_advice
+from holdfast.transport.advice.contract import (
+    Contract,
+    authenticate,
+    check_state,
+    fix_request,
+    retry_after,
+    stop_work,
+)
 from holdfast.transport.http.request import Header, HttpRefusal, Request, Response, encode
 from holdfast.transport.times import rfc3339
 
@@ -136,34 +144,36 @@ def _session_id(request: Request) -> str:
 
 def _lease_lost(request: Request, error: errors.LeaseLost) -> Contract:
     if _is_session_route(request):
-        return contracts.stop_work(f"GET /v1/sessions/{_session_id(request)}", "read_session")
+        return stop_work("read_session", _session_id(request))
     released = error.facts.get("ended") == RELEASED and "held_by" not in error.facts
-    return (contracts.job_released_before if released else contracts.job_lost)(request.parameter)
+    return (job_advice.already_released if released else job_advice.lost)(request.parameter)
 
 
 def _session_ended(request: Request, _: Exception) -> Contract:
-    return contracts.life_over(_session_id(request)) if _is_session_route(request) else contracts.session_over()
+    return (
+        session_advice.ended(_session_id(request)) if _is_session_route(request) else session_advice.octostore_ended()
+    )
 
 
 def _read_job_first(request: Request, _: Exception) -> Contract:
-    return contracts.look_first(f"GET /v1/jobs/{request.parameter}", "get_job_owner")
+    return check_state("get_job_owner", request.parameter)
 
 
 _CONTRACTS: tuple[tuple[tuple[type[Exception], ...], Callable[[Request, Any], Contract]], ...] = (
     ((errors.LeaseLost,), _lease_lost),
-    ((errors.SessionTaken, errors.ContextConflict), lambda request, _: contracts.life_over(_session_id(request))),
+    ((errors.SessionTaken, errors.ContextConflict), lambda request, _: session_advice.ended(_session_id(request))),
     (
         (errors.CursorTooOld,),
-        lambda _, error: contracts.look_first(f"GET /v1/events?after={error.facts['oldest'] - 1}", "list_events"),
+        lambda _, error: check_state("list_events", query=f"after={error.facts['oldest'] - 1}"),
     ),
-    ((errors.UnknownKey,), lambda *_: contracts.authenticate(retryable=False)),
-    ((errors.Unauthenticated,), lambda *_: contracts.authenticate(retryable=True)),
+    ((errors.UnknownKey,), lambda *_: authenticate(retryable=False)),
+    ((errors.Unauthenticated,), lambda *_: authenticate(retryable=True)),
     ((errors.OutcomeUnknown, errors.NotHeld), _read_job_first),
     ((errors.SessionExpired, errors.SessionMissing), _session_ended),
-    ((errors.ValueRefused,), lambda _, error: contracts.fix_request(error.hint)),
-    ((errors.Trouble, errors.Limited), lambda _, error: contracts.wait_and_retry(error.retry_after or 5)),
-    ((HttpRefusal,), lambda _, error: contracts.fix_request(error.message)),
-    ((errors.HoldfastError,), lambda _, error: contracts.fix_request(error.hint)),
-    ((Exception,), lambda *_: contracts.wait_and_retry(5)),
+    ((errors.ValueRefused,), lambda _, error: fix_request(error.hint)),
+    ((errors.Trouble, errors.Limited), lambda _, error: retry_after(error.retry_after or 5)),
+    ((HttpRefusal,), lambda _, error: fix_request(error.message)),
+    ((errors.HoldfastError,), lambda _, error: fix_request(error.hint)),
+    ((Exception,), lambda *_: retry_after(5)),
 )
 """The agent_contract for each class of error; the first row that matches counts."""

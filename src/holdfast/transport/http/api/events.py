@@ -15,8 +15,8 @@ from holdfast.core.task import Task
 from holdfast.core.task.attempts import list_attempts
 from holdfast.engine.change_signal import log_of
 from holdfast.store.contract import Reader
-from holdfast.transport.advice import contract as contracts
 from holdfast.transport.advice import tasks as task_advice
+from holdfast.transport.advice.contract import check_state
 from holdfast.transport.http.api.event_documents import event_document
 from holdfast.transport.http.bodies.query import NO_STORE, Query
 from holdfast.transport.http.context import HandlerContext
@@ -71,14 +71,13 @@ async def list_events(ctx: HandlerContext, request: Request) -> Response:
     else:
         page = await ctx.read(look)
     following = urlencode(query.values() | {"after": page.seen, "wait_seconds": 30})
-    follow = contracts.action("list_events", f"GET /v1/events?{following}", best=True)
     return json_response(
         200,
         {
             "events": [event_document(event) for event in page.events],
             "nextCursor": page.seen,
             "hasMore": page.more,
-            "agent_contract": contracts.contract(follow),
+            "agent_contract": check_state("list_events", query=following),
         },
         NO_STORE,
     )
@@ -132,7 +131,7 @@ async def task_events(ctx: HandlerContext, request: Request) -> Response:
             "events": [event_document(event) for event in shown],
             "nextCursor": shown[-1].version if shown else after,
             "hasMore": len(shown) < len(found),
-            "agent_contract": task_advice.look_at(request.parameter),
+            "agent_contract": task_advice.read_task(request.parameter),
         },
         NO_STORE,
     )
@@ -155,7 +154,7 @@ async def task_attempts(ctx: HandlerContext, request: Request) -> Response:
         }
         for attempt in list_attempts(history)
     ]
-    return json_response(200, {"attempts": tried, "agent_contract": task_advice.look_at(request.parameter)}, NO_STORE)
+    return json_response(200, {"attempts": tried, "agent_contract": task_advice.read_task(request.parameter)}, NO_STORE)
 
 
 async def _history(ctx: HandlerContext, request: Request) -> list[Event]:

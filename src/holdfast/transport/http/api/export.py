@@ -17,7 +17,7 @@ from holdfast.core.task import Task
 from holdfast.engine.verbs.accounts import CloseAccount
 from holdfast.store.contract import Reader
 from holdfast.store.rows import ROW_TYPES
-from holdfast.transport.advice import contract as contracts
+from holdfast.transport.advice.contract import account_deleted, check_state
 from holdfast.transport.http.api.event_documents import shown_data
 from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.bodies.query import NO_STORE, Query
@@ -51,8 +51,9 @@ async def export_account(ctx: HandlerContext, request: Request) -> Response:
     records, following = await ctx.read(lambda reader: _page(reader, request.by.account, table, after, limit))
     cursor = None if following is None else _cursor(*following)
     document: dict[str, Any] = {"records": records, "nextCursor": cursor, "hasMore": cursor is not None}
-    more = f"GET /v1/account/export?cursor={cursor}" if cursor else "GET /v1/account"
-    document["agent_contract"] = contracts.look_first(more, "export_account" if cursor else "read_account")
+    document["agent_contract"] = (
+        check_state("export_account", query=f"cursor={cursor}") if cursor else check_state("read_account")
+    )
     return json_response(200, document, NO_STORE)
 
 
@@ -71,7 +72,7 @@ async def delete_account(ctx: HandlerContext, request: Request) -> Response:
     for key in keys:
         ctx.forget_key(key)
     await ctx.erase(account)
-    return json_response(200, {"accountId": account, "deleted": True, "agent_contract": contracts.farewell()})
+    return json_response(200, {"accountId": account, "deleted": True, "agent_contract": account_deleted()})
 
 
 def _page(

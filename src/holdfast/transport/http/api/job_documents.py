@@ -9,7 +9,8 @@ from holdfast.core.lease import Ended, Lease
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.command import LeaseOutcome
 from holdfast.engine.verbs.jobs import Claimed
-from holdfast.transport.advice import contract as contracts
+from holdfast.transport.advice import jobs as job_advice
+from holdfast.transport.advice.contract import Contract, seconds_left, seconds_to_wait
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import encode, raw_json, warned
 from holdfast.transport.times import rfc3339, rfc3339_or_none
@@ -27,10 +28,10 @@ def render_claim(ctx: HandlerContext, warnings: list[str], outcome: Any) -> tupl
             "previous": _previous(outcome.previous, outcome.previous_checkpoint),
         }
         return 200, encode(finish(document, warnings, holding(lease, now)))
-    wait = contracts.seconds_to_wait(lease.expires_at or lease.available_at, now)
+    wait = seconds_to_wait(lease.expires_at or lease.available_at, now)
     document = {"status": "held", **ownership(lease, now), "retry_after_seconds": wait}
     document["waiting"] = ctx.engine.lines.length(lease.key)
-    return 200, encode(finish(document, warnings, contracts.job_held(lease.id, wait)))
+    return 200, encode(finish(document, warnings, job_advice.held(lease.id, wait)))
 
 
 def render_ended(status: str, warnings: list[str], outcome: LeaseOutcome) -> tuple[int, bytes]:
@@ -41,16 +42,16 @@ def render_ended(status: str, warnings: list[str], outcome: LeaseOutcome) -> tup
         "released_at": rfc3339(outcome.now),
         "previous": _previous(leases.last_ending(lease), lease.ended_checkpoint),
     }
-    return 200, encode(finish(document, warnings, contracts.job_released(lease.id)))
+    return 200, encode(finish(document, warnings, job_advice.released(lease.id)))
 
 
 def state(lease: Lease, now: Instant) -> dict[str, Any]:
     story = leases.last_ending(lease)
     if leases.is_live(lease, now):
         document = {"status": "claimed", **ownership(lease, now)}
-        contract = contracts.job_held(lease.id, contracts.seconds_to_wait(lease.expires_at, now))
+        contract = job_advice.held(lease.id, seconds_to_wait(lease.expires_at, now))
     else:
-        document, contract = {"status": "free", "job_id": lease.id, "owner": None}, contracts.job_free(lease.id)
+        document, contract = {"status": "free", "job_id": lease.id, "owner": None}, job_advice.free(lease.id)
         if leases.is_held(lease):  # its time ran out a moment ago and nobody has tidied up yet
             ended = leases.end(lease, leases.EXPIRED, now=lease.expires_at or now)
             story, lease = leases.last_ending(ended), ended
@@ -66,7 +67,7 @@ def ownership(lease: Lease, now: Instant) -> dict[str, Any]:
         "metadata": raw_json(lease.metadata),
         "claimed_at": rfc3339_or_none(lease.claimed_at),
         "expires_at": rfc3339_or_none(lease.expires_at or lease.available_at),
-        "expires_in_seconds": contracts.seconds_left(lease.expires_at or lease.available_at, now),
+        "expires_in_seconds": seconds_left(lease.expires_at or lease.available_at, now),
         "note": lease.note,
         "progress": raw_json(lease.progress),
         "session_id": lease.session if lease.ephemeral else None,
@@ -82,8 +83,8 @@ def _every(lease: Lease) -> float:
     return pace // SECOND if pace >= SECOND else round(pace / SECOND, 3)
 
 
-def holding(lease: Lease, now: Instant) -> contracts.Contract:
-    return contracts.job_claimed(lease.id, contracts.seconds_left(lease.expires_at, now), _every(lease))
+def holding(lease: Lease, now: Instant) -> Contract:
+    return job_advice.claimed(lease.id, seconds_left(lease.expires_at, now), _every(lease))
 
 
 def _previous(story: Ended | None, checkpoint: str | None) -> dict[str, Any] | None:
@@ -102,6 +103,6 @@ def _previous(story: Ended | None, checkpoint: str | None) -> dict[str, Any] | N
     }
 
 
-def finish(document: dict[str, Any], warnings: list[str], contract: contracts.Contract) -> dict[str, Any]:
+def finish(document: dict[str, Any], warnings: list[str], contract: Contract) -> dict[str, Any]:
     """What every answer about a job ends with."""
     return warned(document, warnings) | {"agent_contract": contract}

@@ -18,7 +18,7 @@ from holdfast.core.row import SECOND, Instant
 from holdfast.engine.command import Command, LeaseOutcome
 from holdfast.engine.verbs.jobs import Claimed, ClaimJob, ForceRelease, HeartbeatJob, ReleaseJob
 from holdfast.store.contract import Reader
-from holdfast.transport.advice import contract as contracts
+from holdfast.transport.advice import jobs as job_advice
 from holdfast.transport.http.api.job_documents import (
     finish,
     holding,
@@ -198,7 +198,7 @@ async def list_claimed_jobs(ctx: HandlerContext, request: Request) -> Response:
     jobs = [{"status": "claimed", **ownership(lease, now)} for lease in page]
     document: dict[str, Any] = {"jobs": jobs, "nextCursor": _cursor(page[-1].id) if more else None, "hasMore": more}
     following = urlencode({"prefix": prefix, "limit": limit, "cursor": _cursor(page[-1].id)}) if more else None
-    document["agent_contract"] = contracts.job_list(page[0].id if page else None, following)
+    document["agent_contract"] = job_advice.listed(page[0].id if page else None, following)
     return json_response(200, document, ((b"cache-control", b"no-store"),))
 
 

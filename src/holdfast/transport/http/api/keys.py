@@ -57,7 +57,7 @@ async def list_keys(ctx: HandlerContext, request: Request) -> Response:
     account = request.by.account
     keys, uses = await ctx.read(lambda reader: (reader.principals(account), reader.uses(account)))
     shown = [key_document(key, uses.get(key.id)) for key in keys]
-    return json_response(200, {"keys": shown, "agent_contract": task_advice.go_on()})
+    return json_response(200, {"keys": shown, "agent_contract": task_advice.create_or_claim()})
 
 
 async def read_key(ctx: HandlerContext, request: Request) -> Response:
@@ -67,7 +67,7 @@ async def read_key(ctx: HandlerContext, request: Request) -> Response:
     key, uses = await ctx.read(lambda reader: (reader.row(Principal, account, key_id), reader.uses(account)))
     if key is None:
         raise Missing("there is no such key")
-    return json_response(200, key_document(key, uses.get(key.id)) | {"agent_contract": task_advice.go_on()})
+    return json_response(200, key_document(key, uses.get(key.id)) | {"agent_contract": task_advice.create_or_claim()})
 
 
 async def create_key(ctx: HandlerContext, request: Request) -> Response:
@@ -164,7 +164,7 @@ async def revoke_key(ctx: HandlerContext, request: Request) -> Response:
     """A key stops working: here at once, on other servers within five seconds."""
     await ctx.authenticate(request)
     revoked = await revoke(ctx, request.by, request.cause(), _key_id(request))
-    return json_response(200, key_document(revoked, None) | {"agent_contract": task_advice.go_on()})
+    return json_response(200, key_document(revoked, None) | {"agent_contract": task_advice.create_or_claim()})
 
 
 async def revoke(ctx: HandlerContext, by: Principal, cause: Cause, key_id: str) -> Principal:
@@ -201,5 +201,9 @@ def key_document(key: Principal, used_at: Instant | None) -> dict[str, Any]:
 
 
 def _shown_once(status: int, secret: str, key: Principal, warnings: list[str]) -> Response:
-    document: dict[str, Any] = {"apiKey": secret, **key_document(key, None), "agent_contract": task_advice.go_on()}
+    document: dict[str, Any] = {
+        "apiKey": secret,
+        **key_document(key, None),
+        "agent_contract": task_advice.create_or_claim(),
+    }
     return json_response(status, warned(document, warnings), NO_STORE)

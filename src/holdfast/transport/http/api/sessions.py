@@ -16,7 +16,7 @@ from holdfast.core.task import Task
 from holdfast.engine.verbs.sessions import BeginSession, Begun, EndLife, HeartbeatSession, Living, WriteContext
 from holdfast.engine.verbs.tasks.queueing import lease_id_from
 from holdfast.store.contract import Reader
-from holdfast.transport.advice import contract as contracts
+from holdfast.transport.advice import sessions as session_advice
 from holdfast.transport.http.bodies.checks import NOTHING, Checks
 from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.bodies.query import NO_STORE, Query
@@ -180,9 +180,8 @@ async def list_sessions(ctx: HandlerContext, request: Request) -> Response:
     named = [one for one in found[:limit] if one.name is not None and sessions.is_visible(one, request.by)]
     more = found[limit - 1].id if len(found) > limit else None
     shown = [{"status": _status(session, now), **_shown(session)} for session in named]
-    begin = contracts.action("begin_session", "POST /v1/sessions", best=True)
     document = {"sessions": shown, "nextCursor": more, "hasMore": more is not None}
-    return json_response(200, document | {"agent_contract": contracts.contract(begin)}, NO_STORE)
+    return json_response(200, document | {"agent_contract": session_advice.listed()}, NO_STORE)
 
 
 # -- parsing -----------------------------------------------------------------------------------------------------
@@ -223,7 +222,7 @@ def _context(body: ContextBody, checks: Checks) -> Context:
 
 def _response(status: int, document: dict[str, Any], warnings: list[str]) -> Response:
     over = document["status"] in {"ended", "expired"}
-    contract = contracts.life_over if over else contracts.life_live
+    contract = session_advice.ended if over else session_advice.active
     document["agent_contract"] = contract(document["session_id"])
     return json_response(status, warned(document, warnings), NO_STORE)
 

@@ -15,7 +15,8 @@ from holdfast.core.webhooks.signature import SECRET_BYTES, format_secret
 from holdfast.core.webhooks.webhook import ACTIVE, PAUSED, STANDARD, Webhook
 from holdfast.engine.verbs.webhooks import CreateWebhook, RemoveWebhook, RotateWebhookSecret, UpdateWebhook
 from holdfast.store.contract import Reader
-from holdfast.transport.advice import contract as contracts
+from holdfast.transport.advice import webhooks as webhook_advice
+from holdfast.transport.advice.contract import check_state
 from holdfast.transport.http.bodies.checks import Checks
 from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.bodies.query import MAX_TEXT, NO_STORE
@@ -83,7 +84,7 @@ async def list_webhooks(ctx: HandlerContext, request: Request) -> Response:
     await ctx.authenticate(request)
     account = request.by.account
     hooks = await ctx.read(lambda reader: hooks_of(reader, account))
-    following = contracts.contract(contracts.action("create_webhook", "POST /v1/webhooks", best=not hooks))
+    following = webhook_advice.listed(is_empty=not hooks)
     return json_response(200, {"webhooks": [document(hook) for hook in hooks], "agent_contract": following}, NO_STORE)
 
 
@@ -92,7 +93,9 @@ async def read_webhook(ctx: HandlerContext, request: Request) -> Response:
     await ctx.authenticate(request)
     hook = await find(ctx, request)
     counts = await ctx.beside_the_log(lambda store: store.deliveries.counts((hook.account, hook.id)))
-    return json_response(200, document(hook) | {"deliveries": counts, "agent_contract": look(hook)}, NO_STORE)
+    return json_response(
+        200, document(hook) | {"deliveries": counts, "agent_contract": webhook_advice.changed(hook.id)}, NO_STORE
+    )
 
 
 async def update_webhook(ctx: HandlerContext, request: Request) -> Response:
@@ -123,7 +126,9 @@ async def update_webhook(ctx: HandlerContext, request: Request) -> Response:
     if after.state == ACTIVE and (hook.url, hook.state) != (after.url, after.state):
         await ctx.beside_the_log(lambda store: store.deliveries.hasten((hook.account, hook.id)))
     ctx.on_webhook()
-    return json_response(200, warned(document(after) | {"agent_contract": look(after)}, warnings), NO_STORE)
+    return json_response(
+        200, warned(document(after) | {"agent_contract": webhook_advice.changed(after.id)}, warnings), NO_STORE
+    )
 
 
 async def delete_webhook(ctx: HandlerContext, request: Request) -> Response:
@@ -131,7 +136,7 @@ async def delete_webhook(ctx: HandlerContext, request: Request) -> Response:
     await ctx.authenticate(request)
     hook = await find(ctx, request)
     await ctx.run(RemoveWebhook(account=hook.account, cause=request.cause(), hook_id=hook.id))
-    following = contracts.look_first("GET /v1/webhooks", "list_webhooks")
+    following = check_state("list_webhooks")
     return json_response(200, {"webhook_id": hook.id, "deleted": True, "agent_contract": following})
 
 
@@ -206,22 +211,13 @@ def document(hook: Webhook) -> dict[str, Any]:
     }
 
 
-def look(hook: Webhook) -> contracts.Contract:
-    """What to do about a webhook: see whether its messages arrive."""
-    path = f"/v1/webhooks/{hook.id}"
-    return contracts.contract(
-        contracts.action("list_deliveries", f"GET {path}/deliveries", best=True),
-        contracts.action("test_webhook", f"POST {path}/test"),
-    )
-
-
 def new_secret() -> str:
     """A secret that nobody has."""
     return format_secret((ids.draw() + ids.draw())[:SECRET_BYTES])
 
 
 def _shown_once(status: int, hook: Webhook, warnings: list[str]) -> Response:
-    shown: dict[str, Any] = {"secret": hook.secret, **document(hook), "agent_contract": look(hook)}
+    shown: dict[str, Any] = {"secret": hook.secret, **document(hook), "agent_contract": webhook_advice.changed(hook.id)}
     return json_response(status, warned(shown, warnings), NO_STORE)
 
 

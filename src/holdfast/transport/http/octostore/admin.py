@@ -10,7 +10,8 @@ from holdfast.core.names import DEFAULT_ACCOUNT
 from holdfast.core.principal import ADMIN_ID, Principal
 from holdfast.core.row import SECOND, Instant
 from holdfast.store.contract import Reader
-from holdfast.transport.advice import contract as contracts
+from holdfast.transport.advice import locks as lock_advice
+from holdfast.transport.advice.contract import server_metrics
 from holdfast.transport.http.bodies.query import NO_STORE, Query
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore.bodies import metadata_text
@@ -32,7 +33,7 @@ async def admin_status(ctx: HandlerContext, request: Request) -> Response:
         200,
         {
             "active_locks": len(leases[:SHOWN]),
-            "agent_contract": contracts.lock_list(),
+            "agent_contract": lock_advice.listed(),
             "healthy": True,
             "locks": [_lock(lease, names, now) for lease in leases[:SHOWN]],
             "total_acquires": ctx.stats.acquires,
@@ -97,7 +98,7 @@ async def metrics_history(ctx: HandlerContext, request: Request) -> Response:
         {
             "acquire_rates": [minute.acquires for minute in minutes],
             "active_locks": [minute.live for minute in minutes],
-            "agent_contract": contracts.operated(),
+            "agent_contract": server_metrics(),
             "release_rates": [minute.releases for minute in minutes],
             "request_volume": [minute.requests for minute in minutes],
             "timestamps": [minute.started for minute in minutes],

@@ -18,7 +18,8 @@ from holdfast.core.row import SECOND, Instant
 from holdfast.engine.command import LeaseOutcome
 from holdfast.engine.verbs.elections import Campaign, Leading, RenewLeadership, Resign
 from holdfast.store.contract import Reader
-from holdfast.transport.advice import contract as contracts
+from holdfast.transport.advice import elections as election_advice
+from holdfast.transport.advice.contract import seconds_to_wait
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore.bodies import U32, metadata_text, milliseconds_left, read_body
 from holdfast.transport.http.octostore.errors import InvalidTtl
@@ -59,7 +60,7 @@ async def create_election(ctx: HandlerContext, request: Request) -> Response:
             "campaign_path": f"{path}/campaign",
             "status_path": path,
             "watch_path": f"{path}/watch",
-            "agent_contract": contracts.election_vacant(election_id),
+            "agent_contract": election_advice.vacant(election_id),
         },
     )
 
@@ -99,9 +100,7 @@ async def campaign(ctx: HandlerContext, request: Request) -> Response:
             "election_id": request.parameter,
             "leader": leader(lease),
             "retry_after_ms": milliseconds_left(lease.expires_at, now),
-            "agent_contract": contracts.election_led(
-                request.parameter, contracts.seconds_to_wait(lease.expires_at, now)
-            ),
+            "agent_contract": election_advice.following(request.parameter, seconds_to_wait(lease.expires_at, now)),
         },
     )
 
@@ -135,7 +134,7 @@ async def resign(ctx: HandlerContext, request: Request) -> Response:
             "election_id": request.parameter,
             "status": "vacant",
             "previous_term": outcome.lease.token,
-            "agent_contract": contracts.election_resigned(request.parameter),
+            "agent_contract": election_advice.resigned(request.parameter),
         },
     )
 
@@ -156,7 +155,7 @@ async def get_election_status(ctx: HandlerContext, request: Request) -> Response
                 "election_id": election_id,
                 "status": "vacant",
                 "retry_after_ms": 0,
-                "agent_contract": contracts.election_vacant(election_id),
+                "agent_contract": election_advice.vacant(election_id),
             },
         )
     return json_response(
@@ -166,7 +165,7 @@ async def get_election_status(ctx: HandlerContext, request: Request) -> Response
             "status": "leader",
             "leader": leader(lease),
             "retry_after_ms": milliseconds_left(lease.expires_at, now),
-            "agent_contract": contracts.election_led(election_id, contracts.seconds_to_wait(lease.expires_at, now)),
+            "agent_contract": election_advice.following(election_id, seconds_to_wait(lease.expires_at, now)),
         },
     )
 
@@ -216,5 +215,5 @@ def _leading(outcome: LeaseOutcome, token: str, ttl: Instant) -> dict[str, Any]:
         "leader": leader(outcome.lease),
         "leader_token": token,
         "renew_after_ms": ttl // SECOND * 500,
-        "agent_contract": contracts.election_leading(election_id),
+        "agent_contract": election_advice.leading(election_id),
     }

@@ -6,8 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.core import errors
-from holdfast.transport.advice import contract as contracts
-from holdfast.transport.advice.contract import Contract
+from holdfast.transport.advice import locks as lock_advice
+from holdfast.transport.advice import sessions as session_advice
+from holdfast.transport.advice.contract import (
+    Contract,
+    authenticate,
+    check_state,
+    fix_request,
+    retry_after,
+    stop_work,
+)
 from holdfast.transport.http.request import Header, HttpRefusal, Request, Response, encode, json_response
 
 
@@ -109,7 +117,7 @@ def _framework_error(request: Request, error: HttpRefusal) -> Response:
     else:
         label, code, details = _FRAMEWORK.get(error.status, ("Request failed", "invalid_input", "Request failed"))
     document = {
-        "agent_contract": contracts.fix_request(error.message),
+        "agent_contract": fix_request(error.message),
         "code": code,
         "details": details,
         "error": label,
@@ -119,42 +127,43 @@ def _framework_error(request: Request, error: HttpRefusal) -> Response:
 
 
 _CONTRACTS: tuple[tuple[tuple[type[Exception], ...], Callable[[Request, Any], Contract]], ...] = (
-    ((errors.OutcomeUnknown,), lambda request, _: contracts.look_first(f"GET {_subject(request)}", "check_status")),
+    ((errors.OutcomeUnknown,), lambda request, _: check_state("check_status", endpoint=("GET", _subject(request)))),
     (
         (errors.Trouble, errors.TooManyElections, errors.RateLimited),
-        lambda _, error: contracts.wait_and_retry(error.retry_after),
+        lambda _, error: retry_after(error.retry_after),
     ),
-    ((errors.UnknownKey,), lambda *_: contracts.authenticate(retryable=False)),
-    ((errors.Unauthenticated,), lambda *_: contracts.authenticate(retryable=True)),
-    ((errors.LeaseGone, errors.LeaseMismatch), lambda request, _: contracts.stop_work(*_claim_again(request))),
-    ((errors.SessionExpired, errors.SessionMissing), lambda *_: contracts.session_over()),
-    ((errors.LockLimit,), lambda *_: contracts.lock_limit()),
+    ((errors.UnknownKey,), lambda *_: authenticate(retryable=False)),
+    ((errors.Unauthenticated,), lambda *_: authenticate(retryable=True)),
+    ((errors.LeaseGone, errors.LeaseMismatch), lambda request, _: _claim_again(request)),
+    ((errors.SessionExpired, errors.SessionMissing), lambda *_: session_advice.octostore_ended()),
+    ((errors.LockLimit,), lambda *_: lock_advice.limit_reached()),
     (
         (errors.WebhookMissing, errors.TooManyWebhooks),
-        lambda *_: contracts.look_first("GET /webhooks", "list_lock_webhooks"),
+        lambda *_: check_state("list_lock_webhooks"),
     ),
     (
         (errors.NameTaken, errors.ConfiguredKey, errors.InsecureTransport),
-        lambda _, error: contracts.fix_request(error.hint),
+        lambda _, error: fix_request(error.hint),
     ),
     (
         (errors.Conflict, errors.Missing, errors.Forbidden),
         lambda request, error: (
-            contracts.fix_request(error.hint)
+            fix_request(error.hint)
             if "scope" in error.facts
-            else contracts.look_first(f"GET {_subject(request)}", "get_lock_status")
+            else check_state("get_lock_status", endpoint=("GET", _subject(request)))
         ),
     ),
-    ((errors.HoldfastError,), lambda _, error: contracts.fix_request(error.message)),
-    ((Exception,), lambda *_: contracts.wait_and_retry(5)),
+    ((errors.HoldfastError,), lambda _, error: fix_request(error.message)),
+    ((Exception,), lambda *_: retry_after(5)),
 )
 """The agent_contract for each class of error; the first row that matches counts."""
 
 
-def _claim_again(request: Request) -> tuple[str, str]:
+def _claim_again(request: Request) -> Contract:
+    """Advice after a lost lease: stop, then campaign or acquire again."""
     if request.scope["path"].startswith("/elections/"):
-        return f"POST {_subject(request)}/campaign", "campaign"
-    return f"POST {_subject(request)}/acquire", "acquire_lock"
+        return stop_work("campaign", endpoint=("POST", f"{_subject(request)}/campaign"))
+    return stop_work("acquire_lock", endpoint=("POST", f"{_subject(request)}/acquire"))
 
 
 def _subject(request: Request) -> str:

@@ -16,7 +16,8 @@ from holdfast.core.row import SECOND, Instant
 from holdfast.engine.command import Held, LeaseOutcome
 from holdfast.engine.verbs.locks import Acquired, AcquireLock, Delayed, ReleaseLock, RenewLock, SetLockAcl
 from holdfast.store.contract import Reader
-from holdfast.transport.advice import contract as contracts
+from holdfast.transport.advice import locks as lock_advice
+from holdfast.transport.advice.contract import seconds_to_wait
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore.bodies import (
     METADATA_LIMIT,
@@ -130,7 +131,7 @@ async def renew_lock(ctx: HandlerContext, request: Request) -> Response:
             "lease_id": lease_id,
             "expires_at": rfc3339(lease.expires_at),
             "renew_after_ms": left // 2,
-            "agent_contract": contracts.lock_acquired(name),
+            "agent_contract": lock_advice.acquired(name),
         },
     )
 
@@ -155,7 +156,7 @@ async def set_lock_acl(ctx: HandlerContext, request: Request) -> Response:
     name = _name(request)
     acl = access.normalise(body.acl.acquire)
     await ctx.run(SetLockAcl(account=request.by.account, cause=request.cause(), by=request.by, name=name, acl=acl))
-    document = {"name": name, "acl": {"acquire": access.redact(acl)}, "agent_contract": contracts.lock_free(name)}
+    document = {"name": name, "acl": {"acquire": access.redact(acl)}, "agent_contract": lock_advice.free(name)}
     return json_response(200, document)
 
 
@@ -175,8 +176,8 @@ async def get_lock_status(ctx: HandlerContext, request: Request) -> Response:
     )
     if lease.acl is not None:
         document["acl"] = {"acquire": access.redact(lease.acl)}
-    wait = contracts.seconds_to_wait(lease.expires_at, now)
-    document["agent_contract"] = contracts.lock_held(name, wait) if live else contracts.lock_free(name)
+    wait = seconds_to_wait(lease.expires_at, now)
+    document["agent_contract"] = lock_advice.held(name, wait) if live else lock_advice.free(name)
     return json_response(200, document)
 
 
@@ -190,7 +191,7 @@ async def list_locks(ctx: HandlerContext, request: Request) -> Response:
     found = await ctx.read(lambda reader: reader.leases(request.by.account, prefix or "", "", ALL))
     locks = [_status(lease, 0) for lease in found if _listable(lease.id)]
     return json_response(
-        200, {"locks": locks, "total": len(locks), "prefix": prefix, "agent_contract": contracts.lock_list()}
+        200, {"locks": locks, "total": len(locks), "prefix": prefix, "agent_contract": lock_advice.listed()}
     )
 
 
@@ -246,7 +247,7 @@ def _acquired(outcome: Acquired) -> dict[str, Any]:
         "expires_at": rfc3339(lease.expires_at or 0),
         "renew_after_ms": milliseconds_left(lease.expires_at, outcome.now) // 2,
         "metadata": metadata_text(lease),
-        "agent_contract": contracts.lock_acquired(lease.id),
+        "agent_contract": lock_advice.acquired(lease.id),
     }
 
 
@@ -258,7 +259,7 @@ def _held(outcome: Held) -> dict[str, Any]:
         "expires_at": rfc3339(lease.expires_at or 0),
         "retry_after_ms": milliseconds_left(lease.expires_at, outcome.now),
         "metadata": metadata_text(lease),
-        "agent_contract": contracts.lock_held(lease.id, contracts.seconds_to_wait(lease.expires_at, outcome.now)),
+        "agent_contract": lock_advice.held(lease.id, seconds_to_wait(lease.expires_at, outcome.now)),
     }
 
 
@@ -270,7 +271,7 @@ def _delayed(outcome: LeaseOutcome) -> dict[str, Any]:
         "available_at": rfc3339(lease.available_at or 0),
         "lock_delay_seconds": delay // SECOND,
         "retry_after_ms": milliseconds_left(lease.available_at, outcome.now),
-        "agent_contract": contracts.lock_held(lease.id, contracts.seconds_to_wait(lease.available_at, outcome.now)),
+        "agent_contract": lock_advice.held(lease.id, seconds_to_wait(lease.available_at, outcome.now)),
     }
 
 

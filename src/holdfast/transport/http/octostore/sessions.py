@@ -9,7 +9,7 @@ from holdfast.core.row import SECOND, Instant
 from holdfast.core.session import Session
 from holdfast.engine.verbs.octostore_sessions import EndSession, KeepSessionAlive, OpenSession
 from holdfast.store.contract import Reader
-from holdfast.transport.advice import contract as contracts
+from holdfast.transport.advice import sessions as session_advice
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore.bodies import U32, path_uuid, read_body
 from holdfast.transport.http.request import Request, Response, json_response
@@ -42,7 +42,7 @@ async def open_session(ctx: HandlerContext, request: Request) -> Response:
             "session_id": session.id,
             "expires_at": rfc3339(session.expires_at),
             "keepalive_interval_secs": session.ttl // SECOND // 2,
-            "agent_contract": contracts.session_open(session.id),
+            "agent_contract": session_advice.octostore_active(session.id),
         },
     )
 
@@ -59,7 +59,7 @@ async def keepalive_session(ctx: HandlerContext, request: Request) -> Response:
         {
             "session_id": session.id,
             "expires_at": rfc3339(session.expires_at),
-            "agent_contract": contracts.session_open(session.id),
+            "agent_contract": session_advice.octostore_active(session.id),
         },
     )
 
@@ -84,7 +84,7 @@ async def get_session(ctx: HandlerContext, request: Request) -> Response:
             "expires_at": rfc3339(session.expires_at),
             "lock_count": count,
             "active": live,
-            "agent_contract": contracts.session_open(session.id) if live else contracts.session_over(),
+            "agent_contract": session_advice.octostore_active(session.id) if live else session_advice.octostore_ended(),
         },
     )
 

@@ -12,7 +12,7 @@ from holdfast.core.names import DEFAULT_ACCOUNT, is_storable
 from holdfast.core.principal import LOCAL, Principal, mask_key
 from holdfast.engine.verbs.accounts import principal_id
 from holdfast.engine.verbs.keys import RegisterUser, RotateKey
-from holdfast.transport.advice import contract as contracts
+from holdfast.transport.advice import locks as lock_advice
 from holdfast.transport.http.api.keys import new_key
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore.bodies import read_body
@@ -86,4 +86,4 @@ async def rotate_token(ctx: HandlerContext, request: Request) -> Response:
 def _given(token: str, user: Principal, name: str) -> Response:
     """A token, shown this once, and whose it is."""
     document = {"token": token, "user_id": user.id, name: user.name, "namespace": user.namespace}
-    return json_response(200, document | {"agent_contract": contracts.token_given()}, NEVER_KEPT)
+    return json_response(200, document | {"agent_contract": lock_advice.token_issued()}, NEVER_KEPT)

@@ -12,7 +12,7 @@ from holdfast.core.names import is_storable
 from holdfast.core.webhooks.destination import MAX_URL, octostore_url_problem, parse_url
 from holdfast.core.webhooks.webhook import ACTIVE, LEASE_SUBJECT, OCTOSTORE, OCTOSTORE_EVENTS, Webhook
 from holdfast.engine.verbs.webhooks import RemoveWebhook
-from holdfast.transport.advice import contract as contracts
+from holdfast.transport.advice import locks as lock_advice
 from holdfast.transport.http.api.webhooks import create, hooks_of
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore.bodies import path_uuid, read_body
@@ -63,7 +63,7 @@ async def create_lock_webhook(ctx: HandlerContext, request: Request) -> Response
         secret=body.secret,
     )
     made = await create(ctx, request, hook, MAX_OF_A_USER, own=True)
-    return json_response(201, document(made) | {"agent_contract": contracts.lock_list()})
+    return json_response(201, document(made) | {"agent_contract": lock_advice.listed()})
 
 
 def _check_texts(body: LockWebhookBody) -> None:

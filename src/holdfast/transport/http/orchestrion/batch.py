@@ -229,7 +229,7 @@ def _render(
     ]
     succeeded = sum(result["status"] < 400 for result in results)  # noqa: PLR2004 - HTTP's own number
     document: dict[str, Any] = {"results": results, "succeeded": succeeded, "failed": len(results) - succeeded}
-    document["agent_contract"] = task_advice.go_on()
+    document["agent_contract"] = task_advice.create_or_claim()
     return 200, encode(warned(document, warnings))
 
 

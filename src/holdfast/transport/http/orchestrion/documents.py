@@ -58,7 +58,7 @@ def task_document(task: Task, now: Instant, contract: Contract | None = None) ->
     if task.ended is not None:
         document["previousAttempt"] = _previous_attempt(task)
     if contract is None:
-        contract = task_advice.of_task(task, now)
+        contract = task_advice.for_task(task, now)
     if contract:
         document["agent_contract"] = contract
     return document

@@ -246,16 +246,16 @@ def _render_claimed(warnings: list[str], limit: int | None, outcome: Any) -> tup
     document: dict[str, Any]
     if isinstance(outcome, Claimed) and limit is None:
         taken = outcome.taken[0]
-        contract = task_advice.of_task(taken.task, outcome.now, task_claimable=True)
+        contract = task_advice.for_task(taken.task, outcome.now, task_claimable=True)
         document = claimed_task_document(taken, outcome.now, contract)
         document["task"] = msgspec.Raw(encode(document))
     elif isinstance(outcome, Claimed):
         # One contract for all of them: the same words a hundred times would be most of the answer.
         tasks_taken = [claimed_task_document(taken, outcome.now, {}) for taken in outcome.taken]
-        document = {"tasks": tasks_taken, "count": len(tasks_taken), "agent_contract": task_advice.claimed_many()}
+        document = {"tasks": tasks_taken, "count": len(tasks_taken), "agent_contract": task_advice.several_claimed()}
     elif isinstance(outcome, Busy):
         document = {"task": None, "message": "busy", "inFlight": outcome.task.id}
-        document["agent_contract"] = task_advice.lane_busy(outcome.task, outcome.now)
+        document["agent_contract"] = task_advice.session_busy(outcome.task, outcome.now)
     else:
         document = {"task": None, "message": "no_tasks", "agent_contract": task_advice.nothing_to_claim()}
         if limit is not None:

@@ -12,7 +12,8 @@ from holdfast.core.row import SECOND, Instant
 from holdfast.operations.table import OPERATIONS
 from holdfast.store.contract import Reader
 from holdfast.telemetry import metric_names
-from holdfast.transport.advice import contract as contracts
+from holdfast.transport.advice import locks as lock_advice
+from holdfast.transport.advice.contract import new_caller
 from holdfast.transport.http.bodies.query import NO_STORE
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Request, Response, json_response
@@ -35,7 +36,7 @@ async def index(ctx: HandlerContext, request: Request) -> Response:  # noqa: ARG
         for operation in OPERATIONS
     ]
     document = {"name": "holdfast", "version": __version__, "operations": table}
-    return json_response(200, document | {"agent_contract": contracts.welcome()})
+    return json_response(200, document | {"agent_contract": new_caller()})
 
 
 async def health(ctx: HandlerContext, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
@@ -81,7 +82,7 @@ async def status(ctx: HandlerContext, request: Request) -> Response:  # noqa: AR
         200,
         {
             "active_locks": counts.live_leases,
-            "agent_contract": contracts.lock_list(),
+            "agent_contract": lock_advice.listed(),
             "alerts": _alerts(ctx, cells),
             "status": "ok",
             "total_acquires": acquires,

@@ -12,7 +12,7 @@ from holdfast.core.task import STATES
 from holdfast.store.contract import Totals
 from holdfast.telemetry import metric_names
 from holdfast.telemetry.kinds import Histogram, Metric
-from holdfast.transport.advice import contract as contracts
+from holdfast.transport.advice.contract import server_metrics
 from holdfast.transport.http.bodies.query import NO_STORE
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Request, Response, json_response
@@ -48,7 +48,7 @@ async def metrics(ctx: HandlerContext, request: Request) -> Response:
         200,
         {
             "active_locks": counts.live_leases,
-            "agent_contract": contracts.operated(),
+            "agent_contract": server_metrics(),
             "endpoints": {kind: _endpoint(Tally.read(cells, kind)) for kind in OCTOSTORE_KINDS},
             "lock_store": {
                 "cache_hits": 0,

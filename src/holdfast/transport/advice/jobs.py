@@ -1,0 +1,72 @@
+"""`agent_contract` of jobs."""
+
+from __future__ import annotations
+
+from holdfast.transport.advice.contract import Contract, action, contract
+
+
+def claimed(job_id: str, expires_in: int, every: float) -> Contract:
+    """The caller owns the job."""
+    return contract(
+        action("heartbeat_job", job_id, best=True, why="Renew the lease while you work, at the recommended interval."),
+        action("release_job", job_id, why="When you are done or give up; leave a note for the next owner."),
+        lease_valid=True,
+        lease_expires_in_seconds=expires_in,
+        recommended_heartbeat_interval_seconds=every,
+    )
+
+
+def held(job_id: str, wait: int) -> Contract:
+    """Another worker owns the job."""
+    return contract(
+        action(
+            "retry_after_wait",
+            job_id,
+            operation="claim_job",
+            best=True,
+            wait=wait,
+            why="Take other work and claim again later, or send `wait_seconds` to wait in the queue.",
+        ),
+        action("get_job_owner", job_id),
+        retryable=True,
+    )
+
+
+def free(job_id: str) -> Contract:
+    """No worker owns the job."""
+    return contract(action("claim_job", job_id, best=True))
+
+
+def lost(job_id: str) -> Contract:
+    """The caller's lease has ended without its doing."""
+    return contract(
+        action(
+            "stop_work",
+            best=True,
+            why="Your lease has ended and another worker may hold the job. Undo or abandon unfinished work.",
+        ),
+        action("get_job_owner", job_id),
+        action("claim_job", job_id),
+    )
+
+
+def released(job_id: str) -> Contract:
+    """The caller released the job, so it is not advised to claim it again."""
+    return contract(
+        action("list_claimed_jobs", best=True, why="You are done with this job; see which jobs are claimed."),
+        action("claim_job", job_id, why="Only if there is more to do on it."),
+    )
+
+
+def already_released(job_id: str) -> Contract:
+    """The caller used a lease that it had released itself."""
+    return contract(action("get_job_owner", job_id, best=True, why="You released it already; there is nothing to do."))
+
+
+def listed(first_id: str | None, next_page: str | None = None) -> Contract:
+    """A page of jobs; `next_page` is the query of the next one."""
+    if next_page is not None:
+        return contract(action("list_claimed_jobs", query=next_page, best=True, why="There are more jobs."))
+    if first_id is None:
+        return contract(action("claim_job", best=True, why="No job is held; claim one."))
+    return contract(action("get_job_owner", first_id, best=True))
