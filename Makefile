@@ -1,7 +1,8 @@
 # Holdfast needs python3 (3.11 or newer) and make; everything else is fetched into .venv.
 #
-# The files named .venv/….done are the memory of what is installed: a second `make run` starts at once,
-# a changed lock file starts a new .venv, a changed pyproject.toml installs Holdfast itself again.
+# requirements/run.txt has the base packages, MCP and the PostgreSQL driver; base.txt is what `pip install .` brings.
+# The files named .venv/….done record what is installed: a second `make run` starts at once, a changed lock file
+# starts a new .venv, a changed pyproject.toml installs Holdfast itself again.
 
 PYTHON  ?= python3
 WORKERS ?= 4
@@ -12,8 +13,8 @@ INSTALL := $(PIP) install --require-hashes
 PYTEST  := .venv/bin/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 LOCKS   := requirements/run.txt requirements/test.txt requirements/lint.txt requirements/build.txt
 
-# What a user's shell may carry and would reach into .venv: other modules, a --user install. Nor may it forbid to keep
-# what was compiled: tests start hundreds of servers, and compiling takes a third of such a start.
+# Variables of the user's shell that would change .venv: other module paths, a --user install. Compiled files are kept:
+# tests start hundreds of servers, and compiling takes a third of such a start.
 unexport PYTHONHOME PYTHONPATH PIP_USER PIP_TARGET PIP_PREFIX PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
@@ -27,19 +28,19 @@ help: ## Show this list
 run: .venv/run.done ## Start the server on 127.0.0.1:7700
 	@exec .venv/bin/holdfast serve $(ARGS)
 
-demo: .venv/run.done ## Watch five agents race for one job, and another go on when the winner is killed
+demo: .venv/run.done ## Five agents race for one job; the winner is killed and another continues
 	@.venv/bin/python examples/five_agents.py
 
-test: .venv/test.done ## Run every test, on SQLite and on a PostgreSQL of its own
+test: .venv/test.done ## Run every test, on SQLite and on a private PostgreSQL
 	@$(PYTEST) $(ARGS)
 
-check: .venv/test.done .venv/lint.done ## Lint, format, types, import arrows, then the tests
+check: .venv/test.done .venv/lint.done ## Lint, format, types, import rules, then the tests
 	@echo "Checking style ..."
 	@.venv/bin/ruff check
 	@.venv/bin/ruff format --check
 	@echo "Checking types ..."
 	@.venv/bin/mypy
-	@echo "Checking import arrows ..."
+	@echo "Checking import rules ..."
 	@.venv/bin/lint-imports
 	@echo "Running the tests ..."
 	@$(PYTEST) $(ARGS)
@@ -50,17 +51,17 @@ bench: .venv/test.done ## Measure speed, as ratios within one run
 prove: .venv/test.done ## Run the tests with every proof at full size (slow)
 	@HOLDFAST_PROOF=full $(PYTEST) $(ARGS)
 
-conformance: .venv/test.done ## Judge the MCP endpoint with the official suite and the Inspector (npm fetches both)
+conformance: .venv/test.done ## Test the MCP endpoint with the official suite and the Inspector (npm fetches both)
 	@scripts/mcp-conformance .venv/bin/python
 
-lock: ## Write requirements/ anew (ARGS=--upgrade moves to the newest versions)
+lock: ## Write requirements/ (ARGS=--upgrade takes the newest versions)
 	@scripts/lock $(PYTHON) $(ARGS)
 
-clean: ## Remove .venv and everything that was made here; your data stays
+clean: ## Remove .venv and all build files; your data stays
 	rm -rf .venv build dist .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
-# --- what the commands above stand on ---------------------------------------------------------------------------
+# --- installation ---------------------------------------------------------------------------
 
 .venv/run.done: .venv/new.done pyproject.toml
 	@echo "Installing Holdfast ..."
@@ -79,7 +80,7 @@ clean: ## Remove .venv and everything that was made here; your data stays
 	@[ -e $@ ] || $(INSTALL) -r requirements/lint.txt
 	@touch $@
 
-# A change in any lock file makes .venv from nothing, so that it never holds what no lock file names.
+# A change in any lock file rebuilds .venv, so that it never holds a package that no lock file names.
 .venv/new.done: $(LOCKS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	    || { echo "Holdfast needs Python 3.11 or newer (make run PYTHON=python3.12 names another one)." >&2; exit 1; }
@@ -92,7 +93,7 @@ clean: ## Remove .venv and everything that was made here; your data stays
 	@printf '%s' '$(CURDIR)' > .venv/place
 	@touch $@
 
-# A .venv holds absolute paths: in a folder that was copied or moved, or after its python went away, it is made anew.
+# A .venv holds absolute paths: it is rebuilt in a folder that was copied or moved, or when its python is gone.
 ifneq ($(shell cat .venv/place 2>/dev/null)$(if $(realpath .venv/bin/python),,?),$(CURDIR))
 .venv/new.done: moved
 endif

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from holdfast import extras
 from holdfast.billing.provider import Payments
 from holdfast.core.acl import hash_token
 from holdfast.core.event import Cause
@@ -17,7 +18,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.retention import Retention
 from holdfast.engine.verbs.accounts import SyncPrincipals, Wanted
 from holdfast.settings import Settings, sqlite_path
-from holdfast.store.contract import Store
+from holdfast.store.contract import MissingDriver, Store
 from holdfast.telemetry.shared_memory import inherited
 from holdfast.telemetry.traces import Traces, check_installed
 
@@ -34,6 +35,8 @@ def make_store(settings: Settings) -> Store:
         from holdfast.store.sqlite import SqliteStore  # noqa: PLC0415
 
         return SqliteStore(sqlite_path(settings.store))
+    if not extras.is_installed(extras.POSTGRES):
+        raise MissingDriver(f"a PostgreSQL store needs its driver: {extras.install_command(extras.POSTGRES)}")
     from holdfast.store.postgres import PostgresStore  # noqa: PLC0415
 
     return PostgresStore(

@@ -28,7 +28,8 @@ def test_init_teaches_and_undo_leaves_everything_as_it_was(shell):
     assert after["AGENTS.md"].startswith(before["AGENTS.md"])
     servers = json.loads(after[".mcp.json"])["mcpServers"]
     assert set(servers) == {"other", "holdfast"}
-    assert servers["holdfast"]["url"] == "https://holdfast.example/mcp"
+    assert servers["holdfast"]["args"] == ["--from", "holdfast[mcp]", "holdfast", "mcp"]
+    assert servers["holdfast"]["env"]["HOLDFAST_URL"] == "https://holdfast.example"
     assert "https://holdfast.example/v1/jobs" in after[".claude/skills/holdfast/SKILL.md"]
     assert shell.key not in json.dumps(after)
     again = shell("init", repository, "--yes", "--url", "https://holdfast.example")

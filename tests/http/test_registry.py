@@ -27,6 +27,8 @@ def test_the_registrys_entry_is_the_codes_own():
     assert re.fullmatch(r"[a-z0-9.-]+/[a-z0-9._-]+", written["name"])
     assert f"<!-- mcp-name: {written['name']} -->" in (ROOT / "README.md").read_text()
     assert [word["value"] for word in package["packageArguments"]] == [VERBS["mcp"].name]
+    assert [(word["name"], word["value"]) for word in package["runtimeArguments"]] == [("--from", "holdfast[mcp]")]
+    assert "mcp" in project["optional-dependencies"]
 
 
 def test_the_skill_passes_the_skills_own_judge(tmp_path):

@@ -151,7 +151,7 @@ def test_a_server_that_cannot_trace_says_so_and_does_not_start(tmp_path):
         patch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
         ended = run("--store", "memory:", "--port", "0", OTLP_ENDPOINT="http://127.0.0.1:4318")
     assert ended.status == 2
-    assert "opentelemetry.trace is not installed: pip install 'holdfast[otel]'" in ended.lines[-1]
+    assert "OpenTelemetry is not installed: pip install 'holdfast[otel]'" in ended.lines[-1]
 
 
 def test_a_collector_that_is_not_there_keeps_nobody_waiting():

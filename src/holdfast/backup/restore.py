@@ -10,7 +10,6 @@ import msgspec
 from holdfast.backup import header as headers
 from holdfast.backup.advance_counters import Used, move_ahead
 from holdfast.backup.backup import check_sound
-from holdfast.backup.database import filling
 from holdfast.backup.endpoint import CopyRefused, Tell
 from holdfast.backup.files import placed, refuse_existing, scratch, told
 from holdfast.backup.header import Header
@@ -74,6 +73,8 @@ def _used_by(side: SqliteEndpoint, path: Path) -> Used:
 
 def _into_database(settings: Settings, path: Path, tell: Tell, *, replace: bool, check: bool) -> Restored:
     """Made ready as a file, then copied in one transaction: the database has all of it, or what it had before."""
+    from holdfast.backup.database import filling
+
     with filling(settings, replace=replace) as database, scratch() as folder:
         ready = folder / "restored.db"
         with placed(ready, replace=False) as partial:

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import platformdirs
 
+from holdfast import extras
 from holdfast.addresses import is_loopback, parse_block, url_problem
 from holdfast.core.plan import PLANS, SELF_HOSTED, Catalogue, Plan, find_inconsistencies
 from holdfast.core.principal import is_well_formed
@@ -327,7 +328,12 @@ class _Reader:
         store = (
             self._text("STORE") or (path if path is None or "://" in path else f"sqlite:///{path}") or default_store()
         )
-        if store == "memory:" or store.startswith(("postgresql://", "postgres://")):
+        if store.startswith(("postgresql://", "postgres://")):
+            if not extras.is_installed(extras.POSTGRES):
+                command = extras.install_command(extras.POSTGRES)
+                self.problems.append(f"{self._label('store')}: a PostgreSQL store needs its driver: {command}")
+            return store
+        if store == "memory:":
             return store
         if store.startswith("sqlite:///") and len(store) > len("sqlite:///"):
             return store

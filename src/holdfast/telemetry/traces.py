@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from importlib.util import find_spec
 from typing import Protocol
+
+from holdfast import extras
 
 SERVER, PRODUCER, CONSUMER, INTERNAL = "server", "producer", "consumer", "internal"
 
@@ -43,19 +44,8 @@ class NoOpenTelemetry(Exception):
 
 def check_installed() -> None:
     """Refuse to start without what was asked for."""
-    missing = next((name for name in _NEEDED if not _is_there(name)), None)
-    if missing is not None:
+    if not extras.is_installed(extras.OTEL):
         raise NoOpenTelemetry(
-            f"traces are asked for, but {missing} is not installed: pip install 'holdfast[otel]',"
+            f"traces are asked for, but OpenTelemetry is not installed: {extras.install_command(extras.OTEL)},"
             " or unset OTEL_EXPORTER_OTLP_ENDPOINT and HOLDFAST_OTLP_ENDPOINT"
         )
-
-
-_NEEDED = ("opentelemetry.trace", "opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http")
-
-
-def _is_there(name: str) -> bool:
-    try:
-        return find_spec(name) is not None
-    except ModuleNotFoundError:  # not even the package it belongs to
-        return False

@@ -54,6 +54,12 @@ class NoStore(Unusable):
     code = "no_store"
 
 
+class MissingDriver(Unusable):
+    """The package that connects to this kind of database is not installed."""
+
+    code = "missing_driver"
+
+
 class Counts(msgspec.Struct, frozen=True):
     """What `/status` tells of the store."""
 

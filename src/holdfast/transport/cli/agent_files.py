@@ -74,10 +74,11 @@ class Entry(Lesson):
 
     def __init__(self, folder: Path, url: str) -> None:
         super().__init__(folder, ".mcp.json")
+        # Over stdio: this works with every server, also one that was installed without MCP.
         self._entry = {
-            "type": "http",
-            "url": f"{url}/mcp",
-            "headers": {"Authorization": "Bearer ${HOLDFAST_API_KEY}"},
+            "command": "uvx",
+            "args": ["--from", "holdfast[mcp]", "holdfast", "mcp"],
+            "env": {"HOLDFAST_URL": url, "HOLDFAST_API_KEY": "${HOLDFAST_API_KEY}"},
         }
 
     def taught(self, text: str) -> str:

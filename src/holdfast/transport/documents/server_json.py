@@ -29,6 +29,8 @@ def server_json() -> dict[str, Any]:
                 "identifier": "holdfast",
                 "version": __version__,
                 "runtimeHint": "uvx",
+                # uvx installs the identifier; `--from` asks for it with the extra, and is in front of the command.
+                "runtimeArguments": [{"type": "named", "name": "--from", "value": "holdfast[mcp]"}],
                 "transport": {"type": "stdio"},
                 "packageArguments": [{"type": "positional", "value": "mcp"}],
                 "environmentVariables": [

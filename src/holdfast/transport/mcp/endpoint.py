@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from holdfast import extras
 from holdfast.core.errors import Forbidden
 from holdfast.operations.table import HOLDFAST_API, Operation
 from holdfast.transport.http.context import HandlerContext
@@ -47,6 +48,7 @@ class Endpoint:
         self._door = ctx
         self._make = make or _speaking
         self._origins = own_origins(ctx.settings)
+        self._is_installed = extras.is_installed(extras.MCP)
         self._opening: asyncio.Task[StreamableHTTPSessionManager] | None = None
         self._running: asyncio.Task[None] | None = None
         self._over = asyncio.Event()
@@ -61,6 +63,10 @@ class Endpoint:
         await self._door.authenticate(request)
         if request.scope["method"] != "POST":
             raise HttpRefusal(405, "this path answers POST", headers=((b"allow", b"POST"),))
+        if not self._is_installed:
+            raise HttpRefusal(
+                501, f"this server runs without MCP: {extras.install_command(extras.MCP)}, then restart it"
+            )
 
     async def answer(self, request: Request, send: Send) -> None:
         """Let the SDK answer; tool calls come back to the application as requests of their own."""

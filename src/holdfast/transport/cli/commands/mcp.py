@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Mapping
 
+from holdfast import extras
 from holdfast.addresses import url_problem
 from holdfast.app import running_engine
 from holdfast.core.errors import HoldfastError
@@ -19,6 +20,8 @@ FINE, UNAVAILABLE, CONFIGURATION = 0, 1, 2
 
 def run(verb: Verb, flags: Mapping[str, str | None]) -> int:  # noqa: ARG001 - every room has this shape
     """The exit status. A store on the command line wins over a server in the environment."""
+    if not extras.is_installed(extras.MCP):
+        return _complain(f"MCP is not installed: {extras.install_command(extras.MCP)}", CONFIGURATION)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     url = os.environ.get("HOLDFAST_URL")
     if url and flags.get("store") is None:

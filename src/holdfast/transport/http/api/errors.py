@@ -57,6 +57,7 @@ _TITLES = {
     422: "Idempotency key used for another request",
     429: "Too many requests",
     500: "Internal error",
+    501: "Not installed",
     503: "Temporarily unavailable",
     507: "Disk full",
 }
@@ -65,6 +66,7 @@ HTTP_CODES = {
     405: "wrong_method",
     413: "too_large",
     415: "unsupported_media_type",
+    501: "not_installed",
 }
 """Codes of refusals by the HTTP layer itself (routing, body size, media type); others are `invalid_request`."""
 TIME_FACTS = {"ended_at", "held_since", "expires_at"}
