@@ -129,7 +129,7 @@ class MemoryDeliveries:
             found = sorted((each for each in self._of(hook) if wanted(each)), key=lambda each: each.seq)[:limit]
             self.kept |= {(*each.webhook_key, each.seq): replay(each, reader.now) for each in found}
             for head in found:
-                self._hasten(lambda each, head=head: each.ordering_key == head.line and each.seq > head.seq, reader.now)  # type: ignore[misc] # its default
+                self._hasten(lambda each, head=head: each.ordering_key == head.ordering_key and each.seq > head.seq, reader.now)  # type: ignore[misc] # its default
             return [each.seq for each in found]
 
     def hasten(self, hook: WebhookKey) -> None:
