@@ -157,7 +157,7 @@ def test_one_that_cannot_be_done_is_left_alone_and_said_why(visitor, root, kind)
     _, place = begin(visitor, counted(visitor, "requeue", state="dead_letter", type=kind))
     told = over(visitor, place)
     assert "0 requeued, 1 left alone" in told
-    assert "another task lives under its unique key" in told
+    assert "another live task has the same unique key" in told
 
 
 @pytest.mark.parametrize("asked", ["", "verb=requeue", "verb=requeue&state=pending", "verb=explode&state=pending"])

@@ -6,6 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.core import task as tasks
+from holdfast.core.task import ending, holding, queueing
+from holdfast.engine import ready_heap
 from holdfast.store.memory.store import MemoryTransaction
 from tests.proof_size import FULL
 from tests.simulation.factory import Factory
@@ -47,19 +49,27 @@ def lenient(rule):
     return lambda task, *args, **more: rule(task, *args, **more) if task.proof is not None else task
 
 
+def break_rule(monkeypatch, name, broken):
+    """Replace a rule in every module that uses it."""
+    users = [module for module in (tasks, ending, holding, queueing, ready_heap) if hasattr(module, name)]
+    assert users, name
+    for module in users:
+        monkeypatch.setattr(module, name, broken)
+
+
 def without_holder_checks(monkeypatch):
-    monkeypatch.setattr(tasks, "check_holder", lambda task, proof, now: None)
+    break_rule(monkeypatch, "check_holder", lambda task, proof, now: None)
     for name in ("complete", "fail", "hand_back", "undeliver", "heartbeat"):
-        monkeypatch.setattr(tasks, name, lenient(getattr(tasks, name)))
+        break_rule(monkeypatch, name, lenient(getattr(tasks, name)))
 
 
 def deadline_too_late(monkeypatch):
-    monkeypatch.setattr(tasks, "is_live", lambda task, now: task.expires_at is not None and task.expires_at >= now)
+    break_rule(monkeypatch, "is_live", lambda task, now: task.expires_at is not None and task.expires_at >= now)
 
 
 def lapse_too_early(monkeypatch):
     early = lambda task, now: task.expires_at is not None and task.expires_at - 1 <= now  # noqa: E731 - a broken rule
-    monkeypatch.setattr(tasks, "is_due", early)
+    break_rule(monkeypatch, "is_due", early)
 
 
 def tokens_that_come_again(monkeypatch):
@@ -69,34 +79,33 @@ def tokens_that_come_again(monkeypatch):
 def held_tasks_in_the_queue(monkeypatch):
     claim = tasks.claim
     claimable = lambda task, now: task.state in tasks.LIVE_STATES  # noqa: E731 - a broken rule
-    monkeypatch.setattr(tasks, "claim", lambda task, by, **more: replace(claim(task, by, **more), ready=True))
-    monkeypatch.setattr(tasks, "is_claimable", claimable)
-    monkeypatch.setattr("holdfast.engine.ready_heap.is_claimable", claimable)
+    break_rule(monkeypatch, "claim", lambda task, by, **more: replace(claim(task, by, **more), ready=True))
+    break_rule(monkeypatch, "is_claimable", claimable)
 
 
 def lapses_that_are_never_settled(monkeypatch):
-    monkeypatch.setattr(tasks, "settled", lambda task, now: task)
+    break_rule(monkeypatch, "expire_if_due", lambda task, now: task)
 
 
 def scheduled_tasks_that_never_come_due(monkeypatch):
-    monkeypatch.setattr(tasks, "is_ripe", lambda task, now: False)
+    break_rule(monkeypatch, "is_schedule_due", lambda task, now: False)
 
 
 def hand_backs_that_count(monkeypatch):
     back = tasks.hand_back
     counted = lambda task, *args, **more: replace(back(task, *args, **more), attempt_count=task.attempt_count)  # noqa: E731
-    monkeypatch.setattr(tasks, "hand_back", counted)
+    break_rule(monkeypatch, "hand_back", counted)
 
 
-def one_chance_too_few(monkeypatch):
+def one_attempt_too_few(monkeypatch):
     lapse = tasks.lapse
-    monkeypatch.setattr(tasks, "lapse", lambda task, now, **more: lapse(replace(task, max_attempts=1), now, **more))
+    break_rule(monkeypatch, "lapse", lambda task, now, **more: lapse(replace(task, max_attempts=1), now, **more))
 
 
 def finished_tasks_that_come_back(monkeypatch):
     requeue = tasks.requeue
     again = lambda task, now, **more: requeue(replace(task, state=tasks.DEAD), now, **more)  # noqa: E731 - a broken rule
-    monkeypatch.setattr(tasks, "requeue", again)
+    break_rule(monkeypatch, "requeue", again)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +119,7 @@ def finished_tasks_that_come_back(monkeypatch):
         lapses_that_are_never_settled,
         scheduled_tasks_that_never_come_due,
         hand_backs_that_count,
-        one_chance_too_few,
+        one_attempt_too_few,
         finished_tasks_that_come_back,
     ],
 )

@@ -1,4 +1,4 @@
-"""The attempts of a task, told from its events: who held it, from when to when, and how that went."""
+"""The attempts of a task, rebuilt from its events: who held it, when, and how each ended."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ class AttemptRecord(msgspec.Struct):
 
 
 def list_attempts(events: Iterable[Event]) -> list[AttemptRecord]:
-    """Oldest first; what retention has cut off is not there."""
+    """Every attempt, oldest first; attempts whose events retention has removed are missing."""
     found: dict[int, AttemptRecord] = {}
     current: AttemptRecord | None = None
     for event in events:
-        told: dict[str, Any] = msgspec.json.decode(event.data)
+        data: dict[str, Any] = msgspec.json.decode(event.data)
         verb = event.kind.partition(".")[2]
         if verb == "claimed":
-            current = found[told["attempt"]] = AttemptRecord(
-                told["attempt"], told.get("worker"), event.at, event.at, told.get("token")
+            current = found[data["attempt"]] = AttemptRecord(
+                data["attempt"], data.get("worker"), event.at, event.at, data.get("token")
             )
         elif current is not None and verb in {"renewed", "extended", "reissued"}:
             current.last_seen_at = event.at
-            current.token = told.get("token", current.token)
+            current.token = data.get("token", current.token)
         elif current is not None and verb == "undelivered":
             current.ended_at, current.outcome, current = event.at, verb, None
-        if isinstance(story := told.get("ended"), dict):
-            ended = found.setdefault(story["attempt"], AttemptRecord(story["attempt"], story.get("worker")))
-            ended.ended_at, ended.outcome = story["at"], story["outcome"]
-            ended.reason, ended.code, current = story.get("reason"), story.get("code"), None
+        if isinstance(last := data.get("ended"), dict):
+            ended = found.setdefault(last["attempt"], AttemptRecord(last["attempt"], last.get("worker")))
+            ended.ended_at, ended.outcome = last["at"], last["outcome"]
+            ended.reason, ended.code, current = last.get("reason"), last.get("code"), None
     return [found[number] for number in sorted(found)]

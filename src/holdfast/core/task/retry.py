@@ -1,4 +1,4 @@
-"""How long a failed task waits before its next chance. Chance itself is an argument."""
+"""Backoff: how long a failed task waits before its next attempt. Randomness is an argument."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ import msgspec
 from holdfast.core.row import SECOND, Instant
 
 MAX_DELAY = 30 * 24 * 3600
-"""Seconds: nothing is put off for longer than thirty days."""
+"""Seconds: no delay is longer than thirty days."""
 
 MAX_DOUBLINGS = 32
 
 
 class Backoff(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A policy that travels with its task: the delay after attempt n, in seconds."""
+    """A task's retry policy: the delay after attempt n, in seconds."""
 
     kind: Literal["fixed", "linear", "exponential"]
     base_seconds: float = 1.0
     max_seconds: float = 3600.0
     jitter: float = 0.0
-    """Which part of the delay is left to chance: 0 none of it, 1 all of it."""
+    """The random share of the delay: 0 is none of it, 1 is all of it."""
 
 
 def backoff_problem(backoff: Backoff) -> str | None:
-    """Say what is wrong with a policy, or None."""
+    """What is wrong with a policy, or None."""
     if not 0 <= backoff.base_seconds <= MAX_DELAY:
-        return f"`base_seconds` is 0 to {MAX_DELAY}"
+        return f"`base_seconds` must be 0 to {MAX_DELAY}"
     if not 0 <= backoff.max_seconds <= MAX_DELAY:
-        return f"`max_seconds` is 0 to {MAX_DELAY}"
+        return f"`max_seconds` must be 0 to {MAX_DELAY}"
     if not 0 <= backoff.jitter <= 1:
-        return "`jitter` is 0 to 1"
+        return "`jitter` must be 0 to 1"
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -129,7 +130,7 @@ class MemoryDeliveries:
             found = sorted((each for each in self._of(hook) if wanted(each)), key=lambda each: each.seq)[:limit]
             self.kept |= {(*each.webhook_key, each.seq): replay(each, reader.now) for each in found}
             for head in found:
-                self._hasten(lambda each, head=head: each.ordering_key == head.ordering_key and each.seq > head.seq, reader.now)  # type: ignore[misc] # its default
+                self._hasten(partial(_is_behind, head), reader.now)
             return [each.seq for each in found]
 
     def hasten(self, hook: WebhookKey) -> None:
@@ -170,6 +171,11 @@ class MemoryDeliveries:
     def _active(self) -> list[Webhook]:
         hooks = [row for row in self._store.rows.values() if isinstance(row, Webhook) and row.state == ACTIVE]
         return sorted(hooks, key=lambda hook: hook.key)
+
+
+def _is_behind(head: Delivery, delivery: Delivery) -> bool:
+    """Whether a delivery must wait until `head` is settled."""
+    return delivery.ordering_key == head.ordering_key and delivery.seq > head.seq
 
 
 def _of(hook: Webhook) -> WebhookKey:

@@ -1,0 +1,162 @@
+"""How an attempt ends: completed, failed, handed back, expired or cancelled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.core.errors import InvalidTransition, TaskClaimed
+from holdfast.core.lease import is_due
+from holdfast.core.row import Instant
+from holdfast.core.task import retry
+from holdfast.core.task.holding import holder_facts
+from holdfast.core.task.queueing import enqueue
+from holdfast.core.task.retry import Backoff
+from holdfast.core.task.row import (
+    CANCELLED,
+    CLAIMED,
+    COMPLETED,
+    DEAD,
+    EXHAUSTED,
+    EXPIRED,
+    FAILED,
+    LAPSED,
+    PENDING,
+    PERMANENT,
+    Attempt,
+    Task,
+    last_attempt,
+)
+
+
+def complete(task: Task, *, result: str | None, output_id: str | None, now: Instant) -> Task:
+    """Finish the task for good, also if a cancel was requested meanwhile: the work is done."""
+    return replace(_end_attempt(task, COMPLETED, now), state=COMPLETED, result=result, output_id=output_id)
+
+
+def fail(
+    task: Task,
+    *,
+    reason: str | None,
+    now: Instant,
+    after: Instant | None = None,
+    permanent: bool = False,
+    code: str | None = None,
+    random_fraction: float = 0.0,
+) -> Task:
+    """Return the task to its queue, or make it a dead letter after its last attempt."""
+    ended = replace(_end_attempt(task, FAILED, now, reason=reason, code=code), failure_reason=reason)
+    if task.cancel_requested:
+        return replace(ended, state=CANCELLED)
+    if permanent or task.attempt_count >= task.max_attempts:
+        return replace(ended, state=DEAD, dead_cause=PERMANENT if permanent else EXHAUSTED)
+    if after is None and task.backoff is not None:
+        after = retry.delay(msgspec.json.decode(task.backoff, type=Backoff), task.attempt_count, random_fraction)
+    return enqueue(ended, task.scheduled_at if after is None else now + after, now)
+
+
+def hand_back(task: Task, outcome: str, *, now: Instant, after: Instant | None = None) -> Task:
+    """Return the task to its queue without counting the attempt: it was neither done nor failed."""
+    ended = replace(_end_attempt(task, outcome, now), attempt_count=task.attempt_count - 1)
+    if task.cancel_requested:
+        return replace(ended, state=CANCELLED)
+    return enqueue(ended, task.scheduled_at if after is None else now + after, now)
+
+
+def lapse(task: Task, now: Instant, *, reason: str | None = None) -> Task:
+    """End an attempt whose holder did not renew in time: back to the queue, or a dead letter after the last attempt."""
+    ended = _end_attempt(task, EXPIRED, now, reason=reason)
+    if task.cancel_requested:
+        return replace(ended, state=CANCELLED)
+    if task.attempt_count >= task.max_attempts:
+        return replace(ended, state=DEAD, dead_cause=LAPSED)
+    return enqueue(ended, task.scheduled_at, now)
+
+
+def expire_if_due(task: Task, now: Instant) -> Task:
+    """The task with an expired lease ended, whether or not the sweep has come by."""
+    return lapse(task, now) if task.state == CLAIMED and is_due(task, now) else task
+
+
+def cancel(task: Task, reason: str | None = None) -> Task:
+    """Cancel a pending task."""
+    if task.state == CLAIMED:
+        message = "another worker holds this task: cancel it with mode 'request' or 'force'"
+        raise TaskClaimed(message, **holder_facts(task))
+    if task.state != PENDING:
+        raise InvalidTransition(f"a task that is {task.state} cannot be cancelled", state=task.state)
+    return replace(task, state=CANCELLED, ready=False, cancel_reason=reason)
+
+
+def request_cancel(task: Task, reason: str | None = None) -> Task:
+    """Ask the holder to stop; a task without a holder is cancelled at once."""
+    if task.state != CLAIMED:
+        return cancel(task, reason)
+    return replace(task, cancel_requested=True, cancel_reason=reason or task.cancel_reason)
+
+
+def force_cancel(task: Task, now: Instant, reason: str | None = None) -> Task:
+    """Cancel it at once, even while it is held."""
+    if task.state != CLAIMED:
+        return cancel(task, reason)
+    return replace(_end_attempt(task, CANCELLED, now, reason=reason), state=CANCELLED, cancel_reason=reason)
+
+
+def undeliver(task: Task, now: Instant) -> Task:
+    """Undo a claim whose answer never reached the worker. Only the attempt's number stays used."""
+    free = replace(task, **_NO_HOLDER, attempt_count=task.attempt_count - 1)
+    if task.cancel_requested:
+        return replace(free, state=CANCELLED)
+    return enqueue(free, task.scheduled_at, now)
+
+
+def resolve(task: Task, now: Instant) -> Task:
+    """Mark a dead letter as dealt with; it stays a dead letter."""
+    if task.state != DEAD:
+        raise InvalidTransition(f"only a dead letter can be resolved; this task is {task.state}", state=task.state)
+    return replace(task, resolved_at=task.resolved_at or now)
+
+
+_NO_HOLDER: dict[str, Any] = {
+    "principal": None,
+    "session": None,
+    "proof": None,
+    "claimed_at": None,
+    "expires_at": None,
+    "cancel_requested": False,
+    "worker": None,
+}
+
+
+def _end_attempt(task: Task, outcome: str, now: Instant, *, reason: str | None = None, code: str | None = None) -> Task:
+    """Clear the holder and record how its attempt ended.
+
+    If this attempt left neither note nor checkpoint, those of the earlier attempt stay: a successor that dies before
+    its first checkpoint does not erase the work before it.
+    """
+    assert task.proof is not None
+    left_context = task.note is not None or task.checkpoint is not None
+    previous = None if left_context else last_attempt(task)
+    attempt = Attempt(
+        worker=task.worker,
+        outcome=outcome,
+        at=now,
+        attempt=task.attempt,
+        proof=task.proof,
+        reason=reason,
+        code=code,
+        note=previous.note if previous else task.note,
+        context_from=previous.context_from if previous else task.attempt if left_context else None,
+    )
+    no_holder = _NO_HOLDER | {"worker": task.worker} if outcome == COMPLETED else _NO_HOLDER
+    return replace(
+        task,
+        **no_holder,
+        ended=msgspec.json.encode(attempt).decode(),
+        ended_checkpoint=task.ended_checkpoint if previous else task.checkpoint,
+        note=None,
+        checkpoint=None,
+        progress=None,
+    )

@@ -1,0 +1,114 @@
+"""What a worker does with a task it holds: claim it, prove that it holds it, renew it, leave notes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.core.errors import InvalidTransition, LeaseExpired, LeaseSuperseded, NotYetClaimable, TaskClaimed
+from holdfast.core.lease import is_live
+from holdfast.core.row import SECOND, Instant
+from holdfast.core.task.queueing import is_claimable
+from holdfast.core.task.row import CLAIMED, COMPLETED, EXPIRED, PENDING, Task, last_attempt
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """Who claims a task."""
+
+    worker: str | None
+    principal: str
+    session: str | None = None
+
+
+class Handover(msgspec.Struct, frozen=True):
+    """What a holder leaves for the next attempt, while it works and when it stops."""
+
+    note: str | None = None
+    checkpoint: str | None = None
+    progress: str | None = None
+
+
+def claim(task: Task, by: Claim, *, proof: str, token: int, now: Instant) -> Task:
+    """Give a pending task to a worker: this uses one attempt."""
+    return replace(
+        task,
+        state=CLAIMED,
+        ready=False,
+        attempt_count=task.attempt_count + 1,
+        attempt=task.attempt + 1,
+        worker=by.worker,
+        principal=by.principal,
+        session=by.session,
+        proof=proof,
+        token=token,
+        claimed_at=now,
+        expires_at=now + task.lease_duration,
+    )
+
+
+def check_claimable(task: Task, now: Instant) -> None:
+    """Refuse a claim by id of a task that cannot be claimed now."""
+    if task.state == CLAIMED:
+        raise TaskClaimed("another worker holds this task", **holder_facts(task))
+    if task.state != PENDING:
+        raise InvalidTransition(f"a task that is {task.state} cannot be claimed", state=task.state)
+    if not is_claimable(task, now):
+        assert task.scheduled_at is not None
+        wait = -(-(task.scheduled_at - now) // SECOND)
+        raise NotYetClaimable(f"this task is scheduled; it can be claimed in {wait} s", retry_after=wait)
+
+
+def check_holder(task: Task, proof: str | None, now: Instant) -> None:
+    """Only the newest live holder may act. Every write by a holder passes through here.
+
+    Clients that know no lease ids may send none: then any live lease on the task is taken for theirs.
+    """
+    if task.state == CLAIMED:
+        if proof is not None and proof != task.proof:
+            raise LeaseSuperseded("your lease is over: another worker holds this task now", **holder_facts(task))
+        if not is_live(task, now):
+            raise LeaseExpired("the lease expired before this call", ended_at=task.expires_at)
+        return
+    last = last_attempt(task)
+    if proof is not None and (last is None or last.proof != proof):
+        raise LeaseSuperseded(f"your lease is over: this task is {task.state} now", state=task.state)
+    if last is not None and last.outcome == EXPIRED:
+        raise LeaseExpired("the lease expired before this call", ended_at=last.at)
+    raise InvalidTransition(f"this task is {task.state}, not claimed", state=task.state)
+
+
+def is_repeat(task: Task, proof: str | None, outcome: str) -> bool:
+    """Whether the same holder reports the same outcome again, because it never received the first answer."""
+    if task.state == CLAIMED:
+        return False
+    if proof is None:
+        return outcome == COMPLETED == task.state
+    last = last_attempt(task)
+    return last is not None and last.proof == proof and last.outcome == outcome
+
+
+def heartbeat(task: Task, now: Instant) -> Task:
+    """Renew the lease to its full duration from now."""
+    return replace(task, expires_at=now + task.lease_duration)
+
+
+def reissue(task: Task, *, proof: str, token: int, now: Instant) -> Task:
+    """A new lease id and a larger token for the same holder after it resumed, so that its old process is fenced off."""
+    return replace(task, proof=proof, token=token, expires_at=now + task.lease_duration)
+
+
+def with_handover(task: Task, handover: Handover) -> Task:
+    """The task with the holder's newest note, checkpoint and progress; None keeps the previous value."""
+    return replace(
+        task,
+        note=task.note if handover.note is None else handover.note,
+        checkpoint=task.checkpoint if handover.checkpoint is None else handover.checkpoint,
+        progress=task.progress if handover.progress is None else handover.progress,
+    )
+
+
+def holder_facts(task: Task) -> dict[str, Any]:
+    """What a refused caller may know about the holder: never the lease id or the token."""
+    return {"held_by": task.worker, "held_since": task.claimed_at, "expires_at": task.expires_at}

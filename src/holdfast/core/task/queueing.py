@@ -1,0 +1,109 @@
+"""How a task enters its queue, and in which order tasks leave it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from holdfast.core.errors import Invalid, InvalidTransition
+from holdfast.core.row import SECOND, Instant
+from holdfast.core.task import retry
+from holdfast.core.task.row import DEAD, PENDING, Task
+
+SCHEDULED_LAG = 60 * SECOND
+"""How far behind unscheduled tasks a scheduled one is placed."""
+
+MAX_SCHEDULE_AHEAD = retry.MAX_DELAY * SECOND
+
+
+def create(task: Task, now: Instant) -> Task:
+    """Enqueue a new task."""
+    if task.scheduled_at is not None:
+        _check_schedule(task.scheduled_at, now)
+    return enqueue(replace(task, created_at=now), task.scheduled_at, now)
+
+
+def replace_work(task: Task, wanted: Task, now: Instant) -> Task:
+    """Give a pending task another payload and other settings."""
+    if wanted.scheduled_at is not None:
+        _check_schedule(wanted.scheduled_at, now)
+    updated = replace(
+        task,
+        payload=wanted.payload,
+        priority=wanted.priority,
+        max_attempts=wanted.max_attempts,
+        lease_duration=wanted.lease_duration,
+        tag=wanted.tag,
+        created_by=wanted.created_by,
+        reviewed_by=wanted.reviewed_by,
+        source=wanted.source,
+        backoff=wanted.backoff,
+    )
+    return enqueue(updated, wanted.scheduled_at, now)
+
+
+def requeue(task: Task, now: Instant, *, keep_count: bool = False) -> Task:
+    """Put a dead letter back into its queue."""
+    if task.state != DEAD:
+        raise InvalidTransition(f"only a dead letter can be requeued; this task is {task.state}", state=task.state)
+    count = task.attempt_count if keep_count else 0
+    return enqueue(replace(task, attempt_count=count, dead_cause=None, resolved_at=None), None, now)
+
+
+def check_key_free(duplicate: Task | None) -> None:
+    """Refuse to requeue a task while another live task has its unique key."""
+    if duplicate is not None:
+        raise InvalidTransition("another live task has the same unique key", twin=duplicate.id)
+
+
+def make_ready(task: Task) -> Task:
+    """Let a scheduled task that is due join its queue."""
+    return replace(task, ready=True)
+
+
+def enqueue(task: Task, scheduled_at: Instant | None, now: Instant) -> Task:
+    """The task as pending: ready now, or at `scheduled_at`."""
+    return replace(
+        task,
+        state=PENDING,
+        ready=scheduled_at is None or scheduled_at <= now,
+        scheduled_at=scheduled_at,
+        place=queue_position(task.created_at, scheduled_at),
+    )
+
+
+def is_claimable(task: Task, now: Instant) -> bool:
+    """Whether a worker may claim it now."""
+    return task.state == PENDING and (task.ready or is_schedule_due(task, now))
+
+
+def is_schedule_due(task: Task, now: Instant) -> bool:
+    """Whether its scheduled time has come while it is not in its queue yet."""
+    return task.state == PENDING and not task.ready and task.scheduled_at is not None and task.scheduled_at <= now
+
+
+def queue_order(task: Task) -> tuple[int, Instant, str]:
+    """Sort key of the queue: priority, then position, then id."""
+    return (-task.priority, task.place, task.id)
+
+
+def queue_position(created_at: Instant, scheduled_at: Instant | None) -> Instant:
+    """A scheduled task gets the position of a task created a minute after its due time.
+
+    So it comes after tasks that were never scheduled, as its users expect, but only for a minute: steady new work
+    cannot starve it. A position never changes, so the queue is one index.
+    """
+    return created_at if scheduled_at is None else scheduled_at + SCHEDULED_LAG
+
+
+def longest_wait(tasks: Iterable[Task], now: Instant) -> Instant:
+    """How long the oldest ready task has waited; 0 if none is ready."""
+    oldest = min((task.place for task in tasks if task.ready), default=now)
+    return max(now - oldest, 0)
+
+
+def _check_schedule(scheduled_at: Instant, now: Instant) -> None:
+    if not now < scheduled_at <= now + MAX_SCHEDULE_AHEAD:
+        message = "`scheduledAt` must be in the future, at most 30 days from now"
+        raise Invalid(message, [{"pointer": "/scheduledAt", "code": "out_of_range", "message": message}])
