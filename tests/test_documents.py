@@ -17,6 +17,7 @@ from holdfast.core.lease import Claim, Lease
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.operations.table import OPERATIONS
+from holdfast.settings.page import settings_page
 from holdfast.transport.cli.manual import manual
 from holdfast.transport.http.api import billing, jobs, sessions
 from holdfast.transport.http.api import errors as api_errors
@@ -296,6 +297,10 @@ def test_the_api_page_lists_every_field_of_a_body(section):
 
 def test_the_page_about_the_command_line_is_its_help():
     assert (ROOT / "docs/reference/cli.md").read_text() == manual()
+
+
+def test_the_settings_page_is_the_table_of_settings():
+    assert (ROOT / "docs/reference/settings.md").read_text() == settings_page()
 
 
 def test_the_page_about_webhooks_verifies_as_it_says():

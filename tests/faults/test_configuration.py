@@ -6,7 +6,9 @@ import apsw
 import psycopg
 import pytest
 
-from holdfast.settings import BadSettings, load
+from holdfast.settings import BadSettings, Settings, load
+from holdfast.settings.fields import BY_NAME, FIELDS
+from holdfast.transport.cli.table import VERBS
 from tests.compat.octostore.server import free_port
 from tests.faults.program import run
 
@@ -191,6 +193,36 @@ def test_a_postgres_that_does_not_answer_is_named_in_one_line_without_its_passwo
     assert ended.lines[0].startswith("holdfast: the database cannot be used: ")
     assert "canary" not in ended.lines[0]
     assert ended.status == 1
+
+
+# -- the table of settings ---------------------------------------------------------------------------------------
+
+
+def test_every_setting_is_in_the_table_once():
+    names = [field.name for field in FIELDS]
+    assert len(names) == len(set(names)) == len(BY_NAME)
+    derived = {"traces"}
+    assert {field.name for field in FIELDS if not field.alias_of} == set(Settings.__struct_fields__) - derived
+    for field in FIELDS:
+        assert field.description.endswith("."), field.name
+        assert all(name.strip() in BY_NAME for name in field.alias_of.split(",") if field.alias_of)
+
+
+def test_defaults_are_those_of_the_table():
+    settings, _ = load({"store": "memory:"}, {})
+    assert settings == Settings(store="memory:")
+    for field in FIELDS:
+        if field.default is not None and not field.alias_of and field.name != "store":
+            assert getattr(settings, field.name) == field.default, field.name
+
+
+def test_the_flags_of_serve_are_those_of_the_table():
+    assert {argument.field for argument in VERBS["serve"].arguments} == {f.name for f in FIELDS if f.has_flag}
+
+
+def test_a_variable_that_is_no_setting_is_a_warning():
+    _, warnings = load({"store": "memory:"}, {"HOLDFAST_PROT": "1", "HOLDFAST_PORT": "1"})
+    assert warnings == ["HOLDFAST_PROT is not a setting of this version; it is ignored"]
 
 
 # -- plans -------------------------------------------------------------------------------------------------------

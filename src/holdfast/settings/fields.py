@@ -1,0 +1,254 @@
+"""Every setting as data: variable, flag, kind, bounds, unit, default and description.
+
+`reader.py` reads values by this table and `page.py` writes docs/reference/settings.md from it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.core.plan import SELF_HOSTED
+from holdfast.core.webhooks.delivery import SCHEDULE
+from holdfast.telemetry.logs import FORMATS, LEVELS
+
+PREFIX = "HOLDFAST_"
+DEFAULT_PORT = 7700
+PAYPAL_URL = "https://api-m.paypal.com"
+LARGEST = 10**9
+
+NUMBER = "whole number"
+BOOLEAN = "true or false"
+CHOICE = "choice"
+TEXT = "text"
+FILE = "file"
+URL = "address"
+LIST = "list"
+SECRET = "secret"  # noqa: S105 - a kind of setting, not a password
+
+
+class Field(msgspec.Struct, frozen=True, kw_only=True):
+    """One setting, or one more variable for a setting (`alias_of`)."""
+
+    name: str
+    kind: str
+    description: str
+    default: Any = None
+    default_text: str = ""
+    """The default as the page shows it, where the value itself does not say enough."""
+    least: int = 0
+    most: int = 0
+    choices: tuple[str, ...] = ()
+    unit: str = ""
+    has_flag: bool = False
+    alias_of: str = ""
+
+    @property
+    def variable(self) -> str:
+        """The environment variable."""
+        return PREFIX + self.name.upper()
+
+    @property
+    def flag(self) -> str:
+        """The flag of `holdfast serve`, whether it has one or not."""
+        return "--" + self.name.replace("_", "-")
+
+
+def _number(
+    name: str, default: int, bounds: tuple[int, int], description: str, *, unit: str = "", flag: bool = False
+) -> Field:
+    least, most = bounds
+    return Field(
+        name=name,
+        kind=NUMBER,
+        description=description,
+        default=default,
+        least=least,
+        most=most,
+        unit=unit,
+        has_flag=flag,
+    )
+
+
+def _boolean(name: str, description: str, *, default: bool, flag: bool = False) -> Field:
+    return Field(name=name, kind=BOOLEAN, description=description, default=default, has_flag=flag)
+
+
+def _choice(name: str, default: str | None, choices: tuple[str, ...], description: str) -> Field:
+    return Field(name=name, kind=CHOICE, description=description, default=default, choices=choices)
+
+
+def _value(name: str, kind: str, description: str, **more: Any) -> Field:
+    return Field(name=name, kind=kind, description=description, **more)
+
+
+GROUPS: dict[str, tuple[Field, ...]] = {
+    "Address": (
+        _value("host", TEXT, "Address to listen on.", default="127.0.0.1", has_flag=True),
+        _number("port", DEFAULT_PORT, (0, 65535), "Port to listen on; 0 takes a free one.", flag=True),
+        _value("bind_addr", TEXT, "Host and port in one value, as `host:port`.", alias_of="host, port"),
+        _value(
+            "public_url",
+            URL,
+            "`https://host[/path]` where clients reach the server, if that is not where it listens.",
+            has_flag=True,
+            default_text="where it listens",
+        ),
+        _value(
+            "trusted_proxies",
+            LIST,
+            "Addresses and CIDR blocks of proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are used.",
+            default=(),
+            has_flag=True,
+        ),
+        _value(
+            "tls_cert", FILE, "PEM file with the certificate; with it and the key the server uses https.", has_flag=True
+        ),
+        _value("tls_key", FILE, "PEM file with the private key.", has_flag=True),
+        _boolean("allow_insecure_http", "Accept keys over plain HTTP from other machines.", default=False, flag=True),
+        _value("allowed_origins", LIST, "Origins of web pages that may call `/mcp`, besides the server's.", default=()),
+    ),
+    "Store": (
+        _value(
+            "store",
+            URL,
+            "`sqlite:///relative.db`, `sqlite:////absolute.db`, `postgresql://…` (needs"
+            " `holdfast[postgres]`) or `memory:`.",
+            default="",
+            default_text="an SQLite file in your XDG state folder",
+            has_flag=True,
+        ),
+        _value(
+            "database_url", TEXT, "A path of an SQLite file, or an address; OctoStore's name for it.", alias_of="store"
+        ),
+        _number("workers", 1, (1, 64), "Processes that answer requests; more than one needs PostgreSQL.", flag=True),
+        _number("lanes", 2, (1, 64), "Connections of one process that write, on PostgreSQL."),
+        _boolean("postgres_pooled", "The PostgreSQL address is a pooler in transaction mode.", default=False),
+        _value("postgres_listen", URL, "A direct PostgreSQL address for `LISTEN`, when `store` is a pooler."),
+    ),
+    "Keys": (
+        _value(
+            "root_key",
+            SECRET,
+            "A key with every scope, valid while it is set.",
+            default_text="made at the first start, printed once, stored as a hash",
+        ),
+        _value("admin_key", SECRET, "OctoStore's admin key."),
+        _value("static_tokens", LIST, "Named keys: `alice:token,bob:token`.", default=()),
+        _value(
+            "static_tokens_file",
+            FILE,
+            "The same, one to a line, in a file that only its owner can read.",
+            alias_of="static_tokens",
+        ),
+        _boolean(
+            "local_registration", "OctoStore's sign-up: any program on this machine may get a token.", default=False
+        ),
+    ),
+    "Public elections": (
+        _boolean("public_elections", "Serve elections without a key.", default=True),
+        _number("max_public_elections", 10_000, (1, LARGEST), "Elections that may exist at once."),
+        _number(
+            "public_election_requests_per_minute",
+            600,
+            (1, LARGEST),
+            "Requests from one address.",
+            unit="requests a minute",
+        ),
+        _number("public_election_watch_streams_global", 1024, (1, LARGEST), "Open watches in all."),
+        _number("public_election_watch_streams_per_client", 8, (1, LARGEST), "Open watches from one address."),
+        _number("public_election_watch_max_seconds", 900, (1, LARGEST), "How long one watch lasts.", unit="seconds"),
+    ),
+    "Limits and retention": (
+        _number("max_streams", 2_000, (1, 10**6), "Event streams of one process; more are answered 503."),
+        _number("max_locks_per_user", 100, (1, LARGEST), "Locks that one user may hold."),
+        _number(
+            "task_retention_days", 30, (0, 36_500), "How long finished tasks are kept; 0 is for ever.", unit="days"
+        ),
+        _number("event_retention_days", 90, (0, 36_500), "How long events are kept; 0 is for ever.", unit="days"),
+        _boolean("purge_dead_letters", "Remove dead letters like other finished tasks.", default=True),
+    ),
+    "Logs, traces and alerts": (
+        _choice("log_format", None, FORMATS, "Text is for terminals, JSON for programs."),
+        _choice("log_level", "info", tuple(LEVELS), "The least level that is logged."),
+        _choice(
+            "access_log",
+            "errors",
+            ("all", "errors", "off"),
+            "Which requests are logged; `errors` are answers of 5xx and slow ones.",
+        ),
+        _value(
+            "otlp_endpoint",
+            URL,
+            "Where traces are sent (needs `holdfast[otel]`); `OTEL_EXPORTER_OTLP_ENDPOINT` works too.",
+            default_text="no traces",
+        ),
+        _number(
+            "alert_conflicts",
+            0,
+            (0, LARGEST),
+            "Warn above this many claims and writes refused because another holder has the lease; 0 is never.",
+            unit="an hour",
+        ),
+        _number(
+            "alert_lapses",
+            0,
+            (0, LARGEST),
+            "Warn above this many holders that did not renew in time; 0 is never.",
+            unit="an hour",
+        ),
+        _number(
+            "alert_dead_letters", 0, (0, LARGEST), "Warn above this many dead letters; 0 is never.", unit="an hour"
+        ),
+        _number(
+            "alert_recovery_failures",
+            1,
+            (0, LARGEST),
+            "Warn above this many recoveries that failed; 0 is never.",
+            unit="an hour",
+        ),
+    ),
+    "Webhooks": (
+        _boolean(
+            "webhook_allow_private_networks",
+            "Webhooks may lead to any address, over http too: for servers whose users are their operators.",
+            default=False,
+        ),
+        _value("ca_bundle", FILE, "PEM file of authorities that webhooks trust besides the system's."),
+        _value(
+            "webhook_retries",
+            LIST,
+            "Waits after each failed delivery; after the last one it is a dead letter.",
+            default=SCHEDULE,
+            unit="seconds",
+        ),
+        _number("webhook_timeout", 15, (1, 30), "How long a receiver may take to answer.", unit="seconds"),
+    ),
+    "Plans and payments": (
+        _value(
+            "plan",
+            TEXT,
+            "The plan of accounts that bought none. The server's own account is never limited.",
+            default=SELF_HOSTED,
+            has_flag=True,
+        ),
+        _value("plans", FILE, "TOML file with plans: they replace or extend the built-in ones.", has_flag=True),
+        _value("paypal_client_id", SECRET, "The PayPal merchant; payments are off without it."),
+        _value("paypal_secret", SECRET, "The merchant's secret."),
+        _value(
+            "paypal_url", URL, "PayPal's address; `https://api-m.sandbox.paypal.com` for tests.", default=PAYPAL_URL
+        ),
+    ),
+}
+"""Every setting, by the heading of its table on the page."""
+
+FIELDS = tuple(field for fields in GROUPS.values() for field in fields)
+BY_NAME = {field.name: field for field in FIELDS}
+
+NOT_SETTINGS = {"URL", "API_KEY", "PROOF", "SOCKET_FD", "BOARD_FD", "BOARD_ROW"}
+"""HOLDFAST_ variables of clients, tests, and of a server for its own worker processes."""
+NOT_SUPPORTED = {
+    "ADMIN_USERNAME", "GITHUB_CLIENT_ID", "GITHUB_CLIENT_SECRET", "GITHUB_REDIRECT_URI", "OAUTH_DASHBOARD_URL",
+}  # fmt: skip
+"""OctoStore's variables for features that this version does not have."""
