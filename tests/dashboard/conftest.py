@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 from tests.compat.octostore.server import Server
-from tests.dashboard.house import DashboardHouse
-from tests.dashboard.watched import Watched
+from tests.dashboard.in_process import InProcessDashboard
+from tests.dashboard.watched_page import WatchedPage
 from tests.http import agent as agents
 
 FLAGS = [
@@ -53,7 +53,7 @@ def stranger(browser, server):
             base_url=f"http://127.0.0.1:{server.port}", viewport={"width": width, "height": height}, **more
         )
         context.set_default_timeout(PATIENCE)
-        watched = Watched(context.new_page(), server.port)
+        watched = WatchedPage(context.new_page(), server.port)
         opened.append((context, watched))
         return watched.page
 
@@ -89,7 +89,7 @@ def link(root):
 
 
 @pytest.fixture
-def house():
-    house = DashboardHouse()
-    yield house
-    house.close()
+def dashboard():
+    dashboard = InProcessDashboard()
+    yield dashboard
+    dashboard.close()

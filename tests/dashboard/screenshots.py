@@ -6,9 +6,9 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from tests.dashboard import workload
+from tests.dashboard import demo_data
 from tests.dashboard.conftest import FLAGS, sign_in
-from tests.dashboard.scene import Stage, play
+from tests.dashboard.demo_server import DemoServer, play
 from tests.http.agent import ROOT_KEY
 
 PLACE = Path(__file__).parents[2] / "docs" / "screenshots"
@@ -41,12 +41,12 @@ LOOKS = {
 def main():
     place = Path(sys.argv[1]) if len(sys.argv) > 1 else PLACE
     place.mkdir(parents=True, exist_ok=True)
-    stage = Stage()
+    stage = DemoServer()
     try:
-        task = workload.before(stage)
+        task = demo_data.before(stage)
         play(stage)
-        workload.now(stage, task)
-        workload.tell(stage)
+        demo_data.now(stage, task)
+        demo_data.tell(stage)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
             for look, options in LOOKS.items():

@@ -6,8 +6,8 @@ import uuid
 import pytest
 from playwright.sync_api import expect
 
-from tests.dashboard import work
-from tests.dashboard.visitor import Visitor, text_of
+from tests.dashboard import task_batches
+from tests.dashboard.client import DashboardClient, text_of
 from tests.http.agent import fresh
 from tests.support import wait_until
 
@@ -15,8 +15,8 @@ FIVE_THOUSAND = 5_000
 
 
 @pytest.fixture
-def visitor(server):
-    return Visitor(server.port).sign_in()
+def client(server):
+    return DashboardClient(server.port).sign_in()
 
 
 @pytest.fixture
@@ -24,27 +24,27 @@ def kind():
     return "k" + uuid.uuid4().hex
 
 
-def counted(visitor, verb, **asked):
+def counted(client, verb, **asked):
     """The form that asks for the number, filled in but for it."""
     query = "&".join(f"{name}={value}" for name, value in asked.items())
-    status, _, page = visitor.get(f"/ui/bulk?verb={verb}&{query}")
+    status, _, page = client.get(f"/ui/bulk?verb={verb}&{query}")
     assert status == 200, text_of(page)
     fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page))
     return fields | {"act": "start"}
 
 
-def begin(visitor, fields, typed=None):
+def begin(client, fields, typed=None):
     """(status, where it is watched)"""
-    status, headers, page = visitor.post("/ui/bulk", typed=fields["count"] if typed is None else typed, **fields)
+    status, headers, page = client.post("/ui/bulk", typed=fields["count"] if typed is None else typed, **fields)
     return status, headers["Location"] or text_of(page)
 
 
-def over(visitor, place):
+def over(client, place):
     """What is told of it once it runs no more."""
     told = []
 
     def is_over():
-        told[:] = [text_of(visitor.get(place)[2])]
+        told[:] = [text_of(client.get(place)[2])]
         return "● running" not in told[0] and not re.search(r"\brunning\b", told[0])
 
     wait_until(is_over, 60)
@@ -52,136 +52,136 @@ def over(visitor, place):
 
 
 def test_five_thousand_dead_letters_go_back_to_their_queue(browse, root, kind):
-    dead = work.kill(root, kind, FIVE_THOUSAND, "upstream timed out after 30 s")
+    dead = task_batches.kill(root, kind, FIVE_THOUSAND, "upstream timed out after 30 s")
     page = browse(path=f"/ui/dead-letters?type={kind}")
     row = page.get_by_role("row", name="upstream timed out after <n> s")
     expect(row).to_contain_text("5,000")
     row.get_by_role("link", name="Requeue…").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Requeue: 5,000 tasks")
-    page.get_by_label("Type 5000 to go on").fill("5000")
-    page.get_by_role("button", name="Requeue: all 5,000").click()
+    page.get_by_label("Type 5000 to confirm").fill("5000")
+    page.get_by_role("button", name="Requeue 5,000 tasks").click()
     expect(page.locator("#progress")).to_contain_text("5,000 requeued", timeout=60_000)  # by itself: nobody reloads
     expect(page.locator("#progress")).to_contain_text("finished")
-    assert work.states(root, kind) == {"pending": FIVE_THOUSAND}
+    assert task_batches.states(root, kind) == {"pending": FIVE_THOUSAND}
     actor = root.get("/v1/account").json["key"]["keyId"]
     last = root.get(f"/v1/tasks/{dead[0]}/events").json["events"][-1]
     assert (last["kind"], last["actor"]) == ("task.requeued", actor)
 
 
-def test_what_was_counted_is_what_is_acted_on(visitor, root, kind):
-    dead = work.kill(root, kind, 5)
-    fields = counted(visitor, "requeue", state="dead_letter", type=kind)
+def test_what_was_counted_is_what_is_acted_on(client, root, kind):
+    dead = task_batches.kill(root, kind, 5)
+    fields = counted(client, "requeue", state="dead_letter", type=kind)
     assert fields["count"] == "5"
-    later = set(work.kill(root, kind, 3))
+    later = set(task_batches.kill(root, kind, 3))
     assert root.post(f"/v1/tasks/{dead[0]}/resolve", {}).status == 200  # changed since it was counted
-    _, place = begin(visitor, fields)
-    assert "4 requeued" in over(visitor, place)
+    _, place = begin(client, fields)
+    assert "4 requeued" in over(client, place)
     left = {task["id"] for task in root.get(f"/v1/tasks?type={kind}&status=dead_letter").json["tasks"]}
     assert left == later | {dead[0]}
 
 
 @pytest.mark.parametrize("typed", ["", "4", "50", "five", "-5", "5.0", "\u0665"])
-def test_another_number_than_was_shown_begins_nothing(visitor, root, kind, typed):
-    work.kill(root, kind, 5)
-    fields = counted(visitor, "requeue", state="dead_letter", type=kind)
-    status, said = begin(visitor, fields, typed)
+def test_another_number_than_was_shown_begins_nothing(client, root, kind, typed):
+    task_batches.kill(root, kind, 5)
+    fields = counted(client, "requeue", state="dead_letter", type=kind)
+    status, said = begin(client, fields, typed)
     assert (status, "type the number" in said) == (400, True)
-    assert work.states(root, kind) == {"dead_letter": 5}
+    assert task_batches.states(root, kind) == {"dead_letter": 5}
 
 
-def test_a_number_may_be_typed_as_it_is_shown(visitor, root, kind):
-    work.kill(root, kind, 2)
-    fields = counted(visitor, "resolve", state="dead_letter", type=kind)
-    assert begin(visitor, fields, " 2 ")[0] == 303
+def test_a_number_may_be_typed_as_it_is_shown(client, root, kind):
+    task_batches.kill(root, kind, 2)
+    fields = counted(client, "resolve", state="dead_letter", type=kind)
+    assert begin(client, fields, " 2 ")[0] == 303
 
 
-def test_it_goes_on_when_nobody_watches_and_others_are_served_meanwhile(visitor, root, kind):
-    work.make(root, kind, 2_000)
-    fields = counted(visitor, "cancel", state="pending", type=kind)
-    _, place = begin(visitor, fields)
+def test_it_goes_on_when_nobody_watches_and_others_are_served_meanwhile(client, root, kind):
+    task_batches.make(root, kind, 2_000)
+    fields = counted(client, "cancel", state="pending", type=kind)
+    _, place = begin(client, fields)
     other = fresh()
     assert root.claim(other).json["status"] == "claimed"  # between two batches
-    wait_until(lambda: work.states(root, kind) == {"cancelled": 2_000}, 60)
-    assert "2,000 cancelled" in over(visitor, place)
+    wait_until(lambda: task_batches.states(root, kind) == {"cancelled": 2_000}, 60)
+    assert "2,000 cancelled" in over(client, place)
 
 
-def test_the_same_filter_is_not_acted_on_twice_at_once_and_can_be_stopped(visitor, root, kind):
-    work.make(root, kind, 4_000)
-    fields = counted(visitor, "cancel", state="pending", type=kind)
-    _, place = begin(visitor, fields)
-    status, said = begin(visitor, fields)
+def test_the_same_filter_is_not_acted_on_twice_at_once_and_can_be_stopped(client, root, kind):
+    task_batches.make(root, kind, 4_000)
+    fields = counted(client, "cancel", state="pending", type=kind)
+    _, place = begin(client, fields)
+    status, said = begin(client, fields)
     token = {"token": fields["token"]}
-    stopped = visitor.post(place.partition("?")[0], act="stop", **token)[0]
+    stopped = client.post(place.partition("?")[0], act="stop", **token)[0]
     assert (status, "let it finish, or stop it" in said, stopped) == (409, True, 303)
-    told = over(visitor, place)
+    told = over(client, place)
     assert "stopped" in told
     done = int(re.search(r"([\d,]+) cancelled", told)[1].replace(",", ""))
     assert 0 < done < 4_000
-    assert work.states(root, kind) == {"pending": 4_000 - done, "cancelled": done}
-    again = counted(visitor, "cancel", state="pending", type=kind)
+    assert task_batches.states(root, kind) == {"pending": 4_000 - done, "cancelled": done}
+    again = counted(client, "cancel", state="pending", type=kind)
     assert int(again["count"]) == 4_000 - done
-    assert begin(visitor, again)[0] == 303  # what was stopped can be begun again
-    wait_until(lambda: work.states(root, kind) == {"cancelled": 4_000}, 60)
+    assert begin(client, again)[0] == 303  # what was stopped can be begun again
+    wait_until(lambda: task_batches.states(root, kind) == {"cancelled": 4_000}, 60)
 
 
 def test_it_ends_with_the_key_that_began_it(server, root, kind):
     made = root.post("/v1/keys", {"name": "producer", "scopes": ["tasks"]}).json
-    visitor = Visitor(server.port).sign_in(made["apiKey"])
-    work.make(root, kind, 4_000)
-    _, place = begin(visitor, counted(visitor, "cancel", state="pending", type=kind))
+    client = DashboardClient(server.port).sign_in(made["apiKey"])
+    task_batches.make(root, kind, 4_000)
+    _, place = begin(client, counted(client, "cancel", state="pending", type=kind))
     assert root.delete(f"/v1/keys/{made['keyId']}").status == 200
-    assert "may not go on" in over(Visitor(server.port).sign_in(), place)
-    assert work.states(root, kind)["pending"] > 0
+    assert "no longer has the scope" in over(DashboardClient(server.port).sign_in(), place)
+    assert task_batches.states(root, kind)["pending"] > 0
 
 
-def test_holders_are_asked_to_stop_and_what_they_have_done_meanwhile_counts(visitor, root, kind):
-    work.make(root, kind, 3)
-    leases = work.claim(root, kind, 3, "busy")
-    fields = counted(visitor, "stop", state="claimed", type=kind, worker="busy")
+def test_holders_are_asked_to_stop_and_what_they_have_done_meanwhile_counts(client, root, kind):
+    task_batches.make(root, kind, 3)
+    leases = task_batches.claim(root, kind, 3, "busy")
+    fields = counted(client, "stop", state="claimed", type=kind, worker="busy")
     first, lease = next(iter(leases.items()))
     assert root.post(f"/v1/tasks/{first}/complete", {"lease_id": lease}).status == 200
     for task in list(leases)[1:]:  # a sign of life is no change
         assert root.post(f"/v1/tasks/{task}/heartbeat", {"lease_id": leases[task]}).status == 200
-    _, place = begin(visitor, fields)
-    assert "2 asked to stop" in over(visitor, place)
+    _, place = begin(client, fields)
+    assert "2 requested to cancel" in over(client, place)
     assert root.get(f"/v1/tasks/{first}").json["status"] == "completed"
     assert all(root.get(f"/v1/tasks/{task}").json["cancelRequested"] for task in list(leases)[1:])
 
 
-def test_one_that_cannot_be_done_is_left_alone_and_said_why(visitor, root, kind):
+def test_one_that_cannot_be_done_is_left_alone_and_said_why(client, root, kind):
     make = {"type": kind, "payload": {}, "maxAttempts": 1, "uniqueKey": kind}
     root.post("/v1/tasks", make)
-    ((task, lease),) = work.claim(root, kind, 1).items()
+    ((task, lease),) = task_batches.claim(root, kind, 1).items()
     root.post(f"/v1/tasks/{task}/fail", {"lease_id": lease, "reason": "boom"})
     root.post("/v1/tasks", make)  # its key has a new bearer
-    _, place = begin(visitor, counted(visitor, "requeue", state="dead_letter", type=kind))
-    told = over(visitor, place)
-    assert "0 requeued, 1 left alone" in told
+    _, place = begin(client, counted(client, "requeue", state="dead_letter", type=kind))
+    told = over(client, place)
+    assert "0 requeued, 1 skipped" in told
     assert "another live task has the same unique key" in told
 
 
 @pytest.mark.parametrize("asked", ["", "verb=requeue", "verb=requeue&state=pending", "verb=explode&state=pending"])
-def test_what_cannot_be_done_to_a_state_is_refused(visitor, asked):
-    assert visitor.get(f"/ui/bulk?{asked}")[0] == 400
+def test_what_cannot_be_done_to_a_state_is_refused(client, asked):
+    assert client.get(f"/ui/bulk?{asked}")[0] == 400
 
 
-def test_nobody_sees_or_stops_what_another_account_does(server, visitor, root, kind):
-    work.make(root, kind, 1)
-    _, place = begin(visitor, counted(visitor, "cancel", state="pending", type=kind))
-    over(visitor, place)
+def test_nobody_sees_or_stops_what_another_account_does(server, client, root, kind):
+    task_batches.make(root, kind, 1)
+    _, place = begin(client, counted(client, "cancel", state="pending", type=kind))
+    over(client, place)
     foreign = root.post("/v1/keys/register", {}).json["apiKey"]
-    stranger = Visitor(server.port).sign_in(foreign)
+    stranger = DashboardClient(server.port).sign_in(foreign)
     assert stranger.get(place)[0] == 404
     assert stranger.post(place.partition("?")[0], act="stop", token=stranger.token())[0] == 404
 
 
-def test_whoever_may_only_look_begins_nothing(server, visitor, root, kind):
-    work.kill(root, kind, 1)
-    fields = counted(visitor, "requeue", state="dead_letter", type=kind)
+def test_whoever_may_only_look_begins_nothing(server, client, root, kind):
+    task_batches.kill(root, kind, 1)
+    fields = counted(client, "requeue", state="dead_letter", type=kind)
     key = root.post("/v1/keys", {"name": "reader", "scopes": ["read"]}).json["apiKey"]
-    reader = Visitor(server.port).sign_in(key)
+    reader = DashboardClient(server.port).sign_in(key)
     assert "Requeue…" not in text_of(reader.get(f"/ui/dead-letters?type={kind}")[2])
     assert reader.get(f"/ui/bulk?verb=requeue&state=dead_letter&type={kind}")[0] == 403
     assert begin(reader, fields | {"token": reader.token()})[0] == 403
-    assert begin(visitor, fields | {"token": "0" * 64})[0] == 403  # somebody else's form
-    assert work.states(root, kind) == {"dead_letter": 1}
+    assert begin(client, fields | {"token": "0" * 64})[0] == 403  # somebody else's form
+    assert task_batches.states(root, kind) == {"dead_letter": 1}

@@ -43,10 +43,10 @@ def test_the_commands_that_empty_pages_teach_are_real():
 
 def test_a_shell_is_told_where_the_program_is_only_if_it_would_not_find_it(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert labels.way_to_program("127.0.0.1") == f"PATH={Path(sys.executable).parent}:$PATH "
-    assert labels.way_to_program("203.0.113.7") == "", "nobody elsewhere need know where it is"
+    assert labels.path_for_commands("127.0.0.1") == f"PATH={Path(sys.executable).parent}:$PATH "
+    assert labels.path_for_commands("203.0.113.7") == "", "nobody elsewhere need know where it is"
     (tmp_path / "holdfast").touch(0o755)
-    assert labels.way_to_program("127.0.0.1") == ""
+    assert labels.path_for_commands("127.0.0.1") == ""
 
 
 def test_pictures_are_small():

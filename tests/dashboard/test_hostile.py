@@ -9,8 +9,8 @@ from urllib.parse import quote
 import pytest
 
 from tests.compat.octostore.wire import lock_path
+from tests.dashboard.client import DashboardClient
 from tests.dashboard.payloads import HIDDEN, MARKUP, PAYLOADS
-from tests.dashboard.visitor import Visitor
 from tests.http.agent import ROOT_KEY, root
 from tests.proof_size import FULL
 
@@ -92,10 +92,10 @@ def test_nothing_that_agents_write_is_anything_but_text(page, addresses):
 
 def test_an_address_is_never_echoed_as_markup(server):
     """Followed by somebody who is signed in, and by somebody who is asked for a key first."""
-    visitor, anybody = Visitor(server.port).sign_in(), Visitor(server.port)
+    client, anybody = DashboardClient(server.port).sign_in(), DashboardClient(server.port)
     for text in (each for each in MARKUP if set(each) & set("<>\"'")):
         lure = quote(text)
-        for who, path in ((visitor, f"/ui/jobs?q={lure}&after={lure}"), (visitor, f"/ui/{lure}"),
+        for who, path in ((client, f"/ui/jobs?q={lure}&after={lure}"), (client, f"/ui/{lure}"),
                           (anybody, f"/ui/jobs?q={lure}"), (anybody, f"/ui/enter/{lure}")):  # fmt: skip
             page = who.get(path)[2]
             assert "<!doctype html>" in page

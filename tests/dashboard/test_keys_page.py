@@ -5,16 +5,16 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from tests.dashboard.client import DashboardClient, text_of
 from tests.dashboard.conftest import sign_in
-from tests.dashboard.visitor import Visitor, text_of
 from tests.http.agent import Agent
 
 pytest_plugins = ["tests.http.planned"]
 
 
 @pytest.fixture
-def visitor(server):
-    return Visitor(server.port).sign_in()
+def client(server):
+    return DashboardClient(server.port).sign_in()
 
 
 def bearer(server, key):
@@ -27,13 +27,13 @@ def shown(page):
 
 def test_a_key_is_made_shown_once_used_rotated_and_revoked(browse, server, root):
     page = browse(path="/ui/keys")
-    if not page.get_by_label("Name: who").is_visible():
-        page.get_by_text("Make a key…").click()
-    page.get_by_label("Name: who").fill("nightly worker")
+    if not page.get_by_label("Name", exact=True).is_visible():
+        page.get_by_text("Create a key…").click()
+    page.get_by_label("Name", exact=True).fill("nightly worker")
     page.get_by_label("tasks:work").check()
-    page.get_by_label("Only names").fill("nightly/")
-    page.get_by_label("It works").select_option("7 days")
-    page.get_by_role("button", name="Make the key").click()
+    page.get_by_label("Name prefix").fill("nightly/")
+    page.get_by_label("Expires").select_option("in 7 days")
+    page.get_by_role("button", name="Create key").click()
     key = page.locator("#secret").text_content()
     worker = bearer(server, key)
     assert worker.post("/v1/tasks/claim", {"type": "nothing"}).status == 200
@@ -41,17 +41,17 @@ def test_a_key_is_made_shown_once_used_rotated_and_revoked(browse, server, root)
     page.goto("/ui/keys")
     assert key not in page.content()  # this once
     page.get_by_role("link", name="nightly worker").click()
-    expect(page.locator("#key")).to_contain_text("names below nightly/")
-    page.get_by_text("Give it a new secret…").click()
-    page.get_by_label("The old one goes on working").select_option("not at all")
+    expect(page.locator("#key")).to_contain_text("names with prefix nightly/")
+    page.get_by_text("Rotate…").click()
+    page.get_by_label("Grace period").select_option("stop at once")
     page.get_by_role("button", name="Rotate").click()
     renewed = page.locator("#secret").text_content()
     assert worker.post("/v1/tasks/claim", {"type": "nothing"}).status == 401
     assert bearer(server, renewed).post("/v1/tasks/claim", {"type": "nothing"}).status == 200
-    page.get_by_text("Revoke it…").click()
-    page.get_by_label("I am sure").check()
-    page.get_by_role("button", name="Revoke the key").click()
-    expect(page.get_by_text("Other servers notice within five seconds.")).to_be_visible()
+    page.get_by_text("Revoke…").click()
+    page.get_by_label("Confirm").check()
+    page.get_by_role("button", name="Revoke key").click()
+    expect(page.get_by_text("Other servers refuse it within five seconds.")).to_be_visible()
     expect(page.locator("#key")).to_contain_text("revoked")
     assert bearer(server, renewed).post("/v1/tasks/claim", {"type": "nothing"}).status == 401
     key_id = page.url.rpartition("/")[2].partition("?")[0]
@@ -62,43 +62,43 @@ def test_a_key_is_made_shown_once_used_rotated_and_revoked(browse, server, root)
     ]
 
 
-def test_a_key_is_for_no_more_than_its_maker_and_needs_a_name_and_a_scope(server, visitor):
-    token = visitor.token()
+def test_a_key_is_for_no_more_than_its_maker_and_needs_a_name_and_a_scope(server, client):
+    token = client.token()
     for fields in ({"name": "x"}, {"scope-read": "yes"}, {"name": "x" * 129, "scope-read": "yes"}):
-        assert visitor.post("/ui/keys", act="create", token=token, **fields)[0] == 400, fields
-    made = visitor.post(
+        assert client.post("/ui/keys", act="create", token=token, **fields)[0] == 400, fields
+    made = client.post(
         "/ui/keys", **{"act": "create", "token": token, "name": "short", "scope-admin": "yes", "days": "1"}
     )
     assert made[0] == 200
     assert made[1]["Cache-Control"] == "no-store"
-    short = Visitor(server.port).sign_in(shown(made[2]))
+    short = DashboardClient(server.port).sign_in(shown(made[2]))
     longer = {"act": "create", "token": short.token(), "name": "longer", "scope-read": "yes", "days": "30"}
     status, _, page = short.post("/ui/keys", **longer)
     assert (status, "your own key ends before that" in page) == (403, True)
 
 
-def test_configured_keys_stay_as_they_are(visitor, root):
+def test_configured_keys_stay_as_they_are(client, root):
     own = root.get("/v1/account").json["key"]["keyId"]
-    page = visitor.get(f"/ui/keys/{own}")[2]
-    assert "the server's settings" in text_of(page)
+    page = client.get(f"/ui/keys/{own}")[2]
+    assert "server settings" in text_of(page)
     assert 'value="rotate"' not in page
-    token = visitor.token()
-    assert visitor.post(f"/ui/keys/{own}", act="rotate", token=token)[0] == 409
-    assert visitor.post(f"/ui/keys/{own}", act="revoke", token=token, sure="yes")[0] == 409
-    assert visitor.post(f"/ui/keys/{own}", act="revoke", token=token)[0] == 400
-    assert visitor.get("/ui/keys/nobody")[0] == 404
+    token = client.token()
+    assert client.post(f"/ui/keys/{own}", act="rotate", token=token)[0] == 409
+    assert client.post(f"/ui/keys/{own}", act="revoke", token=token, sure="yes")[0] == 409
+    assert client.post(f"/ui/keys/{own}", act="revoke", token=token)[0] == 400
+    assert client.get("/ui/keys/nobody")[0] == 404
 
 
 def test_whoever_only_looks_sees_usage_and_no_keys(server, root):
     made = root.post("/v1/keys", {"name": "reader", "scopes": ["read"]}).json
-    reader = Visitor(server.port).sign_in(made["apiKey"])
+    reader = DashboardClient(server.port).sign_in(made["apiKey"])
     status, _, page = reader.get("/ui/keys")
-    assert (status, "tasks made this month" in page, "Make a key" in page) == (200, True, False)
+    assert (status, "tasks created this month" in page, "Create a key" in page) == (200, True, False)
     assert made["keyId"] not in page
     assert reader.get(f"/ui/keys/{made['keyId']}")[0] == 404
     for act in ("create", "rotate", "revoke"):
         assert reader.post(f"/ui/keys/{made['keyId']}", act=act, token=reader.token(), name="x", sure="yes")[0] == 403
-    foreign = Visitor(server.port).sign_in(root.post("/v1/keys/register", {}).json["apiKey"])
+    foreign = DashboardClient(server.port).sign_in(root.post("/v1/keys/register", {}).json["apiKey"])
     assert foreign.get(f"/ui/keys/{made['keyId']}")[0] == 404
     assert foreign.post(f"/ui/keys/{made['keyId']}", act="revoke", token=foreign.token(), sure="yes")[0] == 404
 
@@ -109,8 +109,8 @@ def test_what_is_used_of_a_plan_is_told(planned):
     account = bearer(server, key)
     for _ in range(2):
         assert account.post("/v1/tasks", {"type": "counted", "payload": {}}).status == 201
-    page = " ".join(text_of(Visitor(server.port).sign_in(key).get("/ui/keys")[2]).split())
-    assert "tasks made this month 2" in page
+    page = " ".join(text_of(DashboardClient(server.port).sign_in(key).get("/ui/keys")[2]).split())
+    assert "tasks created this month 2" in page
     assert "create requests this hour 2 of 5" in page
 
 
@@ -118,7 +118,7 @@ def test_a_visit_ends_with_the_key_that_was_revoked(browse, stranger, server, ro
     made = root.post("/v1/keys", {"name": "short-lived", "scopes": ["admin"]}).json
     page = stranger()
     sign_in(page, made["apiKey"], f"/ui/keys/{made['keyId']}")
-    page.get_by_text("Revoke it…").click()
-    page.get_by_label("I am sure").check()
-    page.get_by_role("button", name="Revoke the key").click()
+    page.get_by_text("Revoke…").click()
+    page.get_by_label("Confirm").check()
+    page.get_by_role("button", name="Revoke key").click()
     expect(page.get_by_label("Key")).to_be_visible()

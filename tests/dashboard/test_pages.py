@@ -5,14 +5,14 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.dashboard.visitor import Visitor
+from tests.dashboard.client import DashboardClient
 from tests.http.agent import ROOT_KEY, Crowd, fresh
 from tests.support import wait_until
 
 
 @pytest.fixture
-def visitor(server):
-    return Visitor(server.port).sign_in()
+def client(server):
+    return DashboardClient(server.port).sign_in()
 
 
 def made_key(root, **more):
@@ -22,44 +22,44 @@ def made_key(root, **more):
 # -- jobs --------------------------------------------------------------------------------------------------------
 
 
-def test_jobs_are_found_by_the_beginning_of_their_names_and_come_in_pages(visitor, root):
+def test_jobs_are_found_by_the_beginning_of_their_names_and_come_in_pages(client, root):
     place = fresh("page")
     names = [f"{place}/{number:02d}" for number in range(52)]
     for name in names:
         root.claim(name, "owner", ttl_seconds=600)
     root.claim(f"{place}x", "another")
-    _, _, first = visitor.get(f"/ui/jobs?q={place}/")
+    _, _, first = client.get(f"/ui/jobs?q={place}/")
     found = re.findall(r'href="/ui/jobs/([^"?]+)"', first)
     assert found == names[:50]
     following = re.search(r'href="(\?[^"]*after=[^"]*)"', first)[1].replace("&amp;", "&")
-    _, _, second = visitor.get(f"/ui/jobs{following}")
+    _, _, second = client.get(f"/ui/jobs{following}")
     assert re.findall(r'href="/ui/jobs/([^"?]+)"', second) == names[50:]
 
 
-def test_free_names_are_shown_to_who_asks_for_them(visitor, root):
+def test_free_names_are_shown_to_who_asks_for_them(client, root):
     job = fresh("free")
     lease = root.claim(job, "former").json["lease_id"]
     root.release_job(job, lease)
-    assert job not in visitor.get(f"/ui/jobs?q={job}")[2].partition("<main")[2].partition("<table")[2]
-    assert "former, released" in visitor.get(f"/ui/jobs?q={job}&state=all")[2]
+    assert job not in client.get(f"/ui/jobs?q={job}")[2].partition("<main")[2].partition("<table")[2]
+    assert "former, released" in client.get(f"/ui/jobs?q={job}&state=all")[2]
 
 
-def test_a_name_nobody_ever_held_is_not_there(visitor):
+def test_a_name_nobody_ever_held_is_not_there(client):
     for path in (f"/ui/jobs/{fresh()}", "/ui/jobs/__election/some-room-id", "/ui/agents/nobody", "/ui/nothing"):
-        assert visitor.get(path)[0] == 404, path
+        assert client.get(path)[0] == 404, path
 
 
 def test_an_administrator_takes_a_job_from_its_owner_and_the_log_says_who(browse, root):
     job = fresh("stuck")
     lease = root.claim(job, "sleeper", ttl_seconds=600).json["lease_id"]
     page = browse(path=f"/ui/jobs/{job}")
-    page.get_by_text("Take it from its owner").click()
+    page.locator("#force-release summary").click()
     page.get_by_role("button", name="Force-release").click()
     assert root.owner_of(job)["owner"] == "sleeper"  # neither a reason nor sure
-    page.get_by_label("Reason, which").fill("it sleeps")
-    page.get_by_label("I am sure").check()
+    page.get_by_label("Reason").fill("it sleeps")
+    page.get_by_label("Confirm").check()
     page.get_by_role("button", name="Force-release").click()
-    expect(page.get_by_role("status").filter(has_text="Taken from its owner")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="Released by force")).to_be_visible()
     expect(page.locator("#owners")).to_contain_text("it sleeps")
     told = root.heartbeat(job, lease).json
     assert (told["error"], told["reason"], told["ended_by"]) == ("lease_lost", "it sleeps", "root")
@@ -73,7 +73,7 @@ def test_an_administrator_takes_a_job_from_its_owner_and_the_log_says_who(browse
 def test_a_key_that_only_reads_sees_everything_and_changes_nothing(root, server):
     job = fresh("seen")
     root.claim(job, "owner", ttl_seconds=600)
-    reader = Visitor(server.port).sign_in(made_key(root))
+    reader = DashboardClient(server.port).sign_in(made_key(root))
     _, _, text = reader.get(f"/ui/jobs/{job}")
     assert "owner" in text
     assert "force-release" not in text
@@ -89,7 +89,7 @@ def test_a_key_that_is_bound_to_names_sees_no_others(root, server):
     for name in (mine, theirs):
         root.claim(name, f"owner of {name}", ttl_seconds=600)
         root.post("/v1/sessions", {"name": fresh("secretive")})
-    bound = Visitor(server.port).sign_in(made_key(root, scopes=["jobs", "read"], prefix="mine/"))
+    bound = DashboardClient(server.port).sign_in(made_key(root, scopes=["jobs", "read"], prefix="mine/"))
     for path in (
         "/",
         "/ui/jobs",
@@ -110,13 +110,13 @@ def test_a_key_that_is_bound_to_names_sees_no_others(root, server):
 def test_another_account_sees_nothing_of_this_one(root, server):
     job = fresh("ours")
     root.claim(job, "owner", ttl_seconds=600)
-    stranger = Visitor(server.port).sign_in(root.post("/v1/keys/register", {}).json["apiKey"])
+    stranger = DashboardClient(server.port).sign_in(root.post("/v1/keys/register", {}).json["apiKey"])
     for path in ("/", "/ui/jobs", "/ui/jobs?state=all", "/ui/agents"):
         assert "ours" not in stranger.get(path)[2]
-    assert "Nothing has happened here yet" in stranger.get("/")[2]
+    assert "No activity yet" in stranger.get("/")[2]
     with Crowd() as crowd:
         waits = crowd.send(root.claim, job, "patient", wait_seconds=5)
-        wait_until(lambda: "<b>1</b> waiting" in Visitor(server.port).sign_in().get("/")[2])
+        wait_until(lambda: "<b>1</b> waiting" in DashboardClient(server.port).sign_in().get("/")[2])
         assert "<b>0</b> waiting" in stranger.get("/")[2]
         root.force_release(job)
         waits.result()
@@ -129,30 +129,30 @@ def test_another_account_sees_nothing_of_this_one(root, server):
 # -- agents and elections ----------------------------------------------------------------------------------------
 
 
-def test_an_agent_is_shown_with_what_it_holds_and_what_it_wrote_down(visitor, root):
+def test_an_agent_is_shown_with_what_it_holds_and_what_it_wrote_down(client, root):
     name, job = fresh("agent"), fresh("held")
     told = {"turn": 7, "last_action": "read the log", "next_action": "write the fix", "context": {"branch": "fix"}}
     life = root.post("/v1/sessions", {"name": name, **told}).json
     root.claim(job, name, session_id=life["session_id"])
-    listed = visitor.get("/ui/agents")[2]
+    listed = client.get("/ui/agents")[2]
     assert name in listed
     assert f'href="/ui/jobs/{job}"' in listed
-    shown = visitor.get(f"/ui/agents/{life['session_id']}")[2]
-    for word in ("read the log", "write the fix", "&#34;branch&#34;: &#34;fix&#34;", job, "lively"):
+    shown = client.get(f"/ui/agents/{life['session_id']}")[2]
+    for word in ("read the log", "write the fix", "&#34;branch&#34;: &#34;fix&#34;", job, "healthy"):
         assert word in shown, word
     root.send_json("DELETE", f"/v1/sessions/{life['session_id']}", {"lease_id": life["lease_id"]})
-    assert name not in visitor.get("/ui/agents")[2].partition("<main")[2]
-    assert name in visitor.get("/ui/agents?state=all")[2]
+    assert name not in client.get("/ui/agents")[2].partition("<main")[2]
+    assert name in client.get("/ui/agents?state=all")[2]
 
 
-def test_leaders_and_vacant_rooms_are_shown(visitor, root):
+def test_leaders_and_vacant_rooms_are_shown(client, root):
     room = fresh("room")
     token = root.campaign(room, "candidate-7", ttl_seconds=60).json["leader_token"]
-    text = visitor.get("/ui/elections")[2]
+    text = client.get("/ui/elections")[2]
     assert room in text
     assert "candidate-7" in text
     root.resign(room, token)
-    assert "candidate-7, released" in visitor.get("/ui/elections")[2]
+    assert "candidate-7, released" in client.get("/ui/elections")[2]
 
 
 # -- with less, or otherwise -------------------------------------------------------------------------------------
@@ -162,12 +162,12 @@ def test_everything_works_without_scripts(browse, root):
     job = fresh("plain")
     root.claim(job, "owner", ttl_seconds=600)
     page = browse(path="/ui/jobs", java_script_enabled=False)
-    page.get_by_label("Names that begin with").fill(job)
+    page.get_by_label("Name prefix").fill(job)
     page.get_by_role("button", name="Show").click()
     page.get_by_role("link", name=job).click()
-    page.get_by_text("Take it from its owner").click()
-    page.get_by_label("Reason, which").fill("no scripts here")
-    page.get_by_label("I am sure").check()
+    page.locator("#force-release summary").click()
+    page.get_by_label("Reason").fill("no scripts here")
+    page.get_by_label("Confirm").check()
     page.get_by_role("button", name="Force-release").click()
     expect(page.locator("#owners")).to_contain_text("no scripts here")
     page.get_by_role("button", name="Dark").click()
@@ -186,7 +186,7 @@ def test_everything_works_by_keyboard_alone(stranger, root):
     keys.press("Enter")
     page.wait_for_selector("#live-state[data-state=live]")  # its scripts are there, this very moment
     keys.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    assert page.evaluate("document.activeElement.textContent") == "Skip to content"
     keys.press("?")
     expect(page.get_by_role("dialog")).to_be_visible()
     keys.press("Escape")

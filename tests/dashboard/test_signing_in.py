@@ -10,25 +10,25 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.compat.octostore.server import ADMIN_KEY
+from tests.dashboard.client import FORM, DashboardClient
 from tests.dashboard.conftest import sign_in
-from tests.dashboard.visitor import FORM, Visitor
 from tests.http import agent as agents
 from tests.http.agent import fresh
 from tests.support import wait_until
 
 
 @pytest.fixture
-def visitor(server):
-    return Visitor(server.port).sign_in()
+def client(server):
+    return DashboardClient(server.port).sign_in()
 
 
 @pytest.fixture
 def anybody(server):
-    return Visitor(server.port)
+    return DashboardClient(server.port)
 
 
-def is_let_in(visitor, path="/"):
-    status, _, text = visitor.get(path)
+def is_let_in(client, path="/"):
+    status, _, text = client.get(path)
     return status == 200 and 'aria-label="Pages"' in text
 
 
@@ -73,7 +73,7 @@ def test_a_server_shows_a_link_to_a_terminal_and_to_nothing_else(server, tmp_pat
         with os.fdopen(shown, encoding="utf-8", errors="replace") as terminal:
             link = next(found for line in terminal if (found := re.search(r":(\d+)/ui/enter/(\S+)", line)))
             wait_until(lambda: can_connect(int(link[1])))
-            status, headers, _ = Visitor(int(link[1])).post("/ui/enter", secret=link[2])
+            status, headers, _ = DashboardClient(int(link[1])).post("/ui/enter", secret=link[2])
             assert (status, headers["Location"]) == (303, "/")
     finally:
         process.terminate()
@@ -82,7 +82,7 @@ def test_a_server_shows_a_link_to_a_terminal_and_to_nothing_else(server, tmp_pat
 
 def can_connect(port):
     try:
-        return Visitor(port).get("/healthz")[0] == 200
+        return DashboardClient(port).get("/healthz")[0] == 200
     except OSError:
         return False
 
@@ -120,11 +120,11 @@ def test_looking_at_a_link_does_not_use_it_up(anybody, root):
     assert anybody.post("/ui/enter", secret=secret)[0] == 401
 
 
-def test_a_visit_and_an_invitation_are_not_each_other(visitor, root):
+def test_a_visit_and_an_invitation_are_not_each_other(client, root):
     secret = root.post("/v1/account/dashboard-link", {}).json["url"].rpartition("/")[2]
-    name = visitor.cookie.partition("=")[0]
-    assert not is_let_in(Visitor(visitor.port, f"{name}={secret}"))
-    assert visitor.post("/ui/enter", secret=visitor.cookie.partition("=")[2])[0] == 401
+    name = client.cookie.partition("=")[0]
+    assert not is_let_in(DashboardClient(client.port, f"{name}={secret}"))
+    assert client.post("/ui/enter", secret=client.cookie.partition("=")[2])[0] == 401
 
 
 def test_a_link_is_for_whoever_asked_and_ends_with_the_key(anybody, root, server):
@@ -136,7 +136,7 @@ def test_a_link_is_for_whoever_asked_and_ends_with_the_key(anybody, root, server
     assert key["name"] in anybody.get("/")[2]
     root.delete(f"/v1/keys/{key['keyId']}")
     assert not is_let_in(anybody)
-    guest = Visitor(server.port)
+    guest = DashboardClient(server.port)
     _, headers, _ = guest.post("/ui/enter", secret=links[1])
     guest.cookie = headers["Set-Cookie"].split(";")[0]
     assert not is_let_in(guest)
@@ -150,27 +150,27 @@ def test_a_visit_ends_with_its_key(anybody, root):
     assert not is_let_in(anybody)
 
 
-def test_a_visit_survives_a_restart_of_the_server(visitor, server):
-    assert is_let_in(visitor)
+def test_a_visit_survives_a_restart_of_the_server(client, server):
+    assert is_let_in(client)
     server.stop()
     server.start()
-    assert is_let_in(visitor)
+    assert is_let_in(client)
 
 
 def test_the_admin_key_signs_in(anybody):
     assert is_let_in(anybody.sign_in(ADMIN_KEY), "/ui/elections")
 
 
-def test_the_api_ignores_cookies_and_the_dashboard_ignores_keys(visitor, anybody):
-    assert visitor.get("/v1/jobs")[0] == 401
-    assert visitor.get("/locks")[0] == 401
-    assert not is_let_in(Visitor(visitor.port), "/ui/jobs")
+def test_the_api_ignores_cookies_and_the_dashboard_ignores_keys(client, anybody):
+    assert client.get("/v1/jobs")[0] == 401
+    assert client.get("/locks")[0] == 401
+    assert not is_let_in(DashboardClient(client.port), "/ui/jobs")
     assert anybody.get("/ui/jobs", Authorization=f"Bearer {agents.ROOT_KEY}")[0] == 401
 
 
-def test_the_front_door_answers_programs_as_before(anybody, visitor):
+def test_the_front_door_answers_programs_as_before(anybody, client):
     for accept in ("*/*", "application/json"):
-        status, headers, text = visitor.get("/", Accept=accept)
+        status, headers, text = client.get("/", Accept=accept)
         assert (status, headers["Content-Type"]) == (200, "application/json")
         assert '"operations"' in text
     assert anybody.get("/")[1]["Content-Type"] == "text/html; charset=utf-8"
@@ -179,15 +179,15 @@ def test_the_front_door_answers_programs_as_before(anybody, visitor):
 # -- forms -------------------------------------------------------------------------------------------------------
 
 
-def test_a_form_without_this_visit_s_token_is_refused(visitor, root, server):
+def test_a_form_without_this_visit_s_token_is_refused(client, root, server):
     job = fresh()
     root.claim(job, "somebody")
     fields = {"act": "force-release", "reason": "stuck", "sure": "yes"}
-    other = Visitor(server.port).sign_in().token()
+    other = DashboardClient(server.port).sign_in().token()
     for token in ({}, {"token": ""}, {"token": "0" * 64}, {"token": other}):
-        assert visitor.post(f"/ui/jobs/{job}", **fields, **token)[0] == 403
+        assert client.post(f"/ui/jobs/{job}", **fields, **token)[0] == 403
     assert root.owner_of(job)["owner"] == "somebody"
-    assert visitor.post(f"/ui/jobs/{job}", **fields, token=visitor.token())[0] == 303
+    assert client.post(f"/ui/jobs/{job}", **fields, token=client.token())[0] == 303
     assert root.owner_of(job)["status"] == "free"
 
 
@@ -203,24 +203,24 @@ def test_a_form_without_this_visit_s_token_is_refused(visitor, root, server):
         {"Origin": "https://evil.example", "Sec_Fetch_Site": "same-origin"},
     ],
 )
-def test_a_form_that_another_page_sent_is_refused(visitor, headers):
-    body = f"token={visitor.token()}"
-    assert visitor.send("POST", "/ui/sign-out", body, Content_Type=FORM, **headers)[0] == 403
-    assert is_let_in(visitor)
+def test_a_form_that_another_page_sent_is_refused(client, headers):
+    body = f"token={client.token()}"
+    assert client.send("POST", "/ui/sign-out", body, Content_Type=FORM, **headers)[0] == 403
+    assert is_let_in(client)
     sign_in = f"key={agents.ROOT_KEY}"
-    assert visitor.send("POST", "/ui/sign-in", sign_in, Content_Type=FORM, **headers)[0] == 403
+    assert client.send("POST", "/ui/sign-in", sign_in, Content_Type=FORM, **headers)[0] == 403
 
 
-def test_our_own_pages_may_send_forms_however_browsers_say_so(visitor):
-    own = f"http://127.0.0.1:{visitor.port}"
+def test_our_own_pages_may_send_forms_however_browsers_say_so(client):
+    own = f"http://127.0.0.1:{client.port}"
     for headers in ({"Origin": own}, {"Origin": "null", "Sec_Fetch_Site": "same-origin"}):
-        status, _, _ = visitor.send("POST", "/ui/theme", "theme=dark&next=/ui/jobs", Content_Type=FORM, **headers)
+        status, _, _ = client.send("POST", "/ui/theme", "theme=dark&next=/ui/jobs", Content_Type=FORM, **headers)
         assert status == 303
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:7700", "localhost.evil.example", ""])
-def test_a_name_that_is_not_ours_is_refused(visitor, host):
-    status, headers, _ = visitor.get("/", Host=host)
+def test_a_name_that_is_not_ours_is_refused(client, host):
+    status, headers, _ = client.get("/", Host=host)
     assert status == 421
     assert "Set-Cookie" not in headers
 
@@ -233,9 +233,9 @@ def test_nobody_is_sent_elsewhere(anybody, place):
     assert (status, headers["Location"]) == (303, "/")
 
 
-def test_every_answer_carries_the_policy(visitor):
+def test_every_answer_carries_the_policy(client):
     for path in ("/", "/ui/jobs", "/ui/nothing", "/ui/enter/x", "/ui/agents/x"):
-        _, headers, _ = visitor.get(path)
+        _, headers, _ = client.get(path)
         policy = dict(part.strip().partition(" ")[::2] for part in headers["Content-Security-Policy"].split(";"))
         assert policy == {
             "default-src": "'none'", "script-src": "'self'", "style-src": "'self'", "img-src": "'self'",
@@ -246,9 +246,9 @@ def test_every_answer_carries_the_policy(visitor):
         assert headers["Cache-Control"] == "no-store"
 
 
-def test_files_are_kept_for_ever_under_names_that_change_with_them(visitor, anybody):
-    found = re.findall(r"/ui/static/[0-9a-f]{16}/[a-z]+\.[a-z]+", visitor.get("/")[2])
-    assert {path.rpartition("/")[2] for path in found} == {"icon.svg", "style.css", "work.css", "main.js"}
+def test_files_are_kept_for_ever_under_names_that_change_with_them(client, anybody):
+    found = re.findall(r"/ui/static/[0-9a-f]{16}/[a-z]+\.[a-z]+", client.get("/")[2])
+    assert {path.rpartition("/")[2] for path in found} == {"icon.svg", "style.css", "detail.css", "main.js"}
     for path in found:
         status, headers, _ = anybody.get(path)
         assert (status, headers["Cache-Control"]) == (200, "public, max-age=31536000, immutable")

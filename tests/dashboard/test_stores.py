@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.core.names import ELECTION_PREFIX
 from holdfast.core.task import Task
-from tests.dashboard.house import DashboardHouse
+from tests.dashboard.in_process import InProcessDashboard
 from tests.support import ACCOUNT, START, STORES, a_lease, a_session, claim, make_store, put, release, run
 
 SHOWN = {
@@ -18,7 +18,7 @@ SHOWN = {
 
 
 @pytest.fixture(params=STORES)
-def house(request, tmp_path, new_postgres_database, clock):
+def dashboard(request, tmp_path, new_postgres_database, clock):
     store = make_store(request.param, tmp_path, new_postgres_database, clock)
     run(store, claim("deploy/web", "l0", owner="former"))
     run(store, release("deploy/web", "l0", note="a note"))
@@ -30,16 +30,16 @@ def house(request, tmp_path, new_postgres_database, clock):
         Task(ACCOUNT, "t1", type="queue-of-tests", created_at=START, ready=True),
         kind="created",
     )
-    house = DashboardHouse(store, clock)
-    yield house
-    house.close()
+    dashboard = InProcessDashboard(store, clock)
+    yield dashboard
+    dashboard.close()
     store.close()
 
 
-def test_every_page_shows_what_is_there(house):
-    cookie = house.sign_in()
+def test_every_page_shows_what_is_there(dashboard):
+    cookie = dashboard.sign_in()
     for path, words in SHOWN.items():
-        answer = house.send("GET", path, cookie=cookie)
+        answer = dashboard.send("GET", path, cookie=cookie)
         assert answer.status == 200, path
         for word in words:
             assert word in answer.raw.decode(), (path, word)

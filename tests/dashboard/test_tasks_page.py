@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import expect
 
-from tests.dashboard import work
-from tests.dashboard.visitor import Visitor, text_of
+from tests.dashboard import task_batches
+from tests.dashboard.client import DashboardClient, text_of
 
 
 @pytest.fixture
@@ -18,24 +18,24 @@ def kind():
 
 
 @pytest.fixture
-def visitor(server):
-    return Visitor(server.port).sign_in()
+def client(server):
+    return DashboardClient(server.port).sign_in()
 
 
 @pytest.fixture
 def reader(server, root):
     key = root.post("/v1/keys", {"name": "reader", "scopes": ["read"]}).json["apiKey"]
-    return Visitor(server.port).sign_in(key)
+    return DashboardClient(server.port).sign_in(key)
 
 
-def listed(visitor, **asked):
-    status, _, page = visitor.get(f"/ui/tasks?{urlencode(asked)}")
+def listed(client, **asked):
+    status, _, page = client.get(f"/ui/tasks?{urlencode(asked)}")
     assert status == 200
     return text_of(page)
 
 
-def test_the_filters_of_the_address_find_tasks(visitor, root, kind):
-    plain, tagged, keyed = work.make(root, kind, 3)[0], f"tag-{kind}", f"key-{kind}"
+def test_the_filters_of_the_address_find_tasks(client, root, kind):
+    plain, tagged, keyed = task_batches.make(root, kind, 3)[0], f"tag-{kind}", f"key-{kind}"
     make = {"type": kind, "payload": {}}
     (with_tag, with_key) = (
         root.post("/v1/tasks", make | more).json["id"] for more in ({"tag": tagged}, {"uniqueKey": keyed})
@@ -50,21 +50,21 @@ def test_the_filters_of_the_address_find_tasks(visitor, root, kind):
         ({"worker": f"w-{kind}"}, {plain}),
         ({"type": kind, "state": "completed"}, set()),
     ):
-        page = listed(visitor, **asked)
+        page = listed(client, **asked)
         assert {task for task in ids if task in page} == found, asked
 
 
-def test_states_are_tabs_with_counts_and_pages_follow_each_other(visitor, root, kind):
-    made = work.make(root, kind, 120)
-    work.claim(root, kind, 2)
-    page = visitor.get(f"/ui/tasks?type={kind}")[2]
+def test_states_are_tabs_with_counts_and_pages_follow_each_other(client, root, kind):
+    made = task_batches.make(root, kind, 120)
+    task_batches.claim(root, kind, 2)
+    page = client.get(f"/ui/tasks?type={kind}")[2]
     tabs = " ".join(text_of(page[page.index('id="tabs"') : page.index("</nav>", page.index('id="tabs"'))]).split())
     assert "all 120" in tabs
     assert "pending 118" in tabs
     assert "claimed 2" in tabs
     seen, before = [], ""
     while True:
-        page = visitor.get(f"/ui/tasks?{urlencode({'type': kind, **({'before': before} if before else {})})}")[2]
+        page = client.get(f"/ui/tasks?{urlencode({'type': kind, **({'before': before} if before else {})})}")[2]
         found = [task for task in made if task in text_of(page)]
         seen += found
         if "Older tasks" not in page:
@@ -73,7 +73,7 @@ def test_states_are_tabs_with_counts_and_pages_follow_each_other(visitor, root, 
     assert len(seen) == len(set(seen)) == 120
 
 
-def test_a_task_is_told_in_full_and_with_what_an_agent_is_told(visitor, root, kind):
+def test_a_task_is_told_in_full_and_with_what_an_agent_is_told(client, root, kind):
     task = root.post(
         "/v1/tasks",
         {"type": kind, "payload": {"page": 41}, "maxAttempts": 2, "priority": 7, "createdBy": "planner", "tag": "blue"},
@@ -82,14 +82,14 @@ def test_a_task_is_told_in_full_and_with_what_an_agent_is_told(visitor, root, ki
         lease = root.post(f"/v1/tasks/{task}/claim", {"worker_id": f"{outcome}er"}).json["leaseId"]
         kept = {"note": "halfway there", "checkpoint": {"row": 99}}
         assert root.post(f"/v1/tasks/{task}/heartbeat", {"lease_id": lease, **kept}).status == 200
-        page = " ".join(text_of(visitor.get(f"/ui/tasks/{task}")[2]).split())
+        page = " ".join(text_of(client.get(f"/ui/tasks/{task}")[2]).split())
         assert "halfway there" in page
         assert '"row": 99' in page
         contract = root.get(f"/v1/tasks/{task}").json["agent_contract"]
         assert all(f'"{step["action"]}"' in page for step in contract["next_actions"])
         told = {"reason": "no page", "error_code": "E41"} if outcome == "fail" else {"result": {"words": 3}}
         assert root.post(f"/v1/tasks/{task}/{outcome}", {"lease_id": lease, **told}).status == 200
-    page = " ".join(text_of(visitor.get(f"/ui/tasks/{task}")[2]).split())
+    page = " ".join(text_of(client.get(f"/ui/tasks/{task}")[2]).split())
     for part in (
         "2 of 2 used",
         '"page": 41',
@@ -102,7 +102,7 @@ def test_a_task_is_told_in_full_and_with_what_an_agent_is_told(visitor, root, ki
         "completeer",
     ):
         assert part in page, part
-    shown = visitor.get(f"/ui/tasks/{task}")[2]
+    shown = client.get(f"/ui/tasks/{task}")[2]
     contract = text_of(shown[shown.index('id="contract">') + 14 :].partition("</pre>")[0])
     assert json.loads(contract) == root.get(f"/v1/tasks/{task}").json["agent_contract"]
 
@@ -118,38 +118,38 @@ def test_long_json_is_cut_and_can_be_seen_whole(browse, root, kind):
 
 def test_a_person_requeues_resolves_and_cancels_and_the_log_says_who(browse, root, kind):
     actor = root.get("/v1/account").json["key"]["keyId"]
-    first, second = work.kill(root, kind, 2)
+    first, second = task_batches.kill(root, kind, 2)
     page = browse(path=f"/ui/tasks/{first}")
-    page.get_by_role("button", name="Mark as dealt with").click()
-    expect(page.get_by_text("It stays a dead letter")).to_be_visible()
+    page.get_by_role("button", name="Resolve").click()
+    expect(page.get_by_text("The task stays a dead letter")).to_be_visible()
     page.get_by_role("button", name="Requeue").click()
-    expect(page.get_by_text("It is back in its queue.")).to_be_visible()
-    page.get_by_text("Cancel it…").click()
-    page.get_by_label("I am sure").check()
-    page.get_by_role("button", name="Cancel the task").click()
-    expect(page.get_by_text("It is cancelled, for good.")).to_be_visible()
+    expect(page.get_by_text("The task is back in its queue.")).to_be_visible()
+    page.locator("#cancel summary").click()
+    page.get_by_label("Confirm").check()
+    page.get_by_role("button", name="Cancel task").click()
+    expect(page.get_by_text("The task is cancelled.")).to_be_visible()
     told = [(event["kind"], event["actor"]) for event in root.get(f"/v1/tasks/{first}/events").json["events"]]
     assert told[-3:] == [(f"task.{verb}", actor) for verb in ("resolved", "requeued", "cancelled")]
     assert root.get(f"/v1/tasks/{second}").json["status"] == "dead_letter"
 
 
-def test_a_holder_is_asked_to_stop_or_the_task_is_ended(visitor, root, kind):
-    asked, ended = work.make(root, kind, 2)
-    leases = work.claim(root, kind, 2)
-    form = {"act": "cancel", "sure": "yes", "token": visitor.token()}
-    assert visitor.post(f"/ui/tasks/{asked}", mode="request", **form)[1]["Location"].endswith("?done=asked")
+def test_a_holder_is_asked_to_stop_or_the_task_is_ended(client, root, kind):
+    asked, ended = task_batches.make(root, kind, 2)
+    leases = task_batches.claim(root, kind, 2)
+    form = {"act": "cancel", "sure": "yes", "token": client.token()}
+    assert client.post(f"/ui/tasks/{asked}", mode="request", **form)[1]["Location"].endswith("?done=requested")
     assert root.post(f"/v1/tasks/{asked}/heartbeat", {"lease_id": leases[asked]}).json["cancelRequested"]
-    forced = visitor.post(f"/ui/tasks/{ended}", mode="force", reason="wrong branch", **form)
+    forced = client.post(f"/ui/tasks/{ended}", mode="force", reason="wrong branch", **form)
     assert forced[1]["Location"].endswith("?done=cancelled")
     assert root.post(f"/v1/tasks/{ended}/complete", {"lease_id": leases[ended]}).status == 409
-    assert "Cancelled because\nwrong branch" in text_of(
-        visitor.get(f"/ui/tasks/{ended}")[2].replace("</dt><dd", "</dt>\n<dd")
+    assert "Cancel reason\nwrong branch" in text_of(
+        client.get(f"/ui/tasks/{ended}")[2].replace("</dt><dd", "</dt>\n<dd")
     )
 
 
-def test_nothing_ends_by_accident(visitor, root, kind):
-    (task,) = work.make(root, kind, 1)
-    token = visitor.token()
+def test_nothing_ends_by_accident(client, root, kind):
+    (task,) = task_batches.make(root, kind, 1)
+    token = client.token()
     for fields, status in (
         ({"act": "cancel"}, 400),
         ({"act": "cancel", "sure": "yes", "mode": "explode"}, 400),
@@ -157,33 +157,33 @@ def test_nothing_ends_by_accident(visitor, root, kind):
         ({"act": "requeue"}, 409),
         ({"act": "explode"}, 404),
     ):
-        assert visitor.post(f"/ui/tasks/{task}", token=token, **fields)[0] == status, fields
-    assert visitor.post(f"/ui/tasks/{task}", token="0" * 64, act="cancel", sure="yes")[0] == 403
-    sent = visitor.send(
+        assert client.post(f"/ui/tasks/{task}", token=token, **fields)[0] == status, fields
+    assert client.post(f"/ui/tasks/{task}", token="0" * 64, act="cancel", sure="yes")[0] == 403
+    sent = client.send(
         "POST", f"/ui/tasks/{task}", urlencode({"token": token, "act": "cancel", "sure": "yes"}),
         Content_Type="application/x-www-form-urlencoded", Origin="https://evil.example",
     )  # fmt: skip
     assert sent[0] == 403
-    assert work.states(root, kind) == {"pending": 1}
+    assert task_batches.states(root, kind) == {"pending": 1}
 
 
 def test_whoever_may_only_look_is_shown_no_forms_and_may_not_act(reader, root, kind):
-    (task,) = work.kill(root, kind, 1)
+    (task,) = task_batches.kill(root, kind, 1)
     page = reader.get(f"/ui/tasks/{task}")[2]
     assert "boom" in page
     assert 'value="requeue"' not in page
     assert reader.post(f"/ui/tasks/{task}", token=reader.token(), act="requeue")[0] == 403
-    assert work.states(root, kind) == {"dead_letter": 1}
+    assert task_batches.states(root, kind) == {"dead_letter": 1}
 
 
 def test_a_foreign_task_is_not_there(server, root, kind):
-    (task,) = work.make(root, kind, 1)
-    stranger = Visitor(server.port).sign_in(root.post("/v1/keys/register", {}).json["apiKey"])
+    (task,) = task_batches.make(root, kind, 1)
+    stranger = DashboardClient(server.port).sign_in(root.post("/v1/keys/register", {}).json["apiKey"])
     assert stranger.get(f"/ui/tasks/{task}")[0] == 404
     assert stranger.get("/ui/tasks/tsk_01AAAAAAAAAAAAAAAAAAAAAAAA")[0] == 404
     assert stranger.post(f"/ui/tasks/{task}", token=stranger.token(), act="cancel", sure="yes")[0] == 404
-    assert "No task has been made here yet" in text_of(stranger.get("/ui/tasks")[2])
-    assert "No task has run out of chances" in text_of(stranger.get("/ui/dead-letters")[2])
+    assert "No tasks yet" in text_of(stranger.get("/ui/tasks")[2])
+    assert "There are no dead letters" in text_of(stranger.get("/ui/dead-letters")[2])
 
 
 def test_a_list_lives_and_keys_alone_lead_through_it(browse, root, kind):
@@ -197,9 +197,9 @@ def test_a_list_lives_and_keys_alone_lead_through_it(browse, root, kind):
     page.keyboard.type(kind)
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(f"type={kind}"))
-    expect(page.get_by_text("No task is like that.")).to_be_visible()
+    expect(page.get_by_text("No task matches this filter.")).to_be_visible()
     page.wait_for_selector("#live-state[data-state=live]")
-    (task,) = work.make(root, kind, 1)
+    (task,) = task_batches.make(root, kind, 1)
     link = page.get_by_role("link", name=kind)
     expect(link).to_be_visible()  # by itself
     link.focus()
@@ -213,5 +213,5 @@ def test_a_list_lives_and_keys_alone_lead_through_it(browse, root, kind):
     page.keyboard.press("Space")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("It is cancelled, for good.")).to_be_visible()
+    expect(page.get_by_text("The task is cancelled.")).to_be_visible()
     expect(page.locator("#facts")).to_contain_text("not needed")

@@ -5,8 +5,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from tests.dashboard.client import DashboardClient, text_of
 from tests.dashboard.conftest import sign_in
-from tests.dashboard.visitor import Visitor, text_of
 from tests.http.agent import ROOT_KEY, fresh, root
 from tests.support import wait_until
 from tests.webhooks.conftest import sending
@@ -28,8 +28,8 @@ def server():
 
 
 @pytest.fixture
-def visitor(server):
-    return Visitor(server.port).sign_in()
+def client(server):
+    return DashboardClient(server.port).sign_in()
 
 
 @pytest.fixture
@@ -65,57 +65,57 @@ def test_dead_messages_are_seen_and_sent_again(stranger, server, receiver, hook)
     row.get_by_role("link", name=job).click()
     expect(page.locator("#deliveries")).to_contain_text("lease.claimed")
     expect(page.locator("#deliveries")).to_contain_text("500")
-    page.get_by_role("button", name="Send 1 dead again").click()
-    expect(page.get_by_text("Sent again, under the same ids")).to_be_visible()
+    page.get_by_role("button", name="Replay 1 dead").click()
+    expect(page.get_by_text("Replayed with the same message ids")).to_be_visible()
     expect(page.locator("#deliveries")).to_contain_text("delivered")  # by itself
     assert len({message.id for message in receiver.on(f"/{job}")}) == 1
 
 
-def test_a_test_is_sent_and_a_pause_holds_until_it_ends(visitor, server, receiver, hook):
+def test_a_test_is_sent_and_a_pause_holds_until_it_ends(client, server, receiver, hook):
     job = fresh()
     made = hook(job)
     place = f"/ui/webhooks/{made['webhook_id']}"
-    token = visitor.token()
-    assert visitor.post(place, act="test", token=token)[0] == 303
+    token = client.token()
+    assert client.post(place, act="test", token=token)[0] == 303
     receiver.await_messages(f"/{job}", 1)
-    wait_until(lambda: "answered 200" in visitor.get(place)[2], 30)
-    assert visitor.post(place, act="pause", token=token)[1]["Location"].endswith("?done=paused")
+    wait_until(lambda: "answered 200" in client.get(place)[2], 30)
+    assert client.post(place, act="pause", token=token)[1]["Location"].endswith("?done=paused")
     assert root(server).get(f"/v1/webhooks/{made['webhook_id']}").json["state"] == "paused"
     root(server).claim(job, "somebody")
-    assert visitor.post(place, act="resume", token=token)[1]["Location"].endswith("?done=resumed")
+    assert client.post(place, act="resume", token=token)[1]["Location"].endswith("?done=resumed")
     wait_until(lambda: counts(server, made).get("delivered", 0) >= 2, 30)
-    page = visitor.get(place)[2]
+    page = client.get(place)[2]
     (seq,) = set(re.findall(r'name="seq" value="(\d+)"', page))
-    assert visitor.post(place, act="replay", seq=seq, token=token)[0] == 303
+    assert client.post(place, act="replay", seq=seq, token=token)[0] == 303
     receiver.await_messages(f"/{job}", 3)
-    assert visitor.post(place, act="replay", seq="999999", token=token)[0] == 404
-    assert visitor.post(place, act="replay", seq="x", token=token)[0] == 404
+    assert client.post(place, act="replay", seq="999999", token=token)[0] == 404
+    assert client.post(place, act="replay", seq="x", token=token)[0] == 404
 
 
-def test_a_new_secret_is_shown_once_and_signs(visitor, server, receiver, hook):
+def test_a_new_secret_is_shown_once_and_signs(client, server, receiver, hook):
     job = fresh()
     made = hook(job)
     place = f"/ui/webhooks/{made['webhook_id']}"
-    status, _, page = visitor.post(place, act="rotate", grace="0", token=visitor.token())
+    status, _, page = client.post(place, act="rotate", grace="0", token=client.token())
     assert status == 200
     secret = re.search(r"whsec_[A-Za-z0-9+/=]+", text_of(page))[0]
     assert secret != made["secret"]
     assert "hash" not in text_of(page), "it is kept as it is, to sign with"
-    assert secret not in text_of(visitor.get(place)[2])
+    assert secret not in text_of(client.get(place)[2])
     root(server).claim(job, "somebody")
     receiver.await_messages(f"/{job}", 1)[0].verify(secret)
 
 
-def test_only_administrators_of_the_account_see_it(server, visitor, hook):
+def test_only_administrators_of_the_account_see_it(server, client, hook):
     made = hook(fresh())
     place = f"/ui/webhooks/{made['webhook_id']}"
     key = root(server).post("/v1/keys", {"name": "reader", "scopes": ["read"]}).json["apiKey"]
-    reader = Visitor(server.port).sign_in(key)
-    foreign = Visitor(server.port).sign_in(root(server).post("/v1/keys/register", {}).json["apiKey"])
+    reader = DashboardClient(server.port).sign_in(key)
+    foreign = DashboardClient(server.port).sign_in(root(server).post("/v1/keys/register", {}).json["apiKey"])
     assert (reader.get("/ui/webhooks")[0], reader.get(place)[0], foreign.get(place)[0]) == (403, 403, 404)
-    assert "Nobody is told of anything yet" in text_of(foreign.get("/ui/webhooks")[2])
+    assert "No webhooks yet" in text_of(foreign.get("/ui/webhooks")[2])
     for act in ("test", "pause", "resume", "rotate", "replay"):
         assert reader.post(place, act=act, token=reader.token())[0] == 403
         assert foreign.post(place, act=act, token=foreign.token())[0] == 404
-        assert visitor.post(place, act=act, token="0" * 64)[0] == 403
+        assert client.post(place, act=act, token="0" * 64)[0] == 403
     assert root(server).get(f"/v1/webhooks/{made['webhook_id']}").json["state"] == "active"

@@ -1,4 +1,4 @@
-"""The frame: which page an address means, who may see it, and what every answer carries."""
+"""The dashboard's entry point: routing, access checks, rate limits and the headers of every answer."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from holdfast.core.errors import Forbidden, HoldfastError, RateLimited, Unauthen
 from holdfast.core.names import is_storable
 from holdfast.core.plan import MUTATION, READ
 from holdfast.transport.dashboard import cookies, labels
-from holdfast.transport.dashboard.forms import Guard, check_token, read_form
-from holdfast.transport.dashboard.live_updates import Live
-from holdfast.transport.dashboard.page import LIVE, Page, Shown, Visit
+from holdfast.transport.dashboard.forms import RequestGuard, check_token, read_form
+from holdfast.transport.dashboard.live_updates import LiveUpdates
+from holdfast.transport.dashboard.page import LIVE, Page, PageRequest, TemplateResponse
 from holdfast.transport.dashboard.pages import PAGES
 from holdfast.transport.dashboard.sign_in import SignIn
 from holdfast.transport.dashboard.static_files import StaticFiles
@@ -35,49 +35,50 @@ HEADERS: tuple[Header, ...] = (
     (b"vary", b"accept, cookie"),
 )
 _HTML = b"text/html; charset=utf-8"
-_INSIDE = re.compile(r"/(ui(/[^\\\x00-\x20]*)?(\?[^\\\x00-\x20]*)?)?")
+_OWN_ADDRESS = re.compile(r"/(ui(/[^\\\x00-\x20]*)?(\?[^\\\x00-\x20]*)?)?")
 
 
 class Dashboard:
-    """Every page, behind one gate."""
+    """Answers every request under `/` and `/ui`."""
 
     def __init__(self, ctx: HandlerContext) -> None:
-        self._door = ctx
-        self._guard = Guard(ctx.settings)
-        self._gate = SignIn(ctx)
-        self._live = Live(self._gate)
-        self._statics = StaticFiles()
+        self._ctx = ctx
+        self._guard = RequestGuard(ctx.settings)
+        self._sign_in = SignIn(ctx)
+        self._live_updates = LiveUpdates(self._sign_in)
+        self._static_files = StaticFiles()
         self._pages = {page.name: page for page in PAGES}
-        self._paper = Templates(self._statics, self._pages.keys())
+        self._templates = Templates(self._static_files, self._pages.keys())
 
     async def answer(self, request: Request) -> Response:
-        """A page, a redirect after a form, a file or the stream; a refusal is a page too."""
-        visit: Visit | None = None
+        """A page, a redirect after a form, a static file or the event stream; an error is a page too."""
+        page_request: PageRequest | None = None
         try:
             self._guard.check_host(request)
             path = request.scope["raw_path"].decode("latin-1")
             if path.startswith("/ui/static/"):
-                return self._statics.answer(path.removeprefix("/ui/static/"))
+                return self._static_files.answer(path.removeprefix("/ui/static/"))
             if request.scope["method"] == "POST":
                 return await self._post(request, path)
             if request.scope["method"] not in {"GET", "HEAD"}:
-                raise HttpRefusal(405, "pages answer GET and POST", headers=((b"allow", b"GET, HEAD, POST"),))
+                raise HttpRefusal(405, "use GET or POST", headers=((b"allow", b"GET, HEAD, POST"),))
             if path.startswith("/ui/enter/"):
-                return self._bare(request, Shown("enter.html", {"secret": path.removeprefix("/ui/enter/")}))
-            visit = await self._gate.find(request)
-            if visit is None:
-                raise Unauthenticated("sign in to see this")
+                secret = path.removeprefix("/ui/enter/")
+                return self._render_signed_out(request, TemplateResponse("sign-in-link.html", {"secret": secret}))
+            page_request = await self._sign_in.authenticate(request)
+            if page_request is None:
+                raise Unauthenticated("sign in to see this page")
             if path == LIVE:
-                return await self._live.answer(visit)
-            await self._charge(visit, READ)
-            return self._render(visit, *await self._find(visit, path))
+                return await self._live_updates.answer(page_request)
+            await self._charge(page_request, READ)
+            return self._render(page_request, *await self._show(page_request, path))
         except HoldfastError as error:
-            return self._refuse(request, visit, error)
+            return self._render_error(request, page_request, error)
 
-    # -- addresses -----------------------------------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------------------------
 
-    def _page(self, path: str) -> tuple[Page, str]:
-        """The page and what of the address is left for it."""
+    def _route(self, path: str) -> tuple[Page, str]:
+        """The page of an address, and the id after the page's name."""
         name, _, rest = path.removeprefix("/ui").strip("/").partition("/")
         page = PAGES[0] if not name else self._pages.get(name)
         if page is None:
@@ -87,90 +88,95 @@ class Dashboard:
             raise HttpRefusal(404, "there is no such page")
         return page, item
 
-    async def _find(self, visit: Visit, path: str) -> tuple[Page, Shown]:
-        page, visit.item = self._page(path)
-        if not page.may_see(visit.by):
-            raise Forbidden("your key does not open this page", scope=page.scope)
-        show = page.show_one if visit.item else page.show
+    async def _show(self, page_request: PageRequest, path: str) -> tuple[Page, TemplateResponse]:
+        page, page_request.item = self._route(path)
+        if not page.may_see(page_request.by):
+            raise Forbidden("your key may not open this page", scope=page.scope)
+        show = page.show_one if page_request.item else page.show
         if show is None:
             raise HttpRefusal(404, "there is no such page")
-        return page, await show(visit)
+        return page, await show(page_request)
 
     async def _post(self, request: Request, path: str) -> Response:
         self._guard.check_sender(request)
         form = await read_form(request)
         if path == "/ui/sign-in":
-            return _go(form.get("next", "/"), await self._gate.sign_in(request, form.get("key", "")))
+            return _redirect(form.get("next", "/"), await self._sign_in.sign_in(request, form.get("key", "")))
         if path == "/ui/enter":
-            return _go("/", await self._gate.enter(request, form.get("secret", "")))
+            return _redirect("/", await self._sign_in.use_link(request, form.get("secret", "")))
         if path == "/ui/theme":
-            return _go(form.get("next", "/"), cookies.set_theme(form.get("theme", "")))
-        visit = await self._gate.find(request)
-        if visit is None:
-            raise Unauthenticated("your visit is over: sign in again")
-        check_token(form, visit.token)
+            return _redirect(form.get("next", "/"), cookies.set_theme(form.get("theme", "")))
+        page_request = await self._sign_in.authenticate(request)
+        if page_request is None:
+            raise Unauthenticated("you have been signed out: sign in again")
+        check_token(form, page_request.token)
         if path == "/ui/sign-out":
-            return _go("/", await self._gate.leave(visit))
-        page, visit.item = self._page(path)
-        scope, act = page.acts.get(form.get("act", ""), ("", None))
-        if act is None:
-            raise HttpRefusal(404, "there is nothing to do here")
-        if not (page.may_see(visit.by) and visit.by.may(scope)):
-            raise Forbidden("your key may look, but not do this", scope=scope)
-        await self._charge(visit, MUTATION)
-        visit.form = form
-        done = await act(visit)
-        if isinstance(done, Shown):
-            return self._render(visit, page, done)
-        return _go(f"/ui/{page.name}/{segment(visit.item)}?done={done}")
+            return _redirect("/", await self._sign_in.sign_out(page_request))
+        page, page_request.item = self._route(path)
+        scope, action = page.actions.get(form.get("act", ""), ("", None))
+        if action is None:
+            raise HttpRefusal(404, "there is no such action")
+        if not (page.may_see(page_request.by) and page_request.by.may(scope)):
+            raise Forbidden("your key may read this, but not change it", scope=scope)
+        await self._charge(page_request, MUTATION)
+        page_request.form = form
+        done = await action(page_request)
+        if isinstance(done, TemplateResponse):
+            return self._render(page_request, page, done)
+        return _redirect(f"/ui/{page.name}/{segment(page_request.item)}?done={done}")
 
-    async def _charge(self, visit: Visit, limit_class: str) -> None:
-        """Pages and forms cost what the same look or change costs at the API."""
-        visit.request.principal = visit.by
-        visit.request.allowance = await self._door.allowance(visit.account)
-        await self._door.charge(visit.request, limit_class)
+    async def _charge(self, page_request: PageRequest, limit_class: str) -> None:
+        """Count a page as a read of the API's rate limit, and a form as a change."""
+        page_request.http.principal = page_request.by
+        page_request.http.allowance = await self._ctx.allowance(page_request.account)
+        await self._ctx.charge(page_request.http, limit_class)
 
     # -- answers -------------------------------------------------------------------------------------------------
 
-    def _render(self, visit: Visit, page: Page, shown: Shown) -> Response:
-        told = self._common(visit.request) | {
-            "by": visit.by,
-            "token": visit.token,
+    def _render(self, page_request: PageRequest, page: Page, response: TemplateResponse) -> Response:
+        variables = self._common_variables(page_request.http) | {
+            "by": page_request.by,
+            "token": page_request.token,
             "page": page,
-            "rail": [each for each in PAGES if each.key and each.may_see(visit.by)],
-            "layout": "fragments.html" if visit.wants_fragments else "layout.html",
-            "done": visit.query.get("done", ""),
+            "navigation": [each for each in PAGES if each.key and each.may_see(page_request.by)],
+            "layout": "live-layout.html" if page_request.wants_fragments else "layout.html",
+            "done": page_request.query.get("done", ""),
         }
-        return Response(shown.status, self._paper.render(shown.template, told | shown.told), HEADERS, _HTML)
+        body = self._templates.render(response.template, variables | response.variables)
+        return Response(response.status, body, HEADERS, _HTML)
 
-    def _bare(self, request: Request, shown: Shown, headers: tuple[Header, ...] = ()) -> Response:
-        """A page for somebody who is not signed in."""
-        body = self._paper.render(shown.template, self._common(request) | shown.told)
-        return Response(shown.status, body, (*HEADERS, *headers), _HTML)
+    def _render_signed_out(
+        self, request: Request, response: TemplateResponse, headers: tuple[Header, ...] = ()
+    ) -> Response:
+        """A page for a browser that is not signed in."""
+        body = self._templates.render(response.template, self._common_variables(request) | response.variables)
+        return Response(response.status, body, (*HEADERS, *headers), _HTML)
 
-    def _refuse(self, request: Request, visit: Visit | None, error: HoldfastError) -> Response:
+    def _render_error(self, request: Request, page_request: PageRequest | None, error: HoldfastError) -> Response:
         status = status_of(error)
         message = code_and_message(error, status)[1]
         headers: tuple[Header, ...] = error.headers if isinstance(error, HttpRefusal) else ()
         if isinstance(error, RateLimited):
             headers = ((b"retry-after", str(error.retry_after).encode()),)
-        if isinstance(error, Unauthenticated) or (visit is None and isinstance(error, RateLimited)):
-            asked = request.scope["method"] == "POST"
-            where = "/" if asked else _address(request)
-            told = {"next": where, "problem": message if asked else ""}
-            if where == "/" and not asked and b"x-fragments" not in request.headers:
-                status = 200  # the front door, which is there for everybody
-            return self._bare(request, Shown("sign-in.html", told, status), headers)
-        return self._bare(request, Shown("refused.html", {"status": status, "problem": message}, status), headers)
+        if isinstance(error, Unauthenticated) or (page_request is None and isinstance(error, RateLimited)):
+            is_form = request.scope["method"] == "POST"
+            address = "/" if is_form else _address(request)
+            variables = {"next": address, "error": message if is_form else ""}
+            if address == "/" and not is_form and b"x-fragments" not in request.headers:
+                status = 200  # the sign-in page at `/` is no error
+            response = TemplateResponse("sign-in.html", variables, status)
+        else:
+            response = TemplateResponse("error.html", {"status": status, "error": message}, status)
+        return self._render_signed_out(request, response, headers)
 
-    def _common(self, request: Request) -> dict[str, Any]:
+    def _common_variables(self, request: Request) -> dict[str, Any]:
         theme = cookies.read(request, cookies.THEME)
         return {
             "theme": theme if theme in cookies.THEMES else "",
             "version": __version__,
-            "here": _address(request),
-            "home": self._door.settings.home,
-            "way": labels.way_to_program(self._door.settings.host),
+            "address": _address(request),
+            "home": self._ctx.settings.home,
+            "path_assignment": labels.path_for_commands(self._ctx.settings.host),
         }
 
 
@@ -180,7 +186,7 @@ def _address(request: Request) -> str:
     return path + (f"?{query}" if query else "")
 
 
-def _go(where: str, *headers: Header) -> Response:
-    """Show another page; never one of another server."""
-    inside = where if _INSIDE.fullmatch(where) else "/"
-    return Response(303, b"", (*HEADERS, (b"location", inside.encode("latin-1", "replace")), *headers))
+def _redirect(address: str, *headers: Header) -> Response:
+    """Redirect to a page of this dashboard; any other address becomes `/`."""
+    own = address if _OWN_ADDRESS.fullmatch(address) else "/"
+    return Response(303, b"", (*HEADERS, (b"location", own.encode("latin-1", "replace")), *headers))

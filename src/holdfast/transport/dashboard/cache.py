@@ -1,6 +1,7 @@
-"""What is dear to find is found once for all who look within two seconds.
+"""Two-second cache for expensive dashboard queries.
 
-A page that many watch is fetched by all of them each time the log grows. Whatever is cheap is looked up anew.
+Every browser that shows a page fetches it again each time the log grows, so they share one result. Cheap queries are
+not cached.
 """
 
 from __future__ import annotations
@@ -12,38 +13,38 @@ from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 
-KEPT_SECONDS = 2.0
-MOST = 1_000
+TTL_SECONDS = 2.0
+MAX_ENTRIES = 1_000
 
 
 class Cache:
-    """What was found a moment ago, or is being looked for just now."""
+    """Results of the last two seconds, and queries in progress."""
 
     def __init__(self) -> None:
-        self._found: dict[Hashable, tuple[asyncio.Future[Any], float]] = {}
-        """By what was asked: what came of it, and until when that holds."""
+        self._entries: dict[Hashable, tuple[asyncio.Future[Any], float]] = {}
+        """Result of a query, or the query in progress, and when it expires."""
 
-    async def find(
-        self, key: Hashable, look: Callable[[], Awaitable[T]], is_dear: Callable[[T], bool] = lambda _: True
+    async def get(
+        self, key: Hashable, query: Callable[[], Awaitable[T]], is_expensive: Callable[[T], bool] = lambda _: True
     ) -> T:
-        """Look, or share what somebody else has found. `is_dear` says whether it is kept."""
-        known, until = self._found.get(key, (None, 0.0))
-        if known is None or (known.done() and time.monotonic() >= until):
-            known = asyncio.ensure_future(self._look(key, look, is_dear))
-            if len(self._found) >= MOST:
-                self._found.clear()
-            self._found[key] = (known, 0.0)
-        return cast("T", await asyncio.shield(known))  # one visitor who leaves does not stop it for the others
+        """The cached result, or that of a new query. It is kept if `is_expensive(result)`."""
+        entry, until = self._entries.get(key, (None, 0.0))
+        if entry is None or (entry.done() and time.monotonic() >= until):
+            entry = asyncio.ensure_future(self._run(key, query, is_expensive))
+            if len(self._entries) >= MAX_ENTRIES:
+                self._entries.clear()
+            self._entries[key] = (entry, 0.0)
+        return cast("T", await asyncio.shield(entry))  # one cancelled request does not cancel it for the others
 
-    async def _look(self, key: Hashable, look: Callable[[], Awaitable[T]], is_dear: Callable[[T], bool]) -> T:
-        kept = False
+    async def _run(self, key: Hashable, query: Callable[[], Awaitable[T]], is_expensive: Callable[[T], bool]) -> T:
+        keep = False
         try:
-            found = await look()
-            kept = is_dear(found)
+            result = await query()
+            keep = is_expensive(result)
         finally:
-            mine = asyncio.current_task()
-            if kept and mine is not None:
-                self._found[key] = (mine, time.monotonic() + KEPT_SECONDS)
+            task = asyncio.current_task()
+            if keep and task is not None:
+                self._entries[key] = (task, time.monotonic() + TTL_SECONDS)
             else:
-                self._found.pop(key, None)
-        return found
+                self._entries.pop(key, None)
+        return result

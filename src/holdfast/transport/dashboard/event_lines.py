@@ -1,4 +1,4 @@
-"""Events as lines for people: who, what, when. Renewals are left out where they would drown the rest."""
+"""Events as lines of a list. Renewals are left out where other events would not be visible among them."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from holdfast.core.event import Event
 from holdfast.core.principal import Principal
 from holdfast.core.row import Instant
 from holdfast.store.contract import Reader
-from holdfast.transport.dashboard.permissions import may_hear
+from holdfast.transport.dashboard.permissions import may_see_event
 
-LOOKED_AT = 400
-_QUIET = {"lease.renewed", "task.renewed", "session.renewed", "lease.snapshot", "task.snapshot", "session.snapshot"}
+SCAN_LIMIT = 400
+_LEFT_OUT = {"lease.renewed", "task.renewed", "session.renewed", "lease.snapshot", "task.snapshot", "session.snapshot"}
 _NOUNS = {"lease": "name", "principal": "key"}
-_OWNERS = ("owner", "worker", "name")
+_OWNER_FIELDS = ("owner", "worker", "name")
 
 
 class Line(msgspec.Struct, frozen=True):
-    """One event."""
+    """One event, as it is shown."""
 
     seq: int
     kind: str
     noun: str
     id: str
-    who: str | None
-    """The label of whoever holds it, where the event tells one."""
+    owner: str | None
+    """The owner, worker or session name in the event, if it has one."""
     actor: str
     ago: Instant
     at: Instant
@@ -34,35 +34,35 @@ class Line(msgspec.Struct, frozen=True):
 
 
 def recent(reader: Reader, by: Principal, limit: int) -> list[Line]:
-    """The newest events that are news, newest first."""
+    """The newest events that a key may see, without renewals, newest first."""
     _, last = reader.log_bounds(by.account)
-    found = reader.events(by.account, max(last - LOOKED_AT, 0), LOOKED_AT)
-    news = [event for event in reversed(found) if event.kind not in _QUIET and may_hear(by, event)]
+    found = reader.events(by.account, max(last - SCAN_LIMIT, 0), SCAN_LIMIT)
+    news = [event for event in reversed(found) if event.kind not in _LEFT_OUT and may_see_event(by, event)]
     return [line(event, reader.now) for event in news[:limit]]
 
 
-def of_one(reader: Reader, account: str, subject: str, limit: int) -> list[Line]:
-    """What happened to one thing, newest first."""
+def history(reader: Reader, account: str, subject: str, limit: int) -> list[Line]:
+    """The events of one subject, newest first."""
     return [line(event, reader.now) for event in reader.news(account, subject, limit)]
 
 
 def line(event: Event, now: Instant) -> Line:
-    """An event as a line."""
+    """Convert an event to a line."""
     noun, _, row_id = event.subject.partition(":")
-    told = msgspec.json.decode(event.data)
-    before = told.get("ended") if isinstance(told.get("ended"), dict) else {}
+    data = msgspec.json.decode(event.data)
+    ended = data["ended"] if isinstance(data.get("ended"), dict) else {}
     return Line(
         seq=event.seq,
         kind=event.kind,
         noun=_NOUNS.get(noun, noun),
         id=row_id,
-        who=_who(told) or _who(before or {}),
+        owner=_find_owner(data) or _find_owner(ended),
         actor=event.actor,
         ago=max(now - event.at, 0),
         at=event.at,
-        reason=(before or {}).get("reason"),
+        reason=ended.get("reason"),
     )
 
 
-def _who(told: dict[str, Any]) -> str | None:
-    return next((str(told[name]) for name in _OWNERS if isinstance(told.get(name), str)), None)
+def _find_owner(data: dict[str, Any]) -> str | None:
+    return next((str(data[name]) for name in _OWNER_FIELDS if isinstance(data.get(name), str)), None)

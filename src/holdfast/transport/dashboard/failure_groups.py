@@ -1,4 +1,4 @@
-"""What dead letters died of, in families: the same trouble with other numbers in it is one trouble."""
+"""Groups dead letters by type and failure reason; reasons that differ only in numbers, ids or quotes are one group."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from holdfast.core import task as tasks
 from holdfast.core.row import Instant
 from holdfast.core.task import LAPSED, Task
 
-LONGEST = 120
+MAX_REASON = 120
 
-_PARTS = (
+_VARIABLE_PARTS = (
     (re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F-]{22}"), "<id>"),
     (re.compile(r"https?://\S+"), "<address>"),
     (re.compile(r"\b(?=[0-9a-fA-F]*\d)[0-9a-fA-F]{8,}\b"), "<id>"),
@@ -22,8 +22,8 @@ _PARTS = (
 )
 
 
-class Family(msgspec.Struct):
-    """Dead letters of one type that died of one thing."""
+class FailureGroup(msgspec.Struct):
+    """Dead letters of one type with one reason."""
 
     type: str
     reason: str
@@ -32,49 +32,48 @@ class Family(msgspec.Struct):
 
 
 class Example(msgspec.Struct, frozen=True):
-    """One of them: of tasks nothing is kept that is not shown."""
+    """The fields of a task that the page shows; the task itself may be large and is not kept."""
 
     id: str
     changed_at: Instant
     failure_reason: str
 
 
-def family_of(task: Task) -> str:
-    """An error code says it best; else what was said, without what differs from one time to the next."""
+def group_reason(task: Task) -> str:
+    """The reason that names a task's group: its error code, else its failure reason without the variable parts."""
     if task.dead_cause == LAPSED:
-        return "lease ran out"
-    story = tasks.last_attempt(task)
-    if story is not None and story.code:
-        return story.code[:LONGEST]
-    return family(task.failure_reason or "")
+        return "lease expired"
+    attempt = tasks.last_attempt(task)
+    if attempt is not None and attempt.code:
+        return attempt.code[:MAX_REASON]
+    return normalize_reason(task.failure_reason or "")
 
 
-def family(reason: str) -> str:
-    """A message without its numbers, ids, addresses and quoted parts."""
-    told = reason
-    for pattern, word in _PARTS:
-        told = pattern.sub(word, told)
-    return " ".join(told.split())[:LONGEST].strip() or "no reason given"
+def normalize_reason(reason: str) -> str:
+    """A failure reason without its numbers, ids, addresses and quoted parts."""
+    for pattern, placeholder in _VARIABLE_PARTS:
+        reason = pattern.sub(placeholder, reason)
+    return " ".join(reason.split())[:MAX_REASON].strip() or "no reason given"
 
 
-class Groups:
-    """Dead letters by type and family, added a page at a time."""
+class FailureGroups:
+    """Groups that are filled a page of tasks at a time."""
 
     def __init__(self) -> None:
         self.count = 0
-        self._known: dict[tuple[str, str], Family] = {}
+        self._groups: dict[tuple[str, str], FailureGroup] = {}
 
     def add(self, found: Iterable[Task]) -> None:
-        """Sort some more in."""
+        """Add tasks to their groups."""
         for task in found:
             self.count += 1
-            reason = family_of(task)
-            example = Example(task.id, task.changed_at, (task.failure_reason or "")[:LONGEST])
-            group = self._known.setdefault((task.type, reason), Family(task.type, reason, 0, example))
+            reason = group_reason(task)
+            example = Example(task.id, task.changed_at, (task.failure_reason or "")[:MAX_REASON])
+            group = self._groups.setdefault((task.type, reason), FailureGroup(task.type, reason, 0, example))
             group.count += 1
             if example.changed_at > group.newest.changed_at:
                 group.newest = example
 
-    def largest(self) -> list[Family]:
-        """All of them, the largest first."""
-        return sorted(self._known.values(), key=lambda group: (-group.count, group.type, group.reason))
+    def largest(self) -> list[FailureGroup]:
+        """All groups, largest first."""
+        return sorted(self._groups.values(), key=lambda group: (-group.count, group.type, group.reason))

@@ -1,7 +1,7 @@
-"""Forms: who may have sent one, and what is in it.
+"""Forms: checks that one of our own pages sent a form (CSRF protection), and reads its fields.
 
-A cookie alone proves nothing about who wrote a form, so three things are asked: the browser says that the page which
-sent it is our own (Sec-Fetch-Site, Origin), and the form carries a token that only our own pages know.
+A cookie alone does not prove who wrote a form. Three things are checked: the browser's Sec-Fetch-Site and Origin say
+that one of our own pages sent it, and the form carries a token that only our own pages know.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ from holdfast.settings import Settings
 from holdfast.transport.http.request import HttpRefusal, Request
 from holdfast.transport.origins import own_origins
 
-LIMIT = 64 * 1024
-FIELDS = 50
-TOKEN = "token"  # noqa: S105 - the name of a field
+MAX_BYTES = 64 * 1024
+MAX_FIELDS = 50
+CSRF_FIELD = "token"
 
-_KIND = b"application/x-www-form-urlencoded"
+_CONTENT_TYPE = b"application/x-www-form-urlencoded"
 
 
-class Guard:
-    """Which names this server answers to, and which pages may speak to it."""
+class RequestGuard:
+    """Checks the Host header of requests, and the origin of forms."""
 
     def __init__(self, settings: Settings) -> None:
         self._origins = own_origins(settings)
         self._hosts = {urlsplit(origin).netloc for origin in self._origins}
 
     def check_host(self, request: Request) -> None:
-        """Refuse a name that is not ours: somebody else's name that leads here is how a foreign page would get in.
+        """Refuse a host name that is not ours, which is how DNS rebinding lets a foreign page reach this server.
 
-        A bare address cannot be somebody else's name.
+        A plain IP address cannot be another site's name.
         """
         host = request.headers.get(b"host", b"").decode("latin-1").lower()
         name = urlsplit(f"//{host}").hostname or ""
         if host not in self._hosts and name != "localhost" and parse(name) is None:
-            raise HttpRefusal(421, "this server is not known by that name; HOLDFAST_PUBLIC_URL tells it")
+            raise HttpRefusal(421, "this server does not answer to that host name; set it as HOLDFAST_PUBLIC_URL")
 
     def check_sender(self, request: Request) -> None:
-        """Refuse a form that one of our own pages did not send.
+        """Refuse a form that none of our own pages sent.
 
-        Browsers hide the Origin of pages that send no referrer, which ours are: then they must say the rest.
+        Our pages send no referrer, and browsers then send `Origin: null`: Sec-Fetch-Site must say same-origin instead.
         """
         site = request.headers.get(b"sec-fetch-site")
         origin = request.headers.get(b"origin", b"").decode("latin-1").lower()
@@ -57,12 +57,12 @@ class Guard:
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """Its fields, each once."""
-    if request.headers.get(b"content-type", b"").split(b";", 1)[0].strip().lower() != _KIND:
-        raise HttpRefusal(415, "a form is application/x-www-form-urlencoded")
-    raw = await request.body(LIMIT)
+    """Read the fields of a form; of a repeated field the last value counts."""
+    if request.headers.get(b"content-type", b"").split(b";", 1)[0].strip().lower() != _CONTENT_TYPE:
+        raise HttpRefusal(415, "a form must be application/x-www-form-urlencoded")
+    raw = await request.body(MAX_BYTES)
     try:
-        pairs = parse_qsl(raw.decode(), keep_blank_values=True, max_num_fields=FIELDS, errors="strict")
+        pairs = parse_qsl(raw.decode(), keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict")
     except ValueError:
         raise HttpRefusal(400, "the form cannot be read") from None
     if not all(is_storable(value) for _, value in pairs):
@@ -71,14 +71,14 @@ async def read_form(request: Request) -> dict[str, str]:
 
 
 def form_token(secret: str) -> str:
-    """What every form of a visit carries; made from the cookie's secret, so there is nothing to keep."""
+    """The token of a browser session's forms; derived from the cookie's secret, so it needs no storage."""
     return hmac.digest(secret.encode(), b"form", hashlib.sha256).hex()
 
 
 def check_token(form: dict[str, str], token: str) -> None:
-    """Refuse a form that does not carry it."""
-    if not hmac.compare_digest(form.get(TOKEN, "").encode(), token.encode()):
-        raise Forbidden("this form is not one of this visit; load the page again")
+    """Refuse a form without the browser session's token."""
+    if not hmac.compare_digest(form.get(CSRF_FIELD, "").encode(), token.encode()):
+        raise Forbidden("this form belongs to another browser session; load the page again")
 
 
 def _host(request: Request) -> str:

@@ -1,4 +1,4 @@
-"""What is held just now, as rows of a table: names and tasks alike have a holder and a deadline."""
+"""Held jobs, locks and tasks, as rows of one table."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from holdfast.engine.engine import Engine
 from holdfast.store.contract import Reader
 
 LAST = "\U0010ffff"
-"""Sorts behind every character of a name."""
+"""Sorts after every character of a name."""
 FIRST_SURROGATE = 0xD800
 
 
 class Holding(msgspec.Struct, frozen=True):
-    """One thing that somebody has."""
+    """A held job, lock or task."""
 
     kind: str
     """job, lock or task"""
@@ -35,25 +35,25 @@ class Holding(msgspec.Struct, frozen=True):
     session: str | None = None
 
     @property
-    def quiet(self) -> Instant:
-        """How long nothing was heard of its holder: every sign of life starts the whole time again."""
+    def since_renewal(self) -> Instant:
+        """Time since the last claim or renewal, which starts the whole TTL again."""
         return max(self.ttl - self.left, 0)
 
     @property
-    def pulse(self) -> str:
-        """How alive its holder seems: it should be heard of every third of its time."""
-        return pulse(self.left, self.ttl)
+    def health(self) -> str:
+        """Whether the holder renews in time."""
+        return renewal_health(self.left, self.ttl)
 
 
-def pulse(left: Instant, ttl: Instant) -> str:
-    """Lively while heard of in time, quiet when one sign of life is missing, fading when two are."""
+def renewal_health(left: Instant, ttl: Instant) -> str:
+    """`healthy`, `late` or `expiring`: a holder should renew every third of its TTL, and missed none, one or two."""
     if left * 3 >= ttl * 2 - ttl // 20:
-        return "lively"
-    return "quiet" if left * 3 >= ttl else "fading"
+        return "healthy"
+    return "late" if left * 3 >= ttl else "expiring"
 
 
-def names(reader: Reader, by: Principal, prefix: str, after: str, limit: int) -> list[Lease]:
-    """Held jobs and locks that a principal may see, by name; rooms of elections are not among them."""
+def held_leases(reader: Reader, by: Principal, prefix: str, after: str, limit: int) -> list[Lease]:
+    """Held jobs and locks that a principal may see, sorted by name, without elections."""
     if not by.covers(prefix):
         own = by.name_prefix or ""
         if not own.startswith(prefix):
@@ -65,25 +65,25 @@ def names(reader: Reader, by: Principal, prefix: str, after: str, limit: int) ->
         found += [lease for lease in page if lease.kind != ELECTION]
         if len(page) < limit:
             break
-        after = past_elections(page[-1].id)
+        after = skip_elections(page[-1].id)
     return found[:limit]
 
 
-def past_elections(name: str) -> str:
-    """Where to go on after a name: there may be thousands of rooms, and none of them is wanted."""
+def skip_elections(name: str) -> str:
+    """The cursor after a name; past all elections if it is one, because there may be thousands of them."""
     return ELECTION_PREFIX + LAST if name.startswith(ELECTION_PREFIX) else name
 
 
-def before(prefix: str) -> str:
-    """A cursor just before all names that begin so."""
+def cursor_before(prefix: str) -> str:
+    """A cursor just before all names with a prefix."""
     if not prefix:
         return ""
     last = ord(prefix[-1]) - 1
     return prefix[:-1] + (chr(last) + LAST if last < FIRST_SURROGATE else "")
 
 
-def of_lease(lease: Lease, now: Instant, engine: Engine) -> Holding:
-    """A name that is held."""
+def from_lease(lease: Lease, now: Instant, engine: Engine) -> Holding:
+    """A held job or lock."""
     return Holding(
         kind=lease.kind or "job",
         id=lease.id,
@@ -98,8 +98,8 @@ def of_lease(lease: Lease, now: Instant, engine: Engine) -> Holding:
     )
 
 
-def of_task(task: Task, now: Instant) -> Holding:
-    """A task that is worked on."""
+def from_task(task: Task, now: Instant) -> Holding:
+    """A claimed task."""
     return Holding(
         kind="task",
         id=task.id,
@@ -113,6 +113,6 @@ def of_task(task: Task, now: Instant) -> Holding:
     )
 
 
-def without_work(task: Task) -> Task:
-    """A task without what it is about, which can be large."""
+def without_documents(task: Task) -> Task:
+    """A task without its payload, result and other JSON documents, which can be large."""
     return replace(task, payload="", result=None, checkpoint=None, ended_checkpoint=None, progress=None)

@@ -1,4 +1,4 @@
-"""How the dashboard says things: spans of time, events, outcomes."""
+"""Labels for durations and event kinds, and the PATH that example commands need."""
 
 from __future__ import annotations
 
@@ -10,30 +10,31 @@ from holdfast.addresses import is_loopback
 from holdfast.core.row import SECOND, Instant
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+_SHOWN_UNITS = 2
 
 
 def duration(span: Instant) -> str:
-    """The two largest units of a span: 1 h 5 min, 12 s."""
+    """The two largest units of a duration: 1 h 5 min, 12 s."""
     left = max(span, 0) // SECOND
-    told: list[str] = []
+    parts: list[str] = []
     for size, unit in _UNITS:
-        many, left = divmod(left, size)
-        if many or told:
-            told.append(f"{many} {unit}")
-        if len(told) == 2:  # noqa: PLR2004 - the two largest
+        count, left = divmod(left, size)
+        if count or parts:
+            parts.append(f"{count} {unit}")
+        if len(parts) == _SHOWN_UNITS:
             break
-    return " ".join(part for part in told if not part.startswith("0 ")) or "0 s"
+    return " ".join(part for part in parts if not part.startswith("0 ")) or "0 s"
 
 
-def way_to_program(host: str) -> str:
-    """What a shell must be told to find `holdfast`: nothing if it is on the way, or if visitors sit elsewhere."""
+def path_for_commands(host: str) -> str:
+    """The PATH assignment a shell needs to find `holdfast`; empty if it is on the PATH or the server is remote."""
     if shutil.which("holdfast") is not None or not is_loopback(host):
         return ""
     return f"PATH={Path(sys.executable).parent}:$PATH "
 
 
-def event_words(kind: str) -> tuple[str, str]:
-    """(what happened, which mark stands before it) for the kind of an event."""
+def event_label(kind: str) -> tuple[str, str]:
+    """(what happened, CSS class of its symbol) for an event kind."""
     verb = kind.partition(".")[2] or kind
     return verb.replace("_", " "), _MARKS.get(verb, "changed")
 

@@ -1,4 +1,4 @@
-"""Everybody who owned a name, as lanes of a time line: one lane an owner, one bar an ownership."""
+"""Ownership timeline of a job, lock or task: one row per owner, one bar per ownership."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from holdfast.transport.dashboard.charts import WIDTH
 from holdfast.transport.dashboard.labels import duration
 
 HEIGHT = 14
-THINNEST = 2.0
-"""An ownership of a moment can still be seen."""
-MOST_LANES = 12
+MIN_WIDTH = 2.0
+"""So that a very short ownership is still visible."""
+MAX_ROWS = 12
 
 
 class Ownership(msgspec.Struct, frozen=True):
-    """Somebody had it from then to then."""
+    """A time during which one owner held it."""
 
     owner: str | None
     since: Instant
@@ -32,43 +32,46 @@ class Ownership(msgspec.Struct, frozen=True):
     width: float = 0.0
 
     @property
-    def words(self) -> str:
-        """What the bar means."""
+    def description(self) -> str:
+        """Tooltip of the bar."""
         return f"{self.how} after {duration(self.until - self.since)}"
 
 
-class Lane(msgspec.Struct, frozen=True):
+class TimelineRow(msgspec.Struct, frozen=True):
     """All ownerships of one owner."""
 
     owner: str | None
     bars: list[Ownership]
 
 
-def ownerships(news: Iterable[Event], lease: Lease, now: Instant) -> list[Ownership]:
-    """Oldest first; each end tells of the whole ownership, so that a log whose beginning is gone still does."""
+def ownerships(events: Iterable[Event], lease: Lease, now: Instant) -> list[Ownership]:
+    """Ownerships, oldest first.
+
+    The event that ends an ownership describes all of it, so it is found even if its claim is older than the log.
+    """
     found = []
-    for event in news:
-        told = msgspec.json.decode(event.data).get("ended")
-        if isinstance(told, dict) and "how" in told:
-            story = msgspec.convert(told, Ended)
-            since = story.at if story.claimed_at is None else story.claimed_at
-            found.append(Ownership(story.owner, since, story.at, story.how, story.by, story.reason))
+    for event in events:
+        data = msgspec.json.decode(event.data).get("ended")
+        if isinstance(data, dict) and "how" in data:
+            ended = msgspec.convert(data, Ended)
+            since = ended.at if ended.claimed_at is None else ended.claimed_at
+            found.append(Ownership(ended.owner, since, ended.at, ended.how, ended.by, ended.reason))
     found.sort(key=lambda each: each.until)
     if is_live(lease, now) and lease.claimed_at is not None:
         found.append(Ownership(lease.owner, lease.claimed_at, now, "held"))
     return found
 
 
-def lanes(found: list[Ownership]) -> list[Lane]:
-    """The newest owners' lanes, all on one scale of time."""
+def timeline(found: list[Ownership]) -> list[TimelineRow]:
+    """The rows of the newest owners, on one time scale."""
     if not found:
         return []
     first, last = min(each.since for each in found), max(each.until for each in found)
     scale = WIDTH / max(last - first, 1)
     drawn: dict[str | None, list[Ownership]] = {}
     for each in reversed(found):
-        width = max((each.until - each.since) * scale, THINNEST)
+        width = max((each.until - each.since) * scale, MIN_WIDTH)
         x = min((each.since - first) * scale, WIDTH - width)
         placed = msgspec.structs.replace(each, x=round(x, 1), width=round(width, 1))
         drawn.setdefault(each.owner, []).append(placed)
-    return [Lane(owner, bars) for owner, bars in list(drawn.items())[:MOST_LANES]]
+    return [TimelineRow(owner, bars) for owner, bars in list(drawn.items())[:MAX_ROWS]]

@@ -1,4 +1,4 @@
-"""A page, and a visit to it: what every room of the dashboard works with."""
+"""A page of the dashboard, the request for one, and its answer: the types that every page works with."""
 
 from __future__ import annotations
 
@@ -16,101 +16,101 @@ from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Request
 
 if TYPE_CHECKING:
-    from holdfast.transport.dashboard.bulk import Bulks
+    from holdfast.transport.dashboard.bulk import BulkOperations
     from holdfast.transport.dashboard.cache import Cache
 
 LIVE = "/ui/live"
 MAX_TEXT = 256
 
 
-class Visit:
-    """Somebody who is signed in looks at an address. Handlers get nothing else."""
+class PageRequest:
+    """A request of a signed-in browser. Handlers of pages and of forms get nothing else."""
 
     def __init__(
         self,
         ctx: HandlerContext,
-        request: Request,
+        http: Request,
         browser_session: BrowserSession,
         principal: Principal,
         token: str,
         *,
-        bulks: Bulks,
+        bulk_operations: BulkOperations,
         cache: Cache,
     ) -> None:
         self.ctx = ctx
-        self.bulks = bulks
+        self.bulk_operations = bulk_operations
         self.cache = cache
-        self.request = request
+        self.http = http
         self.browser_session = browser_session
         self.by = principal
         self.token = token
-        """What every form of this visit carries."""
+        """The token that every form of this browser session carries."""
         self.item = ""
-        """What stands in the address after the page's own: the id of one thing, or nothing."""
+        """The rest of the address after the page's name: the id of one item, or nothing."""
         self.form: dict[str, str] = {}
-        """The fields of a form that was sent."""
-        pairs = parse_qsl(request.scope["query_string"].decode("latin-1"), errors="replace")
+        """The fields of the form that was sent."""
+        pairs = parse_qsl(http.scope["query_string"].decode("latin-1"), errors="replace")
         self.query = {name: value[:MAX_TEXT] for name, value in pairs if is_storable(value)}
 
     @property
     def account(self) -> str:
-        """Whose things are shown; nothing else ever is."""
+        """The only account whose data may be shown."""
         return self.by.account
 
     @property
     def wants_fragments(self) -> bool:
-        """Whether the page is there already and only what lives in it is asked for."""
-        return b"x-fragments" in self.request.headers
+        """Whether an open page refreshes its live elements and needs no layout."""
+        return b"x-fragments" in self.http.headers
 
     @property
-    def is_awake(self) -> bool:
-        """Whether a person did something: a page that refreshes itself does not keep a visit going."""
-        if self.request.scope["path"] == LIVE:
+    def is_by_user(self) -> bool:
+        """Whether a person caused the request: a page that refreshes itself does not extend its browser session."""
+        if self.http.scope["path"] == LIVE:
             return False
-        return not self.wants_fragments or b"x-awake" in self.request.headers
+        return not self.wants_fragments or b"x-awake" in self.http.headers
 
     def cause(self) -> Cause:
-        """What the log says of who did it."""
-        return Cause(self.by.id, self.request.request_id)
+        """The actor and request that the event log records for a change."""
+        return Cause(self.by.id, self.http.request_id)
 
 
-class Shown(msgspec.Struct, frozen=True):
-    """A template and what it tells."""
+class TemplateResponse(msgspec.Struct, frozen=True):
+    """A template, its variables and the HTTP status."""
 
     template: str
-    told: dict[str, Any]
+    variables: dict[str, Any]
     status: int = 200
 
 
-Show = Callable[[Visit], Awaitable[Shown]]
-Act = Callable[[Visit], Awaitable[str | Shown]]
-"""Does something and returns a word for the address: what the page says when it is shown again.
+Show = Callable[[PageRequest], Awaitable[TemplateResponse]]
+Action = Callable[[PageRequest], Awaitable[str | TemplateResponse]]
+"""Handles a form. Returns the `done` parameter of the page to redirect to.
 
-What can be shown this once only, like a new key, is shown at once instead.
+What can be shown only once, like a new key, is returned as a template instead.
 """
 
 
 class Page(msgspec.Struct, frozen=True):
-    """A place in the rail."""
+    """An entry of the navigation."""
 
     name: str
     """`/ui/<name>`; the first page is also `/`."""
     title: str
     key: str
-    """`g` and this letter go there; none for a page that needs to be told more."""
+    """Keyboard shortcut: `g` and this letter. Empty for a page that is not in the navigation."""
     scope: str
-    """What the visitor's key must open."""
+    """The scope that the key must have."""
     show: Show
     show_one: Show | None = None
     """`/ui/<name>/<id>`"""
-    acts: dict[str, tuple[str, Act]] = {}
-    """By the value of the button that was pressed: (scope, what it does). Posted to `/ui/<name>/<id>`."""
+    actions: dict[str, tuple[str, Action]] = {}
+    """By the value of the submit button: (scope, handler). Posted to `/ui/<name>/<id>`."""
 
-    house: bool = False
-    """Whether it is for whoever runs this server alone."""
-    within: str = ""
-    """The page of the rail that leads here, if it has no place of its own there."""
+    server_only: bool = False
+    """Whether only keys of the server's own account may see it."""
+    parent: str = ""
+    """The page of the navigation that links here, if this one has no entry there."""
 
     def may_see(self, principal: Principal) -> bool:
-        """Whether the rail shows it."""
-        return principal.may(self.scope) and (principal.account == DEFAULT_ACCOUNT or not self.house)
+        """Whether a key may open the page."""
+        return principal.may(self.scope) and (principal.account == DEFAULT_ACCOUNT or not self.server_only)

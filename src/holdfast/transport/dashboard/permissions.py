@@ -1,4 +1,4 @@
-"""What a key may see, by the words that stand beside the API's own operations: a page never tells more than the API."""
+"""What a key may see: the scopes of the API's own operations, so that a page never shows more than the API."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ KEYS = _SCOPES["list_keys"]
 _NOUNS = {Lease.noun: JOBS, Task.noun: TASKS, Session.noun: SESSIONS}
 
 
-def may_follow(by: Principal, event: Event) -> bool:
-    """Whether the log would tell a key of an event; the page of the log is for keys that may read the log."""
+def is_in_log(by: Principal, event: Event) -> bool:
+    """Whether the API's event log would contain an event for a key that may read the log."""
     return EventFilter(name_prefix=by.name_prefix).matches(event)
 
 
-def may_hear(by: Principal, event: Event) -> bool:
-    """Whether a key that perhaps may not read the log hears of an event: only if it may look at what changed.
+def may_see_event(by: Principal, event: Event) -> bool:
+    """Whether a key, which may lack the scope of the log, sees an event: only if it may read what changed.
 
-    Of keys, webhooks and the account itself only administrators hear.
+    Events of keys, webhooks and the account itself are for administrators.
     """
     noun = event.subject.partition(":")[0]
-    return may_follow(by, event) and by.may(_NOUNS.get(noun, KEYS))
+    return is_in_log(by, event) and by.may(_NOUNS.get(noun, KEYS))
 
 
-def may_see_pace(by: Principal) -> bool:
-    """The chart counts events of every name, so it is for keys that may read of every name."""
+def may_see_throughput(by: Principal) -> bool:
+    """Whether a key sees the throughput chart, which counts the events of all names."""
     return by.may(LOG) and by.name_prefix is None

@@ -1,7 +1,7 @@
-"""Text that agents wrote, made harmless to read.
+"""Template filters that make text written by agents safe to read.
 
-Escaping HTML is the templates' business. This is about people: characters that are invisible, turn text round or pile
-up would let a name look like another one, so they are shown as what they are.
+The templates escape HTML themselves. These filters are for the reader: invisible characters, characters that change the
+text direction and stacked accents would make one name look like another, so they are shown as their code points.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ import msgspec
 from markupsafe import Markup, escape
 
 SHORT = 120
-MANY_MARKS = 2
-"""Accents on one letter; more are a way to scribble over the neighbours."""
+MAX_MARKS = 2
+"""Accents on one letter; more of them can cover the text around it."""
 
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 _BLANKS = {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x2800, 0x3164, 0xFFA0}
-_LINE_ENDS = {ord("\n"): None, ord("\t"): None}
+_LINE_BREAKS = {ord("\n"): None, ord("\t"): None}
 _SELECTORS = ((0xFE00, 0xFE0F), (0xE0100, 0xE01EF))
 
 
-def inert(value: object, limit: int = SHORT) -> Markup:
-    """One line, cut at a limit; the whole is in the detail."""
+def safe_line(value: object, limit: int = SHORT) -> Markup:
+    """One line, cut at a limit."""
     text = "" if value is None else str(value)
-    shown = _marked(text[:limit], lines=False)
-    return shown + Markup('<span class="cut">…</span>') if len(text) > limit else shown
+    line = _mark_hidden(text[:limit], lines=False)
+    return line + Markup('<span class="cut">…</span>') if len(text) > limit else line
 
 
-def inert_block(value: object) -> Markup:
-    """The whole text, with its line ends."""
-    return _marked("" if value is None else str(value), lines=True)
+def safe_block(value: object) -> Markup:
+    """The whole text, with its line breaks."""
+    return _mark_hidden("" if value is None else str(value), lines=True)
 
 
-def inert_json(text: str | None) -> Markup:
-    """JSON as it was kept, set out for reading."""
-    return inert_block(pretty(text))
+def safe_json(text: str | None) -> Markup:
+    """Stored JSON, indented."""
+    return safe_block(pretty(text))
 
 
 def pretty(text: str | None) -> str:
-    """JSON set out in lines; anything else as it is."""
+    """JSON with indentation; anything else unchanged."""
     if text is None:
         return ""
     try:
@@ -51,7 +51,7 @@ def pretty(text: str | None) -> str:
 
 
 def web_link(value: object) -> str | None:
-    """The address if it is one that may be followed: http or https, nothing hidden in it."""
+    """The address if it may be a link: http or https, ASCII, without a user name."""
     text = str(value)
     if not text.isascii() or any(character <= " " for character in text):
         return None
@@ -62,15 +62,15 @@ def web_link(value: object) -> str | None:
     return text if parts.scheme in {"http", "https"} and parts.hostname and not parts.username else None
 
 
-def _marked(text: str, *, lines: bool) -> Markup:
-    plain = text.translate(_LINE_ENDS) if lines else text
+def _mark_hidden(text: str, *, lines: bool) -> Markup:
+    plain = text.translate(_LINE_BREAKS) if lines else text
     if plain.isascii() and plain.isprintable():
         return escape(text)
     pieces: list[Markup | str] = []
     marks = 0
     for character in text:
         marks = marks + 1 if unicodedata.category(character)[0] == "M" else 0
-        if (lines and character in "\n\t") or not (marks > MANY_MARKS or _is_hidden(character)):
+        if (lines and character in "\n\t") or not (marks > MAX_MARKS or _is_hidden(character)):
             pieces.append(escape(character))
         else:
             pieces.append(Markup('<span class="hidden-character">{}</span>').format(f"\\u{{{ord(character):x}}}"))
@@ -79,7 +79,7 @@ def _marked(text: str, *, lines: bool) -> Markup:
 
 @lru_cache(maxsize=4096)
 def _is_hidden(character: str) -> bool:
-    """Whether a reader would not see that it is there, or would see something else."""
+    """Whether a reader would not see the character, or would take it for another one."""
     point, category = ord(character), unicodedata.category(character)
     if character == " ":
         return False

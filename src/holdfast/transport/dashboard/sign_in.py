@@ -1,4 +1,7 @@
-"""The gate: for a key or an invitation a visit begins, which ends with its key, with rest, or with the day."""
+"""Sign-in: starts a browser session for a key or a sign-in link, and finds the session of a request.
+
+A browser session ends with its key, after a time without activity, and after a maximum lifetime.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import secrets
 
 from msgspec.structs import replace
 
-from holdfast.core import browser_session as badges
+from holdfast.core import browser_session as browser_sessions
 from holdfast.core import principal as principals
 from holdfast.core.acl import hash_token
 from holdfast.core.browser_session import SESSION, SIGN_IN_LINK, BrowserSession
@@ -17,10 +20,10 @@ from holdfast.core.principal import ADMIN_ID, Principal
 from holdfast.core.row import Instant
 from holdfast.store.contract import Reader
 from holdfast.transport.dashboard import cookies
-from holdfast.transport.dashboard.bulk import Bulks
+from holdfast.transport.dashboard.bulk import BulkOperations
 from holdfast.transport.dashboard.cache import Cache
 from holdfast.transport.dashboard.forms import form_token
-from holdfast.transport.dashboard.page import Visit
+from holdfast.transport.dashboard.page import PageRequest
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Header, Request
 
@@ -29,90 +32,86 @@ MAX_KEY = 512
 
 
 class SignIn:
-    """Lets visitors in and sees them out."""
+    """Starts, finds and ends browser sessions."""
 
     def __init__(self, ctx: HandlerContext) -> None:
-        self._door = ctx
+        self._ctx = ctx
         key = ctx.settings.admin_key
         self._admin = principals.admin_principal(DEFAULT_ACCOUNT, hash_token(key)) if key else None
-        self._bulks = Bulks(ctx, self.bearer)
-        self._lately = Cache()
+        self._bulk_operations = BulkOperations(ctx, self.find_principal)
+        self._cache = Cache()
 
-    async def find(self, request: Request) -> Visit | None:
-        """Who is visiting, if their visit is not over."""
-        secret = cookies.read(request, self._cookie(request))
+    async def authenticate(self, request: Request) -> PageRequest | None:
+        """The request with its browser session and key; None if it has no session or that has ended."""
+        secret = cookies.read(request, self._cookie_name(request))
         if not secret:
             return None
-        browser_session, principal, now = await self._door.read(lambda reader: self._look(reader, hash_token(secret)))
-        if (
-            browser_session is None
-            or principal is None
-            or browser_session.kind != SESSION
-            or badges.is_expired(browser_session, now)
-        ):
+        session, principal, now = await self._ctx.read(lambda reader: self._read_session(reader, hash_token(secret)))
+        if session is None or principal is None or session.kind != SESSION or browser_sessions.is_expired(session, now):
             return None
-        visit = Visit(
-            self._door, request, browser_session, principal, form_token(secret), bulks=self._bulks, cache=self._lately
+        page_request = PageRequest(
+            self._ctx,
+            request,
+            session,
+            principal,
+            form_token(secret),
+            bulk_operations=self._bulk_operations,
+            cache=self._cache,
         )
-        if visit.is_awake and badges.needs_seen_update(browser_session, now):
-            await self._door.beside_the_log(
-                lambda store: store.save_browser_session(replace(browser_session, seen_at=now))
-            )
-        return visit
+        if page_request.is_by_user and browser_sessions.needs_seen_update(session, now):
+            await self._ctx.beside_the_log(lambda store: store.save_browser_session(replace(session, seen_at=now)))
+        return page_request
 
     async def sign_in(self, request: Request, key: str) -> Header:
-        """Begin a visit for whoever shows a key; the cookie to set. Guessing is slowed, a valid key never is."""
-        self._door.network.check_secret(request)
+        """Start a browser session for a key; returns its cookie. Wrong keys are rate limited, valid ones never."""
+        self._ctx.network.check_secret(request)
         try:
-            principal = await self._door.holder(key.strip()[:MAX_KEY])
+            principal = await self._ctx.holder(key.strip()[:MAX_KEY])
         except Unauthenticated:
-            self._door.network.slow_down(request)
+            self._ctx.network.slow_down(request)
             raise
-        return await self._begin(request, principal.account, principal.id, hash_token(key.strip()))
+        return await self._start(request, principal.account, principal.id, hash_token(key.strip()))
 
-    async def enter(self, request: Request, secret: str) -> Header:
-        """Begin a visit for whoever shows an invitation, which is then used up."""
-        self._door.network.check_secret(request)
-        taken = await self._door.beside_the_log(lambda store: store.take_browser_session(hash_token(secret)))
-        now = await self._door.read(lambda reader: reader.now)
-        if taken is None or taken.kind != SIGN_IN_LINK or badges.is_expired(taken, now):
-            self._door.network.slow_down(request)
+    async def use_link(self, request: Request, secret: str) -> Header:
+        """Start a browser session for a sign-in link, which works once; returns its cookie."""
+        self._ctx.network.check_secret(request)
+        link = await self._ctx.beside_the_log(lambda store: store.take_browser_session(hash_token(secret)))
+        now = await self._ctx.read(lambda reader: reader.now)
+        if link is None or link.kind != SIGN_IN_LINK or browser_sessions.is_expired(link, now):
+            self._ctx.network.slow_down(request)
             raise Unauthenticated("this link has been used, or is older than 10 minutes")
-        return await self._begin(request, taken.account, taken.principal, taken.key_hash)
+        return await self._start(request, link.account, link.principal, link.key_hash)
 
-    async def bearer(self, browser_session: BrowserSession) -> Principal | None:
-        """Whoever wears a badge, as long as its key works; however long ago they looked."""
-        return await self._door.read(lambda reader: self._bearer(reader, browser_session))
+    async def find_principal(self, session: BrowserSession) -> Principal | None:
+        """The principal of a browser session, while its key works; also after the session itself has ended."""
+        return await self._ctx.read(lambda reader: self._read_principal(reader, session))
 
-    async def leave(self, visit: Visit) -> Header:
-        """End the visit; the cookie that says so."""
-        await self._door.beside_the_log(lambda store: store.take_browser_session(visit.browser_session.id))
-        return cookies.clear_visit(self._cookie(visit.request))
+    async def sign_out(self, page_request: PageRequest) -> Header:
+        """End the browser session; returns the header that deletes its cookie."""
+        await self._ctx.beside_the_log(lambda store: store.take_browser_session(page_request.browser_session.id))
+        return cookies.clear_session(self._cookie_name(page_request.http))
 
-    async def _begin(self, request: Request, account: str, principal: str, key_hash: str) -> Header:
+    async def _start(self, request: Request, account: str, principal: str, key_hash: str) -> Header:
         secret = secrets.token_urlsafe(SECRET_BYTES)
-        now = await self._door.read(lambda reader: reader.now)
-        browser_session = BrowserSession(
-            hash_token(secret), SESSION, account, principal, key_hash, made_at=now, seen_at=now
-        )
-        await self._door.beside_the_log(lambda store: store.save_browser_session(browser_session))
-        return cookies.set_visit(self._cookie(request), secret)
+        now = await self._ctx.read(lambda reader: reader.now)
+        session = BrowserSession(hash_token(secret), SESSION, account, principal, key_hash, made_at=now, seen_at=now)
+        await self._ctx.beside_the_log(lambda store: store.save_browser_session(session))
+        return cookies.set_session(self._cookie_name(request), secret)
 
-    def _cookie(self, request: Request) -> str:
-        encrypted = self._door.network.is_encrypted(request)
-        return cookies.visit_name(self._door.settings.port, encrypted=encrypted)
+    def _cookie_name(self, request: Request) -> str:
+        encrypted = self._ctx.network.is_encrypted(request)
+        return cookies.session_cookie_name(self._ctx.settings.port, encrypted=encrypted)
 
-    def _look(self, reader: Reader, badge_id: str) -> tuple[BrowserSession | None, Principal | None, Instant]:
-        browser_session = reader.browser_session(badge_id)
-        return browser_session, None if browser_session is None else self._bearer(reader, browser_session), reader.now
+    def _read_session(self, reader: Reader, session_id: str) -> tuple[BrowserSession | None, Principal | None, Instant]:
+        session = reader.browser_session(session_id)
+        return session, None if session is None else self._read_principal(reader, session), reader.now
 
-    def _bearer(self, reader: Reader, browser_session: BrowserSession) -> Principal | None:
-        """Whoever wears a badge, as long as the key it was given for still opens something."""
-        if browser_session.principal == ADMIN_ID:  # configured, never stored
-            known = self._admin is not None and self._admin.key_hash is not None
-            matches = known and hmac.compare_digest(self._admin.key_hash, browser_session.key_hash)  # type: ignore[union-attr,type-var]
-            return self._admin if matches else None
-        found = reader.row(Principal, browser_session.account, browser_session.principal)
-        return (
-            found if found is not None and principals.accepts_key(found, browser_session.key_hash, reader.now) else None
-        )
+    def _read_principal(self, reader: Reader, session: BrowserSession) -> Principal | None:
+        """The principal of a browser session, if the key that started it still works."""
+        if session.principal == ADMIN_ID:  # configured, never stored
+            admin = self._admin
+            if admin is None or admin.key_hash is None:
+                return None
+            return admin if hmac.compare_digest(admin.key_hash, session.key_hash) else None
+        found = reader.row(Principal, session.account, session.principal)
+        return found if found is not None and principals.accepts_key(found, session.key_hash, reader.now) else None

@@ -1,4 +1,4 @@
-"""Invitations: a link that signs a browser in once. Whoever starts a server is shown one for its administrator."""
+"""Sign-in links: an address that signs a browser in once. The server prints one for its administrator at start."""
 
 from __future__ import annotations
 
@@ -16,31 +16,33 @@ from holdfast.store.contract import Reader, Store
 
 SECRET_BYTES = 24
 
-_FIRST = {ROOT: 0, ISSUED: 1}
+_SOURCE_ORDER = {ROOT: 0, ISSUED: 1}
 
 
-def invite(engine: Engine, settings: Settings) -> str | None:
-    """A link for the administrator of the server's own account; None if nobody is."""
+def make_admin_link(engine: Engine, settings: Settings) -> str | None:
+    """A link for the administrator of the server's own account; None if it has no administrator."""
 
-    def look(reader: Reader) -> tuple[list[Principal], Instant]:
+    def read_principals(reader: Reader) -> tuple[list[Principal], Instant]:
         return reader.principals(DEFAULT_ACCOUNT), reader.now
 
-    known, now = engine.read(look)
-    able = [each for each in known if each.source in _FIRST and each.may("admin") and _works(each, now)]
-    if able:
-        host = min(able, key=lambda each: (_FIRST[each.source], each.created_at, each.id))
+    found, now = engine.read(read_principals)
+    admins = [each for each in found if each.source in _SOURCE_ORDER and each.may("admin") and _works(each, now)]
+    if admins:
+        admin = min(admins, key=lambda each: (_SOURCE_ORDER[each.source], each.created_at, each.id))
     elif settings.admin_key is not None:
-        host = principals.admin_principal(DEFAULT_ACCOUNT, hash_token(settings.admin_key))
+        admin = principals.admin_principal(DEFAULT_ACCOUNT, hash_token(settings.admin_key))
     else:
         return None
-    return link(engine.store, settings, host, host.key_hash or "", now)
+    return make_link(engine.store, settings, admin, admin.key_hash or "", now)
 
 
-def link(store: Store, settings: Settings, guest: Principal, key_hash: str, now: Instant) -> str:
-    """A link that signs its guest in once, for as long as that key works."""
+def make_link(store: Store, settings: Settings, principal: Principal, key_hash: str, now: Instant) -> str:
+    """A link that signs a browser in once as a principal; the browser session ends when the key stops working."""
     secret = secrets.token_urlsafe(SECRET_BYTES)
     store.save_browser_session(
-        BrowserSession(hash_token(secret), SIGN_IN_LINK, guest.account, guest.id, key_hash, made_at=now, seen_at=now)
+        BrowserSession(
+            hash_token(secret), SIGN_IN_LINK, principal.account, principal.id, key_hash, made_at=now, seen_at=now
+        )
     )
     return f"{settings.home}/ui/enter/{secret}"
 

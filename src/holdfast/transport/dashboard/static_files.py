@@ -1,4 +1,4 @@
-"""Styles, scripts and icons: read once, under an address that changes with their content, so browsers keep them."""
+"""Static files, read once at start. Their address contains a hash of their content, so browsers cache them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib import resources
 
 from holdfast.transport.http.request import HttpRefusal, Response
 
-_KINDS = {
+_CONTENT_TYPES = {
     ".css": b"text/css; charset=utf-8",
     ".js": b"text/javascript; charset=utf-8",
     ".svg": b"image/svg+xml",
@@ -21,7 +21,7 @@ _HEADERS = (
 
 
 class StaticFiles:
-    """All of them under one hash: a script finds its neighbours beside it."""
+    """All files share one hash, so that scripts can import each other by relative paths."""
 
     def __init__(self) -> None:
         folder = resources.files(__package__) / "static"
@@ -30,15 +30,15 @@ class StaticFiles:
         self.version = hashlib.sha256(repr(sorted(self._files.items())).encode()).hexdigest()[:16]
 
     def url(self, name: str) -> str:
-        """Where a file is."""
+        """The address of a file."""
         assert name in self._files, f"there is no {name}"
         return f"/ui/static/{self.version}/{name}"
 
     def answer(self, rest: str) -> Response:
-        """The file; an old page that asks for an old one gets the new one, which is not kept."""
+        """The file. A page of an older version gets the present file, marked as not to be cached."""
         version, _, name = rest.partition("/")
-        kind = _KINDS.get("." + name.rpartition(".")[2])
-        if name not in self._files or kind is None:
+        content_type = _CONTENT_TYPES.get("." + name.rpartition(".")[2])
+        if name not in self._files or content_type is None:
             raise HttpRefusal(404, "there is no such file")
         headers = _HEADERS if version == self.version else ((b"cache-control", b"no-store"), *_HEADERS[1:])
-        return Response(200, self._files[name], headers, kind)
+        return Response(200, self._files[name], headers, content_type)

@@ -1,4 +1,4 @@
-"""Which tasks are meant: the filter of the address, for a list, for a count, and for what is done to all of them."""
+"""The dashboard's task filter: the API's filter, and failure groups; read from a query string or a form."""
 
 from __future__ import annotations
 
@@ -9,96 +9,51 @@ import msgspec
 from holdfast.core import task as tasks
 from holdfast.core.row import Instant
 from holdfast.core.task import CLAIMED, STATES, Task
-from holdfast.store.contract import Reader, TaskPath
-from holdfast.transport.dashboard.failure_groups import family_of
+from holdfast.transport.dashboard.failure_groups import group_reason
+from holdfast.transport.task_filter import TaskFilter
 
-NEWEST = "tsk_~"
-"""Sorts behind every task."""
-AT_ONCE = 500
+_PARAMETERS = ("state", "type", "tag", "key", "worker", "open", "reason")
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """Every part of it must fit; an empty one fits all."""
+class DashboardFilter(TaskFilter, frozen=True, kw_only=True):
+    """The filter of a task page's address."""
 
-    state: str = ""
-    type: str = ""
-    tag: str = ""
-    key: str = ""
-    worker: str = ""
     open: str = ""
-    """`yes`: dead letters that nobody has dealt with yet."""
+    """`yes`: only dead letters that are not resolved."""
     reason: str = ""
-    """The family of what a dead letter died of."""
+    """Failure group of a dead letter."""
 
     @property
     def given(self) -> dict[str, str]:
-        """What stands in an address for it."""
-        return {name: value for name, value in msgspec.structs.asdict(self).items() if value}
-
-    @property
-    def path(self) -> TaskPath:
-        """The index along which it is read."""
-        return TaskPath(
-            type=self.type or None,
-            state=self.state or None,
-            tag=self.tag or None,
-            unique_key=self.key or None,
-        )
+        """The query parameters that select this filter."""
+        return {name: value for name in _PARAMETERS if (value := getattr(self, name))}
 
     @property
     def is_counted(self) -> bool:
-        """Whether the store knows how many there are without looking at them."""
+        """Whether the store keeps a count of the matching tasks, so that none has to be read."""
         return not (self.tag or self.key or self.worker or self.open or self.reason)
 
-    def fits(self, task: Task) -> bool:
-        """Whether a task is one of them."""
+    def matches(self, task: Task) -> bool:
+        """Whether a task meets every condition."""
         return (
-            self.state in {"", task.state}
-            and self.type in {"", task.type}
-            and self.tag in {"", task.tag}
-            and self.key in {"", task.unique_key}
-            and self.worker in {"", task.worker}
+            super().matches(task)
             and (not self.open or (task.state == tasks.DEAD and task.resolved_at is None))
-            and (not self.reason or family_of(task) == self.reason)
+            and (not self.reason or group_reason(task) == self.reason)
         )
 
 
-class Found(msgspec.Struct, frozen=True):
-    """Some of them, newest first."""
-
-    tasks: list[Task]
-    following: str
-    """Where to look on; empty at the end."""
-    now: Instant
-
-
-def read(query: Mapping[str, str]) -> Wanted:
-    """The filter that an address or a form tells; a state that there is not is none."""
-    told = {name: query.get(name, "").strip() for name in Wanted.__struct_fields__}
-    if told["state"] not in STATES:
-        told["state"] = ""
-    return Wanted(**told)
+def parse(query: Mapping[str, str]) -> DashboardFilter:
+    """The filter in a query string or form; an unknown state is ignored."""
+    given = {name: query.get(name, "").strip() for name in _PARAMETERS}
+    if given["state"] not in STATES:
+        given["state"] = ""
+    return msgspec.convert(given, DashboardFilter)
 
 
-def look(reader: Reader, account: str, wanted: Wanted, before: str, *, limit: int, most: int) -> Found:
-    """The next ones, found by looking at no more than `most`: a rare filter gets a short page and a way on."""
-    found: list[Task] = []
-    looked = 0
-    while looked < most:
-        page = reader.tasks(account, wanted.path, before, AT_ONCE)
-        looked += len(page)
-        for task in page:
-            if wanted.fits(task):
-                if len(found) == limit:
-                    return Found(found, before, reader.now)
-                found.append(task)
-            before = task.id
-        if len(page) < AT_ONCE:
-            return Found(found, "", reader.now)
-    return Found(found, before, reader.now)
+def is_unchanged_since(task: Task, moment: Instant) -> bool:
+    """Whether a task was in its present state at a moment; renewals of its lease are no change.
 
-
-def stood(task: Task, moment: Instant) -> bool:
-    """Whether it was then as it is now, but for signs of life: what somebody counted is what is acted on."""
+    A bulk operation acts only on the tasks that were counted when its confirmation page was shown.
+    """
     since = task.claimed_at if task.state == CLAIMED else task.changed_at
     return task.created_at <= moment and since is not None and since <= moment

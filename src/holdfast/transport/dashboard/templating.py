@@ -1,4 +1,4 @@
-"""Templates: escaped always, with the few words that pages share."""
+"""Jinja templates: autoescaping, and the filters and functions that pages share."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ class Templates:
             auto_reload=False,
         )
         environment.filters.update(
-            inert=safe_text.inert,
-            inert_block=safe_text.inert_block,
-            inert_json=safe_text.inert_json,
+            safe_line=safe_text.safe_line,
+            safe_block=safe_text.safe_block,
+            safe_json=safe_text.safe_json,
             pretty=safe_text.pretty,
             web_link=safe_text.web_link,
             duration=labels.duration,
-            event_words=labels.event_words,
+            event_label=labels.event_label,
             rfc3339=rfc3339,
             segment=segment,
-            merged=lambda told, more: {**told, **more},
-            query=lambda told: urlencode({name: value for name, value in told.items() if value}),
+            merged=lambda values, more: {**values, **more},
+            query=lambda values: urlencode({name: value for name, value in values.items() if value}),
         )
         environment.globals.update(static=static_files.url, milliseconds=milliseconds, pages=pages)
         self._environment = environment
 
-    def render(self, template: str, told: dict[str, Any]) -> bytes:
-        """A page."""
-        return self._environment.get_template(template).render(told).encode()
+    def render(self, template: str, variables: dict[str, Any]) -> bytes:
+        """Render a template."""
+        return self._environment.get_template(template).render(variables).encode()
 
 
 def segment(text: object) -> str:
-    """An id for an address: slashes stay, everything else that means something there is escaped."""
+    """Escape an id for an address; slashes stay."""
     return quote(str(text), safe="/:@")
 
 
-def milliseconds(span: Instant) -> int:
-    """For the clocks in the browser."""
-    return max(span, 0) * 1000 // SECOND
+def milliseconds(duration: Instant) -> int:
+    """A duration for the countdowns in the browser."""
+    return max(duration, 0) * 1000 // SECOND

@@ -19,7 +19,7 @@ from holdfast.store.contract import Unusable
 from holdfast.telemetry import logs
 from holdfast.telemetry.traces import NoOpenTelemetry, check_installed
 from holdfast.transport.cli.verbs.verb import Verb
-from holdfast.transport.dashboard.sign_in_link import invite
+from holdfast.transport.dashboard.sign_in_link import make_admin_link
 from holdfast.transport.http.server import SOCKET_FD, bind, follow_parent, supervise
 from holdfast.transport.http.server import serve as answer
 from holdfast.transport.webhooks.dispatcher import dispatching
@@ -65,7 +65,7 @@ def _start(settings: Settings) -> int:
             first_key = settle_identities(engine, settings)
             if SOCKET_FD not in os.environ:
                 # A link opens everything, so it is for eyes alone: what is no terminal may be a log that many read.
-                _greet(settings, first_key, invite(engine, settings) if sys.stderr.isatty() else None)
+                _greet(settings, first_key, make_admin_link(engine, settings) if sys.stderr.isatty() else None)
             if SOCKET_FD in os.environ:
                 follow_parent()
             if settings.workers == 1 or SOCKET_FD in os.environ:

@@ -1,4 +1,4 @@
-"""The pages, in the order of the rail. The first one is also `/`."""
+"""The pages, in the order of the navigation. The first one is also `/`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents: sessions, how alive they are, what they hold and what they wrote down for their next life."""
+"""Agents page: sessions, when they last renewed, what they hold and the context they saved."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from holdfast.core.session import Session
 from holdfast.engine.engine import Engine
 from holdfast.store.contract import Reader
 from holdfast.transport.dashboard import event_lines
-from holdfast.transport.dashboard import held as holding
+from holdfast.transport.dashboard import held as holdings
 from holdfast.transport.dashboard.held import Holding
-from holdfast.transport.dashboard.page import Page, Shown, Visit
+from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
 from holdfast.transport.dashboard.permissions import JOBS, SESSIONS, TASKS
 from holdfast.transport.http.request import HttpRefusal
 
@@ -22,53 +22,54 @@ PAGE_SIZE = 30
 HISTORY = 50
 
 
-async def show(visit: Visit) -> Shown:
-    """Live sessions, or all of them."""
-    after, everything = visit.query.get("after", ""), visit.query.get("state") == "all"
-    by, engine = visit.by, visit.ctx.engine
+async def show(request: PageRequest) -> TemplateResponse:
+    """Live sessions, or all sessions."""
+    after, everything = request.query.get("after", ""), request.query.get("state") == "all"
+    by, engine = request.by, request.ctx.engine
 
-    def look(reader: Reader) -> tuple[list[dict[str, Any]], str]:
+    def read_agents(reader: Reader) -> tuple[list[dict[str, Any]], str]:
         find = reader.sessions if everything else reader.live_sessions
         found = find(by.account, after, PAGE_SIZE + 1)
-        following = found[PAGE_SIZE - 1].id if len(found) > PAGE_SIZE else ""
-        mine = [session for session in found[:PAGE_SIZE] if sessions.is_visible(session, by)]
-        return [_agent(session, reader, by, engine) for session in mine], following
+        next_cursor = found[PAGE_SIZE - 1].id if len(found) > PAGE_SIZE else ""
+        visible = [session for session in found[:PAGE_SIZE] if sessions.is_visible(session, by)]
+        return [_describe(session, reader, by, engine) for session in visible], next_cursor
 
-    agents, following = await visit.ctx.read(look)
-    return Shown("agents.html", {"agents": agents, "all": everything, "after": after, "following": following})
+    agents, next_cursor = await request.ctx.read(read_agents)
+    variables = {"agents": agents, "all": everything, "after": after, "next_cursor": next_cursor}
+    return TemplateResponse("agents.html", variables)
 
 
-async def show_one(visit: Visit) -> Shown:
-    """One session in full."""
-    by, engine = visit.by, visit.ctx.engine
+async def show_one(request: PageRequest) -> TemplateResponse:
+    """One session."""
+    by, engine = request.by, request.ctx.engine
 
-    def look(reader: Reader) -> dict[str, Any]:
-        session = reader.row(Session, by.account, visit.item)
+    def read_agent(reader: Reader) -> dict[str, Any]:
+        session = reader.row(Session, by.account, request.item)
         if session is None or not sessions.is_visible(session, by):
             raise HttpRefusal(404, "there is no such session")
-        lines = event_lines.of_one(reader, by.account, subject_of(session), HISTORY)
-        return _agent(session, reader, by, engine) | {"lines": lines, "now": reader.now}
+        lines = event_lines.history(reader, by.account, subject_of(session), HISTORY)
+        return _describe(session, reader, by, engine) | {"lines": lines, "now": reader.now}
 
-    return Shown("agent.html", await visit.ctx.read(look))
+    return TemplateResponse("agent.html", await request.ctx.read(read_agent))
 
 
-def _agent(session: Session, reader: Reader, by: Principal, engine: Engine) -> dict[str, Any]:
+def _describe(session: Session, reader: Reader, by: Principal, engine: Engine) -> dict[str, Any]:
     live, left = sessions.is_live(session, reader.now), session.expires_at - reader.now
     return {
         "agent": session,
         "live": live,
         "left": left,
-        "quiet": max(session.ttl - left, 0),
-        "pulse": holding.pulse(left, session.ttl) if live else "ended",
+        "since_renewal": max(session.ttl - left, 0),
+        "health": holdings.renewal_health(left, session.ttl) if live else "ended",
         "opened": reader.now - session.opened_at,
-        "held": _held(session, reader, by, engine, reader.now) if live else [],
+        "held": _read_holdings(session, reader, by, engine, reader.now) if live else [],
     }
 
 
-def _held(session: Session, reader: Reader, by: Principal, engine: Engine, now: Instant) -> list[Holding]:
-    names, tasks = reader.holdings(by.account, session.id)
-    held = [holding.of_lease(lease, now, engine) for lease in names if by.may(JOBS) and by.covers(lease.id)]
-    return [*held, *(holding.of_task(task, now) for task in tasks if by.may(TASKS))]
+def _read_holdings(session: Session, reader: Reader, by: Principal, engine: Engine, now: Instant) -> list[Holding]:
+    leases, tasks = reader.holdings(by.account, session.id)
+    held = [holdings.from_lease(lease, now, engine) for lease in leases if by.may(JOBS) and by.covers(lease.id)]
+    return [*held, *(holdings.from_task(task, now) for task in tasks if by.may(TASKS))]
 
 
 PAGE = Page("agents", "Agents", "a", SESSIONS, show, show_one)

@@ -1,73 +1,101 @@
-"""Bulk: something is done to every task of a filter. First how many, then how far."""
+"""Bulk operation pages: confirmation with the number of tasks, then progress."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from holdfast.core.errors import Invalid
-from holdfast.core.row import Instant
-from holdfast.transport.dashboard import task_filter
-from holdfast.transport.dashboard.bulk import FINISHED, LOOKED_AT, MOST_TASKS, SCOPE, VERBS, Bulk, Verb, new_id
-from holdfast.transport.dashboard.page import Page, Shown, Visit
-from holdfast.transport.dashboard.task_filter import Wanted
+from holdfast.transport.dashboard import bulk_selection, task_filter
+from holdfast.transport.dashboard.bulk import FINISHED, SCOPE, VERBS, BulkOperation, BulkVerb, new_id
+from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
+from holdfast.transport.dashboard.task_filter import DashboardFilter
 from holdfast.transport.http.request import HttpRefusal
 
-
-async def show(visit: Visit) -> Shown:
-    """How many there are, and whether that is what is wanted."""
-    verb, asked = _meant(visit.query)
-    counted = await visit.bulks.count(visit.account, asked)
-    told = {"verb": verb, "asked": asked, "count": counted.count, "moment": counted.moment, "most": MOST_TASKS}
-    return Shown("bulk-confirm.html", told | {"looked_at": 0 if counted.complete else LOOKED_AT})
+MAX_DIGITS = 19
+"""Enough for a 64-bit number."""
 
 
-async def show_one(visit: Visit) -> Shown:
-    """How far it is."""
-    bulk = visit.bulks.find(visit.account, visit.item)
-    if bulk is None:
-        raise HttpRefusal(404, "this server does not know it (any more)")
-    return Shown("bulk.html", {"bulk": bulk, "finished": bulk.state == FINISHED})
+async def show(request: PageRequest) -> TemplateResponse:
+    """The confirmation page: how many tasks match."""
+    verb, filters = _parse_operation(request.query)
+    counted = await bulk_selection.count(request.ctx, request.account, filters)
+    variables = {
+        "verb": verb,
+        "filters": filters,
+        "count": counted.count,
+        "moment": counted.moment,
+        "max_tasks": bulk_selection.MAX_TASKS,
+        "scanned": 0 if counted.complete else bulk_selection.SCAN_LIMIT,
+    }
+    return TemplateResponse("bulk-confirm.html", variables)
 
 
-async def start(visit: Visit) -> str:
-    """Begin with those that were counted and still fit; never with more."""
-    verb, asked = _meant(visit.form)
-    count, moment = _number(visit.form.get("count", "")), _number(visit.form.get("moment", ""))
-    if _number(visit.form.get("typed", "")) != count:
+async def show_one(request: PageRequest) -> TemplateResponse:
+    """The progress page."""
+    operation = _find_operation(request)
+    return TemplateResponse("bulk.html", {"operation": operation, "finished": operation.state == FINISHED})
+
+
+async def start(request: PageRequest) -> str:
+    """Start with the tasks that were counted and still match, and no others."""
+    verb, filters = _parse_operation(request.form)
+    count, moment = _parse_number(request.form.get("count", "")), _parse_number(request.form.get("moment", ""))
+    if _parse_number(request.form.get("typed", "")) != count:
         raise Invalid("type the number of tasks that was shown")
-    visit.bulks.check(visit.account, asked)
-    ids = await visit.bulks.collect(visit.account, asked, moment)
+    request.bulk_operations.check(request.account, filters)
+    ids = await bulk_selection.collect(request.ctx, request.account, filters, moment)
     if len(ids) > count:
-        raise Invalid("more tasks fit than were counted: look again")
-    bulk = Bulk(
-        new_id(), verb, asked, visit.browser_session, visit.cause(), visit.by.name, began=moment, total=len(ids),
-    )  # fmt: skip
-    visit.bulks.start(bulk, ids)
-    visit.item = bulk.id
-    return "begun"
+        raise Invalid("more tasks match than were counted: load the page again")
+    operation = BulkOperation(
+        new_id(),
+        verb,
+        filters,
+        request.browser_session,
+        request.cause(),
+        request.by.name,
+        started_at=moment,
+        total=len(ids),
+    )
+    request.bulk_operations.start(operation, ids)
+    request.item = operation.id
+    return "started"
 
 
-async def stop(visit: Visit) -> str:
-    """Let the batch that is under way be the last."""
-    bulk = visit.bulks.find(visit.account, visit.item)
-    if bulk is None:
-        raise HttpRefusal(404, "this server does not know it (any more)")
-    bulk.stopping = True
+async def stop(request: PageRequest) -> str:
+    """Stop after the batch in progress."""
+    _find_operation(request).stopping = True
     return "stopping"
 
 
-def _meant(told: dict[str, str]) -> tuple[Verb, Wanted]:
-    """What is to be done, and to which tasks."""
-    verb, asked = VERBS.get(told.get("verb", "")), task_filter.read(told)
-    if verb is None or asked.state != verb.state:
-        raise Invalid("choose a state of tasks first: what can be done depends on it")
-    return verb, asked
+def _find_operation(request: PageRequest) -> BulkOperation:
+    operation = request.bulk_operations.find(request.account, request.item)
+    if operation is None:
+        raise HttpRefusal(404, "there is no such bulk operation on this server")
+    return operation
 
 
-def _number(text: str) -> Instant:
-    """What somebody typed: 5,000 is 5000."""
+def _parse_operation(given: Mapping[str, str]) -> tuple[BulkVerb, DashboardFilter]:
+    verb, filters = VERBS.get(given.get("verb", "")), task_filter.parse(given)
+    if verb is None or filters.state != verb.state:
+        raise Invalid("choose a task state that this operation applies to")
+    return verb, filters
+
+
+def _parse_number(text: str) -> int:
+    """A number as people type it: 5,000 is 5000."""
     digits = text.replace(",", "").replace(" ", "").replace("\u202f", "")
-    if not (digits.isascii() and digits.isdigit() and len(digits) < 20):  # noqa: PLR2004 - more is no number of ours
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS):
         raise Invalid("type the number of tasks that was shown")
     return int(digits)
 
 
-PAGE = Page("bulk", "Bulk", "", SCOPE, show, show_one, {"start": (SCOPE, start), "stop": (SCOPE, stop)}, within="tasks")
+PAGE = Page(
+    "bulk",
+    "Bulk operation",
+    "",
+    SCOPE,
+    show,
+    show_one,
+    {"start": (SCOPE, start), "stop": (SCOPE, stop)},
+    parent="tasks",
+)

@@ -1,4 +1,4 @@
-"""Dead letters, grouped by what they died of: one look tells what to mend, one step brings a whole group back."""
+"""Dead letters page: dead letters grouped by failure reason, each group with its bulk operations."""
 
 from __future__ import annotations
 
@@ -7,59 +7,59 @@ from typing import Any
 
 from holdfast.core.task import DEAD
 from holdfast.store.contract import Reader
-from holdfast.transport.dashboard import task_filter
-from holdfast.transport.dashboard.bulk import RUNNING, SCOPE, VERBS
-from holdfast.transport.dashboard.failure_groups import Groups
-from holdfast.transport.dashboard.page import Page, Shown, Visit
+from holdfast.transport.dashboard.bulk import SCOPE, VERBS
+from holdfast.transport.dashboard.failure_groups import FailureGroups
+from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
 from holdfast.transport.dashboard.permissions import TASKS
-from holdfast.transport.dashboard.task_filter import AT_ONCE, NEWEST, Found, Wanted
+from holdfast.transport.dashboard.task_filter import DashboardFilter
 from holdfast.transport.http.context import HandlerContext
+from holdfast.transport.task_filter import NEWEST, SCAN_PAGE, TaskPage, find_tasks
 
-LOOKED_AT = 10_000
-GROUPS = 100
+SCAN_LIMIT = 10_000
+MAX_GROUPS = 100
 
 
-async def show(visit: Visit) -> Shown:
-    """The groups, the largest first."""
-    by = visit.by
-    everything = visit.query.get("all") == "yes"
-    asked = Wanted(state=DEAD, type=visit.query.get("type", "").strip(), open="" if everything else "yes")
-    found = await visit.cache.find(
-        ("dead letters", by.account, asked),
-        lambda: _groups(visit.ctx, by.account, asked),
-        lambda told: bool(told["looked"] > AT_ONCE),
+async def show(request: PageRequest) -> TemplateResponse:
+    """The groups, largest first."""
+    by = request.by
+    everything = request.query.get("all") == "yes"
+    filters = DashboardFilter(state=DEAD, type=request.query.get("type", "").strip(), open="" if everything else "yes")
+    grouped = await request.cache.get(
+        ("dead letters", by.account, filters),
+        lambda: _read_groups(request.ctx, by.account, filters),
+        lambda variables: bool(variables["read"] > SCAN_PAGE),
     )
-    told = {
-        "asked": asked,
+    variables = {
+        "filters": filters,
         "all": everything,
         "verbs": [verb for verb in VERBS.values() if verb.state == DEAD] if by.may(SCOPE) else [],
-        "bulks": [bulk for bulk in visit.bulks.of(by.account) if bulk.state == RUNNING],
+        "operations": request.bulk_operations.list_running(by.account),
     }
-    return Shown("dead-letters.html", found | told)
+    return TemplateResponse("dead-letters.html", grouped | variables)
 
 
-async def _groups(ctx: HandlerContext, account: str, asked: Wanted) -> dict[str, Any]:
-    """In looks that others come between; each page of tasks is let go of before the next one is read."""
-    groups, looked, before = Groups(), 0, NEWEST
+async def _read_groups(ctx: HandlerContext, account: str, filters: DashboardFilter) -> dict[str, Any]:
+    """Read page by page: other requests run in between, and each page is freed before the next one is read."""
+    groups, read, before = FailureGroups(), 0, NEWEST
     while True:
-        page: Found = await ctx.read(partial(_page, account=account, asked=asked, before=before))
+        page: TaskPage = await ctx.read(partial(_read_page, account=account, filters=filters, before=before))
         groups.add(page.tasks)
-        looked, before = looked + AT_ONCE, page.following
-        if not before or looked >= LOOKED_AT:
+        read, before = read + SCAN_PAGE, page.next_cursor
+        if not before or read >= SCAN_LIMIT:
             break
     found = groups.largest()
     return {
-        "groups": found[:GROUPS],
-        "more": len(found) > GROUPS,
+        "groups": found[:MAX_GROUPS],
+        "more": len(found) > MAX_GROUPS,
         "count": groups.count,
-        "looked": looked,
-        "looked_at": LOOKED_AT if before else 0,
+        "read": read,
+        "scanned": SCAN_LIMIT if before else 0,
         "now": page.now,
     }
 
 
-def _page(reader: Reader, account: str, asked: Wanted, before: str) -> Found:
-    return task_filter.look(reader, account, asked, before, limit=AT_ONCE, most=AT_ONCE)
+def _read_page(reader: Reader, account: str, filters: DashboardFilter, before: str) -> TaskPage:
+    return find_tasks(reader, account, filters, before, limit=SCAN_PAGE, scan_limit=SCAN_PAGE)
 
 
-PAGE = Page("dead-letters", "Dead letters", "d", TASKS, show, within="tasks")
+PAGE = Page("dead-letters", "Dead letters", "d", TASKS, show, parent="tasks")

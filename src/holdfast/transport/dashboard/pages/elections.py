@@ -1,4 +1,4 @@
-"""Elections: who leads each room. Rooms belong to nobody's account, so whoever runs this server sees them."""
+"""Elections page: the leader of each election. Elections belong to no account, so only the server's own keys see it."""
 
 from __future__ import annotations
 
@@ -8,39 +8,40 @@ from holdfast.core import lease as leases
 from holdfast.core.lease import Lease
 from holdfast.core.names import DEFAULT_ACCOUNT, ELECTION_PREFIX
 from holdfast.store.contract import Reader
-from holdfast.transport.dashboard.held import pulse
-from holdfast.transport.dashboard.page import Page, Shown, Visit
+from holdfast.transport.dashboard.held import renewal_health
+from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
 
 PAGE_SIZE = 50
 
 
-async def show(visit: Visit) -> Shown:
-    """Rooms by id, led or lately vacant."""
-    after = visit.query.get("after", "")
+async def show(request: PageRequest) -> TemplateResponse:
+    """Elections by id, with a leader or recently vacant."""
+    after = request.query.get("after", "")
 
-    def look(reader: Reader) -> tuple[list[dict[str, Any]], str]:
+    def read_elections(reader: Reader) -> tuple[list[dict[str, Any]], str]:
         found = reader.rows_after(Lease, DEFAULT_ACCOUNT, ELECTION_PREFIX + after, PAGE_SIZE + 1)
-        rooms = [row for row in found if row.account == DEFAULT_ACCOUNT and row.id.startswith(ELECTION_PREFIX)]
-        following = rooms[PAGE_SIZE - 1].id.removeprefix(ELECTION_PREFIX) if len(rooms) > PAGE_SIZE else ""
-        return [_room(room, reader) for room in rooms[:PAGE_SIZE]], following
+        elections = [row for row in found if row.account == DEFAULT_ACCOUNT and row.id.startswith(ELECTION_PREFIX)]
+        has_more = len(elections) > PAGE_SIZE
+        next_cursor = elections[PAGE_SIZE - 1].id.removeprefix(ELECTION_PREFIX) if has_more else ""
+        return [_describe(election, reader) for election in elections[:PAGE_SIZE]], next_cursor
 
-    rooms, following = await visit.ctx.read(look)
-    return Shown("elections.html", {"rooms": rooms, "after": after, "following": following})
+    elections, next_cursor = await request.ctx.read(read_elections)
+    variables = {"elections": elections, "after": after, "next_cursor": next_cursor}
+    return TemplateResponse("elections.html", variables)
 
 
-def _room(lease: Lease, reader: Reader) -> dict[str, Any]:
+def _describe(lease: Lease, reader: Reader) -> dict[str, Any]:
     left = (lease.expires_at or reader.now) - reader.now
     return {
         "id": lease.id.removeprefix(ELECTION_PREFIX),
         "lease": lease,
         "live": leases.is_live(lease, reader.now),
         "left": left,
-        "pulse": pulse(left, lease.ttl),
+        "health": renewal_health(left, lease.ttl),
         "since": reader.now - (lease.claimed_at or reader.now),
-        "quiet": max(lease.ttl - left, 0),
-        "before": leases.last_ending(lease),
+        "last": leases.last_ending(lease),
         "ago": reader.now - lease.changed_at,
     }
 
 
-PAGE = Page("elections", "Elections", "e", "admin", show, house=True)
+PAGE = Page("elections", "Elections", "e", "admin", show, server_only=True)

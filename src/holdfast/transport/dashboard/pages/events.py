@@ -1,4 +1,4 @@
-"""Events: the log as it grows, newest first; one of them in full."""
+"""Events page: the event log, newest first, and one event."""
 
 from __future__ import annotations
 
@@ -10,117 +10,120 @@ from holdfast.core.event import Event
 from holdfast.core.principal import Principal
 from holdfast.store.contract import Reader
 from holdfast.transport.dashboard import event_lines
-from holdfast.transport.dashboard.page import Page, Shown, Visit
-from holdfast.transport.dashboard.pages.tasks import names
-from holdfast.transport.dashboard.permissions import LOG, may_follow
+from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
+from holdfast.transport.dashboard.pages.tasks import key_names
+from holdfast.transport.dashboard.permissions import LOG, is_in_log
 from holdfast.transport.http.api.event_documents import event_document
 from holdfast.transport.http.request import HttpRefusal, encode
 
 PAGE_SIZE = 100
-LOOKED_AT, AT_ONCE = 5_000, 500
-RECENT = 100_000
-"""How far back the events of one request are looked for."""
+SCAN_LIMIT, SCAN_PAGE = 5_000, 500
+REQUEST_SCAN_LIMIT = 100_000
+"""Newest events among which those of one request are searched."""
+MAX_DIGITS = 16
+"""Enough for 2^53, the largest sequence number."""
 
 KINDS = ("lease.", "task.", "session.", "principal.", "account.", "purchase.", "webhook.")
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """The filter of the address."""
+class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """The filter of the page's address."""
 
     subject: str = ""
     kind: str = ""
     request: str = ""
     until: int = 0
-    """Paused: nothing newer than this is shown."""
+    """Paused: no event after this one is shown."""
     before: int = 0
-    """Older ones than this."""
+    """Only events before this one are shown."""
 
     @property
     def given(self) -> dict[str, str]:
-        """What stands in an address for it, wherever it looks."""
+        """The query parameters of the filter, without the position in the log."""
         return {"subject": self.subject, "kind": self.kind, "request": self.request}
 
     @property
     def is_live(self) -> bool:
-        """Whether it grows by itself."""
+        """Whether new events appear on the page."""
         return not (self.until or self.before)
 
-    def fits(self, event: Event, by: Principal) -> bool:
-        """Whether an event is one of them, and one that this visitor may see."""
+    def matches(self, event: Event, by: Principal) -> bool:
+        """Whether an event meets the filter, and the key may see it."""
         return (
             event.subject.startswith(self.subject)
             and event.kind.startswith(self.kind)
             and self.request in {"", event.request_id}
-            and may_follow(by, event)
+            and is_in_log(by, event)
         )
 
 
-async def show(visit: Visit) -> Shown:
-    """The tail of the log."""
-    asked = Asked(
-        subject=visit.query.get("subject", "").strip(),
-        kind=visit.query.get("kind", "").strip(),
-        request=visit.query.get("request", "").strip(),
-        until=_seq(visit.query.get("until", "")),
-        before=_seq(visit.query.get("before", "")),
+async def show(request: PageRequest) -> TemplateResponse:
+    """The newest events that match."""
+    filters = EventFilter(
+        subject=request.query.get("subject", "").strip(),
+        kind=request.query.get("kind", "").strip(),
+        request=request.query.get("request", "").strip(),
+        until=_parse_seq(request.query.get("until", "")),
+        before=_parse_seq(request.query.get("before", "")),
     )
-    by = visit.by
+    by = request.by
 
-    def find(reader: Reader) -> dict[str, Any]:
-        found, older = _look(reader, by, asked)
+    def read(reader: Reader) -> dict[str, Any]:
+        found, older = _read_events(reader, by, filters)
         floor, last = reader.log_bounds(by.account)
         return {
             "lines": [event_lines.line(event, reader.now) for event in found],
             "older": older,
             "last": last,
             "floor": floor,
-            "names": names(reader, by),
+            "key_names": key_names(reader, by),
         }
 
-    return Shown("events.html", await visit.ctx.read(find) | {"asked": asked, "kinds": KINDS})
+    return TemplateResponse("events.html", await request.ctx.read(read) | {"filters": filters, "kinds": KINDS})
 
 
-async def show_one(visit: Visit) -> Shown:
-    """What one event tells."""
-    by, seq = visit.by, _seq(visit.item)
+async def show_one(request: PageRequest) -> TemplateResponse:
+    """One event."""
+    by, seq = request.by, _parse_seq(request.item)
 
-    def find(reader: Reader) -> dict[str, Any]:
+    def read(reader: Reader) -> dict[str, Any]:
         found = reader.events(by.account, seq - 1, 1) if seq else []
-        if not found or found[0].seq != seq or not may_follow(by, found[0]):
+        if not found or found[0].seq != seq or not is_in_log(by, found[0]):
             raise HttpRefusal(404, "there is no such event, or it is older than the log")
         document = event_document(found[0])
         return {
             "event": found[0],
             "line": event_lines.line(found[0], reader.now),
             "data": encode(document["data"]).decode(),
-            "names": names(reader, by),
+            "key_names": key_names(reader, by),
         }
 
-    return Shown("event.html", await visit.ctx.read(find))
+    return TemplateResponse("event.html", await request.ctx.read(read))
 
 
-def _look(reader: Reader, by: Principal, asked: Asked) -> tuple[list[Event], int]:
-    """(newest first, from where to look for older ones; 0 at the beginning of the log)."""
+def _read_events(reader: Reader, by: Principal, filters: EventFilter) -> tuple[list[Event], int]:
+    """(events newest first, `before` of the next page or 0 if the log has no older events)."""
     floor, last = reader.log_bounds(by.account)
-    end = min(asked.until or last, asked.before - 1 if asked.before else last, last)
-    if asked.request:
-        found = reader.events_of_request(by.account, asked.request, max(floor, last - RECENT))
-        return [event for event in reversed(found) if event.seq <= end and asked.fits(event, by)][:PAGE_SIZE], 0
-    shown: list[Event] = []
-    least = max(end - LOOKED_AT, floor)
+    end = min(filters.until or last, filters.before - 1 if filters.before else last, last)
+    if filters.request:
+        found = reader.events_of_request(by.account, filters.request, max(floor, last - REQUEST_SCAN_LIMIT))
+        return [event for event in reversed(found) if event.seq <= end and filters.matches(event, by)][:PAGE_SIZE], 0
+    matching: list[Event] = []
+    least = max(end - SCAN_LIMIT, floor)
     while end > least:
-        start = max(end - AT_ONCE, least)
+        start = max(end - SCAN_PAGE, least)
         for event in reversed(reader.events(by.account, start, end - start)):
-            if asked.fits(event, by):
-                shown.append(event)
-                if len(shown) == PAGE_SIZE:
-                    return shown, event.seq if event.seq - 1 > floor else 0
+            if filters.matches(event, by):
+                matching.append(event)
+                if len(matching) == PAGE_SIZE:
+                    return matching, event.seq if event.seq - 1 > floor else 0
         end = start
-    return shown, least + 1 if least > floor else 0
+    return matching, least + 1 if least > floor else 0
 
 
-def _seq(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 17 else 0  # noqa: PLR2004 - below 2^53
+def _parse_seq(text: str) -> int:
+    """A sequence number; 0 if it is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS else 0
 
 
 PAGE = Page("events", "Events", "v", LOG, show, show_one)

@@ -1,4 +1,4 @@
-"""Jobs: names that are held, or were; one of them in full, with everybody who owned it."""
+"""Jobs page: held jobs and locks, and one of them with its ownership history."""
 
 from __future__ import annotations
 
@@ -16,107 +16,109 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.verbs.jobs import ForceRelease
 from holdfast.store.contract import Reader
 from holdfast.transport.dashboard import event_lines, held, ownership_timeline
-from holdfast.transport.dashboard.page import Page, Shown, Visit
+from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
 from holdfast.transport.dashboard.permissions import JOBS
 from holdfast.transport.http.api.jobs import MAX_REASON
 from holdfast.transport.http.request import HttpRefusal
 
 PAGE_SIZE = 50
 HISTORY = 200
-NOTHING = "\x01"
-"""No name begins so."""
+NO_NAME = "\x01"
+"""A prefix that no name has."""
 
 
-async def show(visit: Visit) -> Shown:
-    """Names, by name: those that are held, or all that are remembered."""
-    prefix, after = visit.query.get("q", ""), visit.query.get("after", "")
-    everything = visit.query.get("state") == "all"
-    engine = visit.ctx.engine
+async def show(request: PageRequest) -> TemplateResponse:
+    """Held jobs and locks, or all that the store has a row of, sorted by name."""
+    prefix, after = request.query.get("q", ""), request.query.get("after", "")
+    everything = request.query.get("state") == "all"
+    engine = request.ctx.engine
 
-    def look(reader: Reader) -> list[dict[str, Any]]:
-        find = _known if everything else held.names
-        return [_row(lease, reader, engine) for lease in find(reader, visit.by, prefix, after, PAGE_SIZE + 1)]
+    def read_rows(reader: Reader) -> list[dict[str, Any]]:
+        find = _find_all if everything else held.held_leases
+        return [_row(lease, reader, engine) for lease in find(reader, request.by, prefix, after, PAGE_SIZE + 1)]
 
-    found = await visit.ctx.read(look)
-    told = {
+    found = await request.ctx.read(read_rows)
+    variables = {
         "rows": found[:PAGE_SIZE],
         "q": prefix,
         "all": everything,
         "after": after,
-        "following": found[PAGE_SIZE - 1]["id"] if len(found) > PAGE_SIZE else "",
+        "next_cursor": found[PAGE_SIZE - 1]["id"] if len(found) > PAGE_SIZE else "",
     }
-    return Shown("jobs.html", told)
+    return TemplateResponse("jobs.html", variables)
 
 
-async def show_one(visit: Visit) -> Shown:
-    """Who owns it, what they left, and who did before."""
-    by, name, engine = visit.by, visit.item, visit.ctx.engine
-    _check(by, name)
+async def show_one(request: PageRequest) -> TemplateResponse:
+    """One job or lock: its owner, what the last owner left, and earlier owners."""
+    by, name, engine = request.by, request.item, request.ctx.engine
+    _check_visible(by, name)
 
-    def look(reader: Reader) -> dict[str, Any]:
+    def read_job(reader: Reader) -> dict[str, Any]:
         lease = reader.row(Lease, by.account, name) or Lease(by.account, name)
-        news = reader.news(by.account, subject_of(lease), HISTORY)
-        if lease.version == 0 and not news:
-            raise HttpRefusal(404, "nobody ever held that name")
-        story = ownership_timeline.ownerships(news, lease, reader.now)
+        events = reader.news(by.account, subject_of(lease), HISTORY)
+        if lease.version == 0 and not events:
+            raise HttpRefusal(404, "there is no job or lock with that name")
+        ownerships = ownership_timeline.ownerships(events, lease, reader.now)
         return {
             "lease": lease,
-            "held": held.of_lease(lease, reader.now, engine) if leases.is_live(lease, reader.now) else None,
-            "session": _session(reader, by, lease),
-            "resting": (lease.available_at or 0) - reader.now,
-            "before": leases.last_ending(lease),
-            "ownerships": story[::-1],
-            "lanes": ownership_timeline.lanes(story),
-            "lines": [event_lines.line(event, reader.now) for event in news],
+            "held": held.from_lease(lease, reader.now, engine) if leases.is_live(lease, reader.now) else None,
+            "session": _find_session(reader, by, lease),
+            "cooldown": (lease.available_at or 0) - reader.now,
+            "last": leases.last_ending(lease),
+            "ownerships": ownerships[::-1],
+            "timeline": ownership_timeline.timeline(ownerships),
+            "lines": [event_lines.line(event, reader.now) for event in events],
             "now": reader.now,
         }
 
-    return Shown("job.html", await visit.ctx.read(look))
+    return TemplateResponse("job.html", await request.ctx.read(read_job))
 
 
-async def force_release(visit: Visit) -> str:
-    """Take a name from its holder, who is told by whom and why."""
-    _check(visit.by, visit.item)
-    reason = visit.form.get("reason", "").strip()
+async def force_release(request: PageRequest) -> str:
+    """Release a job without its holder's consent; the holder's next call gets the reason."""
+    _check_visible(request.by, request.item)
+    reason = request.form.get("reason", "").strip()
     if not 1 <= len(reason) <= MAX_REASON:
-        raise Invalid(f"the former owner is told the reason: 1 to {MAX_REASON} characters")
-    if visit.form.get("sure") != "yes":
-        raise Invalid("say that you are sure")
-    await visit.ctx.run(
-        ForceRelease(account=visit.account, cause=visit.cause(), name=visit.item, by=visit.by.name, reason=reason)
+        raise Invalid(f"give the owner a reason of 1 to {MAX_REASON} characters")
+    if request.form.get("sure") != "yes":
+        raise Invalid("check the box to confirm")
+    await request.ctx.run(
+        ForceRelease(
+            account=request.account, cause=request.cause(), name=request.item, by=request.by.name, reason=reason
+        )
     )
     return "released"
 
 
-def _check(by: Principal, name: str) -> None:
-    """Foreign names and rooms of elections are not here."""
+def _check_visible(by: Principal, name: str) -> None:
+    """Refuse names that the key does not cover, and elections."""
     if not by.covers(name) or name.startswith(ELECTION_PREFIX):
-        raise HttpRefusal(404, "nobody ever held that name")
+        raise HttpRefusal(404, "there is no job or lock with that name")
 
 
-def _session(reader: Reader, by: Principal, lease: Lease) -> Session | None:
-    """The session for whose life it is held, if the visitor may see it."""
+def _find_session(reader: Reader, by: Principal, lease: Lease) -> Session | None:
+    """The session that the lease is bound to, if the key may see it."""
     found = reader.row(Session, by.account, lease.session) if lease.session else None
     return found if found is not None and sessions.is_visible(found, by) else None
 
 
-def _known(reader: Reader, by: Principal, prefix: str, after: str, limit: int) -> list[Lease]:
-    """Every name that is remembered, held or not."""
+def _find_all(reader: Reader, by: Principal, prefix: str, after: str, limit: int) -> list[Lease]:
+    """Jobs and locks that the store has a row of, held or not."""
     own = by.name_prefix or ""
     if not prefix.startswith(own):
-        prefix = own if own.startswith(prefix) else NOTHING
+        prefix = own if own.startswith(prefix) else NO_NAME
     found: list[Lease] = []
-    cursor = max(after, held.before(prefix))
+    cursor = max(after, held.cursor_before(prefix))
     while len(found) < limit:
         page = reader.rows_after(Lease, by.account, cursor, limit)
-        found += [row for row in page if row.account == by.account and _is_name(row.id, prefix)]
+        found += [row for row in page if row.account == by.account and _is_job(row.id, prefix)]
         if len(page) < limit or page[-1].account != by.account or page[-1].id > prefix + held.LAST:
             break
-        cursor = held.past_elections(page[-1].id)
+        cursor = held.skip_elections(page[-1].id)
     return found[:limit]
 
 
-def _is_name(name: str, prefix: str) -> bool:
+def _is_job(name: str, prefix: str) -> bool:
     return name.startswith(prefix) and not name.startswith(ELECTION_PREFIX)
 
 
@@ -124,8 +126,8 @@ def _row(lease: Lease, reader: Reader, engine: Engine) -> dict[str, Any]:
     live = leases.is_live(lease, reader.now)
     return {
         "id": lease.id,
-        "held": held.of_lease(lease, reader.now, engine) if live else None,
-        "before": None if live else leases.last_ending(lease),
+        "held": held.from_lease(lease, reader.now, engine) if live else None,
+        "last": None if live else leases.last_ending(lease),
         "ago": reader.now - lease.changed_at,
     }
 

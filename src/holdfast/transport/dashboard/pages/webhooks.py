@@ -1,4 +1,4 @@
-"""Webhooks: who is told of what, whether it arrives, and sending it again."""
+"""Webhooks page: the account's webhooks, their deliveries, and the forms to test, pause, replay and rotate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.core.webhooks.delivery import DEAD, PENDING, STATES, Delivery
 from holdfast.core.webhooks.webhook import ACTIVE, PAUSED, STANDARD, Webhook
 from holdfast.engine.verbs.webhooks import RotateWebhookSecret, UpdateWebhook
 from holdfast.store.contract import Reader, Store
-from holdfast.transport.dashboard.page import Act, Page, Shown, Visit
+from holdfast.transport.dashboard.page import Action, Page, PageRequest, TemplateResponse
 from holdfast.transport.http.api.deliveries import FROM_THE_NEWEST, MAX_REPLAY
 from holdfast.transport.http.api.webhooks import USUAL_GRACE, hooks_of, new_secret
 from holdfast.transport.http.context import wall_clock
@@ -20,110 +20,120 @@ from holdfast.transport.http.request import HttpRefusal
 from holdfast.transport.webhooks.messages import a_test, message_id
 
 PAGE_SIZE = 50
-TESTS = 5
-LOOKED_AT = 100
+MAX_TESTS = 5
+TEST_SCAN_LIMIT = 100
 DAY = 24 * 3600
-GRACES = ((USUAL_GRACE, "for a day"), (0, "not at all"), (3600, "for an hour"), (7 * DAY, "for a week"))
+GRACES = ((USUAL_GRACE, "1 day"), (0, "stop at once"), (3600, "1 hour"), (7 * DAY, "7 days"))
+MAX_DIGITS = 16
+"""Enough for 2^53, the largest sequence number."""
 
 
-async def show(visit: Visit) -> Shown:
-    """Every webhook of the account, and how the last message to it went."""
-    account = visit.account
-    hooks, now = await visit.ctx.read(lambda reader: (hooks_of(reader, account), reader.now))
+async def show(request: PageRequest) -> TemplateResponse:
+    """Every webhook of the account, with its last delivery."""
+    account = request.account
+    hooks, now = await request.ctx.read(lambda reader: (hooks_of(reader, account), reader.now))
 
-    def look(store: Store) -> list[dict[str, Any]]:
+    def read_rows(store: Store) -> list[dict[str, Any]]:
         return [_row(store, hook) for hook in hooks]
 
-    rows = await visit.ctx.beside_the_log(look)
-    return Shown("webhooks.html", {"rows": rows, "now": now, "hurry": any(row["counts"].get(PENDING) for row in rows)})
+    rows = await request.ctx.beside_the_log(read_rows)
+    has_pending = any(row["counts"].get(PENDING) for row in rows)
+    return TemplateResponse("webhooks.html", {"rows": rows, "now": now, "poll": has_pending})
 
 
-async def show_one(visit: Visit) -> Shown:
-    """One of them, and what was sent to it."""
-    return Shown("webhook.html", await _told(visit))
+async def show_one(request: PageRequest) -> TemplateResponse:
+    """One webhook and its deliveries."""
+    return TemplateResponse("webhook.html", await _read_webhook(request))
 
 
-async def settle(visit: Visit) -> str:
-    """Let it rest, or let it go on where it stopped."""
-    hook = await _find(visit)
-    state = ACTIVE if visit.form.get("act") == "resume" else PAUSED
+async def pause_or_resume(request: PageRequest) -> str:
+    """Pause the webhook, or resume it where it stopped."""
+    hook = await _find(request)
+    state = ACTIVE if request.form.get("act") == "resume" else PAUSED
     command = UpdateWebhook(
-        account=hook.account, cause=visit.cause(), hook_id=hook.id, state=state, reason="by request"
+        account=hook.account, cause=request.cause(), hook_id=hook.id, state=state, reason="by request"
     )  # fmt: skip
-    await visit.ctx.run(command)
+    await request.ctx.run(command)
     if state == ACTIVE:
-        await visit.ctx.beside_the_log(lambda store: store.deliveries.hasten((hook.account, hook.id)))
-    visit.ctx.on_webhook()
+        await request.ctx.beside_the_log(lambda store: store.deliveries.hasten((hook.account, hook.id)))
+    request.ctx.on_webhook()
     return "resumed" if state == ACTIVE else "paused"
 
 
-async def rotate(visit: Visit) -> Shown:
-    """A new secret, shown this once; for a while every message carries both signatures."""
-    hook = await _find(visit)
+async def rotate(request: PageRequest) -> TemplateResponse:
+    """Give the webhook a new secret, which is shown once; during the grace period messages carry both signatures."""
+    hook = await _find(request)
     if hook.family != STANDARD:
-        raise Invalid("the secret of a webhook made by /webhooks is its owner's to choose")
-    grace = next((seconds for seconds, _ in GRACES if str(seconds) == visit.form.get("grace")), USUAL_GRACE)
+        raise Invalid("the secret of a webhook created by POST /webhooks cannot be rotated: its owner chose it")
+    grace = next((seconds for seconds, _ in GRACES if str(seconds) == request.form.get("grace")), USUAL_GRACE)
     command = RotateWebhookSecret(
-        account=hook.account, cause=visit.cause(), hook_id=hook.id, secret=new_secret(), grace=grace * SECOND
+        account=hook.account, cause=request.cause(), hook_id=hook.id, secret=new_secret(), grace=grace * SECOND
     )
-    rotated = await visit.ctx.run(command)
-    return Shown("webhook.html", await _told(visit) | {"secret": rotated.secret})
+    rotated = await request.ctx.run(command)
+    return TemplateResponse("webhook.html", await _read_webhook(request) | {"secret": rotated.secret})
 
 
-async def test(visit: Visit) -> str:
-    """Send a message that tells of nothing."""
-    hook = await _find(visit)
-    await visit.ctx.beside_the_log(lambda store: store.deliveries.add(a_test(hook, wall_clock())))
-    visit.ctx.on_webhook()
+async def test(request: PageRequest) -> str:
+    """Send a test message."""
+    hook = await _find(request)
+    await request.ctx.beside_the_log(lambda store: store.deliveries.add(a_test(hook, wall_clock())))
+    request.ctx.on_webhook()
     return "tested"
 
 
-async def replay(visit: Visit) -> str:
-    """Send one again, or all that nobody took."""
-    hook, text = await _find(visit), visit.form.get("seq", "")
-    seq = _number(text)
+async def replay(request: PageRequest) -> str:
+    """Send one delivery again, or all dead ones."""
+    hook, text = await _find(request), request.form.get("seq", "")
+    seq = _parse_number(text)
     if text and seq is None:
         raise WebhookMissing("there is no such delivery")
-    again = await visit.ctx.beside_the_log(
+    replayed = await request.ctx.beside_the_log(
         lambda store: store.deliveries.replay((hook.account, hook.id), seq=seq, after=None, limit=MAX_REPLAY)
     )
-    if seq is not None and not again:
+    if seq is not None and not replayed:
         raise WebhookMissing("there is no such delivery")
-    visit.ctx.on_webhook()
+    request.ctx.on_webhook()
     return "replayed"
 
 
-async def _find(visit: Visit) -> Webhook:
-    account, hook_id = visit.account, visit.item
-    found = await visit.ctx.read(lambda reader: reader.row(Webhook, account, hook_id))
+async def _find(request: PageRequest) -> Webhook:
+    account, hook_id = request.account, request.item
+    found = await request.ctx.read(lambda reader: reader.row(Webhook, account, hook_id))
     if found is None:
         raise HttpRefusal(404, "there is no such webhook")
     return found
 
 
-async def _told(visit: Visit) -> dict[str, Any]:
-    hook = await _find(visit)
-    asked = visit.query.get("state", "")
-    state = asked if asked in STATES else None
-    before = _number(visit.query.get("before", ""))
+async def _read_webhook(request: PageRequest) -> dict[str, Any]:
+    hook = await _find(request)
+    given = request.query.get("state", "")
+    state = given if given in STATES else None
+    before = _parse_number(request.query.get("before", ""))
 
-    def look(store: Store) -> dict[str, Any]:
+    def read_deliveries(store: Store) -> dict[str, Any]:
         page = store.deliveries.page
         found = page((hook.account, hook.id), state, FROM_THE_NEWEST if before is None else before, PAGE_SIZE + 1)
-        tests = sorted(page((hook.account, hook.id), None, 0, LOOKED_AT), key=_made, reverse=True)
+        tests = sorted(page((hook.account, hook.id), None, 0, TEST_SCAN_LIMIT), key=_creation_order, reverse=True)
         return _row(store, hook) | {
             "deliveries": [(each, message_id(each)) for each in found[:PAGE_SIZE] if each.seq >= 0],
-            "tests": tests[:TESTS],
-            "following": found[PAGE_SIZE - 1].seq if len(found) > PAGE_SIZE else None,
+            "tests": tests[:MAX_TESTS],
+            "next_cursor": found[PAGE_SIZE - 1].seq if len(found) > PAGE_SIZE else None,
         }
 
-    def clock(reader: Reader) -> Instant:
+    def read_clock(reader: Reader) -> Instant:
         return reader.now
 
-    told = await visit.ctx.beside_the_log(look)
-    hurry = bool(told["counts"].get(PENDING))
-    more = {"now": await visit.ctx.read(clock), "state_asked": state or "", "states": STATES, "graces": GRACES}
-    return told | more | {"before": before, "hurry": hurry, "secret": "", "can_rotate": hook.family == STANDARD}
+    variables = await request.ctx.beside_the_log(read_deliveries)
+    return variables | {
+        "now": await request.ctx.read(read_clock),
+        "chosen_state": state or "",
+        "states": STATES,
+        "graces": GRACES,
+        "before": before,
+        "poll": bool(variables["counts"].get(PENDING)),
+        "secret": "",
+        "can_rotate": hook.family == STANDARD,
+    }
 
 
 def _row(store: Store, hook: Webhook) -> dict[str, Any]:
@@ -139,14 +149,22 @@ def _row(store: Store, hook: Webhook) -> dict[str, Any]:
     }
 
 
-def _made(delivery: Delivery) -> tuple[Instant, int]:
+def _creation_order(delivery: Delivery) -> tuple[Instant, int]:
     return delivery.created_at, -delivery.seq
 
 
-def _number(text: str) -> int | None:
+def _parse_number(text: str) -> int | None:
     digits = text.removeprefix("-")
-    return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 17 else None  # noqa: PLR2004 - 2^53
+    return int(text) if digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS else None
 
 
-_ACTS: dict[str, Act] = {"pause": settle, "resume": settle, "rotate": rotate, "test": test, "replay": replay}
-PAGE = Page("webhooks", "Webhooks", "w", "admin", show, show_one, {name: ("admin", act) for name, act in _ACTS.items()})
+_ACTIONS: dict[str, Action] = {
+    "pause": pause_or_resume,
+    "resume": pause_or_resume,
+    "rotate": rotate,
+    "test": test,
+    "replay": replay,
+}
+PAGE = Page(
+    "webhooks", "Webhooks", "w", "admin", show, show_one, {name: ("admin", action) for name, action in _ACTIONS.items()}
+)

@@ -1,49 +1,52 @@
-// Times left and times since tick here, from spans that the server told: no clock but the browser's own steady one.
-const seen = new WeakMap();
+// Counts down time left, and up time since, from durations that the server rendered. Uses the browser's monotonic clock,
+// so the browser's wall clock need not agree with the server's.
+const firstSeen = new WeakMap();
 
-const words = (milliseconds) => {
+const formatDuration = (milliseconds) => {
   let left = Math.max(0, Math.floor(milliseconds / 1000));
-  const told = [];
+  const parts = [];
   for (const [size, unit] of [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]]) {
-    const many = Math.floor(left / size);
-    left -= many * size;
-    if (many || told.length) told.push(`${many} ${unit}`);
-    if (told.length === 2) break;
+    const count = Math.floor(left / size);
+    left -= count * size;
+    if (count || parts.length) parts.push(`${count} ${unit}`);
+    if (parts.length === 2) break;
   }
-  return told.filter((part) => !part.startsWith("0 ")).join(" ") || "0 s";
+  return parts.filter((part) => !part.startsWith("0 ")).join(" ") || "0 s";
 };
 
-const since = (element, moment) => {
-  if (!seen.has(element)) seen.set(element, moment);
-  return moment - seen.get(element);
+const elapsed = (element, now) => {
+  if (!firstSeen.has(element)) firstSeen.set(element, now);
+  return now - firstSeen.get(element);
 };
 
-// As the server says it: a holder should be heard of every third of its time.
-const pulse = (left, ttl) => (left * 3 >= ttl * 2 - ttl / 20 ? "lively" : left * 3 >= ttl ? "quiet" : "fading");
+// The same rule as renewal_health in held.py: a holder should renew every third of its TTL.
+const renewalHealth = (left, ttl) => (left * 3 >= ttl * 2 - ttl / 20 ? "healthy" : left * 3 >= ttl ? "late" : "expiring");
 
-const age = (bar) => {
-  const word = pulse(bar.value, bar.max);
-  if (bar.classList.contains(word)) return;
-  bar.className = `bar ${word}`;
-  for (const state of bar.closest("tr, dl, .agent")?.querySelectorAll("[data-pulse]") ?? []) {
-    state.className = `state ${word}`;
-    state.textContent = word;
+const updateHealth = (bar) => {
+  const health = renewalHealth(bar.value, bar.max);
+  if (bar.classList.contains(health)) return;
+  bar.className = `bar ${health}`;
+  for (const state of bar.closest("tr, dl, .agent")?.querySelectorAll("[data-health]") ?? []) {
+    state.className = `state ${health}`;
+    state.textContent = health;
   }
+};
+
+const setText = (element, text) => {
+  if (element.textContent !== text) element.textContent = text;
 };
 
 const tick = () => {
-  const moment = performance.now();
+  const now = performance.now();
   for (const bar of document.querySelectorAll("progress[data-left]")) {
-    bar.value = Math.max(0, bar.dataset.left - since(bar, moment));
-    age(bar);
+    bar.value = Math.max(0, bar.dataset.left - elapsed(bar, now));
+    updateHealth(bar);
   }
-  for (const text of document.querySelectorAll("[data-count]")) {
-    const told = words(text.dataset.count - since(text, moment));
-    if (text.textContent !== told) text.textContent = told;
+  for (const element of document.querySelectorAll("[data-count]")) {
+    setText(element, formatDuration(element.dataset.count - elapsed(element, now)));
   }
-  for (const text of document.querySelectorAll("[data-ago]")) {
-    const told = words(Number(text.dataset.ago) + since(text, moment));
-    if (text.textContent !== told) text.textContent = told;
+  for (const element of document.querySelectorAll("[data-ago]")) {
+    setText(element, formatDuration(Number(element.dataset.ago) + elapsed(element, now)));
   }
 };
 

@@ -1,23 +1,22 @@
-// The stream says that something changed; the page then fetches itself again and swaps what lives in it.
+// Live updates: the event stream says that something changed; the page then fetches itself and swaps its live elements.
 import { swap } from "./swap.js";
 
-const QUIET_REFRESH = 30_000;
-const HURRIED_REFRESH = 2_000;
-const RETRY = [1000, 2000, 4000, 8000];
-
-const REST = 3; // a server that takes its time is asked less often
+const REFRESH_MILLISECONDS = 30_000;
+const POLL_MILLISECONDS = 2_000;
+const RETRY_MILLISECONDS = [1000, 2000, 4000, 8000];
+const PAUSE_FACTOR = 3; // pause after a fetch for this many times its duration, so a slow server is asked less often
 
 let stream = null;
 let retries = 0;
 let fetching = false;
 let again = false;
-let awake = true;
+let isUserActive = true;
 
-const say = (state) => {
-  const pill = document.getElementById("live-state");
-  if (pill.dataset.state === state) return;
-  pill.dataset.state = state;
-  pill.textContent = state;
+const showState = (state) => {
+  const element = document.getElementById("live-state");
+  if (element.dataset.state === state) return;
+  element.dataset.state = state;
+  element.textContent = state;
 };
 
 const refresh = async () => {
@@ -30,23 +29,23 @@ const refresh = async () => {
     again = false;
     const began = performance.now();
     await fetchOnce();
-    await rest(REST * (performance.now() - began));
+    await sleep(PAUSE_FACTOR * (performance.now() - began));
   } while (again);
   fetching = false;
 };
 
-const rest = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
+const sleep = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
 const fetchOnce = async () => {
   const headers = { accept: "text/html", "x-fragments": "1" };
-  if (awake) headers["x-awake"] = "1";
-  awake = false;
+  if (isUserActive) headers["x-awake"] = "1";
+  isUserActive = false;
   try {
-    const answer = await fetch(location.href, { headers, cache: "no-store" });
-    if (answer.status === 401) return location.reload();
-    if (answer.ok) swap(await answer.text());
+    const response = await fetch(location.href, { headers, cache: "no-store" });
+    if (response.status === 401) return location.reload();
+    if (response.ok) swap(await response.text());
   } catch {
-    say("reconnecting"); // the stream will tell when the server is back
+    showState("reconnecting"); // the stream reconnects by itself when the server is back
   }
 };
 
@@ -55,14 +54,14 @@ const open = () => {
   stream = new EventSource("/ui/live");
   stream.addEventListener("open", () => {
     retries = 0;
-    say("live");
+    showState("live");
   });
   stream.addEventListener("changed", refresh);
   stream.addEventListener("error", () => {
-    say("reconnecting");
+    showState("reconnecting");
     if (stream?.readyState !== EventSource.CLOSED) return;
     close();
-    setTimeout(() => document.hidden || open(), RETRY[Math.min(retries++, RETRY.length - 1)]);
+    setTimeout(() => document.hidden || open(), RETRY_MILLISECONDS[Math.min(retries++, RETRY_MILLISECONDS.length - 1)]);
   });
 };
 
@@ -72,20 +71,20 @@ const close = () => {
 };
 
 export const start = () => {
-  // A hidden page needs no news, and a browser has few connections for one server.
+  // A hidden page needs no updates, and a browser opens only a few connections to one server.
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) {
       close();
-      say("paused");
+      showState("paused");
     } else {
       open();
     }
   });
-  for (const sign of ["pointerdown", "keydown", "wheel"]) {
-    document.addEventListener(sign, () => { awake = true; }, { passive: true });
+  for (const type of ["pointerdown", "keydown", "wheel"]) {
+    document.addEventListener(type, () => { isUserActive = true; }, { passive: true });
   }
-  setInterval(() => document.hidden || refresh(), QUIET_REFRESH);
-  // What is on its way leaves no trace in the log, so nobody rings for it.
-  setInterval(() => document.hidden || !document.querySelector("[data-hurry]") || refresh(), HURRIED_REFRESH);
+  setInterval(() => document.hidden || refresh(), REFRESH_MILLISECONDS);
+  // Pending deliveries write no event when they are sent, so pages that show them poll.
+  setInterval(() => document.hidden || !document.querySelector("[data-poll]") || refresh(), POLL_MILLISECONDS);
   if (!document.hidden) open();
 };

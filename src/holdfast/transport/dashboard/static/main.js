@@ -1,20 +1,20 @@
-// The dashboard works without any of this. With it, pages are alive.
-import { start as count } from "./countdown.js";
-import { start as listen } from "./keys.js";
-import { start as watch } from "./live.js";
+// Starts countdowns, keyboard shortcuts, live updates and copy buttons. The dashboard also works without scripts.
+import { start as startCountdowns } from "./countdown.js";
+import { start as startShortcuts } from "./shortcuts.js";
+import { start as startLiveUpdates } from "./live.js";
 
-count();
-listen();
-if (document.getElementById("live-state")) watch();
+startCountdowns();
+startShortcuts();
+if (document.getElementById("live-state")) startLiveUpdates();
 
 for (const form of document.querySelectorAll("form[data-submit]")) form.submit();
 
-const copyable = (root) => {
+const showCopyButtons = () => {
   if (!navigator.clipboard) return;
-  for (const button of root.querySelectorAll("button[data-copy]")) button.hidden = false;
+  for (const button of document.querySelectorAll("button[data-copy]")) button.hidden = false;
 };
-copyable(document);
-document.addEventListener("swapped", () => copyable(document));
+showCopyButtons();
+document.addEventListener("swapped", showCopyButtons);
 document.addEventListener("click", async (event) => {
   const button = event.target.closest?.("button[data-copy]");
   if (!button) return;

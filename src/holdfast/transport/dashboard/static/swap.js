@@ -1,44 +1,44 @@
-// Puts fresh elements in the place of old ones, by their ids. Text never becomes markup here: the browser's own parser
-// makes a document of the answer, in which nothing runs, and whole elements are moved.
-const waiting = new Map();
+// Replaces live elements with new versions, by their ids. No string becomes markup here: DOMParser makes a document in
+// which no script runs, and whole elements are moved out of it.
+const pending = new Map();
 
-const selects = (element) => {
+const hasSelection = (element) => {
   const selection = getSelection();
   return selection && !selection.isCollapsed && element.contains(selection.anchorNode);
 };
 
-const twin = (element, root) => {
+const counterpart = (element, root) => {
   if (element.id) return root.querySelector(`#${CSS.escape(element.id)}`);
   const href = element.getAttribute?.("href");
   return href ? root.querySelector(`a[href="${CSS.escape(href)}"]`) : null;
 };
 
-const carryOver = (old, fresh) => {
+const keepUserInput = (old, fresh) => {
   for (const details of old.querySelectorAll("details[id]")) {
-    const next = twin(details, fresh);
+    const next = counterpart(details, fresh);
     if (next) next.open = details.open;
   }
   for (const field of old.querySelectorAll("input[id], textarea[id], select[id]")) {
-    const next = twin(field, fresh);
+    const next = counterpart(field, fresh);
     if (!next) continue;
     if (field.type === "checkbox" || field.type === "radio") next.checked = field.checked;
     else next.value = field.value;
   }
 };
 
-const put = (old, fresh) => {
-  carryOver(old, fresh);
-  if (old.isEqualNode(fresh)) return; // nothing to see, and nobody is disturbed
+const replace = (old, fresh) => {
+  keepUserInput(old, fresh);
+  if (old.isEqualNode(fresh)) return; // keep focus and selection when nothing has changed
   const active = old.contains(document.activeElement) ? document.activeElement : null;
   const caret = active && "selectionStart" in active ? [active.selectionStart, active.selectionEnd] : null;
   const scrolled = [...old.querySelectorAll("[id]")].filter((element) => element.scrollTop || element.scrollLeft);
   const [left, top] = [scrollX, scrollY];
   old.replaceWith(document.adoptNode(fresh));
   for (const element of scrolled) {
-    const next = twin(element, fresh);
+    const next = counterpart(element, fresh);
     if (next) next.scrollTo(element.scrollLeft, element.scrollTop);
   }
-  const next = active && twin(active, fresh);
+  const next = active && counterpart(active, fresh);
   if (next) {
     next.focus({ preventScroll: true });
     if (caret && caret[0] !== null) next.setSelectionRange(...caret);
@@ -46,22 +46,22 @@ const put = (old, fresh) => {
   scrollTo(left, top);
 };
 
-const settle = () => {
-  for (const [id, fresh] of waiting) {
+const replacePending = () => {
+  for (const [id, fresh] of pending) {
     const old = document.getElementById(id);
-    if (old && selects(old)) continue; // not under somebody's hands
-    waiting.delete(id);
-    if (old) put(old, fresh);
+    if (old && hasSelection(old)) continue; // replaced when the selection is cleared
+    pending.delete(id);
+    if (old) replace(old, fresh);
   }
   document.dispatchEvent(new Event("swapped"));
 };
 
 export const swap = (text) => {
   const fresh = new DOMParser().parseFromString(text, "text/html");
-  for (const element of fresh.querySelectorAll("[data-live][id]")) waiting.set(element.id, element);
-  settle();
+  for (const element of fresh.querySelectorAll("[data-live][id]")) pending.set(element.id, element);
+  replacePending();
 };
 
 document.addEventListener("selectionchange", () => {
-  if (waiting.size && getSelection()?.isCollapsed) settle();
+  if (pending.size && getSelection()?.isCollapsed) replacePending();
 });

@@ -25,7 +25,7 @@ WORKERS = ("claude-backend", "claude-docs", "codex-api", "gemini-review", "curso
 QUEUES = ("process_document", "review_pull_request", "render_thumbnail", "summarize_thread")
 
 
-class Stage:
+class DemoServer:
     """A server in this process, whose clock is the wall's and a shift that the script moves."""
 
     def __init__(self):

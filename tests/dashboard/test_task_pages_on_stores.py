@@ -8,8 +8,8 @@ import pytest
 from holdfast.core import task as tasks
 from holdfast.core.task import Task
 from holdfast.core.webhooks.webhook import Webhook
-from tests.dashboard.house import DashboardHouse
-from tests.dashboard.visitor import text_of
+from tests.dashboard.client import text_of
+from tests.dashboard.in_process import InProcessDashboard
 from tests.support import ACCOUNT, START, STORES, make_store, put, wait_until
 
 DEAD = 450
@@ -23,13 +23,13 @@ SHOWN = {
     "/ui/events/1": ("created", "webhook"),
     "/ui/webhooks": ("https://hooks.example/here", "active"),
     "/ui/webhooks/whk_1": ("0 pending, 0 delivered, 0 dead",),
-    "/ui/keys": ("tasks made this month", "root"),
+    "/ui/keys": ("tasks created this month", "root"),
 }
 FORM = "application/x-www-form-urlencoded"
 
 
 @pytest.fixture(params=STORES)
-def house(request, tmp_path, new_postgres_database, clock):
+def dashboard(request, tmp_path, new_postgres_database, clock):
     store = make_store(request.param, tmp_path, new_postgres_database, clock)
     waiting = Task(
         ACCOUNT, "tsk_waiting", type="waiting-type", created_at=START, ready=True, tag="blue", unique_key="unique",
@@ -42,10 +42,10 @@ def house(request, tmp_path, new_postgres_database, clock):
     ]  # fmt: skip
     hook = Webhook(ACCOUNT, "whk_1", url="https://hooks.example/here", secret="whsec_x", created_at=START)
     put(store, hook, waiting, *letters, kind="created")
-    house = DashboardHouse(store, clock)
-    house.thread.submit(lambda: house.runner.run(opened(house.ctx))).result()
-    yield house
-    house.close()
+    dashboard = InProcessDashboard(store, clock)
+    dashboard.thread.submit(lambda: dashboard.runner.run(opened(dashboard.ctx))).result()
+    yield dashboard
+    dashboard.close()
     store.close()
 
 
@@ -58,29 +58,29 @@ def words_of(answer):
     return " ".join(text_of(answer.raw.decode()).split())
 
 
-def test_every_page_about_work_shows_what_is_there(house):
-    cookie = house.sign_in()
+def test_every_page_about_work_shows_what_is_there(dashboard):
+    cookie = dashboard.sign_in()
     for path, words in SHOWN.items():
-        answer = house.send("GET", path, cookie=cookie)
+        answer = dashboard.send("GET", path, cookie=cookie)
         assert answer.status == 200, path
         for word in words:
             assert word in words_of(answer), (path, word, words_of(answer)[:2000])
 
 
-def test_a_bulk_does_what_was_counted(house):
-    cookie = house.sign_in()
+def test_a_bulk_does_what_was_counted(dashboard):
+    cookie = dashboard.sign_in()
     asked = {"verb": "requeue", "state": "dead_letter", "type": "dead-type", "reason": "row <n> is odd"}
-    page = house.send("GET", f"/ui/bulk?{urlencode(asked)}", cookie=cookie).raw.decode()
+    page = dashboard.send("GET", f"/ui/bulk?{urlencode(asked)}", cookie=cookie).raw.decode()
     fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page)) | asked
     assert fields["count"] == str(DEAD)
-    house.later(1)
+    dashboard.later(1)
     body = urlencode(fields | {"act": "start", "typed": fields["count"]}).encode()
-    begun = house.send("POST", "/ui/bulk", body, cookie=cookie, content_type=FORM)
+    begun = dashboard.send("POST", "/ui/bulk", body, cookie=cookie, content_type=FORM)
     assert begun.status == 303, words_of(begun)
     place = begun.headers["location"]
-    wait_until(lambda: "finished" in words_of(house.send("GET", place, cookie=cookie)), 60)
-    assert f"{DEAD} requeued of {DEAD}" in words_of(house.send("GET", place, cookie=cookie))
-    with house.engine.store.read() as reader:
+    wait_until(lambda: "finished" in words_of(dashboard.send("GET", place, cookie=cookie)), 60)
+    assert f"{DEAD} requeued of {DEAD}" in words_of(dashboard.send("GET", place, cookie=cookie))
+    with dashboard.engine.store.read() as reader:
         counts = reader.task_counts(ACCOUNT)
     assert ("dead-type", "pending", DEAD) in counts
     assert not [state for kind, state, many in counts if kind == "dead-type" and state != "pending"]

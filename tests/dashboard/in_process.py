@@ -16,7 +16,7 @@ from tests.http.house import Headers
 from tests.support import DrivenClock
 
 
-class DashboardHouse:
+class InProcessDashboard:
     """Requests go in at the application itself."""
 
     def __init__(self, store=None, clock=None):
@@ -61,9 +61,9 @@ class DashboardHouse:
     def sign_in(self):
         return self.cookie().split(";")[0]
 
-    def let_in(self, cookie, *, fragments=False):
+    def is_signed_in(self, cookie, *, fragments=False):
         more = {"x_fragments": "1"} if fragments else {}
-        return b"Who owns what" in self.send("GET", "/", cookie=cookie, **more).raw
+        return b"Held work" in self.send("GET", "/", cookie=cookie, **more).raw
 
     def later(self, seconds):
         self.clock.advance(seconds)

@@ -6,8 +6,8 @@ import pytest
 from holdfast.core import task as tasks
 from holdfast.core.task import Attempt, Task
 from holdfast.transport.dashboard import task_filter
-from holdfast.transport.dashboard.failure_groups import Groups, family, family_of
-from holdfast.transport.dashboard.task_filter import Wanted, stood
+from holdfast.transport.dashboard.failure_groups import FailureGroups, group_reason, normalize_reason
+from holdfast.transport.dashboard.task_filter import DashboardFilter, is_unchanged_since
 
 
 def dead(reason=None, *, code=None, cause=tasks.EXHAUSTED, type="t", at=10, id="tsk_1"):
@@ -30,24 +30,24 @@ def dead(reason=None, *, code=None, cause=tasks.EXHAUSTED, type="t", at=10, id="
     ],
 )
 def test_the_same_trouble_with_other_numbers_is_one_family(one, other):
-    assert family(one) == family(other)
+    assert normalize_reason(one) == normalize_reason(other)
 
 
 def test_other_words_are_another_family():
-    assert family("disk full") != family("disk failed")
-    assert family("") == "no reason given"
-    assert len(family("x" * 1000)) == 120
+    assert normalize_reason("disk full") != normalize_reason("disk failed")
+    assert normalize_reason("") == "no reason given"
+    assert len(normalize_reason("x" * 1000)) == 120
 
 
 def test_a_code_says_it_best_and_a_lease_that_ran_out_says_it_itself():
-    assert family_of(dead("row 7 is odd", code="odd_row")) == "odd_row"
-    assert family_of(dead(cause=tasks.LAPSED)) == "lease ran out"
-    assert family_of(dead("row 7 is odd")) == "row <n> is odd"
+    assert group_reason(dead("row 7 is odd", code="odd_row")) == "odd_row"
+    assert group_reason(dead(cause=tasks.LAPSED)) == "lease expired"
+    assert group_reason(dead("row 7 is odd")) == "row <n> is odd"
 
 
 def test_groups_are_of_one_type_and_family_and_show_their_newest():
     found = [dead("no 1", at=5, id="a"), dead("no 2", at=9, id="b"), dead("no 3", type="u"), dead("yes", at=1)]
-    groups = Groups()
+    groups = FailureGroups()
     groups.add(found[:2])
     groups.add(found[2:])
     first, *rest = groups.largest()
@@ -57,34 +57,40 @@ def test_groups_are_of_one_type_and_family_and_show_their_newest():
 
 
 def test_a_filter_goes_into_an_address_and_comes_back():
-    asked = Wanted(state="dead_letter", type="t", tag="a&b", key="k=v", worker="w", open="yes", reason="<n> & more")
-    assert task_filter.read(asked.given) == asked
-    assert task_filter.read({"state": "exploded", "other": "x"}) == Wanted()
+    asked = DashboardFilter(
+        state="dead_letter", type="t", tag="a&b", key="k=v", worker="w", open="yes", reason="<n> & more"
+    )
+    assert task_filter.parse(asked.given) == asked
+    assert task_filter.parse({"state": "exploded", "other": "x"}) == DashboardFilter()
 
 
 @pytest.mark.parametrize(
     ("asked", "fits"),
     [
-        (Wanted(), True),
-        (Wanted(state="dead_letter", type="t", reason="no <n>", open="yes"), True),
-        (Wanted(state="pending"), False),
-        (Wanted(type="u"), False),
-        (Wanted(tag="x"), False),
-        (Wanted(key="x"), False),
-        (Wanted(worker="x"), False),
-        (Wanted(reason="no 1"), False),
+        (DashboardFilter(), True),
+        (DashboardFilter(state="dead_letter", type="t", reason="no <n>", open="yes"), True),
+        (DashboardFilter(state="pending"), False),
+        (DashboardFilter(type="u"), False),
+        (DashboardFilter(tag="x"), False),
+        (DashboardFilter(key="x"), False),
+        (DashboardFilter(worker="x"), False),
+        (DashboardFilter(reason="no 1"), False),
     ],
 )
 def test_every_part_of_a_filter_must_fit(asked, fits):
-    assert asked.fits(dead("no 1")) is fits
+    assert asked.matches(dead("no 1")) is fits
 
 
 def test_a_dead_letter_that_was_dealt_with_is_not_open():
-    assert not Wanted(open="yes").fits(msgspec.structs.replace(dead(), resolved_at=5))
+    assert not DashboardFilter(open="yes").matches(msgspec.structs.replace(dead(), resolved_at=5))
 
 
 def test_what_changed_after_the_count_is_not_meant_but_a_sign_of_life_is_no_change():
     task = dead(at=10)
-    assert (stood(task, 9), stood(task, 10), stood(task, 11)) == (False, True, True)
+    assert (is_unchanged_since(task, 9), is_unchanged_since(task, 10), is_unchanged_since(task, 11)) == (
+        False,
+        True,
+        True,
+    )
     held = Task("default", "tsk_1", version=9, changed_at=50, state=tasks.CLAIMED, created_at=1, claimed_at=10)
-    assert (stood(held, 9), stood(held, 10)) == (False, True)
+    assert (is_unchanged_since(held, 9), is_unchanged_since(held, 10)) == (False, True)

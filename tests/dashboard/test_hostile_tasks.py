@@ -7,8 +7,8 @@ the policy.
 import pytest
 
 from tests.dashboard.payloads import HIDDEN, PAYLOADS
+from tests.dashboard.task_batches import post
 from tests.dashboard.test_hostile import BAITS
-from tests.dashboard.work import post
 from tests.http.agent import root as root_of
 from tests.proof_size import FULL
 
@@ -108,8 +108,8 @@ def test_a_hostile_group_is_led_to_and_acted_on_by_its_words(page, addresses, se
     row = page.locator("tbody tr", has_text="p0 ").first
     row.get_by_role("link", name="Requeue…").click()
     assert not look(page)["rooted"]
-    page.get_by_label("Type 1 to go on").fill("1")
-    page.get_by_role("button", name="Requeue: all 1").click()
+    page.get_by_label("Type 1 to confirm").fill("1")
+    page.get_by_role("button", name="Requeue 1 task").click()
     page.wait_for_selector("text=1 requeued")
     assert not look(page)["rooted"]
     page.goto("/ui/tasks")

@@ -2,7 +2,7 @@
 
 from holdfast.core.webhooks.delivery import AttemptResult, Delivery, FinishedAttempt
 from holdfast.store.contract.deliveries import Reading, Room
-from tests.dashboard.work import post
+from tests.dashboard.task_batches import post
 
 TROUBLES = (
     ("translate_page", 38, {"reason": "upstream timed out after {} s"}),

@@ -50,7 +50,7 @@ def test_five_agents_race_and_another_goes_on_when_the_winner_falls_silent(brows
         expect(row).to_contain_text("reading the issue")
         # It falls silent here, as if it had been killed. Nobody tells the page; the page tells us.
         expect(row.get_by_role("cell").nth(0)).to_contain_text(re.compile("agent-[2-5]"), timeout=30_000)
-        expect(page.locator("#news")).to_contain_text("expired")
+        expect(page.locator("#recent-events")).to_contain_text("expired")
         winner = row.get_by_role("cell").nth(0).text_content()
         assert five[0].owner_of(job)["owner"] == winner
         assert is_same(page)
@@ -74,8 +74,8 @@ def test_a_holder_that_falls_silent_fades_before_its_time_is_over(browse, root, 
     page = browse()
     expect(page.locator("#live-state")).to_have_attribute("data-state", "live")
     root.claim(job, "silent", ttl_seconds=9)
-    for word in ("lively", "quiet", "fading"):
-        expect(row_of(page, job).locator("[data-pulse]")).to_have_text(word)
+    for word in ("healthy", "late", "expiring"):
+        expect(row_of(page, job).locator("[data-health]")).to_have_text(word)
 
 
 def test_a_change_leaves_focus_open_parts_and_selections_alone(browse, root, job):
@@ -83,14 +83,14 @@ def test_a_change_leaves_focus_open_parts_and_selections_alone(browse, root, job
     page = browse(path=f"/ui/jobs/{job}")
     page.wait_for_selector("#live-state[data-state=live]")
     mark(page)
-    page.locator("#wrote-1 summary").click()  # closes it
-    page.get_by_text("Take it from its owner").click()
-    page.get_by_label("Reason, which").fill("because")
+    page.locator("#document-1 summary").click()  # closes it
+    page.locator("#force-release summary").click()
+    page.get_by_label("Reason").fill("because")
     root.heartbeat(job, lease, note="first change")
     expect(page.locator("#owner")).to_contain_text("first change")
-    assert page.locator("#wrote-1").get_attribute("open") is None
+    assert page.locator("#document-1").get_attribute("open") is None
     assert page.evaluate("document.activeElement.id") == "reason"
-    expect(page.get_by_label("Reason, which")).to_have_value("because")
+    expect(page.get_by_label("Reason")).to_have_value("because")
     # What somebody is selecting is not taken from under their hands.
     page.evaluate("getSelection().selectAllChildren(document.querySelector('#owner strong'))")
     root.heartbeat(job, lease, note="second change")

@@ -3,7 +3,7 @@
 from urllib.parse import urlsplit
 
 
-class Watched:
+class WatchedPage:
     """Keeps what a page did wrong."""
 
     def __init__(self, page, port):

@@ -10,7 +10,7 @@ from tests.http.agent import ROOT_KEY
 FORM = "application/x-www-form-urlencoded"
 
 
-class Visitor:
+class DashboardClient:
     """Somebody at a port."""
 
     def __init__(self, port, cookie=""):

@@ -14,7 +14,7 @@ from holdfast.core.webhooks.webhook import Webhook
 from holdfast.operations.table import OPERATIONS
 from holdfast.store.memory.store import MemoryStore
 from holdfast.transport.dashboard.pages import PAGES
-from tests.dashboard.house import DashboardHouse
+from tests.dashboard.in_process import InProcessDashboard
 from tests.support import ACCOUNT, START, DrivenClock, a_lease, a_session, put
 
 OPERATION = {
@@ -38,11 +38,11 @@ WORDS = {
     "canary-hook": "list_webhooks",
     "canary-key": "list_keys",
     "canary-room": "admin_status",
-    "speed-chart": "list_events",
+    "throughput-chart": "list_events",
 }
 """Which operation would tell of it."""
 SEEN = {
-    "/": ("canary-job", "canary-worker", "canary-waiting", "canary-agent", "speed-chart"),
+    "/": ("canary-job", "canary-worker", "canary-waiting", "canary-agent", "throughput-chart"),
     "/ui/jobs": ("canary-job", "canary-owner"),
     "/ui/jobs/canary-job": ("canary-job", "canary-owner"),
     "/ui/tasks": ("canary-waiting", "canary-dead"),
@@ -65,7 +65,7 @@ SCOPE = {operation.name: operation.scope for operation in OPERATIONS}
 
 
 @pytest.fixture(scope="module")
-def house():
+def dashboard():
     store = MemoryStore(clock := DrivenClock())
     held = Task(ACCOUNT, "tsk_held", type="canary-held", state=tasks.CLAIMED, worker="canary-worker", session="s1",
                 claimed_at=START, expires_at=START + 10**9, lease_duration=10**9)  # fmt: skip
@@ -82,9 +82,9 @@ def house():
                     scopes=scope, created_at=START) for scope in SCOPES),
         kind="created",
     )  # fmt: skip
-    house = DashboardHouse(store, clock)
-    yield house
-    house.close()
+    dashboard = InProcessDashboard(store, clock)
+    yield dashboard
+    dashboard.close()
 
 
 def key_of(scope):
@@ -101,15 +101,15 @@ def page_of(path):
 
 
 @pytest.mark.parametrize("scope", SCOPES)
-def test_a_page_opens_for_whom_the_api_answers_and_tells_no_more(house, scope):
-    cookie = house.send_key(key_of(scope)).headers["set-cookie"].split(";")[0]
+def test_a_page_opens_for_whom_the_api_answers_and_tells_no_more(dashboard, scope):
+    cookie = dashboard.send_key(key_of(scope)).headers["set-cookie"].split(";")[0]
     for path, words in SEEN.items():
         page = page_of(path)
         opens = may(scope, OPERATION[page]) if page in OPERATION else True
         if path == "/ui/keys/k-read" and not may(scope, "read_key"):
-            assert house.send("GET", path, cookie=cookie).status == 404
+            assert dashboard.send("GET", path, cookie=cookie).status == 404
             continue
-        answer = house.send("GET", path, cookie=cookie)
+        answer = dashboard.send("GET", path, cookie=cookie)
         assert answer.status == (200 if opens else 403), path
         told = answer.raw.decode().replace(f"canary-key-{scope}", "myself")
         for word in words if opens else ():
@@ -120,19 +120,19 @@ def test_a_page_opens_for_whom_the_api_answers_and_tells_no_more(house, scope):
 
 
 @pytest.mark.parametrize("scope", SCOPES)
-def test_nobody_does_what_their_key_may_not(house, scope):
-    cookie = house.send_key(key_of(scope)).headers["set-cookie"].split(";")[0]
-    token = re.search(rb'name="token" value="([0-9a-f]+)"', house.send("GET", "/", cookie=cookie).raw)[1].decode()
+def test_nobody_does_what_their_key_may_not(dashboard, scope):
+    cookie = dashboard.send_key(key_of(scope)).headers["set-cookie"].split(";")[0]
+    token = re.search(rb'name="token" value="([0-9a-f]+)"', dashboard.send("GET", "/", cookie=cookie).raw)[1].decode()
     refused = []
     for page in PAGES:
-        for act, (needed, _) in page.acts.items():
+        for act, (needed, _) in page.actions.items():
             if not grants(scope, needed):
                 body = urlencode({"token": token, "act": act, "sure": "yes", "reason": "x"}).encode()
                 kind = "application/x-www-form-urlencoded"
-                answer = house.send("POST", f"/ui/{page.name}/x", body, content_type=kind, cookie=cookie)
+                answer = dashboard.send("POST", f"/ui/{page.name}/x", body, content_type=kind, cookie=cookie)
                 refused.append(answer.status)
     assert set(refused) == (set() if scope == "admin" else {403})
-    rights = {needed for page in PAGES for needed, _ in page.acts.values()}
+    rights = {needed for page in PAGES for needed, _ in page.actions.values()}
     assert rights == {SCOPE["force_release_job"], SCOPE["requeue_task"]}, (
         "what pages do, the API does for the same keys"
     )
