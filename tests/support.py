@@ -132,13 +132,13 @@ def empty(store: Any) -> None:
         with store.read() as reader:
             # Triggers keep the log from being emptied; they sleep only while a replica is being filled.
             for setting in ("session_replication_role = replica", "synchronous_commit = off"):
-                reader.look(f"SET {setting}")
+                reader.execute(f"SET {setting}")
             filled = (f"SELECT '{table}' WHERE EXISTS (SELECT FROM {table})" for table in tables)  # noqa: S608 - ours
-            for (table,) in reader.look(" UNION ALL ".join(filled)):
-                reader.look(f"DELETE FROM {table}")  # noqa: S608 - our own names
-            reader.look("ALTER SEQUENCE fencing_tokens RESTART")
-            reader.look("UPDATE state SET alive_at = NULL, clean = true")
-            reader.look("RESET ALL")
+            for (table,) in reader.execute(" UNION ALL ".join(filled)):
+                reader.execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
+            reader.execute("ALTER SEQUENCE fencing_tokens RESTART")
+            reader.execute("UPDATE state SET alive_at = NULL, clean = true")
+            reader.execute("RESET ALL")
 
 
 def every(store: Any, record: type[Any]) -> list[Any]:
@@ -151,7 +151,7 @@ def every(store: Any, record: type[Any]) -> list[Any]:
     query = f"SELECT {', '.join(record.__struct_fields__)} FROM {table} ORDER BY {order}"  # noqa: S608 - our own names
     with store.read() as reader:
         if record is Event:
-            return [Event(*columns) for columns in reader.look(query)]
+            return [Event(*columns) for columns in reader.execute(query)]
         return reader.rows(record, query)
 
 
@@ -205,7 +205,7 @@ def check_log(store: Store) -> None:
 def log_ends(store: Store) -> dict[str, tuple[int, int]]:
     """How far the log of every account reaches."""
     with store.read() as reader:
-        return {account: reader.log_bounds(account) for account in reader.logs()}
+        return {account: reader.log_bounds(account) for account in reader.log_accounts()}
 
 
 def _check_log(store: Store) -> None:
@@ -216,7 +216,7 @@ def _check_log(store: Store) -> None:
         if not is_log_subject(event.subject):
             by_subject.setdefault((event.account, event.subject), []).append(event)
     with store.read() as reader:
-        bounds = {account: reader.log_bounds(account) for account in {*by_account, *reader.logs()}}
+        bounds = {account: reader.log_bounds(account) for account in {*by_account, *reader.log_accounts()}}
     for account, (floor, last) in bounds.items():
         log = by_account.get(account, [])
         cursors = [floor, *(event.seq for event in log)]
@@ -240,7 +240,7 @@ def check_counts(store: Any) -> None:
     if store.name == "memory":
         return  # it counts when it is asked
     with store.read() as reader:
-        counted = list(reader.look("SELECT account, type, state, total FROM task_counts WHERE total <> 0"))
+        counted = list(reader.execute("SELECT account, type, state, total FROM task_counts WHERE total <> 0"))
     assert {tuple(key): total for *key, total in counted} == tasks, "tasks were counted wrongly"
 
 

@@ -35,7 +35,7 @@ def fill(settings, jobs=12):
         transact(store, *(create(name, payload='{"text": "naïve \\u0001 \\\\N"}') for name in names))
         transact(store, take_this("dead"), take_this("done"), take_this("held"))
         transact(store, fail("dead", permanent=True), complete("done"), cancel("dropped"))
-        store.note_uses({(ACCOUNT, "key"): 5})
+        store.save_key_uses({(ACCOUNT, "key"): 5})
         store.beat()
     return settings
 

@@ -12,7 +12,7 @@ from holdfast.backup.source import source_of
 from holdfast.core.lease import Lease
 from holdfast.engine.verify import verify
 from holdfast.settings import sqlite_path
-from holdfast.store.contract import NoStore
+from holdfast.store.contract import NotAStore
 from tests.backup.filled import assert_same, fill, opened, quiet
 from tests.proof_size import sized
 from tests.support import claim, every, run
@@ -79,7 +79,7 @@ def test_a_killed_migration_is_no_store_and_goes_on_where_it_was(victims, new_pl
             break  # what was left to do took fewer lines
     assert_progress(so_far)
     if so_far[-1] is not None:
-        with pytest.raises(NoStore, match="holdfast migrate"), opened(target):
+        with pytest.raises(NotAStore, match="holdfast migrate"), opened(target):
             pass
         migrate(source, target, quiet)
     assert_same(source, target)

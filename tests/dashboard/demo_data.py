@@ -1,7 +1,7 @@
 """What the pages about tasks and keys are full of in pictures: troubles in families, and one task with a long story."""
 
 from holdfast.core.webhooks.delivery import AttemptResult, Delivery, FinishedAttempt
-from holdfast.store.contract.deliveries import Reading, Room
+from holdfast.store.contract.deliveries import Capacity, CursorMove
 from tests.dashboard.task_batches import post
 
 TROUBLES = (
@@ -70,11 +70,11 @@ def tell(stage):
         with store.read() as reader:
             moments = {event.seq: event.at for event in reader.events("default", 0, 10_000)}
         kept = [Delivery(*name, each["seq"], each["subject"], each["kind"], "{}", moments[each["seq"]]) for each in log]
-        store.deliveries.read_on([Reading(name, None, log[-1]["seq"], tuple(kept))])
+        store.deliveries.advance_cursors([CursorMove(name, None, log[-1]["seq"], tuple(kept))])
         found[name] = kept[-1].seq
-    room = Room(busy={}, per_hook=1_000, per_account=1_000, in_all=1_000, lasts=60_000_000)
-    while taken := store.deliveries.turn([], room):
-        store.deliveries.turn([_verdict(each, found) for each in taken], Room({}, 0, 0, 0, 1))
+    room = Capacity(busy={}, per_hook=1_000, per_account=1_000, in_all=1_000, claim_ttl=60_000_000)
+    while taken := store.deliveries.settle_and_claim([], room):
+        store.deliveries.settle_and_claim([_verdict(each, found) for each in taken], Capacity({}, 0, 0, 0, 1))
 
 
 def _verdict(delivery, newest):

@@ -8,7 +8,7 @@ import pytest
 from holdfast.core import task as tasks
 from holdfast.core.browser_session import MAX_PER_KEY
 from holdfast.core.task import Task
-from holdfast.store.sql_reader import SqlReader
+from holdfast.store.sql.reader import SqlReader
 from holdfast.transport.dashboard import bulk, bulk_selection
 from holdfast.transport.dashboard.pages import dead_letters
 from tests.dashboard.client import DashboardClient, text_of
@@ -78,7 +78,7 @@ def test_many_types_of_tasks_cost_no_more_questions(dashboard, monkeypatch):
     """And with very many, those who look within two seconds ask them once."""
     asked = []
     for reader in SqlReader.__subclasses__():
-        monkeypatch.setattr(reader, "look", counting(reader.look, asked))
+        monkeypatch.setattr(reader, "execute", counting(reader.execute, asked))
     cookie = dashboard.sign_in()
     costs = []
     for first, last in ((0, 3), (3, TYPES)):

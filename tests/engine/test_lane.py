@@ -15,7 +15,7 @@ from holdfast.engine.command import Held
 from holdfast.engine.expiry import GiveGrace
 from holdfast.engine.lane import MAX_RERUNS
 from holdfast.engine.verbs.jobs import Changed, Claimed, ClaimJob, ForceRelease
-from holdfast.store.contract import Rerun, Severed
+from holdfast.store.contract import Rerun, StaleConnection
 from tests.support import (
     ACCOUNT,
     CAUSE,
@@ -186,7 +186,7 @@ def test_a_race_that_is_always_lost_ends_as_trouble(memory):
 
 
 def test_a_connection_that_had_died_unused_costs_no_answer_but_asks_for_grace(memory):
-    troubled, asked = Troubled(memory, Severed()), []
+    troubled, asked = Troubled(memory, StaleConnection()), []
     _, replies = work(troubled, claim("a"), on_return=lambda: asked.append(True) or [])
     assert isinstance(replies["a"], Claimed)
     assert (troubled.transactions, asked) == (2, [True])

@@ -35,18 +35,18 @@ def jump(store, last=4):
     mark = restore_event(ACCOUNT, last, START, START)
     if store.name == "memory":
         store.log[ACCOUNT].append(mark)
-        store.ends[ACCOUNT] = (0, mark.seq)
+        store.log_bounds[ACCOUNT] = (0, mark.seq)
     elif store.name == "sqlite":
         with store.transaction():
             store._writer.execute(queries.insert_event(1), astuple(mark))
             store._writer.execute("UPDATE event_counters SET seq = ?", (mark.seq,))
             store._writer.execute("COMMIT; BEGIN")
     else:
-        with store.read() as reader, reader.together():
-            places = ", ".join(["%s"] * len(Event.__struct_fields__))
+        with store.read() as reader, reader.transaction():
+            places = ", ".join(["?"] * len(Event.__struct_fields__))
             columns = ", ".join(Event.__struct_fields__)
-            reader.look(f"INSERT INTO events ({columns}) VALUES ({places})", *astuple(mark))  # noqa: S608 - our names
-            reader.look("UPDATE event_counters SET seq = %s", mark.seq)
+            reader.execute(f"INSERT INTO events ({columns}) VALUES ({places})", *astuple(mark))  # noqa: S608 - our names
+            reader.execute("UPDATE event_counters SET seq = ?", mark.seq)
 
 
 def seqs(store, after):

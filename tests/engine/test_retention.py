@@ -268,5 +268,5 @@ def test_accounts_are_cut_each_on_their_own(store, clock):
     tidy(store, events=7 * DAY)
     with store.read() as reader:
         assert (reader.log_bounds("a")[0], reader.log_bounds("b")[0]) == (1, 0)
-        assert reader.logs() == ["a", "b"]
+        assert reader.log_accounts() == ["a", "b"]
     check_log(store)

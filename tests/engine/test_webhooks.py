@@ -22,7 +22,7 @@ from holdfast.engine.verbs.webhooks import (
     RotateWebhookSecret,
     UpdateWebhook,
 )
-from holdfast.store.contract.deliveries import Reading, Room
+from holdfast.store.contract.deliveries import Capacity, CursorMove
 from holdfast.transport.webhooks.log_reader import LogReader
 from tests.support import ACCOUNT, ALICE, BOB, CAUSE, START, acquire, check_log, every, make_store, run, transact
 
@@ -135,7 +135,7 @@ def test_a_lock_that_changes_hands_in_one_request_has_not_expired(store, clock):
     request = Cause("bob", "req_2")
     run(store, acquire("taken-over", by=bob, cause=request))
     run(store, ExpireLease(account=ACCOUNT, cause=Cause("sweep", ""), name="swept"))
-    LogReader(store).read_on(store.deliveries.look(10).behind)
+    LogReader(store).read_on(store.deliveries.pending_work(10).behind)
     told = [(each.subject, each.kind) for each in store.deliveries.page(HOOK, None, 2**53, 10)]
     assert told == [("lease:swept", "lease.expired"), ("lease:swept", "lease.claimed"),
                     ("lease:taken-over", "lease.claimed")]  # fmt: skip
@@ -144,11 +144,13 @@ def test_a_lock_that_changes_hands_in_one_request_has_not_expired(store, clock):
 def test_what_was_delivered_goes_after_a_day_and_dead_letters_after_thirty(store, clock):
     run(store, create())
     found = tuple(Delivery(*HOOK, seq, f"task:{seq}", "task.created", "{}", START) for seq in (1, 2, 3))
-    store.deliveries.read_on([Reading(HOOK, None, 3, found)])
-    room = Room({}, per_hook=9, per_account=1_000, in_all=2, lasts=SECOND)
-    first, second = store.deliveries.turn([], room)
+    store.deliveries.advance_cursors([CursorMove(HOOK, None, 3, found)])
+    room = Capacity({}, per_hook=9, per_account=1_000, in_all=2, claim_ttl=SECOND)
+    first, second = store.deliveries.settle_and_claim([], room)
     arrived, dead = AttemptResult(arrived=True, status=200), AttemptResult(arrived=False, status=500)
-    store.deliveries.turn([FinishedAttempt(first, arrived), FinishedAttempt(second, dead)], replace(room, in_all=0))
+    store.deliveries.settle_and_claim(
+        [FinishedAttempt(first, arrived), FinishedAttempt(second, dead)], replace(room, in_all=0)
+    )
     seen = []
     for days in (0.9, 0.2, 28.8, 0.2):
         clock.advance(days * DAY / SECOND)

@@ -104,9 +104,9 @@ def test_live_sessions_are_those_that_core_calls_live(store, clock):
     put(store, *rows)
     live = [row.id for row in rows if row.account == ACCOUNT and sessions.is_live(row, START)]
     with store.read() as reader:
-        assert [row.id for row in reader.live_sessions(ACCOUNT, "", 10)] == live == ["s2", "s3"]
-        assert [row.id for row in reader.live_sessions(ACCOUNT, "s2", 10)] == ["s3"]
-        assert [row.id for row in reader.live_sessions(ACCOUNT, "", 1)] == ["s2"]
+        assert [row.id for row in reader.sessions(ACCOUNT, "", 10, live=True)] == live == ["s2", "s3"]
+        assert [row.id for row in reader.sessions(ACCOUNT, "s2", 10, live=True)] == ["s3"]
+        assert [row.id for row in reader.sessions(ACCOUNT, "", 1, live=True)] == ["s2"]
 
 
 def test_of_one_key_only_the_newest_badges_stay(store):
@@ -131,7 +131,7 @@ def test_what_is_held_comes_in_the_order_in_which_it_runs_out(store):
     held = [Task(ACCOUNT, f"t{left}", type=f"type{left}", state=CLAIMED, expires_at=START + left) for left in (3, 1, 2)]
     put(store, *held, Task(ACCOUNT, "t9", type="x"), replace(held[0], account="other"), kind="created")
     with store.read() as reader:
-        assert [task.id for task in reader.running_out(ACCOUNT, 2)] == ["t1", "t2"]
+        assert [task.id for task in reader.next_to_expire(ACCOUNT, 2)] == ["t1", "t2"]
 
 
 def test_queues_come_with_their_oldest_tasks_the_oldest_first(store):
@@ -154,8 +154,8 @@ def test_news_and_pace_tell_what_the_log_tells(store, clock):
     news = [event for event in reversed(log) if event.kind not in RENEWALS]
     counted = Counter((event.at // (60 * SECOND), event.kind) for event in log if event.seq > 2)
     with store.read() as reader:
-        assert reader.news(ACCOUNT, subject_of(lease), 100) == news
+        assert reader.recent_events(ACCOUNT, subject_of(lease), 100) == news
         assert [event.kind for event in news] == ["lease.expired", "lease.claimed", "lease.released", "lease.claimed"]
-        assert reader.news(ACCOUNT, subject_of(lease), 2) == news[:2]
-        assert reader.news("other", subject_of(lease), 2) == []
-        assert reader.pace(ACCOUNT, 2) == [(*key, counted[key]) for key in sorted(counted)]
+        assert reader.recent_events(ACCOUNT, subject_of(lease), 2) == news[:2]
+        assert reader.recent_events("other", subject_of(lease), 2) == []
+        assert reader.events_per_minute(ACCOUNT, 2) == [(*key, counted[key]) for key in sorted(counted)]

@@ -88,19 +88,19 @@ def test_threads_on_one_file_are_lent_exactly_the_limit(tmp_path, clock):
 
 def uses(store, account="a"):
     with store.read() as reader:
-        return reader.uses(account)
+        return reader.key_uses(account)
 
 
 def test_when_a_key_was_last_seen_is_kept_for_each_account(store):
-    store.note_uses({("a", "k1"): START, ("a", "k2"): START + 1, ("b", "k1"): START + 2})
+    store.save_key_uses({("a", "k1"): START, ("a", "k2"): START + 1, ("b", "k1"): START + 2})
     assert uses(store) == {"k1": START, "k2": START + 1}
     assert uses(store, "b") == {"k1": START + 2}
     assert uses(store, "c") == {}
 
 
 def test_a_server_that_tells_late_does_not_turn_time_back(store):
-    store.note_uses({("a", "k1"): START + 5})
-    store.note_uses({("a", "k1"): START, ("a", "k2"): START})
+    store.save_key_uses({("a", "k1"): START + 5})
+    store.save_key_uses({("a", "k1"): START, ("a", "k2"): START})
     assert uses(store) == {"k1": START + 5, "k2": START}
-    store.note_uses({("a", "k1"): START + 6})
+    store.save_key_uses({("a", "k1"): START + 6})
     assert uses(store)["k1"] == START + 6

@@ -23,12 +23,13 @@ from holdfast.core.webhooks.delivery import (
 )
 from holdfast.core.webhooks.webhook import ACTIVE, PAUSED, Webhook
 from holdfast.engine.view import View
-from holdfast.store.contract.deliveries import Reading, Room
+from holdfast.store.contract.deliveries import Capacity, CursorMove
 from holdfast.store.needs import AllNeeds, Needs
+from holdfast.store.sql import delivery_queries
 from tests.support import ACCOUNT, START, empty, make_store, put
 
 HOOK = (ACCOUNT, "whk_1")
-ROOM = Room({}, per_hook=100, per_account=1_000, in_all=100, lasts=20 * SECOND)
+ROOM = Capacity({}, per_hook=100, per_account=1_000, in_all=100, claim_ttl=20 * SECOND)
 
 
 def a_hook(hook_id="whk_1", account=ACCOUNT, **more):
@@ -44,11 +45,11 @@ def keep(store, *deliveries, cursor=None, seq=100):
     by_hook = {}
     for delivery in deliveries:
         by_hook.setdefault(delivery.webhook_key, []).append(delivery)
-    store.deliveries.read_on([Reading(hook, cursor, seq, tuple(found)) for hook, found in by_hook.items()])
+    store.deliveries.advance_cursors([CursorMove(hook, cursor, seq, tuple(found)) for hook, found in by_hook.items()])
 
 
 def take(store, room=ROOM, *outcomes):
-    return store.deliveries.turn(outcomes, room)
+    return store.deliveries.settle_and_claim(outcomes, room)
 
 
 def taken(store, room=ROOM):
@@ -82,13 +83,13 @@ def test_a_webhook_reads_on_once_however_many_servers_read_for_it(store):
 
 def test_who_is_behind_is_told_with_the_ends_of_its_log(store):
     put(store, a_hook(), a_hook("whk_2", state=PAUSED), kind="created")
-    seen = store.deliveries.look(10)
+    seen = store.deliveries.pending_work(10)
     assert seen.active == [HOOK]
     assert [(each.hook.id, each.cursor, each.floor, each.last) for each in seen.behind] == [("whk_1", None, 0, 2)]
     assert seen.behind[0].hook.url == "https://example.com/"
     keep(store, seq=2)
-    store.deliveries.read_on([Reading(HOOK, None, 2)])
-    assert store.deliveries.look(10).behind == []
+    store.deliveries.advance_cursors([CursorMove(HOOK, None, 2)])
+    assert store.deliveries.pending_work(10).behind == []
 
 
 def test_those_behind_are_told_in_turn_from_any_place_on(store):
@@ -96,18 +97,18 @@ def test_those_behind_are_told_in_turn_from_any_place_on(store):
     for account, hook_id in named:
         put(store, a_hook(hook_id, account), kind="created")
     for place, after in enumerate([("", ""), *named]):
-        behind = store.deliveries.look(2, after).behind
+        behind = store.deliveries.pending_work(2, after).behind
         assert [(each.hook.account, each.hook.id) for each in behind] == named[place : place + 2]
-    assert store.deliveries.look(2, named[-1]).active == named
+    assert store.deliveries.pending_work(2, named[-1]).active == named
 
 
 def test_who_has_enough_under_way_does_not_read_on(store):
     put(store, a_hook(), kind="created")
     keep(store, *(a_delivery(-seq) for seq in range(1, MAX_PENDING + 1)), seq=0)
-    assert store.deliveries.look(10).behind == []
+    assert store.deliveries.pending_work(10).behind == []
     (first,) = take(store)
     take(store, replace(ROOM, in_all=0), arrived(first))
-    assert len(store.deliveries.look(10).behind) == 1
+    assert len(store.deliveries.pending_work(10).behind) == 1
 
 
 def test_nothing_is_kept_for_a_webhook_that_is_gone(store):
@@ -177,9 +178,11 @@ def test_a_busy_receiver_fills_its_own_places_and_no_others(store):
     put(store, a_hook(), a_hook("whk_2"), kind="created")
     other = (ACCOUNT, "whk_2")
     keep(store, *(a_delivery(seq, f"task:{seq}") for seq in range(1, 300)), a_delivery(300, hook=other))
-    assert taken(store, Room({HOOK: 8}, per_hook=8, per_account=1_000, in_all=64, lasts=SECOND)) == [("whk_2", 300)]
-    assert len(taken(store, Room({HOOK: 6}, per_hook=8, per_account=1_000, in_all=64, lasts=SECOND))) == 2
-    assert len(taken(store, Room({}, per_hook=100, per_account=1_000, in_all=5, lasts=SECOND))) == 5
+    assert taken(store, Capacity({HOOK: 8}, per_hook=8, per_account=1_000, in_all=64, claim_ttl=SECOND)) == [
+        ("whk_2", 300)
+    ]
+    assert len(taken(store, Capacity({HOOK: 6}, per_hook=8, per_account=1_000, in_all=64, claim_ttl=SECOND))) == 2
+    assert len(taken(store, Capacity({}, per_hook=100, per_account=1_000, in_all=5, claim_ttl=SECOND))) == 5
 
 
 def test_slow_receivers_of_one_account_leave_places_for_others(store):
@@ -189,11 +192,11 @@ def test_slow_receivers_of_one_account_leave_places_for_others(store):
     put(store, *(a_hook(hook_id, account) for account, hook_id in [*crowd, late]), kind="created")
     due_first = [a_delivery(seq, f"task:{seq}", hook) for hook in crowd for seq in range(1, 11)]
     keep(store, *due_first, *(a_delivery(seq, f"task:{seq}", late) for seq in range(1, 4)))
-    room = Room({crowd[0]: 1}, per_hook=8, per_account=16, in_all=64, lasts=SECOND)
+    room = Capacity({crowd[0]: 1}, per_hook=8, per_account=16, in_all=64, claim_ttl=SECOND)
     found = take(store, room)
     assert len([each for each in found if each.webhook_key in crowd]) == 15
     assert len([each for each in found if each.webhook_key == late]) == 3
-    full = Room(dict.fromkeys(crowd[:16], 1), per_hook=8, per_account=16, in_all=64, lasts=SECOND)
+    full = Capacity(dict.fromkeys(crowd[:16], 1), per_hook=8, per_account=16, in_all=64, claim_ttl=SECOND)
     assert take(store, full) == []
 
 
@@ -235,8 +238,8 @@ def test_those_behind_one_that_is_sent_again_do_not_wait_for_its_old_time(store,
     if how == "replay":
         assert store.deliveries.replay(HOOK, seq=1, after=None, limit=10) == [1]
     else:
-        store.deliveries.hasten(HOOK)
-        store.deliveries.hasten((ACCOUNT, "other"))
+        store.deliveries.retry_now(HOOK)
+        store.deliveries.retry_now((ACCOUNT, "other"))
     again = {each.seq: each for each in take(store)}
     assert set(again) == ({1} if how == "replay" else {1, 3})
     assert [each.seq for each in take(store, ROOM, arrived(again[1]))] == [2]
@@ -258,7 +261,7 @@ def test_a_test_of_a_webhook_that_went_before_it_began_is_forgotten(store):
     put(store, a_hook(), a_hook("whk_2"), kind="created")
     store.deliveries.add(a_delivery(0))
     empty_of_hooks(store)
-    assert store.deliveries.forget(START, START, 10) == 1
+    assert store.deliveries.delete_old(START, START, 10) == 1
     assert every_delivery(store) == []
 
 
@@ -269,13 +272,13 @@ def test_what_was_settled_long_ago_is_forgotten_and_so_is_what_belongs_to_nobody
     first, second, _, _ = take(store)
     take(store, replace(ROOM, in_all=0), arrived(first), failed(second, None))
     clock.advance(10)
-    assert store.deliveries.forget(START, START, 10) == 0
-    assert store.deliveries.forget(START + SECOND, START, 10) == 1
+    assert store.deliveries.delete_old(START, START, 10) == 0
+    assert store.deliveries.delete_old(START + SECOND, START, 10) == 1
     assert [each.seq for each in every_delivery(store)] == [3, 2]
-    assert store.deliveries.forget(START + SECOND, START + SECOND, 10) == 1
+    assert store.deliveries.delete_old(START + SECOND, START + SECOND, 10) == 1
     assert [each.seq for each in every_delivery(store)] == [3]
     empty_of_hooks(store)
-    assert store.deliveries.forget(START, START, 10) == 1
+    assert store.deliveries.delete_old(START, START, 10) == 1
     assert every_delivery(store) == every_delivery(store, other) == []
 
 
@@ -294,7 +297,7 @@ def test_an_erased_account_leaves_no_delivery(store):
     keep(store, a_delivery(1, hook=("acct_1", "whk_1")))
     store.erase("acct_1")
     assert every_delivery(store, ("acct_1", "whk_1")) == []
-    assert store.deliveries.look(10).active == []
+    assert store.deliveries.pending_work(10).active == []
 
 
 # -- twins -------------------------------------------------------------------------------------------------------
@@ -329,17 +332,17 @@ def test_every_store_finds_due_what_the_rule_finds(twins, data):
         hooks = [a_hook(f"whk_{number}", state=ACTIVE if number < 3 else PAUSED) for number in (1, 2, 3)]
         put(store, *hooks, kind="created")
         write(store, deliveries)
-        assert store.deliveries.look(10).is_due == bool(found), store.name
+        assert store.deliveries.pending_work(10).is_due == bool(found), store.name
         assert taken(store, room) == expected, store.name
 
 
 def write(store, deliveries):
     """As they are, whatever their state."""
     if store.name == "memory":
-        store.deliveries.kept = {(*each.webhook_key, each.seq): each for each in deliveries}
+        store.deliveries.rows = {(*each.webhook_key, each.seq): each for each in deliveries}
         return
-    with store.deliveries._writing() as (say, _):
-        say(store.deliveries.queries.ADD, msgspec.json.encode([astuple(each) for each in deliveries]).decode())
+    with store.write() as (execute, _):
+        execute(delivery_queries.ADD, msgspec.json.encode([astuple(each) for each in deliveries]).decode())
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from holdfast.core.row import SECOND
 from holdfast.core.session import Session
 from holdfast.core.task import CANCELLED, PENDING, Task
 from holdfast.store.contract import Counts, Totals
-from holdfast.store.sql_reader import after_prefix
+from holdfast.store.sql.reader import after_prefix
 from tests.support import ACCOUNT, ALICE, BOB, START, a_lease, a_session, put
 
 NAMES = [
@@ -155,8 +155,8 @@ def test_a_session_is_found_by_its_account_and_id_and_counts_its_leases(store):
         assert reader.row(Session, ACCOUNT, "s1").id == "s1"
         assert reader.row(Session, ACCOUNT, "s2") is None
         assert reader.row(Session, "other", "s1") is None
-        assert reader.count_of_session(ACCOUNT, "s1") == 2
-        assert reader.count_of_session("other", "s1") == 0
+        assert reader.count_session_leases(ACCOUNT, "s1") == 2
+        assert reader.count_session_leases("other", "s1") == 0
         assert reader.row(Lease, "other", "1") is None
 
 
@@ -214,7 +214,7 @@ def test_the_last_grant_before_a_version_is_found(store):
     put(store, a_lease("lock", ends=None, token=1), kind="released")
     put(store, a_lease("lock", token=2), kind="claimed")
     with store.read() as reader:
-        found = [reader.granted(ACCOUNT, "lease:lock", version) for version in (1, 2, 4, 5)]
+        found = [reader.last_grant(ACCOUNT, "lease:lock", version) for version in (1, 2, 4, 5)]
         assert [each and each.version for each in found] == [None, 1, 1, 4]
-        assert reader.granted(ACCOUNT, "lease:other", 9) is None
-        assert reader.granted("acct", "lease:lock", 9) is None
+        assert reader.last_grant(ACCOUNT, "lease:other", 9) is None
+        assert reader.last_grant("acct", "lease:lock", 9) is None

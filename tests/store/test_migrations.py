@@ -11,9 +11,9 @@ import psycopg
 import pytest
 
 from holdfast.core.lease import Lease
-from holdfast.store import migrations
 from holdfast.store.contract import NewerSchema
 from holdfast.store.postgres import PostgresStore
+from holdfast.store.sql import migrations
 from holdfast.store.sqlite import SqliteStore
 from tests.support import a_lease, check_log, every, put
 

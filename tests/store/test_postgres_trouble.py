@@ -16,7 +16,7 @@ from holdfast.engine.command import Held
 from holdfast.engine.verbs.locks import Acquired
 from holdfast.engine.view import View
 from holdfast.store.changes import Answer
-from holdfast.store.contract import Rerun, Severed
+from holdfast.store.contract import Rerun, StaleConnection
 from holdfast.store.needs import AllNeeds, Needs
 from holdfast.store.postgres import PostgresStore
 from tests.support import ACCOUNT, BOB, START, a_lease, acquire, check_log, claim, every, look, put, run, transact
@@ -151,7 +151,7 @@ def test_a_connection_that_died_between_batches_costs_nobody_an_answer(postgres_
         transaction.load(AllNeeds.of([]))
         dying = transaction
     end_session_of(database, dying)
-    with pytest.raises(Severed):
+    with pytest.raises(StaleConnection):
         put(postgres_store, a_lease())
     assert every(postgres_store, Lease) == []
     put(postgres_store, a_lease())

@@ -10,6 +10,7 @@ import pytest
 from holdfast.core.task import PENDING, STATES
 from holdfast.store.postgres import PostgresStore
 from holdfast.store.postgres import queries as postgres
+from holdfast.store.sql import queries as shared
 from holdfast.store.sqlite import queries as sqlite
 from tests.store.test_tasks import say
 from tests.support import ACCOUNT, START, DrivenClock, make_store
@@ -39,22 +40,22 @@ QUESTIONS = {
     # name: (index, how many rows it may touch, whether their order must come from the index)
     "READY": ("tasks_ready", 5, True),
     "READY_ANY": ("tasks_ready_any", 5, True),
-    "RIPE": ("tasks_ripe", DUE * ACCOUNTS, False),
-    "RIPE_ANY": ("tasks_ripe", DUE * ACCOUNTS, False),
+    "DUE_TASKS": ("tasks_ripe", DUE * ACCOUNTS, False),
+    "DUE_TASKS_ANY": ("tasks_ripe", DUE * ACCOUNTS, False),
     "DUE": ("tasks_due", DUE * ACCOUNTS, False),
-    "TASKS_LISTED": ("tasks_listed", 5, True),
-    "TASKS_TAGGED": ("tasks_tagged", 5, True),
-    "TASKS_NEWEST": ("tasks_pkey", 5, True),
-    "TASKS_FINISHED": ("tasks_finished", 5, True),
+    "TASKS_BY_STATE": ("tasks_listed", 5, True),
+    "TASKS_BY_TAG": ("tasks_tagged", 5, True),
+    "TASKS_BY_ID": ("tasks_pkey", 5, True),
+    "FINISHED_TASKS": ("tasks_finished", 5, True),
     "OLDEST_READY": ("tasks_ready_any", 7 * ACCOUNTS, False),  # the head of each priority of each account
 }
 ARGUMENTS = {
     "OLDEST_READY": (),
     "DUE": (*[START] * 4, "", 5),
-    "TASKS_LISTED": (ACCOUNT, "work", PENDING, "~", 5),
-    "TASKS_TAGGED": (ACCOUNT, "tag0", "~", 5),
-    "TASKS_NEWEST": (ACCOUNT, "~", 5),
-    "TASKS_FINISHED": (ACCOUNT, START + 1, True, 5),
+    "TASKS_BY_STATE": (ACCOUNT, "work", PENDING, "~", 5),
+    "TASKS_BY_TAG": (ACCOUNT, "tag0", "~", 5),
+    "TASKS_BY_ID": (ACCOUNT, "~", 5),
+    "FINISHED_TASKS": (ACCOUNT, START + 1, True, 5),
 }
 
 
@@ -95,13 +96,13 @@ def nodes(plan):
 
 
 def explained(store, name):
-    """The plan of a statement that was really run, on a connection with our manners."""
-    statement = getattr(postgres, name)
-    if name.startswith(("READY", "RIPE")):
+    """The plan of a statement that was really run, with the settings of our sessions."""
+    statement = getattr(postgres, name, None) or getattr(shared, name)
+    if name.startswith(("READY", "DUE_TASKS")):
         wanted = json.dumps([[ACCOUNT, "" if name.endswith("_ANY") else "work", 5]])
         statement = statement.replace("$1", f"'{wanted}'").replace("$2", str(START))
     with store.read() as reader:
-        found = reader.look(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", *ARGUMENTS.get(name, ()))
+        found = reader.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", *ARGUMENTS.get(name, ()))
         return next(iter(found))[0][0]["Plan"]
 
 
@@ -112,7 +113,7 @@ def test_postgres_touches_no_more_tasks_than_it_answers_with(full_postgres, name
     of_tasks = [node for node in nodes(plan) if node.get("Relation Name") == "tasks"]
     assert of_tasks
     assert {node["Node Type"] for node in of_tasks} <= {"Index Scan", "Index Only Scan"}
-    if not name.startswith("RIPE"):  # what has come due is little, by whichever of its two indexes
+    if not name.startswith("DUE_TASKS"):  # what has come due is little, by whichever of its two indexes
         assert index in {node["Index Name"] for node in of_tasks}
     touched = [node["Actual Rows"] * node["Actual Loops"] + node.get("Rows Removed by Filter", 0) for node in of_tasks]
     assert max(touched) <= most, f"{name} touched {touched} of {ROWS}"
@@ -131,16 +132,17 @@ def test_sqlite_finds_tasks_by_their_index(full_sqlite, name):
     arguments = {
         "READY": (ACCOUNT, "work", 5),
         "READY_ANY": (ACCOUNT, 5),
-        "RIPE": (ACCOUNT, "work", START, 5),
-        "RIPE_ANY": (ACCOUNT, START, 5),
+        "DUE_TASKS": (ACCOUNT, "work", START, 5),
+        "DUE_TASKS_ANY": (ACCOUNT, START, 5),
     } | ARGUMENTS
+    statement = getattr(sqlite, name, None) or getattr(shared, name)
     with full_sqlite.read() as reader:
-        steps = [row[3] for row in reader.look(f"EXPLAIN QUERY PLAN {getattr(sqlite, name)}", *arguments[name])]
+        steps = [row[3] for row in reader.execute(f"EXPLAIN QUERY PLAN {statement}", *arguments[name])]
     of_tasks = [step for step in steps if re.match(r"(SCAN|SEARCH) tasks\b", step)]
     assert of_tasks
     assert all(step.startswith("SEARCH") for step in of_tasks), steps
     # What has come due is little, by whichever of its indexes; never by the key of all tasks.
-    indexes = {"tasks_ripe", "tasks_scheduled"} if name.startswith("RIPE") else {index}
+    indexes = {"tasks_ripe", "tasks_scheduled"} if name.startswith("DUE_TASKS") else {index}
     assert all(any(f"INDEX {each} " in step for each in {*indexes, "tasks_scheduled"}) for step in of_tasks), steps
     assert any(f"INDEX {each} " in step for each in indexes for step in of_tasks), steps
     assert not (ordered and any("TEMP B-TREE" in step for step in steps)), steps

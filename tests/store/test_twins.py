@@ -174,7 +174,7 @@ def test_the_leases_of_a_session_are_those_held_for_its_life(fresh, held):
                 row.key for row in mine if row.ephemeral and leases.is_held(row)
             }
             with store.read() as reader:
-                assert reader.count_of_session(account, session) == len(mine)
+                assert reader.count_session_leases(account, session) == len(mine)
 
 
 @twins

@@ -106,12 +106,12 @@ def test_a_stretch_that_another_server_read_is_not_skipped(engine):
     put(store, a_hook("http://127.0.0.1:9/", events='["lease.*"]'), kind="created")
     engine.call(claim("job", "l1"))
     ours, theirs = LogReader(store), LogReader(store)
-    stale = store.deliveries.look(10).behind
+    stale = store.deliveries.pending_work(10).behind
     theirs.read_on(stale)
     engine.call(heartbeat("job", "l1"))
     fresh = [type(each)(each.hook, each.cursor, each.floor, each.last + 1) for each in stale]
     ours.read_on(fresh)
-    ours.read_on(store.deliveries.look(10).behind)
+    ours.read_on(store.deliveries.pending_work(10).behind)
     kinds = [each.kind for each in store.deliveries.page((ACCOUNT, "whk_1"), None, 2**53, 10)]
     assert kinds == ["lease.renewed", "lease.claimed"]
 
@@ -123,13 +123,13 @@ def test_a_stretch_that_could_not_be_written_down_is_read_again(engine):
     engine.call(claim("job", "l1"))
     reader = LogReader(store)
     refuse = "CREATE TRIGGER full BEFORE INSERT ON deliveries BEGIN SELECT raise(ABORT, 'disk is full'); END"
-    with store.deliveries._writing() as (say, _):
-        say(refuse)
+    with store.write() as (execute, _):
+        execute(refuse)
     with pytest.raises(Exception, match="disk is full"):
-        reader.read_on(store.deliveries.look(10).behind)
-    with store.deliveries._writing() as (say, _):
-        say("DROP TRIGGER full")
-    reader.read_on(store.deliveries.look(10).behind)
+        reader.read_on(store.deliveries.pending_work(10).behind)
+    with store.write() as (execute, _):
+        execute("DROP TRIGGER full")
+    reader.read_on(store.deliveries.pending_work(10).behind)
     assert kinds_kept(store) == ["lease.claimed"]
 
 
@@ -143,17 +143,17 @@ def test_whatever_happened_is_judged_by_the_filter_of_its_time(engine):
     for number in (1, 2, 3):
         put(store, a_hook("http://127.0.0.1:9/", f"whk_{number}", events='["task.*"]'), kind="created")
     present = LogReader(store)
-    of = {each.hook.id: each for each in store.deliveries.look(10).behind}
+    of = {each.hook.id: each for each in store.deliveries.pending_work(10).behind}
     present.read_on([of["whk_1"]])
     engine.call(claim("job", "l1"))
-    of = {each.hook.id: each for each in store.deliveries.look(10).behind}
+    of = {each.hook.id: each for each in store.deliveries.pending_work(10).behind}
     present.read_on([of["whk_1"]])
     for number in (1, 2, 3):
         change = {"account": ACCOUNT, "cause": CAUSE, "hook_id": f"whk_{number}"}
         engine.call(UpdateWebhook(events='["lease.renewed", "lease.claimed"]', **change))
     engine.call(heartbeat("job", "l1"))
     LogReader(store).read_on([of["whk_3"]])
-    now = {each.hook.id: each for each in store.deliveries.look(10).behind}
+    now = {each.hook.id: each for each in store.deliveries.pending_work(10).behind}
     present.read_on([now["whk_1"]])
     LogReader(store).read_on([now["whk_2"]])
     LogReader(store).read_on([now["whk_3"]])
@@ -174,7 +174,7 @@ def test_webhooks_that_are_gone_are_not_kept_in_mind(engine):
     store = engine.store
     put(store, a_hook("http://127.0.0.1:9/"), a_hook("http://127.0.0.1:9/", "whk_2"), kind="created")
     reader = LogReader(store)
-    reader.read_on(store.deliveries.look(10).behind)
+    reader.read_on(store.deliveries.pending_work(10).behind)
     reader.forget_all_but([(ACCOUNT, "whk_2")])
     assert set(reader._seen) == {(ACCOUNT, "whk_2")}
 
@@ -183,17 +183,19 @@ def test_a_quiet_stretch_is_written_down_seldom(engine):
     store = engine.store
     put(store, a_hook("http://127.0.0.1:9/", events='["task.*"]'), kind="created")
     reader = LogReader(store)
-    reader.read_on(store.deliveries.look(10).behind)
+    reader.read_on(store.deliveries.pending_work(10).behind)
     engine.call(claim("job", "l1"))
-    reader.read_on(store.deliveries.look(10).behind)
-    (behind,) = store.deliveries.look(10).behind
+    reader.read_on(store.deliveries.pending_work(10).behind)
+    (behind,) = store.deliveries.pending_work(10).behind
     assert (behind.cursor, behind.last) == (1, 2)
     for _ in range(STRIDE):
         engine.submit(heartbeat("job", "l1"), _Nowhere())
     engine.call(heartbeat("job", "l1"))
-    while reader.read_on(store.deliveries.look(10).behind).more:
+    while reader.read_on(store.deliveries.pending_work(10).behind).more:
         pass
-    assert store.deliveries.look(10).behind == [] or store.deliveries.look(10).behind[0].cursor >= STRIDE
+    assert (
+        store.deliveries.pending_work(10).behind == [] or store.deliveries.pending_work(10).behind[0].cursor >= STRIDE
+    )
 
 
 class _Nowhere:

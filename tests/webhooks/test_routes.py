@@ -9,6 +9,7 @@ from msgspec.structs import astuple
 
 from holdfast.core.event import Event
 from holdfast.core.webhooks.delivery import Delivery
+from holdfast.store.sql import delivery_queries
 from holdfast.transport.http.api.deliveries import MAX_REPLAY
 from tests.compat.octostore.server import Server
 from tests.faults.books import assert_books_balance, opened
@@ -124,10 +125,10 @@ def test_a_long_replay_says_how_far_it_came_and_goes_on_from_there(patient):
     where = f"/v1/webhooks/{made['webhook_id']}"
     ok(boss.send_json("PATCH", where, {"state": "paused"}))
     settled = {"state": "delivered", "settled_at": time.time_ns() // 1_000}
-    with opened(url) as store, store.deliveries._writing() as (say, _):
+    with opened(url) as store, store.write() as (execute, _):
         told = [Delivery("default", made["webhook_id"], seq, f"task:{seq}", "task.created", "{}", 0, **settled)
                 for seq in range(1, MAX_REPLAY + 3)]  # fmt: skip
-        say(store.deliveries.queries.ADD, msgspec.json.encode([astuple(each) for each in told]).decode())
+        execute(delivery_queries.ADD, msgspec.json.encode([astuple(each) for each in told]).decode())
     first = ok(boss.post(f"{where}/replay", {"after": 0}))
     assert (first["replayed"], first["hasMore"], first["nextAfter"]) == (MAX_REPLAY, True, MAX_REPLAY)
     assert first["agent_contract"]["next_actions"][0]["action"] == "replay_deliveries"

@@ -15,9 +15,9 @@ from holdfast.backup.revoked import keys_of
 from holdfast.backup.sqlite import SqliteEndpoint
 from holdfast.core.row import SECOND, Instant
 from holdfast.settings import Settings
-from holdfast.store import migrations
 from holdfast.store.postgres import PostgresStore
-from holdfast.store.postgres.connection import connect, translated
+from holdfast.store.postgres.connection import connect, translate_errors
+from holdfast.store.sql import migrations
 
 CLOCK_SLACK = 2 * SECOND
 
@@ -50,7 +50,7 @@ class Database:
 @contextmanager
 def filling(settings: Settings, *, replace: bool) -> Iterator[Database]:
     """A database to fill; leaving normally commits, leaving in any other way leaves it as it was."""
-    with translated(), connect(settings.store, pooled=settings.postgres_pooled) as connection:
+    with translate_errors(), connect(settings.store, pooled=settings.postgres_pooled) as connection:
         if not settings.postgres_pooled:
             # A pooler keeps connections that nobody uses: behind one, stopping the servers is the operator's to know.
             PostgresEndpoint(connection).refuse_company()

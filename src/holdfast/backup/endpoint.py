@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from holdfast.store.migrations import BACKUP, COPY
+from holdfast.store.sql.migrations import BACKUP, COPY
 
 STATE = "state"
 NOT_COPIED = frozenset({STATE, "schema_version", BACKUP, COPY})

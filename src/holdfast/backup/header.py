@@ -12,7 +12,7 @@ import msgspec
 from holdfast.backup.endpoint import CopyRefused
 from holdfast.backup.sqlite import SqliteEndpoint, open_file, tables_of
 from holdfast.core.row import Instant
-from holdfast.store.migrations import BACKUP
+from holdfast.store.sql.migrations import BACKUP
 
 _CREATE = f"CREATE TABLE {BACKUP} (id INTEGER PRIMARY KEY CHECK (id = 1), header TEXT NOT NULL) STRICT"
 

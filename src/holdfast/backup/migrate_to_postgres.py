@@ -18,12 +18,12 @@ from holdfast.backup.resume_marker import ResumeMarker
 from holdfast.engine.verify import verify
 from holdfast.settings import Settings
 from holdfast.store.postgres import PostgresStore
-from holdfast.store.postgres.connection import connect, translated
+from holdfast.store.postgres.connection import connect, translate_errors
 
 
 def copy_into_database(source: Endpoint, to: Settings, tell: Tell, *, check: bool) -> dict[str, int]:
     """Copy a store into an empty database, or continue a copy that was interrupted; the records of each table."""
-    with translated(), connect(to.store, pooled=to.postgres_pooled) as connection:
+    with translate_errors(), connect(to.store, pooled=to.postgres_pooled) as connection:
         if not to.postgres_pooled:
             PostgresEndpoint(connection).refuse_company()
         copied = ResumeMarker(connection, stamp(source))

@@ -12,9 +12,9 @@ from holdfast.backup.postgres import PostgresEndpoint
 from holdfast.backup.source import check_schema
 from holdfast.backup.sqlite import SqliteEndpoint
 from holdfast.settings import Settings
-from holdfast.store import migrations
 from holdfast.store.postgres import queries
-from holdfast.store.postgres.connection import Connection, connect, translated
+from holdfast.store.postgres.connection import Connection, connect, translate_errors
+from holdfast.store.sql import migrations
 from holdfast.store.sqlite import SqliteStore
 from holdfast.store.sqlite.store import connect as connect_file
 
@@ -26,7 +26,7 @@ class DatabaseSource:
 
     def __init__(self, connection: Connection) -> None:
         tables = {str(name) for (name,) in connection.execute(queries.TABLES)}
-        migrations.refuse(tables)
+        migrations.check_is_store(tables)
         schema = 0
         if "schema_version" in tables:
             row = connection.execute("SELECT coalesce(max(number), 0) FROM schema_version").fetchone()
@@ -50,7 +50,7 @@ class DatabaseSource:
 @contextmanager
 def database_source(settings: Settings, *, alone: bool) -> Iterator[DatabaseSource]:
     """The database that an address names; `alone` locks its log and refuses it while a server uses it."""
-    with translated(), connect(settings.store, pooled=settings.postgres_pooled) as connection:
+    with translate_errors(), connect(settings.store, pooled=settings.postgres_pooled) as connection:
         connection.execute(f"BEGIN ISOLATION LEVEL REPEATABLE READ {'READ WRITE' if alone else 'READ ONLY'}")
         if alone:
             # The snapshot is taken after this: nothing is written to the log behind its back.

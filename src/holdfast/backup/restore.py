@@ -16,7 +16,7 @@ from holdfast.backup.header import Header
 from holdfast.backup.revoked import carry_over, forget_browser_sessions, keys_of
 from holdfast.backup.sqlite import SqliteEndpoint, alone_with, copy_pages, looking, open_file, remove_left_over, seal
 from holdfast.settings import Settings, sqlite_path
-from holdfast.store import migrations
+from holdfast.store.sql import migrations
 from holdfast.store.sqlite import SqliteStore
 from holdfast.store.sqlite.store import connect
 

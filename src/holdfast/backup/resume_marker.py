@@ -9,10 +9,10 @@ import msgspec
 from holdfast.backup.database import our_tables
 from holdfast.backup.endpoint import CopyRefused, Record, Table
 from holdfast.backup.postgres import PostgresEndpoint
-from holdfast.store.migrations import COPY
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.connection import Connection
-from holdfast.store.postgres.store import MIGRATION_LOCK, bring_up_to_date
+from holdfast.store.postgres.store import MIGRATION_LOCK, migrate_schema
+from holdfast.store.sql.migrations import COPY
 
 _CREATE = f"CREATE TABLE {COPY} (id integer PRIMARY KEY CHECK (id = 1), stamp text NOT NULL, place text NOT NULL)"
 _INSERT = f"INSERT INTO {COPY} VALUES (1, %s, %s)"  # noqa: S608 - our own name
@@ -43,7 +43,7 @@ class ResumeMarker:
             if COPY in {name for (name,) in self._connection.execute(queries.TABLES)}:
                 self._go_on()
                 return
-            bring_up_to_date(self._connection)
+            migrate_schema(self._connection)
             side = PostgresEndpoint(self._connection)
             if side.holds_anything(our_tables(side)):
                 raise CopyRefused("the database holds a store already: a store is migrated into an empty one")

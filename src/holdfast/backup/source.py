@@ -12,7 +12,7 @@ import apsw
 from holdfast.backup.endpoint import CopyRefused, Endpoint, Tell
 from holdfast.backup.sqlite import SqliteEndpoint, alone_with, copy_pages, looking, tables_of
 from holdfast.settings import Settings, sqlite_path
-from holdfast.store import migrations
+from holdfast.store.sql import migrations
 
 SQLITE = "holdfast.store.sqlite"
 
@@ -32,7 +32,7 @@ class FileSource:
     """An SQLite file."""
 
     def __init__(self, connection: apsw.Connection, path: Path) -> None:
-        migrations.refuse(tables_of(connection, path))
+        migrations.check_is_store(tables_of(connection, path))
         check_schema(int(connection.pragma("user_version")), SQLITE, str(path))
         self.side = SqliteEndpoint(connection)
 

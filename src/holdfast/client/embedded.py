@@ -23,7 +23,7 @@ from holdfast.client.request import Answer, Request
 from holdfast.client.retry import Broken, Unsent
 from holdfast.core.errors import HoldfastError as Refusal
 from holdfast.settings import PREFIX, Settings, default_store
-from holdfast.store.contract import Unusable
+from holdfast.store.contract import UnusableStore
 from holdfast.transport.http.app import App
 from holdfast.transport.http.context import HandlerContext
 
@@ -73,7 +73,7 @@ class EmbeddedTransport:
         self._rooms = ExitStack()
         try:
             engine = self._rooms.enter_context(running_engine(settings, serving=False))
-        except (Refusal, Unusable) as error:
+        except (Refusal, UnusableStore) as error:
             raise ServerError(str(error), code=error.code) from error
         self._engine = engine
         self._door = HandlerContext(engine, settings)

@@ -209,7 +209,7 @@ class Engine:
             self.crowd.offer(committed.offered)
         self.change_signal.ring(committed.touched)
         if committed.touched:
-            self._watcher.tell()
+            self._watcher.notify()
 
     def _found_nothing(self, ticket: Ticket, outcome: Outcome) -> None:
         try:
@@ -259,7 +259,7 @@ class Engine:
         """Others' commits matter while anybody waits here: in a line, in the crowd, or at a bell."""
         with self._attending:
             (self._attentive.add if waiting else self._attentive.discard)(who)
-            self._watcher.attend(bool(self._attentive))
+            self._watcher.set_waiting(bool(self._attentive))
 
     def _grace(self) -> list[Command[Any]]:
         """What a lane must do first when the store is back after trouble."""

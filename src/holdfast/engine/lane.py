@@ -18,7 +18,7 @@ from holdfast.engine.backlog import MAX_BATCH, Backlog, Ticket
 from holdfast.engine.command import Command, Outcome, Queue
 from holdfast.engine.steps import freed_names, nearest_deadline
 from holdfast.engine.view import View
-from holdfast.store.contract import Rerun, Severed, Store
+from holdfast.store.contract import Rerun, StaleConnection, Store
 from holdfast.store.needs import AllNeeds
 from holdfast.store.rows import Rows
 from holdfast.telemetry import metric_names, trace_names
@@ -126,7 +126,7 @@ class Lane:
             if self._outages_seen != self._outages.count or self._outages.paused():
                 self._return()
             committed = self._attempt(batch)
-        except Severed:  # a new connection finds out whether the store is there, and what it missed meanwhile
+        except StaleConnection:  # a new connection finds out whether the store is there, and what it missed meanwhile
             self._outages.count += 1
             self._work(batch)
         except ValueRefused as error:

@@ -110,7 +110,7 @@ class Tidying:
         more = self._store.forget_answers(now - KEEP_ANSWERS, ANSWERS_A_PASS) == ANSWERS_A_PASS
         more |= self._purge_tasks(now)
         settled = (now - KEEP_DELIVERED, now - KEEP_DEAD_DELIVERIES)
-        more |= self._store.deliveries.forget(*settled, DELIVERIES_A_PASS) >= DELIVERIES_A_PASS
+        more |= self._store.deliveries.delete_old(*settled, DELIVERIES_A_PASS) >= DELIVERIES_A_PASS
         self._erase_again(now)
         self._forget_rows(now)
         more |= self._forget_events(now)
@@ -120,8 +120,8 @@ class Tidying:
 
     def _purge_tasks(self, now: Instant) -> bool:
         with self._store.read() as reader:
-            accounts_with_tasks = reader.task_accounts()
-        more = [self._purge_account(account, now) for account in accounts_with_tasks]
+            task_accounts = reader.log_accounts()  # every account with tasks has a log
+        more = [self._purge_account(account, now) for account in task_accounts]
         return any(more)
 
     def _purge_account(self, account: str, now: Instant) -> bool:
@@ -160,12 +160,12 @@ class Tidying:
             return False
         before, more = now - self._keep.events, False
         with self._store.read() as reader:
-            accounts = reader.logs()
+            accounts = reader.log_accounts()
         for account in accounts:
             with self._store.read() as reader:
                 first = reader.events(account, reader.log_bounds(account)[0], 1)
                 is_old = bool(first) and first[0].at < before
-                floor = reader.older_than(account, before, EVENTS_A_PASS) if is_old else 0
+                floor = reader.last_event_before(account, before, EVENTS_A_PASS) if is_old else 0
             if floor:
                 self._cut(account, floor)
                 more = True
@@ -174,7 +174,7 @@ class Tidying:
     def _cut(self, account: str, floor: int) -> None:
         """Tell every subject that survives once more, then remove the log up to there."""
         with self._store.read() as reader:
-            subjects = [subject for subject in reader.subjects_until(account, floor) if not is_log_subject(subject)]
+            subjects = [subject for subject in reader.subjects_up_to(account, floor) if not is_log_subject(subject)]
         again = [TellAgain(account=account, cause=_CAUSE, key=key) for key in map(_key_of(account), subjects)]
         told = self._run_all(again)
         # A name that was forgotten may come back while the others are told: then it is told as well.

@@ -43,7 +43,7 @@ def verify(store: Store, tell: Tell = lambda *_: None) -> Report:
                 counted[row.account, row.type, row.state] += 1
             _check(report, partial(_difference, store, row))
     with store.read() as reader:
-        accounts = reader.logs()
+        accounts = reader.log_accounts()
     report.accounts = len(accounts)
     for account in accounts:
         _verify_log(store, account, report, tell)

@@ -1,4 +1,4 @@
-"""What every store keeps of deliveries: a contract of its own, because none of it is in the log."""
+"""The deliveries to webhooks. They have their own protocol because none of them is in the log."""
 
 from __future__ import annotations
 
@@ -13,95 +13,101 @@ from holdfast.core.webhooks.delivery import Delivery, FinishedAttempt, WebhookKe
 from holdfast.core.webhooks.webhook import Webhook
 
 START: WebhookKey = ("", "")
-"""Before every webhook."""
+"""Sorts before every webhook."""
+
+MAX_CANDIDATES = 256
+"""How many due deliveries are read at once."""
 
 
-class Behind(msgspec.Struct, frozen=True):
-    """A webhook that has not read its account's log to the end."""
+class LaggingWebhook(msgspec.Struct, frozen=True):
+    """A webhook whose cursor is not at the end of its account's log."""
 
     hook: Webhook
     cursor: int | None
-    """How far it has read; None if it has not begun."""
+    """The last event it has read; None if it has not started."""
     floor: int
-    """Up to where retention has removed the log."""
+    """The last event removed by retention."""
     last: int
 
 
-class Reading(msgspec.Struct, frozen=True):
-    """How far a webhook has read on, and what it found to send."""
+class CursorMove(msgspec.Struct, frozen=True):
+    """A webhook's cursor moved over a part of the log, and the deliveries found there."""
 
     hook: WebhookKey
     cursor: int | None
-    """Where it stood: if it stands elsewhere now, another server has read this stretch."""
+    """Where it was: if it is elsewhere now, another server has read this part."""
     seq: int
     found: tuple[Delivery, ...] = ()
 
 
-class Room(msgspec.Struct, frozen=True):
-    """How much more can be taken in hand."""
+class Capacity(msgspec.Struct, frozen=True):
+    """How many more deliveries this server can attempt."""
 
     busy: Mapping[WebhookKey, int]
+    """Attempts under way."""
     per_hook: int
     per_account: int
     in_all: int
-    lasts: Instant
-    """For how long what is taken belongs to whoever takes it."""
+    claim_ttl: Instant
+    """How long a claimed delivery belongs to the server that claimed it."""
 
 
-class Prospect(msgspec.Struct, frozen=True):
-    """What there is to do."""
+class PendingWork(msgspec.Struct, frozen=True):
+    """What the dispatcher can do now."""
 
     active: list[WebhookKey]
-    behind: list[Behind]
+    behind: list[LaggingWebhook]
     is_due: bool
+    """Whether a delivery can be sent now."""
 
 
 class Deliveries(Protocol):
-    """The deliveries of all webhooks."""
+    """The deliveries of all webhooks. A delivery waits until the earlier ones of the same subject are settled."""
 
-    def look(self, limit: int, after: WebhookKey = START) -> Prospect:
-        """Which webhooks are active, the next after one that can read on, and whether anything can be sent now."""
+    def pending_work(self, limit: int, after: WebhookKey = START) -> PendingWork:
+        """All active webhooks, at most `limit` lagging ones after `after`, and whether a delivery is due."""
 
-    def read_on(self, readings: Sequence[Reading]) -> list[WebhookKey]:
-        """Move cursors and keep what was found, in one transaction. Which moved: one that stands elsewhere does not."""
+    def advance_cursors(self, moves: Sequence[CursorMove]) -> list[WebhookKey]:
+        """Move cursors and insert what was found, in one transaction. Returns the webhooks whose cursor moved."""
 
-    def turn(self, outcomes: Sequence[FinishedAttempt], room: Room) -> list[Delivery]:
-        """Settle what is over, then take in hand what there is room for, in one transaction."""
+    def settle_and_claim(self, outcomes: Sequence[FinishedAttempt], capacity: Capacity) -> list[Delivery]:
+        """Save the outcomes of attempts, then claim as many due deliveries as fit, in one transaction."""
 
     def add(self, delivery: Delivery) -> Delivery:
-        """A delivery that comes from no event; its times and its number are given here."""
+        """Insert a delivery that belongs to no event; the store sets its times and its number."""
 
     def page(self, hook: WebhookKey, state: str | None, before: int, limit: int) -> list[Delivery]:
-        """A webhook's deliveries before a number, the newest first."""
+        """A webhook's deliveries with a number below `before`, newest first."""
 
     def counts(self, hook: WebhookKey) -> dict[str, int]:
         """How many deliveries are in each state."""
 
     def replay(self, hook: WebhookKey, *, seq: int | None, after: int | None, limit: int) -> list[int]:
-        """Send again: one, or all that are settled after a number, or else all dead ones. Which it were, in order."""
+        """Send again: one, or all settled ones after a number, or else all dead ones. Returns their numbers, sorted."""
 
-    def hasten(self, hook: WebhookKey) -> None:
-        """Nothing of this webhook's waits for its time any longer: where it leads, or whether it does, has changed."""
+    def retry_now(self, hook: WebhookKey) -> None:
+        """Make all pending deliveries of a webhook due now, because its address or state has changed."""
 
-    def forget(self, delivered_before: Instant, dead_before: Instant, limit: int) -> int:
-        """Remove what was settled long ago, and what belongs to no webhook any more; how many at most it were."""
-
-
-MOST_FOUND = 256
-"""So many candidates are looked at at once."""
+    def delete_old(self, delivered_before: Instant, dead_before: Instant, limit: int) -> int:
+        """Delete old settled deliveries, and those of deleted webhooks, at most `limit` of each; the larger count."""
 
 
-def fill(
-    room: Room, find: Callable[[Counter[WebhookKey]], list[Delivery]], take: Callable[[list[Delivery]], list[Delivery]]
+def claim_within(
+    capacity: Capacity,
+    find: Callable[[Counter[WebhookKey]], list[Delivery]],
+    take: Callable[[list[Delivery]], list[Delivery]],
 ) -> list[Delivery]:
-    """Take in hand what there is room for. Who has no place left is not found again, so that others come to light."""
-    busy, taken = Counter(room.busy), list[Delivery]()
-    while len(taken) < room.in_all:
+    """Claim due deliveries until the capacity is used up.
+
+    Webhooks and accounts at their limit are left out of the next search, so that it finds those of others.
+    """
+    busy, taken = Counter(capacity.busy), list[Delivery]()
+    while len(taken) < capacity.in_all:
         found = find(busy)
-        chosen = choose_fairly(found, busy, room.per_hook, room.per_account, room.in_all - len(taken))
+        chosen = choose_fairly(found, busy, capacity.per_hook, capacity.per_account, capacity.in_all - len(taken))
         if chosen:
             taken += take(chosen)
             busy.update(delivery.webhook_key for delivery in chosen)
-        if len(found) < MOST_FOUND:
+        if len(found) < MAX_CANDIDATES:
             break
     return taken

@@ -1,4 +1,4 @@
-"""Deliveries in dictionaries."""
+"""Deliveries of the in-memory store."""
 
 from __future__ import annotations
 
@@ -26,95 +26,103 @@ from holdfast.core.webhooks.delivery import (
     settle,
 )
 from holdfast.core.webhooks.webhook import ACTIVE, Webhook
-from holdfast.store.contract.deliveries import MOST_FOUND, START, Behind, Prospect, Reading, Room, fill
+from holdfast.store.contract.deliveries import (
+    MAX_CANDIDATES,
+    START,
+    Capacity,
+    CursorMove,
+    LaggingWebhook,
+    PendingWork,
+    claim_within,
+)
 
 
 class MemoryDeliveries:
-    """What the queries of the databases say, said by the rules themselves."""
+    """Deliveries in dictionaries, by the rules that the queries of the databases must match."""
 
     def __init__(self, store: Any) -> None:
-        self._store = store  # which holds this: its rows, its clock and its lock
-        self.kept: dict[tuple[str, str, int], Delivery] = {}
+        self._store = store  # its owner: for its rows, its clock and its lock
+        self.rows: dict[tuple[str, str, int], Delivery] = {}
         self.cursors: dict[WebhookKey, int] = {}
 
-    def look(self, limit: int, after: WebhookKey = START) -> Prospect:
-        """What there is to do."""
+    def pending_work(self, limit: int, after: WebhookKey = START) -> PendingWork:
+        """What the dispatcher can do now."""
         with self._store.read() as reader:
             active = self._active()
             behind = []
-            for hook in [each for each in active if _of(each) > after]:
+            for hook in [each for each in active if _key(each) > after]:
                 floor, last = reader.log_bounds(hook.account)
-                cursor = self.cursors.get(_of(hook))
-                undecided = self.counts(_of(hook)).get(PENDING, 0)
+                cursor = self.cursors.get(_key(hook))
+                undecided = self.counts(_key(hook)).get(PENDING, 0)
                 if (-1 if cursor is None else cursor) < last and undecided < MAX_PENDING:
-                    behind.append(Behind(hook, cursor, floor, last))
-            hooks = [_of(hook) for hook in active]
-            return Prospect(
-                hooks, behind[:limit], is_due=bool(due_deliveries(self.kept.values(), set(hooks), reader.now))
+                    behind.append(LaggingWebhook(hook, cursor, floor, last))
+            hooks = [_key(hook) for hook in active]
+            return PendingWork(
+                hooks, behind[:limit], is_due=bool(due_deliveries(self.rows.values(), set(hooks), reader.now))
             )
 
-    def read_on(self, readings: Sequence[Reading]) -> list[WebhookKey]:
-        """Move cursors and keep what was found."""
+    def advance_cursors(self, moves: Sequence[CursorMove]) -> list[WebhookKey]:
+        """Move cursors and insert what was found."""
         with self._store.read() as reader:
-            moved = [reading for reading in readings if self.cursors.get(reading.hook) == reading.cursor]
-            for reading in moved:
-                self.cursors[reading.hook] = reading.seq
-                for each in reading.found:
+            moved = [move for move in moves if self.cursors.get(move.hook) == move.cursor]
+            for move in moved:
+                self.cursors[move.hook] = move.seq
+                for each in move.found:
                     self._add(replace(each, created_at=reader.now, next_at=reader.now))
-            return [reading.hook for reading in moved]
+            return [move.hook for move in moved]
 
-    def turn(self, outcomes: Sequence[FinishedAttempt], room: Room) -> list[Delivery]:
-        """Settle, then take in hand."""
+    def settle_and_claim(self, outcomes: Sequence[FinishedAttempt], capacity: Capacity) -> list[Delivery]:
+        """Save outcomes, then claim what is due."""
         with self._store.read() as reader:
             now = reader.now
             for outcome in outcomes:
                 self._settle(outcome, now)
-            active = {_of(hook) for hook in self._active()}
+            active = {_key(hook) for hook in self._active()}
 
             def find(busy: Counter[WebhookKey]) -> list[Delivery]:
-                hooks, accounts = at_capacity(busy, room.per_hook, room.per_account)
+                hooks, accounts = at_capacity(busy, capacity.per_hook, capacity.per_account)
                 free = {hook for hook in active if hook not in hooks and hook[0] not in accounts}
-                return due_deliveries(self.kept.values(), free, now)[:MOST_FOUND]
+                return due_deliveries(self.rows.values(), free, now)[:MAX_CANDIDATES]
 
             def take(chosen: list[Delivery]) -> list[Delivery]:
-                taken = [claim(each, now + room.lasts) for each in chosen]
-                self.kept |= {(*each.webhook_key, each.seq): each for each in taken}
+                taken = [claim(each, now + capacity.claim_ttl) for each in chosen]
+                self.rows |= {(*each.webhook_key, each.seq): each for each in taken}
                 return taken
 
-            return fill(room, find, take)
+            return claim_within(capacity, find, take)
 
     def _settle(self, outcome: FinishedAttempt, now: Instant) -> None:
         after = settle(outcome, now)
         key = (*after.webhook_key, after.seq)
-        before = self.kept.get(key)
+        before = self.rows.get(key)
         if before is None or before.claims != after.claims or before.state != PENDING:
             return
-        self.kept[key] = after
-        for other, each in list(self.kept.items()):
+        self.rows[key] = after
+        for other, each in list(self.rows.items()):
             if after.state == PENDING == each.state and each.ordering_key == after.ordering_key:
-                self.kept[other] = replace(each, next_at=max(each.next_at, after.next_at))
+                self.rows[other] = replace(each, next_at=max(each.next_at, after.next_at))
 
     def add(self, delivery: Delivery) -> Delivery:
-        """A delivery that comes from no event."""
+        """Insert a delivery that belongs to no event."""
         with self._store.read() as reader:
-            kept = replace(delivery, seq=-reader.now, created_at=reader.now, next_at=reader.now)
-            self._add(kept)
-            return kept
+            added = replace(delivery, seq=-reader.now, created_at=reader.now, next_at=reader.now)
+            self._add(added)
+            return added
 
     def _add(self, delivery: Delivery) -> None:
         if (Webhook.table, *delivery.webhook_key) in self._store.rows:
-            self.kept.setdefault((*delivery.webhook_key, delivery.seq), delivery)
+            self.rows.setdefault((*delivery.webhook_key, delivery.seq), delivery)
 
     def page(self, hook: WebhookKey, state: str | None, before: int, limit: int) -> list[Delivery]:
         """A webhook's deliveries, the newest first."""
         with self._store.read():
-            found = [each for each in self._of(hook) if state in {None, each.state} and each.seq < before]
+            found = [each for each in self._find(hook) if state in {None, each.state} and each.seq < before]
             return sorted(found, key=lambda each: -each.seq)[:limit]
 
     def counts(self, hook: WebhookKey) -> dict[str, int]:
         """How many are in each state."""
         with self._store.read():
-            return dict(Counter(each.state for each in self._of(hook)))
+            return dict(Counter(each.state for each in self._find(hook)))
 
     def replay(self, hook: WebhookKey, *, seq: int | None, after: int | None, limit: int) -> list[int]:
         """Send again."""
@@ -127,46 +135,48 @@ class MemoryDeliveries:
             return each.state == DEAD
 
         with self._store.read() as reader:
-            found = sorted((each for each in self._of(hook) if wanted(each)), key=lambda each: each.seq)[:limit]
-            self.kept |= {(*each.webhook_key, each.seq): replay(each, reader.now) for each in found}
+            found = sorted((each for each in self._find(hook) if wanted(each)), key=lambda each: each.seq)[:limit]
+            self.rows |= {(*each.webhook_key, each.seq): replay(each, reader.now) for each in found}
             for head in found:
-                self._hasten(partial(_is_behind, head), reader.now)
+                self._make_due(partial(_is_behind, head), reader.now)
             return [each.seq for each in found]
 
-    def hasten(self, hook: WebhookKey) -> None:
-        """Nothing of this webhook's waits for its time any longer."""
+    def retry_now(self, hook: WebhookKey) -> None:
+        """Make all pending deliveries of a webhook due now."""
         with self._store.read() as reader:
-            self._hasten(lambda each: each.webhook_key == hook, reader.now)
+            self._make_due(lambda each: each.webhook_key == hook, reader.now)
 
-    def _hasten(self, is_meant: Callable[[Delivery], bool], now: Instant) -> None:
-        self.kept |= {key: retry_now(each, now) for key, each in self.kept.items() if is_meant(each)}
+    def _make_due(self, is_affected: Callable[[Delivery], bool], now: Instant) -> None:
+        self.rows |= {key: retry_now(each, now) for key, each in self.rows.items() if is_affected(each)}
 
-    def forget(self, delivered_before: Instant, dead_before: Instant, limit: int) -> int:
-        """Remove what is old."""
+    def delete_old(self, delivered_before: Instant, dead_before: Instant, limit: int) -> int:
+        """Delete old deliveries, and those of deleted webhooks."""
         before = {DELIVERED: delivered_before, DEAD: dead_before}
         with self._store.read():
-            gone = self._drop(lambda each: each.settled_at is not None and each.settled_at < before[each.state], limit)
-            known = {*self.cursors, *(each.webhook_key for each in self.kept.values() if each.state == PENDING)}
+            deleted = self._delete(
+                lambda each: each.settled_at is not None and each.settled_at < before[each.state], limit
+            )
+            known = {*self.cursors, *(each.webhook_key for each in self.rows.values() if each.state == PENDING)}
             for hook in [hook for hook in known if (Webhook.table, *hook) not in self._store.rows]:
-                lost = self._drop(lambda each, hook=hook: each.webhook_key == hook, limit)  # type: ignore[misc] # its default
-                if lost < limit:
+                orphaned = self._delete(lambda each, hook=hook: each.webhook_key == hook, limit)  # type: ignore[misc] # its default
+                if orphaned < limit:
                     self.cursors.pop(hook, None)
-                gone = max(gone, lost)
-            return gone
+                deleted = max(deleted, orphaned)
+            return deleted
 
     def erase(self, account: str) -> None:
-        """Remove everything of an account."""
-        self.kept = {key: each for key, each in self.kept.items() if each.account != account}
+        """Delete everything of an account."""
+        self.rows = {key: each for key, each in self.rows.items() if each.account != account}
         self.cursors = {hook: seq for hook, seq in self.cursors.items() if hook[0] != account}
 
-    def _drop(self, is_old: Callable[[Delivery], bool], limit: int) -> int:
-        old = [key for key, each in self.kept.items() if is_old(each)][:limit]
+    def _delete(self, is_old: Callable[[Delivery], bool], limit: int) -> int:
+        old = [key for key, each in self.rows.items() if is_old(each)][:limit]
         for key in old:
-            del self.kept[key]
+            del self.rows[key]
         return len(old)
 
-    def _of(self, hook: WebhookKey) -> list[Delivery]:
-        return [each for each in self.kept.values() if each.webhook_key == hook]
+    def _find(self, hook: WebhookKey) -> list[Delivery]:
+        return [each for each in self.rows.values() if each.webhook_key == hook]
 
     def _active(self) -> list[Webhook]:
         hooks = [row for row in self._store.rows.values() if isinstance(row, Webhook) and row.state == ACTIVE]
@@ -178,5 +188,5 @@ def _is_behind(head: Delivery, delivery: Delivery) -> bool:
     return delivery.ordering_key == head.ordering_key and delivery.seq > head.seq
 
 
-def _of(hook: Webhook) -> WebhookKey:
+def _key(hook: Webhook) -> WebhookKey:
     return (hook.account, hook.id)

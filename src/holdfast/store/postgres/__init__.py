@@ -1,4 +1,4 @@
-"""The shared store: any number of servers on one PostgreSQL."""
+"""The store on PostgreSQL, shared by any number of servers."""
 
 from holdfast.store.postgres.store import PostgresStore
 

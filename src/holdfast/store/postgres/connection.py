@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL, and what their errors mean."""
+"""Connections to PostgreSQL, and the translation of its errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from holdfast.core.errors import StoreFull, StoreUnavailable, Trouble, ValueRefused
-from holdfast.store.contract import Rerun, Severed
+from holdfast.store.contract import Rerun, StaleConnection
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -23,61 +23,61 @@ _DEFAULTS: dict[str, str | int] = {
     "target_session_attrs": "read-write",
     "application_name": "holdfast",
 }
-MANNERS = {
-    # A server that stands still in the middle of a batch must not hold up all the others for ever.
+SESSION_SETTINGS = {
+    # A server that stops in the middle of a batch must not block all others for ever.
     "lock_timeout": "5s",
     "idle_in_transaction_session_timeout": "10s",
     "statement_timeout": "30s",
     # Every statement of ours finds its rows by key. A plan made while the tables were small would scan them whole, and
-    # be kept while they grow: a claim took 8 ms instead of 2 after 14,000 others.
+    # be kept while they grow: after 14,000 claims one took 8 ms instead of 2.
     "enable_seqscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
 }
-"""How our sessions behave. A pooler hands sessions around, so behind one they are set in each transaction."""
+"""Settings of our database sessions. A pooler shares sessions, so behind one they are set in each transaction."""
 _RERUN = {"40001", "40P01"}
 _FULL = {"53100"}
 _VALUE_CLASSES = {"22", "23", "54", "P0"}
-"""Data, constraints, program limits, and what our own triggers refuse."""
+"""SQLSTATE classes: data, constraints, program limits, and what our own triggers refuse."""
 
 
 def connect(url: str, *, pooled: bool = False) -> Connection:
-    """A connection on which every statement commits by itself unless we say BEGIN."""
+    """A connection in autocommit mode: every statement commits by itself unless a transaction was begun."""
     given = conninfo_to_dict(url)
-    options = " ".join(f"-c {name}={value}" for name, value in MANNERS.items())
+    options = " ".join(f"-c {name}={value}" for name, value in SESSION_SETTINGS.items())
     defaults = _DEFAULTS if pooled else _DEFAULTS | {"options": options}
     conninfo = make_conninfo(url, **{name: value for name, value in defaults.items() if name not in given})
     return psycopg.connect(conninfo, autocommit=True, prepare_threshold=None if pooled else PREPARE_AFTER)
 
 
 def is_broken(connection: Connection) -> bool:
-    """Whether nothing more can be said on it."""
+    """Whether the connection cannot be used any more."""
     return connection.closed or connection.broken
 
 
 @contextmanager
-def translated() -> Iterator[None]:
-    """Say in our words what went wrong. Raised before COMMIT, all of these mean: not applied."""
+def translate_errors() -> Iterator[None]:
+    """Raise our own errors instead of psycopg's. Before COMMIT, each of them means: nothing was changed."""
     try:
         yield
-    except (Trouble, Rerun, Severed):
+    except (Trouble, Rerun, StaleConnection):
         raise
     except psycopg.Error as error:
-        raise meaning(error) from error
+        raise translate(error) from error
 
 
-def meaning(error: psycopg.Error) -> Exception:
-    """What an SQLSTATE asks us to do."""
+def translate(error: psycopg.Error) -> Exception:
+    """Our own error for an SQLSTATE."""
     state = error.sqlstate or ""
     if state in _RERUN or error.diag.constraint_name == "tasks_one_live":
         return Rerun(str(error))
     if state in _FULL:
         return StoreFull("the database's disk is full")
     if state[:2] in _VALUE_CLASSES or isinstance(error, psycopg.DataError):
-        return ValueRefused(f"the database refused a value: {_line(error)}")
-    return StoreUnavailable(f"the database cannot be used: {_line(error)}")
+        return ValueRefused(f"the database refused a value: {_first_line(error)}")
+    return StoreUnavailable(f"the database cannot be used: {_first_line(error)}")
 
 
-def _line(error: psycopg.Error) -> str:
-    """The first line of what the database says, without the password of an address it repeats."""
+def _first_line(error: psycopg.Error) -> str:
+    """The first line of the database's message, without the password of an address in it."""
     return re.sub(r"//[^/@\s]*@", "//…@", next(iter(str(error).splitlines()), type(error).__name__))

@@ -1,4 +1,4 @@
-"""A look at PostgreSQL, always at the primary."""
+"""Reads of PostgreSQL, always on the primary."""
 
 from __future__ import annotations
 
@@ -11,24 +11,28 @@ from holdfast.core.row import Instant
 from holdfast.store.contract import Clock
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.connection import Connection
-from holdfast.store.sql_reader import SqlReader
+from holdfast.store.postgres.dialect import render
+from holdfast.store.sql.reader import SqlReader
 
 
 class PostgresReader(SqlReader):
-    """Single statements; each sees all that was committed before it."""
-
-    queries = queries
+    """Reads with single statements; each sees everything committed before it."""
 
     def __init__(self, connection: Connection, clock: Clock | None) -> None:
         self._connection = connection
         self.now: Instant = self.value(queries.NOW, None if clock is None else clock())
 
-    def look(self, query: str, *arguments: Any) -> psycopg.Cursor[tuple[Any, ...]]:
-        """Say one statement."""
-        return self._connection.execute(query, arguments)
+    def execute(self, query: str, *arguments: Any) -> psycopg.Cursor[tuple[Any, ...]]:
+        """Execute one statement."""
+        return self._connection.execute(render(query), arguments)
 
-    def together(self) -> AbstractContextManager[object]:
-        """What is said inside is one transaction."""
+    def fetch(self, query: str, *arguments: Any) -> list[tuple[Any, ...]]:
+        """Execute one statement and fetch its result, if it has one."""
+        cursor = self.execute(query, *arguments)
+        return [] if cursor.description is None else cursor.fetchall()
+
+    def transaction(self) -> AbstractContextManager[object]:
+        """Statements executed inside are one transaction."""
         return self._connection.transaction()
 
     def next_token(self) -> int:

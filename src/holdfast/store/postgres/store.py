@@ -1,35 +1,33 @@
-"""Connect, begin batches, begin looks."""
+"""The store on PostgreSQL: connections, transactions, reads."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-import msgspec
 import psycopg
-from msgspec.structs import astuple
 
-from holdfast.core.browser_session import BrowserSession
-from holdfast.core.budget import Budget, Terms, lend
 from holdfast.core.errors import ValueRefused
 from holdfast.core.row import Instant
-from holdfast.store import migrations
-from holdfast.store.contract import Clock, Rerun, Severed
+from holdfast.store.contract import Clock, Rerun, StaleConnection
 from holdfast.store.postgres import queries
-from holdfast.store.postgres.connection import Connection, connect, is_broken, translated
-from holdfast.store.postgres.deliveries import PostgresDeliveries
+from holdfast.store.postgres.connection import Connection, connect, is_broken, translate_errors
 from holdfast.store.postgres.reader import PostgresReader
 from holdfast.store.postgres.transaction import PostgresTransaction
 from holdfast.store.postgres.watcher import ListeningWatcher
 from holdfast.store.postgres.wire import Wire
+from holdfast.store.sql import migrations
+from holdfast.store.sql import queries as sql
+from holdfast.store.sql.store import Execute, SqlStore
 
 MIGRATION_LOCK = 0x686F6C6466617374  # "holdfast"
 
 
-class PostgresStore:
-    """One connection a lane, a few more for looks, two for notices."""
+class PostgresStore(SqlStore):
+    """One connection for each lane, a few more for reads, two for notices between servers."""
 
     name = "postgres"
+    dialect = queries
 
     def __init__(
         self,
@@ -40,6 +38,7 @@ class PostgresStore:
         pooled: bool = False,
         listen_url: str | None = None,
     ) -> None:
+        super().__init__()
         self._url = url
         self._listen_url = listen_url or (None if pooled else url)
         self._pooled = pooled
@@ -47,38 +46,37 @@ class PostgresStore:
         self.lanes = lanes
         self._writers: dict[int, tuple[Connection, Wire]] = {}
         self._readers: list[Connection] = []
-        self.deliveries = PostgresDeliveries(self)
 
     def open(self) -> None:
-        """Bring the schema up to date; servers that start together wait for each other."""
-        with translated(), self._connect() as connection, connection.transaction():
-            bring_up_to_date(connection)
+        """Migrate the schema; servers that start together wait for each other."""
+        with translate_errors(), self._connect() as connection, connection.transaction():
+            migrate_schema(connection)
 
     def _connect(self) -> Connection:
         return connect(self._url, pooled=self._pooled)
 
     @contextmanager
     def transaction(self, lane: int = 0) -> Iterator[PostgresTransaction]:
-        """Begin a batch on its lane's connection, which is made anew when it broke."""
-        with translated():
-            known = lane in self._writers
+        """Begin a batch on its lane's connection."""
+        with translate_errors():
+            was_open = lane in self._writers
             connection, wire = self._writer(lane)
             transaction = PostgresTransaction(connection, wire, self._clock, pooled=self._pooled)
             try:
                 yield transaction
                 transaction.commit()
             except (Rerun, ValueRefused):
-                transaction.abandon()
+                transaction.roll_back()
                 raise
             except BaseException as error:
                 broke = isinstance(error, psycopg.Error) and is_broken(connection)
                 self._writers.pop(lane)[0].close()
-                if broke and known and not transaction.loaded:
-                    raise Severed from error
+                if broke and was_open and not transaction.loaded:
+                    raise StaleConnection from error
                 raise
 
     def _writer(self, lane: int) -> tuple[Connection, Wire]:
-        """The lane's connection, made anew when it broke."""
+        """The lane's connection, or a new one if it broke."""
         if lane not in self._writers or is_broken(self._writers[lane][0]):
             connection = self._connect()
             self._writers[lane] = connection, Wire(connection, prepare=not self._pooled)
@@ -86,8 +84,8 @@ class PostgresStore:
 
     @contextmanager
     def read(self) -> Iterator[PostgresReader]:
-        """Begin a look on the primary: it sees every acknowledged write."""
-        with translated():
+        """Begin reading on the primary, which has every acknowledged write."""
+        with translate_errors():
             connection, reader = self._reader()
             try:
                 yield reader
@@ -96,12 +94,18 @@ class PostgresStore:
                 raise
             self._readers.append(connection)
 
+    @contextmanager
+    def write(self) -> Iterator[tuple[Execute, Instant]]:
+        """Begin a transaction on a connection for reads, so that no lane waits for it."""
+        with self.read() as reader, reader.transaction():
+            yield reader.fetch, reader.now
+
     def _reader(self) -> tuple[Connection, PostgresReader]:
-        """A connection that answers: one that died while nobody used it is let go of."""
+        """A connection that answers; those that broke while they were idle are dropped."""
         while True:
             try:
                 connection = self._readers.pop()
-            except IndexError:  # looked at by several threads, so asking first would not do
+            except IndexError:  # several threads take from the list, so a check before would race
                 connection = self._connect()
                 return connection, PostgresReader(connection, self._clock)
             try:
@@ -114,66 +118,15 @@ class PostgresStore:
         """Listen for the notices of other servers; poll where listening is impossible."""
         return ListeningWatcher(self._listen_url, self._connect, on_change)
 
-    def beat(self, *, clean: bool = False) -> None:
-        """Write down that the database is served just now."""
-        with self.read() as reader:
-            reader.look(queries.BEAT, self._given_now(), clean)
-
-    def last_beat(self) -> tuple[Instant, Instant] | None:
-        """When somebody last served this database, and now."""
-        with self.read() as reader:
-            row = reader.look(queries.LAST_BEAT, self._given_now()).fetchone()
-            return None if row is None or row[0] is None else (row[0], row[1])
-
-    def _given_now(self) -> Instant | None:
-        return None if self._clock is None else self._clock()
-
-    def forget_answers(self, before: Instant, limit: int = 1_000) -> int:
-        """Drop remembered answers older than that."""
-        with self.read() as reader:
-            return len(list(reader.look(queries.FORGET_ANSWERS, before, limit)))
-
     def forget_events(self, account: str, floor: int) -> None:
-        """Remove the oldest events of an account. Its counter, at which writers meet, is locked for a moment only."""
-        with self.read() as reader:
-            reader.look(queries.RAISE_FLOOR, floor, account, floor)
-            reader.look(queries.FORGET_EVENTS, account, floor)
+        """Delete the oldest events of an account.
 
-    def erase(self, account: str) -> None:
-        """Remove everything of an account."""
-        with self.read() as reader, reader.together():
-            for statement in queries.ERASE:
-                reader.look(statement, account)
-
-    def borrow(self, subject: str, limit_class: str, terms: Terms) -> Budget:
-        """Take a slice of a budget; servers that ask for the same one wait for each other."""
-        with self.read() as reader, reader.together():
-            reader.look(queries.OPEN_BUDGET, subject, limit_class, reader.now)
-            started_at, used = next(iter(reader.look(queries.BUDGET, subject, limit_class)))
-            budget = lend(started_at, used, terms, reader.now)
-            reader.look(queries.SAVE_BUDGET, budget.started_at, budget.used, subject, limit_class)
-            return budget
-
-    def note_uses(self, uses: dict[tuple[str, str], Instant]) -> None:
-        """When keys were last seen."""
-        with self.read() as reader:
-            reader.look(queries.NOTE_USES, msgspec.json.encode([(*key, at) for key, at in uses.items()]).decode())
-
-    def save_browser_session(self, browser_session: BrowserSession) -> None:
-        """Let a browser in, or note that it was seen."""
-        with self.read() as reader:
-            reader.look(queries.KEEP_BADGE, *astuple(browser_session))
-            reader.look(queries.DROP_SURPLUS, *(browser_session.key_hash, browser_session.kind) * 2)
-
-    def take_browser_session(self, badge_id: str) -> BrowserSession | None:
-        """Remove a badge; whoever deletes the row has it."""
-        with self.read() as reader:
-            return next((BrowserSession(*columns) for columns in reader.look(queries.TAKE_BADGE, badge_id)), None)
-
-    def forget_browser_sessions(self) -> int:
-        """Drop those that let nobody in any more."""
-        with self.read() as reader:
-            return len(list(reader.look(queries.FORGET_BADGES, reader.now, reader.now, reader.now)))
+        Two transactions: the counter, for which all writers of the account wait, is locked only in the first.
+        """
+        with self.write() as (execute, _):
+            execute(sql.RAISE_FLOOR, floor, account, floor)
+        with self.write() as (execute, _):
+            execute(sql.FORGET_EVENTS, account, floor)
 
     def size(self) -> int:
         """Bytes of the database."""
@@ -188,11 +141,11 @@ class PostgresStore:
         self._writers, self._readers = {}, []
 
 
-def bring_up_to_date(connection: Connection) -> None:
-    """Give a database the newest schema, in the transaction that is open."""
+def migrate_schema(connection: Connection) -> None:
+    """Migrate a database to the newest schema, in the transaction that is open."""
     connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
     connection.execute("CREATE TABLE IF NOT EXISTS schema_version (number integer PRIMARY KEY)")
-    migrations.refuse({name for (name,) in connection.execute(queries.TABLES)})
+    migrations.check_is_store({name for (name,) in connection.execute(queries.TABLES)})
     row = connection.execute("SELECT coalesce(max(number), 0) FROM schema_version").fetchone()
     for number, script in migrations.pending(__package__, row[0] if row else 0):
         connection.execute(script)

@@ -1,9 +1,9 @@
 """One batch on PostgreSQL, in two round trips: lock and load, then save and COMMIT; one more if tokens are drawn.
 
 READ COMMITTED with explicit row locks. The order of locks is the same in every batch: sessions, leases, tasks,
-principals, accounts (each by account and id, bytewise), then ready tasks (never waiting), then what accounts with
-limits have used, then the right to count locks or webhooks, then the counters of creations, tasks and events.
-ResultRows that do not exist cannot be locked, so inserts that meet one made meanwhile run the batch again.
+principals, accounts, purchases, webhooks (each by account and id, bytewise), then ready tasks (never waiting), then the
+usage of accounts with limits, then the locks for counting locks or webhooks, then the counters of creations, tasks and
+events. Rows that do not exist cannot be locked, so a batch whose insert meets a row made meanwhile runs again.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.core.webhooks.webhook import Webhook
 from holdfast.store.changes import Answer, Changes
-from holdfast.store.column_groups import Shape, by_shape, values
 from holdfast.store.contract import Clock
 from holdfast.store.needs import AllNeeds
 from holdfast.store.postgres import queries
-from holdfast.store.postgres.connection import MANNERS, Connection, is_broken, meaning
+from holdfast.store.postgres.connection import SESSION_SETTINGS, Connection, is_broken, translate
 from holdfast.store.postgres.wire import ResultRows, Statement, Wire
 from holdfast.store.rows import ROW_TYPES, Rows, absent_subjects
+from holdfast.store.sql.column_groups import Shape, by_shape, values
 
 _encode = msgspec.json.Encoder().encode
 _RECORDS: tuple[type[Any], ...] = (*ROW_TYPES, Answer)
 _DECODERS = {record: msgspec.json.Decoder(list[record]).decode for record in _RECORDS}  # type: ignore[valid-type]
 
 
-_MANNERS: list[Statement] = [(f"SET LOCAL {name} = '{value}'", ()) for name, value in MANNERS.items()]
+_SET_SESSION: list[Statement] = [(f"SET LOCAL {name} = '{value}'", ()) for name, value in SESSION_SETTINGS.items()]
 
 
 class PostgresTransaction:
@@ -44,7 +44,7 @@ class PostgresTransaction:
 
     def __init__(self, connection: Connection, wire: Wire, clock: Clock | None, *, pooled: bool = False) -> None:
         self._connection = connection
-        self._begin: list[Statement] = [(queries.BEGIN, ()), *(_MANNERS if pooled else ())]
+        self._begin: list[Statement] = [(queries.BEGIN, ()), *(_SET_SESSION if pooled else ())]
         self._run = wire.run
         self._clock = clock
         self._begun = False
@@ -55,45 +55,47 @@ class PostgresTransaction:
 
     def load(self, needs: AllNeeds) -> Rows:
         """Lock and read everything in one round trip; the clock is read after the last lock is granted."""
-        given = None if self._clock is None else self._clock()
-        locking = _locking(needs, given)
+        test_time = None if self._clock is None else self._clock()
+        locking = _load_statements(needs, test_time)
         metering: list[Statement] = []
         for account in needs.usage:
             metering += [
                 (queries.OPEN_USAGE, (account,)),
-                (queries.USAGE_ALONE, (account,)),
-                (queries.HELD_TASKS, (account, given)),
+                (queries.LOCK_USAGE, (account,)),
+                (queries.HELD_TASKS, (account, test_time)),
             ]
         counting: list[Statement] = []
         for owner in needs.lock_counts:
-            counting += [(queries.COUNT_ALONE, ("\x1f".join(owner),)), (queries.LIVE_LOCKS, (*owner, given))]
+            counting += [(queries.COUNT_LOCK, ("\x1f".join(owner),)), (queries.LIVE_LOCKS, (*owner, test_time))]
         for peers in needs.webhook_counts:
-            alone = "\x1f".join((Webhook.table, *peers))
-            counting += [(queries.COUNT_ALONE, (alone,)), (queries.WEBHOOKS_OF, peers)]
-        rooms: list[Statement] = [(queries.LIVE_ROOMS, (account, given)) for account in needs.election_counts]
+            lock = "\x1f".join((Webhook.table, *peers))
+            counting += [(queries.COUNT_LOCK, (lock,)), (queries.WEBHOOKS, peers)]
+        elections: list[Statement] = [
+            (queries.LIVE_ELECTIONS, (account, test_time)) for account in needs.election_counts
+        ]
         answers: list[Statement] = [(queries.ANSWER, (_document(needs.answers),))] if needs.answers else []
-        # Without a wait for the right to count, the time that came with the last rows will do.
-        clock: list[Statement] = [] if locking and not counting and not metering else [(queries.NOW_OR, (given,))]
+        # If nothing was waited for after the rows, the time that came with the last of them is exact.
+        clock: list[Statement] = [] if locking and not counting and not metering else [(queries.NOW_OR, (test_time,))]
         self._begun = True
         statements = [statement for _, statement in locking]
-        found = self._run(*self._begin, *statements, *metering, *counting, *rooms, *answers, *clock)
+        found = self._run(*self._begin, *statements, *metering, *counting, *elections, *answers, *clock)
         del found[: len(self._begin)]
         self.loaded = True
         rows: dict[Key, Row] = {}
-        now = _gather(rows, [row_type for row_type, _ in locking], _take(found, len(locking)))
+        now = _add_rows(rows, [row_type for row_type, _ in locking], _take(found, len(locking)))
         metered = _take(found, len(metering))
         counts = [_number(answer) for answer in _take(found, len(counting))[1::2]]
-        room_counts = [_number(answer) for answer in _take(found, len(rooms))]
+        election_counts = [_number(answer) for answer in _take(found, len(elections))]
         known = _decode(Answer, found.pop(0)) if answers else []
         now = max(now, self._load_more(rows, needs))
         if clock:
             now = max(now, _number(found.pop(0)))
         return Rows(
-            max([given or now, *(row.changed_at for row in rows.values())]),
+            max([test_time or now, *(row.changed_at for row in rows.values())]),
             rows,
             lock_counts=dict(zip(needs.lock_counts, counts, strict=False)),
             webhook_counts=dict(zip(needs.webhook_counts, counts[len(needs.lock_counts) :], strict=True)),
-            election_counts=dict(zip(needs.election_counts, room_counts, strict=True)),
+            election_counts=dict(zip(needs.election_counts, election_counts, strict=True)),
             answers=known,
             versions=self._versions,
             usage={
@@ -104,66 +106,66 @@ class PostgresTransaction:
         )
 
     def _load_more(self, rows: dict[Key, Row], needs: AllNeeds) -> Instant:
-        """What the first answers ask for: sessions that hold what was loaded, versions of names that were forgotten."""
-        carried = {(row.account, row.session) for row in rows.values() if isinstance(row, Lease | Task) and row.session}
-        carried -= {key[1:] for key in rows if key[0] == Session.table}
+        """What follows from the first results: sessions that hold what was loaded, versions of removed names."""
+        holders = {(row.account, row.session) for row in rows.values() if isinstance(row, Lease | Task) and row.session}
+        holders -= {key[1:] for key in rows if key[0] == Session.table}
         absent = absent_subjects(needs, rows)
-        more: list[Statement] = []
-        if carried:
-            more.append((queries.SESSIONS_OF_LEASES, (_document(sorted(carried)),)))
+        statements: list[Statement] = []
+        if holders:
+            statements.append((queries.SESSIONS_OF_LEASES, (_document(sorted(holders)),)))
         if absent:
-            more.append((queries.LAST_VERSIONS, (_document(list(absent)),)))
-        found = self._run(*more) if more else []
-        now = _gather(rows, [Session], _take(found, 1)) if carried else 0
+            statements.append((queries.LAST_VERSIONS, (_document(list(absent)),)))
+        found = self._run(*statements) if statements else []
+        now = _add_rows(rows, [Session], _take(found, 1)) if holders else 0
         for account, subject, version in found[0] if absent else []:
             if version is not None:
                 self._versions[absent[(account or b"").decode(), (subject or b"").decode()]] = int(version)
         return now
 
     def seen_ready(self, needs: AllNeeds) -> dict[tuple[str, str], int]:
-        """How many ready tasks there are, also those that another server has locked."""
-        given = None if self._clock is None else self._clock()
-        found = self._run((queries.SEEN_READY, (_document(needs.ready), given)))[0]
+        """How many claimable tasks there are, also those that another server has locked."""
+        test_time = None if self._clock is None else self._clock()
+        found = self._run((queries.SEEN_READY, (_document(needs.ready), test_time)))[0]
         return {((account or b"").decode(), (name or b"").decode()): int(seen or b"0") for account, name, seen in found}
 
     def draw(self, count: int) -> list[int]:
-        """Fencing tokens from the sequence, exactly as many as are granted."""
+        """Fencing tokens from the sequence, exactly as many as are needed."""
         return [int(token or b"0") for (token,) in self._run((queries.DRAW, (count,)))[0]]
 
     def save(self, changes: Changes) -> None:
-        """Kept aside: it travels together with COMMIT."""
+        """Keep the changes: they are sent together with COMMIT."""
         self._changes = changes
 
     def commit(self) -> None:
         """Save and COMMIT in one round trip."""
         if self._changes is None:
-            self.abandon()
+            self.roll_back()
             return
-        self._connection.add_notice_handler(self._heed)
+        self._connection.add_notice_handler(self._on_notice)
         try:
-            self._run(*_saving(self._changes), (queries.COMMIT, ()))
+            self._run(*_save_statements(self._changes), (queries.COMMIT, ()))
         except psycopg.Error as error:
             if is_broken(self._connection):
                 raise OutcomeUnknown("the connection broke while the change was being committed") from error
-            raise meaning(error) from error
+            raise translate(error) from error
         finally:
-            self._connection.remove_notice_handler(self._heed)
+            self._connection.remove_notice_handler(self._on_notice)
         self._begun = False
         if self._unconfirmed:
             raise OutcomeUnknown("the change is committed here, but no standby has confirmed it")
 
-    def abandon(self) -> None:
-        """Leave no trace."""
+    def roll_back(self) -> None:
+        """Drop everything."""
         if self._begun:
             self._begun = False
             self._run((queries.ROLLBACK, ()))
 
-    def _heed(self, notice: psycopg.errors.Diagnostic) -> None:
+    def _on_notice(self, notice: psycopg.errors.Diagnostic) -> None:
         if "synchronous replication" in (notice.message_primary or ""):
             self._unconfirmed = True
 
 
-def _locking(needs: AllNeeds, given: Instant | None) -> list[tuple[type[Row], Statement]]:
+def _load_statements(needs: AllNeeds, test_time: Instant | None) -> list[tuple[type[Row], Statement]]:
     """The statements that lock and read rows, in the one order of locks."""
     statements: list[tuple[type[Row], Statement]] = []
     for row_type in ROW_TYPES:
@@ -171,23 +173,23 @@ def _locking(needs: AllNeeds, given: Instant | None) -> list[tuple[type[Row], St
         if row_type is Lease and needs.holdings:
             statements.append((Lease, (queries.LEASES_OF_SESSION, (_document(keys), _document(needs.holdings)))))
         elif row_type is Task and (needs.holdings or needs.unique_keys or needs.same_key_as):
-            ways = (keys, needs.holdings, needs.unique_keys, needs.same_key_as)
-            statements.append((Task, (queries.TASKS_OF_SESSION, tuple(map(_document, ways)))))
+            paths = (keys, needs.holdings, needs.unique_keys, needs.same_key_as)
+            statements.append((Task, (queries.TASKS_OF_SESSION, tuple(map(_document, paths)))))
         elif keys:
             statements.append((row_type, (queries.ROW_BY_KEY[row_type.table], (_document(keys),))))
     # These never wait, so they may come last.
     typed = [queue for queue in needs.ready if queue[1]]
     if typed:
         statements.append((Task, (queries.READY, (_document(typed),))))
-        statements.append((Task, (queries.RIPE, (_document(typed), given))))
-    of_any = [queue for queue in needs.ready if not queue[1]]
-    if of_any:
-        statements.append((Task, (queries.READY_ANY, (_document(of_any),))))
-        statements.append((Task, (queries.RIPE_ANY, (_document(of_any), given))))
+        statements.append((Task, (queries.DUE_TASKS, (_document(typed), test_time))))
+    untyped = [queue for queue in needs.ready if not queue[1]]
+    if untyped:
+        statements.append((Task, (queries.READY_ANY, (_document(untyped),))))
+        statements.append((Task, (queries.DUE_TASKS_ANY, (_document(untyped), test_time))))
     return statements
 
 
-def _saving(changes: Changes) -> list[Statement]:
+def _save_statements(changes: Changes) -> list[Statement]:
     """The statements that write everything, the counters last."""
     statements: list[Statement] = []
     for row_type in ROW_TYPES:
@@ -207,32 +209,32 @@ def _saving(changes: Changes) -> list[Statement]:
         steps = [(*key, step) for key, step in changes.counts.items()]
         statements.append((queries.COUNT_TASKS, (_document(steps),)))
     if changes.events:
-        statements.append((queries.INSERT_EVENT, (_document(_placed(changes.events)),)))
+        statements.append((queries.INSERT_EVENT, (_document(_number_events(changes.events)),)))
     return statements
 
 
 def _rows(shape: Shape, rows: list[Row], changes: Changes | None = None) -> str:
-    """ResultRows as JSON objects of these columns, and the versions that they had."""
-    told = values(shape)
-    documents: list[dict[str, Any]] = [dict(zip(shape, told(row), strict=True)) for row in rows]
+    """Rows as JSON objects with these columns, and with the versions that were loaded if `changes` is given."""
+    read_columns = values(shape)
+    documents: list[dict[str, Any]] = [dict(zip(shape, read_columns(row), strict=True)) for row in rows]
     if changes is not None:
         for row, document in zip(rows, documents, strict=True):
             document["was"] = changes.loaded[row.key].version
     return _document(documents)
 
 
-def _placed(events: list[Event]) -> list[Event]:
-    """Each event with its place among those of its account in this batch."""
-    places: dict[str, int] = {}
-    placed = []
+def _number_events(events: list[Event]) -> list[Event]:
+    """Each event with its position among those of its account in this batch."""
+    positions: dict[str, int] = {}
+    numbered = []
     for event in events:
-        places[event.account] = place = places.get(event.account, 0) + 1
-        placed.append(replace(event, seq=place))
-    return placed
+        positions[event.account] = position = positions.get(event.account, 0) + 1
+        numbered.append(replace(event, seq=position))
+    return numbered
 
 
-def _gather(rows: dict[Key, Row], row_types: list[type[Row]], answers: list[ResultRows]) -> Instant:
-    """Add the rows that were found; the time at which the last of them was read."""
+def _add_rows(rows: dict[Key, Row], row_types: list[type[Row]], answers: list[ResultRows]) -> Instant:
+    """Add the rows that were found; returns the time at which the last of them was read."""
     now = 0
     for row_type, answer in zip(row_types, answers, strict=True):
         rows.update((row.key, row) for row in _decode(row_type, answer))
@@ -246,7 +248,7 @@ def _decode(record: type[Any], answer: ResultRows) -> list[Any]:
 
 
 def _take(answers: list[ResultRows], count: int) -> list[ResultRows]:
-    """The next so many answers, which are then gone from the list."""
+    """Remove and return the first results."""
     taken, answers[:count] = answers[:count], []
     return taken
 

@@ -1,4 +1,4 @@
-"""Notices between servers: a hint that something was freed, at most 20 a second, never in a writing transaction."""
+"""Watcher with NOTIFY and LISTEN between servers: at most 20 notices a second, never in a transaction that writes."""
 
 from __future__ import annotations
 
@@ -10,44 +10,44 @@ import psycopg
 
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.connection import Connection, connect
-from holdfast.store.watcher import WatcherBase
+from holdfast.store.sql.watcher import WatcherBase
 
-TELL_SECONDS = 0.05
-"""NOTIFY takes a lock that all committers share, so bursts are told as one."""
+NOTIFY_SECONDS = 0.05
+"""NOTIFY takes a lock that all committers share, so bursts are sent as one notice."""
 POLL_SECONDS = 0.05
 LISTEN_SECONDS = 0.25
 LOST_SECONDS = 1.0
-"""Who waits looks at least this often, whatever became of the notices."""
+"""While a caller waits, a change is assumed at least this often, because notices may be lost."""
 
 
 class ListeningWatcher(WatcherBase):
-    """One thread listens (or polls, behind a pooler), another tells."""
+    """One thread listens (or polls, behind a pooler), another sends notices."""
 
     def __init__(
-        self, listen_url: str | None, connect_for_telling: Callable[[], Connection], on_change: Callable[[], None]
+        self, listen_url: str | None, connect_for_notices: Callable[[], Connection], on_change: Callable[[], None]
     ) -> None:
         super().__init__()
         self._listen_url = listen_url
-        self._connect_for_telling = connect_for_telling
+        self._connect_for_notices = connect_for_notices
         self._on_change = on_change
-        self._to_tell = threading.Event()
+        self._to_notify = threading.Event()
         self._own_pid = 0
         listen = self._poll if listen_url is None else self._listen
         self._threads = [
             threading.Thread(target=listen, name="holdfast-listener", daemon=True),
-            threading.Thread(target=self._tell, name="holdfast-teller", daemon=True),
+            threading.Thread(target=self._send_notices, name="holdfast-notifier", daemon=True),
         ]
         for thread in self._threads:
             thread.start()
 
-    def tell(self) -> None:
-        """Something was freed here."""
-        self._to_tell.set()
+    def notify(self) -> None:
+        """Send a notice that a name or a task was freed here."""
+        self._to_notify.set()
 
     def close(self) -> None:
-        """Stop listening and telling."""
+        """Stop both threads."""
         self._closed.set()
-        self._to_tell.set()
+        self._to_notify.set()
         super().close()
 
     def _listen(self) -> None:
@@ -56,15 +56,15 @@ class ListeningWatcher(WatcherBase):
             try:
                 with connect(self._listen_url) as connection:
                     connection.execute(queries.LISTEN)
-                    self._on_change()  # whatever happened while nobody listened
-                    looked = time.monotonic()
+                    self._on_change()  # for changes made while nothing listened
+                    reported = time.monotonic()
                     while not self._closed.is_set():
                         for notice in connection.notifies(timeout=LISTEN_SECONDS, stop_after=1):
                             if notice.pid != self._own_pid:
-                                looked = time.monotonic()
+                                reported = time.monotonic()
                                 self._on_change()
-                        if self._waiting.is_set() and time.monotonic() - looked >= LOST_SECONDS:
-                            looked = time.monotonic()
+                        if self._waiting.is_set() and time.monotonic() - reported >= LOST_SECONDS:
+                            reported = time.monotonic()
                             self._on_change()  # notices may be lost
             except psycopg.Error:
                 self._closed.wait(LISTEN_SECONDS)
@@ -75,20 +75,20 @@ class ListeningWatcher(WatcherBase):
             self._on_change()
             self._closed.wait(POLL_SECONDS)
 
-    def _tell(self) -> None:
+    def _send_notices(self) -> None:
         connection: Connection | None = None
         while not self._closed.is_set():
-            self._to_tell.wait()
-            self._to_tell.clear()
+            self._to_notify.wait()
+            self._to_notify.clear()
             if self._closed.is_set():
                 break
             try:
-                connection = connection or self._connect_for_telling()
+                connection = connection or self._connect_for_notices()
                 self._own_pid = connection.info.backend_pid
                 connection.execute(queries.NOTIFY)
             except psycopg.Error:
                 connection = None
-                self._to_tell.set()
-            self._closed.wait(TELL_SECONDS)
+                self._to_notify.set()
+            self._closed.wait(NOTIFY_SECONDS)
         if connection is not None:
             connection.close()

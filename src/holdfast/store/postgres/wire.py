@@ -1,8 +1,8 @@
 """Several statements in one round trip, straight over libpq.
 
-psycopg's own pipeline costs more processor time than PostgreSQL needs for our statements, and it believes a
-statement prepared that the server skipped because an earlier one of the pipeline failed. Here statements are
-prepared once per connection, outside any pipeline, and answers come back as text.
+psycopg's own pipeline costs more processor time than PostgreSQL needs for our statements, and it takes a statement as
+prepared that the server skipped because an earlier one of the pipeline failed. Here statements are prepared once per
+connection, outside any pipeline, and results come back as text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _GOOD = {pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK}
 
 
 class Wire:
-    """One connection, spoken to in batches of statements."""
+    """Executes lists of statements on one connection, each list in one round trip."""
 
     def __init__(self, connection: Connection, *, prepare: bool) -> None:
         self._pgconn = connection.pgconn
@@ -34,9 +34,9 @@ class Wire:
         self._ready.register(self._pgconn.socket, select.POLLIN | select.POLLOUT)
 
     def run(self, *statements: Statement) -> list[ResultRows]:
-        """The rows that each statement answers. After the first error the server skips the rest, and it is raised."""
+        """The result of each statement. After the first error the server skips the rest; the error is raised."""
         pgconn = self._pgconn
-        prepared = [(self._prepared(sql) if parameters else None, parameters) for sql, parameters in statements]
+        prepared = [(self._prepare_once(sql) if parameters else None, parameters) for sql, parameters in statements]
         pgconn.enter_pipeline_mode()
         for (sql, _), (name, parameters) in zip(statements, prepared, strict=True):
             values = [None if value is None else str(value).encode() for value in parameters]
@@ -45,29 +45,29 @@ class Wire:
             else:
                 pgconn.send_query_prepared(name, values)
         pgconn.pipeline_sync()
-        answers, failure = self._answers(len(statements))
+        results, failure = self._read_results(len(statements))
         pgconn.exit_pipeline_mode()
         if failure is not None:
             raise error_from_result(failure)
-        return answers
+        return results
 
-    def _answers(self, count: int) -> tuple[list[ResultRows], pq.abc.PGresult | None]:
-        answers: list[ResultRows] = []
+    def _read_results(self, count: int) -> tuple[list[ResultRows], pq.abc.PGresult | None]:
+        results: list[ResultRows] = []
         failure: pq.abc.PGresult | None = None
         while True:
-            result = self._next()
+            result = self._next_result()
             if result is None:
-                continue  # the end of one statement's answer
+                continue  # the end of one statement's result
             if result.status == pq.ExecStatus.PIPELINE_SYNC:
-                assert failure is not None or len(answers) == count
-                return answers, failure
+                assert failure is not None or len(results) == count
+                return results, failure
             if result.status in _GOOD:
-                answers.append(_rows(result))
+                results.append(_rows(result))
             elif failure is None and result.status != pq.ExecStatus.PIPELINE_ABORTED:
                 failure = result
 
-    def _next(self) -> pq.abc.PGresult | None:
-        """Wait for it without Python's lock."""
+    def _next_result(self) -> pq.abc.PGresult | None:
+        """Wait for the next result; Python's global lock is released meanwhile."""
         pgconn = self._pgconn
         while pgconn.flush():  # more than the socket takes at once
             self._ready.poll()
@@ -77,7 +77,7 @@ class Wire:
             pgconn.consume_input()
         return pgconn.get_result()
 
-    def _prepared(self, sql: str) -> bytes | None:
+    def _prepare_once(self, sql: str) -> bytes | None:
         if not self._prepare:
             return None
         name = self._names.get(sql)

@@ -1,4 +1,4 @@
-"""The store of one file: embedded, durable, shared by every process on the host."""
+"""The store on one SQLite file: embedded, durable, shared by all processes on the host."""
 
 from holdfast.store.sqlite.store import SqliteStore
 

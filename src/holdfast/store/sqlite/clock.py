@@ -1,7 +1,7 @@
-"""The clock of a SQLite file: steady over a boot, shared by every process on the host, never going back.
+"""The clock of a SQLite file: monotonic, and shared by every process on the host.
 
-Wall-clock steps neither end nor extend a lease: within one boot time is counted on the boot clock, which
-also counts through suspend, and leans towards the wall clock by at most 500 parts in a million.
+Steps of the wall clock neither end nor extend a lease: within one boot, time is counted on the boot clock, which also
+counts during suspend, and is adjusted towards the wall clock by at most 500 parts in a million.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SLEW_PER_MILLION = 500
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """What the machine's clocks say at one moment."""
+    """The machine's clocks at one moment."""
 
     boot_id: str
     boot_at: Instant
@@ -27,7 +27,7 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """The store's time at the last commit, and where the boot clock stood then."""
+    """The store's time at the last commit, and the boot clock at that moment."""
 
     now: Instant
     boot_id: str
@@ -45,7 +45,7 @@ def advance(mark: Mark, reading: Reading) -> Instant:
 
 
 def read() -> Reading:
-    """Look at the machine's clocks."""
+    """Read the machine's clocks."""
     return Reading(_BOOT_ID, time.clock_gettime_ns(_BOOT_CLOCK) // 1000, time.time_ns() // 1000)
 
 

@@ -1,8 +1,8 @@
-"""Processes on one file take turns to write.
+"""Fair write lock between processes that share one SQLite file.
 
-SQLite's own lock lets a tight loop starve everybody else. Whoever wants to write first passes a
-turnstile, then waits for the lock, then frees the turnstile: the process that just wrote stands behind
-the one already waiting. Both locks belong to an open file, so a killed process leaves none behind.
+With SQLite's own lock a process that writes in a tight loop can starve all others. Here a writer first takes the
+turnstile, then waits for the lock, then frees the turnstile: a process that has just written queues behind the one
+that already waits. Both locks belong to open files, so a killed process leaves none behind.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 class FairLock:
-    """The right to write to one file."""
+    """Lock that grants the processes in the order in which they ask."""
 
     def __init__(self, path: Path) -> None:
         self._turnstile = _open(path.with_name(path.name + "-turn"))
@@ -23,7 +23,7 @@ class FairLock:
 
     @contextmanager
     def take(self) -> Iterator[None]:
-        """Wait for our turn and keep it until leaving."""
+        """Wait for the lock and hold it until leaving."""
         fcntl.flock(self._turnstile, fcntl.LOCK_EX)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX)
@@ -35,7 +35,7 @@ class FairLock:
             fcntl.flock(self._lock, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        """Let go of both files."""
+        """Close both files."""
         os.close(self._turnstile)
         os.close(self._lock)
 

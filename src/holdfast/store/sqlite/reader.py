@@ -1,4 +1,4 @@
-"""A look at the file: one snapshot, beside the writer and never in its way."""
+"""Reads of a SQLite file: one snapshot, without waiting for the writer or holding it up."""
 
 from __future__ import annotations
 
@@ -9,32 +9,30 @@ import apsw
 
 from holdfast.core.row import Instant, Row
 from holdfast.store.contract import Clock
-from holdfast.store.sql_reader import SqlReader
+from holdfast.store.sql.reader import SqlReader
 from holdfast.store.sqlite import clock as clocks
 from holdfast.store.sqlite import queries
-from holdfast.store.sqlite.transaction import from_columns, now_by
+from holdfast.store.sqlite.transaction import current_time, from_columns
 
 R = TypeVar("R", bound=Row)
 
 
 class SqliteReader(SqlReader):
-    """Between BEGIN and the end of the look."""
-
-    queries = queries
+    """Reads in one read transaction."""
 
     def __init__(self, connection: apsw.Connection, clock: Clock | None) -> None:
         self._execute = connection.execute
         state: Any = self._execute(queries.STATE).fetchone()
         self._token: int
         self._token, now, boot_id, boot_at = state
-        self.now: Instant = now_by(clock, clocks.Mark(now, boot_id, boot_at), clocks.read())
+        self.now: Instant = current_time(clock, clocks.Mark(now, boot_id, boot_at), clocks.read())
 
-    def look(self, query: str, *arguments: Any) -> Iterable[tuple[Any, ...]]:
-        """Say one statement."""
+    def execute(self, query: str, *arguments: Any) -> Iterable[tuple[Any, ...]]:
+        """Execute one statement."""
         return self._execute(query, arguments)
 
     def rows(self, row_type: type[R], query: str, *arguments: Any) -> list[R]:
-        """Its answer as rows; SQLite has no booleans of its own."""
+        """The result as rows; SQLite has numbers for booleans."""
         return [from_columns(row_type, columns) for columns in self._execute(query, arguments)]
 
     def next_token(self) -> int:

@@ -1,4 +1,4 @@
-"""One batch on the file: load what it needs, save what it did. The file's write lock is held throughout."""
+"""One batch on a SQLite file. The file's write lock is held from the beginning to the end."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ import apsw
 import msgspec
 from msgspec.structs import astuple, replace
 
-from holdfast.core.browser_session import BrowserSession
-from holdfast.core.budget import Budget, Terms, lend
 from holdfast.core.errors import OutcomeUnknown
 from holdfast.core.lease import Lease
 from holdfast.core.plan import Usage
@@ -20,14 +18,16 @@ from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.store.changes import Answer, Changes
-from holdfast.store.column_groups import by_shape, values
 from holdfast.store.contract import Clock
 from holdfast.store.needs import AllNeeds
 from holdfast.store.rows import ROW_TYPES, Rows, absent_subjects
+from holdfast.store.sql import queries as sql
+from holdfast.store.sql.column_groups import by_shape, values
 from holdfast.store.sqlite import clock as clocks
 from holdfast.store.sqlite import queries
 
-MOST_AT_ONCE = 64
+MAX_RECORDS = 64
+"""Records in one statement."""
 
 R = TypeVar("R", bound=Row)
 
@@ -44,8 +44,8 @@ class SqliteTransaction:
         self._token: int
         self._token, now, boot_id, boot_at = state
         self._reading = clocks.read()
-        self.now: Instant = now_by(clock, clocks.Mark(now, boot_id, boot_at), self._reading)
-        self._saved = False
+        self.now: Instant = current_time(clock, clocks.Mark(now, boot_id, boot_at), self._reading)
+        self._has_written = False
 
     def load(self, needs: AllNeeds) -> Rows:
         """Everything the batch needs."""
@@ -60,55 +60,53 @@ class SqliteTransaction:
             unique_keys += self._execute(queries.KEYS_OF_TASKS, (_document(needs.same_key_as),)).fetchall()
         self._add(rows, Task, queries.TASKS_UNDER_KEY, unique_keys)
         self._add_ready(rows, needs.ready)
-        carried = {(row.account, row.session) for row in rows.values() if isinstance(row, Lease | Task) and row.session}
-        self._add(rows, Session, queries.ROW_BY_KEY[Session.table], list(carried))
+        holders = {(row.account, row.session) for row in rows.values() if isinstance(row, Lease | Task) and row.session}
+        self._add(rows, Session, queries.ROW_BY_KEY[Session.table], list(holders))
         return Rows(
             self.now,
             rows,
             lock_counts={owner: self._value(queries.LIVE_LOCKS, (*owner, self.now)) for owner in needs.lock_counts},
             election_counts={
-                account: self._value(queries.LIVE_ROOMS, (account, self.now)) for account in needs.election_counts
+                account: self._value(queries.LIVE_ELECTIONS, (account, self.now)) for account in needs.election_counts
             },
-            webhook_counts={
-                peers: self._value(queries.WEBHOOKS_OF, (*peers, peers[2])) for peers in needs.webhook_counts
-            },
+            webhook_counts={peers: self._value(queries.WEBHOOKS, (*peers, peers[2])) for peers in needs.webhook_counts},
             answers=[Answer(*found) for key in needs.answers for found in self._execute(queries.ANSWER, key)],
             versions=self._last_versions(absent_subjects(needs, rows)),
             usage={account: self._usage(account) for account in needs.usage},
-            held_tasks={account: self._value(queries.WORKERS, (account, account, self.now)) for account in needs.usage},
+            held_tasks={account: self._value(sql.HELD_TASKS, (account, account, self.now)) for account in needs.usage},
         )
 
     def _usage(self, account: str) -> Usage:
-        return next((Usage(*found) for found in self._execute(queries.USAGE, (account,))), Usage())
+        return next((Usage(*found) for found in self._execute(sql.USAGE, (account,))), Usage())
 
     def _add_ready(self, rows: dict[Key, Row], wanted: list[tuple[str, str, int]]) -> None:
-        """Add the first tasks of each queue, and those whose time has come but that do not stand in it yet."""
-        for account, task_type, many in wanted:
+        """Add the first tasks of each queue, and scheduled tasks that have come due but are not marked ready yet."""
+        for account, task_type, limit in wanted:
             queue = (account, task_type) if task_type else (account,)
-            ready, ripe = (queries.READY, queries.RIPE) if task_type else (queries.READY_ANY, queries.RIPE_ANY)
-            for query, arguments in ((ready, (*queue, many)), (ripe, (*queue, self.now, many))):
+            ready, due = (queries.READY, queries.DUE_TASKS) if task_type else (queries.READY_ANY, queries.DUE_TASKS_ANY)
+            for query, arguments in ((ready, (*queue, limit)), (due, (*queue, self.now, limit))):
                 document: Any = self._execute(query, arguments).fetchone()
                 rows.update((row.key, row) for row in _DECODERS[Task](document[0]))
 
     def _last_versions(self, absent: dict[tuple[str, str], Key]) -> dict[Key, int]:
-        """Rows that are not there may have been: their versions go on from the log."""
+        """The last versions of rows that were removed: the next row under that id continues from there."""
         if not absent:
             return {}
         found = self._execute(queries.LAST_VERSIONS, (_document(list(absent)),))
         return {absent[account, subject]: version for account, subject, version in found}
 
     def _add(self, rows: dict[Key, Row], row_type: type[Row], query: str, keys: Sequence[Any]) -> None:
-        """Add the rows that a list of keys finds, all in one call."""
+        """Add the rows with these keys, in one statement."""
         if keys:
             found: Any = self._execute(query, (_document(keys),)).fetchone()
             rows.update((row.key, row) for row in _DECODERS[row_type](found[0]))
 
     def seen_ready(self, needs: AllNeeds) -> dict[tuple[str, str], int]:  # noqa: ARG002 - see the contract
-        """Nobody else holds locks: what was loaded is all there is."""
+        """No other server holds locks, so everything claimable was loaded."""
         return {}
 
     def draw(self, count: int) -> list[int]:
-        """Fencing tokens; the counter is saved with the state row."""
+        """Fencing tokens; their counter is saved with the state row."""
         first = self._token + 1
         self._token += count
         return list(range(first, first + count))
@@ -128,78 +126,23 @@ class SqliteTransaction:
             self._execute(queries.COUNT_TASKS, (_document([(*key, step) for key, step in changes.counts.items()]),))
         self._write(queries.insert_answer, changes.answers)
         self._save_events(changes)
-        self._save_state()
+        self._has_written = True
 
     def commit(self) -> None:
-        """COMMIT, which flushes; what saved nothing leaves no trace."""
-        if not self._saved:
+        """COMMIT, which flushes to disk; a transaction that wrote nothing is rolled back."""
+        if not self._has_written:
             self._execute("ROLLBACK")
             return
+        self._execute(queries.SAVE_STATE, (self._token, self.now, self._reading.boot_id, self._reading.boot_at))
         try:
             self._execute("COMMIT")
-        except apsw.IOError as error:  # the log may hold the batch, flushed or not
+        except apsw.IOError as error:  # the WAL may hold the batch, flushed or not
             raise OutcomeUnknown("the disk failed while the change was being committed") from error
 
-    def beat(self, *, clean: bool) -> None:
-        """Write down that the file is served."""
-        self._execute(queries.BEAT, (self.now, clean))
-        self._save_state()
-
-    def aside(self, statement: str, *arguments: Any) -> list[tuple[Any, ...]]:
-        """Say a statement about what is in no log; what it wrote is committed."""
-        found = self._execute(statement, arguments).fetchall()
-        self._save_state()
-        return found
-
-    def erase(self, account: str) -> None:
-        """Remove everything of an account."""
-        for statement in queries.ERASE:
-            self._execute(statement, (account,))
-        self._save_state()
-
-    def borrow(self, subject: str, limit_class: str, terms: Terms) -> Budget:
-        """Take a slice of a budget."""
-        self._execute(queries.OPEN_BUDGET, (subject, limit_class, self.now))
-        started_at, used = next(iter(self._execute(queries.BUDGET, (subject, limit_class))))
-        budget = lend(started_at, used, terms, self.now)
-        self._execute(queries.SAVE_BUDGET, (budget.started_at, budget.used, subject, limit_class))
-        self._save_state()
-        return budget
-
-    def note_uses(self, uses: dict[tuple[str, str], Instant]) -> None:
-        """When keys were last seen."""
-        self._execute(queries.NOTE_USES, (_document([(*key, at) for key, at in uses.items()]),))
-        self._save_state()
-
-    def save_browser_session(self, browser_session: BrowserSession) -> None:
-        """Let a browser in, or note that it was seen."""
-        self._execute(queries.KEEP_BADGE, astuple(browser_session))
-        self._execute(queries.DROP_SURPLUS, (browser_session.key_hash, browser_session.kind) * 2).fetchall()
-        self._save_state()
-
-    def take_browser_session(self, badge_id: str) -> BrowserSession | None:
-        """Remove a badge."""
-        found: Any = self._execute(queries.TAKE_BADGE, (badge_id,)).fetchone()
-        self._save_state()
-        return None if found is None else BrowserSession(*found)
-
-    def forget_browser_sessions(self) -> int:
-        """Drop those that let nobody in any more."""
-        gone = self._execute(queries.FORGET_BADGES, (self.now,) * 3).fetchall()
-        self._save_state()
-        return len(gone)
-
-    def forget_answers(self, before: Instant, limit: int) -> int:
-        """Drop old answers."""
-        gone = self._execute(queries.FORGET_ANSWERS, (before, limit)).fetchall()
-        self._save_state()
-        return len(gone)
-
-    def forget_events(self, account: str, floor: int) -> None:
-        """Remove the oldest events of an account."""
-        self._execute(queries.RAISE_FLOOR, (floor, account, floor))
-        self._execute(queries.FORGET_EVENTS, (account, floor))
-        self._save_state()
+    def execute(self, statement: str, *arguments: Any) -> list[tuple[Any, ...]]:
+        """Execute a statement that is not part of a batch; it is committed with the transaction."""
+        self._has_written = True
+        return self._execute(statement, arguments).fetchall()
 
     def _save_events(self, changes: Changes) -> None:
         totals: dict[str, int] = {}
@@ -213,19 +156,18 @@ class SqliteTransaction:
         self._write(queries.insert_event, numbered)
 
     def _write(
-        self, statement: Callable[[int], str], records: Sequence[Any], told: Callable[[Any], tuple[Any, ...]] = astuple
+        self,
+        statement: Callable[[int], str],
+        records: Sequence[Any],
+        columns: Callable[[Any], tuple[Any, ...]] = astuple,
     ) -> None:
-        """All records in few statements, of sizes that come again, so that SQLite need not parse them anew."""
-        place, size = 0, MOST_AT_ONCE
-        while place < len(records):
-            while size > len(records) - place:
+        """Write all records in few statements, in sizes that repeat, so that SQLite need not parse them again."""
+        written, size = 0, MAX_RECORDS
+        while written < len(records):
+            while size > len(records) - written:
                 size //= 2
-            self._execute(statement(size), [*chain.from_iterable(map(told, records[place : place + size]))])
-            place += size
-
-    def _save_state(self) -> None:
-        self._execute(queries.SAVE_STATE, (self._token, self.now, self._reading.boot_id, self._reading.boot_at))
-        self._saved = True
+            self._execute(statement(size), [*chain.from_iterable(map(columns, records[written : written + size]))])
+            written += size
 
     def _value(self, query: str, arguments: tuple[Any, ...]) -> int:
         row: Any = self._execute(query, arguments).fetchone()
@@ -233,19 +175,19 @@ class SqliteTransaction:
 
 
 def sync_failed(error: apsw.IOError) -> bool:
-    """Whether the disk could not flush, after which nothing it says can be trusted."""
+    """Whether the disk failed to flush: what it reports afterwards cannot be trusted."""
     return getattr(error, "extendedresult", 0) in {apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC}
 
 
-def now_by(clock: Clock | None, mark: clocks.Mark, reading: clocks.Reading) -> Instant:
-    """The file's time: by its own clock, or by one given from outside; never before the last commit."""
+def current_time(clock: Clock | None, mark: clocks.Mark, reading: clocks.Reading) -> Instant:
+    """The store's time: by its own clock or by a test's, and never before the last commit."""
     return clocks.advance(mark, reading) if clock is None else max(clock(), mark.now)
 
 
 def from_columns(row_type: type[R], columns: tuple[Any, ...]) -> R:
-    """A row as SQLite gives it, which has no booleans of its own."""
-    for place in _booleans(row_type):
-        columns = (*columns[:place], bool(columns[place]), *columns[place + 1 :])
+    """A row from SQLite's columns, which has numbers for booleans."""
+    for index in _booleans(row_type):
+        columns = (*columns[:index], bool(columns[index]), *columns[index + 1 :])
     return row_type(*columns)
 
 

@@ -1,4 +1,4 @@
-"""Other processes' commits: SQLite tells of them only when asked, so it is asked while somebody waits."""
+"""Watcher for commits of other processes on the same file. SQLite does not notify, so it is polled."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import apsw
 
-from holdfast.store.watcher import WatcherBase
+from holdfast.store.sql.watcher import WatcherBase
 
 POLL_SECONDS = 0.05
 
 
 class PollingWatcher(WatcherBase):
-    """Looks at `PRAGMA data_version`, which moves when another process has committed."""
+    """Polls `PRAGMA data_version`, which changes when another process has committed, while a caller waits."""
 
     def __init__(self, version: Callable[[], int | None], on_change: Callable[[], None]) -> None:
         super().__init__()
@@ -22,8 +22,8 @@ class PollingWatcher(WatcherBase):
         self._threads = [threading.Thread(target=self._run, name="holdfast-watcher", daemon=True)]
         self._threads[0].start()
 
-    def tell(self) -> None:
-        """The file itself tells the others."""
+    def notify(self) -> None:
+        """Nothing to send: other processes poll the file."""
 
     def _run(self) -> None:
         seen = None

@@ -43,7 +43,7 @@ def recent(reader: Reader, by: Principal, limit: int) -> list[Line]:
 
 def history(reader: Reader, account: str, subject: str, limit: int) -> list[Line]:
     """The events of one subject, newest first."""
-    return [line(event, reader.now) for event in reader.news(account, subject, limit)]
+    return [line(event, reader.now) for event in reader.recent_events(account, subject, limit)]
 
 
 def line(event: Event, now: Instant) -> Line:

@@ -199,7 +199,7 @@ class HandlerContext:
     def _tell_uses(self) -> None:
         seen = self._auth.seen()
         if seen:
-            self.engine.store.note_uses(seen)
+            self.engine.store.save_key_uses(seen)
 
     async def authenticate_operator(self, request: Request) -> None:
         """Only whoever runs this server may go on."""

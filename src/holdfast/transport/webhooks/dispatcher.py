@@ -26,7 +26,7 @@ from holdfast.engine.change_signal import log_of
 from holdfast.engine.engine import Engine
 from holdfast.engine.verbs.webhooks import DisableWebhook
 from holdfast.settings import Settings
-from holdfast.store.contract.deliveries import START, Prospect, Room
+from holdfast.store.contract.deliveries import START, Capacity, PendingWork
 from holdfast.telemetry import metric_names
 from holdfast.transport.webhooks.log_reader import LogReader, Stretch
 
@@ -129,7 +129,7 @@ class Dispatcher:
         return TROUBLE_SECONDS
 
     async def _pass(self) -> float:
-        prospect = await self._aside(self._deliveries.look, HOOKS_A_PASS, self._after)
+        prospect = await self._aside(self._deliveries.pending_work, HOOKS_A_PASS, self._after)
         self._listen(prospect)
         self._reader.forget_all_but(prospect.active)
         read = Stretch(found=False, more=False)
@@ -141,7 +141,7 @@ class Dispatcher:
             return 0.0
         return POLL_SECONDS if prospect.active or self._attempts else IDLE_SECONDS
 
-    def _is_round_open(self, prospect: Prospect, read: Stretch) -> bool:
+    def _is_round_open(self, prospect: PendingWork, read: Stretch) -> bool:
         """Whoever is behind has a turn in every round, a page of them a pass; whether any of them need another now."""
         full = len(prospect.behind) == HOOKS_A_PASS
         again = self._again or read.more
@@ -155,9 +155,9 @@ class Dispatcher:
         outcomes, self._outcomes = self._outcomes, []
         began = self._loop.time()
         lasts = int((self._settings.webhook_timeout + MARGIN_SECONDS) * SECOND)
-        room = Room(Counter(self._attempts.values()), PER_HOOK, PER_ACCOUNT, places, lasts)
+        room = Capacity(Counter(self._attempts.values()), PER_HOOK, PER_ACCOUNT, places, lasts)
         try:
-            taken = await self._aside(self._deliveries.turn, outcomes, room)
+            taken = await self._aside(self._deliveries.settle_and_claim, outcomes, room)
         except BaseException:
             self._outcomes = outcomes + self._outcomes
             raise
@@ -216,7 +216,7 @@ class Dispatcher:
         with suppress(HoldfastError):
             self._engine.call(gone)
 
-    def _listen(self, prospect: Prospect) -> None:
+    def _listen(self, prospect: PendingWork) -> None:
         """Hear of commits in every account that has an active webhook, and in no other."""
         wanted = {account for account, _ in prospect.active}
         for account in wanted - self._listening:
@@ -226,7 +226,7 @@ class Dispatcher:
         self._listening = wanted
 
     async def _end(self) -> None:
-        self._listen(Prospect([], [], is_due=False))
+        self._listen(PendingWork([], [], is_due=False))
         if self._attempts:
             await asyncio.wait(self._attempts, timeout=STOP_SECONDS)
         left = list(self._attempts)

@@ -12,7 +12,7 @@ from holdfast.core.event import Event, subject_of
 from holdfast.core.webhooks.delivery import Delivery, WebhookKey
 from holdfast.core.webhooks.webhook import Filters, filter_at, filter_history
 from holdfast.store.contract import Reader, Store
-from holdfast.store.contract.deliveries import Behind, Reading
+from holdfast.store.contract.deliveries import CursorMove, LaggingWebhook
 from holdfast.transport.webhooks.messages import message_for
 
 log = logging.getLogger("holdfast.webhooks")
@@ -46,14 +46,14 @@ class LogReader:
         self._store = store
         self._seen: dict[WebhookKey, Place] = {}
 
-    def read_on(self, behind: Sequence[Behind]) -> Stretch:
+    def read_on(self, behind: Sequence[LaggingWebhook]) -> Stretch:
         """Read a page for each and keep what was found."""
         with self._store.read() as reader:
             pages: dict[tuple[str, int], list[Event]] = {}
             places = [self._place(reader, each) for each in behind]
             readings = [_read(reader, each, place, pages) for each, place in zip(behind, places, strict=True)]
         told = [reading for reading in readings if _is_worth_telling(reading)]
-        moved = set(self._store.deliveries.read_on(told)) if told else set()
+        moved = set(self._store.deliveries.advance_cursors(told)) if told else set()
         # Only now has anything been read: had the write failed, this stretch would be read again.
         for reading, place in zip(readings, places, strict=True):
             self._seen[reading.hook] = replace(place, seq=reading.seq)
@@ -69,7 +69,7 @@ class LogReader:
             wanted = set(active)
             self._seen = {hook: place for hook, place in self._seen.items() if hook in wanted}
 
-    def _place(self, reader: Reader, each: Behind) -> Place:
+    def _place(self, reader: Reader, each: LaggingWebhook) -> Place:
         """From where to read: a webhook begins at its own creation; what retention has removed is gone."""
         hook = each.hook
         known = self._seen.get((hook.account, hook.id))
@@ -84,7 +84,7 @@ def _creation(history: Sequence[Event]) -> int:
     return history[0].seq if history and history[0].version == 1 else 0
 
 
-def _read(reader: Reader, each: Behind, place: Place, pages: dict[tuple[str, int], list[Event]]) -> Reading:
+def _read(reader: Reader, each: LaggingWebhook, place: Place, pages: dict[tuple[str, int], list[Event]]) -> CursorMove:
     """What comes after its place, up to where the log ended when the webhook was looked at: later, it may differ."""
     hook, start = each.hook, (each.hook.account, place.seq)
     if place.seq < each.last and start not in pages:
@@ -100,8 +100,8 @@ def _read(reader: Reader, each: Behind, place: Place, pages: dict[tuple[str, int
         if message is not None:
             found.append(message)
     seq = events[-1].seq if events else place.seq
-    return Reading((hook.account, hook.id), each.cursor, seq, tuple(found))
+    return CursorMove((hook.account, hook.id), each.cursor, seq, tuple(found))
 
 
-def _is_worth_telling(reading: Reading) -> bool:
+def _is_worth_telling(reading: CursorMove) -> bool:
     return bool(reading.found) or reading.cursor is None or reading.seq - reading.cursor >= STRIDE

@@ -46,7 +46,7 @@ def message_for(hook: Webhook, event: Event, reader: Reader) -> Delivery | None:
 
 def grant_of(event: Event, reader: Reader) -> Grant | None:
     """Whose lease an event is about: it tells so itself, or the last one before it that told."""
-    told = event if event.kind == _CLAIMED else reader.granted(event.account, event.subject, event.version)
+    told = event if event.kind == _CLAIMED else reader.last_grant(event.account, event.subject, event.version)
     return None if told is None else msgspec.json.decode(told.data, type=Grant)
 
 
@@ -54,7 +54,7 @@ def _is_taken_over(event: Event, reader: Reader) -> bool:
     """Whether the lease expired and was claimed in the same request: OctoStore reports the claim alone."""
     if event.kind != _EXPIRED:
         return False
-    after = reader.granted(event.account, event.subject, event.version + 2)
+    after = reader.last_grant(event.account, event.subject, event.version + 2)
     return after is not None and is_takeover(event, after)
 
 

@@ -15,7 +15,7 @@ from holdfast.backup.migrate import migrate
 from holdfast.backup.restore import restore
 from holdfast.core.errors import HoldfastError
 from holdfast.settings import BadSettings, Settings, load
-from holdfast.store.contract import Unusable
+from holdfast.store.contract import UnusableStore
 from holdfast.transport.cli.output import escape, say, show
 from holdfast.transport.cli.progress import Progress
 from holdfast.transport.cli.verbs.verb import Verb
@@ -35,7 +35,7 @@ def run(verb: Verb, arguments: Mapping[str, Any]) -> int:
         for problem in error.problems:
             say(f"holdfast: {problem}")
         return CONFIGURATION
-    except (CopyRefused, HoldfastError, Unusable) as error:
+    except (CopyRefused, HoldfastError, UnusableStore) as error:
         progress.close()
         say(f"holdfast: {escape(str(error))}")
         return FAILED

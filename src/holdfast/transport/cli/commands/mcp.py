@@ -12,7 +12,7 @@ from holdfast.addresses import url_problem
 from holdfast.app import running_engine
 from holdfast.core.errors import HoldfastError
 from holdfast.settings import BadSettings, load
-from holdfast.store.contract import Unusable
+from holdfast.store.contract import UnusableStore
 from holdfast.transport.cli.verbs.verb import Verb
 
 FINE, UNAVAILABLE, CONFIGURATION = 0, 1, 2
@@ -51,7 +51,7 @@ def _embedded(store: str | None) -> int:
     try:
         with running_engine(settings, serving=False) as engine:
             speak_embedded(engine, settings)
-    except (HoldfastError, Unusable) as error:
+    except (HoldfastError, UnusableStore) as error:
         return _complain(str(error), UNAVAILABLE)
     return FINE
 

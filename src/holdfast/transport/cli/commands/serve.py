@@ -15,7 +15,7 @@ from holdfast.app import has_credential, payments_of, running_engine, settle_ide
 from holdfast.core.errors import HoldfastError
 from holdfast.engine.engine import Engine
 from holdfast.settings import BadSettings, Settings, load, sqlite_path
-from holdfast.store.contract import Unusable
+from holdfast.store.contract import UnusableStore
 from holdfast.telemetry import logs
 from holdfast.telemetry.traces import NoOpenTelemetry, check_installed
 from holdfast.transport.cli.verbs.verb import Verb
@@ -72,7 +72,7 @@ def _start(settings: Settings) -> int:
                 _answer(engine, settings, listener)
                 return 0
         supervise(settings, listener)
-    except (Unusable, OSError) as error:
+    except (UnusableStore, OSError) as error:
         _say(f"holdfast: {error}")
         return UNAVAILABLE
     except HoldfastError as error:

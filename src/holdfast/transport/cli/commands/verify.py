@@ -11,7 +11,7 @@ from holdfast.app import make_store
 from holdfast.core.errors import HoldfastError
 from holdfast.engine.verify import verify
 from holdfast.settings import BadSettings, load, sqlite_path
-from holdfast.store.contract import Unusable
+from holdfast.store.contract import UnusableStore
 from holdfast.transport.cli.output import document, is_document
 from holdfast.transport.cli.verbs.verb import Verb
 
@@ -35,7 +35,7 @@ def run(verb: Verb, flags: Mapping[str, str | None]) -> int:  # noqa: ARG001 - e
     try:
         store.open()
         report = verify(store, _tell if sys.stderr.isatty() else lambda *_: None)
-    except (HoldfastError, Unusable) as error:
+    except (HoldfastError, UnusableStore) as error:
         print(f"holdfast: {error}", file=sys.stderr)
         return UNAVAILABLE
     finally:

@@ -28,8 +28,7 @@ async def show(request: PageRequest) -> TemplateResponse:
     by, engine = request.by, request.ctx.engine
 
     def read_agents(reader: Reader) -> tuple[list[dict[str, Any]], str]:
-        find = reader.sessions if everything else reader.live_sessions
-        found = find(by.account, after, PAGE_SIZE + 1)
+        found = reader.sessions(by.account, after, PAGE_SIZE + 1, live=not everything)
         next_cursor = found[PAGE_SIZE - 1].id if len(found) > PAGE_SIZE else ""
         visible = [session for session in found[:PAGE_SIZE] if sessions.is_visible(session, by)]
         return [_describe(session, reader, by, engine) for session in visible], next_cursor

@@ -55,7 +55,7 @@ async def show_one(request: PageRequest) -> TemplateResponse:
 
     def read_job(reader: Reader) -> dict[str, Any]:
         lease = reader.row(Lease, by.account, name) or Lease(by.account, name)
-        events = reader.news(by.account, subject_of(lease), HISTORY)
+        events = reader.recent_events(by.account, subject_of(lease), HISTORY)
         if lease.version == 0 and not events:
             raise HttpRefusal(404, "there is no job or lock with that name")
         ownerships = ownership_timeline.ownerships(events, lease, reader.now)

@@ -90,7 +90,7 @@ async def _read_keys(request: PageRequest) -> dict[str, Any]:
     def read_usage(reader: Reader) -> dict[str, Any]:
         (used, held), now = reader.usage(by.account), reader.now
         plan, cycle = allowance.in_force(now), allowance.cycle(now)
-        uses = reader.uses(by.account) if by.may("admin") else {}
+        uses = reader.key_uses(by.account) if by.may("admin") else {}
         rows = [Row(key, uses.get(key.id), now) for key in reader.principals(by.account)] if by.may("admin") else []
         return {
             "plan": plan,
@@ -120,7 +120,7 @@ async def _read_key(request: PageRequest) -> dict[str, Any]:
         key = reader.row(Principal, by.account, key_id)
         if key is None:
             raise HttpRefusal(404, "there is no such key")
-        return {"key": Row(key, reader.uses(by.account).get(key.id), reader.now)}
+        return {"key": Row(key, reader.key_uses(by.account).get(key.id), reader.now)}
 
     return await request.ctx.read(read_key) | {"graces": GRACES, "secret": "", "made": None}
 

@@ -93,7 +93,7 @@ def _read_now(reader: Reader, by: Principal, engine: Engine, overview: TaskOverv
 def _read_agents(reader: Reader, by: Principal) -> list[Session]:
     if not by.may(SESSIONS) or by.name_prefix is not None:
         return []
-    return reader.live_sessions(by.account, "", MAX_HELD)
+    return reader.sessions(by.account, "", MAX_HELD, live=True)
 
 
 def _count_waiters(by: Principal, engine: Engine, held: list[Holding]) -> dict[str, int]:
@@ -112,7 +112,7 @@ def _read_task_overview(reader: Reader, account: str) -> TaskOverview:
     counts = dict.fromkeys(STATES, 0)
     for _, state, count in found:
         counts[state] += count
-    held = [holdings.without_documents(task) for task in reader.running_out(account, MAX_HELD + 1)]
+    held = [holdings.without_documents(task) for task in reader.next_to_expire(account, MAX_HELD + 1)]
     return TaskOverview(held, counts, reader.queues(account, MAX_QUEUES), len(found))
 
 
@@ -122,7 +122,7 @@ def _draw_throughput(reader: Reader, account: str) -> Chart:
     this_minute = reader.now // SECOND // 60
     minutes = range(this_minute - MINUTES + 1, this_minute + 1)
     begun, finished, lost = (dict.fromkeys(minutes, 0) for _ in range(3))
-    for minute, kind, count in reader.pace(account, max(last - SCAN_LIMIT, 0)):
+    for minute, kind, count in reader.events_per_minute(account, max(last - SCAN_LIMIT, 0)):
         for totals, kinds in ((begun, _BEGUN), (finished, _FINISHED), (lost, _LOST)):
             if kind in kinds and minute in totals:
                 totals[minute] += count

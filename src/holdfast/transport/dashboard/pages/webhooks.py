@@ -55,7 +55,7 @@ async def pause_or_resume(request: PageRequest) -> str:
     )  # fmt: skip
     await request.ctx.run(command)
     if state == ACTIVE:
-        await request.ctx.beside_the_log(lambda store: store.deliveries.hasten((hook.account, hook.id)))
+        await request.ctx.beside_the_log(lambda store: store.deliveries.retry_now((hook.account, hook.id)))
     request.ctx.on_webhook()
     return "resumed" if state == ACTIVE else "paused"
 

@@ -55,7 +55,7 @@ async def list_keys(ctx: HandlerContext, request: Request) -> Response:
     """The account's keys."""
     await ctx.authenticate(request)
     account = request.by.account
-    keys, uses = await ctx.read(lambda reader: (reader.principals(account), reader.uses(account)))
+    keys, uses = await ctx.read(lambda reader: (reader.principals(account), reader.key_uses(account)))
     shown = [key_document(key, uses.get(key.id)) for key in keys]
     return json_response(200, {"keys": shown, "agent_contract": task_advice.create_or_claim()})
 
@@ -64,7 +64,7 @@ async def read_key(ctx: HandlerContext, request: Request) -> Response:
     """One key."""
     await ctx.authenticate(request)
     account, key_id = request.by.account, _key_id(request)
-    key, uses = await ctx.read(lambda reader: (reader.row(Principal, account, key_id), reader.uses(account)))
+    key, uses = await ctx.read(lambda reader: (reader.row(Principal, account, key_id), reader.key_uses(account)))
     if key is None:
         raise Missing("there is no such key")
     return json_response(200, key_document(key, uses.get(key.id)) | {"agent_contract": task_advice.create_or_claim()})

@@ -124,7 +124,7 @@ async def update_webhook(ctx: HandlerContext, request: Request) -> Response:
     )
     after = await ctx.run(command)
     if after.state == ACTIVE and (hook.url, hook.state) != (after.url, after.state):
-        await ctx.beside_the_log(lambda store: store.deliveries.hasten((hook.account, hook.id)))
+        await ctx.beside_the_log(lambda store: store.deliveries.retry_now((hook.account, hook.id)))
     ctx.on_webhook()
     return json_response(
         200, warned(document(after) | {"agent_contract": webhook_advice.changed(after.id)}, warnings), NO_STORE

@@ -71,7 +71,7 @@ async def get_session(ctx: HandlerContext, request: Request) -> Response:
     account = request.by.account
 
     def look(reader: Reader) -> tuple[Session | None, int, Instant]:
-        return reader.row(Session, account, session_id), reader.count_of_session(account, session_id), reader.now
+        return reader.row(Session, account, session_id), reader.count_session_leases(account, session_id), reader.now
 
     found, count, now = await ctx.read(look)
     session = rules.find(found, request.by.id, now)

@@ -1,13 +1,13 @@
-"""Numbered SQL files, applied in order, each in the transaction that also moves the schema's number."""
+"""Numbered SQL files, applied in order, each in the transaction that also saves its number."""
 
 from __future__ import annotations
 
 from importlib import resources
 
-from holdfast.store.contract import NewerSchema, NoStore
+from holdfast.store.contract import NewerSchema, NotAStore
 
 BACKUP, COPY = "backup", "unfinished_copy"
-"""Tables that no store has: the header of a backup, and how far a copy has come."""
+"""Tables that a store never has: the header of a backup, and the progress of an unfinished copy."""
 
 
 def pending(package: str, applied: int) -> list[tuple[int, str]]:
@@ -21,9 +21,9 @@ def pending(package: str, applied: int) -> list[tuple[int, str]]:
     return [(number, (folder / name).read_text()) for number, name in numbered if number > applied]
 
 
-def refuse(found: set[str]) -> None:
-    """Refuse what has a table that no store has."""
-    if BACKUP in found:
-        raise NoStore("this is a backup, not a store: put it back with `holdfast restore`")
-    if COPY in found:
-        raise NoStore("a copy into this store is not complete: run `holdfast migrate` again, which goes on with it")
+def check_is_store(tables: set[str]) -> None:
+    """Refuse a backup or an unfinished copy."""
+    if BACKUP in tables:
+        raise NotAStore("this is a backup, not a store: restore it with `holdfast restore`")
+    if COPY in tables:
+        raise NotAStore("a copy into this store is not complete: run `holdfast migrate` again to continue it")

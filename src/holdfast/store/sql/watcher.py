@@ -1,4 +1,4 @@
-"""Whether anybody waits here: a watcher that polls may rest while nobody does."""
+"""Base of the watchers for commits of other processes."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import threading
 
 
 class WatcherBase:
-    """The part that all watchers share."""
+    """Threads that watch until they are closed, and whether a caller waits for what they report."""
 
     def __init__(self) -> None:
         self._waiting = threading.Event()
         self._closed = threading.Event()
         self._threads: list[threading.Thread] = []
 
-    def attend(self, waiting: bool) -> None:  # noqa: FBT001 - see the contract
-        """Look for the commits of others only while somebody waits."""
+    def set_waiting(self, waiting: bool) -> None:  # noqa: FBT001 - see the contract
+        """Poll only while a caller waits."""
         if waiting:
             self._waiting.set()
         else:
             self._waiting.clear()
 
     def close(self) -> None:
-        """Stop looking."""
+        """Stop watching."""
         self._closed.set()
         self._waiting.set()
         for thread in self._threads:

@@ -1,0 +1,62 @@
+"""What a store does outside of batches: heartbeat, retention, budgets, key uses, browser sessions, notifications."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from holdfast.core.browser_session import BrowserSession
+from holdfast.core.budget import Budget, Terms
+from holdfast.core.row import Instant
+
+
+class Housekeeping(Protocol):
+    """Small writes that are not in the log, and the removal of old data."""
+
+    def beat(self, *, clean: bool = False) -> None:
+        """Record that a server uses the store now; `clean` records that it stopped on purpose."""
+
+    def last_beat(self) -> tuple[Instant, Instant] | None:
+        """(when a server last used the store, now), or None if none did or it stopped on purpose."""
+
+    def forget_answers(self, before: Instant, limit: int = 1_000) -> int:
+        """Delete at most `limit` remembered answers older than `before`; returns how many were deleted."""
+
+    def forget_events(self, account: str, floor: int) -> None:
+        """Delete an account's events up to `floor`. Rows that still exist must have a later snapshot event."""
+
+    def erase(self, account: str) -> None:
+        """Delete everything of an account, its log included. It must be closed, so that nothing writes to it."""
+
+    def borrow(self, subject: str, limit_class: str, terms: Terms) -> Budget:
+        """Take a part of a rate budget that all servers share, by the rule of `core.budget.lend`."""
+
+    def save_key_uses(self, uses: dict[tuple[str, str], Instant]) -> None:
+        """Save when keys were last used, by (account, id). An older time never replaces a newer one."""
+
+    def save_browser_session(self, browser_session: BrowserSession) -> None:
+        """Insert a browser session or sign-in link, or update when it was last seen.
+
+        A key has a limited number of them: the oldest are deleted (`core.browser_session.excess_sessions`).
+        """
+
+    def take_browser_session(self, session_id: str) -> BrowserSession | None:
+        """Delete a browser session and return it; of several callers at once, exactly one gets it."""
+
+    def forget_browser_sessions(self) -> int:
+        """Delete those that are over, by the rule of `core.browser_session.is_expired`; returns how many."""
+
+    def size(self) -> int:
+        """Bytes on disk; 0 if the store has none."""
+
+
+class Watcher(Protocol):
+    """Reports commits of other processes, and reports ours to them. Notices carry no data and may be lost."""
+
+    def notify(self) -> None:
+        """Report to other processes that a name or a task was freed here."""
+
+    def set_waiting(self, waiting: bool) -> None:  # noqa: FBT001 - a plain state, set from one place
+        """Set whether a caller waits here; a watcher that polls does so only then."""
+
+    def close(self) -> None:
+        """Stop watching."""

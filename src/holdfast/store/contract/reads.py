@@ -1,0 +1,165 @@
+"""Reading the committed state: rows, counts, deadlines and the log."""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from holdfast.core.browser_session import BrowserSession
+from holdfast.core.event import Event
+from holdfast.core.lease import Lease
+from holdfast.core.plan import Usage
+from holdfast.core.principal import Principal
+from holdfast.core.row import Instant, Key, Row
+from holdfast.core.session import Session
+from holdfast.core.task import Task
+
+R = TypeVar("R", bound=Row)
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """Numbers of one account, for `/status`."""
+
+    live_leases: int
+    principals: int
+
+
+class Totals(msgspec.Struct, frozen=True):
+    """Numbers over all accounts, for the metrics; none of them names an account."""
+
+    live_leases: int
+    tasks: dict[str, int]
+    """By state."""
+    oldest_ready: Instant = 0
+    """How long the task that waits longest has been claimable."""
+
+
+class TaskPath(msgspec.Struct, frozen=True):
+    """The index along which tasks are listed: by tag, else by unique key, else by type and state, else all."""
+
+    type: str | None = None
+    state: str | None = None
+    tag: str | None = None
+    unique_key: str | None = None
+
+
+class RowReads(Protocol):
+    """Rows, one by one or as lists."""
+
+    def row(self, row_type: type[R], account: str, row_id: str) -> R | None:
+        """A row by its key."""
+
+    def rows_after(self, row_type: type[R], account: str, row_id: str, limit: int) -> list[R]:
+        """Rows of all accounts after (account, row_id), in that order."""
+
+    def principal(self, key_hash: str) -> Principal | None:
+        """The principal that a credential is valid for now."""
+
+    def principals(self, account: str) -> list[Principal]:
+        """All principals of an account by id, revoked ones included."""
+
+    def browser_session(self, session_id: str) -> BrowserSession | None:
+        """A browser session or sign-in link, also if it is over."""
+
+    def leases(self, account: str, prefix: str, after: str, limit: int) -> list[Lease]:
+        """Live leases whose name begins with `prefix` and sorts after `after`, by name, bytewise."""
+
+    def sessions(self, account: str, after: str, limit: int, *, live: bool = False) -> list[Session]:
+        """Sessions by id, or only those that may still act."""
+
+    def holdings(self, account: str, session_id: str) -> tuple[list[Lease], list[Task]]:
+        """The ephemeral leases and the tasks that a session holds, by id."""
+
+    def tasks(self, account: str, by: TaskPath, before: str, limit: int) -> list[Task]:
+        """Tasks with an id below `before`, newest first, along one index."""
+
+    def next_to_expire(self, account: str, limit: int) -> list[Task]:
+        """Claimed tasks, those that expire first at the front."""
+
+
+class Statistics(Protocol):
+    """Counts and usage."""
+
+    def counts(self, account: str) -> Counts:
+        """Live leases and active principals of an account."""
+
+    def totals(self) -> Totals:
+        """Numbers over all accounts."""
+
+    def usage(self, account: str) -> tuple[Usage, int]:
+        """What an account has used of its plan, and how many of its tasks are held."""
+
+    def key_uses(self, account: str) -> dict[str, Instant]:
+        """When each key of an account was last used, by its id."""
+
+    def count_session_leases(self, account: str, session_id: str) -> int:
+        """How many leases name this session."""
+
+    def task_counts(self, account: str) -> list[tuple[str, str, int]]:
+        """(type, state, count), where the count is not zero."""
+
+    def queues(self, account: str, limit: int) -> list[tuple[str, int, Instant]]:
+        """(type, how many tasks wait, when the oldest of them was created), the oldest first."""
+
+    def next_token(self) -> int:
+        """The token that the next grant would get."""
+
+
+class Deadlines(Protocol):
+    """What the sweep and retention must act on."""
+
+    def due(self, limit: int, account: str = "") -> list[Key]:
+        """Rows that have expired or become due, longest overdue first; of one account or of all."""
+
+    def next_deadline(self) -> Instant | None:
+        """When the next row expires or becomes due."""
+
+    def held_at(self, instant: Instant) -> list[Key]:
+        """Held jobs and tasks and open named sessions that had not expired at that time."""
+
+    def finished_before(self, account: str, instant: Instant, limit: int, *, dead: bool) -> list[Key]:
+        """Tasks of an account that finished before then, oldest first; with dead letters if `dead`."""
+
+
+class LogReads(Protocol):
+    """The event log of each account."""
+
+    def events(self, account: str, after: int, limit: int, max_bytes: int | None = None) -> list[Event]:
+        """Events after a cursor; about `max_bytes` of them at most (`core.event_page.take_bytes`)."""
+
+    def events_of_request(self, account: str, request_id: str, after: int) -> list[Event]:
+        """The events of one request after a cursor."""
+
+    def events_per_minute(self, account: str, after: int) -> list[tuple[int, str, int]]:
+        """(minutes since 1970, kind of event, count) after a cursor."""
+
+    def history(self, account: str, subject: str) -> list[Event]:
+        """All events of one subject, oldest first."""
+
+    def recent_events(self, account: str, subject: str, limit: int) -> list[Event]:
+        """The newest events of one subject, newest first, without renewals."""
+
+    def last_grant(self, account: str, subject: str, version: int) -> Event | None:
+        """The last event of a lease below a version that shows its holder."""
+
+    def log_bounds(self, account: str) -> tuple[int, int]:
+        """(the last event removed by retention, the last event)."""
+
+    def log_accounts(self) -> list[str]:
+        """Every account that has a log: every account that ever had a row."""
+
+    def last_event_before(self, account: str, instant: Instant, limit: int) -> int:
+        """The last of an account's `limit` oldest events that is older than `instant`; 0 if none is."""
+
+    def subjects_up_to(self, account: str, seq: int) -> list[str]:
+        """The subjects of all events up to a cursor."""
+
+    def subjects_after(self, account: str, subject: str, limit: int) -> list[str]:
+        """The subjects in the log that sort after one, in order."""
+
+
+class Reader(RowReads, Statistics, Deadlines, LogReads, Protocol):
+    """One read of the committed state. It sees every write acknowledged before it began."""
+
+    now: Instant

@@ -1,0 +1,60 @@
+"""The transaction of a batch: load, draw tokens, save; and how a store refuses."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Protocol
+
+from holdfast.store.changes import Changes
+from holdfast.store.needs import AllNeeds
+from holdfast.store.rows import Rows
+
+
+class Transaction(Protocol):
+    """One batch. Leaving it normally after `save` commits; leaving it in any other way changes nothing."""
+
+    def load(self, needs: AllNeeds) -> Rows:
+        """Everything the batch needs, locked until this transaction ends, in one fixed order."""
+
+    def seen_ready(self, needs: AllNeeds) -> dict[tuple[str, str], int]:
+        """(account, type): how many claimable tasks there are, also those that another server has locked.
+
+        Counted up to the number in `needs.ready`. Empty if no other server can hold locks.
+        """
+
+    def draw(self, count: int) -> list[int]:
+        """That many fencing tokens, ascending, each larger than every token drawn before."""
+
+    def save(self, changes: Changes) -> None:
+        """Write all changed rows, their events and the remembered answers, in bulk."""
+
+
+class Rerun(Exception):
+    """Another transaction wrote first: load again and decide again. The engine handles it; callers never see it."""
+
+
+class StaleConnection(Exception):
+    """The connection broke while it was idle: nothing was sent on it, so the batch can run on a new one."""
+
+
+class UnusableStore(Exception):
+    """The address names something that cannot be served as it is. The message says what to do."""
+
+    code: ClassVar[str]
+
+
+class NewerSchema(UnusableStore):
+    """The database was written by a newer Holdfast, so this one must not write to it."""
+
+    code = "newer_schema"
+
+
+class NotAStore(UnusableStore):
+    """A backup, or an unfinished copy: serving it would give out tokens twice, or lose what was not copied yet."""
+
+    code = "no_store"
+
+
+class MissingDriver(UnusableStore):
+    """The package that connects to this kind of database is not installed."""
+
+    code = "missing_driver"

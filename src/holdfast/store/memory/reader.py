@@ -1,0 +1,235 @@
+"""Reads of the in-memory store. Each is the rule that a query of the databases must match."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, TypeVar
+
+from holdfast.core import lease as leases
+from holdfast.core import session as sessions
+from holdfast.core import task as tasks
+from holdfast.core.browser_session import BrowserSession
+from holdfast.core.event import RENEWALS, Event
+from holdfast.core.event_page import take_bytes
+from holdfast.core.lease import JOB, Lease
+from holdfast.core.plan import Usage
+from holdfast.core.principal import Principal, accepts_key
+from holdfast.core.row import Instant, Key, Row
+from holdfast.core.session import Session
+from holdfast.core.task import Task
+from holdfast.store.contract.reads import Counts, TaskPath, Totals
+
+if TYPE_CHECKING:
+    from holdfast.store.memory.store import MemoryStore
+
+R = TypeVar("R", bound=Row)
+
+
+class MemoryReader:
+    """Reads the dictionaries."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self.now = store.now()
+
+    def _leases(self) -> list[Lease]:
+        return [row for row in self._store.rows.values() if isinstance(row, Lease)]
+
+    def _tasks(self) -> list[Task]:
+        return [row for row in self._store.rows.values() if isinstance(row, Task)]
+
+    def row(self, row_type: type[R], account: str, row_id: str) -> R | None:
+        """A row by its key."""
+        row = self._store.rows.get((row_type.table, account, row_id))
+        return row if isinstance(row, row_type) else None
+
+    def rows_after(self, row_type: type[R], account: str, row_id: str, limit: int) -> list[R]:
+        """Rows of every account, in the order of their keys."""
+        found = [row for row in self._store.rows.values() if isinstance(row, row_type)]
+        return sorted((row for row in found if row.key[1:] > (account, row_id)), key=lambda row: row.key)[:limit]
+
+    def leases(self, account: str, prefix: str, after: str, limit: int) -> list[Lease]:
+        """Live leases by name."""
+        found = [
+            row
+            for row in self._leases()
+            if row.account == account and row.id.startswith(prefix) and leases.is_live(row, self.now)
+        ]
+        return sorted((row for row in found if row.id.encode() > after.encode()), key=lambda row: row.id.encode())[
+            :limit
+        ]
+
+    def count_session_leases(self, account: str, session_id: str) -> int:
+        """How many leases name this session."""
+        return sum(row.account == account and row.session == session_id for row in self._leases())
+
+    def next_token(self) -> int:
+        """The token that the next grant would get."""
+        return self._store.token + 1
+
+    def usage(self, account: str) -> tuple[Usage, int]:
+        """What an account has used, and how many tasks are held."""
+        held = sum(row.account == account and leases.is_live(row, self.now) for row in self._tasks())
+        return self._store.usage.get(account, Usage()), held
+
+    def key_uses(self, account: str) -> dict[str, Instant]:
+        """When each key of an account was last used."""
+        return {row_id: at for (owner, row_id), at in self._store.key_uses.items() if owner == account}
+
+    def counts(self, account: str) -> Counts:
+        """Live leases and active principals of an account."""
+        live = sum(row.account == account and leases.is_live(row, self.now) for row in self._leases())
+        return Counts(live, sum(row.revoked_at is None for row in self.principals(account)))
+
+    def principal(self, key_hash: str) -> Principal | None:
+        """The principal that a credential is valid for now."""
+        rows = [row for row in self._store.rows.values() if isinstance(row, Principal)]
+        return next((row for row in rows if accepts_key(row, key_hash, self.now)), None)
+
+    def browser_session(self, session_id: str) -> BrowserSession | None:
+        """A browser session or sign-in link."""
+        return self._store.browser_sessions.get(session_id)
+
+    def principals(self, account: str) -> list[Principal]:
+        """All principals of an account by id."""
+        rows = [row for row in self._store.rows.values() if isinstance(row, Principal) and row.account == account]
+        return sorted(rows, key=lambda row: row.id)
+
+    def sessions(self, account: str, after: str, limit: int, *, live: bool = False) -> list[Session]:
+        """Sessions by id."""
+        rows = [row for row in self._store.rows.values() if isinstance(row, Session)]
+        found = [row for row in rows if row.account == account and row.id > after]
+        found = [row for row in found if sessions.is_live(row, self.now)] if live else found
+        return sorted(found, key=lambda row: row.id)[:limit]
+
+    def holdings(self, account: str, session_id: str) -> tuple[list[Lease], list[Task]]:
+        """The ephemeral leases and the tasks that a session holds."""
+        mine = (account, session_id)
+        held = [row for row in self._leases() if row.ephemeral and (row.account, row.session) == mine]
+        taken = [row for row in self._tasks() if (row.account, row.session) == mine]
+        return sorted(held, key=lambda row: row.id), sorted(taken, key=lambda row: row.id)
+
+    def tasks(self, account: str, by: TaskPath, before: str, limit: int) -> list[Task]:
+        """Tasks older than an id, newest first."""
+        found = [row for row in self._tasks() if row.account == account and row.id < before]
+        if by.tag is not None:
+            found = [row for row in found if row.tag == by.tag]
+        elif by.unique_key is not None:
+            found = [row for row in found if row.unique_key == by.unique_key]
+        else:
+            found = [row for row in found if by.type in {None, row.type} and by.state in {None, row.state}]
+        return sorted(found, key=lambda row: row.id, reverse=True)[:limit]
+
+    def task_counts(self, account: str) -> list[tuple[str, str, int]]:
+        """(type, state, count)."""
+        counted = Counter((row.type, row.state) for row in self._tasks() if row.account == account)
+        return [(*key, counted[key]) for key in sorted(counted)]
+
+    def queues(self, account: str, limit: int) -> list[tuple[str, int, Instant]]:
+        """(type, how many tasks wait, when the oldest of them was created), the oldest first."""
+        waiting = [row for row in self._tasks() if (row.account, row.state) == (account, tasks.PENDING)]
+        heads = {row.type: row.created_at for row in sorted(waiting, key=lambda row: row.id, reverse=True)}
+        counted = Counter(row.type for row in waiting)
+        found = [(task_type, counted[task_type], oldest) for task_type, oldest in heads.items()]
+        return sorted(found, key=lambda queue: (queue[2], queue[0]))[:limit]
+
+    def next_to_expire(self, account: str, limit: int) -> list[Task]:
+        """Claimed tasks, those that expire first at the front."""
+        held = [row for row in self._tasks() if (row.account, row.state) == (account, tasks.CLAIMED)]
+        return sorted(held, key=lambda row: (row.expires_at or 0, row.id))[:limit]
+
+    def totals(self) -> Totals:
+        """Numbers over all accounts."""
+        live = sum(leases.is_live(row, self.now) for row in self._leases())
+        return Totals(
+            live, dict(Counter(row.state for row in self._tasks())), tasks.longest_wait(self._tasks(), self.now)
+        )
+
+    def due(self, limit: int, account: str = "") -> list[Key]:
+        """Rows that have expired or become due."""
+        found = [(at, row.key) for at, row in self._deadlines() if at <= self.now and account in {"", row.account}]
+        return [key for _, key in sorted(found)][:limit]
+
+    def next_deadline(self) -> Instant | None:
+        """When the next row expires or becomes due."""
+        return min((at for at, _ in self._deadlines()), default=None)
+
+    def _deadlines(self) -> Iterator[tuple[Instant, Row]]:
+        for row in self._store.rows.values():
+            at: Instant | None = None
+            if isinstance(row, Task):
+                at = tasks.deadline(row)
+            elif isinstance(row, Lease) or (isinstance(row, Session) and row.ended_at is None):
+                at = row.expires_at
+            if at is not None:
+                yield at, row
+
+    def held_at(self, instant: Instant) -> list[Key]:
+        """Held jobs and tasks and open named sessions that had not expired at that time."""
+        found: list[Row] = [row for row in self._leases() if leases.counts_toward_limit(row, JOB, instant)]
+        found += [row for row in self._tasks() if leases.is_live(row, instant)]
+        found += [
+            row
+            for row in self._store.rows.values()
+            if isinstance(row, Session) and row.name is not None and sessions.is_live(row, instant)
+        ]
+        return sorted(row.key for row in found)
+
+    def finished_before(self, account: str, instant: Instant, limit: int, *, dead: bool) -> list[Key]:
+        """Tasks that finished before then, oldest first."""
+        own = [row for row in self._tasks() if row.account == account]
+        found = [row for row in own if tasks.is_purgeable(row, instant) and (dead or row.state != tasks.DEAD)]
+        return [row.key for row in sorted(found, key=lambda row: row.changed_at)][:limit]
+
+    def events(self, account: str, after: int, limit: int, max_bytes: int | None = None) -> list[Event]:
+        """Events after a cursor."""
+        log = self._store.log.get(account, [])
+        found = [event for event in log if event.seq > after][:limit]
+        return found if max_bytes is None else list(take_bytes(found, max_bytes))
+
+    def history(self, account: str, subject: str) -> list[Event]:
+        """All events of one subject."""
+        return [event for event in self._store.log.get(account, []) if event.subject == subject]
+
+    def last_grant(self, account: str, subject: str, version: int) -> Event | None:
+        """The last event of a lease below a version that shows its holder."""
+        earlier = [event for event in self.history(account, subject) if event.version < version]
+        return next((event for event in reversed(earlier) if event.kind in {"lease.claimed", "lease.snapshot"}), None)
+
+    def events_of_request(self, account: str, request_id: str, after: int) -> list[Event]:
+        """The events of one request after a cursor."""
+        log = self._store.log.get(account, [])
+        return [event for event in log if event.seq > after and event.request_id == request_id]
+
+    def events_per_minute(self, account: str, after: int) -> list[tuple[int, str, int]]:
+        """(minute, kind, count) after a cursor."""
+        log = self._store.log.get(account, [])
+        counted = Counter((event.at // 60_000_000, event.kind) for event in log if event.seq > after)
+        return [(*key, counted[key]) for key in sorted(counted)]
+
+    def recent_events(self, account: str, subject: str, limit: int) -> list[Event]:
+        """The newest events of one subject, newest first, without renewals."""
+        return [event for event in reversed(self.history(account, subject)) if event.kind not in RENEWALS][:limit]
+
+    def log_bounds(self, account: str) -> tuple[int, int]:
+        """(the last event removed by retention, the last event)."""
+        return self._store.log_bounds.get(account, (0, 0))
+
+    def log_accounts(self) -> list[str]:
+        """Every account that has a log."""
+        return sorted(self._store.log_bounds)
+
+    def last_event_before(self, account: str, instant: Instant, limit: int) -> int:
+        """The last of the oldest events that is older than that time."""
+        first = self._store.log.get(account, [])[:limit]
+        return max((event.seq for event in first if event.at < instant), default=0)
+
+    def subjects_up_to(self, account: str, seq: int) -> list[str]:
+        """The subjects of all events up to a cursor."""
+        return sorted({event.subject for event in self._store.log.get(account, []) if event.seq <= seq})
+
+    def subjects_after(self, account: str, subject: str, limit: int) -> list[str]:
+        """The subjects that sort after one."""
+        found = {event.subject for event in self._store.log.get(account, []) if event.subject > subject}
+        return sorted(found)[:limit]

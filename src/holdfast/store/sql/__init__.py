@@ -1,0 +1,1 @@
+"""What the stores on SQLite and on PostgreSQL share: reads, housekeeping, deliveries, and their statements."""

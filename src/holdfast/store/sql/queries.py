@@ -1,0 +1,201 @@
+"""Statements that SQLite and PostgreSQL understand alike.
+
+They are written with SQLite's placeholder and its `json_each(?)`, which unpacks a JSON array into rows with a column
+`value`; `postgres/dialect.py` replaces the two. What differs more is in `sqlite/queries.py` and
+`postgres/queries.py`, under the same names.
+"""
+
+from __future__ import annotations
+
+from holdfast.core.browser_session import IDLE_TIMEOUT, LINK_LIFETIME, MAX_LIFETIME, MAX_PER_KEY, BrowserSession
+from holdfast.core.event import RENEWALS, Event
+from holdfast.core.lease import Lease
+from holdfast.core.principal import Principal
+from holdfast.core.row import Row
+from holdfast.core.session import Session
+from holdfast.core.task import Task
+from holdfast.store.changes import Answer
+from holdfast.store.rows import ROW_TYPES
+
+
+def columns(record: type[Row | Event | Answer | BrowserSession], alias: str = "") -> str:
+    """The columns of a record, in the order of its fields."""
+    return ", ".join(f"{alias}{name}" for name in record.__struct_fields__)
+
+
+def held_tasks(account: str, now: str) -> str:
+    """How many tasks of an account are held: those counted as claimed, without the expired ones not swept yet."""
+    return (
+        f"SELECT coalesce((SELECT sum(total) FROM task_counts WHERE account = {account} AND state = 'claimed'), 0)"
+        f" - (SELECT count(*) FROM tasks WHERE account = {account} AND expires_at <= {now})"
+    )
+
+
+# -- reading -----------------------------------------------------------------------------------------------------
+
+LIVE_LEASES = (
+    f"SELECT {columns(Lease)} FROM leases WHERE account = ? AND id > ? AND id >= ?"
+    " AND (CAST(? AS text) IS NULL OR id < ?) AND expires_at > ? ORDER BY id LIMIT ?"
+)
+COUNT_SESSION_LEASES = "SELECT count(*) FROM leases WHERE account = ? AND session = ?"
+COUNT_LIVE_LEASES = "SELECT count(*) FROM leases WHERE account = ? AND expires_at > ?"
+TOTAL_LIVE_LEASES = "SELECT count(*) FROM leases WHERE expires_at > ?"
+COUNT_PRINCIPALS = "SELECT count(*) FROM principals WHERE account = ? AND revoked_at IS NULL"
+PRINCIPALS_BY_KEY = (
+    f"SELECT {columns(Principal)} FROM principals WHERE key_hash = ? AND revoked_at IS NULL UNION ALL"
+    f" SELECT {columns(Principal)} FROM principals WHERE old_key_hash = ? AND revoked_at IS NULL"
+)
+USAGE = "SELECT cycle, created FROM usage WHERE account = ?"
+HELD_TASKS = held_tasks("?", "?")
+BROWSER_SESSION = f"SELECT {columns(BrowserSession)} FROM badges WHERE id = ?"
+KEY_USES = "SELECT id, used_at FROM key_uses WHERE account = ?"
+PRINCIPALS = f"SELECT {columns(Principal)} FROM principals WHERE account = ? ORDER BY id"
+DUE = (
+    "SELECT kind, account, id, at FROM ("
+    "SELECT 'leases' AS kind, account, id, expires_at AS at FROM leases"
+    " WHERE expires_at IS NOT NULL AND expires_at <= ?"
+    " UNION ALL SELECT 'sessions', account, id, expires_at FROM sessions WHERE ended_at IS NULL AND expires_at <= ?"
+    " UNION ALL SELECT 'tasks', account, id, expires_at FROM tasks WHERE expires_at IS NOT NULL AND expires_at <= ?"
+    " UNION ALL SELECT 'tasks', account, id, scheduled_at FROM tasks"
+    " WHERE state = 'pending' AND NOT ready AND scheduled_at <= ?"
+    ") AS due WHERE ? IN ('', account) ORDER BY at, kind, account, id LIMIT ?"
+)
+NEXT_DEADLINE = (
+    "SELECT min(at) FROM (SELECT min(expires_at) AS at FROM leases WHERE expires_at IS NOT NULL"
+    " UNION ALL SELECT min(expires_at) FROM sessions WHERE ended_at IS NULL"
+    " UNION ALL SELECT min(expires_at) FROM tasks WHERE expires_at IS NOT NULL"
+    " UNION ALL SELECT min(scheduled_at) FROM tasks WHERE state = 'pending' AND NOT ready) AS deadlines"
+)
+HELD_AT = (
+    "SELECT 'leases', account, id FROM leases WHERE kind = 'job' AND expires_at > ?"
+    " UNION ALL SELECT 'sessions', account, id FROM sessions"
+    " WHERE ended_at IS NULL AND expires_at > ? AND name IS NOT NULL"
+    " UNION ALL SELECT 'tasks', account, id FROM tasks WHERE expires_at > ? ORDER BY 1, 2, 3"
+)
+EVENTS = f"SELECT {columns(Event)} FROM events WHERE account = ? AND seq > ? ORDER BY seq LIMIT ?"
+# Stops at a number of bytes before anything is fetched (`core.event_page.take_bytes` is the same rule).
+EVENTS_WITHIN = (
+    f"SELECT {columns(Event)} FROM"
+    f" (SELECT {columns(Event)}, sum(octet_length(data)) OVER (ORDER BY seq) - octet_length(data) AS before FROM"
+    f" (SELECT {columns(Event)} FROM events WHERE account = ? AND seq > ? ORDER BY seq LIMIT ?) AS page) AS added"
+    " WHERE before < ? ORDER BY seq"
+)
+EVENTS_OF_REQUEST = f"SELECT {columns(Event)} FROM events WHERE account = ? AND seq > ? AND request_id = ? ORDER BY seq"
+HISTORY = f"SELECT {columns(Event)} FROM events WHERE account = ? AND subject = ? ORDER BY version"
+LAST_GRANT = (
+    f"SELECT {columns(Event)} FROM events WHERE account = ? AND subject = ? AND version < ?"
+    " AND kind IN ('lease.claimed', 'lease.snapshot') ORDER BY version DESC LIMIT 1"
+)
+EVENTS_PER_MINUTE = (
+    "SELECT at / 60000000, kind, count(*) FROM events WHERE account = ? AND seq > ? GROUP BY 1, 2 ORDER BY 1, 2"
+)
+RECENT_EVENTS = (
+    f"SELECT {columns(Event)} FROM events WHERE account = ? AND subject = ? AND kind NOT IN {RENEWALS}"
+    " ORDER BY version DESC LIMIT ?"
+)
+LOG_BOUNDS = "SELECT floor, seq FROM event_counters WHERE account = ?"
+LOG_ACCOUNTS = "SELECT account FROM event_counters ORDER BY account"
+LAST_EVENT_BEFORE = (
+    "SELECT max(seq) FROM (SELECT seq, at FROM events WHERE account = ? ORDER BY seq LIMIT ?) AS first WHERE at < ?"
+)
+SUBJECTS_UP_TO = "SELECT DISTINCT subject FROM events WHERE account = ? AND seq <= ?"
+SUBJECTS_AFTER = "SELECT DISTINCT subject FROM events WHERE account = ? AND subject > ? ORDER BY subject LIMIT ?"
+ROW_BY_ID = {row.table: f"SELECT {columns(row)} FROM {row.table} WHERE account = ? AND id = ?" for row in ROW_TYPES}
+ROWS_AFTER = {
+    row.table: f"SELECT {columns(row)} FROM {row.table} WHERE (account, id) > (?, ?) ORDER BY account, id LIMIT ?"
+    for row in ROW_TYPES
+}
+TASKS_BY_STATE = (
+    f"SELECT {columns(Task)} FROM tasks WHERE account = ? AND type = ? AND state = ? AND id < ?"
+    " ORDER BY id DESC LIMIT ?"
+)
+TASKS_BY_TAG = f"SELECT {columns(Task)} FROM tasks WHERE account = ? AND tag = ? AND id < ? ORDER BY id DESC LIMIT ?"
+TASKS_BY_UNIQUE_KEY = (
+    f"SELECT {columns(Task)} FROM tasks WHERE account = ? AND unique_key = ? AND id < ? ORDER BY id DESC LIMIT ?"
+)
+TASKS_BY_ID = f"SELECT {columns(Task)} FROM tasks WHERE account = ? AND id < ? ORDER BY id DESC LIMIT ?"
+TASKS_OF_HOLDER = f"SELECT {columns(Task)} FROM tasks WHERE account = ? AND session = ? ORDER BY id"
+FINISHED_TASKS = (
+    "SELECT account, id FROM tasks WHERE account = ? AND state IN ('completed', 'dead_letter', 'cancelled')"
+    " AND changed_at < ? AND (? OR state <> 'dead_letter') ORDER BY changed_at LIMIT ?"
+)
+TASK_COUNTS = "SELECT type, state, total FROM task_counts WHERE account = ? AND total <> 0 ORDER BY type, state"
+# The head of each queue is one step along the index tasks_listed; `counted` lists the queues.
+QUEUES = (
+    "SELECT type, total, (SELECT created_at FROM tasks WHERE tasks.account = counted.account"
+    " AND tasks.type = counted.type AND tasks.state = 'pending' ORDER BY id LIMIT 1) AS oldest"
+    " FROM task_counts AS counted WHERE account = ? AND state = 'pending' AND total > 0 ORDER BY oldest, type LIMIT ?"
+)
+NEXT_TO_EXPIRE = (
+    f"SELECT {columns(Task)} FROM tasks WHERE account = ? AND id IN (SELECT held.id FROM task_counts AS counted"
+    " CROSS JOIN tasks AS held WHERE counted.account = ? AND counted.state = 'claimed' AND counted.total > 0"
+    " AND held.account = counted.account AND held.type = counted.type AND held.state = counted.state"
+    " ORDER BY held.expires_at, held.id LIMIT ?) ORDER BY expires_at, id"
+)
+TASK_TOTALS = "SELECT state, CAST(sum(total) AS bigint) FROM task_counts GROUP BY state HAVING sum(total) <> 0"
+# Goes along the index from the first task of each account and priority to the next: the cost depends on the number of
+# priorities in use, not on the number of waiting tasks.
+OLDEST_READY = (
+    "WITH RECURSIVE heads(account, rank) AS (SELECT account, (SELECT -priority FROM tasks"
+    " WHERE tasks.account = counted.account AND ready ORDER BY -priority LIMIT 1)"
+    " FROM (SELECT DISTINCT account FROM task_counts WHERE state = 'pending' AND total > 0) AS counted"
+    " UNION ALL SELECT account, (SELECT -priority FROM tasks WHERE tasks.account = heads.account AND ready"
+    " AND -priority > heads.rank ORDER BY -priority LIMIT 1) FROM heads WHERE rank IS NOT NULL)"
+    " SELECT min((SELECT place FROM tasks WHERE tasks.account = heads.account AND -priority = heads.rank AND ready"
+    " ORDER BY place LIMIT 1)) FROM heads WHERE rank IS NOT NULL"
+)
+LEASES_OF_HOLDER = f"SELECT {columns(Lease)} FROM leases WHERE account = ? AND session = ? AND ephemeral ORDER BY id"
+LIVE_SESSIONS = (
+    f"SELECT {columns(Session)} FROM sessions WHERE account = ? AND id > ? AND ended_at IS NULL"
+    " AND expires_at > ? ORDER BY id LIMIT ?"
+)
+SESSIONS = f"SELECT {columns(Session)} FROM sessions WHERE account = ? AND id > ? ORDER BY id LIMIT ?"
+
+# -- housekeeping ------------------------------------------------------------------------------------------------
+
+BEAT = "UPDATE state SET alive_at = ?, clean = ?"
+LAST_BEAT = "SELECT alive_at FROM state WHERE NOT clean"
+OLD_ANSWERS = "answered_at < ? ORDER BY answered_at"
+# Locks the row too, so that servers that borrow from the same budget wait for each other.
+OPEN_BUDGET = (
+    "INSERT INTO budgets (subject, class, started_at, used) VALUES (?, ?, ?, 0)"
+    " ON CONFLICT (subject, class) DO UPDATE SET used = budgets.used RETURNING started_at, used"
+)
+SAVE_BUDGET = "UPDATE budgets SET started_at = ?, used = ? WHERE subject = ? AND class = ?"
+SAVE_KEY_USES = (
+    "INSERT INTO key_uses (account, id, used_at) SELECT value ->> 0, value ->> 1, CAST(value ->> 2 AS bigint)"
+    " FROM json_each(?) WHERE true ORDER BY 1, 2 ON CONFLICT (account, id)"
+    " DO UPDATE SET used_at = excluded.used_at WHERE excluded.used_at > key_uses.used_at"
+)
+SAVE_BROWSER_SESSION = (
+    f"INSERT INTO badges ({columns(BrowserSession)}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at"
+)
+DELETE_SURPLUS_BROWSER_SESSIONS = (
+    "DELETE FROM badges WHERE key_hash = ? AND kind = ? AND id NOT IN (SELECT id FROM badges"
+    f" WHERE key_hash = ? AND kind = ? ORDER BY made_at DESC, id DESC LIMIT {MAX_PER_KEY}) RETURNING 1"
+)
+TAKE_BROWSER_SESSION = f"DELETE FROM badges WHERE id = ? RETURNING {columns(BrowserSession)}"
+FORGET_BROWSER_SESSIONS = (
+    f"DELETE FROM badges WHERE kind = 'invitation' AND made_at + {LINK_LIFETIME} <= ?"
+    f" OR kind = 'visit' AND (seen_at + {IDLE_TIMEOUT} <= ? OR made_at + {MAX_LIFETIME} <= ?) RETURNING 1"
+)
+_OTHER_TABLES = (
+    "task_counts",
+    "usage",
+    "key_uses",
+    "badges",
+    "answers",
+    "deliveries",
+    "webhook_cursors",
+    "events",
+    "event_counters",
+)
+ERASE = (
+    "DELETE FROM budgets WHERE subject = ?",
+    "UPDATE event_counters SET floor = seq WHERE account = ?",
+    *(f"DELETE FROM {table} WHERE account = ?" for table in (*(row.table for row in ROW_TYPES), *_OTHER_TABLES)),
+)
+"""Deletes everything of an account; each statement takes its id."""
+RAISE_FLOOR = "UPDATE event_counters SET floor = ? WHERE account = ? AND floor < ?"
+FORGET_EVENTS = "DELETE FROM events WHERE account = ? AND seq <= ?"

@@ -1,0 +1,228 @@
+"""The reads of SQLite and PostgreSQL; each dialect adds how a statement is executed."""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from holdfast.core.browser_session import BrowserSession
+from holdfast.core.event import Event
+from holdfast.core.lease import Lease
+from holdfast.core.plan import Usage
+from holdfast.core.principal import Principal, accepts_key
+from holdfast.core.row import Instant, Key, Row
+from holdfast.core.session import Session
+from holdfast.core.task import Task
+from holdfast.store.contract.reads import Counts, TaskPath, Totals
+from holdfast.store.sql import queries
+
+R = TypeVar("R", bound=Row)
+
+
+class SqlReader(ABC):
+    """Reads the committed state with statements that both dialects share."""
+
+    now: Instant
+
+    @abstractmethod
+    def execute(self, query: str, *arguments: Any) -> Iterable[tuple[Any, ...]]:
+        """Execute one statement of `sql/queries.py`."""
+
+    def rows(self, row_type: type[R], query: str, *arguments: Any) -> list[R]:
+        """The result as rows."""
+        return [row_type(*columns) for columns in self.execute(query, *arguments)]
+
+    def value(self, query: str, *arguments: Any) -> Any:
+        """The first column of the first row."""
+        return next(iter(self.execute(query, *arguments)))[0]
+
+    # -- single rows -----------------------------------------------------------------------------------------
+
+    def row(self, row_type: type[R], account: str, row_id: str) -> R | None:
+        """A row by its key."""
+        found = self.rows(row_type, queries.ROW_BY_ID[row_type.table], account, row_id)
+        return found[0] if found else None
+
+    def principal(self, key_hash: str) -> Principal | None:
+        """The principal that a credential is valid for now."""
+        found = self.rows(Principal, queries.PRINCIPALS_BY_KEY, key_hash, key_hash)
+        return next((row for row in found if accepts_key(row, key_hash, self.now)), None)
+
+    def browser_session(self, session_id: str) -> BrowserSession | None:
+        """A browser session or sign-in link."""
+        return next((BrowserSession(*columns) for columns in self.execute(queries.BROWSER_SESSION, session_id)), None)
+
+    def history(self, account: str, subject: str) -> list[Event]:
+        """All events of one subject."""
+        return [Event(*columns) for columns in self.execute(queries.HISTORY, account, subject)]
+
+    def last_grant(self, account: str, subject: str, version: int) -> Event | None:
+        """The last event of a lease below a version that shows its holder."""
+        found = self.execute(queries.LAST_GRANT, account, subject, version)
+        return next((Event(*columns) for columns in found), None)
+
+    def recent_events(self, account: str, subject: str, limit: int) -> list[Event]:
+        """The newest events of one subject, newest first, without renewals."""
+        return [Event(*columns) for columns in self.execute(queries.RECENT_EVENTS, account, subject, limit)]
+
+    # -- lists -----------------------------------------------------------------------------------------------
+
+    def leases(self, account: str, prefix: str, after: str, limit: int) -> list[Lease]:
+        """Live leases by name."""
+        end = after_prefix(prefix)
+        return self.rows(Lease, queries.LIVE_LEASES, account, after, prefix, end, end, self.now, limit)
+
+    def principals(self, account: str) -> list[Principal]:
+        """All principals of an account by id."""
+        return self.rows(Principal, queries.PRINCIPALS, account)
+
+    def sessions(self, account: str, after: str, limit: int, *, live: bool = False) -> list[Session]:
+        """Sessions by id."""
+        if live:
+            return self.rows(Session, queries.LIVE_SESSIONS, account, after, self.now, limit)
+        return self.rows(Session, queries.SESSIONS, account, after, limit)
+
+    def holdings(self, account: str, session_id: str) -> tuple[list[Lease], list[Task]]:
+        """The ephemeral leases and the tasks that a session holds."""
+        return (
+            self.rows(Lease, queries.LEASES_OF_HOLDER, account, session_id),
+            self.rows(Task, queries.TASKS_OF_HOLDER, account, session_id),
+        )
+
+    def tasks(self, account: str, by: TaskPath, before: str, limit: int) -> list[Task]:
+        """Tasks with an id below `before`, newest first, along one index."""
+        if by.tag is not None:
+            return self.rows(Task, queries.TASKS_BY_TAG, account, by.tag, before, limit)
+        if by.unique_key is not None:
+            return self.rows(Task, queries.TASKS_BY_UNIQUE_KEY, account, by.unique_key, before, limit)
+        if by.type is None and by.state is None:
+            return self.rows(Task, queries.TASKS_BY_ID, account, before, limit)
+        # Each type and state is one range of the index; the counts tell which ranges have tasks.
+        found = [
+            task
+            for task_type, state, _ in self.task_counts(account)
+            if by.type in {None, task_type} and by.state in {None, state}
+            for task in self.rows(Task, queries.TASKS_BY_STATE, account, task_type, state, before, limit)
+        ]
+        return sorted(found, key=lambda task: task.id, reverse=True)[:limit]
+
+    def rows_after(self, row_type: type[R], account: str, row_id: str, limit: int) -> list[R]:
+        """Rows of all accounts, in the order of their keys."""
+        return self.rows(row_type, queries.ROWS_AFTER[row_type.table], account, row_id, limit)
+
+    # -- counts ----------------------------------------------------------------------------------------------
+
+    def counts(self, account: str) -> Counts:
+        """Live leases and active principals of an account."""
+        live = self.value(queries.COUNT_LIVE_LEASES, account, self.now)
+        return Counts(live, self.value(queries.COUNT_PRINCIPALS, account))
+
+    def usage(self, account: str) -> tuple[Usage, int]:
+        """What an account has used, and how many tasks are held."""
+        used = next((Usage(*found) for found in self.execute(queries.USAGE, account)), Usage())
+        return used, int(self.value(queries.HELD_TASKS, account, account, self.now))
+
+    def key_uses(self, account: str) -> dict[str, Instant]:
+        """When each key of an account was last used."""
+        return dict(self.execute(queries.KEY_USES, account))
+
+    def count_session_leases(self, account: str, session_id: str) -> int:
+        """How many leases name this session."""
+        return int(self.value(queries.COUNT_SESSION_LEASES, account, session_id))
+
+    def task_counts(self, account: str) -> list[tuple[str, str, int]]:
+        """(type, state, count)."""
+        return [(found[0], found[1], found[2]) for found in self.execute(queries.TASK_COUNTS, account)]
+
+    def queues(self, account: str, limit: int) -> list[tuple[str, int, Instant]]:
+        """(type, how many tasks wait, when the oldest of them was created), the oldest first."""
+        return [(found[0], found[1], found[2]) for found in self.execute(queries.QUEUES, account, limit)]
+
+    def next_to_expire(self, account: str, limit: int) -> list[Task]:
+        """Claimed tasks, those that expire first at the front."""
+        return self.rows(Task, queries.NEXT_TO_EXPIRE, account, account, limit)
+
+    def totals(self) -> Totals:
+        """Numbers over all accounts."""
+        tasks = {found[0]: found[1] for found in self.execute(queries.TASK_TOTALS)}
+        oldest = self.value(queries.OLDEST_READY)
+        waited = 0 if oldest is None else max(self.now - oldest, 0)
+        return Totals(self.value(queries.TOTAL_LIVE_LEASES, self.now), tasks, waited)
+
+    # -- deadlines -------------------------------------------------------------------------------------------
+
+    def due(self, limit: int, account: str = "") -> list[Key]:
+        """Rows that have expired or become due."""
+        found = self.execute(queries.DUE, *[self.now] * 4, account, limit)
+        return [(table, account, row_id) for table, account, row_id, _ in found]
+
+    def next_deadline(self) -> Instant | None:
+        """When the next row expires or becomes due."""
+        at: Instant | None = self.value(queries.NEXT_DEADLINE)
+        return at
+
+    def held_at(self, instant: Instant) -> list[Key]:
+        """Held jobs and tasks and open named sessions that had not expired at that time."""
+        found = self.execute(queries.HELD_AT, *[instant] * 3)
+        return [(table, account, row_id) for table, account, row_id in found]
+
+    def finished_before(self, account: str, instant: Instant, limit: int, *, dead: bool) -> list[Key]:
+        """Tasks that finished before then, oldest first."""
+        found = self.execute(queries.FINISHED_TASKS, account, instant, dead, limit)
+        return [(Task.table, account, task_id) for account, task_id in found]
+
+    # -- the log ---------------------------------------------------------------------------------------------
+
+    def events(self, account: str, after: int, limit: int, max_bytes: int | None = None) -> list[Event]:
+        """Events after a cursor."""
+        if max_bytes is None:
+            return [Event(*columns) for columns in self.execute(queries.EVENTS, account, after, limit)]
+        found = self.execute(queries.EVENTS_WITHIN, account, after, limit, max_bytes)
+        return [Event(*columns) for columns in found]
+
+    def events_of_request(self, account: str, request_id: str, after: int) -> list[Event]:
+        """The events of one request after a cursor."""
+        found = self.execute(queries.EVENTS_OF_REQUEST, account, after, request_id)
+        return [Event(*columns) for columns in found]
+
+    def events_per_minute(self, account: str, after: int) -> list[tuple[int, str, int]]:
+        """(minute, kind, count) after a cursor."""
+        return [(minute, kind, many) for minute, kind, many in self.execute(queries.EVENTS_PER_MINUTE, account, after)]
+
+    def log_bounds(self, account: str) -> tuple[int, int]:
+        """(the last event removed by retention, the last event)."""
+        floor, last = next(iter(self.execute(queries.LOG_BOUNDS, account)), (0, 0))
+        return floor, last
+
+    def log_accounts(self) -> list[str]:
+        """Every account that has a log."""
+        return [account for (account,) in self.execute(queries.LOG_ACCOUNTS)]
+
+    def last_event_before(self, account: str, instant: Instant, limit: int) -> int:
+        """The last of an account's `limit` oldest events that is older than `instant`; 0 if none is."""
+        return self.value(queries.LAST_EVENT_BEFORE, account, limit, instant) or 0
+
+    def subjects_up_to(self, account: str, seq: int) -> list[str]:
+        """The subjects of all events up to a cursor."""
+        return [subject for (subject,) in self.execute(queries.SUBJECTS_UP_TO, account, seq)]
+
+    def subjects_after(self, account: str, subject: str, limit: int) -> list[str]:
+        """The subjects that sort after one."""
+        return [found for (found,) in self.execute(queries.SUBJECTS_AFTER, account, subject, limit)]
+
+
+_SURROGATES = range(0xD800, 0xE000)
+"""Code points that are not characters."""
+
+
+def after_prefix(prefix: str) -> str | None:
+    """The smallest string, bytewise, that sorts after everything beginning with `prefix`; None if there is none."""
+    for cut in range(len(prefix) - 1, -1, -1):
+        following = ord(prefix[cut]) + 1
+        if following in _SURROGATES:
+            following = _SURROGATES.stop
+        if following <= sys.maxunicode:
+            return prefix[:cut] + chr(following)
+    return None

@@ -1,0 +1,100 @@
+"""Housekeeping of the stores on SQLite and PostgreSQL: small writes beside the batches."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from types import ModuleType
+from typing import Any
+
+import msgspec
+from msgspec.structs import astuple
+
+from holdfast.core.browser_session import BrowserSession
+from holdfast.core.budget import Budget, Terms, lend
+from holdfast.core.row import Instant
+from holdfast.store.sql import queries
+from holdfast.store.sql.deliveries import SqlDeliveries
+from holdfast.store.sql.reader import SqlReader
+
+Execute = Callable[..., list[tuple[Any, ...]]]
+"""Execute a statement with its arguments and fetch the result."""
+
+
+class SqlStore(ABC):
+    """A store on a database."""
+
+    dialect: ModuleType
+    """The statements that only this database understands."""
+
+    def __init__(self) -> None:
+        self.deliveries = SqlDeliveries(self)
+
+    @abstractmethod
+    def read(self) -> AbstractContextManager[SqlReader]:
+        """Begin reading the committed state."""
+
+    @abstractmethod
+    def write(self) -> AbstractContextManager[tuple[Execute, Instant]]:
+        """Begin a transaction beside the batches, with the time; it commits when left normally."""
+
+    def beat(self, *, clean: bool = False) -> None:
+        """Record that a server uses the database now."""
+        with self.write() as (execute, now):
+            execute(queries.BEAT, now, clean)
+
+    def last_beat(self) -> tuple[Instant, Instant] | None:
+        """When a server last used this database, and now."""
+        with self.read() as reader:
+            (alive_at,) = next(iter(reader.execute(queries.LAST_BEAT)), (None,))
+            return None if alive_at is None else (alive_at, reader.now)
+
+    def forget_answers(self, before: Instant, limit: int = 1_000) -> int:
+        """Delete old answers."""
+        old = self.dialect.first_rows("answers", queries.OLD_ANSWERS)
+        with self.write() as (execute, _):
+            return len(execute(f"DELETE FROM answers WHERE {old} RETURNING 1", before, limit))  # noqa: S608 - our text
+
+    def forget_events(self, account: str, floor: int) -> None:
+        """Delete the oldest events of an account."""
+        with self.write() as (execute, _):
+            execute(queries.RAISE_FLOOR, floor, account, floor)
+            execute(queries.FORGET_EVENTS, account, floor)
+
+    def erase(self, account: str) -> None:
+        """Delete everything of an account."""
+        with self.write() as (execute, _):
+            for statement in queries.ERASE:
+                execute(statement, account)
+
+    def borrow(self, subject: str, limit_class: str, terms: Terms) -> Budget:
+        """Take a part of a shared budget."""
+        with self.write() as (execute, now):
+            ((started_at, used),) = execute(queries.OPEN_BUDGET, subject, limit_class, now)
+            budget = lend(started_at, used, terms, now)
+            execute(queries.SAVE_BUDGET, budget.started_at, budget.used, subject, limit_class)
+            return budget
+
+    def save_key_uses(self, uses: dict[tuple[str, str], Instant]) -> None:
+        """Save when keys were last used."""
+        with self.write() as (execute, _):
+            execute(queries.SAVE_KEY_USES, msgspec.json.encode([(*key, at) for key, at in uses.items()]).decode())
+
+    def save_browser_session(self, browser_session: BrowserSession) -> None:
+        """Insert or update a browser session."""
+        with self.write() as (execute, _):
+            execute(queries.SAVE_BROWSER_SESSION, *astuple(browser_session))
+            same = (browser_session.key_hash, browser_session.kind)
+            execute(queries.DELETE_SURPLUS_BROWSER_SESSIONS, *same, *same)
+
+    def take_browser_session(self, session_id: str) -> BrowserSession | None:
+        """Delete a browser session and return it; the caller that deletes the row gets it."""
+        with self.write() as (execute, _):
+            found = execute(queries.TAKE_BROWSER_SESSION, session_id)
+            return BrowserSession(*found[0]) if found else None
+
+    def forget_browser_sessions(self) -> int:
+        """Delete those that are over."""
+        with self.write() as (execute, now):
+            return len(execute(queries.FORGET_BROWSER_SESSIONS, now, now, now))
