@@ -15,7 +15,7 @@ import jsonschema_rs
 from holdfast.core.errors import HoldfastError
 from holdfast.operations.table import Operation
 from holdfast.transport.http.routing import Router
-from holdfast.transport.http.schemas.all_operations import SHAPES
+from holdfast.transport.http.schemas.all_operations import OPERATION_SCHEMAS
 from holdfast.transport.http.system.openapi import openapi
 
 UNROUTED = {400, 404, 405, 408, 414, 431}
@@ -36,7 +36,7 @@ def check_answer(method: str, path: str, status: int, headers: Message, raw: byt
     if operation is None:
         assert status in UNROUTED, f"{method} {path} means no operation, yet answered {status}"
         return
-    assert operation.name in SHAPES, f"{operation.name} needs an entry in transport/http/schemas"
+    assert operation.name in OPERATION_SCHEMAS, f"{operation.name} needs an entry in transport/http/schemas"
     label = f"{operation.name}: {method} {path} answered {status}"
     told = _response(operation.path, operation.method, status)
     assert told is not None, f"{label}, which its document does not have: {raw[:300]!r}"

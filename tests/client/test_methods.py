@@ -9,7 +9,7 @@ import holdfast
 from holdfast.client import request
 from holdfast.client.methods.all import Methods
 from holdfast.operations.table import OPERATIONS
-from holdfast.transport.http.schemas.all_operations import SHAPES
+from holdfast.transport.http.schemas.all_operations import OPERATION_SCHEMAS
 
 EVERY = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 
@@ -28,7 +28,7 @@ def test_every_operation_has_a_method_that_calls_it_with_all_its_fields(operatio
     method = getattr(Heard(), operation.name)
     parameters = inspect.signature(method).parameters
     name, arguments = method(**dict.fromkeys(parameters, "x"))
-    shape = SHAPES[operation.name]
+    shape = OPERATION_SCHEMAS[operation.name]
     fields = set((shape.body or shape.query).__struct_fields__) if shape.body or shape.query else set()
     path = set(re.findall(r"{(\w+)", operation.path))
     assert name == operation.name

@@ -6,12 +6,12 @@ from holdfast.client import request
 from holdfast.client.errors import Invalid
 from holdfast.operations.table import OPERATIONS
 from holdfast.transport.http.routing import Router
-from holdfast.transport.http.schemas.all_operations import SHAPES
+from holdfast.transport.http.schemas.all_operations import OPERATION_SCHEMAS
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_a_request_is_sent_under_a_key_wherever_the_server_takes_one(operation):
-    assert request.takes_key(operation) == SHAPES[operation.name].once
+    assert request.takes_key(operation) == OPERATION_SCHEMAS[operation.name].takes_idempotency_key
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
@@ -35,7 +35,7 @@ def test_queries_are_spelled_as_lists_take_them():
 
 
 def test_every_filter_of_a_list_can_be_asked_for():
-    for name, shape in SHAPES.items():
+    for name, shape in OPERATION_SCHEMAS.items():
         if shape.query is not None:
             fields = dict.fromkeys(shape.query.__struct_fields__, "x")
             parameters = {key: "x" for key in ("id", "job_id") if f"{{{key}" in request.find(name).path}

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from holdfast.core import task as tasks
+from holdfast.core.limits import MAX_DELAY
 from holdfast.core.row import SECOND
 from holdfast.core.task import DEAD, PENDING, retry
-from holdfast.core.task.retry import MAX_DELAY, Backoff
+from holdfast.core.task.retry import Backoff
 from tests.core.states import HELD, LAST, NOW
 
 seconds = st.floats(0, MAX_DELAY)

@@ -8,7 +8,7 @@ import jsonschema_rs
 import pytest
 
 from holdfast.operations.table import OPERATIONS
-from holdfast.transport.http.schemas.all_operations import SHAPES
+from holdfast.transport.http.schemas.all_operations import OPERATION_SCHEMAS
 from holdfast.transport.http.system.openapi import openapi
 from holdfast.transport.mcp.arguments import ask_of
 from holdfast.transport.mcp.server import Desk
@@ -78,13 +78,13 @@ def test_arguments_are_in_camel_case_and_durations_in_milliseconds(shown):
 def test_every_field_of_the_operation_is_an_argument(tool):
     operation = operation_of(tool)
     form = form_of(operation, DOCUMENT)
-    shape = SHAPES[operation.name]
+    shape = OPERATION_SCHEMAS[operation.name]
     wanted = set(re.findall(r"{(\w+)", operation.path))
     for struct in (shape.body, shape.query):
         wanted |= set(struct.__struct_encode_fields__) if struct is not None else set()
     assert {field.wire for field in form} - {"Idempotency-Key"} == wanted
     assert len({field.argument for field in form}) == len(form)
-    if shape.once:
+    if shape.takes_idempotency_key:
         assert "idempotencyKey" in input_schema(form, DOCUMENT)["properties"]
 
 

@@ -9,7 +9,7 @@ from schemathesis import APIOperation, Case, GenerationMode, Response
 from schemathesis.checks import CHECKS, load_all_checks
 
 from holdfast.operations.table import OPERATIONS, Operation
-from holdfast.transport.http.schemas.all_operations import SHAPES
+from holdfast.transport.http.schemas.all_operations import OPERATION_SCHEMAS
 from holdfast.transport.http.system.openapi import openapi
 from tests.openapi.belongings import Belongings
 from tests.proof_size import FULL
@@ -60,7 +60,7 @@ NEVER_GRANTED = {
 """Operations that refuse whatever this caller asks."""
 
 
-ASKED = [operation for operation in OPERATIONS if SHAPES[operation.name].media != "text/event-stream"]
+ASKED = [operation for operation in OPERATIONS if OPERATION_SCHEMAS[operation.name].media != "text/event-stream"]
 """Answers that have no end are held against their own tests."""
 
 
@@ -126,7 +126,7 @@ class Questions:
 
 def _takes_anything(operation: Operation) -> bool:
     """Whether it takes anything that could be of the wrong form."""
-    shape = SHAPES[operation.name]
+    shape = OPERATION_SCHEMAS[operation.name]
     return shape.body is not None or shape.query is not None or "{" in operation.path
 
 

@@ -15,7 +15,7 @@ from holdfast import __version__
 from holdfast.core.task.retry import Backoff
 from holdfast.operations.table import OPERATIONS
 from holdfast.transport.http.orchestrion import lists
-from holdfast.transport.http.schemas.all_operations import SHAPES
+from holdfast.transport.http.schemas.all_operations import OPERATION_SCHEMAS
 from holdfast.transport.http.schemas.task_operations import BackoffPolicy, TaskFilter
 from holdfast.transport.http.system.openapi import openapi
 from holdfast.transport.yaml import encode_yaml
@@ -54,7 +54,7 @@ def test_every_reference_leads_somewhere():
 
 
 def test_every_operation_is_described_and_nothing_else():
-    assert set(SHAPES) == {operation.name for operation in OPERATIONS}
+    assert set(OPERATION_SCHEMAS) == {operation.name for operation in OPERATIONS}
     shown = {(method.upper(), path) for path, node in DOCUMENT["paths"].items() for method in node}
     assert shown == {(operation.method, operation.path.replace("...", "")) for operation in OPERATIONS}
 

@@ -9,8 +9,8 @@ from msgspec.structs import astuple
 
 from holdfast.core.event import Event
 from holdfast.core.webhooks.delivery import Delivery
+from holdfast.operations.bounds import REPLAYED_DELIVERIES
 from holdfast.store.sql import delivery_queries
-from holdfast.transport.http.api.deliveries import MAX_REPLAY
 from tests.compat.octostore.server import Server
 from tests.faults.books import assert_books_balance, opened
 from tests.http.agent import ROOT_KEY, Agent, claimed, fresh, ok, pointers, problem, root
@@ -127,10 +127,10 @@ def test_a_long_replay_says_how_far_it_came_and_goes_on_from_there(patient):
     settled = {"state": "delivered", "settled_at": time.time_ns() // 1_000}
     with opened(url) as store, store.write() as (execute, _):
         told = [Delivery("default", made["webhook_id"], seq, f"task:{seq}", "task.created", "{}", 0, **settled)
-                for seq in range(1, MAX_REPLAY + 3)]  # fmt: skip
+                for seq in range(1, REPLAYED_DELIVERIES + 3)]  # fmt: skip
         execute(delivery_queries.ADD, msgspec.json.encode([astuple(each) for each in told]).decode())
     first = ok(boss.post(f"{where}/replay", {"after": 0}))
-    assert (first["replayed"], first["hasMore"], first["nextAfter"]) == (MAX_REPLAY, True, MAX_REPLAY)
+    assert (first["replayed"], first["hasMore"], first["nextAfter"]) == (REPLAYED_DELIVERIES, True, REPLAYED_DELIVERIES)
     assert first["agent_contract"]["next_actions"][0]["action"] == "replay_deliveries"
     rest = ok(boss.post(f"{where}/replay", {"after": first["nextAfter"]}))
     assert (rest["replayed"], rest["hasMore"], rest["nextAfter"]) == (2, False, None)

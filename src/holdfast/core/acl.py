@@ -8,9 +8,9 @@ import re
 import msgspec
 
 from holdfast.core.errors import Forbidden, Invalid
+from holdfast.core.limits import MAX_ACL_ENTRIES
 from holdfast.core.principal import ADMIN_ID, Principal
 
-MAX_ENTRIES = 100
 MAX_ENTRY_BYTES = 256
 
 _USER = re.compile(r"[A-Za-z0-9-]{1,64}")
@@ -28,8 +28,8 @@ def hash_token(token: str) -> str:
 
 def normalise(entries: list[str]) -> str:
     """The one stored form of an access list: checked, trimmed, sorted, without doubles, as JSON text."""
-    if not 1 <= len(entries) <= MAX_ENTRIES:
-        raise Invalid(f"acl.acquire needs 1 to {MAX_ENTRIES} entries")
+    if not 1 <= len(entries) <= MAX_ACL_ENTRIES:
+        raise Invalid(f"acl.acquire needs 1 to {MAX_ACL_ENTRIES} entries")
     return msgspec.json.encode(sorted({_normalise_entry(entry.strip()) for entry in entries})).decode()
 
 

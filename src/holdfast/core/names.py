@@ -6,11 +6,10 @@ import re
 import unicodedata
 
 from holdfast.core.errors import Forbidden, Invalid
+from holdfast.core.limits import LOCK_PART_LIMIT, NAME_LIMIT
 
 DEFAULT_ACCOUNT = "default"
 ELECTION_PREFIX = "__election/"
-NAME_LIMIT = 256
-LOCK_PART_LIMIT = 64
 
 _CIRCLED = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
 _POINTS = range(10, 37)

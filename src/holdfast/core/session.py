@@ -8,10 +8,9 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.core.errors import ContextConflict, LeaseLost, SessionExpired, SessionMissing, SessionTaken
+from holdfast.core.limits import DEFAULT_SESSION_TTL, MAX_SESSION_TTL, MIN_SESSION_TTL
 from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND, Instant, Row
-
-MIN_TTL, MAX_TTL, DEFAULT_TTL = 10, 300, 60
 
 EXPIRED_MEMORY = 5 * SECOND
 """How long a session that ran out is told apart from one that never was."""
@@ -55,7 +54,7 @@ class Session(Row, frozen=True):
 
 def clamp_ttl(seconds: int | None) -> int:
     """A session's time to live is never refused, only bounded."""
-    return min(max(DEFAULT_TTL if seconds is None else seconds, MIN_TTL), MAX_TTL)
+    return min(max(DEFAULT_SESSION_TTL if seconds is None else seconds, MIN_SESSION_TTL), MAX_SESSION_TTL)
 
 
 def is_live(session: Session, now: Instant) -> bool:

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from holdfast.core.errors import Invalid, InvalidTransition
+from holdfast.core.limits import MAX_DELAY
 from holdfast.core.row import SECOND, Instant
-from holdfast.core.task import retry
 from holdfast.core.task.row import DEAD, PENDING, Task
 
 SCHEDULED_LAG = 60 * SECOND
 """How far behind unscheduled tasks a scheduled one is placed."""
 
-MAX_SCHEDULE_AHEAD = retry.MAX_DELAY * SECOND
+MAX_SCHEDULE_AHEAD = MAX_DELAY * SECOND
 
 
 def create(task: Task, now: Instant) -> Task:

@@ -6,10 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from holdfast.core.limits import MAX_DELAY
 from holdfast.core.row import SECOND, Instant
-
-MAX_DELAY = 30 * 24 * 3600
-"""Seconds: no delay is longer than thirty days."""
 
 MAX_DOUBLINGS = 32
 

@@ -13,10 +13,11 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
+from holdfast.core.limits import MAX_WEBHOOK_URL
+
 Address = IPv4Address | IPv6Address
 
 HTTPS_PORT, HTTP_PORT = 443, 80
-MAX_URL = 2048
 
 _CLOSED_IPV4 = [IPv4Network(block) for block in (
     "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/16",
@@ -60,7 +61,7 @@ def is_public(text: str) -> bool:
 def parse_url(text: str) -> Target | str:
     """The address in its one spelling, or what is wrong with it."""
     problem = "must be an address like https://example.com/path"
-    if len(text) > MAX_URL or any(character <= " " or character == "\x7f" for character in text):
+    if len(text) > MAX_WEBHOOK_URL or any(character <= " " or character == "\x7f" for character in text):
         return problem
     try:
         parts = urlsplit(text)

@@ -9,24 +9,12 @@ import msgspec
 from holdfast.core import task as tasks
 from holdfast.core.plan import CLAIM, CREATE, HEARTBEAT, MUTATION, READ, Plan
 from holdfast.core.principal import SCOPES
-from holdfast.core.task.retry import MAX_DELAY
 from holdfast.engine.retention import KEEP_ANSWERS
-from holdfast.engine.verbs.tasks.queueing import MAX_LIMIT
+from holdfast.operations import bounds
 from holdfast.operations.table import DISCOVERY, OPERATIONS, REGISTRATION
 from holdfast.settings import Settings
 from holdfast.transport.advice.contract import VERSION
 from holdfast.transport.documents.vocabulary import ACTIONS, error_words
-from holdfast.transport.http.orchestrion.batch import MAX_ITEMS
-from holdfast.transport.http.orchestrion.task_verbs import MAX_REASON
-from holdfast.transport.http.orchestrion.tasks import (
-    MAX_DEPTH,
-    MAX_KEY,
-    MAX_LABEL,
-    MAX_PAYLOAD,
-    MAX_TAG,
-    MAX_TYPES,
-    MAX_WAIT,
-)
 from holdfast.transport.plans import plan_document
 
 _P, _C, _DONE, _DEAD, _GONE = tasks.PENDING, tasks.CLAIMED, tasks.COMPLETED, tasks.DEAD, tasks.CANCELLED
@@ -85,7 +73,7 @@ def capabilities(settings: Settings) -> dict[str, Any]:
             "events_days": settings.event_retention_days or None,
             "dead_letters_purged": settings.purge_dead_letters,
         },
-        "waiting": {"parameter": "wait_seconds", "max_seconds": MAX_WAIT},
+        "waiting": {"parameter": "wait_seconds", "max_seconds": bounds.WAIT.most},
     }
 
 
@@ -104,22 +92,35 @@ def _rate_limits(given: Plan) -> list[dict[str, Any]]:
 
 def _constraints() -> dict[str, Any]:
     return {
-        "type": {"min_length": 1, "max_length": 100, "pattern": "^[A-Za-z0-9_-]+$"},
-        "payload": {"type": "object", "max_bytes": MAX_PAYLOAD, "max_depth": MAX_DEPTH},
-        "result": {"type": "object", "max_bytes": MAX_PAYLOAD, "max_depth": MAX_DEPTH},
-        "priority": {"min": 0, "max": 100, "default": 0},
-        "maxAttempts": {"min": 1, "max": 10, "default": 3},
-        "leaseDurationSeconds": {"min": 30, "max": 3600, "default": 300},
-        "scheduledAt": {"format": "date-time", "max_days_ahead": MAX_DELAY // 86_400},
-        "retry_after_seconds": {"min": 0, "max": MAX_DELAY},
-        "reason": {"max_length": MAX_REASON},
-        "worker_id": {"max_length": MAX_LABEL},
-        "uniqueKey": {"min_length": 1, "max_length": MAX_KEY},
-        "tag": {"max_length": MAX_TAG},
-        "idempotencyKey": {"min_length": 1, "max_length": MAX_KEY},
-        "claim_limit": {"min": 1, "max": MAX_LIMIT},
-        "claim_types": {"max": MAX_TYPES},
-        "batch_items": {"min": 1, "max": MAX_ITEMS},
-        "wait_seconds": {"min": 0, "max": MAX_WAIT},
-        "job_ttl_seconds": {"min": 1, "max": 3600, "default": 120},
+        "type": _length(bounds.TASK_TYPE) | {"pattern": "^[A-Za-z0-9_-]+$"},
+        "payload": _json(bounds.TASK_PAYLOAD),
+        "result": _json(bounds.TASK_PAYLOAD),
+        "priority": _range(bounds.TASK_PRIORITY),
+        "maxAttempts": _range(bounds.TASK_MAX_ATTEMPTS),
+        "leaseDurationSeconds": _range(bounds.TASK_LEASE),
+        "scheduledAt": {"format": "date-time", "max_days_ahead": bounds.TASK_DELAY.most // bounds.DAY},
+        "retry_after_seconds": _range(bounds.TASK_DELAY),
+        "reason": _length(bounds.REASON),
+        "worker_id": _length(bounds.TASK_LABEL),
+        "uniqueKey": _length(bounds.TASK_UNIQUE_KEY),
+        "tag": _length(bounds.TASK_LABEL),
+        "idempotencyKey": _length(bounds.IDEMPOTENCY_KEY),
+        "claim_limit": _range(bounds.TASK_CLAIM_LIMIT),
+        "claim_types": {"max": bounds.TASK_CLAIM_TYPES.most},
+        "batch_items": {"min": bounds.BATCH_ITEMS.least, "max": bounds.BATCH_ITEMS.most},
+        "wait_seconds": {"min": bounds.WAIT.least, "max": bounds.WAIT.most},
+        "job_ttl_seconds": _range(bounds.JOB_TTL),
     }
+
+
+def _range(bound: bounds.Range) -> dict[str, int]:
+    default = {} if bound.if_omitted is None else {"default": bound.if_omitted}
+    return {"min": bound.least, "max": bound.most, **default}
+
+
+def _length(bound: bounds.Length) -> dict[str, Any]:
+    return ({"min_length": bound.least} if bound.least else {}) | {"max_length": bound.most}
+
+
+def _json(bound: bounds.JsonSize) -> dict[str, Any]:
+    return {"type": "object", "max_bytes": bound.size, "max_depth": bound.depth}

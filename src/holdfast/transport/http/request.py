@@ -27,10 +27,6 @@ Header = tuple[bytes, bytes]
 Render = Callable[[Any], tuple[int, bytes]]
 """Status and body of an outcome."""
 
-HOUSE_BODY_LIMIT = 1024 * 1024
-BATCH_BODY_LIMIT = 8 * 1024 * 1024
-OCTOSTORE_BODY_LIMIT = 2 * 1024 * 1024
-
 _CLIENT_REQUEST_ID = re.compile(rb"[A-Za-z0-9_.:-]{1,128}")
 
 encode = msgspec.json.Encoder().encode

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast import extras
 from holdfast.core.errors import Forbidden
+from holdfast.operations.bounds import BODY_BYTES
 from holdfast.operations.table import HOLDFAST_API, Operation
 from holdfast.transport.http.context import HandlerContext
-from holdfast.transport.http.request import HOUSE_BODY_LIMIT, Header, HttpRefusal, Request, Send
+from holdfast.transport.http.request import Header, HttpRefusal, Request, Send
 from holdfast.transport.mcp.in_process import App, Caller, InProcess
 from holdfast.transport.origins import own_origins
 
@@ -28,7 +29,7 @@ PATH = "/mcp"
 MCP = Operation("mcp", "POST", PATH, HOLDFAST_API, "The Model Context Protocol.", scope="any")
 """Not in the table: it is a protocol of its own, which OpenAPI cannot tell."""
 
-BODY_LIMIT = 2 * HOUSE_BODY_LIMIT
+BODY_LIMIT = 2 * BODY_BYTES
 _ALONG = {
     b"authorization",
     b"x-admin-key",

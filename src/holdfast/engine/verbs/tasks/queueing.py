@@ -22,8 +22,6 @@ from holdfast.engine.steps import with_token
 from holdfast.engine.view import View
 from holdfast.store.needs import Needs
 
-MAX_LIMIT = 100
-
 
 class TaskOutcome(Outcome, frozen=True):
     """The task as it is now."""

@@ -14,11 +14,11 @@ from holdfast.core.principal import Principal
 from holdfast.core.session import Session
 from holdfast.engine.engine import Engine
 from holdfast.engine.verbs.jobs import ForceRelease
+from holdfast.operations.bounds import FORCE_REASON
 from holdfast.store.contract import Reader
 from holdfast.transport.dashboard import event_lines, held, ownership_timeline
 from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
 from holdfast.transport.dashboard.permissions import JOBS
-from holdfast.transport.http.api.jobs import MAX_REASON
 from holdfast.transport.http.request import HttpRefusal
 
 PAGE_SIZE = 50
@@ -78,8 +78,8 @@ async def force_release(request: PageRequest) -> str:
     """Release a job without its holder's consent; the holder's next call gets the reason."""
     _check_visible(request.by, request.item)
     reason = request.form.get("reason", "").strip()
-    if not 1 <= len(reason) <= MAX_REASON:
-        raise Invalid(f"give the owner a reason of 1 to {MAX_REASON} characters")
+    if not FORCE_REASON.least <= len(reason) <= FORCE_REASON.most:
+        raise Invalid(f"give the owner a reason of {FORCE_REASON}")
     if request.form.get("sure") != "yes":
         raise Invalid("check the box to confirm")
     await request.ctx.run(

@@ -7,6 +7,7 @@ from typing import Any
 from holdfast.core.plan import CLAIM, CREATE, CYCLE, HEARTBEAT, MUTATION, READ
 from holdfast.core.principal import ROOT, SCOPES, STATIC, Principal
 from holdfast.core.row import Instant
+from holdfast.operations.bounds import KEY_GRACE
 from holdfast.store.contract import Reader
 from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
 from holdfast.transport.http.api import keys
@@ -54,7 +55,7 @@ async def create(request: PageRequest) -> TemplateResponse:
 async def rotate(request: PageRequest) -> TemplateResponse:
     """Give a key a new secret, which is shown once."""
     row = (await _read_key(request))["key"].row
-    grace = _parse_number(request.form.get("grace", ""), keys.USUAL_GRACE)
+    grace = _parse_number(request.form.get("grace", ""), KEY_GRACE.default)
     secret, made = await keys.rotate(
         request.ctx, request.by, request.cause(), row, by_hash=request.browser_session.key_hash, grace_seconds=grace
     )

@@ -14,6 +14,7 @@ from holdfast.core.row import Instant
 from holdfast.core.task import STATES, Task
 from holdfast.core.task.attempts import AttemptRecord, list_attempts
 from holdfast.engine.verbs.tasks.outcomes import CancelTask, RequeueTask, ResolveTask
+from holdfast.operations.bounds import REASON
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.dashboard import event_lines, held, ownership_timeline, task_filter
@@ -21,7 +22,6 @@ from holdfast.transport.dashboard.bulk import SCOPE, VERBS
 from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
 from holdfast.transport.dashboard.permissions import KEYS, TASKS
 from holdfast.transport.dashboard.task_filter import DashboardFilter
-from holdfast.transport.http.orchestrion.task_verbs import MAX_REASON
 from holdfast.transport.http.request import HttpRefusal
 from holdfast.transport.task_filter import NEWEST, find_tasks
 
@@ -108,8 +108,8 @@ async def cancel(request: PageRequest) -> str:
     mode, reason = request.form.get("mode", "pending"), request.form.get("reason", "").strip() or None
     if request.form.get("sure") != "yes":
         raise Invalid("check the box to confirm")
-    if mode not in {"pending", "request", "force"} or len(reason or "") > MAX_REASON:
-        raise Invalid(f"the reason must have at most {MAX_REASON} characters")
+    if mode not in {"pending", "request", "force"} or len(reason or "") > REASON.most:
+        raise Invalid(f"the reason must have {REASON}")
     command = CancelTask(account=request.account, cause=request.cause(), task_id=request.item, mode=mode, reason=reason)  # type: ignore[arg-type]
     done = await request.ctx.run(command)
     return "cancelled" if done.task.state == tasks.CANCELLED else "requested"

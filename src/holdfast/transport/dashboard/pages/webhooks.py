@@ -11,10 +11,11 @@ from holdfast.core.row import SECOND, Instant
 from holdfast.core.webhooks.delivery import DEAD, PENDING, STATES, Delivery
 from holdfast.core.webhooks.webhook import ACTIVE, PAUSED, STANDARD, Webhook
 from holdfast.engine.verbs.webhooks import RotateWebhookSecret, UpdateWebhook
+from holdfast.operations.bounds import REPLAYED_DELIVERIES, WEBHOOK_GRACE
 from holdfast.store.contract import Reader, Store
 from holdfast.transport.dashboard.page import Action, Page, PageRequest, TemplateResponse
-from holdfast.transport.http.api.deliveries import FROM_THE_NEWEST, MAX_REPLAY
-from holdfast.transport.http.api.webhooks import USUAL_GRACE, hooks_of, new_secret
+from holdfast.transport.http.api.deliveries import FROM_THE_NEWEST
+from holdfast.transport.http.api.webhooks import hooks_of, new_secret
 from holdfast.transport.http.context import wall_clock
 from holdfast.transport.http.request import HttpRefusal
 from holdfast.transport.webhooks.messages import a_test, message_id
@@ -23,7 +24,7 @@ PAGE_SIZE = 50
 MAX_TESTS = 5
 TEST_SCAN_LIMIT = 100
 DAY = 24 * 3600
-GRACES = ((USUAL_GRACE, "1 day"), (0, "stop at once"), (3600, "1 hour"), (7 * DAY, "7 days"))
+GRACES = ((WEBHOOK_GRACE.default, "1 day"), (0, "stop at once"), (3600, "1 hour"), (7 * DAY, "7 days"))
 MAX_DIGITS = 16
 """Enough for 2^53, the largest sequence number."""
 
@@ -65,7 +66,7 @@ async def rotate(request: PageRequest) -> TemplateResponse:
     hook = await _find(request)
     if hook.family != STANDARD:
         raise Invalid("the secret of a webhook created by POST /webhooks cannot be rotated: its owner chose it")
-    grace = next((seconds for seconds, _ in GRACES if str(seconds) == request.form.get("grace")), USUAL_GRACE)
+    grace = next((seconds for seconds, _ in GRACES if str(seconds) == request.form.get("grace")), WEBHOOK_GRACE.default)
     command = RotateWebhookSecret(
         account=hook.account, cause=request.cause(), hook_id=hook.id, secret=new_secret(), grace=grace * SECOND
     )
@@ -88,7 +89,7 @@ async def replay(request: PageRequest) -> str:
     if text and seq is None:
         raise WebhookMissing("there is no such delivery")
     replayed = await request.ctx.beside_the_log(
-        lambda store: store.deliveries.replay((hook.account, hook.id), seq=seq, after=None, limit=MAX_REPLAY)
+        lambda store: store.deliveries.replay((hook.account, hook.id), seq=seq, after=None, limit=REPLAYED_DELIVERIES)
     )
     if seq is not None and not replayed:
         raise WebhookMissing("there is no such delivery")

@@ -10,6 +10,7 @@ import msgspec
 
 from holdfast.core.errors import Invalid, WebhookMissing
 from holdfast.core.webhooks.delivery import PENDING, STATES, Delivery
+from holdfast.operations import bounds
 from holdfast.transport.advice import webhooks as webhook_advice
 from holdfast.transport.advice.contract import check_state
 from holdfast.transport.http.api.webhooks import find
@@ -21,9 +22,7 @@ from holdfast.transport.http.request import Request, Response, json_response
 from holdfast.transport.times import rfc3339, rfc3339_or_none
 from holdfast.transport.webhooks.messages import a_test, message_id
 
-PAGE, MAX_PAGE = 100, 1_000
-MAX_REPLAY = 1_000
-FROM_THE_NEWEST = 2**53
+FROM_THE_NEWEST = bounds.DELIVERY_NUMBER.most
 
 _NUMBER = re.compile(r"-?[0-9]{1,16}")
 
@@ -40,7 +39,7 @@ async def list_deliveries(ctx: HandlerContext, request: Request) -> Response:
     await ctx.authenticate(request)
     query = Query(request, ("state", "limit", "cursor"))
     state = query.choice("state", STATES)
-    limit = query.number("limit", 1, MAX_PAGE, default=PAGE)
+    limit = query.number("limit", bounds.DELIVERY_PAGE)
     cursor = query.text("cursor")
     query.raise_errors()
     if cursor is not None and not _NUMBER.fullmatch(cursor):
@@ -81,16 +80,18 @@ async def replay_deliveries(ctx: HandlerContext, request: Request) -> Response:
     checks.require(body.seq is None or body.after is None, "after", "`seq` or `after`, not both")
     for name in ("seq", "after"):
         number = getattr(body, name)
-        checks.require(number is None or abs(number) <= FROM_THE_NEWEST, name, f"`{name}` is the number of a delivery")
+        checks.check_range(number, name, bounds.DELIVERY_NUMBER)
     checks.raise_errors()
     hook = await find(ctx, request)
     again = await ctx.beside_the_log(
-        lambda store: store.deliveries.replay((hook.account, hook.id), seq=body.seq, after=body.after, limit=MAX_REPLAY)
+        lambda store: store.deliveries.replay(
+            (hook.account, hook.id), seq=body.seq, after=body.after, limit=bounds.REPLAYED_DELIVERIES
+        )
     )
     if body.seq is not None and not again:
         raise WebhookMissing("there is no such delivery")
     ctx.on_webhook()
-    more = len(again) == MAX_REPLAY
+    more = len(again) == bounds.REPLAYED_DELIVERIES
     following = again[-1] if more and body.after is not None else None
     shown = {"replayed": len(again), "hasMore": more, "nextAfter": following}
     contract = webhook_advice.replay_unfinished(hook.id) if more else webhook_advice.changed(hook.id)

@@ -14,6 +14,7 @@ from holdfast.core.log_gap import RESTORED, is_next, last_kept_seq
 from holdfast.core.task import Task
 from holdfast.core.task.attempts import list_attempts
 from holdfast.engine.change_signal import log_of
+from holdfast.operations import bounds
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.advice.contract import check_state
@@ -24,8 +25,6 @@ from holdfast.transport.http.request import Request, Response, json_response
 from holdfast.transport.http.streams.event_stream import stream_events, wants_stream
 from holdfast.transport.times import milliseconds_or_none
 
-PAGE, MAX_PAGE = 100, 1_000
-MAX_WAIT = 60
 PAGE_BYTES = 4 * 1024 * 1024
 """About so much is told at once, however many events were asked for."""
 SCANNED, AT_ONCE = 10_000, 1_001
@@ -47,9 +46,9 @@ async def list_events(ctx: HandlerContext, request: Request) -> Response:
     if wants_stream(request):
         return await stream_events(ctx, request)
     query = Query(request, {"after", "subject", "kind", "request_id", "limit", "wait_seconds"})
-    limit = query.number("limit", 1, MAX_PAGE, default=PAGE)
-    wait = query.seconds("wait_seconds", MAX_WAIT)
-    after = query.number("after", 0, 2**53, default=0)
+    limit = query.number("limit", bounds.EVENT_PAGE)
+    wait = query.seconds("wait_seconds", bounds.WAIT)
+    after = query.number("after", bounds.EVENT_CURSOR)
     wanted = EventFilter(query.text("subject"), query.text("kind"), query.text("request_id"), request.by.name_prefix)
     query.raise_errors()
     account = request.by.account
@@ -120,8 +119,8 @@ async def task_events(ctx: HandlerContext, request: Request) -> Response:
     """Everything that happened to a task, oldest first."""
     history = await _history(ctx, request)
     query = Query(request, {"after", "limit"})
-    after = query.number("after", 0, 2**53, default=0)
-    limit = query.number("limit", 1, MAX_PAGE, default=MAX_PAGE)
+    after = query.number("after", bounds.EVENT_CURSOR)
+    limit = query.number("limit", bounds.TASK_EVENT_PAGE)
     query.raise_errors()
     found = [event for event in history if event.version > after]
     shown = list(take_bytes(found[:limit], PAGE_BYTES))

@@ -15,6 +15,7 @@ from holdfast.core.names import DEFAULT_ACCOUNT
 from holdfast.core.row import Row
 from holdfast.core.task import Task
 from holdfast.engine.verbs.accounts import CloseAccount
+from holdfast.operations.bounds import EXPORT_PAGE
 from holdfast.store.contract import Reader
 from holdfast.store.rows import ROW_TYPES
 from holdfast.transport.advice.contract import account_deleted, check_state
@@ -24,7 +25,6 @@ from holdfast.transport.http.bodies.query import NO_STORE, Query
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Request, Response, json_response, raw_json
 
-PAGE, MAX_PAGE = 500, 1_000
 SECRETS = frozenset({"key_hash", "old_key_hash", "listed_hash", "proof", "holder", "secret", "old_secret"})
 """Columns that prove something: nobody needs them elsewhere."""
 DOCUMENTS = frozenset({"payload", "result", "checkpoint", "ended_checkpoint", "context"})
@@ -45,7 +45,7 @@ async def export_account(ctx: HandlerContext, request: Request) -> Response:
     """A page of rows, kind by kind, then of the log. Following `nextCursor` to its end gives everything."""
     await ctx.authenticate(request)
     query = Query(request, ("limit", "cursor"))
-    limit = query.number("limit", 1, MAX_PAGE, default=PAGE)
+    limit = query.number("limit", EXPORT_PAGE)
     table, after = _read_cursor(query.text("cursor"))
     query.raise_errors()
     records, following = await ctx.read(lambda reader: _page(reader, request.by.account, table, after, limit))

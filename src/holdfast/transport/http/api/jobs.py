@@ -17,6 +17,7 @@ from holdfast.core.names import is_storable, job_id_problem
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.command import Command, LeaseOutcome
 from holdfast.engine.verbs.jobs import Claimed, ClaimJob, ForceRelease, HeartbeatJob, ReleaseJob
+from holdfast.operations import bounds
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import jobs as job_advice
 from holdfast.transport.http.api.job_documents import (
@@ -36,18 +37,12 @@ from holdfast.transport.http.octostore.bodies import parse_uuid
 from holdfast.transport.http.request import Render, Request, Response, answer, encode, json_response
 from holdfast.transport.ids import ids
 
-DEFAULT_TTL, MAX_TTL = 120, 3600
-MAX_WAIT = 60
-MAX_METADATA, MAX_CHECKPOINT, MAX_PROGRESS = 4 * 1024, 64 * 1024, 1024
-MAX_OWNER, MAX_NOTE, MAX_REASON = 256, 4096, 500
-PAGE, MAX_PAGE = 100, 1000
-
 
 class ClaimBody(msgspec.Struct, forbid_unknown_fields=True):
     """What claim takes."""
 
     owner: str
-    ttl_seconds: int = DEFAULT_TTL
+    ttl_seconds: int = bounds.JOB_TTL.default
     metadata: msgspec.Raw = NOTHING
     session_id: str | None = None
     session_lease_id: str | None = None
@@ -86,12 +81,12 @@ async def claim_job(ctx: HandlerContext, request: Request) -> Response:
     body, warnings, raw = await read_body(request, ClaimBody)
     checks = _checks(request)
     checks.require(bool(body.owner.strip()), "owner", "`owner` says who claims; it must not be empty")
-    checks.check_text(body.owner, "owner", MAX_OWNER)
-    checks.require(1 <= body.ttl_seconds <= MAX_TTL, "ttl_seconds", f"`ttl_seconds` is 1 to {MAX_TTL}")
-    checks.require(0 <= body.wait_seconds <= MAX_WAIT, "wait_seconds", f"`wait_seconds` is 0 to {MAX_WAIT}")
-    metadata = checks.compact_json(body.metadata, "metadata", MAX_METADATA)
+    checks.check_text(body.owner, "owner", bounds.JOB_OWNER)
+    checks.check_range(body.ttl_seconds, "ttl_seconds", bounds.JOB_TTL)
+    checks.check_range(body.wait_seconds, "wait_seconds", bounds.WAIT)
+    metadata = checks.compact_json(body.metadata, "metadata", bounds.JOB_METADATA)
     checks.require(metadata is None or metadata[0] in '{"', "metadata", "`metadata` is a JSON object or a string")
-    checks.check_text(body.session_lease_id, "session_lease_id", MAX_OWNER)
+    checks.check_text(body.session_lease_id, "session_lease_id", bounds.SESSION_LEASE_ID)
     session_id = None if body.session_id is None else parse_uuid(body.session_id)
     checks.require(session_id is not None or body.session_id is None, "session_id", "`session_id` is a UUID")
     checks.raise_errors()
@@ -124,8 +119,8 @@ async def heartbeat_job(ctx: HandlerContext, request: Request) -> Response:
     checks = _checks(request)
     written = _written(checks, body)
     ttl = body.ttl_seconds
-    checks.require(ttl is None or 1 <= ttl <= MAX_TTL, "ttl_seconds", f"`ttl_seconds` is 1 to {MAX_TTL}")
-    progress = checks.compact_json(body.progress, "progress", MAX_PROGRESS)
+    checks.check_range(ttl, "ttl_seconds", bounds.JOB_TTL)
+    progress = checks.compact_json(body.progress, "progress", bounds.PROGRESS)
     checks.raise_errors()
 
     def render(outcome: LeaseOutcome) -> tuple[int, bytes]:
@@ -154,7 +149,7 @@ async def force_release_job(ctx: HandlerContext, request: Request) -> Response:
     body, warnings, raw = await read_body(request, ForceBody)
     checks = _checks(request)
     checks.require(bool(body.reason.strip()), "reason", "`reason` is told to the former holder; it must not be empty")
-    checks.check_text(body.reason, "reason", MAX_REASON)
+    checks.check_text(body.reason, "reason", bounds.FORCE_REASON)
     checks.raise_errors()
     render = functools.partial(render_ended, "released", warnings)
     command = ForceRelease(**_common(request, raw, render), by=request.by.name, reason=body.reason)
@@ -179,9 +174,9 @@ async def list_claimed_jobs(ctx: HandlerContext, request: Request) -> Response:
     await ctx.authenticate(request)
     query = dict(parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True, errors="replace"))
     checks = Checks()
-    asked = query.get("limit", str(PAGE))
+    asked = query.get("limit", str(bounds.JOB_PAGE.default))
     limit = int(asked) if re.fullmatch("[0-9]{1,6}", asked) else 0
-    checks.require(1 <= limit <= MAX_PAGE, "limit", f"`limit` is 1 to {MAX_PAGE}")
+    checks.check_range(limit, "limit", bounds.JOB_PAGE)
     prefix = query.get("prefix", request.by.name_prefix or "")
     if not request.by.covers(prefix):
         raise Forbidden(f"your key covers only names that begin with {request.by.name_prefix}")
@@ -226,8 +221,8 @@ def _written(checks: Checks, body: HeartbeatBody | ReleaseBody) -> dict[str, Any
     """What a holder writes: its proof, and what it leaves for the next one."""
     lease_id = parse_uuid(body.lease_id)
     checks.require(lease_id is not None, "lease_id", "`lease_id` is the UUID that the claim answered")
-    checks.check_text(body.note, "note", MAX_NOTE)
-    checkpoint = checks.compact_json(body.checkpoint, "checkpoint", MAX_CHECKPOINT)
+    checks.check_text(body.note, "note", bounds.NOTE)
+    checkpoint = checks.compact_json(body.checkpoint, "checkpoint", bounds.CHECKPOINT)
     return {"lease_id": lease_id or "", "token": body.token, "note": body.note, "checkpoint": checkpoint}
 
 

@@ -13,6 +13,7 @@ from holdfast.core.names import is_storable
 from holdfast.core.principal import SCOPES, Principal, format_key, mask_key
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.verbs.keys import CreateKey, RevokeKey, RotateKey
+from holdfast.operations import bounds
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.http.bodies.checks import Checks
 from holdfast.transport.http.bodies.parsing import read_body
@@ -23,11 +24,6 @@ from holdfast.transport.ids import ids
 from holdfast.transport.times import milliseconds, milliseconds_or_none
 
 KEY_BYTES = 24
-MAX_NAME = 128
-MAX_PREFIX = 256
-MAX_GRACE = 24 * 3600
-USUAL_GRACE = 3600
-MAX_LIFE = 10 * 365 * 24 * 3600
 
 
 class KeyBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
@@ -43,7 +39,7 @@ class KeyBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 class RotateBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     """How long the old key works on."""
 
-    grace_seconds: int = USUAL_GRACE
+    grace_seconds: int = bounds.KEY_GRACE.default
 
 
 def new_key(kind: str = "live") -> str:
@@ -82,13 +78,13 @@ async def make(ctx: HandlerContext, by: Principal, cause: Cause, body: KeyBody) 
     """(the key, which nobody sees again, and what is kept of it)."""
     checks = Checks()
     checks.require(body.name != "", "name", "`name` must not be empty")
-    checks.check_text(body.name, "name", MAX_NAME)
-    checks.check_text(body.prefix, "prefix", MAX_PREFIX)
+    checks.check_text(body.name, "name", bounds.KEY_NAME)
+    checks.check_text(body.prefix, "prefix", bounds.KEY_PREFIX)
     checks.require(body.prefix != "", "prefix", "`prefix` must not be empty; leave it out")
     known = bool(body.scopes) and all(scope in SCOPES for scope in body.scopes)
     checks.require(known, "scopes", f"`scopes` is one or more of {', '.join(SCOPES)}")
     life = body.expires_in_seconds
-    checks.require(life is None or 1 <= life <= MAX_LIFE, "expiresInSeconds", f"`expiresInSeconds` is 1 to {MAX_LIFE}")
+    checks.check_range(life, "expiresInSeconds", bounds.KEY_LIFETIME)
     checks.raise_errors()
     secret = new_key("test" if body.test else "live")
     key = Principal(
@@ -142,7 +138,7 @@ async def rotate(
 ) -> tuple[str, Principal]:
     """(the new secret of a key, which nobody sees again, and what is kept of it)."""
     checks = Checks()
-    checks.require(0 <= grace_seconds <= MAX_GRACE, "graceSeconds", f"`graceSeconds` is 0 to {MAX_GRACE}")
+    checks.check_range(grace_seconds, "graceSeconds", bounds.KEY_GRACE)
     checks.raise_errors()
     secret = new_key("test" if key.shown.startswith("hf_test_") else "live")
     command = RotateKey(

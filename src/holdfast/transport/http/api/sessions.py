@@ -15,6 +15,7 @@ from holdfast.core.session import Context, Session
 from holdfast.core.task import Task
 from holdfast.engine.verbs.sessions import BeginSession, Begun, EndLife, HeartbeatSession, Living, WriteContext
 from holdfast.engine.verbs.tasks.queueing import lease_id_from
+from holdfast.operations import bounds
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import sessions as session_advice
 from holdfast.transport.http.bodies.checks import NOTHING, Checks
@@ -26,10 +27,6 @@ from holdfast.transport.http.request import Request, Response, json_response, ra
 from holdfast.transport.ids import ids
 from holdfast.transport.times import rfc3339, rfc3339_or_none
 
-MIN_TTL, MAX_TTL, DEFAULT_TTL = 10, 3600, 120
-MAX_NAME, MAX_TEXT, MAX_CONTEXT = 256, 4096, 64 * 1024
-MAX_TURN = 2**53 - 1
-PAGE, MAX_PAGE = 100, 1000
 _NAMES = uuid.UUID("3a9f6d5c-6f3e-5b0a-8f4a-9b8d0c2e7f11")
 
 
@@ -49,7 +46,7 @@ class BeginBody(ContextBody, forbid_unknown_fields=True, kw_only=True):
 
     name: str
     secret: str | None = None
-    ttl_seconds: int = DEFAULT_TTL
+    ttl_seconds: int = bounds.SESSION_TTL.default
     lane: bool | None = None
 
 
@@ -83,9 +80,9 @@ async def begin_session(ctx: HandlerContext, request: Request) -> Response:
     body, warnings, _ = await read_body(request, BeginBody)
     checks = Checks()
     checks.require(bool(body.name.strip()), "name", "`name` must not be empty")
-    checks.check_text(body.name, "name", MAX_NAME)
-    checks.check_text(body.secret, "secret", MAX_NAME)
-    checks.require(MIN_TTL <= body.ttl_seconds <= MAX_TTL, "ttl_seconds", f"`ttl_seconds` is {MIN_TTL} to {MAX_TTL}")
+    checks.check_text(body.name, "name", bounds.SESSION_NAME)
+    checks.check_text(body.secret, "secret", bounds.SESSION_SECRET)
+    checks.check_range(body.ttl_seconds, "ttl_seconds", bounds.SESSION_TTL)
     context = _context(body, checks)
     checks.raise_errors()
     account = request.by.account
@@ -169,7 +166,7 @@ async def list_sessions(ctx: HandlerContext, request: Request) -> Response:
     """Sessions with a name."""
     await ctx.authenticate(request)
     query = Query(request, {"limit", "cursor"})
-    limit = query.number("limit", 1, MAX_PAGE, default=PAGE)
+    limit = query.number("limit", bounds.SESSION_PAGE)
     after = query.text("cursor") or ""
     query.raise_errors()
 
@@ -204,16 +201,16 @@ def _session_id(request: Request) -> str:
 
 
 def _context(body: ContextBody, checks: Checks) -> Context:
-    checks.require(body.turn is None or 0 <= body.turn <= MAX_TURN, "turn", f"`turn` is 0 to {MAX_TURN}")
+    checks.check_range(body.turn, "turn", bounds.SESSION_TURN)
     for name in ("last_action", "next_action", "context_hash", "memory_ref"):
-        checks.check_text(getattr(body, name), name, MAX_TEXT)
+        checks.check_text(getattr(body, name), name, bounds.SESSION_TEXT)
     return Context(
         turn=body.turn,
         last_action=body.last_action,
         next_action=body.next_action,
         context_hash=body.context_hash,
         memory_ref=body.memory_ref,
-        context=checks.compact_json(body.context, "context", MAX_CONTEXT),
+        context=checks.compact_json(body.context, "context", bounds.SESSION_CONTEXT),
     )
 
 

@@ -10,24 +10,22 @@ import msgspec
 from holdfast.core.errors import Forbidden, Invalid, WebhookMissing
 from holdfast.core.names import is_storable
 from holdfast.core.row import SECOND
-from holdfast.core.webhooks.destination import MAX_URL, Target, parse_url, url_problem
+from holdfast.core.webhooks.destination import Target, parse_url, url_problem
 from holdfast.core.webhooks.signature import SECRET_BYTES, format_secret
 from holdfast.core.webhooks.webhook import ACTIVE, PAUSED, STANDARD, Webhook
 from holdfast.engine.verbs.webhooks import CreateWebhook, RemoveWebhook, RotateWebhookSecret, UpdateWebhook
+from holdfast.operations import bounds
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import webhooks as webhook_advice
 from holdfast.transport.advice.contract import check_state
 from holdfast.transport.http.bodies.checks import Checks
 from holdfast.transport.http.bodies.parsing import read_body
-from holdfast.transport.http.bodies.query import MAX_TEXT, NO_STORE
+from holdfast.transport.http.bodies.query import NO_STORE
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Request, Response, json_response, raw_json, warned
 from holdfast.transport.ids import ids
 from holdfast.transport.times import rfc3339, rfc3339_or_none
 
-MAX_WEBHOOKS = 50
-MAX_EVENTS = 20
-MAX_GRACE, USUAL_GRACE = 7 * 24 * 3600, 24 * 3600
 EVENT_PATTERN = r"\*|[a-z_]{1,40}\.(\*|[a-z_]{1,40}\*?)"
 AT_ONCE = 1_000
 
@@ -54,7 +52,7 @@ class UpdateBody(msgspec.Struct, forbid_unknown_fields=True):
 class RotateBody(msgspec.Struct, forbid_unknown_fields=True):
     """How long the old secret signs beside the new one."""
 
-    grace_seconds: int = USUAL_GRACE
+    grace_seconds: int = bounds.WEBHOOK_GRACE.default
 
 
 async def create_webhook(ctx: HandlerContext, request: Request) -> Response:
@@ -75,7 +73,7 @@ async def create_webhook(ctx: HandlerContext, request: Request) -> Response:
         subject=body.subject or None,
         secret=new_secret(),
     )
-    made = await create(ctx, request, hook, MAX_WEBHOOKS)
+    made = await create(ctx, request, hook, bounds.WEBHOOKS_PER_ACCOUNT)
     return _shown_once(201, made, warnings)
 
 
@@ -146,7 +144,7 @@ async def rotate_webhook_secret(ctx: HandlerContext, request: Request) -> Respon
     body, warnings, _ = await read_body(request, RotateBody)
     hook = await find(ctx, request)
     checks = Checks()
-    checks.require(0 <= body.grace_seconds <= MAX_GRACE, "grace_seconds", f"`grace_seconds` is 0 to {MAX_GRACE}")
+    checks.check_range(body.grace_seconds, "grace_seconds", bounds.WEBHOOK_GRACE)
     checks.raise_errors()
     if hook.family != STANDARD:
         raise Invalid("the secret of a webhook made by /webhooks is its owner's to choose")
@@ -229,7 +227,7 @@ def _check_reach(request: Request) -> None:
 
 
 def _url(ctx: HandlerContext, checks: Checks, text: str) -> str:
-    checks.check_text(text, "url", MAX_URL)
+    checks.check_text(text, "url", bounds.WEBHOOK_URL)
     target = parse_url(text)
     if isinstance(target, Target):
         problem = url_problem(target, private=ctx.settings.webhook_allow_private_networks)
@@ -240,7 +238,8 @@ def _url(ctx: HandlerContext, checks: Checks, text: str) -> str:
 
 
 def _filters(checks: Checks, events: list[str] | None, subject: str | None) -> None:
-    checks.require(len(events or ()) <= MAX_EVENTS, "events", f"`events` has at most {MAX_EVENTS} entries")
+    allowed = len(events or ()) <= bounds.WEBHOOK_EVENTS.most
+    checks.require(allowed, "events", f"`events` must have {bounds.WEBHOOK_EVENTS}")
     known = all(_EVENT.fullmatch(kind) for kind in events or ())
     checks.require(known, "events", "`events` holds kinds like task.completed, lease.* or *")
-    checks.check_text(subject, "subject", MAX_TEXT)
+    checks.check_text(subject, "subject", bounds.QUERY_TEXT)

@@ -9,12 +9,12 @@ import msgspec
 
 from holdfast.core.errors import Invalid, TooLarge
 from holdfast.core.names import is_storable
+from holdfast.operations.bounds import JsonSize, Length, Range
 from holdfast.transport.http.bodies.parsing import DECODE_ERRORS, field_error
 from holdfast.transport.http.request import Request
 
 NOTHING = msgspec.Raw(b"null")
 """Value of an omitted field that accepts any JSON."""
-MAX_DEPTH = 32
 
 _KEY_NAMES = {"api_key", "apiKey", "apikey", "access_token", "authorization"}
 
@@ -30,19 +30,24 @@ class Checks:
         if not condition:
             self.errors.append(field_error(f"/{field}", "out_of_range", message))
 
-    def check_text(self, value: str | None, field: str, limit: int) -> None:
-        """Require a string within its length limit that every store can save unchanged."""
+    def check_range(self, value: float | None, field: str, bound: Range) -> None:
+        """Require a number within its range, if there is one."""
+        self.require(bound.allows(value), field, f"`{field}` must be {bound}")
+
+    def check_text(self, value: str | None, field: str, bound: Length) -> None:
+        """Require a string that is not too long and that every store can save unchanged."""
         if value is None:
             return
-        length = len(value)
-        self.require(length <= limit, field, f"`{field}` must have at most {limit} characters; it has {length}")
+        length, most = len(value), bound.most
+        self.require(length <= most, field, f"`{field}` must have at most {most} characters; it has {length}")
         self.require(is_storable(value), field, f"`{field}` must not contain U+0000")
 
-    def compact_json(self, raw: msgspec.Raw, field: str, limit: int, depth: int = MAX_DEPTH) -> str | None:
+    def compact_json(self, raw: msgspec.Raw, field: str, bound: JsonSize) -> str | None:
         """Check a JSON value against its limits of size and depth; return it as compact text, or None for null."""
         if raw == NOTHING:
             return None
         text = msgspec.json.format(bytes(raw), indent=-1)
+        limit, depth = bound
         if len(text) > limit:
             raise TooLarge(
                 f"`{field}` is {len(text)} bytes, the limit is {limit}",
@@ -54,15 +59,15 @@ class Checks:
             message = f"`{field}` is not JSON"
             raise Invalid(message, [field_error(f"/{field}", "malformed_json", str(error))]) from None
         # Every level needs an opening bracket: text with few of them cannot be too deep and is not walked.
-        shallow = text.count(b"{") + text.count(b"[") <= depth or _depth(value) <= depth
+        shallow = text.count(b"{") + text.count(b"[") <= depth or _depth(value, depth) <= depth
         self.require(shallow, field, f"`{field}` must not be nested deeper than {depth} levels")
         if shallow and b"\\u" in text:
             self.require(_is_storable(value), field, f"`{field}` must not contain U+0000")
         return text.decode()
 
-    def compact_object(self, raw: msgspec.Raw, field: str, limit: int, depth: int = MAX_DEPTH) -> str | None:
+    def compact_object(self, raw: msgspec.Raw, field: str, bound: JsonSize) -> str | None:
         """The same for a value that must be a JSON object."""
-        text = self.compact_json(raw, field, limit, depth)
+        text = self.compact_json(raw, field, bound)
         self.require(text is None or text.startswith("{"), field, f"`{field}` must be a JSON object")
         return text
 
@@ -72,12 +77,13 @@ class Checks:
             raise Invalid("; ".join(error["message"] for error in self.errors), self.errors)
 
 
-def _depth(value: Any, level: int = 1) -> int:
-    if level > MAX_DEPTH:
+def _depth(value: Any, limit: int, level: int = 1) -> int:
+    """Levels of nesting; counting stops one level below the limit."""
+    if level > limit:
         return level
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return max(
-        (_depth(element, level + 1) for element in inner),
+        (_depth(element, limit, level + 1) for element in inner),
         default=level - 1 if not isinstance(value, dict | list) else level,
     )
 

@@ -7,10 +7,10 @@ import json
 
 from holdfast.core.errors import Invalid
 from holdfast.engine.command import Once
+from holdfast.operations.bounds import IDEMPOTENCY_KEY
 from holdfast.transport.http.bodies.parsing import field_error
 from holdfast.transport.http.request import Render, Request
 
-MAX_KEY = 255
 _HEADER = b"idempotency-key"
 
 
@@ -19,8 +19,8 @@ def read_idempotency_key(request: Request, raw: bytes, render: Render) -> Once |
     key = request.headers.get(_HEADER)
     if key is None:
         return None
-    if not 1 <= len(key) <= MAX_KEY or not all(0x20 < byte < 0x7F for byte in key):  # noqa: PLR2004 - visible ASCII
-        message = f"Idempotency-Key must be 1 to {MAX_KEY} visible ASCII characters"
+    if not _is_length_allowed(key) or not all(0x20 < byte < 0x7F for byte in key):  # noqa: PLR2004 - visible ASCII
+        message = f"Idempotency-Key must be {IDEMPOTENCY_KEY}, visible ASCII only"
         raise Invalid(message, [field_error("", "invalid_header", message)])
     # The caller is part of the hash: guessing another caller's key must not reveal that caller's lease.
     head = f"{request.by.id} {request.scope['method']} {request.scope['path']}\n".encode()
@@ -47,8 +47,8 @@ def read_task_idempotency_key(
 
 def bind_task_key(key: str, head: str, raw: bytes, render: Render) -> Once:
     """Bind a key to `head` and to the body, whatever its whitespace and the order of its fields."""
-    if not 1 <= len(key) <= MAX_KEY or not all(" " <= character <= "~" for character in key):
-        raise _invalid("/idempotencyKey", f"an idempotency key must be 1 to {MAX_KEY} printable ASCII characters")
+    if not _is_length_allowed(key) or not all(" " <= character <= "~" for character in key):
+        raise _invalid("/idempotencyKey", f"an idempotency key must be {IDEMPOTENCY_KEY}, printable ASCII only")
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError):
@@ -56,6 +56,10 @@ def bind_task_key(key: str, head: str, raw: bytes, render: Render) -> Once:
     body = {name: value for name, value in body.items() if name not in {"idempotencyKey", "idempotency_key"}}
     canonical = json.dumps(body, sort_keys=True, separators=(",", ":"))
     return Once(key, hashlib.sha256((head + canonical).encode()).hexdigest(), render)
+
+
+def _is_length_allowed(key: str | bytes) -> bool:
+    return IDEMPOTENCY_KEY.least <= len(key) <= IDEMPOTENCY_KEY.most
 
 
 def _invalid(pointer: str, message: str) -> Invalid:

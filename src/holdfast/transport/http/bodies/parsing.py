@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from holdfast.core.errors import Invalid
-from holdfast.transport.http.request import HOUSE_BODY_LIMIT, HttpRefusal, Request, encode
+from holdfast.operations.bounds import BODY_BYTES
+from holdfast.transport.http.request import HttpRefusal, Request, encode
 
 B = TypeVar("B", bound=msgspec.Struct)
 
@@ -24,7 +25,7 @@ def field_error(pointer: str, code: str, message: str) -> dict[str, str]:
     return {"pointer": pointer, "code": code, "message": message}
 
 
-async def read_body(request: Request, body_type: type[B], limit: int = HOUSE_BODY_LIMIT) -> tuple[B, list[str], bytes]:
+async def read_body(request: Request, body_type: type[B], limit: int = BODY_BYTES) -> tuple[B, list[str], bytes]:
     """Read the request body: (the body, warnings about unknown fields, the raw bytes). An empty body means {}."""
     media_type = request.headers.get(b"content-type", b"application/json").split(b";", 1)[0].strip().lower()
     raw = await request.body(limit)

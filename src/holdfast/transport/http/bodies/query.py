@@ -8,14 +8,13 @@ from urllib.parse import parse_qsl
 
 from holdfast.core.names import is_storable
 from holdfast.core.row import Instant
+from holdfast.operations.bounds import QUERY_TEXT, Range
 from holdfast.transport.http.bodies.checks import Checks
 from holdfast.transport.http.bodies.parsing import fold_name
 from holdfast.transport.http.request import Header, Request
 from holdfast.transport.times import parse as parse_time
 
 NO_STORE: tuple[Header, ...] = ((b"cache-control", b"no-store"),)
-
-MAX_TEXT = 1024
 
 
 class Query:
@@ -38,7 +37,7 @@ class Query:
     def text(self, name: str) -> str | None:
         """A string; None if it is empty or missing."""
         value = self._values.get(name)
-        self._checks.check_text(value, name, MAX_TEXT)
+        self._checks.check_text(value, name, QUERY_TEXT)
         return value if value and is_storable(value) else None
 
     def choice(self, name: str, allowed: Iterable[str]) -> str | None:
@@ -48,18 +47,18 @@ class Query:
         self._checks.require(value is None or value in allowed, name, f"`{name}` must be one of {listed}")
         return value
 
-    def number(self, name: str, least: int, most: int, *, default: int) -> int:
-        """An integer from `least` to `most`."""
-        text = self._values.get(name, str(default))
+    def number(self, name: str, bound: Range) -> int:
+        """An integer within its bound, or the bound's default."""
+        text = self._values.get(name, str(bound.default))
         value = int(text) if re.fullmatch(r"[0-9]{1,18}", text) else -1
-        self._checks.require(least <= value <= most, name, f"`{name}` must be {least} to {most}")
+        self._checks.check_range(value, name, bound)
         return value
 
-    def seconds(self, name: str, most: int) -> float:
-        """A number of seconds from 0 to `most`, with or without a fraction."""
-        text = self._values.get(name, "0")
+    def seconds(self, name: str, bound: Range) -> float:
+        """A number of seconds, with or without a fraction."""
+        text = self._values.get(name, str(bound.default))
         value = float(text) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,30})?", text) else -1.0
-        self._checks.require(0 <= value <= most, name, f"`{name}` must be 0 to {most}")
+        self._checks.check_range(value, name, bound)
         return value
 
     def time(self, name: str) -> Instant | None:

@@ -13,9 +13,9 @@ import msgspec
 
 from holdfast.core.lease import Lease
 from holdfast.core.row import Instant
-from holdfast.transport.http.request import OCTOSTORE_BODY_LIMIT, HttpRefusal, Request
+from holdfast.operations.bounds import LOCK_METADATA, OCTOSTORE_BODY_BYTES
+from holdfast.transport.http.request import HttpRefusal, Request
 
-METADATA_LIMIT = 1024
 U32 = Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)]
 
 B = TypeVar("B", bound=msgspec.Struct)
@@ -35,7 +35,7 @@ async def read_body(request: Request, body_type: type[B]) -> B:
         media_type.startswith(b"application/") and media_type.endswith(b"+json")
     ):
         raise HttpRefusal(415, "the body must be application/json")
-    return parse_body(await request.body(OCTOSTORE_BODY_LIMIT), body_type)
+    return parse_body(await request.body(OCTOSTORE_BODY_BYTES), body_type)
 
 
 def parse_body(raw: bytes, body_type: type[B]) -> B:
@@ -152,7 +152,7 @@ def metadata_text(lease: Lease) -> str | None:
     if lease.metadata is None:
         return None
     value = msgspec.json.decode(lease.metadata)
-    return value if isinstance(value, str) else lease.metadata[:METADATA_LIMIT]
+    return value if isinstance(value, str) else lease.metadata[: LOCK_METADATA.most]
 
 
 def milliseconds_left(until: Instant | None, now: Instant) -> int:

@@ -17,6 +17,7 @@ from holdfast.core.names import DEFAULT_ACCOUNT, ELECTION_PREFIX, check_candidat
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.command import LeaseOutcome
 from holdfast.engine.verbs.elections import Campaign, Leading, RenewLeadership, Resign
+from holdfast.operations.bounds import ELECTION_TTL
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import elections as election_advice
 from holdfast.transport.advice.contract import seconds_to_wait
@@ -28,7 +29,6 @@ from holdfast.transport.http.request import Request, Response, json_response
 from holdfast.transport.ids import ids
 from holdfast.transport.times import rfc3339
 
-MIN_TTL, MAX_TTL, DEFAULT_TTL = 5, 300, 30
 TOKEN_BYTES, TOKEN_LENGTH = 32, 43
 
 
@@ -193,9 +193,9 @@ def check_enabled(ctx: HandlerContext) -> None:
 
 
 def _ttl(seconds: int | None) -> Instant:
-    ttl = DEFAULT_TTL if seconds is None else seconds
-    if not MIN_TTL <= ttl <= MAX_TTL:
-        raise InvalidTtl(f"must be between {MIN_TTL} and {MAX_TTL} seconds")
+    ttl = ELECTION_TTL.default if seconds is None else seconds
+    if not ELECTION_TTL.allows(ttl):
+        raise InvalidTtl(f"must be between {ELECTION_TTL.least} and {ELECTION_TTL.most} seconds")
     return ttl * SECOND
 
 

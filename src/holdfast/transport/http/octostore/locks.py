@@ -15,12 +15,12 @@ from holdfast.core.names import ELECTION_PREFIX, check_reserved, is_storable, lo
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.command import Held, LeaseOutcome
 from holdfast.engine.verbs.locks import Acquired, AcquireLock, Delayed, ReleaseLock, RenewLock, SetLockAcl
+from holdfast.operations import bounds
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import locks as lock_advice
 from holdfast.transport.advice.contract import seconds_to_wait
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore.bodies import (
-    METADATA_LIMIT,
     U32,
     body_uuid,
     metadata_text,
@@ -32,8 +32,6 @@ from holdfast.transport.http.octostore.errors import InvalidLockName, InvalidTtl
 from holdfast.transport.http.request import HttpRefusal, Request, Response, json_response
 from holdfast.transport.times import rfc3339, rfc3339_or_none
 
-MIN_TTL, MAX_TTL, DEFAULT_TTL = 1, 3600, 60
-MAX_DELAY = 30
 ALL = 1_000_000
 
 
@@ -83,8 +81,8 @@ async def acquire_lock(ctx: HandlerContext, request: Request) -> Response:
     if body.metadata is not None:
         check_metadata(body.metadata)
     delay = body.lock_delay_seconds or 0
-    if delay > MAX_DELAY:
-        raise Invalid(f"lock_delay_seconds must be between 0 and {MAX_DELAY}")
+    if not bounds.LOCK_DELAY.allows(delay):
+        raise Invalid(f"lock_delay_seconds must be between 0 and {bounds.LOCK_DELAY.most}")
     if body.ephemeral and session_id is None:
         raise Invalid("an ephemeral lock needs a session_id")
     outcome: Any = await ctx.run(
@@ -197,8 +195,8 @@ async def list_locks(ctx: HandlerContext, request: Request) -> Response:
 
 def check_metadata(metadata: str) -> None:
     """A short text that every store keeps as it is."""
-    if len(metadata) > METADATA_LIMIT:
-        raise Invalid(f"metadata must be at most {METADATA_LIMIT} characters")
+    if len(metadata) > bounds.LOCK_METADATA.most:
+        raise Invalid(f"metadata must be at most {bounds.LOCK_METADATA.most} characters")
     if not is_storable(metadata):
         raise Invalid("metadata must not contain U+0000")
 
@@ -232,9 +230,9 @@ def _prefix(request: Request) -> str | None:
 
 
 def _ttl(seconds: int | None) -> Instant:
-    ttl = DEFAULT_TTL if seconds is None else seconds
-    if not MIN_TTL <= ttl <= MAX_TTL:
-        raise InvalidTtl(f"must be between {MIN_TTL} and {MAX_TTL} seconds")
+    ttl = bounds.LOCK_TTL.default if seconds is None else seconds
+    if not bounds.LOCK_TTL.allows(ttl):
+        raise InvalidTtl(f"must be between {bounds.LOCK_TTL.least} and {bounds.LOCK_TTL.most} seconds")
     return ttl * SECOND
 
 

@@ -12,13 +12,13 @@ from holdfast.core.names import DEFAULT_ACCOUNT, is_storable
 from holdfast.core.principal import LOCAL, Principal, mask_key
 from holdfast.engine.verbs.accounts import principal_id
 from holdfast.engine.verbs.keys import RegisterUser, RotateKey
+from holdfast.operations.bounds import LOCK_USERNAME
 from holdfast.transport.advice import locks as lock_advice
 from holdfast.transport.http.api.keys import new_key
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore.bodies import read_body
 from holdfast.transport.http.request import Header, HttpRefusal, Request, Response, json_response
 
-MAX_USERNAME = 128
 NEVER_KEPT: tuple[Header, ...] = ((b"cache-control", b"no-store"), (b"pragma", b"no-cache"))
 
 _NAMESPACE = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -37,8 +37,8 @@ async def register_user(ctx: HandlerContext, request: Request) -> Response:
         raise HttpRefusal(404, "there is nothing at this path")
     body = await read_body(request, UserBody)
     name = body.username.strip()
-    if not name or len(name) > MAX_USERNAME or not is_storable(name) or not name.isprintable():
-        raise HttpRefusal(400, f"`username` is 1 to {MAX_USERNAME} visible characters")
+    if not name or len(name) > LOCK_USERNAME.most or not is_storable(name) or not name.isprintable():
+        raise HttpRefusal(400, f"`username` is 1 to {LOCK_USERNAME.most} visible characters")
     if body.namespace is not None and not _NAMESPACE.fullmatch(body.namespace):
         raise HttpRefusal(400, "`namespace` is 1 to 64 of A-Z a-z 0-9 - _")
     users = await ctx.read(lambda reader: reader.principals(DEFAULT_ACCOUNT))

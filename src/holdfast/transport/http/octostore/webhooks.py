@@ -9,9 +9,10 @@ import msgspec
 from holdfast.core.errors import Invalid
 from holdfast.core.event import HIDDEN
 from holdfast.core.names import is_storable
-from holdfast.core.webhooks.destination import MAX_URL, octostore_url_problem, parse_url
+from holdfast.core.webhooks.destination import octostore_url_problem, parse_url
 from holdfast.core.webhooks.webhook import ACTIVE, LEASE_SUBJECT, OCTOSTORE, OCTOSTORE_EVENTS, Webhook
 from holdfast.engine.verbs.webhooks import RemoveWebhook
+from holdfast.operations import bounds
 from holdfast.transport.advice import locks as lock_advice
 from holdfast.transport.http.api.webhooks import create, hooks_of
 from holdfast.transport.http.context import HandlerContext
@@ -19,10 +20,6 @@ from holdfast.transport.http.octostore.bodies import path_uuid, read_body
 from holdfast.transport.http.request import Request, Response, json_response
 from holdfast.transport.ids import ids
 from holdfast.transport.times import rfc3339
-
-MAX_OF_A_USER = 10
-MAX_SECRET, MAX_PATTERN = 1_024, 256
-"""Characters."""
 
 _WORDS = {*OCTOSTORE_EVENTS.values(), "*"}
 
@@ -40,8 +37,8 @@ async def create_lock_webhook(ctx: HandlerContext, request: Request) -> Response
     """Checked in OctoStore's order: the address, the events, then how many there are."""
     body = await read_body(request, LockWebhookBody)
     await ctx.authenticate(request)
-    if len(body.url) > MAX_URL:
-        raise Invalid(f"url has at most {MAX_URL} characters")
+    if len(body.url) > bounds.WEBHOOK_URL.most:
+        raise Invalid(f"url must have {bounds.WEBHOOK_URL}")
     target = parse_url(body.url)
     if isinstance(target, str):
         raise Invalid(f"url {target}")
@@ -62,16 +59,16 @@ async def create_lock_webhook(ctx: HandlerContext, request: Request) -> Response
         subject=None if body.lock_pattern is None else LEASE_SUBJECT + body.lock_pattern,
         secret=body.secret,
     )
-    made = await create(ctx, request, hook, MAX_OF_A_USER, own=True)
+    made = await create(ctx, request, hook, bounds.LOCK_WEBHOOKS_PER_USER, own=True)
     return json_response(201, document(made) | {"agent_contract": lock_advice.listed()})
 
 
 def _check_texts(body: LockWebhookBody) -> None:
     """What no lock's name and no key of a signature needs is not kept."""
-    for name, most in (("secret", MAX_SECRET), ("lock_pattern", MAX_PATTERN)):
+    for name, bound in (("secret", bounds.LOCK_WEBHOOK_SECRET), ("lock_pattern", bounds.LOCK_WEBHOOK_PATTERN)):
         text = getattr(body, name) or ""
-        if len(text) > most:
-            raise Invalid(f"{name} has at most {most} characters")
+        if len(text) > bound.most:
+            raise Invalid(f"{name} must have {bound}")
         if not is_storable(text):
             raise Invalid(f"U+0000 has no place in {name}")
 

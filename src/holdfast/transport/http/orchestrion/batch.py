@@ -16,6 +16,7 @@ from holdfast.engine.command import Command, Replayed
 from holdfast.engine.verbs.batch import Batch, Outcomes
 from holdfast.engine.verbs.tasks.outcomes import HeartbeatTask
 from holdfast.engine.verbs.tasks.queueing import Created, CreateTask, TaskOutcome
+from holdfast.operations.bounds import BATCH_BODY_BYTES, BATCH_ITEMS
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.http.bodies.checks import Checks
 from holdfast.transport.http.bodies.idempotency import bind_task_key, read_task_idempotency_key
@@ -36,10 +37,9 @@ from holdfast.transport.http.orchestrion.task_verbs import (
     fields_of,
 )
 from holdfast.transport.http.orchestrion.tasks import CreateBody, creation, render_created
-from holdfast.transport.http.request import BATCH_BODY_LIMIT, Request, Response, answer, encode, warned
+from holdfast.transport.http.request import Request, Response, answer, encode, warned
 from holdfast.transport.times import milliseconds_or_none
 
-MAX_ITEMS = 1_000
 PRODUCERS = {"create", "cancel", "requeue", "resolve"}
 """Verbs of those who make work; the others are for those who do it."""
 
@@ -137,9 +137,9 @@ class Head(msgspec.Struct):
 async def batch_tasks(ctx: HandlerContext, request: Request) -> Response:
     """Up to 1,000 verbs in one transaction."""
     await ctx.authenticate(request)
-    body, warnings, raw = await read_body(request, BatchBody, BATCH_BODY_LIMIT)
-    if not 1 <= len(body.items) <= MAX_ITEMS:
-        message = f"`items` has 1 to {MAX_ITEMS} entries, this one has {len(body.items)}"
+    body, warnings, raw = await read_body(request, BatchBody, BATCH_BODY_BYTES)
+    if not BATCH_ITEMS.least <= len(body.items) <= BATCH_ITEMS.most:
+        message = f"`items` must have {BATCH_ITEMS}; it has {len(body.items)}"
         raise Invalid(message, [{"pointer": "/items", "code": "out_of_range", "message": message}])
     require = (await ctx.account(request.by.account)).require_lease_id
     commands = [_command(request, item, original, require=require) for item, original in _items(raw, body)]

@@ -7,16 +7,15 @@ from urllib.parse import urlencode
 from holdfast.core import task as tasks
 from holdfast.core.row import Instant
 from holdfast.core.task import Task
+from holdfast.operations import bounds
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.http.bodies.query import NO_STORE, Query
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.orchestrion.documents import task_document
-from holdfast.transport.http.orchestrion.tasks import MAX_WAIT
 from holdfast.transport.http.request import Request, Response, json_response
 from holdfast.transport.task_filter import NEWEST, TaskFilter, find_tasks
 
-PAGE, MAX_PAGE = 50, 100
 SCAN_LIMIT = 10_000
 """Tasks read for one page: a filter that few tasks match gets a short page and a cursor."""
 
@@ -25,7 +24,7 @@ async def check_task_status(ctx: HandlerContext, request: Request) -> Response:
     """A task as it is; with `wait_seconds`, its result as soon as there is one."""
     await ctx.authenticate(request)
     query = Query(request, {"wait_seconds"})
-    wait = query.seconds("wait_seconds", MAX_WAIT)
+    wait = query.seconds("wait_seconds", bounds.WAIT)
     query.raise_errors()
     account, task_id = request.by.account, request.parameter
 
@@ -46,7 +45,7 @@ async def list_tasks(ctx: HandlerContext, request: Request) -> Response:
     """Tasks, newest first."""
     await ctx.authenticate(request)
     query = Query(request, _FILTERS)
-    limit = query.number("limit", 1, MAX_PAGE, default=PAGE)
+    limit = query.number("limit", bounds.TASK_PAGE)
     resolved = query.choice("resolved", ("true", "false"))
     filters = TaskFilter(
         type=query.text("type") or "",

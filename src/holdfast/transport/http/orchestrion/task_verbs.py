@@ -11,7 +11,6 @@ import msgspec
 
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.task import Handover
-from holdfast.core.task.retry import MAX_DELAY
 from holdfast.engine.verbs.tasks.outcomes import (
     CancelTask,
     CompleteTask,
@@ -23,17 +22,13 @@ from holdfast.engine.verbs.tasks.outcomes import (
     TaskCommand,
 )
 from holdfast.engine.verbs.tasks.queueing import TaskOutcome
+from holdfast.operations import bounds
 from holdfast.transport.http.bodies.checks import NOTHING, Checks
 from holdfast.transport.http.bodies.idempotency import read_task_idempotency_key
 from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.orchestrion.documents import task_document
-from holdfast.transport.http.orchestrion.tasks import MAX_DEPTH, MAX_LABEL, MAX_PAYLOAD
 from holdfast.transport.http.request import Request, Response, answer, encode, warned
-
-MAX_REASON, MAX_NOTE = 500, 4096
-MAX_CHECKPOINT, MAX_PROGRESS = 64 * 1024, 1024
-MAX_CODE = 100
 
 
 class Body(msgspec.Struct, forbid_unknown_fields=True):
@@ -97,27 +92,27 @@ Handler = Callable[[HandlerContext, Request], Awaitable[Response]]
 
 def heartbeat_fields(body: Body, checks: Checks) -> Fields:
     """What a holder shows and leaves."""
-    checks.check_text(body.lease_id, "lease_id", MAX_LABEL)
-    checks.check_text(body.note, "note", MAX_NOTE)
+    checks.check_text(body.lease_id, "lease_id", bounds.TASK_LABEL)
+    checks.check_text(body.note, "note", bounds.NOTE)
     left = Handover(
         note=body.note,
-        checkpoint=checks.compact_json(body.checkpoint, "checkpoint", MAX_CHECKPOINT),
-        progress=checks.compact_json(body.progress, "progress", MAX_PROGRESS),
+        checkpoint=checks.compact_json(body.checkpoint, "checkpoint", bounds.CHECKPOINT),
+        progress=checks.compact_json(body.progress, "progress", bounds.PROGRESS),
     )
     return {"lease_id": body.lease_id, "token": body.fencing_token, "left": left}
 
 
 def complete_fields(body: CompleteBody, checks: Checks) -> Fields:
     """How it was done."""
-    result = checks.compact_object(body.result, "result", MAX_PAYLOAD, MAX_DEPTH)
-    checks.check_text(body.output_id, "output_id", MAX_LABEL)
+    result = checks.compact_object(body.result, "result", bounds.TASK_PAYLOAD)
+    checks.check_text(body.output_id, "output_id", bounds.TASK_LABEL)
     return {**heartbeat_fields(body, checks), "result": result, "output_id": body.output_id}
 
 
 def fail_fields(body: FailBody, checks: Checks) -> Fields:
     """What went wrong."""
-    checks.check_text(body.reason, "reason", MAX_REASON)
-    checks.check_text(body.error_code, "error_code", MAX_CODE)
+    checks.check_text(body.reason, "reason", bounds.REASON)
+    checks.check_text(body.error_code, "error_code", bounds.TASK_ERROR_CODE)
     return {
         **heartbeat_fields(body, checks),
         "reason": body.reason,
@@ -141,7 +136,7 @@ def snooze_fields(body: SnoozeBody, checks: Checks) -> Fields:
 
 def cancel_fields(body: CancelBody, checks: Checks) -> Fields:
     """How it ends."""
-    checks.check_text(body.reason, "reason", MAX_REASON)
+    checks.check_text(body.reason, "reason", bounds.REASON)
     return {"mode": body.mode, "reason": body.reason}
 
 
@@ -156,7 +151,7 @@ def resolve_fields(_: NoBody, __: Checks) -> Fields:
 
 
 def _delay(seconds: int | None, field: str, checks: Checks) -> Instant | None:
-    checks.require(seconds is None or 0 <= seconds <= MAX_DELAY, field, f"`{field}` is 0 to {MAX_DELAY}")
+    checks.check_range(seconds, field, bounds.TASK_DELAY)
     return None if seconds is None else seconds * SECOND
 
 

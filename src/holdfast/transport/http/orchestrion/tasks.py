@@ -17,7 +17,6 @@ from holdfast.engine.command import Command, Replayed
 from holdfast.engine.verbs.batch import Batch
 from holdfast.engine.verbs.tasks.outcomes import ReviewClaim, UndeliverTask
 from holdfast.engine.verbs.tasks.queueing import (
-    MAX_LIMIT,
     Busy,
     Claimed,
     ClaimTask,
@@ -26,6 +25,7 @@ from holdfast.engine.verbs.tasks.queueing import (
     CreateTask,
     Empty,
 )
+from holdfast.operations import bounds
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.http.bodies.checks import Checks
 from holdfast.transport.http.bodies.idempotency import read_task_idempotency_key
@@ -37,12 +37,10 @@ from holdfast.transport.http.request import Render, Request, Response, answer, e
 from holdfast.transport.ids import ids
 from holdfast.transport.times import parse as parse_time
 
-MAX_PAYLOAD, MAX_DEPTH = 65_536, 5
-MAX_LABEL, MAX_KEY, MAX_TAG = 255, 255, 255
-MAX_WAIT = 60
-MAX_TYPES = 100
+TYPE = re.compile(rf"[A-Za-z0-9_-]{{{bounds.TASK_TYPE.least},{bounds.TASK_TYPE.most}}}")
 
-TYPE = re.compile(r"[A-Za-z0-9_-]{1,100}")
+
+_TYPE_RULE = f"`type` must be {bounds.TASK_TYPE} of A-Z a-z 0-9 - _"
 
 
 class CreateBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
@@ -50,9 +48,9 @@ class CreateBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 
     type: str
     payload: msgspec.Raw
-    priority: int = 0
-    max_attempts: int = 3
-    lease_duration_seconds: int = 300
+    priority: int = bounds.TASK_PRIORITY.default
+    max_attempts: int = bounds.TASK_MAX_ATTEMPTS.default
+    lease_duration_seconds: int = bounds.TASK_LEASE.default
     scheduled_at: str | None = None
     idempotency_key: str | None = None
     unique_key: str | None = None
@@ -100,22 +98,22 @@ async def create_task(ctx: HandlerContext, request: Request) -> Response:
 
 def creation(request: Request, body: CreateBody, checks: Checks, by_key: Any) -> CreateTask:
     """The command of a create, if everything about it is within bounds."""
-    checks.require(TYPE.fullmatch(body.type) is not None, "type", "`type` is 1 to 100 of A-Z a-z 0-9 - _")
-    payload = checks.compact_object(body.payload, "payload", MAX_PAYLOAD, MAX_DEPTH)
-    checks.require(payload is not None, "payload", "`payload` is a JSON object")
-    checks.require(0 <= body.priority <= 100, "priority", "`priority` is 0 to 100")  # noqa: PLR2004 - the message has it
-    checks.require(1 <= body.max_attempts <= 10, "maxAttempts", "`maxAttempts` is 1 to 10")  # noqa: PLR2004
+    checks.require(TYPE.fullmatch(body.type) is not None, "type", _TYPE_RULE)
+    payload = checks.compact_object(body.payload, "payload", bounds.TASK_PAYLOAD)
+    checks.require(payload is not None, "payload", "`payload` must be a JSON object")
+    checks.check_range(body.priority, "priority", bounds.TASK_PRIORITY)
+    checks.check_range(body.max_attempts, "maxAttempts", bounds.TASK_MAX_ATTEMPTS)
     lease = body.lease_duration_seconds
-    checks.require(30 <= lease <= 3600, "leaseDurationSeconds", "`leaseDurationSeconds` is 30 to 3600")  # noqa: PLR2004
+    checks.check_range(lease, "leaseDurationSeconds", bounds.TASK_LEASE)
     scheduled_at = None if body.scheduled_at is None else parse_time(body.scheduled_at)
     good_time = body.scheduled_at is None or scheduled_at is not None
     checks.require(good_time, "scheduledAt", "`scheduledAt` is an ISO 8601 time with its offset")
     checks.require(body.unique_key != "", "uniqueKey", "`uniqueKey` must not be empty")
-    checks.check_text(body.unique_key, "uniqueKey", MAX_KEY)
-    checks.check_text(body.tag, "tag", MAX_TAG)
-    checks.check_text(body.created_by, "createdBy", MAX_LABEL)
-    checks.check_text(body.reviewed_by, "reviewedBy", MAX_LABEL)
-    checks.check_text(body.source, "source", MAX_LABEL)
+    checks.check_text(body.unique_key, "uniqueKey", bounds.TASK_UNIQUE_KEY)
+    checks.check_text(body.tag, "tag", bounds.TASK_LABEL)
+    checks.check_text(body.created_by, "createdBy", bounds.TASK_LABEL)
+    checks.check_text(body.reviewed_by, "reviewedBy", bounds.TASK_LABEL)
+    checks.check_text(body.source, "source", bounds.TASK_LABEL)
     wrong = None if body.backoff is None else retry.backoff_problem(body.backoff)
     checks.require(wrong is None, "backoff", wrong or "")
     checks.raise_errors()
@@ -163,12 +161,13 @@ async def claim_task(ctx: HandlerContext, request: Request) -> Response:
     body, warnings, raw = await read_body(request, ClaimBody)
     checks = Checks()
     types = tuple(dict.fromkeys([*([] if body.type is None else [body.type]), *(body.types or [])]))
-    checks.require(all(map(TYPE.fullmatch, types)), "type", "`type` is 1 to 100 of A-Z a-z 0-9 - _")
-    checks.require(len(types) <= MAX_TYPES, "types", f"at most {MAX_TYPES} types in one claim")
-    checks.check_text(body.worker_id, "worker_id", MAX_LABEL)
-    checks.check_text(body.session_lease_id, "session_lease_id", MAX_LABEL)
-    checks.require(body.limit is None or 1 <= body.limit <= MAX_LIMIT, "limit", f"`limit` is 1 to {MAX_LIMIT}")
-    checks.require(0 <= body.wait_seconds <= MAX_WAIT, "wait_seconds", f"`wait_seconds` is 0 to {MAX_WAIT}")
+    checks.require(all(map(TYPE.fullmatch, types)), "type", _TYPE_RULE)
+    allowed = len(types) <= bounds.TASK_CLAIM_TYPES.most
+    checks.require(allowed, "types", f"`types` must have {bounds.TASK_CLAIM_TYPES}")
+    checks.check_text(body.worker_id, "worker_id", bounds.TASK_LABEL)
+    checks.check_text(body.session_lease_id, "session_lease_id", bounds.TASK_LABEL)
+    checks.check_range(body.limit, "limit", bounds.TASK_CLAIM_LIMIT)
+    checks.check_range(body.wait_seconds, "wait_seconds", bounds.WAIT)
     checks.raise_errors()
     render = functools.partial(_render_claimed, warnings, body.limit)
     command = ClaimTasks(
@@ -191,8 +190,8 @@ async def claim_task_by_id(ctx: HandlerContext, request: Request) -> Response:
     await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, ClaimOneBody)
     checks = Checks()
-    checks.check_text(body.worker_id, "worker_id", MAX_LABEL)
-    checks.check_text(body.session_lease_id, "session_lease_id", MAX_LABEL)
+    checks.check_text(body.worker_id, "worker_id", bounds.TASK_LABEL)
+    checks.check_text(body.session_lease_id, "session_lease_id", bounds.TASK_LABEL)
     checks.raise_errors()
     render = functools.partial(_render_claimed, warnings, None)
     command = ClaimTask(

@@ -1,6 +1,6 @@
-"""What every operation takes and answers, for the OpenAPI document and for nothing else.
+"""Request and response types of every operation, used only for the OpenAPI document.
 
-One room per noun. Each has the answers of its operations as Structs, and a table `SHAPES` with one entry for every
-operation. To add an operation: write its entry beside its neighbours, or a room of its own that `table.py` gathers.
-A test fails while an operation has no entry, and every answer that the tests see over HTTP is held against it.
+One module for each noun, with response types as Structs and a table `OPERATION_SCHEMAS` of its operations. To add an
+operation, add its entry there; `all_operations.py` merges the tables. A test fails while an operation has no entry, and
+every response that the tests receive over HTTP is validated against its schema.
 """

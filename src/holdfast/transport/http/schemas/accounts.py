@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
+from holdfast.operations.bounds import EXPORT_PAGE
 from holdfast.transport.http.api import accounts, export
 from holdfast.transport.http.schemas.agent_contract import AgentContract
-from holdfast.transport.http.schemas.operation_schema import Shape, Time, described
+from holdfast.transport.http.schemas.operation_schema import OperationSchema, Time, request_body, within
 from holdfast.transport.http.schemas.tasks import Task
 
 
@@ -104,7 +105,7 @@ class ExportPage(Struct, rename={"next_cursor": "nextCursor", "has_more": "hasMo
 class ExportQuery(Struct):
     """How much, and from where on."""
 
-    limit: Annotated[int, Meta(ge=1, le=export.MAX_PAGE)] = export.PAGE
+    limit: Annotated[int, within(EXPORT_PAGE)] = EXPORT_PAGE.default
     cursor: str = ""
 
 
@@ -126,12 +127,14 @@ class Recovery(Struct):
     agent_contract: AgentContract
 
 
-SHAPES = {
-    "register": Shape({201: Registration}, body=described("RegisterBody", accounts.NoBody)),
-    "settle_account": Shape({200: Account}, body=described("SettleAccountBody", accounts.AccountBody)),
-    "read_account": Shape({200: Account}),
-    "link_dashboard": Shape({201: DashboardLink}, body=described("DashboardLinkBody", accounts.NoBody)),
-    "export_account": Shape({200: ExportPage}, query=ExportQuery),
-    "delete_account": Shape({200: Deleted}, body=described("DeleteAccountBody", export.DeleteBody)),
-    "recover": Shape({200: Recovery}, body=described("RecoverBody", accounts.NoBody)),
+OPERATION_SCHEMAS = {
+    "register": OperationSchema({201: Registration}, body=request_body("RegisterBody", accounts.NoBody, {})),
+    "settle_account": OperationSchema({200: Account}, body=request_body("SettleAccountBody", accounts.AccountBody, {})),
+    "read_account": OperationSchema({200: Account}),
+    "link_dashboard": OperationSchema(
+        {201: DashboardLink}, body=request_body("DashboardLinkBody", accounts.NoBody, {})
+    ),
+    "export_account": OperationSchema({200: ExportPage}, query=ExportQuery),
+    "delete_account": OperationSchema({200: Deleted}, body=request_body("DeleteAccountBody", export.DeleteBody, {})),
+    "recover": OperationSchema({200: Recovery}, body=request_body("RecoverBody", accounts.NoBody, {})),
 }

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from holdfast.core import errors
 from holdfast.transport.http.schemas.agent_contract import AgentContract
-from holdfast.transport.http.schemas.operation_schema import Seconds, Shape, Time, Token
+from holdfast.transport.http.schemas.operation_schema import OperationSchema, Seconds, Time, Token
 
 TEXTS = ("text/plain", "application/openmetrics-text")
 
@@ -102,10 +102,10 @@ class HistoryWindow(Struct):
     window: Annotated[str, Meta(extra_json_schema={"enum": ["1h", "12h", "24h", "7d"]})] = "1h"
 
 
-SHAPES = {
-    "admin_status": Shape({200: AdminStatus}),
-    "metrics": Shape({200: Metrics}, texts=TEXTS),
-    "prometheus": Shape({200: str}, media=TEXTS[0], texts=TEXTS[1:]),
-    "metrics_history": Shape({200: History}, query=HistoryWindow, refusals=(errors.Invalid,)),
-    "docs": Shape({200: str}, store=False, media="text/html"),
+OPERATION_SCHEMAS = {
+    "admin_status": OperationSchema({200: AdminStatus}),
+    "metrics": OperationSchema({200: Metrics}, text_media=TEXTS),
+    "prometheus": OperationSchema({200: str}, media=TEXTS[0], text_media=TEXTS[1:]),
+    "metrics_history": OperationSchema({200: History}, query=HistoryWindow, refusals=(errors.Invalid,)),
+    "docs": OperationSchema({200: str}, uses_store=False, media="text/html"),
 }

@@ -1,4 +1,4 @@
-"""Every operation's shape, gathered from the rooms."""
+"""The schemas of all operations, merged from the modules of this package."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from holdfast.transport.http.schemas import (
     task_operations,
     webhooks,
 )
-from holdfast.transport.http.schemas.operation_schema import Shape
+from holdfast.transport.http.schemas.operation_schema import OperationSchema
 
-_ROOMS: tuple[ModuleType, ...] = (
+_MODULES: tuple[ModuleType, ...] = (
     jobs,
     task_operations,
     accounts,
@@ -38,12 +38,13 @@ _ROOMS: tuple[ModuleType, ...] = (
 )
 
 
-def _gathered() -> dict[str, Shape]:
-    shapes: dict[str, Shape] = {}
-    for room in _ROOMS:
-        assert not shapes.keys() & room.SHAPES.keys(), f"{room.__name__} describes what another room describes"
-        shapes |= room.SHAPES
-    return shapes
+def _merge() -> dict[str, OperationSchema]:
+    merged: dict[str, OperationSchema] = {}
+    for module in _MODULES:
+        repeated = merged.keys() & module.OPERATION_SCHEMAS.keys()
+        assert not repeated, f"{module.__name__} describes {repeated} again"
+        merged |= module.OPERATION_SCHEMAS
+    return merged
 
 
-SHAPES = _gathered()
+OPERATION_SCHEMAS = _merge()

@@ -10,7 +10,7 @@ from holdfast.core import errors
 from holdfast.transport.http.api import billing
 from holdfast.transport.http.schemas.accounts import PlanLimits
 from holdfast.transport.http.schemas.agent_contract import AgentContract
-from holdfast.transport.http.schemas.operation_schema import Shape, Time, described
+from holdfast.transport.http.schemas.operation_schema import OperationSchema, Time, request_body
 
 
 class PlanOffer(PlanLimits, rename="camel"):
@@ -94,13 +94,15 @@ class Checkout(Struct, rename=_CHECKOUT):
 
 _UNPAID = (errors.PaymentFailed, errors.PaymentUnavailable)
 
-SHAPES = {
-    "list_plans": Shape({200: PlanList}, refusals=(errors.Invalid,)),
-    "billing_status": Shape({200: BillingStatus}),
-    "checkout": Shape({200: Checkout}, body=described("CheckoutBody", billing.CheckoutBody), refusals=_UNPAID),
-    "verify_payment": Shape(
+OPERATION_SCHEMAS = {
+    "list_plans": OperationSchema({200: PlanList}, refusals=(errors.Invalid,)),
+    "billing_status": OperationSchema({200: BillingStatus}),
+    "checkout": OperationSchema(
+        {200: Checkout}, body=request_body("CheckoutBody", billing.CheckoutBody, {}), refusals=_UNPAID
+    ),
+    "verify_payment": OperationSchema(
         {200: PaidPurchase},
-        body=described("VerifyBody", billing.VerifyBody),
+        body=request_body("VerifyBody", billing.VerifyBody, {}),
         refusals=(*_UNPAID, errors.PurchaseMissing),
     ),
 }

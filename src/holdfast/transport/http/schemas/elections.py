@@ -7,11 +7,11 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from holdfast.core import errors
+from holdfast.operations.bounds import FIELDS
 from holdfast.transport.http.octostore import elections
-from holdfast.transport.http.octostore.bodies import METADATA_LIMIT
 from holdfast.transport.http.octostore.errors import InvalidTtl
 from holdfast.transport.http.schemas.agent_contract import AgentContract
-from holdfast.transport.http.schemas.operation_schema import Milliseconds, Shape, Time, Token, described, number, text
+from holdfast.transport.http.schemas.operation_schema import Milliseconds, OperationSchema, Time, Token, request_body
 from holdfast.transport.http.streams import frames
 
 
@@ -83,40 +83,42 @@ class Resignation(Struct):
     agent_contract: AgentContract
 
 
-_TTL = number(elections.MIN_TTL, elections.MAX_TTL)
 _LEADER = {"leader_token": {"pattern": "^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$"}}
 _LEASE = (errors.LeaseGone, errors.LeaseMismatch)
 
-SHAPES = {
-    "create_election": Shape({201: CreatedElection}, refusals=(errors.Forbidden, errors.RateLimited), store=False),
-    "get_election_status": Shape({200: (LedElection, VacantElection)}, refusals=(errors.Forbidden, errors.Invalid)),
-    "watch_election": Shape(
+OPERATION_SCHEMAS = {
+    "create_election": OperationSchema(
+        {201: CreatedElection}, refusals=(errors.Forbidden, errors.RateLimited), uses_store=False
+    ),
+    "get_election_status": OperationSchema(
+        {200: (LedElection, VacantElection)}, refusals=(errors.Forbidden, errors.Invalid)
+    ),
+    "watch_election": OperationSchema(
         {200: str},
         refusals=(errors.Forbidden, errors.Invalid, errors.RateLimited, errors.TooManyElections),
         media=frames.MEDIA.decode(),
     ),
-    "campaign": Shape(
+    "campaign": OperationSchema(
         {200: (Leadership, Follower)},
-        body=described(
+        body=request_body(
             "CampaignBody",
             elections.CampaignBody,
+            FIELDS["campaign"],
             candidate_id={"pattern": "^[A-Za-z0-9._:@-]{1,64}$"},
-            ttl_seconds=_TTL,
-            metadata=text(METADATA_LIMIT),
         ),
         refusals=(
             *(errors.Forbidden, errors.Invalid, InvalidTtl),
             *(errors.RateLimited, errors.TooManyElections),
         ),
     ),
-    "renew_leadership": Shape(
+    "renew_leadership": OperationSchema(
         {200: Leadership},
-        body=described("RenewLeadershipBody", elections.LeaderBody, **_LEADER, ttl_seconds=_TTL),
+        body=request_body("RenewLeadershipBody", elections.LeaderBody, FIELDS["renew_leadership"], **_LEADER),
         refusals=(errors.Forbidden, errors.Invalid, InvalidTtl, *_LEASE),
     ),
-    "resign": Shape(
+    "resign": OperationSchema(
         {200: Resignation},
-        body=described("ResignBody", elections.LeaderBody, **_LEADER),
+        body=request_body("ResignBody", elections.LeaderBody, {}, **_LEADER),
         refusals=(errors.Forbidden, errors.Invalid, *_LEASE),
     ),
 }

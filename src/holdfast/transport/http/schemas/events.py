@@ -7,17 +7,13 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.core import errors
-from holdfast.transport.http.api import events
-from holdfast.transport.http.bodies import query
+from holdfast.operations import bounds
 from holdfast.transport.http.schemas.agent_contract import AgentContract
-from holdfast.transport.http.schemas.operation_schema import Shape, Time
+from holdfast.transport.http.schemas.operation_schema import OperationSchema, QueryText, Time, within
 from holdfast.transport.http.streams import frames
 
-Cursor = Annotated[int, Meta(ge=0, le=2**53)]
-Limit = Annotated[int, Meta(ge=1, le=events.MAX_PAGE)]
-Pattern = Annotated[
-    str, Meta(max_length=query.MAX_TEXT, pattern="^[^\\u0000]*$", description="With `*` at its end: all that begin so.")
-]
+Cursor = Annotated[int, within(bounds.EVENT_CURSOR)]
+Pattern = Annotated[QueryText, Meta(description="A value, or a prefix followed by `*`.")]
 
 
 class Event(Struct):
@@ -47,25 +43,25 @@ class EventFilter(Struct):
     """Which events, and how long to wait for one."""
 
     after: Annotated[Cursor, Meta(description="The `seq` of the last event you have seen.")] | UnsetType = UNSET
-    limit: Limit = events.PAGE
-    wait_seconds: Annotated[float, Meta(ge=0, le=events.MAX_WAIT)] = 0
+    limit: Annotated[int, within(bounds.EVENT_PAGE)] = bounds.EVENT_PAGE.default
+    wait_seconds: Annotated[float, within(bounds.WAIT)] = bounds.WAIT.default
     subject: Pattern | UnsetType = UNSET
     kind: Pattern | UnsetType = UNSET
-    request_id: Annotated[str, Meta(max_length=query.MAX_TEXT, pattern="^[^\\u0000]*$")] | UnsetType = UNSET
+    request_id: QueryText | UnsetType = UNSET
 
 
 class HistoryFilter(Struct):
     """Which events of one task."""
 
     after: Annotated[Cursor, Meta(description="The `version` of the last event you have seen.")] = 0
-    limit: Limit = events.MAX_PAGE
+    limit: Annotated[int, within(bounds.TASK_EVENT_PAGE)] = bounds.TASK_EVENT_PAGE.default
 
 
-SHAPES = {
-    "list_events": Shape(
+OPERATION_SCHEMAS = {
+    "list_events": OperationSchema(
         {200: EventPage},
         query=EventFilter,
         refusals=(errors.CursorTooOld, errors.RateLimited),
-        texts=(frames.MEDIA.decode(),),
+        text_media=(frames.MEDIA.decode(),),
     )
 }

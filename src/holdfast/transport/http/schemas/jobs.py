@@ -8,9 +8,10 @@ from uuid import UUID
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.core import errors
+from holdfast.operations.bounds import FIELDS, JOB_PAGE
 from holdfast.transport.http.api import jobs
 from holdfast.transport.http.schemas.agent_contract import AgentContract
-from holdfast.transport.http.schemas.operation_schema import Seconds, Shape, Time, Token, described, number, text
+from holdfast.transport.http.schemas.operation_schema import OperationSchema, Seconds, Time, Token, request_body, within
 
 UUID_TEXT = {"format": "uuid"}
 NOT_BLANK = {"pattern": "^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"}
@@ -118,51 +119,45 @@ class JobPage(Struct, rename={"next_cursor": "nextCursor", "has_more": "hasMore"
 class JobFilter(Struct):
     """Which jobs."""
 
-    limit: Annotated[int, Meta(ge=1, le=jobs.MAX_PAGE)] = jobs.PAGE
+    limit: Annotated[int, within(JOB_PAGE)] = JOB_PAGE.default
     prefix: Annotated[str, Meta(pattern="^[^\\u0000]*$", description="How the ids begin.")] | UnsetType = UNSET
     cursor: Annotated[str, Meta(description="`nextCursor` of the page before.")] | UnsetType = UNSET
 
 
-_PROOF = {
-    "lease_id": UUID_TEXT,
-    "note": text(jobs.MAX_NOTE),
-}
 _SESSION = (errors.SessionMissing, errors.SessionExpired)
 
-SHAPES = {
-    "claim_job": Shape(
+OPERATION_SCHEMAS = {
+    "claim_job": OperationSchema(
         {200: (ClaimedJob, HeldJob)},
-        body=described(
+        body=request_body(
             "ClaimJobBody",
             jobs.ClaimBody,
-            owner=text(jobs.MAX_OWNER, least=1) | NOT_BLANK,
-            ttl_seconds=number(1, jobs.MAX_TTL),
+            FIELDS["claim_job"],
+            owner=NOT_BLANK,
             metadata={"type": ["object", "string", "null"]},
             session_id=UUID_TEXT,
-            session_lease_id=text(jobs.MAX_OWNER),
-            wait_seconds=number(0, jobs.MAX_WAIT),
         ),
         refusals=(errors.LeaseLost, errors.TooManyWaiters, *_SESSION),
-        once=True,
+        takes_idempotency_key=True,
     ),
-    "heartbeat_job": Shape(
+    "heartbeat_job": OperationSchema(
         {200: RenewedJob},
-        body=described("HeartbeatJobBody", jobs.HeartbeatBody, **_PROOF, ttl_seconds=number(1, jobs.MAX_TTL)),
+        body=request_body("HeartbeatJobBody", jobs.HeartbeatBody, FIELDS["heartbeat_job"], lease_id=UUID_TEXT),
         refusals=(errors.LeaseLost, errors.WrongToken),
-        once=True,
+        takes_idempotency_key=True,
     ),
-    "release_job": Shape(
+    "release_job": OperationSchema(
         {200: ReleasedJob},
-        body=described("ReleaseJobBody", jobs.ReleaseBody, **_PROOF),
+        body=request_body("ReleaseJobBody", jobs.ReleaseBody, FIELDS["release_job"], lease_id=UUID_TEXT),
         refusals=(errors.LeaseLost, errors.WrongToken),
-        once=True,
+        takes_idempotency_key=True,
     ),
-    "force_release_job": Shape(
+    "force_release_job": OperationSchema(
         {200: ReleasedJob},
-        body=described("ForceReleaseJobBody", jobs.ForceBody, reason=text(jobs.MAX_REASON, least=1) | NOT_BLANK),
+        body=request_body("ForceReleaseJobBody", jobs.ForceBody, FIELDS["force_release_job"], reason=NOT_BLANK),
         refusals=(errors.NotHeld,),
-        once=True,
+        takes_idempotency_key=True,
     ),
-    "get_job_owner": Shape({200: (OwnedJob, FreeJob)}),
-    "list_claimed_jobs": Shape({200: JobPage}, query=JobFilter),
+    "get_job_owner": OperationSchema({200: (OwnedJob, FreeJob)}),
+    "list_claimed_jobs": OperationSchema({200: JobPage}, query=JobFilter),
 }

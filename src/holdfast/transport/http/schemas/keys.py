@@ -8,10 +8,11 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.core import errors
 from holdfast.core.principal import SCOPES
+from holdfast.operations.bounds import FIELDS
 from holdfast.transport.http.api import keys
 from holdfast.transport.http.octostore import users
 from holdfast.transport.http.schemas.agent_contract import AgentContract
-from holdfast.transport.http.schemas.operation_schema import Shape, Time, described, number, text
+from holdfast.transport.http.schemas.operation_schema import OperationSchema, Time, request_body
 
 _SCOPE = Annotated[str, Meta(extra_json_schema={"enum": list(SCOPES)})]
 _SCOPES = Annotated[list[_SCOPE], Meta(min_length=1)]
@@ -75,28 +76,28 @@ class NewToken(Struct):
     namespace: str | None
 
 
-_ROTATE = described("RotateKeyBody", keys.RotateBody, grace_seconds=number(0, keys.MAX_GRACE))
+_ROTATE = request_body("RotateKeyBody", keys.RotateBody, FIELDS["rotate_key"])
 _LOST = (errors.Missing, errors.ConfiguredKey)
 
-SHAPES = {
-    "list_keys": Shape({200: Keys}),
-    "read_key": Shape({200: KeyAnswer}, refusals=(errors.Missing,)),
-    "create_key": Shape(
+OPERATION_SCHEMAS = {
+    "list_keys": OperationSchema({200: Keys}),
+    "read_key": OperationSchema({200: KeyAnswer}, refusals=(errors.Missing,)),
+    "create_key": OperationSchema(
         {201: NewKey},
-        body=described(
+        body=request_body(
             "CreateKeyBody",
             keys.KeyBody,
-            name=text(keys.MAX_NAME, least=1),
+            FIELDS["create_key"],
             scopes=_SCOPES,
-            prefix=text(keys.MAX_PREFIX, least=1),
-            expires_in_seconds=number(1, keys.MAX_LIFE),
         ),
     ),
-    "rotate_key": Shape({200: NewKey}, body=_ROTATE, refusals=_LOST),
-    "rotate_own_key": Shape({200: NewKey}, body=_ROTATE, refusals=_LOST),
-    "revoke_key": Shape({200: KeyAnswer}, refusals=(*_LOST, errors.LastAdmin)),
-    "register_user": Shape(
-        {200: LockUser}, body=described("RegisterUserBody", users.UserBody), refusals=(errors.NameTaken, errors.Missing)
+    "rotate_key": OperationSchema({200: NewKey}, body=_ROTATE, refusals=_LOST),
+    "rotate_own_key": OperationSchema({200: NewKey}, body=_ROTATE, refusals=_LOST),
+    "revoke_key": OperationSchema({200: KeyAnswer}, refusals=(*_LOST, errors.LastAdmin)),
+    "register_user": OperationSchema(
+        {200: LockUser},
+        body=request_body("RegisterUserBody", users.UserBody, {}),
+        refusals=(errors.NameTaken, errors.Missing),
     ),
-    "rotate_token": Shape({200: NewToken}, refusals=_LOST),
+    "rotate_token": OperationSchema({200: NewToken}, refusals=_LOST),
 }

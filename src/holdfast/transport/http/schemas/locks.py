@@ -7,12 +7,12 @@ from uuid import UUID
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from holdfast.core import acl, errors
+from holdfast.core import errors
+from holdfast.operations.bounds import FIELDS, LOCK_ACL
 from holdfast.transport.http.octostore import locks
-from holdfast.transport.http.octostore.bodies import METADATA_LIMIT
 from holdfast.transport.http.octostore.errors import InvalidLockName, InvalidTtl
 from holdfast.transport.http.schemas.agent_contract import AgentContract
-from holdfast.transport.http.schemas.operation_schema import Milliseconds, Shape, Time, Token, described, number, text
+from holdfast.transport.http.schemas.operation_schema import Milliseconds, OperationSchema, Time, Token, request_body
 from holdfast.transport.http.streams import frames
 
 AclEntry = Annotated[str, Meta(extra_json_schema={"pattern": "^(user:[A-Za-z0-9-]{1,64}|token:[!-~]{1,200})$"})]
@@ -21,7 +21,7 @@ AclEntry = Annotated[str, Meta(extra_json_schema={"pattern": "^(user:[A-Za-z0-9-
 class AccessList(Struct):
     """Who may acquire: `user:<name>` or `token:<bearer token>`."""
 
-    acquire: Annotated[list[AclEntry], Meta(min_length=1, max_length=acl.MAX_ENTRIES)]
+    acquire: Annotated[list[AclEntry], Meta(min_length=LOCK_ACL.least, max_length=LOCK_ACL.most)]
 
 
 class ShownList(Struct):
@@ -114,23 +114,20 @@ class LockFilter(Struct):
 
 
 _NAME = (InvalidLockName, errors.Forbidden)
-_TTL = number(locks.MIN_TTL, locks.MAX_TTL)
 _LEASE_ID = {"format": "uuid"}
 _HOLDER = (*_NAME, errors.LeaseGone, errors.LeaseMismatch, errors.SessionMissing, errors.SessionExpired)
 
-SHAPES = {
-    "list_locks": Shape({200: LockList}, query=LockFilter, refusals=(errors.Invalid,)),
-    "get_lock_status": Shape({200: LockStatus}, refusals=_NAME),
-    "watch_lock": Shape({200: str}, refusals=(*_NAME, errors.TooManyElections), media=frames.MEDIA.decode()),
-    "acquire_lock": Shape(
+OPERATION_SCHEMAS = {
+    "list_locks": OperationSchema({200: LockList}, query=LockFilter, refusals=(errors.Invalid,)),
+    "get_lock_status": OperationSchema({200: LockStatus}, refusals=_NAME),
+    "watch_lock": OperationSchema({200: str}, refusals=(*_NAME, errors.TooManyElections), media=frames.MEDIA.decode()),
+    "acquire_lock": OperationSchema(
         {200: (AcquiredLock, HeldLock), 409: DelayedLock},
-        body=described(
+        body=request_body(
             "AcquireLockBody",
             locks.AcquireBody,
-            ttl_seconds=_TTL,
-            metadata=text(METADATA_LIMIT),
+            FIELDS["acquire_lock"],
             session_id=_LEASE_ID,
-            lock_delay_seconds=number(0, locks.MAX_DELAY),
             acl=AccessList | None,
         ),
         refusals=(
@@ -138,19 +135,19 @@ SHAPES = {
             *(errors.LockLimit, errors.AclConflict),
         ),
     ),
-    "renew_lock": Shape(
+    "renew_lock": OperationSchema(
         {200: RenewedLock},
-        body=described("RenewLockBody", locks.RenewBody, lease_id=_LEASE_ID, ttl_seconds=_TTL),
+        body=request_body("RenewLockBody", locks.RenewBody, FIELDS["renew_lock"], lease_id=_LEASE_ID),
         refusals=(*_HOLDER, InvalidTtl),
     ),
-    "release_lock": Shape(
+    "release_lock": OperationSchema(
         {200: type(None)},
-        body=described("ReleaseLockBody", locks.ReleaseBody, lease_id=_LEASE_ID),
+        body=request_body("ReleaseLockBody", locks.ReleaseBody, {}, lease_id=_LEASE_ID),
         refusals=_HOLDER,
     ),
-    "set_lock_acl": Shape(
+    "set_lock_acl": OperationSchema(
         {200: LockAcl},
-        body=described("SetLockAclBody", locks.PutAclBody, acl=AccessList),
+        body=request_body("SetLockAclBody", locks.PutAclBody, {}, acl=AccessList),
         refusals=(*_NAME, errors.Invalid, errors.Missing),
     ),
 }

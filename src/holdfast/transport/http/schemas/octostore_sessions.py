@@ -9,7 +9,7 @@ from msgspec import Struct
 from holdfast.core import errors
 from holdfast.transport.http.octostore import sessions
 from holdfast.transport.http.schemas.agent_contract import AgentContract
-from holdfast.transport.http.schemas.operation_schema import Seconds, Shape, Time, described
+from holdfast.transport.http.schemas.operation_schema import OperationSchema, Seconds, Time, request_body
 
 
 class OpenedSession(Struct):
@@ -40,9 +40,9 @@ class SessionStatus(Struct):
     agent_contract: AgentContract
 
 
-SHAPES = {
-    "open_session": Shape({201: OpenedSession}, body=described("OpenSessionBody", sessions.OpenBody)),
-    "get_session": Shape({200: SessionStatus}, refusals=(errors.SessionMissing,)),
-    "end_session": Shape({204: None}, refusals=(errors.SessionMissing,)),
-    "keepalive_session": Shape({200: KeptSession}, refusals=(errors.SessionMissing, errors.SessionExpired)),
+OPERATION_SCHEMAS = {
+    "open_session": OperationSchema({201: OpenedSession}, body=request_body("OpenSessionBody", sessions.OpenBody, {})),
+    "get_session": OperationSchema({200: SessionStatus}, refusals=(errors.SessionMissing,)),
+    "end_session": OperationSchema({204: None}, refusals=(errors.SessionMissing,)),
+    "keepalive_session": OperationSchema({200: KeptSession}, refusals=(errors.SessionMissing, errors.SessionExpired)),
 }

@@ -1,4 +1,4 @@
-"""How one operation is described: what it takes, what it answers, what it may refuse."""
+"""OpenAPI description of one operation: request body, query, responses, errors."""
 
 from __future__ import annotations
 
@@ -9,51 +9,56 @@ from typing import Annotated, Any
 import msgspec
 
 from holdfast.core.errors import HoldfastError
+from holdfast.operations.bounds import QUERY_TEXT, Bound, Count, JsonSize, Length, Range
 
 JSON = "application/json"
 
 Token = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
 """A fencing token."""
 Time = Annotated[datetime, msgspec.Meta(tz=True)]
-"""A time with its offset: ours is always UTC."""
+"""A time with its offset; the server always sends UTC."""
+QueryText = Annotated[str, msgspec.Meta(max_length=QUERY_TEXT.most, pattern="^[^\\u0000]*$")]
+"""A string in a query."""
 Seconds = Annotated[int, msgspec.Meta(ge=0)]
 Milliseconds = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class Shape(msgspec.Struct, frozen=True):
-    """One operation, beyond what the table of operations says of it."""
+class OperationSchema(msgspec.Struct, frozen=True):
+    """Request, responses and errors of one operation, in addition to its row in the table of operations."""
 
     answers: Mapping[int, Any]
-    """The body's type for each status of a success; a tuple for one of several types, None for no body."""
+    """The body's type for each success status; a tuple for one of several types, None for no body."""
     body: type[msgspec.Struct] | None = None
-    """What it reads; see `described`."""
+    """The request body; see `request_body`."""
     query: type[msgspec.Struct] | None = None
-    """What may stand behind the question mark: a field for each parameter."""
+    """The query string: one field for each parameter."""
     refusals: tuple[type[HoldfastError], ...] = ()
-    """What its rules may refuse, beyond what `refusals.py` knows of all operations."""
-    once: bool = False
-    """Whether it takes an Idempotency-Key."""
-    store: bool = True
-    """Whether it needs the store at all."""
+    """Errors of its own, beyond the common ones in `refusals.py`."""
+    takes_idempotency_key: bool = False
+    uses_store: bool = True
+    """False if it can be answered without the store."""
     media: str = JSON
-    """What kind of document a success is."""
-    texts: tuple[str, ...] = ()
-    """As what kinds of text it can be had as well."""
+    """Media type of a success."""
+    text_media: tuple[str, ...] = ()
+    """Further media types of a success, chosen by the Accept header; all of them text."""
 
 
-def described(name: str, body: type[msgspec.Struct], /, **bounds: Any) -> type[msgspec.Struct]:
-    """A body as its handler reads it, under a name of its own and with the bounds that the handler checks by hand.
+def request_body(
+    name: str, body: type[msgspec.Struct], bounds: Mapping[str, Bound], /, **more: Any
+) -> type[msgspec.Struct]:
+    """A handler's body type under its schema name, with the bounds that the handler checks after decoding.
 
-    Handlers tell a value out of bounds in their own words, together with every other mistake, so the bounds are not
-    in the types they decode. A bound is some words of JSON Schema, or a type that says more than the handler's.
-    Fields nobody knows are ignored, so the twin does not forbid them.
+    Handlers report a value out of bounds together with every other error, so the types they decode have no bounds.
+    `bounds` are those of the operation in `operations/bounds.py`; `more` are further JSON Schema keywords, or a type
+    more precise than the handler's, by field. Unknown fields are ignored, so the schema does not forbid them.
     """
     fields = msgspec.structs.fields(body)
-    assert set(bounds) <= {field.name for field in fields}, f"{name} bounds what {body.__name__} does not have"
+    missing = (set(more) - {field.name for field in fields}) | (set(bounds) - {field.encode_name for field in fields})
+    assert not missing, f"{body.__name__} has no field {missing}"
     config = body.__struct_config__
     return msgspec.defstruct(
         name,
-        [_twin(field, bounds.get(field.name, {})) for field in fields],
+        [_described(field, bounds.get(field.encode_name), more.get(field.name, {})) for field in fields],
         namespace={"__doc__": body.__doc__},
         rename={field.name: field.encode_name for field in fields},
         tag_field=config.tag_field,
@@ -62,24 +67,34 @@ def described(name: str, body: type[msgspec.Struct], /, **bounds: Any) -> type[m
     )
 
 
-def _twin(field: msgspec.structs.FieldInfo, bound: Any) -> tuple[str, Any, Any]:
-    if not isinstance(bound, dict):
-        kind = bound
+def _described(field: msgspec.structs.FieldInfo, bound: Bound | None, more: Any) -> tuple[str, Any, Any]:
+    if not isinstance(more, dict):
+        kind = more
     else:
         kind = Any if field.type is msgspec.Raw else field.type
-        if bound:
-            kind = Annotated[kind, msgspec.Meta(extra_json_schema=bound)]
+        keywords = ({} if bound is None else schema_of(bound)) | more
+        if keywords:
+            kind = Annotated[kind, msgspec.Meta(extra_json_schema=keywords)]
     if field.required:
         return field.name, kind, msgspec.field()
     default = msgspec.UNSET if isinstance(field.default, msgspec.Raw) else field.default
     return field.name, kind, msgspec.field(default=default)
 
 
-def text(most: int, *, least: int = 0) -> dict[str, Any]:
-    """A text of so many characters; no store keeps U+0000."""
-    return {"minLength": least, "maxLength": most, "pattern": "^[^\\u0000]*$"}
+def schema_of(bound: Bound) -> dict[str, Any]:
+    """A bound as JSON Schema. Sizes in bytes cannot be expressed there and are only described."""
+    match bound:
+        case Range():
+            return {"minimum": bound.least, "maximum": bound.most}
+        case Length():
+            # No store can save U+0000.
+            return {"minLength": bound.least, "maxLength": bound.most, "pattern": "^[^\\u0000]*$"}
+        case Count():
+            return {"minItems": bound.least, "maxItems": bound.most}
+        case JsonSize():
+            return {}
 
 
-def number(least: int, most: int) -> dict[str, Any]:
-    """A number within its bounds."""
-    return {"minimum": least, "maximum": most}
+def within(bound: Range) -> msgspec.Meta:
+    """The bound of a number in a query string."""
+    return msgspec.Meta(ge=bound.least, le=bound.most)

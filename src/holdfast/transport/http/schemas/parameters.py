@@ -1,4 +1,4 @@
-"""What stands in the address and in the headers."""
+"""Path and query parameters and headers of operations, for OpenAPI."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from typing import Any
 
 import msgspec
 
-from holdfast.core.names import NAME_LIMIT
+from holdfast.operations.bounds import IDEMPOTENCY_KEY, JOB_ID
 from holdfast.operations.table import HOLDFAST_API, ORCHESTRION, Operation
-from holdfast.transport.http.bodies.idempotency import MAX_KEY
-from holdfast.transport.http.schemas.operation_schema import Shape
+from holdfast.transport.http.schemas.operation_schema import OperationSchema, schema_of
 
 Node = dict[str, Any]
 
 _JOB_PART = r"(?!\.\.(/|$))[A-Za-z0-9._:@-]+"
 _UUID = {"type": "string", "format": "uuid"}
-_IN_PATHS: dict[str, Node] = {
+_PATH_PARAMETERS: dict[str, Node] = {
     "/v1/jobs": {
         "description": "The job's id. Its slashes may be sent as they are, or as `%2F`.",
-        "schema": {"type": "string", "maxLength": NAME_LIMIT, "pattern": f"^{_JOB_PART}(/{_JOB_PART})*$"},
+        "schema": {"type": "string", "maxLength": JOB_ID.most, "pattern": f"^{_JOB_PART}(/{_JOB_PART})*$"},
     },
     "/v1/tasks": {"description": "The task's id.", "schema": {"type": "string", "minLength": 1}},
     "/v1/sessions": {"description": "The session's id.", "schema": _UUID},
@@ -27,32 +26,34 @@ _IN_PATHS: dict[str, Node] = {
     "/webhooks": {"description": "The webhook's id.", "schema": _UUID},
     "/locks": {
         "description": "The lock's name. Its slashes are sent as `%2F`.",
-        "schema": {"type": "string", "minLength": 1, "maxLength": NAME_LIMIT},
+        "schema": {"type": "string", "minLength": 1, "maxLength": JOB_ID.most},
     },
     "/elections": {
-        "description": "The room's id.",
+        "description": "The election's id.",
         "schema": {"type": "string", "pattern": "^[A-Za-z0-9_-]{8,64}$"},
     },
 }
-"""What may stand in a path, by how it begins; anything else is a text."""
+"""Path parameters by the path's prefix; any other is a string."""
 
 _KEY_PATTERNS = {HOLDFAST_API: "^[!-~]+$", ORCHESTRION: "^[ -~]*[!-~][ -~]*$"}
 _REQUEST_ID = {
     "name": "X-Request-Id",
     "in": "header",
-    "description": "What to call this request in answers and in the log; one that does not fit is replaced.",
+    "description": "Your id for this request, used in the response and in the log; an invalid one is replaced.",
     "schema": {"type": "string"},
 }
-_KNOWN = {
+_IF_NONE_MATCH = {
     "name": "If-None-Match",
     "in": "header",
-    "description": "The `ETag` of the document you have.",
+    "description": "The `ETag` of the copy you already have.",
     "schema": {"type": "string"},
 }
 
+_REPEATABLE = "Makes the request safe to repeat: the same request with the same key takes effect once."
+
 HEADERS: Node = {
     "X-Request-Id": {
-        "description": "What the log calls this request.",
+        "description": "The id of this request, also in the log.",
         "required": True,
         "schema": {"type": "string"},
     },
@@ -61,58 +62,57 @@ HEADERS: Node = {
         "schema": {"type": "integer", "minimum": 1},
     },
     "Idempotency-Replayed": {
-        "description": "This was answered before, under the same Idempotency-Key.",
+        "description": "The stored response to an earlier request with the same Idempotency-Key.",
         "schema": {"type": "string", "enum": ["true"]},
     },
-    "ETag": {"description": "Names these bytes.", "required": True, "schema": {"type": "string"}},
+    "ETag": {"description": "Identifies this version of the document.", "required": True, "schema": {"type": "string"}},
 }
 
 
-def of(operation: Operation, shape: Shape) -> list[Node]:
-    """Everything an operation takes besides its body."""
-    found = [_in_path(name, operation) for name in re.findall(r"{(\w+)", operation.path)]
-    if shape.query is not None:
-        found += _in_query(shape.query)
+def request_parameters(operation: Operation, schema: OperationSchema) -> list[Node]:
+    """All parameters of an operation besides its body."""
+    found = [_path_parameter(name, operation) for name in re.findall(r"{(\w+)", operation.path)]
+    if schema.query is not None:
+        found += _query_parameters(schema.query)
     if operation.family in {HOLDFAST_API, ORCHESTRION}:
         found.append(_REQUEST_ID)
-    if shape.once:
-        found.append(_key(operation))
-    if 304 in shape.answers:  # noqa: PLR2004 - HTTP's own number
-        found.append(_KNOWN)
+    if schema.takes_idempotency_key:
+        found.append(_idempotency_key(operation))
+    if 304 in schema.answers:  # noqa: PLR2004 - HTTP's own number
+        found.append(_IF_NONE_MATCH)
     return found
 
 
-def answered(shape: Shape) -> Node:
-    """The headers of an answer."""
+def response_headers(schema: OperationSchema) -> Node:
+    """Headers of a success."""
     names = ["X-Request-Id"]
-    if shape.once:
+    if schema.takes_idempotency_key:
         names.append("Idempotency-Replayed")
-    if 304 in shape.answers:  # noqa: PLR2004 - HTTP's own number
+    if 304 in schema.answers:  # noqa: PLR2004 - HTTP's own number
         names.append("ETag")
-    return _headers(names)
+    return _header_references(names)
 
 
-def refused(*, waiting: bool) -> Node:
-    """The headers of a refusal."""
-    return _headers(["X-Request-Id", *(["Retry-After"] if waiting else [])])
+def error_headers(*, retry_after: bool) -> Node:
+    """Headers of an error."""
+    return _header_references(["X-Request-Id", *(["Retry-After"] if retry_after else [])])
 
 
-def _headers(names: list[str]) -> Node:
+def _header_references(names: list[str]) -> Node:
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
-def _key(operation: Operation) -> Node:
-    schema = {"type": "string", "minLength": 1, "maxLength": MAX_KEY, "pattern": _KEY_PATTERNS[operation.family]}
-    told = "The same request under the same key has one effect and one answer."
-    return {"name": "Idempotency-Key", "in": "header", "description": told, "schema": schema}
+def _idempotency_key(operation: Operation) -> Node:
+    schema = {"type": "string", **schema_of(IDEMPOTENCY_KEY), "pattern": _KEY_PATTERNS[operation.family]}
+    return {"name": "Idempotency-Key", "in": "header", "description": _REPEATABLE, "schema": schema}
 
 
-def _in_path(name: str, operation: Operation) -> Node:
-    known = next((node for start, node in _IN_PATHS.items() if operation.path.startswith(f"{start}/{{")), None)
+def _path_parameter(name: str, operation: Operation) -> Node:
+    known = next((node for start, node in _PATH_PARAMETERS.items() if operation.path.startswith(f"{start}/{{")), None)
     return {"name": name, "in": "path", "required": True, **(known or {"schema": {"type": "string", "minLength": 1}})}
 
 
-def _in_query(query: type[msgspec.Struct]) -> list[Node]:
+def _query_parameters(query: type[msgspec.Struct]) -> list[Node]:
     _, components = msgspec.json.schema_components([query])
     (struct,) = components.values()
     found = []

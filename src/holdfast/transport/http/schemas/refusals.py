@@ -1,4 +1,4 @@
-"""What an operation may refuse: every status with the codes that come with it, as its wire tells them."""
+"""Errors of each operation, for OpenAPI: every status with its codes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holdfast.transport.http.api import errors as api_errors
 from holdfast.transport.http.octostore import errors as octostore_errors
 from holdfast.transport.http.orchestrion import errors as orchestrion_errors
 from holdfast.transport.http.schemas.errors import Problem, Refusal, TaskRefusal
-from holdfast.transport.http.schemas.operation_schema import JSON, Shape
+from holdfast.transport.http.schemas.operation_schema import JSON, OperationSchema
 
 ERROR_MODULES: dict[str, ModuleType] = {
     HOLDFAST_API: api_errors,
@@ -24,43 +24,43 @@ ENVELOPES = {
     OCTOSTORE: (Refusal, JSON, "code"),
     SYSTEM: (Refusal, JSON, "code"),
 }
-"""For each family: the form of a refusal, its media type, and the field that holds the code."""
+"""For each family: the type of an error body, its media type, and the field that holds the code."""
 
-_CALLER = (errors.Unauthenticated, errors.UnknownKey, errors.Forbidden)
-_READING = (errors.StoreUnavailable, errors.Overloaded)
-_WRITING = (errors.Draining, errors.ValueRefused, errors.OutcomeUnknown, errors.StoreFull)
+_AUTHENTICATION = (errors.Unauthenticated, errors.UnknownKey, errors.Forbidden)
+_STORE_ERRORS = (errors.StoreUnavailable, errors.Overloaded)
+_WRITE_ERRORS = (errors.Draining, errors.ValueRefused, errors.OutcomeUnknown, errors.StoreFull)
 
 
-def refusals_of(operation: Operation, shape: Shape) -> dict[int, list[str]]:
-    """Codes by status, both in order."""
-    found: set[tuple[int, str]] = {_surprise(operation)}
-    for refusal in (*shape.refusals, *_common(operation, shape)):
+def refusals_of(operation: Operation, schema: OperationSchema) -> dict[int, list[str]]:
+    """Error codes by status, both sorted."""
+    found: set[tuple[int, str]] = {_internal_error(operation)}
+    for refusal in (*schema.refusals, *_common(operation, schema)):
         found.add(ERROR_MODULES[operation.family].status_and_code(refusal))
     return {status: sorted(code for other, code in found if other == status) for status in sorted(dict(found))}
 
 
-def _common(operation: Operation, shape: Shape) -> list[type[Exception] | int]:
+def _common(operation: Operation, schema: OperationSchema) -> list[type[Exception] | int]:
     kinds: list[type[Exception] | int] = [errors.InsecureTransport]
-    ours = operation.family in {HOLDFAST_API, ORCHESTRION}
+    has_field_errors = operation.family in {HOLDFAST_API, ORCHESTRION}
     if operation.scope is not None:
-        kinds += _CALLER
+        kinds += _AUTHENTICATION
     if operation.limit is not None or operation.scope is not None:
         kinds.append(errors.RateLimited)
-    if operation.scope is not None and ours:
-        kinds.append(errors.Invalid)  # a key in the address, if nothing else
+    if operation.scope is not None and has_field_errors:
+        kinds.append(errors.Invalid)  # at least for a key in the URL
     if "{" in operation.path:
-        kinds.append(400)  # bytes that are no UTF-8
-    if shape.body is not None:
-        kinds += [errors.Invalid, errors.TooLarge, 413, 415] if ours else [400, 413, 415, 422]
-    if shape.once:
+        kinds.append(400)  # a path that is not UTF-8
+    if schema.body is not None:
+        kinds += [errors.Invalid, errors.TooLarge, 413, 415] if has_field_errors else [400, 413, 415, 422]
+    if schema.takes_idempotency_key:
         kinds += [errors.IdempotencyConflict, *([errors.InFlight] if operation.family == ORCHESTRION else [])]
-    if shape.store:
-        kinds += _READING
-    if shape.store and operation.method != "GET":
-        kinds += _WRITING
+    if schema.uses_store:
+        kinds += _STORE_ERRORS
+    if schema.uses_store and operation.method != "GET":
+        kinds += _WRITE_ERRORS
     return kinds
 
 
-def _surprise(operation: Operation) -> tuple[int, str]:
-    """What is said when something went wrong on our side."""
+def _internal_error(operation: Operation) -> tuple[int, str]:
+    """Status and code of an unexpected failure."""
     return 500, "server_error" if operation.family in {HOLDFAST_API, ORCHESTRION} else "internal_error"

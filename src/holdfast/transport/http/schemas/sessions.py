@@ -8,11 +8,19 @@ from uuid import UUID
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.core import errors
-from holdfast.transport.http.api import sessions as lives
-from holdfast.transport.http.bodies import query
+from holdfast.operations import bounds
+from holdfast.transport.http.api import sessions
 from holdfast.transport.http.schemas.agent_contract import AgentContract
 from holdfast.transport.http.schemas.jobs import NOT_BLANK
-from holdfast.transport.http.schemas.operation_schema import Seconds, Shape, Time, Token, described, number, text
+from holdfast.transport.http.schemas.operation_schema import (
+    OperationSchema,
+    QueryText,
+    Seconds,
+    Time,
+    Token,
+    request_body,
+    within,
+)
 
 CAMEL = {"next_cursor": "nextCursor", "has_more": "hasMore"}
 
@@ -93,45 +101,36 @@ class SessionPage(Struct, rename=CAMEL):
 class SessionFilter(Struct):
     """Which sessions."""
 
-    limit: Annotated[int, Meta(ge=1, le=lives.MAX_PAGE)] = lives.PAGE
-    cursor: (
-        Annotated[
-            str,
-            Meta(max_length=query.MAX_TEXT, pattern="^[^\\u0000]*$", description="`nextCursor` of the page before."),
-        ]
-        | UnsetType
-    ) = UNSET
+    limit: Annotated[int, within(bounds.SESSION_PAGE)] = bounds.SESSION_PAGE.default
+    cursor: Annotated[QueryText, Meta(description="`nextCursor` of the page before.")] | UnsetType = UNSET
 
 
-_CONTEXT = {"turn": number(0, lives.MAX_TURN)} | {
-    name: text(lives.MAX_TEXT) for name in ("last_action", "next_action", "context_hash", "memory_ref")
-}
-_LIFE = (errors.SessionMissing, errors.SessionExpired, errors.LeaseLost)
+_LOST = (errors.SessionMissing, errors.SessionExpired, errors.LeaseLost)
 
-SHAPES = {
-    "begin_session": Shape(
+OPERATION_SCHEMAS = {
+    "begin_session": OperationSchema(
         {200: BegunSession, 201: BegunSession},
-        body=described(
+        body=request_body(
             "BeginSessionBody",
-            lives.BeginBody,
-            name=text(lives.MAX_NAME, least=1) | NOT_BLANK,
-            secret=text(lives.MAX_NAME),
-            ttl_seconds=number(lives.MIN_TTL, lives.MAX_TTL),
-            **_CONTEXT,
+            sessions.BeginBody,
+            bounds.FIELDS["begin_session"],
+            name=NOT_BLANK,
         ),
         refusals=(errors.SessionTaken,),
     ),
-    "list_sessions": Shape({200: SessionPage}, query=SessionFilter),
-    "read_session": Shape({200: NamedSession}, refusals=(errors.SessionMissing,)),
-    "heartbeat_session": Shape(
+    "list_sessions": OperationSchema({200: SessionPage}, query=SessionFilter),
+    "read_session": OperationSchema({200: NamedSession}, refusals=(errors.SessionMissing,)),
+    "heartbeat_session": OperationSchema(
         {200: NamedSession},
-        body=described("HeartbeatSessionBody", lives.HeartbeatBody, **_CONTEXT),
-        refusals=_LIFE,
+        body=request_body("HeartbeatSessionBody", sessions.HeartbeatBody, bounds.FIELDS["heartbeat_session"]),
+        refusals=_LOST,
     ),
-    "write_context": Shape(
+    "write_context": OperationSchema(
         {200: NamedSession},
-        body=described("WriteContextBody", lives.WriteBody, **_CONTEXT),
-        refusals=(*_LIFE, errors.ContextConflict),
+        body=request_body("WriteContextBody", sessions.WriteBody, bounds.FIELDS["write_context"]),
+        refusals=(*_LOST, errors.ContextConflict),
     ),
-    "close_session": Shape({200: NamedSession}, body=described("CloseSessionBody", lives.CloseBody), refusals=_LIFE),
+    "close_session": OperationSchema(
+        {200: NamedSession}, body=request_body("CloseSessionBody", sessions.CloseBody, {}), refusals=_LOST
+    ),
 }

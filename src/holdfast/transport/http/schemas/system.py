@@ -7,7 +7,7 @@ from typing import Any, Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from holdfast.transport.http.schemas.agent_contract import AgentContract
-from holdfast.transport.http.schemas.operation_schema import Shape, Time
+from holdfast.transport.http.schemas.operation_schema import OperationSchema, Time
 
 
 class ListedOperation(Struct):
@@ -106,21 +106,21 @@ class Version(Struct):
 _DOCUMENT = {200: dict[str, Any], 304: None}
 _TEXT = {200: str, 304: None}
 
-SHAPES = {
-    "index": Shape({200: Index}, store=False),
-    "health": Shape({200: Health}, store=False),
-    "status": Shape({200: Status}),
-    "healthz": Shape({200: Alive}, store=False),
-    "readyz": Shape({200: Ready, 503: NotReady}, store=False),
-    "version": Shape({200: Version}, store=False),
-    "openapi_json": Shape(_DOCUMENT, store=False),
-    "schema": Shape(_DOCUMENT, store=False),
-    "openapi_yaml": Shape(_DOCUMENT, store=False, media="application/yaml"),
-    "agent_json": Shape(_DOCUMENT, store=False),
-    "agent_card": Shape(_DOCUMENT, store=False),
-    "capabilities": Shape(_DOCUMENT, store=False),
-    "tool": Shape(_DOCUMENT, store=False),
-    "llms_txt": Shape(_TEXT, store=False, media="text/plain"),
-    "agents_md": Shape(_TEXT, store=False, media="text/markdown"),
-    "skill_md": Shape(_TEXT, store=False, media="text/markdown"),
+OPERATION_SCHEMAS = {
+    "index": OperationSchema({200: Index}, uses_store=False),
+    "health": OperationSchema({200: Health}, uses_store=False),
+    "status": OperationSchema({200: Status}),
+    "healthz": OperationSchema({200: Alive}, uses_store=False),
+    "readyz": OperationSchema({200: Ready, 503: NotReady}, uses_store=False),
+    "version": OperationSchema({200: Version}, uses_store=False),
+    "openapi_json": OperationSchema(_DOCUMENT, uses_store=False),
+    "schema": OperationSchema(_DOCUMENT, uses_store=False),
+    "openapi_yaml": OperationSchema(_DOCUMENT, uses_store=False, media="application/yaml"),
+    "agent_json": OperationSchema(_DOCUMENT, uses_store=False),
+    "agent_card": OperationSchema(_DOCUMENT, uses_store=False),
+    "capabilities": OperationSchema(_DOCUMENT, uses_store=False),
+    "tool": OperationSchema(_DOCUMENT, uses_store=False),
+    "llms_txt": OperationSchema(_TEXT, uses_store=False, media="text/plain"),
+    "agents_md": OperationSchema(_TEXT, uses_store=False, media="text/markdown"),
+    "skill_md": OperationSchema(_TEXT, uses_store=False, media="text/markdown"),
 }

@@ -7,12 +7,11 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.core import errors
-from holdfast.core.task import STATES, retry
-from holdfast.engine.verbs.tasks.queueing import MAX_LIMIT
-from holdfast.transport.http.bodies import query
-from holdfast.transport.http.orchestrion import batch, lists, task_verbs, tasks
+from holdfast.core.task import STATES
+from holdfast.operations import bounds
+from holdfast.transport.http.orchestrion import batch, task_verbs, tasks
 from holdfast.transport.http.schemas.events import EventPage, HistoryFilter
-from holdfast.transport.http.schemas.operation_schema import Shape, described, number, text
+from holdfast.transport.http.schemas.operation_schema import OperationSchema, QueryText, request_body, within
 from holdfast.transport.http.schemas.tasks import (
     BatchResults,
     Claim,
@@ -26,12 +25,10 @@ from holdfast.transport.http.schemas.tasks import (
 )
 
 _TYPE = {"pattern": f"^{tasks.TYPE.pattern}$"}
-_LABEL = text(tasks.MAX_LABEL)
-_DELAY = number(0, retry.MAX_DELAY)
+_TYPES = Annotated[list[Annotated[str, Meta(extra_json_schema=_TYPE)]], Meta(max_length=bounds.MORE_TYPES.most)] | None
 _WORKERS = (errors.MaxWorkersReached, errors.PlanExpired)
 
-Delay = Annotated[float, Meta(ge=0, le=retry.MAX_DELAY)]
-Text = Annotated[str, Meta(max_length=query.MAX_TEXT, pattern="^[^\\u0000]*$")]
+Delay = Annotated[float, within(bounds.TASK_DELAY)]
 
 Moment = Annotated[str, Meta(extra_json_schema={"anyOf": [{"format": "date-time"}, {"maxLength": 0}]})]
 """A time; an empty one is as good as none."""
@@ -49,15 +46,15 @@ class BackoffPolicy(Struct, forbid_unknown_fields=True):
 class TaskFilter(Struct, rename="camel"):
     """Which tasks."""
 
-    limit: Annotated[int, Meta(ge=1, le=lists.MAX_PAGE)] = lists.PAGE
-    cursor: Annotated[Text, Meta(description="`nextCursor` of the page before.")] | UnsetType = UNSET
-    type: Text | UnsetType = UNSET
+    limit: Annotated[int, within(bounds.TASK_PAGE)] = bounds.TASK_PAGE.default
+    cursor: Annotated[QueryText, Meta(description="`nextCursor` of the page before.")] | UnsetType = UNSET
+    type: QueryText | UnsetType = UNSET
     status: Annotated[str, Meta(extra_json_schema={"enum": list(STATES)})] | UnsetType = UNSET
-    tag: Text | UnsetType = UNSET
-    key: Annotated[Text, Meta(description="The same as `uniqueKey`.")] | UnsetType = UNSET
-    unique_key: Text | UnsetType = UNSET
-    worker: Text | UnsetType = UNSET
-    session_id: Text | UnsetType = UNSET
+    tag: QueryText | UnsetType = UNSET
+    key: Annotated[QueryText, Meta(description="The same as `uniqueKey`.")] | UnsetType = UNSET
+    unique_key: QueryText | UnsetType = UNSET
+    worker: QueryText | UnsetType = UNSET
+    session_id: QueryText | UnsetType = UNSET
     resolved: bool | UnsetType = UNSET
     created_after: Moment | UnsetType = UNSET
     created_before: Moment | UnsetType = UNSET
@@ -68,51 +65,46 @@ class TaskFilter(Struct, rename="camel"):
 class TaskPatience(Struct):
     """How long to wait for its end."""
 
-    wait_seconds: Annotated[float, Meta(ge=0, le=tasks.MAX_WAIT)] = 0
+    wait_seconds: Annotated[float, within(bounds.WAIT)] = bounds.WAIT.default
 
 
-_CREATE = {
+_CREATE: dict[str, Any] = {
     "type": _TYPE,
-    "payload": Annotated[dict[str, Any], Meta(description="At most 64 KB and 5 levels.")],
-    "priority": number(0, 100),
-    "max_attempts": number(1, 10),
-    "lease_duration_seconds": number(30, 3600),
-    "scheduled_at": {"format": "date-time", "description": "In the future, at most 30 days ahead."},
-    "idempotency_key": {"minLength": 1, "maxLength": tasks.MAX_KEY, "pattern": "^[ -~]*$"},
-    "unique_key": text(tasks.MAX_KEY, least=1),
-    "tag": text(tasks.MAX_TAG),
-    "created_by": _LABEL,
-    "reviewed_by": _LABEL,
-    "source": _LABEL,
+    "payload": Annotated[dict[str, Any], Meta(description=f"{str(bounds.TASK_PAYLOAD).capitalize()}.")],
+    "scheduled_at": {
+        "format": "date-time",
+        "description": f"In the future, at most {bounds.TASK_DELAY.most // bounds.DAY} days from now.",
+    },
+    "idempotency_key": {"pattern": "^[ -~]*$"},
     "backoff": BackoffPolicy | None,
 }
-_CLAIMER = {"worker_id": _LABEL, "session_id": {"format": "uuid"}, "session_lease_id": _LABEL}
-_HOLDER = {"lease_id": _LABEL, "note": text(task_verbs.MAX_NOTE)}
-_BOUNDS: dict[str, dict[str, Any]] = {
-    "create": _CREATE,
-    "heartbeat": _HOLDER,
-    "complete": _HOLDER | {"result": dict[str, Any] | None | UnsetType, "output_id": _LABEL},
-    "fail": _HOLDER
-    | {
-        "reason": text(task_verbs.MAX_REASON),
-        "error_code": text(task_verbs.MAX_CODE),
-        "retry_after_seconds": _DELAY,
-    },
-    "release": _HOLDER | {"delay_seconds": _DELAY},
-    "snooze": _HOLDER | {"seconds": _DELAY},
-    "cancel": {"reason": text(task_verbs.MAX_REASON)},
-    "requeue": {},
-    "resolve": {},
+_CLAIMER = {"session_id": {"format": "uuid"}}
+_OPERATIONS = {
+    "create": ("create_task", _CREATE),
+    "heartbeat": ("heartbeat", {}),
+    "complete": ("complete_task", {"result": dict[str, Any] | None | UnsetType}),
+    "fail": ("fail_task", {}),
+    "release": ("release_task", {}),
+    "snooze": ("snooze_task", {}),
+    "cancel": ("cancel_task", {}),
+    "requeue": ("requeue_task", {}),
+    "resolve": ("resolve_task", {}),
 }
+"""Each verb of a batch: its operation, and what its fields are beyond their bounds."""
+
+
+def _verb_body(name: str, verb: str, body: type[Struct]) -> type[Struct]:
+    operation, more = _OPERATIONS[verb]
+    return request_body(name, body, bounds.FIELDS.get(operation, {}), **more)
 
 
 def _items() -> Any:
-    """Every kind of item of a batch: the body of a verb, with `op` and, but for create, the task's `id`."""
-    kinds = [described(kind.__name__, kind, **_BOUNDS[str(kind.__struct_config__.tag)]) for kind in batch.Item.__args__]
+    """Items of a batch: the body of a verb with `op` and, except for create, the task's `id`."""
+    kinds = [_verb_body(kind.__name__, str(kind.__struct_config__.tag), kind) for kind in batch.Item.__args__]
     union: Any = kinds[0]
     for kind in kinds[1:]:
         union |= kind
-    return Annotated[list[union], Meta(min_length=1, max_length=batch.MAX_ITEMS)]
+    return Annotated[list[union], Meta(min_length=bounds.BATCH_ITEMS.least, max_length=bounds.BATCH_ITEMS.most)]
 
 
 _MISSING = errors.TaskMissing
@@ -120,48 +112,48 @@ _SESSION = (errors.SessionMissing, errors.SessionExpired, errors.LeaseLost)
 _PROOF = (errors.InvalidTransition, errors.LeaseExpired, errors.LeaseSuperseded, errors.WrongToken)
 
 
-def _verb(name: str, verb: str, *refusals: type[errors.HoldfastError]) -> Shape:
-    body = described(name, task_verbs.VERBS[verb][1], **_BOUNDS[verb])
-    return Shape({200: Task}, body=body, refusals=(_MISSING, *refusals), once=True)
+def _verb(name: str, verb: str, *refusals: type[errors.HoldfastError]) -> OperationSchema:
+    body = _verb_body(name, verb, task_verbs.VERBS[verb][1])
+    return OperationSchema({200: Task}, body=body, refusals=(_MISSING, *refusals), takes_idempotency_key=True)
 
 
-SHAPES = {
-    "create_task": Shape(
+OPERATION_SCHEMAS = {
+    "create_task": OperationSchema(
         {200: Task, 201: Task},
-        body=described("CreateTaskBody", tasks.CreateBody, **_CREATE),
+        body=_verb_body("CreateTaskBody", "create", tasks.CreateBody),
         refusals=(errors.QuotaExceeded, errors.PlanExpired),
-        once=True,
+        takes_idempotency_key=True,
     ),
-    "list_tasks": Shape({200: TaskPage}, query=TaskFilter),
-    "count_tasks": Shape({200: TaskCounts}),
-    "batch_tasks": Shape(
-        {200: BatchResults}, body=described("BatchTasksBody", batch.BatchBody, items=_items()), once=True
+    "list_tasks": OperationSchema({200: TaskPage}, query=TaskFilter),
+    "count_tasks": OperationSchema({200: TaskCounts}),
+    "batch_tasks": OperationSchema(
+        {200: BatchResults},
+        body=request_body("BatchTasksBody", batch.BatchBody, bounds.FIELDS["batch_tasks"], items=_items()),
+        takes_idempotency_key=True,
     ),
-    "claim_task": Shape(
+    "claim_task": OperationSchema(
         {200: (Claim, Claims, NoTasks, LaneBusy)},
-        body=described(
+        body=request_body(
             "ClaimTaskBody",
             tasks.ClaimBody,
+            bounds.FIELDS["claim_task"],
             type=_TYPE,
-            types=Annotated[list[Annotated[str, Meta(extra_json_schema=_TYPE)]], Meta(max_length=tasks.MAX_TYPES - 1)]
-            | None,
-            limit=number(1, MAX_LIMIT),
-            wait_seconds=number(0, tasks.MAX_WAIT),
+            types=_TYPES,
             **_CLAIMER,
         ),
         refusals=(*_SESSION, *_PROOF, *_WORKERS, errors.TaskMissing, errors.TooManyWaiters),
-        once=True,
+        takes_idempotency_key=True,
     ),
-    "check_task_status": Shape({200: Task}, query=TaskPatience, refusals=(_MISSING,)),
-    "claim_task_by_id": Shape(
+    "check_task_status": OperationSchema({200: Task}, query=TaskPatience, refusals=(_MISSING,)),
+    "claim_task_by_id": OperationSchema(
         {200: Claim},
-        body=described("ClaimTaskByIdBody", tasks.ClaimOneBody, **_CLAIMER),
+        body=request_body("ClaimTaskByIdBody", tasks.ClaimOneBody, bounds.FIELDS["claim_task_by_id"], **_CLAIMER),
         refusals=(
             *(_MISSING, errors.TaskClaimed, errors.NotYetClaimable, errors.SessionBusy),
             *_WORKERS,
             *(*_SESSION, *_PROOF),
         ),
-        once=True,
+        takes_idempotency_key=True,
     ),
     "heartbeat": _verb("HeartbeatTaskBody", "heartbeat", *_PROOF),
     "complete_task": _verb("CompleteTaskBody", "complete", *_PROOF),
@@ -171,6 +163,6 @@ SHAPES = {
     "cancel_task": _verb("CancelTaskBody", "cancel", errors.InvalidTransition, errors.TaskClaimed),
     "requeue_task": _verb("RequeueTaskBody", "requeue", errors.InvalidTransition),
     "resolve_task": _verb("ResolveTaskBody", "resolve", errors.InvalidTransition),
-    "task_events": Shape({200: EventPage}, query=HistoryFilter, refusals=(_MISSING,)),
-    "task_attempts": Shape({200: TaskAttempts}, refusals=(_MISSING,)),
+    "task_events": OperationSchema({200: EventPage}, query=HistoryFilter, refusals=(_MISSING,)),
+    "task_attempts": OperationSchema({200: TaskAttempts}, refusals=(_MISSING,)),
 }

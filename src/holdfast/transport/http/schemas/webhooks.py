@@ -8,17 +8,16 @@ from uuid import UUID
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.core import errors
-from holdfast.core.webhooks.destination import MAX_URL
+from holdfast.operations import bounds
 from holdfast.transport.http.api import deliveries, webhooks
-from holdfast.transport.http.bodies import query
 from holdfast.transport.http.octostore import webhooks as lock_webhooks
 from holdfast.transport.http.schemas.agent_contract import AgentContract
-from holdfast.transport.http.schemas.operation_schema import Shape, Time, described, number, text
+from holdfast.transport.http.schemas.operation_schema import OperationSchema, Time, request_body, within
 
 State = Literal["active", "paused", "disabled"]
 DeliveryState = Literal["pending", "delivered", "dead"]
 _KIND = Annotated[str, Meta(pattern=f"^({webhooks.EVENT_PATTERN})$")]
-_KINDS = Annotated[list[_KIND], Meta(max_length=webhooks.MAX_EVENTS)] | None
+_KINDS = Annotated[list[_KIND], Meta(max_length=bounds.WEBHOOK_EVENTS.most)] | None
 
 
 class Webhook(Struct, kw_only=True):
@@ -96,7 +95,7 @@ class DeliveryFilter(Struct):
     """Which deliveries."""
 
     state: DeliveryState | UnsetType = UNSET
-    limit: Annotated[int, Meta(ge=1, le=deliveries.MAX_PAGE)] = deliveries.PAGE
+    limit: Annotated[int, within(bounds.DELIVERY_PAGE)] = bounds.DELIVERY_PAGE.default
     cursor: Annotated[str, Meta(pattern="^(-?[0-9]{1,16})?$")] | UnsetType = UNSET
 
 
@@ -135,50 +134,50 @@ class NewLockWebhook(LockWebhook, kw_only=True):
     agent_contract: AgentContract
 
 
-_FILTERS = {"events": _KINDS, "subject": text(query.MAX_TEXT), "url": text(MAX_URL)}
 _MISSING = (errors.WebhookMissing,)
-_NUMBER = number(-deliveries.FROM_THE_NEWEST, deliveries.FROM_THE_NEWEST)
 
-SHAPES = {
-    "create_webhook": Shape(
+OPERATION_SCHEMAS = {
+    "create_webhook": OperationSchema(
         {201: NewWebhook},
-        body=described("CreateWebhookBody", webhooks.CreateBody, **_FILTERS),
+        body=request_body("CreateWebhookBody", webhooks.CreateBody, bounds.FIELDS["create_webhook"], events=_KINDS),
         refusals=(errors.TooManyWebhooks,),
     ),
-    "list_webhooks": Shape({200: Webhooks}),
-    "read_webhook": Shape({200: WebhookAnswer}, refusals=_MISSING),
-    "update_webhook": Shape(
+    "list_webhooks": OperationSchema({200: Webhooks}),
+    "read_webhook": OperationSchema({200: WebhookAnswer}, refusals=_MISSING),
+    "update_webhook": OperationSchema(
         {200: WebhookAnswer},
-        body=described(
-            "UpdateWebhookBody", webhooks.UpdateBody, **_FILTERS, state={"enum": ["active", "paused", None]}
+        body=request_body(
+            "UpdateWebhookBody",
+            webhooks.UpdateBody,
+            bounds.FIELDS["update_webhook"],
+            events=_KINDS,
+            state={"enum": ["active", "paused", None]},
         ),
         refusals=_MISSING,
     ),
-    "delete_webhook": Shape({200: DeletedWebhook}, refusals=_MISSING),
-    "rotate_webhook_secret": Shape(
+    "delete_webhook": OperationSchema({200: DeletedWebhook}, refusals=_MISSING),
+    "rotate_webhook_secret": OperationSchema(
         {200: NewWebhook},
-        body=described("RotateWebhookSecretBody", webhooks.RotateBody, grace_seconds=number(0, webhooks.MAX_GRACE)),
+        body=request_body("RotateWebhookSecretBody", webhooks.RotateBody, bounds.FIELDS["rotate_webhook_secret"]),
         refusals=_MISSING,
     ),
-    "test_webhook": Shape({200: Tested}, refusals=_MISSING),
-    "list_deliveries": Shape({200: DeliveryPage}, query=DeliveryFilter, refusals=(*_MISSING, errors.Invalid)),
-    "replay_deliveries": Shape(
+    "test_webhook": OperationSchema({200: Tested}, refusals=_MISSING),
+    "list_deliveries": OperationSchema({200: DeliveryPage}, query=DeliveryFilter, refusals=(*_MISSING, errors.Invalid)),
+    "replay_deliveries": OperationSchema(
         {200: Replayed},
-        body=described("ReplayDeliveriesBody", deliveries.ReplayBody, seq=_NUMBER, after=_NUMBER),
+        body=request_body("ReplayDeliveriesBody", deliveries.ReplayBody, bounds.FIELDS["replay_deliveries"]),
         refusals=_MISSING,
     ),
-    "create_lock_webhook": Shape(
+    "create_lock_webhook": OperationSchema(
         {201: NewLockWebhook},
-        body=described(
+        body=request_body(
             "CreateLockWebhookBody",
             lock_webhooks.LockWebhookBody,
+            bounds.FIELDS["create_lock_webhook"],
             events=list[Literal["acquired", "released", "renewed", "expired", "*"]] | None,
-            url=text(MAX_URL),
-            secret=text(lock_webhooks.MAX_SECRET),
-            lock_pattern=text(lock_webhooks.MAX_PATTERN),
         ),
         refusals=(errors.Invalid, errors.TooManyWebhooks),
     ),
-    "list_lock_webhooks": Shape({200: list[LockWebhook]}),
-    "delete_lock_webhook": Shape({204: None}, refusals=_MISSING),
+    "list_lock_webhooks": OperationSchema({200: list[LockWebhook]}),
+    "delete_lock_webhook": OperationSchema({204: None}, refusals=_MISSING),
 }

@@ -10,6 +10,7 @@ from contextlib import aclosing
 from holdfast.core.errors import CursorTooOld, Invalid
 from holdfast.core.event_filter import EventFilter
 from holdfast.core.log_gap import is_next
+from holdfast.operations.bounds import EVENT_CURSOR
 from holdfast.store.contract import Reader
 from holdfast.transport.http.bodies.query import Query
 from holdfast.transport.http.context import HandlerContext
@@ -42,7 +43,7 @@ def wants_stream(request: Request) -> bool:
 async def stream_events(ctx: HandlerContext, request: Request) -> Response:
     """Everything that comes after the cursor, or from now on, one frame an event; it ends when either side says so."""
     query = Query(request, {"after", "subject", "kind", "request_id"})
-    after = query.number("after", 0, 2**53, default=0)
+    after = query.number("after", EVENT_CURSOR)
     wanted = EventFilter(query.text("subject"), query.text("kind"), query.text("request_id"), request.by.name_prefix)
     query.raise_errors()
     sent = request.headers.get(LAST_EVENT_ID)

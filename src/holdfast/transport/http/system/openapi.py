@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, made from the table of operations and their shapes."""
+"""The OpenAPI 3.1 document, generated from the table of operations and their schemas."""
 
 from __future__ import annotations
 
@@ -10,37 +10,42 @@ import msgspec
 from holdfast import __version__
 from holdfast.operations.table import HOLDFAST_API, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTEM, Operation
 from holdfast.transport.http.schemas import parameters
-from holdfast.transport.http.schemas.all_operations import SHAPES
-from holdfast.transport.http.schemas.operation_schema import JSON, Shape
+from holdfast.transport.http.schemas.all_operations import OPERATION_SCHEMAS
+from holdfast.transport.http.schemas.operation_schema import JSON, OperationSchema
 from holdfast.transport.http.schemas.refusals import ENVELOPES, refusals_of
 
 Node = dict[str, Any]
 
 _SCHEMAS = "#/components/schemas/"
 _FAMILIES = {
-    HOLDFAST_API: "Our own routes. Refusals are RFC 9457 problems.",
+    HOLDFAST_API: "Holdfast's own routes. Errors are RFC 9457 problems.",
     ORCHESTRION: "Wire-compatible with Orchestrion V1.",
     OCTOSTORE: "Wire-compatible with OctoStore 0.14.",
-    SYSTEM: "Probes and documents about the server.",
+    SYSTEM: "Health probes, metrics and documents.",
 }
 _SECURITY = {
-    "bearer": {"type": "http", "scheme": "bearer", "description": "A key that this server issued."},
+    "bearer": {"type": "http", "scheme": "bearer", "description": "An API key of this server."},
     "adminKey": {"type": "apiKey", "in": "header", "name": "X-Admin-Key", "description": "The operator's key."},
 }
-_WAITING = {409, 429, 503, 507}
-_BY_THE_SERVER = {408: "TooSlow", 414: "AddressTooLong", 431: "HeadTooLarge"}
-"""Refusals that come before any operation is known, in one form everywhere."""
+_RETRY_AFTER = {409, 429, 503, 507}
+"""Statuses whose responses may have a Retry-After header."""
+_SERVER_RESPONSES = {408: "TooSlow", 414: "AddressTooLong", 431: "HeadTooLarge"}
+"""Errors raised before an operation is known, the same on all paths: component name by status."""
 
 
 def openapi() -> Node:
-    """The whole document. Operations that have no shape are not in it."""
-    described = [(operation, SHAPES[operation.name]) for operation in OPERATIONS if operation.name in SHAPES]
-    schemas = _Schemas([shape for _, shape in described])
-    responses: Node = {name: _by_the_server(status, schemas) for status, name in _BY_THE_SERVER.items()}
+    """The whole document; operations without a schema are not in it."""
+    operations = [
+        (operation, OPERATION_SCHEMAS[operation.name])
+        for operation in OPERATIONS
+        if operation.name in OPERATION_SCHEMAS
+    ]
+    components = _Components([described for _, described in operations])
+    responses: Node = {name: _server_error(status, components) for status, name in _SERVER_RESPONSES.items()}
     paths: Node = {}
-    for operation, shape in described:
+    for operation, described in operations:
         path = paths.setdefault(operation.path.replace("...", ""), {})
-        path[operation.method.lower()] = _operation(operation, shape, schemas, responses)
+        path[operation.method.lower()] = _operation(operation, described, components, responses)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -53,7 +58,7 @@ def openapi() -> Node:
         "tags": [{"name": name, "description": description} for name, description in _FAMILIES.items()],
         "paths": paths,
         "components": {
-            "schemas": schemas.components,
+            "schemas": components.schemas,
             "responses": responses,
             "headers": parameters.HEADERS,
             "securitySchemes": _SECURITY,
@@ -61,87 +66,88 @@ def openapi() -> Node:
     }
 
 
-class _Schemas:
-    """JSON Schema of every type, asked for at once so that each is told once."""
+class _Components:
+    """JSON Schemas of all types, generated in one call so that shared types become one component."""
 
-    def __init__(self, shapes: list[Shape]) -> None:
+    def __init__(self, described: list[OperationSchema]) -> None:
         types: dict[Any, None] = dict.fromkeys(envelope for envelope, _, _ in ENVELOPES.values())
-        for shape in shapes:
-            types |= dict.fromkeys(kind for answer in shape.answers.values() for kind in _kinds(answer))
-            if shape.body is not None:
-                types[shape.body] = None
-        found, self.components = msgspec.json.schema_components(types, ref_template=_SCHEMAS + "{name}")
-        twins = [name for name in self.components if "." in name]
-        assert not twins, f"two types have the same name: {twins}"
-        self._schemas = dict(zip(types, found, strict=True))
+        for operation in described:
+            types |= dict.fromkeys(kind for answer in operation.answers.values() for kind in _types(answer))
+            if operation.body is not None:
+                types[operation.body] = None
+        found, self.schemas = msgspec.json.schema_components(types, ref_template=_SCHEMAS + "{name}")
+        clashes = [name for name in self.schemas if "." in name]
+        assert not clashes, f"two types have the same name: {clashes}"
+        self._by_type = dict(zip(types, found, strict=True))
 
-    def of(self, answer: Any) -> Node:
-        """The schema of a type, or of one of several."""
-        found: list[Node] = [self._schemas[kind] for kind in _kinds(answer)]
+    def schema_of(self, answer: Any) -> Node:
+        """The schema of a type, or of a tuple of alternatives."""
+        found: list[Node] = [self._by_type[kind] for kind in _types(answer)]
         return found[0] if len(found) == 1 else {"anyOf": found}
 
 
-def _kinds(answer: Any) -> tuple[Any, ...]:
+def _types(answer: Any) -> tuple[Any, ...]:
     return answer if isinstance(answer, tuple) else () if answer is None else (answer,)
 
 
-def _operation(operation: Operation, shape: Shape, schemas: _Schemas, responses: Node) -> Node:
+def _operation(operation: Operation, described: OperationSchema, components: _Components, responses: Node) -> Node:
     node: Node = {
         "operationId": camel(operation.name),
         "tags": [operation.family],
         "summary": operation.summary,
         "security": [{name: [operation.scope]} for name in _SECURITY] if operation.scope else [],
     }
-    taken = parameters.of(operation, shape)
-    if taken:
-        node["parameters"] = taken
-    if shape.body is not None:
-        needed = operation.family == OCTOSTORE or any(field.required for field in msgspec.structs.fields(shape.body))
-        node["requestBody"] = {"required": needed, "content": {JSON: {"schema": schemas.of(shape.body)}}}
-    node["responses"] = _responses(operation, shape, schemas, responses)
+    found = parameters.request_parameters(operation, described)
+    if found:
+        node["parameters"] = found
+    body = described.body
+    if body is not None:
+        required = operation.family == OCTOSTORE or any(field.required for field in msgspec.structs.fields(body))
+        node["requestBody"] = {"required": required, "content": {JSON: {"schema": components.schema_of(body)}}}
+    node["responses"] = _responses(operation, described, components, responses)
     return node
 
 
-def _responses(operation: Operation, shape: Shape, schemas: _Schemas, shared: Node) -> Node:
-    told: dict[int, Node] = {
-        status: {"$ref": f"#/components/responses/{_BY_THE_SERVER[status]}"} for status in _BY_THE_SERVER
+def _responses(operation: Operation, described: OperationSchema, components: _Components, shared: Node) -> Node:
+    """All responses of an operation; errors are added to the `shared` components and referred to."""
+    found: dict[int, Node] = {
+        status: {"$ref": f"#/components/responses/{name}"} for status, name in _SERVER_RESPONSES.items()
     }
-    for status, codes in refusals_of(operation, shape).items():
-        refusal = _refusal(operation.family, status, codes, schemas)
-        if status in shape.answers:  # a success in all but its number: both are told
-            refusal["content"][shape.media]["schema"] = {
-                "anyOf": [schemas.of(shape.answers[status]), refusal["content"][shape.media]["schema"]]
-            }
-            told[status] = refusal
+    for status, codes in refusals_of(operation, described).items():
+        error = _error(operation.family, status, codes, components)
+        if status in described.answers:  # a status with both a documented answer and errors
+            schema = error["content"][described.media]
+            schema["schema"] = {"anyOf": [components.schema_of(described.answers[status]), schema["schema"]]}
+            found[status] = error
             continue
         name = ".".join((operation.family, str(status), *codes))
-        shared[name] = refusal
-        told[status] = {"$ref": f"#/components/responses/{name}"}
-    for status, answer in shape.answers.items():
-        told.setdefault(status, _answer(status, answer, shape, schemas))
-    return {str(status): told[status] for status in sorted(told)}
+        shared[name] = error
+        found[status] = {"$ref": f"#/components/responses/{name}"}
+    for status, answer in described.answers.items():
+        found.setdefault(status, _success(status, answer, described, components))
+    return {str(status): found[status] for status in sorted(found)}
 
 
-def _answer(status: int, answer: Any, shape: Shape, schemas: _Schemas) -> Node:
-    node: Node = {"description": HTTPStatus(status).phrase, "headers": parameters.answered(shape)}
+def _success(status: int, answer: Any, described: OperationSchema, components: _Components) -> Node:
+    node: Node = {"description": HTTPStatus(status).phrase, "headers": parameters.response_headers(described)}
     if answer is not None:
-        node["content"] = {shape.media: {"schema": schemas.of(answer)}}
-        node["content"] |= {media: {"schema": {"type": "string"}} for media in shape.texts}
+        node["content"] = {described.media: {"schema": components.schema_of(answer)}}
+        node["content"] |= {media: {"schema": {"type": "string"}} for media in described.text_media}
     return node
 
 
-def _refusal(family: str, status: int, codes: list[str], schemas: _Schemas) -> Node:
+def _error(family: str, status: int, codes: list[str], components: _Components) -> Node:
     envelope, media, field = ENVELOPES[family]
-    schema = {"allOf": [schemas.of(envelope), {"properties": {field: {"enum": codes}}}]}
-    headers = parameters.refused(waiting=status in _WAITING)
+    schema = {"allOf": [components.schema_of(envelope), {"properties": {field: {"enum": codes}}}]}
+    headers = parameters.error_headers(retry_after=status in _RETRY_AFTER)
     return {"description": HTTPStatus(status).phrase, "headers": headers, "content": {media: {"schema": schema}}}
 
 
-def _by_the_server(status: int, schemas: _Schemas) -> Node:
-    return _refusal(SYSTEM, status, ["invalid_input"], schemas)
+def _server_error(status: int, components: _Components) -> Node:
+    return _error(SYSTEM, status, ["invalid_input"], components)
 
 
 def camel(name: str) -> str:
-    """An operation's name as OpenAPI's clients spell it."""
+    """An operation's name in camelCase, as OpenAPI clients generate it."""
     first, *rest = name.split("_")
     return first + "".join(word.title() for word in rest)

@@ -1,0 +1,12 @@
+"""Limits that core's rules enforce. Imports nothing, so that the CLI can read them at start-up."""
+
+NAME_LIMIT = 256
+"""Characters of a job id or lock name."""
+LOCK_PART_LIMIT = 64
+"""Characters of a lock name between two slashes."""
+MAX_ACL_ENTRIES = 100
+MAX_DELAY = 30 * 24 * 3600
+"""Seconds: nothing is scheduled or delayed for longer than 30 days."""
+MIN_SESSION_TTL, MAX_SESSION_TTL, DEFAULT_SESSION_TTL = 10, 300, 60
+"""Seconds of an OctoStore session; values outside are moved to the nearest bound."""
+MAX_WEBHOOK_URL = 2048

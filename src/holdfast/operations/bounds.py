@@ -1,0 +1,275 @@
+"""Bounds and defaults of all request fields: the one table that handlers, schemas, documents and CLI help read.
+
+Each bound is a constant; `FIELDS` says which operation's field has which bound. A limit that core enforces is
+defined in `core/limits.py` and used here. This module imports next to nothing because the CLI reads it at start-up.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from holdfast.core.limits import (
+    DEFAULT_SESSION_TTL,
+    MAX_ACL_ENTRIES,
+    MAX_DELAY,
+    MAX_SESSION_TTL,
+    MAX_WEBHOOK_URL,
+    MIN_SESSION_TTL,
+    NAME_LIMIT,
+)
+
+KB = 1024
+HOUR, DAY = 3600, 24 * 3600
+MAX_SAFE_INTEGER = 2**53 - 1
+"""The largest integer that every JSON parser reads exactly."""
+
+
+class Range(NamedTuple):
+    """A number from `least` to `most`; `if_omitted` if the field is left out."""
+
+    least: int
+    most: int
+    if_omitted: int | None = None
+
+    @property
+    def default(self) -> int:
+        """The value of an omitted field; an error for a bound without one."""
+        assert self.if_omitted is not None
+        return self.if_omitted
+
+    def allows(self, value: float | None) -> bool:
+        """Whether a value is within; an omitted one is."""
+        return value is None or self.least <= value <= self.most
+
+    def __str__(self) -> str:
+        return f"{self.least} to {self.most}"
+
+    def with_default(self) -> str:
+        """For help texts: `1 to 3600 (120)`."""
+        return f"{self} ({self.default})"
+
+
+class Length(NamedTuple):
+    """A string of at most `most` characters."""
+
+    most: int
+    least: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.least} to {self.most} characters" if self.least else f"at most {self.most} characters"
+
+
+class JsonSize(NamedTuple):
+    """A JSON value of at most `size` bytes when written compactly, nested at most `depth` levels."""
+
+    size: int
+    depth: int = 32
+
+    def __str__(self) -> str:
+        return f"at most {self.size // KB} KB of JSON, {self.depth} levels"
+
+
+class Count(NamedTuple):
+    """A list of at most `most` entries."""
+
+    most: int
+    least: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.least} to {self.most} entries" if self.least else f"at most {self.most} entries"
+
+
+Bound = Range | Length | JsonSize | Count
+
+# -- requests ----------------------------------------------------------------------------------------------------
+
+BODY_BYTES = 1024 * KB
+BATCH_BODY_BYTES = 8 * 1024 * KB
+OCTOSTORE_BODY_BYTES = 2 * 1024 * KB
+IDEMPOTENCY_KEY = Length(255, least=1)
+QUERY_TEXT = Length(1024)
+WAIT = Range(0, 60, if_omitted=0)
+"""Seconds that a request may wait on the server."""
+
+# -- jobs and tasks ----------------------------------------------------------------------------------------------
+
+JOB_ID = Length(NAME_LIMIT, least=1)
+JOB_TTL = Range(1, HOUR, if_omitted=120)
+JOB_OWNER = Length(256, least=1)
+JOB_METADATA = JsonSize(4 * KB)
+JOB_PAGE = Range(1, 1000, if_omitted=100)
+SESSION_LEASE_ID = Length(256)
+NOTE = Length(4096)
+CHECKPOINT = JsonSize(64 * KB)
+PROGRESS = JsonSize(1 * KB)
+REASON = Length(500)
+FORCE_REASON = Length(REASON.most, least=1)
+
+TASK_TYPE = Length(100, least=1)
+TASK_PAYLOAD = JsonSize(64 * KB, depth=5)
+TASK_PRIORITY = Range(0, 100, if_omitted=0)
+TASK_MAX_ATTEMPTS = Range(1, 10, if_omitted=3)
+TASK_LEASE = Range(30, HOUR, if_omitted=300)
+TASK_DELAY = Range(0, MAX_DELAY)
+TASK_UNIQUE_KEY = Length(255, least=1)
+TASK_LABEL = Length(255)
+TASK_ERROR_CODE = Length(100)
+TASK_CLAIM_LIMIT = Range(1, 100)
+TASK_CLAIM_TYPES = Count(100)
+TASK_PAGE = Range(1, 100, if_omitted=50)
+BATCH_ITEMS = Count(1000, least=1)
+
+# -- sessions, events, accounts, keys, webhooks ------------------------------------------------------------------
+
+SESSION_NAME = Length(256, least=1)
+SESSION_SECRET = Length(256)
+SESSION_TTL = Range(10, HOUR, if_omitted=120)
+SESSION_TEXT = Length(4096)
+SESSION_CONTEXT = JsonSize(64 * KB)
+SESSION_TURN = Range(0, MAX_SAFE_INTEGER)
+SESSION_PAGE = Range(1, 1000, if_omitted=100)
+
+EVENT_CURSOR = Range(0, 2**53, if_omitted=0)
+EVENT_PAGE = Range(1, 1000, if_omitted=100)
+TASK_EVENT_PAGE = Range(1, 1000, if_omitted=1000)
+
+EXPORT_PAGE = Range(1, 1000, if_omitted=500)
+
+KEY_NAME = Length(128, least=1)
+KEY_PREFIX = Length(256, least=1)
+KEY_LIFETIME = Range(1, 10 * 365 * DAY)
+KEY_GRACE = Range(0, DAY, if_omitted=HOUR)
+
+WEBHOOK_URL = Length(MAX_WEBHOOK_URL)
+WEBHOOK_EVENTS = Count(20)
+WEBHOOK_GRACE = Range(0, 7 * DAY, if_omitted=DAY)
+WEBHOOKS_PER_ACCOUNT = 50
+DELIVERY_NUMBER = Range(-(2**53), 2**53)
+DELIVERY_PAGE = Range(1, 1000, if_omitted=100)
+REPLAYED_DELIVERIES = 1000
+"""Deliveries that one replay request sends again."""
+
+# -- OctoStore ---------------------------------------------------------------------------------------------------
+
+LOCK_TTL = Range(1, HOUR, if_omitted=60)
+LOCK_DELAY = Range(0, 30, if_omitted=0)
+LOCK_METADATA = Length(1024)
+LOCK_ACL = Count(MAX_ACL_ENTRIES, least=1)
+LOCK_SESSION_TTL = Range(MIN_SESSION_TTL, MAX_SESSION_TTL, if_omitted=DEFAULT_SESSION_TTL)
+"""Not refused: a value outside is moved to the nearest bound."""
+LOCK_USERNAME = Length(128, least=1)
+LOCK_WEBHOOK_SECRET = Length(1024)
+LOCK_WEBHOOK_PATTERN = Length(256)
+LOCK_WEBHOOKS_PER_USER = 10
+ELECTION_TTL = Range(5, 300, if_omitted=30)
+
+# -- which field has which bound ---------------------------------------------------------------------------------
+
+MORE_TYPES = Count(TASK_CLAIM_TYPES.most - 1)
+"""`type` counts as well."""
+_CLAIMER: dict[str, Bound] = {"worker_id": TASK_LABEL, "session_lease_id": TASK_LABEL}
+_PROOF: dict[str, Bound] = {"lease_id": TASK_LABEL, "note": NOTE, "checkpoint": CHECKPOINT, "progress": PROGRESS}
+_CONTEXT: dict[str, Bound] = {
+    "turn": SESSION_TURN,
+    "last_action": SESSION_TEXT,
+    "next_action": SESSION_TEXT,
+    "context_hash": SESSION_TEXT,
+    "memory_ref": SESSION_TEXT,
+    "context": SESSION_CONTEXT,
+}
+_WEBHOOK: dict[str, Bound] = {"url": WEBHOOK_URL, "events": WEBHOOK_EVENTS, "subject": QUERY_TEXT}
+_TASK_TEXTS = ("cursor", "type", "tag", "key", "uniqueKey", "worker", "sessionId")
+
+FIELDS: dict[str, dict[str, Bound]] = {
+    "claim_job": {
+        "owner": JOB_OWNER,
+        "ttl_seconds": JOB_TTL,
+        "metadata": JOB_METADATA,
+        "session_lease_id": SESSION_LEASE_ID,
+        "wait_seconds": WAIT,
+    },
+    "heartbeat_job": {
+        "ttl_seconds": Range(JOB_TTL.least, JOB_TTL.most),
+        "note": NOTE,
+        "checkpoint": CHECKPOINT,
+        "progress": PROGRESS,
+    },
+    "release_job": {"note": NOTE, "checkpoint": CHECKPOINT},
+    "force_release_job": {"reason": FORCE_REASON},
+    "list_claimed_jobs": {"limit": JOB_PAGE},
+    "create_task": {
+        "payload": TASK_PAYLOAD,
+        "priority": TASK_PRIORITY,
+        "maxAttempts": TASK_MAX_ATTEMPTS,
+        "leaseDurationSeconds": TASK_LEASE,
+        "idempotencyKey": IDEMPOTENCY_KEY,
+        "uniqueKey": TASK_UNIQUE_KEY,
+        "tag": TASK_LABEL,
+        "createdBy": TASK_LABEL,
+        "reviewedBy": TASK_LABEL,
+        "source": TASK_LABEL,
+    },
+    "claim_task": {"types": MORE_TYPES, "limit": TASK_CLAIM_LIMIT, "wait_seconds": WAIT, **_CLAIMER},
+    "claim_task_by_id": _CLAIMER,
+    "heartbeat": _PROOF,
+    "complete_task": {**_PROOF, "result": TASK_PAYLOAD, "output_id": TASK_LABEL},
+    "fail_task": {
+        **_PROOF,
+        "reason": REASON,
+        "error_code": TASK_ERROR_CODE,
+        "retry_after_seconds": TASK_DELAY,
+    },
+    "release_task": {**_PROOF, "delay_seconds": TASK_DELAY},
+    "snooze_task": {**_PROOF, "seconds": TASK_DELAY},
+    "cancel_task": {"reason": REASON},
+    "batch_tasks": {"items": BATCH_ITEMS},
+    "check_task_status": {"wait_seconds": WAIT},
+    "list_tasks": {"limit": TASK_PAGE, **dict.fromkeys(_TASK_TEXTS, QUERY_TEXT)},
+    "task_events": {"after": EVENT_CURSOR, "limit": TASK_EVENT_PAGE},
+    "begin_session": {
+        "name": SESSION_NAME,
+        "secret": SESSION_SECRET,
+        "ttl_seconds": SESSION_TTL,
+        **_CONTEXT,
+    },
+    "list_sessions": {"limit": SESSION_PAGE, "cursor": QUERY_TEXT},
+    "heartbeat_session": _CONTEXT,
+    "write_context": _CONTEXT,
+    "list_events": {
+        "after": Range(EVENT_CURSOR.least, EVENT_CURSOR.most),
+        "limit": EVENT_PAGE,
+        "wait_seconds": WAIT,
+        "subject": QUERY_TEXT,
+        "kind": QUERY_TEXT,
+        "request_id": QUERY_TEXT,
+    },
+    "export_account": {"limit": EXPORT_PAGE},
+    "create_key": {"name": KEY_NAME, "prefix": KEY_PREFIX, "expiresInSeconds": KEY_LIFETIME},
+    "rotate_key": {"graceSeconds": KEY_GRACE},
+    "rotate_own_key": {"graceSeconds": KEY_GRACE},
+    "create_webhook": _WEBHOOK,
+    "update_webhook": _WEBHOOK,
+    "rotate_webhook_secret": {"grace_seconds": WEBHOOK_GRACE},
+    "list_deliveries": {"limit": DELIVERY_PAGE},
+    "replay_deliveries": {"seq": DELIVERY_NUMBER, "after": DELIVERY_NUMBER},
+    "acquire_lock": {"ttl_seconds": LOCK_TTL, "metadata": LOCK_METADATA, "lock_delay_seconds": LOCK_DELAY},
+    "renew_lock": {"ttl_seconds": LOCK_TTL},
+    "campaign": {"ttl_seconds": ELECTION_TTL, "metadata": LOCK_METADATA},
+    "renew_leadership": {"ttl_seconds": ELECTION_TTL},
+    "create_lock_webhook": {
+        "url": WEBHOOK_URL,
+        "secret": LOCK_WEBHOOK_SECRET,
+        "lock_pattern": LOCK_WEBHOOK_PATTERN,
+    },
+}
+"""Bounds by operation and by the field's name in the request."""
+
+
+def markdown_table() -> str:
+    """The table of `docs/reference/api.md`: one row for each bounded field of each operation."""
+    rows = ["| operation | field | bound | default |", "| --- | --- | --- | --- |"]
+    for operation, fields in FIELDS.items():
+        for name, bound in fields.items():
+            default = bound.if_omitted if isinstance(bound, Range) and bound.if_omitted is not None else ""
+            rows.append(f"| `{operation}` | `{name}` | {bound} | {default} |")
+    return "\n".join(rows) + "\n"
