@@ -8,11 +8,13 @@ import sys
 import uvicorn
 
 from holdfast.app import running_engine
+from holdfast.operations.bounds import BODY_BYTES
 from holdfast.operations.table import OPERATIONS, SYSTEM, Operation
 from holdfast.settings import Settings
 from holdfast.transport.http.app import App
 from holdfast.transport.http.context import HandlerContext
-from holdfast.transport.http.request import HOUSE_BODY_LIMIT, Receive, Request, Response, Scope, Send
+from holdfast.transport.http.handlers import HANDLERS
+from holdfast.transport.http.request import Receive, Request, Response, Scope, Send
 from holdfast.transport.http.routing import Router
 
 
@@ -24,9 +26,9 @@ async def bare(_scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": message["body"]})
 
 
-async def echo(_door: HandlerContext, request: Request) -> Response:
+async def echo(_ctx: HandlerContext, request: Request) -> Response:
     """What our server, router and middleware cost by themselves."""
-    return Response(200, await request.body(HOUSE_BODY_LIMIT))
+    return Response(200, await request.body(BODY_BYTES))
 
 
 def main() -> None:
@@ -41,7 +43,7 @@ def main() -> None:
     with running_engine(settings) as engine:
         app = App(HandlerContext(engine, settings))
         app._router = Router((*OPERATIONS, Operation("echo", "POST", "/echo", SYSTEM, "")))
-        app._handlers["echo"] = echo
+        HANDLERS["echo"] = echo
         protocol = "holdfast.transport.http.protocol:LimitedProtocol"
         uvicorn.Server(uvicorn.Config(app, http=protocol, lifespan="on", **options)).run(sockets=[listener])
 

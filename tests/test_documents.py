@@ -21,7 +21,7 @@ from holdfast.settings.page import settings_page
 from holdfast.transport.cli.manual import manual
 from holdfast.transport.http.api import billing, jobs, sessions
 from holdfast.transport.http.api import errors as api_errors
-from holdfast.transport.http.app import handler_of
+from holdfast.transport.http.handlers import find_handler
 from holdfast.transport.http.octostore import errors as octostore_errors
 from holdfast.transport.http.orchestrion import batch, task_verbs, tasks
 from tests.compat.octostore.server import Server
@@ -225,7 +225,7 @@ def test_links_between_documents_lead_somewhere(document):
 
 def test_every_operation_has_one_handler_that_bears_its_name():
     for operation in OPERATIONS:
-        assert handler_of(operation.name).__name__ == operation.name
+        assert find_handler(operation.name).__name__ == operation.name
 
 
 def test_the_front_door_opens_only_on_purpose():

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.operations.table import OPERATIONS
 from holdfast.transport.http.system import stats as rooms
-from holdfast.transport.http.system.stats import BOUNDS, KINDS, Stats, Tally, kind_of
+from holdfast.transport.http.system.stats import BOUNDS, KINDS, KindStats, Stats, kind_of
 
 KIND_OF = {
     "/locks": "list",
@@ -52,7 +52,7 @@ def noted(*times, status=200):
     operation = next(operation for operation in OPERATIONS if operation.name == "acquire_lock")
     for seconds in times:
         stats.note(operation, "/locks/x/acquire", status, time.perf_counter() - seconds)
-    return stats.tallies["acquire"]
+    return stats.by_kind["acquire"]
 
 
 def test_an_answer_is_in_the_bucket_of_its_time():
@@ -71,7 +71,7 @@ def test_refusals_and_failures_are_errors():
 
 
 def test_percentiles_are_the_ends_of_buckets_and_never_infinite():
-    tally = Tally()
+    tally = KindStats()
     assert tally.percentile(0.99) == 0.0
     tally.buckets[0], tally.buckets[3] = 90, 9
     assert (tally.percentile(0.5), tally.percentile(0.95)) == (BOUNDS[0], BOUNDS[3])
@@ -83,8 +83,8 @@ def test_a_path_that_leads_nowhere_is_counted_by_its_beginning():
     stats = Stats()
     stats.note(None, "/locks/a/acquire/more", 404, time.perf_counter())
     stats.note(None, "/nowhere", 404, time.perf_counter())
-    assert stats.tallies["status"].errors == 1
-    assert stats.tallies["other"].errors == 1
+    assert stats.by_kind["status"].errors == 1
+    assert stats.by_kind["other"].errors == 1
     assert stats.total() == 1, "what leads nowhere is no work"
 
 

@@ -12,7 +12,7 @@ from holdfast.telemetry import metric_names
 from holdfast.telemetry import shared_memory as rooms
 from holdfast.telemetry.registry import Minute, Registry
 from holdfast.telemetry.shared_memory import BOARD_FD, BOARD_ROW, SharedRegistry, inherited
-from holdfast.transport.http.server import keep_minute
+from holdfast.transport.http.server import record_minute
 from holdfast.transport.http.system.stats import Stats
 
 
@@ -145,8 +145,8 @@ def test_a_minute_is_kept_for_all_workers_if_anybody_came_in_it(shared):
         for _ in range(requests):
             own.note(None, "/locks", 200, own.begin())
         stats._minute_ends = 0  # as if the minute were over
-        keep_minute(stats, shared)
-        keep_minute(stats, shared)
+        record_minute(stats, shared)
+        record_minute(stats, shared)
     assert [minute.requests for minute in own.history(3_600)] == [3, 1]
     assert own.uptime() == stats.uptime()
 

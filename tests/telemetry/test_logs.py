@@ -125,9 +125,9 @@ def test_by_default_only_what_went_badly_is_told(server):
             ("errors", 200, 0.1), ("errors", 404, 0.1), ("errors", 500, 0.1), ("errors", 200, 5.0),
             ("off", 500, 5.0), ("all", 200, 0.1),
         ]:  # fmt: skip
-            access_log.tell(choice, request, status, seconds)
-        request.patient = True
-        access_log.tell("errors", request, 200, 20.0)
+            access_log.log_request(choice, request, status, seconds)
+        request.is_waiting = True
+        access_log.log_request("errors", request, 200, 20.0)
     finally:
         access_log.log.removeHandler(handler)
     assert [record.status for record in told if record.levelno >= logging.WARNING] == [500, 200]

@@ -7,7 +7,7 @@ from holdfast.settings import Settings, load
 from holdfast.telemetry import logs
 from holdfast.telemetry.metric_names import HOLDFAST_API
 from holdfast.transport.http.access import access_log
-from holdfast.transport.http.system.metrics import OF_STORE
+from holdfast.transport.http.system.metrics import STORE_METRICS
 
 PAGE = Path(__file__).parents[2] / "docs/guides/operations.md"
 ROW = re.compile(r"^\| `(holdfast_\w+)` \| (\w+) \| (.*?) \| (.*) \|$", re.MULTILINE)
@@ -21,7 +21,7 @@ def test_every_metric_is_on_the_page_and_nothing_else_is():
         for metric in HOLDFAST_API.metrics
         if metric.shown
     }
-    for name, text in OF_STORE.items():
+    for name, text in STORE_METRICS.items():
         kind = "info" if name == "build" else "gauge"
         full = f"holdfast_{name}" + ENDINGS.get(kind, "")
         known[full] = (kind, listed[full][1], text)

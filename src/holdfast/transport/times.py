@@ -1,4 +1,4 @@
-"""Times as the wire shows them: RFC 3339, UTC, with Z, as many digits as are exact."""
+"""Times on the wire: RFC 3339, UTC, with Z and as many digits as are exact."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def rfc3339(instant: Instant) -> str:
     """2026-08-10T12:00:00.123456Z, or with 3 or no digits where that is exact."""
     seconds, rest = divmod(instant, SECOND)
     if rest % MILLISECOND:
-        return f"{_to_the_second(seconds)}.{rest:06d}Z"
-    return f"{_to_the_second(seconds)}.{rest // MILLISECOND:03d}Z" if rest else f"{_to_the_second(seconds)}Z"
+        return f"{_format_seconds(seconds)}.{rest:06d}Z"
+    return f"{_format_seconds(seconds)}.{rest // MILLISECOND:03d}Z" if rest else f"{_format_seconds(seconds)}Z"
 
 
 def rfc3339_offset(instant: Instant) -> str:
@@ -27,7 +27,7 @@ def rfc3339_offset(instant: Instant) -> str:
 def milliseconds(instant: Instant) -> str:
     """2026-08-10T12:00:00.123Z, always with three digits."""
     seconds, rest = divmod(instant, SECOND)
-    return f"{_to_the_second(seconds)}.{rest // MILLISECOND:03d}Z"
+    return f"{_format_seconds(seconds)}.{rest // MILLISECOND:03d}Z"
 
 
 def milliseconds_or_none(instant: Instant | None) -> str | None:
@@ -41,12 +41,17 @@ def rfc3339_or_none(instant: Instant | None) -> str | None:
 
 
 @lru_cache(maxsize=4096)
-def _to_the_second(seconds: int) -> str:
+def _format_seconds(seconds: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
 
 
+def wall_clock() -> Instant:
+    """The time of this machine; close enough to the store's clock to tell which plan is in force."""
+    return time.time_ns() // 1000
+
+
 def parse(text: str) -> Instant | None:
-    """An ISO 8601 time with its offset, or None if it is none."""
+    """An ISO 8601 time with its offset, or None if the text is not one."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -11,10 +11,10 @@ from holdfast.core.plan import READ
 from holdfast.engine.change_signal import log_of
 from holdfast.transport.dashboard.page import PageRequest
 from holdfast.transport.dashboard.sign_in import SignIn
-from holdfast.transport.http.context import wall_clock
 from holdfast.transport.http.request import Response
-from holdfast.transport.http.streams.limits import STREAM_RETRY, Places, share_of
+from holdfast.transport.http.streams.limits import STREAM_RETRY, StreamLimit, account_share
 from holdfast.transport.http.streams.sending import begin
+from holdfast.transport.times import wall_clock
 
 MIN_INTERVAL = 0.25
 READ_SHARE, HOUR_SECONDS = 4, 3600
@@ -36,8 +36,8 @@ class LiveUpdates:
 
     def __init__(self, sign_in: SignIn) -> None:
         self._sign_in = sign_in
-        self._per_key = Places(MAX_STREAMS_PER_KEY, MAX_STREAMS, _too_many)
-        self._per_account = Places(share_of(MAX_STREAMS), None, _too_many)
+        self._per_key = StreamLimit(MAX_STREAMS_PER_KEY, MAX_STREAMS, _too_many)
+        self._per_account = StreamLimit(account_share(MAX_STREAMS), None, _too_many)
 
     async def answer(self, request: PageRequest) -> Response:
         """A stream, unless too many are open."""
@@ -49,7 +49,7 @@ class LiveUpdates:
 
     async def _limited_stream(self, request: PageRequest, interval: float) -> AsyncGenerator[bytes, None]:
         """Counted by key and account: signing in again gives no more streams."""
-        with self._per_key.taken(request.by.id), self._per_account.taken(request.account):
+        with self._per_key.acquire(request.by.id), self._per_account.acquire(request.account):
             async with aclosing(self._stream(request, interval)) as parts:
                 async for part in parts:
                     yield part

@@ -59,26 +59,26 @@ class SignIn:
             cache=self._cache,
         )
         if page_request.is_by_user and browser_sessions.needs_seen_update(session, now):
-            await self._ctx.beside_the_log(lambda store: store.save_browser_session(replace(session, seen_at=now)))
+            await self._ctx.use_store(lambda store: store.save_browser_session(replace(session, seen_at=now)))
         return page_request
 
     async def sign_in(self, request: Request, key: str) -> Header:
         """Start a browser session for a key; returns its cookie. Wrong keys are rate limited, valid ones never."""
         self._ctx.network.check_secret(request)
         try:
-            principal = await self._ctx.holder(key.strip()[:MAX_KEY])
+            principal = await self._ctx.access.principal_of(key.strip()[:MAX_KEY])
         except Unauthenticated:
-            self._ctx.network.slow_down(request)
+            self._ctx.network.count_guess(request)
             raise
         return await self._start(request, principal.account, principal.id, hash_token(key.strip()))
 
     async def use_link(self, request: Request, secret: str) -> Header:
         """Start a browser session for a sign-in link, which works once; returns its cookie."""
         self._ctx.network.check_secret(request)
-        link = await self._ctx.beside_the_log(lambda store: store.take_browser_session(hash_token(secret)))
+        link = await self._ctx.use_store(lambda store: store.take_browser_session(hash_token(secret)))
         now = await self._ctx.read(lambda reader: reader.now)
         if link is None or link.kind != SIGN_IN_LINK or browser_sessions.is_expired(link, now):
-            self._ctx.network.slow_down(request)
+            self._ctx.network.count_guess(request)
             raise Unauthenticated("this link has been used, or is older than 10 minutes")
         return await self._start(request, link.account, link.principal, link.key_hash)
 
@@ -88,14 +88,14 @@ class SignIn:
 
     async def sign_out(self, page_request: PageRequest) -> Header:
         """End the browser session; returns the header that deletes its cookie."""
-        await self._ctx.beside_the_log(lambda store: store.take_browser_session(page_request.browser_session.id))
+        await self._ctx.use_store(lambda store: store.take_browser_session(page_request.browser_session.id))
         return cookies.clear_session(self._cookie_name(page_request.http))
 
     async def _start(self, request: Request, account: str, principal: str, key_hash: str) -> Header:
         secret = secrets.token_urlsafe(SECRET_BYTES)
         now = await self._ctx.read(lambda reader: reader.now)
         session = BrowserSession(hash_token(secret), SESSION, account, principal, key_hash, made_at=now, seen_at=now)
-        await self._ctx.beside_the_log(lambda store: store.save_browser_session(session))
+        await self._ctx.use_store(lambda store: store.save_browser_session(session))
         return cookies.set_session(self._cookie_name(request), secret)
 
     def _cookie_name(self, request: Request) -> str:

@@ -1,4 +1,4 @@
-"""uvicorn's HTTP protocol with limits it lacks: slow requests and oversized heads end here, before the application."""
+"""uvicorn's HTTP protocol, with limits on slow requests and oversized heads."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ MAX_HEADERS = 100
 _PHRASES = {400: "Bad Request", 408: "Request Timeout", 414: "URI Too Long", 431: "Request Header Fields Too Large"}
 
 
-class Corked:
-    """A transport that sends the head of an answer together with the body's first bytes.
+class HeadBuffer:
+    """A transport that sends the head of a response together with the first bytes of its body.
 
-    The protocol below us writes them apart, which costs a system call and a packet more for every answer. An
-    answer whose body comes later should therefore begin with a first small chunk.
+    uvicorn writes them separately, which costs one more system call and packet for every response. A response whose
+    body comes later should therefore begin with a small first chunk.
     """
 
     __slots__ = ("_head", "_transport")
@@ -36,7 +36,7 @@ class Corked:
         self._head = b""
 
     def write(self, data: bytes) -> None:
-        """Hold a head back, send everything else."""
+        """Keep a head until the next write; send everything else."""
         if self._head:
             data, self._head = self._head + data, b""
         elif data.startswith(b"HTTP/1.1 ") and not data.startswith(b"HTTP/1.1 100"):
@@ -45,13 +45,13 @@ class Corked:
         self._transport.write(data)
 
     def flush(self) -> None:
-        """Send a head that no body follows."""
+        """Send a head that has no body."""
         if self._head:
             self._transport.write(self._head)
             self._head = b""
 
     def close(self) -> None:
-        """Send what was held back, then close."""
+        """Send a kept head, then close."""
         self.flush()
         self._transport.close()
 
@@ -60,7 +60,7 @@ class Corked:
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """Closes connections whose request head is too slow or too large, with an answer that says so."""
+    """Answers requests that are too slow or whose head is too large with an error, and closes the connection."""
 
     _head_size = 0
     _unparsed = 0
@@ -70,9 +70,9 @@ class LimitedProtocol(HttpToolsProtocol):
     _timer: TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A caller that says nothing is not waited for."""
-        super().connection_made(Corked(transport))  # type: ignore[arg-type] # everything else is the transport's
-        self._timer = self.loop.call_later(HEAD_SECONDS, self._too_slow)
+        """Start the timeout for the first request."""
+        super().connection_made(HeadBuffer(transport))  # type: ignore[arg-type] # forwards everything else to the transport
+        self._timer = self.loop.call_later(HEAD_SECONDS, self._on_timeout)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing to wait for any more."""
@@ -89,7 +89,7 @@ class LimitedProtocol(HttpToolsProtocol):
                 self._refused = (431, f"headers have at most {MAX_HEAD} bytes in {MAX_HEADERS} lines")
                 self.send_400_response("")
         if (self._in_head or self._in_body) and self._timer is None and not self.transport.is_closing():
-            self._timer = self.loop.call_later(HEAD_SECONDS if self._in_head else BODY_SECONDS, self._too_slow)
+            self._timer = self.loop.call_later(HEAD_SECONDS if self._in_head else BODY_SECONDS, self._on_timeout)
 
     def on_message_begin(self) -> None:
         """A new head."""
@@ -108,32 +108,32 @@ class LimitedProtocol(HttpToolsProtocol):
         self._head_size += len(name) + len(value) + 4
         if self._head_size > MAX_HEAD or len(self.headers) >= MAX_HEADERS:
             self._refuse(431, f"headers have at most {MAX_HEAD} bytes in {MAX_HEADERS} lines")
-        super().on_header(name, value.rstrip(b" \t"))  # what stands around a value is no part of it
+        super().on_header(name, value.rstrip(b" \t"))  # surrounding spaces are not part of a value
 
     def on_headers_complete(self) -> None:
-        """The head is here."""
+        """The head has arrived."""
         self._in_head, self._in_body = False, True
         self._stop_timer()
         self.scope[ABORT] = self.transport.abort  # type: ignore[literal-required] # ours
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """The body is here."""
+        """The body has arrived."""
         self._in_body = False
         self._stop_timer()
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """An answer to HEAD has no body that would take its head along."""
+        """Send the head of a response without a body, such as the answer to HEAD."""
         self.transport.flush()  # type: ignore[attr-defined] # ours
         super().on_response_complete()
 
     def _refuse(self, status: int, message: str) -> None:
-        """Stop the parser: its error then asks for our answer."""
+        """Stop the parser; uvicorn then calls `send_400_response`."""
         self._refused = (status, message)
         raise ValueError(message)
 
-    def _too_slow(self) -> None:
+    def _on_timeout(self) -> None:
         self._timer = None
         if self.transport.is_closing():
             return
@@ -150,8 +150,8 @@ class LimitedProtocol(HttpToolsProtocol):
             self._timer = None
 
     def send_400_response(self, msg: str) -> None:
-        """Say what is wrong in the same envelope as everything else, and close."""
-        status, message = self._refused or (400, msg or "this is not HTTP")
+        """Send the error in the same form as all others, and close the connection."""
+        status, message = self._refused or (400, msg or "the request is not valid HTTP")
         request_id = ids.request_id()
         body = encode(
             {

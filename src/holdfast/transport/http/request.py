@@ -1,4 +1,4 @@
-"""A request as the door sees it, and a response as it leaves."""
+"""Requests and responses of the HTTP API."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holdfast.transport.ids import ids
 if TYPE_CHECKING:
     from holdfast.core.plan import Allowance
     from holdfast.core.principal import Principal
-    from holdfast.transport.http.access.rate_limits import Purse
+    from holdfast.transport.http.access.rate_limits import RateBudget
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -33,7 +33,7 @@ encode = msgspec.json.Encoder().encode
 
 
 class HttpRefusal(HoldfastError):
-    """The door itself says no: the request never reached a rule."""
+    """Refused by the HTTP layer, before any rule of the core was applied."""
 
     def __init__(self, status: int, message: str, *, headers: tuple[Header, ...] = (), close: bool = False) -> None:
         super().__init__(message)
@@ -43,24 +43,24 @@ class HttpRefusal(HoldfastError):
 
 
 class Parts(Protocol):
-    """A body that comes in parts; closing it lets go of whatever it holds."""
+    """A body sent in parts; closing it releases what it holds."""
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        """Part after part."""
+        """The parts, in order."""
 
     async def aclose(self) -> None:
-        """No more of it is wanted."""
+        """Stop: no more parts are wanted."""
 
 
 class Response(msgspec.Struct):
-    """Status, body and what else goes in the head."""
+    """Status, headers, and a body in one piece or in parts."""
 
     status: int
     body: bytes = b""
     headers: tuple[Header, ...] = ()
     content_type: bytes = b"application/json"
     parts: Parts | None = None
-    """A body that comes bit by bit and may never end; it is closed when the caller goes away."""
+    """A body of unknown length instead of `body`; it is closed when the caller disconnects."""
 
 
 def json_response(status: int, document: Any, headers: tuple[Header, ...] = ()) -> Response:
@@ -69,7 +69,7 @@ def json_response(status: int, document: Any, headers: tuple[Header, ...] = ()) 
 
 
 def answer(outcome: Any, render: Render) -> Response:
-    """Render what came of a command, or say again what was said the first time."""
+    """Render the outcome of a command, or repeat the stored answer of an idempotent request."""
     if isinstance(outcome, Replayed):
         return Response(outcome.status, outcome.body, ((b"idempotency-replayed", b"true"),))
     status, body = render(outcome)
@@ -77,12 +77,12 @@ def answer(outcome: Any, render: Render) -> Response:
 
 
 def raw_json(text: str | None) -> msgspec.Raw | None:
-    """JSON text as it is kept, for a document that shows it."""
+    """Stored JSON text, to be put into a document without decoding it."""
     return None if text is None else msgspec.Raw(text.encode())
 
 
 def warned(document: dict[str, Any], warnings: list[str]) -> dict[str, Any]:
-    """The document, with what was odd about the request if anything was."""
+    """The document, with the warnings about its request if there are any."""
     return document | {"warnings": warnings} if warnings else document
 
 
@@ -93,11 +93,11 @@ class Request:
         "allowance",
         "charges",
         "headers",
+        "is_waiting",
         "operation",
         "parameter",
-        "patient",
         "principal",
-        "purse",
+        "rate_budget",
         "receive",
         "request_id",
         "scope",
@@ -117,18 +117,18 @@ class Request:
         self.request_id = ids.request_id()
         sent = self.headers.get(b"traceparent")
         self.traceparent = "" if sent is None else traceparent(sent.decode("latin-1"))
-        """Where it belongs in a trace: its caller's word, or the span that this server gave it."""
-        self.patient = False
-        """Whether it asked to wait: then it is not slow."""
+        """The trace context: as the caller sent it, or of the span that this server began for it."""
+        self.is_waiting = False
+        """Whether it asked to wait: then a long duration is not logged as slow."""
         self.allowance: Allowance | None = None
-        """What the caller's account may do; known once it is authenticated."""
-        self.purse: Purse | None = None
-        """What this request was charged to last."""
-        self.charges: list[tuple[Purse, int]] = []
-        """All that it was charged, and to which purses."""
+        """What the caller's plan allows; set when it is authenticated."""
+        self.rate_budget: RateBudget | None = None
+        """The budget that was charged last."""
+        self.charges: list[tuple[RateBudget, int]] = []
+        """Every charge: the budget and the cost."""
 
     def route(self, operation: Operation, parameter: str) -> None:
-        """Note where it goes. Our own routes keep a request id that the client chose."""
+        """Record the operation. The routes under `/v1` keep a request id that the client chose."""
         self.operation = operation
         self.parameter = parameter
         if operation.family in {HOLDFAST_API, ORCHESTRION}:
@@ -138,22 +138,22 @@ class Request:
 
     @property
     def by(self) -> Principal:
-        """Who is asking; handlers of scoped operations may rely on it."""
+        """The authenticated caller; present in every operation with a scope."""
         assert self.principal is not None
         return self.principal
 
     def cause(self) -> Cause:
-        """What the log says of who asked."""
+        """Who caused a change, for the event log."""
         return Cause(self.principal.id if self.principal else "anonymous", self.request_id, self.traceparent)
 
-    def give_back(self) -> None:
-        """It costs nothing after all."""
-        for purse, cost in self.charges:
-            purse.left += cost
+    def refund(self) -> None:
+        """Return everything this request was charged."""
+        for budget, cost in self.charges:
+            budget.remaining += cost
         self.charges = []
 
     async def body(self, limit: int) -> bytes:
-        """The whole body, within its limit; how long it may take is the protocol's business."""
+        """The whole body, within its limit. The protocol limits how long it may take."""
         declared = self.headers.get(b"content-length")
         if declared is not None and declared.isdigit() and int(declared) > limit:
             raise HttpRefusal(413, f"the body is larger than {limit} bytes", close=True)
@@ -161,9 +161,20 @@ class Request:
         while True:
             message = await self.receive()
             if message["type"] == "http.disconnect":
-                raise HttpRefusal(400, "the caller went away", close=True)
+                raise HttpRefusal(400, "the caller disconnected", close=True)
             chunks += message.get("body", b"")
             if len(chunks) > limit:
                 raise HttpRefusal(413, f"the body is larger than {limit} bytes", close=True)
             if not message.get("more_body"):
                 return chunks
+
+
+async def until_disconnected(request: Request) -> None:
+    """Return when the caller has closed its connection."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def client_disconnected() -> HttpRefusal:
+    """The refusal that ends the work for a caller that is gone."""
+    return HttpRefusal(499, "the caller disconnected", close=True)

@@ -1,4 +1,4 @@
-"""uvicorn around the application: drains on SIGTERM, one process or several on one socket."""
+"""The server process: uvicorn with a drain on SIGTERM, as one process or several workers on one socket."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ from holdfast.transport.http.system.stats import Stats
 
 DRAIN_SECONDS = 30
 SWITCH_SECONDS = 0.001
-"""How soon a lane that waits for the interpreter gets it from an event loop that is busy with a thousand readers."""
+"""The interpreter's switch interval: how long a lane waits for the lock while the event loop is busy."""
 RESTART_SECONDS = 0.5
 PARENT_SECONDS = 1.0
 SOCKET_FD = "HOLDFAST_SOCKET_FD"
 
 
 class DrainingServer(uvicorn.Server):
-    """Sends waiters away first, lets the rest finish, and ends quietly with status 0."""
+    """On shutdown answers waiting requests first, lets the others finish, and exits with status 0."""
 
     def __init__(self, config: uvicorn.Config, on_drain: Callable[[], None]) -> None:
         super().__init__(config)
         self._on_drain = on_drain
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Whoever waits in line gets a hint to come back; then uvicorn finishes what is in flight."""
+        """Answer waiting requests with a hint to retry; then let uvicorn finish the others."""
         self._on_drain()
         await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """The base class would raise the signal again at the end; a drained server has done what it was told."""
+        """Forget the captured signals: the base class would raise them again after a clean shutdown."""
         with super().capture_signals():
             yield
             self._captured_signals.clear()
@@ -61,7 +61,7 @@ def serve(
     *,
     traces: Traces | None = None,
 ) -> None:
-    """Answer until told to stop."""
+    """Serve until a signal stops it."""
     config = uvicorn.Config(
         App(HandlerContext(engine, settings, payments, on_webhook, traces=traces)),
         http="holdfast.transport.http.protocol:LimitedProtocol",
@@ -83,7 +83,7 @@ def serve(
 
 
 def follow_parent() -> None:
-    """A worker whose parent was killed has nobody to replace it, or to stop it: it drains and ends."""
+    """Stop this worker when its parent process dies: no other process would replace or stop it."""
     parent = os.getppid()
 
     def watch() -> None:
@@ -95,7 +95,7 @@ def follow_parent() -> None:
 
 
 def bind(settings: Settings) -> socket.socket:
-    """The listening socket: a new one, or the one that the parent process handed down."""
+    """The listening socket: a new one, or the one inherited from the parent process."""
     inherited = os.environ.get(SOCKET_FD)
     if inherited is not None:
         return socket.socket(fileno=int(inherited))
@@ -107,8 +107,8 @@ def bind(settings: Settings) -> socket.socket:
     return listener
 
 
-def keep_minute(stats: Stats, board: SharedRegistry) -> None:
-    """Write the minute down for all workers once it is over, if anybody came in it."""
+def record_minute(stats: Stats, board: SharedRegistry) -> None:
+    """Write a finished minute to the history that all workers share, if it had requests."""
     if stats.minute_is_over():
         minute = stats.close_minute()
         if minute.requests:
@@ -116,18 +116,18 @@ def keep_minute(stats: Stats, board: SharedRegistry) -> None:
 
 
 def supervise(settings: Settings, listener: socket.socket) -> None:
-    """Run several processes on one socket; one that dies is replaced; SIGTERM goes to all of them."""
+    """Run several workers on one socket, restart those that die, and pass SIGTERM to all of them."""
     stopping = False
     board = SharedRegistry.made(settings.workers)
     stats = Stats(Registry(together=board))
-    handed_down = [listener.fileno(), board.descriptor]
-    environment = os.environ | {SOCKET_FD: str(handed_down[0]), BOARD_FD: str(handed_down[1])}
+    inherited_fds = [listener.fileno(), board.descriptor]
+    environment = os.environ | {SOCKET_FD: str(inherited_fds[0]), BOARD_FD: str(inherited_fds[1])}
 
-    def start(place: int) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(  # noqa: S603 - ourselves
+    def start(row: int) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(  # noqa: S603 - our own command line
             [sys.executable, "-m", "holdfast", *sys.argv[1:]],
-            env=environment | {BOARD_ROW: str(place)},
-            pass_fds=handed_down,
+            env=environment | {BOARD_ROW: str(row)},
+            pass_fds=inherited_fds,
         )
 
     def stop(_signal: int, _frame: object) -> None:
@@ -139,15 +139,15 @@ def supervise(settings: Settings, listener: socket.socket) -> None:
     workers: list[subprocess.Popen[bytes]] = []
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
-    workers.extend(start(place) for place in range(settings.workers))
+    workers.extend(start(row) for row in range(settings.workers))
     while not stopping:
         time.sleep(RESTART_SECONDS)
-        for place, worker in enumerate(workers):
+        for row, worker in enumerate(workers):
             if worker.poll() is not None and not stopping:
-                board.bury(place)
-                workers[place] = start(place)
-        keep_minute(stats, board)
+                board.bury(row)
+                workers[row] = start(row)
+        record_minute(stats, board)
     for worker in workers:
-        worker.terminate()  # one that was just started may have missed the first word
+        worker.terminate()  # a worker that was just started may have missed the first signal
     for worker in workers:
         worker.wait()

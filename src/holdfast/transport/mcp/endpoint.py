@@ -57,7 +57,7 @@ class Endpoint:
     async def admit(self, request: Request) -> None:
         """Refuse whoever may not speak here, before a word is read."""
         request.route(MCP, "")
-        self._door.network.check_way(request)
+        self._door.network.check_transport(request)
         origin = request.headers.get(b"origin")
         if origin is not None and origin.decode("latin-1").lower() not in self._origins:
             raise Forbidden("pages from this Origin may not speak to this server")

@@ -15,7 +15,7 @@ from holdfast.core.webhooks.delivery import AttemptResult, Delivery
 from holdfast.core.webhooks.destination import Target, octostore_url_problem, parse_url, url_problem
 from holdfast.core.webhooks.signature import sign, sign_octostore
 from holdfast.core.webhooks.webhook import OCTOSTORE, Webhook, active_secrets
-from holdfast.transport.http.context import wall_clock
+from holdfast.transport.times import wall_clock
 from holdfast.transport.webhooks.checked_network import CheckedNetwork, NotPublic, Resolve
 from holdfast.transport.webhooks.dns import ASKED_FOR, Lookups, NoSuchHost
 from holdfast.transport.webhooks.messages import message_id

@@ -106,7 +106,7 @@ async def _read_keys(request: PageRequest) -> dict[str, Any]:
         }
 
     variables = await request.ctx.read(read_usage)
-    spent = request.ctx.meter.spent
+    spent = request.ctx.access.rate_limiter.spent
     variables["budgets"] = [(name, spent(by.account, name), variables["plan"].per_hour(name)) for name in CLASSES]
     scopes = {scope: description for scope, description in SCOPES.items() if by.may(scope)}
     return variables | {"scopes": scopes, "lifetimes": LIFETIMES, "secret": "", "made": None}

@@ -16,8 +16,8 @@ from holdfast.store.contract import Reader, Store
 from holdfast.transport.dashboard.page import Action, Page, PageRequest, TemplateResponse
 from holdfast.transport.http.api.deliveries import FROM_THE_NEWEST
 from holdfast.transport.http.api.webhooks import hooks_of, new_secret
-from holdfast.transport.http.context import wall_clock
 from holdfast.transport.http.request import HttpRefusal
+from holdfast.transport.times import wall_clock
 from holdfast.transport.webhooks.messages import a_test, message_id
 
 PAGE_SIZE = 50
@@ -37,7 +37,7 @@ async def show(request: PageRequest) -> TemplateResponse:
     def read_rows(store: Store) -> list[dict[str, Any]]:
         return [_row(store, hook) for hook in hooks]
 
-    rows = await request.ctx.beside_the_log(read_rows)
+    rows = await request.ctx.use_store(read_rows)
     has_pending = any(row["counts"].get(PENDING) for row in rows)
     return TemplateResponse("webhooks.html", {"rows": rows, "now": now, "poll": has_pending})
 
@@ -56,7 +56,7 @@ async def pause_or_resume(request: PageRequest) -> str:
     )  # fmt: skip
     await request.ctx.run(command)
     if state == ACTIVE:
-        await request.ctx.beside_the_log(lambda store: store.deliveries.retry_now((hook.account, hook.id)))
+        await request.ctx.use_store(lambda store: store.deliveries.retry_now((hook.account, hook.id)))
     request.ctx.on_webhook()
     return "resumed" if state == ACTIVE else "paused"
 
@@ -77,7 +77,7 @@ async def rotate(request: PageRequest) -> TemplateResponse:
 async def test(request: PageRequest) -> str:
     """Send a test message."""
     hook = await _find(request)
-    await request.ctx.beside_the_log(lambda store: store.deliveries.add(a_test(hook, wall_clock())))
+    await request.ctx.use_store(lambda store: store.deliveries.add(a_test(hook, wall_clock())))
     request.ctx.on_webhook()
     return "tested"
 
@@ -88,7 +88,7 @@ async def replay(request: PageRequest) -> str:
     seq = _parse_number(text)
     if text and seq is None:
         raise WebhookMissing("there is no such delivery")
-    replayed = await request.ctx.beside_the_log(
+    replayed = await request.ctx.use_store(
         lambda store: store.deliveries.replay((hook.account, hook.id), seq=seq, after=None, limit=REPLAYED_DELIVERIES)
     )
     if seq is not None and not replayed:
@@ -124,7 +124,7 @@ async def _read_webhook(request: PageRequest) -> dict[str, Any]:
     def read_clock(reader: Reader) -> Instant:
         return reader.now
 
-    variables = await request.ctx.beside_the_log(read_deliveries)
+    variables = await request.ctx.use_store(read_deliveries)
     return variables | {
         "now": await request.ctx.read(read_clock),
         "chosen_state": state or "",

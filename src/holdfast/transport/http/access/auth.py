@@ -1,4 +1,4 @@
-"""Who is asking: a bearer key or the admin key. Nothing about labels, everything about credentials."""
+"""Authentication: bearer keys and the admin key."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from holdfast.transport.http.request import Request
 CACHE_SECONDS = 5.0
 CACHE_SIZE = 10_000
 
-_AS_BEARER = b"Bearer admin:"
+_ADMIN_BEARER = b"Bearer admin:"
 
 Find = Callable[[str], Awaitable[Principal | None]]
 
 
 class Authenticator:
-    """Knows keys for five seconds, so that a revoked one stops working almost at once."""
+    """Checks credentials. Keys are cached for five seconds: within that time a key revoked elsewhere stops working."""
 
     def __init__(self, find: Find, admin_key: str | None) -> None:
         self._find = find
         self._admin_key = admin_key.encode() if admin_key else None
         self._admin = admin_principal(DEFAULT_ACCOUNT, hash_token(admin_key)) if admin_key else None
-        self._known: dict[bytes, tuple[Principal, float]] = {}
-        self._seen: dict[tuple[str, str], Instant] = {}
+        self._cached: dict[bytes, tuple[Principal, float]] = {}
+        self._used: dict[tuple[str, str], Instant] = {}
 
     async def check(self, request: Request) -> None:
-        """Put the caller on the request, or refuse. The admin key wins over any bearer."""
+        """Set the request's principal, or refuse. The admin key takes precedence over a bearer key."""
         sent = request.headers.get(b"x-admin-key", request.headers.get(b"x-octostore-admin-key"))
         if sent is not None and self._admin_key is not None and hmac.compare_digest(sent, self._admin_key):
             request.principal, request.secret = self._admin, sent
@@ -41,64 +41,64 @@ class Authenticator:
         if not header.startswith(b"Bearer ") or len(header) == len(b"Bearer "):
             raise Unauthenticated("a bearer token is required")
         token = header[len(b"Bearer ") :]
-        request.principal, request.secret = await self._bearer(token), token
+        request.principal, request.secret = await self._check_bearer(token), token
 
     async def check_operator(self, request: Request) -> None:
-        """The same for whoever runs this server: the admin key, or an administrator's of the account it came with.
+        """Admit the operator of this server: the admin key, or a key with scope admin of the default account.
 
-        Here the admin key may also come as `Bearer admin:<key>`, unless a header of its own was sent.
+        The admin key may also be sent as `Bearer admin:<key>`, unless one of its headers is present.
         """
         header = request.headers.get(b"authorization", b"")
-        alone = b"x-admin-key" not in request.headers and b"x-octostore-admin-key" not in request.headers
-        if alone and self._admin_key is not None and header.startswith(_AS_BEARER):
-            sent = header[len(_AS_BEARER) :]
+        has_no_admin_header = b"x-admin-key" not in request.headers and b"x-octostore-admin-key" not in request.headers
+        if has_no_admin_header and self._admin_key is not None and header.startswith(_ADMIN_BEARER):
+            sent = header[len(_ADMIN_BEARER) :]
             if hmac.compare_digest(sent, self._admin_key):
                 request.principal, request.secret = self._admin, sent
                 return
         await self.check(request)
         if request.by.account != DEFAULT_ACCOUNT:
-            raise Forbidden("only whoever runs this server may see this", scope="admin")
+            raise Forbidden("only the operator of this server may read this", scope="admin")
         check_scope(request, "admin")
 
-    async def holder(self, key: str) -> Principal:
-        """Whom a key stands for that did not come in a header; the admin key is one of them."""
+    async def principal_of(self, key: str) -> Principal:
+        """The principal of a key that did not come in a header; it may be the admin key."""
         sent = key.encode()
         if self._admin is not None and self._admin_key is not None and hmac.compare_digest(sent, self._admin_key):
             return self._admin
-        return await self._bearer(sent)
+        return await self._check_bearer(sent)
 
-    async def _bearer(self, token: bytes) -> Principal:
-        known = self._known.get(token)
-        if known is not None and known[1] > time.monotonic():
-            return known[0]
-        principal = await self._look_up(token)
-        self._seen[principal.account, principal.id] = time.time_ns() // 1000
+    async def _check_bearer(self, token: bytes) -> Principal:
+        cached = self._cached.get(token)
+        if cached is not None and cached[1] > time.monotonic():
+            return cached[0]
+        principal = await self._find_key(token)
+        self._used[principal.account, principal.id] = time.time_ns() // 1000
         return principal
 
-    async def _look_up(self, token: bytes) -> Principal:
+    async def _find_key(self, token: bytes) -> Principal:
         if not token.isascii() or any(byte < 0x20 or byte == 0x7F for byte in token):  # noqa: PLR2004 - control codes
-            raise Unauthenticated("a bearer token is visible ASCII")
+            raise Unauthenticated("a bearer token must be visible ASCII")
         text = token.decode()
         principal = await self._find(hash_token(text)) if is_well_formed(text) else None
         if principal is None:
-            self._known.pop(token, None)
+            self._cached.pop(token, None)
             raise UnknownKey("no such key")
-        if len(self._known) >= CACHE_SIZE:
-            self._known.clear()
-        self._known[token] = (principal, time.monotonic() + CACHE_SECONDS)
+        if len(self._cached) >= CACHE_SIZE:
+            self._cached.clear()
+        self._cached[token] = (principal, time.monotonic() + CACHE_SECONDS)
         return principal
 
     def forget(self, principal: Principal) -> None:
-        """Its keys changed: what is known of them holds no longer, here at once."""
-        self._known = {token: known for token, known in self._known.items() if known[0].id != principal.id}
+        """Drop a principal whose key changed from the cache."""
+        self._cached = {token: entry for token, entry in self._cached.items() if entry[0].id != principal.id}
 
-    def seen(self) -> dict[tuple[str, str], Instant]:
-        """Which keys were seen since this was last asked, and when, to within the seconds they are known for."""
-        seen, self._seen = self._seen, {}
-        return seen
+    def take_uses(self) -> dict[tuple[str, str], Instant]:
+        """When each key was last used since the previous call, to within the seconds of the cache."""
+        used, self._used = self._used, {}
+        return used
 
 
 def check_scope(request: Request, scope: str) -> None:
-    """Refuse a caller whose key does not open this door."""
+    """Refuse a caller whose key lacks a scope."""
     if not request.by.may(scope):
         raise Forbidden(f"this key lacks the scope {scope}", scope=scope)

@@ -1,4 +1,8 @@
-"""How many requests a key or an address may send: counted here, out of slices borrowed from all servers' one budget."""
+"""Rate limits of accounts and addresses, shared by all servers.
+
+The store holds one budget for each caller and kind of request. A server borrows a slice of it at a time and counts
+requests against that slice in memory.
+"""
 
 from __future__ import annotations
 
@@ -12,87 +16,88 @@ from holdfast.core.errors import RateLimited
 from holdfast.core.row import SECOND
 from holdfast.transport.http.request import Header
 
-MOST_PURSES = 100_000
+MAX_BUDGETS = 100_000
+"""Budgets in memory; beyond that, those whose window is over are dropped."""
 
 Borrow = Callable[[str, str, Terms], Awaitable[Budget]]
 
 
-class Purse:
-    """What one caller may still spend on one kind of request before this server must borrow again."""
+class RateBudget:
+    """The requests of one kind that one caller may still send before this server must borrow again."""
 
-    __slots__ = ("borrowing", "ends", "left", "lent", "name", "subject", "terms")
+    __slots__ = ("borrowed", "borrowing", "ends", "name", "remaining", "subject", "terms")
 
     def __init__(self, subject: str, name: str, terms: Terms) -> None:
         self.subject = subject
         self.name = name
         self.terms = terms
-        self.left = 0
-        self.lent = 0
-        """How much of the budget all servers together have borrowed, as far as is known here."""
+        self.remaining = 0
+        self.borrowed = 0
+        """How much of the budget all servers together have borrowed, as of our last borrowing."""
         self.ends = 0.0
         self.borrowing: asyncio.Task[Budget] | None = None
 
-    def wait(self) -> int:
+    def seconds_left(self) -> int:
         """Whole seconds until the window ends, at least one."""
         return max(math.ceil(self.ends - time.monotonic()), 1)
 
     def headers(self) -> tuple[Header, ...]:
-        """What callers can pace themselves by."""
+        """RateLimit headers, by which callers can pace themselves."""
         limit, window = self.terms.limit, self.terms.window // SECOND
-        remaining = max(limit - self.lent + self.left, 0)
+        remaining = max(limit - self.borrowed + self.remaining, 0)
         return (
             (b"ratelimit-policy", f'"{self.name}";q={limit};w={window}'.encode()),
-            (b"ratelimit", f'"{self.name}";r={remaining};t={self.wait()}'.encode()),
+            (b"ratelimit", f'"{self.name}";r={remaining};t={self.seconds_left()}'.encode()),
         )
 
 
 class RateLimiter:
-    """All purses of this server."""
+    """All rate budgets of this server."""
 
     def __init__(self, borrow: Borrow) -> None:
         self._borrow = borrow
-        self._purses: dict[tuple[str, str], Purse] = {}
+        self._budgets: dict[tuple[str, str], RateBudget] = {}
 
-    async def spend(self, purse: Purse, cost: int = 1) -> None:
+    async def spend(self, budget: RateBudget, cost: int = 1) -> None:
         """Count requests, or refuse them until the window is over."""
-        while purse.left < cost:
-            if purse.lent >= purse.terms.limit and purse.ends > time.monotonic():
-                limit, window = purse.terms.limit, purse.terms.window // SECOND
-                message = f"{limit} {purse.name} requests in {window} seconds are spent"
-                raise RateLimited(message, retry_after=purse.wait(), **{"violated-policies": [purse.name]})
-            await self._fill(purse)
-        purse.left -= cost
+        while budget.remaining < cost:
+            if budget.borrowed >= budget.terms.limit and budget.ends > time.monotonic():
+                limit, window = budget.terms.limit, budget.terms.window // SECOND
+                message = f"the limit of {limit} {budget.name} requests in {window} seconds is reached"
+                raise RateLimited(message, retry_after=budget.seconds_left(), **{"violated-policies": [budget.name]})
+            await self._borrow_slice(budget)
+        budget.remaining -= cost
 
-    def purse(self, subject: str, limit_class: str, terms: Terms) -> Purse:
-        """What a caller has for one kind of request."""
-        purse = self._purses.get((subject, limit_class))
-        if purse is not None and purse.terms == terms and purse.ends > time.monotonic():
-            return purse
-        if len(self._purses) >= MOST_PURSES:
+    def budget_of(self, subject: str, limit_class: str, terms: Terms) -> RateBudget:
+        """The budget of one caller for one kind of request."""
+        budget = self._budgets.get((subject, limit_class))
+        if budget is not None and budget.terms == terms and budget.ends > time.monotonic():
+            return budget
+        if len(self._budgets) >= MAX_BUDGETS:
             moment = time.monotonic()
-            self._purses = {key: kept for key, kept in self._purses.items() if kept.ends > moment}
-        if purse is None or purse.terms != terms or purse.borrowing is None:
-            purse = self._purses[subject, limit_class] = Purse(subject, limit_class, terms)
-        return purse
+            self._budgets = {key: kept for key, kept in self._budgets.items() if kept.ends > moment}
+        if budget is None or budget.terms != terms or budget.borrowing is None:
+            budget = self._budgets[subject, limit_class] = RateBudget(subject, limit_class, terms)
+        return budget
 
     def spent(self, subject: str, limit_class: str) -> int:
-        """How much of a caller's budget is spent in this window, as far as is known here."""
-        purse = self._purses.get((subject, limit_class))
-        return purse.lent - purse.left if purse is not None and purse.ends > time.monotonic() else 0
+        """How much of a caller's budget is spent in this window, as far as this server knows."""
+        budget = self._budgets.get((subject, limit_class))
+        return budget.borrowed - budget.remaining if budget is not None and budget.ends > time.monotonic() else 0
 
-    async def _fill(self, purse: Purse) -> None:
-        """Borrow a slice; whoever comes meanwhile waits for the same one."""
-        if purse.borrowing is None:
-            purse.borrowing = asyncio.ensure_future(self._borrow(purse.subject, purse.name, purse.terms))
-            try:
-                budget = await purse.borrowing
-            finally:
-                purse.borrowing = None
-            ends = time.monotonic() + budget.ends_in / SECOND
-            if budget.used == budget.granted:  # the first slice of a new window
-                purse.left = 0
-            purse.left += budget.granted
-            purse.lent = max(budget.used, purse.terms.limit if not budget.granted else 0)
-            purse.ends = ends
-        else:
-            await asyncio.wait({purse.borrowing})
+    async def _borrow_slice(self, budget: RateBudget) -> None:
+        """Borrow a slice from the store; requests that arrive meanwhile wait for the same one."""
+        if budget.borrowing is not None:
+            await asyncio.wait({budget.borrowing})
+            return
+        budget.borrowing = asyncio.ensure_future(self._borrow(budget.subject, budget.name, budget.terms))
+        try:
+            lent = await budget.borrowing
+        finally:
+            budget.borrowing = None
+        ends = time.monotonic() + lent.ends_in / SECOND
+        if lent.used == lent.granted:  # the first slice of a new window
+            budget.remaining = 0
+        budget.remaining += lent.granted
+        budget.borrowed = max(lent.used, budget.terms.limit if not lent.granted else 0)
+        budget.ends = ends

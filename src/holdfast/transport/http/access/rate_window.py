@@ -1,4 +1,4 @@
-"""How often in a minute: a fixed window for each client, in bounded memory."""
+"""Requests per minute of each client, counted in this process in fixed windows and bounded memory."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ TRACKED_CLIENTS = 10_000
 OVERFLOW = "overflow"
 
 
-class Windows:
-    """Counts by client. When too many are tracked, the newcomers share one count."""
+class FixedWindowLimit:
+    """Counts by client. Beyond `TRACKED_CLIENTS`, new clients share one count."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._windows: dict[str, tuple[float, int]] = {}
 
     def count(self, client: str) -> None:
-        """Count once, or refuse until the window is over."""
+        """Count one request, or refuse it until the window is over."""
         moment = time.monotonic()
         if client not in self._windows and len(self._windows) >= TRACKED_CLIENTS:
-            live = {name: seen for name, seen in self._windows.items() if moment - seen[0] < WINDOW_SECONDS}
+            live = {name: window for name, window in self._windows.items() if moment - window[0] < WINDOW_SECONDS}
             self._windows = live
             client = client if len(live) < TRACKED_CLIENTS else OVERFLOW
         started, count = self._windows.get(client, (moment, 0))

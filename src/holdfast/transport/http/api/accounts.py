@@ -8,15 +8,18 @@ import msgspec
 
 from holdfast.core.account import Account
 from holdfast.core.acl import hash_token
+from holdfast.core.browser_session import LINK_LIFETIME
 from holdfast.core.lease import Lease
 from holdfast.core.plan import CYCLE
 from holdfast.core.principal import mask_key
+from holdfast.core.row import SECOND
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.engine.verbs.accounts import RegisterAccount, SettleAccount
 from holdfast.engine.verbs.recovery import Recover
 from holdfast.operations.table import REGISTRATION
 from holdfast.transport.advice import tasks as task_advice
+from holdfast.transport.dashboard.sign_in_link import make_link
 from holdfast.transport.http.api.keys import new_key
 from holdfast.transport.http.bodies.checks import check_key_in_query
 from holdfast.transport.http.bodies.parsing import read_body
@@ -68,7 +71,7 @@ async def settle_account(ctx: HandlerContext, request: Request) -> Response:
     account = await ctx.run(
         SettleAccount(account=request.by.account, cause=request.cause(), require_lease_id=body.require_lease_id)
     )
-    ctx.remember_account(account)
+    ctx.access.accounts.put(account)
     return json_response(200, warned(await _account_document(ctx, request, account), warnings))
 
 
@@ -121,3 +124,18 @@ async def recover(ctx: HandlerContext, request: Request) -> Response:
             "agent_contract": task_advice.recovered(),
         },
     )
+
+
+async def link_dashboard(ctx: HandlerContext, request: Request) -> Response:
+    """A link that signs a browser in once, as the caller, for as long as the key that was sent works."""
+    await ctx.authenticate(request)
+    _, warnings, _ = await read_body(request, NoBody)
+    caller, key_hash = request.by, hash_token(request.secret.decode("latin-1"))
+    now = await ctx.read(lambda reader: reader.now)
+    url = await ctx.use_store(lambda store: make_link(store, ctx.settings, caller, key_hash, now))
+    document = {
+        "url": url,
+        "expires_in_seconds": LINK_LIFETIME // SECOND,
+        "agent_contract": task_advice.create_or_claim(),
+    }
+    return json_response(201, warned(document, warnings), NO_STORE)

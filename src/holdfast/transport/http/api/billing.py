@@ -176,7 +176,7 @@ async def _complete(ctx: HandlerContext, request: Request, purchase: Purchase, c
         # Somebody's money was taken for nothing, and only a person can give it back.
         log.error("purchase %s: capture %s is not its price", purchase.id, capture.id)  # noqa: TRY400 - no defect of ours
         raise
-    ctx.forget_account(purchase.account)
+    ctx.access.accounts.forget(purchase.account)
 
 
 def _unavailable(purchase_id: str, error: PaymentError) -> PaymentUnavailable:

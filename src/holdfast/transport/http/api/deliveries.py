@@ -17,9 +17,9 @@ from holdfast.transport.http.api.webhooks import find
 from holdfast.transport.http.bodies.checks import Checks
 from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.bodies.query import NO_STORE, Query
-from holdfast.transport.http.context import HandlerContext, wall_clock
+from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Request, Response, json_response
-from holdfast.transport.times import rfc3339, rfc3339_or_none
+from holdfast.transport.times import rfc3339, rfc3339_or_none, wall_clock
 from holdfast.transport.webhooks.messages import a_test, message_id
 
 FROM_THE_NEWEST = bounds.DELIVERY_NUMBER.most
@@ -47,9 +47,7 @@ async def list_deliveries(ctx: HandlerContext, request: Request) -> Response:
         raise Invalid(message, [{"pointer": "/cursor", "code": "invalid_cursor", "message": message}])
     hook = await find(ctx, request)
     before = FROM_THE_NEWEST if cursor is None else int(cursor)
-    found = await ctx.beside_the_log(
-        lambda store: store.deliveries.page((hook.account, hook.id), state, before, limit + 1)
-    )
+    found = await ctx.use_store(lambda store: store.deliveries.page((hook.account, hook.id), state, before, limit + 1))
     following = str(found[limit - 1].seq) if len(found) > limit else None
     shown = {
         "deliveries": [document(delivery) for delivery in found[:limit]],
@@ -67,7 +65,7 @@ async def test_webhook(ctx: HandlerContext, request: Request) -> Response:
     """Send a message that tells of nothing. Whether it arrived is seen among the deliveries."""
     await ctx.authenticate(request)
     hook = await find(ctx, request)
-    sent = await ctx.beside_the_log(lambda store: store.deliveries.add(a_test(hook, wall_clock())))
+    sent = await ctx.use_store(lambda store: store.deliveries.add(a_test(hook, wall_clock())))
     ctx.on_webhook()
     return json_response(200, {"delivery": document(sent), "agent_contract": webhook_advice.changed(hook.id)}, NO_STORE)
 
@@ -83,7 +81,7 @@ async def replay_deliveries(ctx: HandlerContext, request: Request) -> Response:
         checks.check_range(number, name, bounds.DELIVERY_NUMBER)
     checks.raise_errors()
     hook = await find(ctx, request)
-    again = await ctx.beside_the_log(
+    again = await ctx.use_store(
         lambda store: store.deliveries.replay(
             (hook.account, hook.id), seq=body.seq, after=body.after, limit=bounds.REPLAYED_DELIVERIES
         )

@@ -66,7 +66,7 @@ async def list_events(ctx: HandlerContext, request: Request) -> Response:
         return _look(reader, account, max(after, floor), wanted, limit)
 
     if wait:
-        page = await ctx.watch(log_of(account), look, lambda page: bool(page.events) or page.more, wait, request)
+        page = await ctx.wait_for(log_of(account), look, lambda page: bool(page.events) or page.more, wait, request)
     else:
         page = await ctx.read(look)
     following = urlencode(query.values() | {"after": page.seen, "wait_seconds": 30})

@@ -70,7 +70,7 @@ async def delete_account(ctx: HandlerContext, request: Request) -> Response:
     keys = await ctx.read(lambda reader: reader.principals(account))
     await ctx.run(CloseAccount(account=account, cause=request.cause(), keys=tuple(key.id for key in keys)))
     for key in keys:
-        ctx.forget_key(key)
+        ctx.access.forget_key(key)
     await ctx.erase(account)
     return json_response(200, {"accountId": account, "deleted": True, "agent_contract": account_deleted()})
 

@@ -104,7 +104,7 @@ async def claim_job(ctx: HandlerContext, request: Request) -> Response:
     )
     if body.wait_seconds:
         undo = functools.partial(_undelivered, command)
-        outcome = await ctx.run_patiently(command, body.wait_seconds, request, undo)
+        outcome = await ctx.run_waiting(command, body.wait_seconds, request, undo)
     else:
         outcome = await ctx.run(command)
     status, answer = render(outcome)

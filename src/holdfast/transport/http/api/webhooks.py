@@ -90,7 +90,7 @@ async def read_webhook(ctx: HandlerContext, request: Request) -> Response:
     """One of them, and how many of its deliveries are in each state."""
     await ctx.authenticate(request)
     hook = await find(ctx, request)
-    counts = await ctx.beside_the_log(lambda store: store.deliveries.counts((hook.account, hook.id)))
+    counts = await ctx.use_store(lambda store: store.deliveries.counts((hook.account, hook.id)))
     return json_response(
         200, document(hook) | {"deliveries": counts, "agent_contract": webhook_advice.changed(hook.id)}, NO_STORE
     )
@@ -122,7 +122,7 @@ async def update_webhook(ctx: HandlerContext, request: Request) -> Response:
     )
     after = await ctx.run(command)
     if after.state == ACTIVE and (hook.url, hook.state) != (after.url, after.state):
-        await ctx.beside_the_log(lambda store: store.deliveries.retry_now((hook.account, hook.id)))
+        await ctx.use_store(lambda store: store.deliveries.retry_now((hook.account, hook.id)))
     ctx.on_webhook()
     return json_response(
         200, warned(document(after) | {"agent_contract": webhook_advice.changed(after.id)}, warnings), NO_STORE

@@ -50,7 +50,7 @@ class LeaderBody(msgspec.Struct):
 async def create_election(ctx: HandlerContext, request: Request) -> Response:
     """Mint a room. It needs no place in the store until somebody leads."""
     check_enabled(ctx)
-    ctx.network.admit(request)
+    ctx.network.count_election_request(request)
     election_id = base64.urlsafe_b64encode(secrets.token_bytes(24)).decode()
     path = f"/elections/{election_id}"
     return json_response(
@@ -69,7 +69,7 @@ async def campaign(ctx: HandlerContext, request: Request) -> Response:
     """Lead if nobody does."""
     body = await read_body(request, CampaignBody)
     check_enabled(ctx)
-    ctx.network.admit(request)
+    ctx.network.count_election_request(request)
     room = election_lease_name(request.parameter)
     check_candidate(body.candidate_id)
     if body.metadata is not None:

@@ -34,7 +34,7 @@ class UserBody(msgspec.Struct):
 async def register_user(ctx: HandlerContext, request: Request) -> Response:
     """A token under a name that nobody has, where the server's settings allow it."""
     if not ctx.settings.local_registration:
-        raise HttpRefusal(404, "there is nothing at this path")
+        raise HttpRefusal(404, "no operation has this path")
     body = await read_body(request, UserBody)
     name = body.username.strip()
     if not name or len(name) > LOCK_USERNAME.most or not is_storable(name) or not name.isprintable():
@@ -79,7 +79,7 @@ async def rotate_token(ctx: HandlerContext, request: Request) -> Response:
             grace=0,
         )
     )
-    ctx.forget_key(rotated.key)
+    ctx.access.forget_key(rotated.key)
     return _given(token, rotated.key, "github_username")
 
 

@@ -63,9 +63,9 @@ async def _of_lock(ctx: HandlerContext, request: Request, name: str) -> AsyncGen
     account = request.by.account
     follower = _follower(request, account, name)
     with (
-        ctx.account_streams.taken(request.by.id),
-        ctx.watched.watched((account, name)),
-        ctx.patrol.keeps(request, follower),
+        ctx.stream_limits.per_account.acquire(request.by.id),
+        ctx.stream_limits.watched_names.acquire((account, name)),
+        ctx.stream_keys.monitor(request, follower),
     ):
         lease, now, end = await ctx.read(lambda reader: _look(reader, account, name))
         yield _lock_frame("acquired" if leases.is_live(lease, now) else "released", lease, now)
@@ -87,8 +87,8 @@ async def _of_lock(ctx: HandlerContext, request: Request, name: str) -> AsyncGen
 async def _of_election(ctx: HandlerContext, request: Request, room: str) -> AsyncGenerator[bytes, None]:
     follower = _follower(request, DEFAULT_ACCOUNT, room)
     with ExitStack() as places:
-        places.enter_context(ctx.election_watches.taken(ctx.network.client(request)))
-        places.enter_context(ctx.watched.watched((DEFAULT_ACCOUNT, room)))
+        places.enter_context(ctx.stream_limits.election_watches.acquire(ctx.network.client(request)))
+        places.enter_context(ctx.stream_limits.watched_names.acquire((DEFAULT_ACCOUNT, room)))
         lease, now, end = await ctx.read(lambda reader: _look(reader, DEFAULT_ACCOUNT, room))
         lifetime = ctx.settings.public_election_watch_max_seconds
         places.callback(asyncio.get_running_loop().call_later(lifetime, follower.end).cancel)

@@ -141,7 +141,7 @@ async def batch_tasks(ctx: HandlerContext, request: Request) -> Response:
     if not BATCH_ITEMS.least <= len(body.items) <= BATCH_ITEMS.most:
         message = f"`items` must have {BATCH_ITEMS}; it has {len(body.items)}"
         raise Invalid(message, [{"pointer": "/items", "code": "out_of_range", "message": message}])
-    require = (await ctx.account(request.by.account)).require_lease_id
+    require = (await ctx.access.accounts.get(request.by.account)).require_lease_id
     commands = [_command(request, item, original, require=require) for item, original in _items(raw, body)]
     await _charge(ctx, request, commands)
     render = functools.partial(_render, request, commands, warnings, full=body.full)
@@ -151,7 +151,7 @@ async def batch_tasks(ctx: HandlerContext, request: Request) -> Response:
         once=read_task_idempotency_key(request, raw, render, per_caller=True),
         items=tuple(command for command in commands if isinstance(command, Command)),
     )
-    return answer(await ctx.run_once(batch), render)
+    return answer(await ctx.run_idempotent(batch), render)
 
 
 async def _charge(ctx: HandlerContext, request: Request, commands: list[Command[Any] | Refused]) -> None:

@@ -35,7 +35,7 @@ async def check_task_status(ctx: HandlerContext, request: Request) -> Response:
         return found[0].state in tasks.FINAL_STATES
 
     if wait:
-        task, now = await ctx.watch((Task.table, account, task_id), look, is_expired, wait, request)
+        task, now = await ctx.wait_for((Task.table, account, task_id), look, is_expired, wait, request)
     else:
         task, now = await ctx.read(look)
     return json_response(200, task_document(task, now), NO_STORE)

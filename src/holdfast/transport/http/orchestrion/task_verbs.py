@@ -188,11 +188,11 @@ def _handler(verb: str, name: str) -> Handler:
     async def handle(ctx: HandlerContext, request: Request) -> Response:
         await ctx.authenticate(request)
         body, warnings, raw = await read_body(request, shape)
-        require = verb in HOLDERS and (await ctx.account(request.by.account)).require_lease_id
+        require = verb in HOLDERS and (await ctx.access.accounts.get(request.by.account)).require_lease_id
         fields = fields_of(request, verb, body, request.parameter, require=require)
         render = functools.partial(_render, warnings)
         return answer(
-            await ctx.run_once(
+            await ctx.run_idempotent(
                 command(**fields, once=read_task_idempotency_key(request, raw, render, per_caller=True))
             ),
             render,

@@ -93,7 +93,7 @@ async def create_task(ctx: HandlerContext, request: Request) -> Response:
     command = creation(
         request, body, Checks(), read_task_idempotency_key(request, raw, render, in_body=body.idempotency_key)
     )
-    return answer(await ctx.run_once(command), render)
+    return answer(await ctx.run_idempotent(command), render)
 
 
 def creation(request: Request, body: CreateBody, checks: Checks, by_key: Any) -> CreateTask:
@@ -177,11 +177,11 @@ async def claim_task(ctx: HandlerContext, request: Request) -> Response:
     )
     if body.wait_seconds:
         undo = functools.partial(_undelivered, command)
-        outcome: Any = await ctx.run_patiently(command, body.wait_seconds, request, undo)
+        outcome: Any = await ctx.run_waiting(command, body.wait_seconds, request, undo)
     else:
-        outcome = await ctx.run_once(command)
+        outcome = await ctx.run_idempotent(command)
     if isinstance(outcome, Empty):
-        await ctx.charge_as(request, READ)  # looking in vain takes nothing: it is a look
+        await ctx.charge_instead(request, READ)  # looking in vain takes nothing: it is a look
     return await _answer_claim(ctx, request, outcome, render)
 
 
@@ -198,7 +198,7 @@ async def claim_task_by_id(ctx: HandlerContext, request: Request) -> Response:
         **_common(request, body, read_task_idempotency_key(request, raw, _kept, per_caller=True)),
         task_id=request.parameter,
     )
-    return await _answer_claim(ctx, request, await ctx.run_once(command), render)
+    return await _answer_claim(ctx, request, await ctx.run_idempotent(command), render)
 
 
 def _common(request: Request, body: ClaimBody | ClaimOneBody, by_key: Any) -> dict[str, Any]:

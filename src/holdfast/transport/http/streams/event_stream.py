@@ -78,9 +78,9 @@ async def _frames(
         return cursor
 
     with (
-        ctx.streams.taken(request.by.id),
-        ctx.account_streams.taken(account),
-        ctx.patrol.keeps(request, follower),
+        ctx.stream_limits.per_key.acquire(request.by.id),
+        ctx.stream_limits.per_account.acquire(account),
+        ctx.stream_keys.monitor(request, follower),
     ):
         after = await ctx.read(start)
         yield frames.opening(after, random.randint(*RETRY_MS))  # noqa: S311 - spreads load, hides nothing

@@ -1,4 +1,4 @@
-"""How many streams there may be at once: for each who asks, and in all. And whether their keys still open anything."""
+"""Limits of open streams, and the check that ends a stream whose key stopped working."""
 
 from __future__ import annotations
 
@@ -12,81 +12,87 @@ from holdfast.settings import Settings
 from holdfast.transport.http.request import Request
 from holdfast.transport.http.streams.follower import Follower
 
-PATROL_SECONDS = 1.0
+KEY_CHECK_SECONDS = 1.0
 STREAMS_PER_KEY = 100
 STREAM_RETRY = 5
-WATCHED_NAMES = 16_384
+"""Seconds after which a refused stream may be tried again."""
+MAX_WATCHED_NAMES = 16_384
 
 Refusal = Callable[[], HoldfastError]
 
 
-def places_of(settings: Settings) -> tuple[Places, Places, Places, Names]:
-    """(streams of keys, of accounts, watches of elections, names that are watched): as settings and OctoStore say."""
-    streams = Places(
-        STREAMS_PER_KEY,
-        settings.max_streams,
-        lambda: RateLimited(f"a key has at most {STREAMS_PER_KEY} streams at once", retry_after=STREAM_RETRY),
-        lambda: Overloaded("as many streams are open as this server allows"),
-    )
-    share = share_of(settings.max_streams)
-    accounts = Places(
-        share,
-        None,
-        lambda: RateLimited(f"an account has at most {share} streams and watches at once", retry_after=STREAM_RETRY),
-    )
-    elections = Places(
-        settings.public_election_watch_streams_per_client,
-        settings.public_election_watch_streams_global,
-        lambda: RateLimited("too many watches from this address; try again in 30 seconds", retry_after=30),
-        lambda: RateLimited("too many watches; try again in 1 seconds", retry_after=1),
-    )
-    names = Names(WATCHED_NAMES, lambda: TooManyElections("too many names are watched", retry_after=1))
-    return streams, accounts, elections, names
+class StreamLimits:
+    """The limits of this server, from its settings and from OctoStore's API."""
+
+    def __init__(self, settings: Settings) -> None:
+        share = account_share(settings.max_streams)
+        self.per_key = StreamLimit(
+            STREAMS_PER_KEY,
+            settings.max_streams,
+            lambda: RateLimited(f"a key has at most {STREAMS_PER_KEY} streams at once", retry_after=STREAM_RETRY),
+            lambda: Overloaded("as many streams are open as this server allows"),
+        )
+        self.per_account = StreamLimit(
+            share,
+            None,
+            lambda: RateLimited(
+                f"an account has at most {share} streams and watches at once", retry_after=STREAM_RETRY
+            ),
+        )
+        self.election_watches = StreamLimit(
+            settings.public_election_watch_streams_per_client,
+            settings.public_election_watch_streams_global,
+            lambda: RateLimited("too many watches from this address; try again in 30 seconds", retry_after=30),
+            lambda: RateLimited("too many watches; try again in 1 seconds", retry_after=1),
+        )
+        self.watched_names = WatchedNames(
+            MAX_WATCHED_NAMES, lambda: TooManyElections("too many names are watched", retry_after=1)
+        )
 
 
-def share_of(places: int) -> int:
-    """How many of them one account may take: half, so that the others keep theirs, but as many as one key may."""
-    return max(places // 2, STREAMS_PER_KEY)
+def account_share(max_streams: int) -> int:
+    """How many streams one account may open: half, so that others keep theirs, but at least as many as one key."""
+    return max(max_streams // 2, STREAMS_PER_KEY)
 
 
-class Places:
-    """Taken when a stream begins, free again when it ends, however it ends."""
+class StreamLimit:
+    """At most so many streams for each client, and in total."""
 
-    def __init__(self, each: int, everybody: int | None, each_full: Refusal, all_full: Refusal | None = None) -> None:
-        self._each, self._everybody = each, everybody
+    def __init__(self, each: int, total: int | None, each_full: Refusal, all_full: Refusal | None = None) -> None:
+        self._max_each, self._max_total = each, total
         self._each_full, self._all_full = each_full, all_full or each_full
-        self._taken: Counter[Hashable] = Counter()
+        self._open: Counter[Hashable] = Counter()
         self.total = 0
 
     @contextmanager
-    def taken(self, who: Hashable) -> Iterator[None]:
-        """One place, or a refusal."""
-        if self._taken[who] >= self._each:
+    def acquire(self, client: Hashable) -> Iterator[None]:
+        """Count one stream until the block ends, or refuse it."""
+        if self._open[client] >= self._max_each:
             raise self._each_full()
-        if self._everybody is not None and self.total >= self._everybody:
+        if self._max_total is not None and self.total >= self._max_total:
             raise self._all_full()
-        self._taken[who] += 1
+        self._open[client] += 1
         self.total += 1
         try:
             yield
         finally:
             self.total -= 1
-            self._taken[who] -= 1
-            if not self._taken[who]:
-                del self._taken[who]
+            self._open[client] -= 1
+            if not self._open[client]:
+                del self._open[client]
 
 
-class Names:
-    """Which names are watched. How many watch one name is nobody's concern."""
+class WatchedNames:
+    """At most so many different names watched at once, each by any number of streams."""
 
-    def __init__(self, most: int, full: Refusal) -> None:
-        self._most, self._full = most, full
+    def __init__(self, limit: int, full: Refusal) -> None:
+        self._limit, self._full = limit, full
         self._watched: Counter[Hashable] = Counter()
 
     @contextmanager
-    def watched(self, name: Hashable) -> Iterator[None]:
-        """Watch a name, or be refused if too many others are watched already."""
-        if name not in self._watched and len(self._watched) >= self._most:
+    def acquire(self, name: Hashable) -> Iterator[None]:
+        """Watch a name until the block ends, or refuse it."""
+        if name not in self._watched and len(self._watched) >= self._limit:
             raise self._full()
         self._watched[name] += 1
         try:
@@ -97,37 +103,37 @@ class Names:
                 del self._watched[name]
 
 
-class Patrol:
-    """Looks at the keys of open streams again and again: one that opens nothing any more ends its streams."""
+class StreamKeyMonitor:
+    """Checks the keys of open streams every second, and ends the streams of a key that stopped working."""
 
     def __init__(self, check: Callable[[Request], Awaitable[None]]) -> None:
         self._check = check
         self._followers: dict[bytes, dict[Follower, Request]] = {}
-        self._walking: asyncio.Task[None] | None = None
+        self._loop: asyncio.Task[None] | None = None
 
     @contextmanager
-    def keeps(self, request: Request, follower: Follower) -> Iterator[None]:
-        """Keep an eye on a stream's key while it lasts."""
+    def monitor(self, request: Request, follower: Follower) -> Iterator[None]:
+        """Check the request's key until the block ends."""
         self._followers.setdefault(request.secret, {})[follower] = request
-        if self._walking is None:
-            self._walking = asyncio.ensure_future(self._walk())
+        if self._loop is None:
+            self._loop = asyncio.ensure_future(self._run())
         try:
             yield
         finally:
-            of_this_key = self._followers[request.secret]
-            del of_this_key[follower]
-            if not of_this_key:
+            same_key = self._followers[request.secret]
+            del same_key[follower]
+            if not same_key:
                 del self._followers[request.secret]
 
-    async def _walk(self) -> None:
+    async def _run(self) -> None:
         while self._followers:
-            await asyncio.sleep(PATROL_SECONDS)
+            await asyncio.sleep(KEY_CHECK_SECONDS)
             for followers in list(self._followers.values()):
-                with suppress(HoldfastError):  # a store that is away has not revoked anything
-                    await self._look_at(dict(followers))
-        self._walking = None
+                with suppress(HoldfastError):  # an unreachable store has not revoked anything
+                    await self._check_key(dict(followers))
+        self._loop = None
 
-    async def _look_at(self, followers: dict[Follower, Request]) -> None:
+    async def _check_key(self, followers: dict[Follower, Request]) -> None:
         try:
             await self._check(next(iter(followers.values())))
         except Unauthenticated:
@@ -135,6 +141,6 @@ class Patrol:
                 follower.end()
 
     def close(self) -> None:
-        """Stop looking."""
-        if self._walking is not None:
-            self._walking.cancel()
+        """Stop checking."""
+        if self._loop is not None:
+            self._loop.cancel()

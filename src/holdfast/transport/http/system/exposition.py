@@ -1,4 +1,4 @@
-"""Numbers as text for scrapers: Prometheus' format, or its sister OpenMetrics. Pure, and knows nothing of Holdfast."""
+"""Metrics as text, in Prometheus' format or in OpenMetrics. Independent of the rest of Holdfast."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ PLAIN = b"text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = b"application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 COUNTER, GAUGE, HISTOGRAM, INFO = "counter", "gauge", "histogram", "info"
-_ENDINGS = {COUNTER: "_total", INFO: "_info"}
+_SUFFIXES = {COUNTER: "_total", INFO: "_info"}
 
 Labels = dict[str, str]
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """One number of a family."""
+    """One value of a metric family."""
 
     value: float
     labels: Labels = {}
@@ -25,7 +25,7 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class Family(msgspec.Struct, frozen=True):
-    """Numbers that mean the same thing. A counter's name is given without `_total`, an info's without `_info`."""
+    """A metric and its samples. The name is without the suffix `_total` of a counter or `_info` of an info."""
 
     name: str
     kind: str
@@ -34,24 +34,24 @@ class Family(msgspec.Struct, frozen=True):
 
 
 def histogram(bounds: Iterable[float], buckets: Iterable[int], total: float, labels: Labels) -> tuple[Sample, ...]:
-    """The samples of one distribution: each bucket counts itself and all below it, as the format wants."""
+    """The samples of one histogram; buckets are cumulative, as the format requires."""
     samples, seen = [], 0
     for bound, count in zip([*bounds, math.inf], buckets, strict=True):
         seen += count
-        samples.append(Sample(seen, {**labels, "le": _number(float(bound))}, "_bucket"))
+        samples.append(Sample(seen, {**labels, "le": _format_number(float(bound))}, "_bucket"))
     return *samples, Sample(total, labels, "_sum"), Sample(seen, labels, "_count")
 
 
 def render(families: Iterable[Family], *, openmetrics: bool) -> bytes:
-    """All of them as one page."""
+    """Render all families as one text."""
     lines: list[str] = []
     for family in families:
-        ending = _ENDINGS.get(family.kind, "")
-        titled = family.name if openmetrics else family.name + ending
+        suffix = _SUFFIXES.get(family.kind, "")
+        title = family.name if openmetrics else family.name + suffix
         kind = GAUGE if family.kind == INFO and not openmetrics else family.kind  # the older format has no infos
-        lines += [f"# HELP {titled} {_escaped(family.help, quotes=openmetrics)}", f"# TYPE {titled} {kind}"]
+        lines += [f"# HELP {title} {_escape(family.help, quotes=openmetrics)}", f"# TYPE {title} {kind}"]
         lines += [
-            f"{family.name}{sample.suffix or ending}{_labels(sample.labels)} {_number(sample.value)}"
+            f"{family.name}{sample.suffix or suffix}{_render_labels(sample.labels)} {_format_number(sample.value)}"
             for sample in family.samples
         ]
     if openmetrics:
@@ -59,18 +59,18 @@ def render(families: Iterable[Family], *, openmetrics: bool) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def _labels(labels: Labels) -> str:
+def _render_labels(labels: Labels) -> str:
     if not labels:
         return ""
-    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items()) + "}"
+    return "{" + ",".join(f'{name}="{_escape(value)}"' for name, value in labels.items()) + "}"
 
 
-def _escaped(text: str, *, quotes: bool = True) -> str:
+def _escape(text: str, *, quotes: bool = True) -> str:
     text = text.replace("\\", r"\\").replace("\n", r"\n")
     return text.replace('"', r"\"") if quotes else text
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     if math.isfinite(value):
         return repr(value)
     return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"

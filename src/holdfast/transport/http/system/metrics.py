@@ -1,4 +1,4 @@
-"""How busy the workers of this server are: OctoStore's JSON for its clients, Prometheus' text for scrapers."""
+"""Metrics of this server: OctoStore's JSON for its clients, Prometheus' text for scrapers."""
 
 from __future__ import annotations
 
@@ -18,30 +18,29 @@ from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Request, Response, json_response
 from holdfast.transport.http.system import exposition
 from holdfast.transport.http.system.exposition import GAUGE, INFO, Family, Sample
-from holdfast.transport.http.system.process import sample
-from holdfast.transport.http.system.stats import OCTOSTORE_KINDS, Tally, totals
+from holdfast.transport.http.system.stats import OCTOSTORE_KINDS, KindStats, sample_process, totals
 
 JSON, TEXT, OPENMETRICS = "application/json", "text/plain", "application/openmetrics-text"
 _VARY = (b"vary", b"accept")
 
-OF_STORE = {
-    "live_leases": "Names that somebody holds, in all accounts.",
+STORE_METRICS = {
+    "live_leases": "Held names, in all accounts.",
     "tasks": "Tasks by state, in all accounts.",
-    "oldest_ready_task_age_seconds": "How long the oldest task that anybody may take has waited; 0 if there is none.",
-    "uptime_seconds": "How long this server has run.",
-    "build": "Which Holdfast this is.",
+    "oldest_ready_task_age_seconds": "Age of the oldest task that can be claimed; 0 if there is none.",
+    "uptime_seconds": "Seconds since this server started.",
+    "build": "Version of Holdfast, Python and store.",
 }
-"""What is not on the board: it is asked of the store, or known."""
+"""Help texts of the metrics that are not in the registry but read from the store, or constant."""
 
 
 async def metrics(ctx: HandlerContext, request: Request) -> Response:
-    """JSON, unless the caller would rather have text."""
+    """JSON, unless the caller prefers text."""
     await ctx.authenticate_operator(request)
     accepted = request.headers.get(b"accept", b"").decode("latin-1")
     if max(preference(accepted, TEXT), preference(accepted, OPENMETRICS)) > preference(accepted, JSON):
-        return await _text(ctx, accepted)
+        return await _render_text(ctx, accepted)
     counts = await ctx.read(lambda reader: reader.counts(DEFAULT_ACCOUNT))
-    sample(ctx.engine)
+    sample_process(ctx.engine)
     cells, uptime = ctx.engine.board.read(), ctx.stats.uptime()
     total, acquires, releases = totals(cells)
     return json_response(
@@ -49,7 +48,7 @@ async def metrics(ctx: HandlerContext, request: Request) -> Response:
         {
             "active_locks": counts.live_leases,
             "agent_contract": server_metrics(),
-            "endpoints": {kind: _endpoint(Tally.read(cells, kind)) for kind in OCTOSTORE_KINDS},
+            "endpoints": {kind: _endpoint_document(KindStats.read(cells, kind)) for kind in OCTOSTORE_KINDS},
             "lock_store": {
                 "cache_hits": 0,
                 "cache_misses": 0,
@@ -68,23 +67,23 @@ async def metrics(ctx: HandlerContext, request: Request) -> Response:
 
 
 async def prometheus(ctx: HandlerContext, request: Request) -> Response:
-    """Always text, for scrapers that cannot say what they like."""
+    """Always text, for scrapers that send no Accept header."""
     await ctx.authenticate_operator(request)
-    return await _text(ctx, request.headers.get(b"accept", b"").decode("latin-1"))
+    return await _render_text(ctx, request.headers.get(b"accept", b"").decode("latin-1"))
 
 
-async def _text(ctx: HandlerContext, accepted: str) -> Response:
+async def _render_text(ctx: HandlerContext, accepted: str) -> Response:
     found = await ctx.read(lambda reader: reader.totals())
     openmetrics = preference(accepted, OPENMETRICS) > preference(accepted, TEXT)
-    sample(ctx.engine)
-    families = [*_of_board(ctx.engine.board.read()), *_of_store(ctx, found)]
+    sample_process(ctx.engine)
+    families = [*_registry_families(ctx.engine.board.read()), *_store_families(ctx, found)]
     body = exposition.render(families, openmetrics=openmetrics)
     kind = exposition.OPENMETRICS if openmetrics else exposition.PLAIN
     return Response(200, body, (_VARY, *NO_STORE), kind)
 
 
 def preference(accepted: str, kind: str) -> float:
-    """How much an Accept header likes a media type, from 0 to 1; the most precise word about it counts."""
+    """The quality of a media type in an Accept header, 0 to 1; the most specific entry counts."""
     best = (-1, 0.0)
     for entry in accepted.lower().split(","):
         word, *parameters = (part.strip() for part in entry.split(";"))
@@ -103,34 +102,34 @@ def _quality(text: str) -> float:
     return quality if 0 <= quality <= 1 else 0.0
 
 
-def _endpoint(tally: Tally) -> dict[str, Any]:
-    count = tally.count
+def _endpoint_document(stats: KindStats) -> dict[str, Any]:
+    count = stats.count
     return {
-        "avg_ms": f"{tally.seconds * 1000 / count if count else 0:.1f}",
+        "avg_ms": f"{stats.seconds * 1000 / count if count else 0:.1f}",
         "count": count,
-        "errors": tally.errors,
-        "max_ms": int(tally.longest * 1000),
-        "min_ms": int(tally.shortest * 1000) if count else 0,
-        "p50_ms": f"{tally.percentile(0.5) * 1000:.1f}",
-        "p95_ms": f"{tally.percentile(0.95) * 1000:.1f}",
-        "p99_ms": f"{tally.percentile(0.99) * 1000:.1f}",
+        "errors": stats.errors,
+        "max_ms": int(stats.longest * 1000),
+        "min_ms": int(stats.shortest * 1000) if count else 0,
+        "p50_ms": f"{stats.percentile(0.5) * 1000:.1f}",
+        "p95_ms": f"{stats.percentile(0.95) * 1000:.1f}",
+        "p99_ms": f"{stats.percentile(0.99) * 1000:.1f}",
     }
 
 
-def _of_board(cells: list[float]) -> list[Family]:
-    """Every metric of the catalogue. What has labels is told once it has happened, the rest from the start."""
+def _registry_families(cells: list[float]) -> list[Family]:
+    """Every public metric. A series with labels appears once it has a value, the others from the start."""
     return [_family(metric, cells) for metric in metric_names.HOLDFAST_API.metrics if metric.shown]
 
 
 def _family(metric: Metric, cells: list[float]) -> Family:
     samples: list[Sample] = []
-    for labels, place in metric.series():
+    for labels, cell in metric.series():
         if isinstance(metric, Histogram):
-            *buckets, total = cells[place : place + metric.width]
+            *buckets, total = cells[cell : cell + metric.width]
             if any(buckets) or not labels:
                 samples += exposition.histogram(metric.bounds, map(int, buckets), total, labels)
-        elif cells[place] or not labels or metric.kind == GAUGE:
-            samples.append(Sample(_whole(cells[place]), labels))
+        elif cells[cell] or not labels or metric.kind == GAUGE:
+            samples.append(Sample(_whole(cells[cell]), labels))
     return Family(metric.name, metric.kind, metric.help, tuple(samples))
 
 
@@ -138,13 +137,13 @@ def _whole(value: float) -> float:
     return int(value) if value.is_integer() else value
 
 
-def _of_store(ctx: HandlerContext, totals: Totals) -> list[Family]:
+def _store_families(ctx: HandlerContext, totals: Totals) -> list[Family]:
     tasks = tuple(Sample(totals.tasks.get(state, 0), {"state": state}) for state in STATES)
     build = Sample(1, {"version": __version__, "python": platform.python_version(), "store": ctx.engine.store.name})
-    told = {"live_leases": totals.live_leases, "oldest_ready_task_age_seconds": totals.oldest_ready / SECOND,
+    gauges = {"live_leases": totals.live_leases, "oldest_ready_task_age_seconds": totals.oldest_ready / SECOND,
             "uptime_seconds": ctx.stats.uptime()}  # fmt: skip
     return [
-        *(Family(f"holdfast_{name}", GAUGE, OF_STORE[name], (Sample(value),)) for name, value in told.items()),
-        Family("holdfast_tasks", GAUGE, OF_STORE["tasks"], tasks),
-        Family("holdfast_build", INFO, OF_STORE["build"], (build,)),
+        *(Family(f"holdfast_{name}", GAUGE, STORE_METRICS[name], (Sample(value),)) for name, value in gauges.items()),
+        Family("holdfast_tasks", GAUGE, STORE_METRICS["tasks"], tasks),
+        Family("holdfast_build", INFO, STORE_METRICS["build"], (build,)),
     ]

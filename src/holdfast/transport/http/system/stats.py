@@ -1,17 +1,22 @@
-"""What was answered, here or by all workers of our parent: counts by kind, times, and a history by minutes.
+"""Request statistics of this process or of all workers: counts and durations by kind, and a history by minute.
 
-It is written for every answer, so that writing is a few additions on this process's row of the board; all sums are
-made by whoever reads. Only the event loop's thread writes these cells, and nothing here waits.
+Every answer is counted, so counting is a few additions on this process's row of the registry; sums are made when they
+are read. Only the event loop's thread writes these cells, and nothing here blocks.
 """
 
 from __future__ import annotations
 
+import os
+import resource
+import sys
 import time
 from bisect import bisect_left
 from collections import deque
+from pathlib import Path
 
 import msgspec
 
+from holdfast.engine.engine import Engine
 from holdfast.operations.table import OPERATIONS, Operation
 from holdfast.telemetry import metric_names
 from holdfast.telemetry.metric_names import KINDS, TIMES
@@ -20,9 +25,9 @@ from holdfast.telemetry.shared_memory import KEPT_MINUTES
 
 MINUTE = 60
 BOUNDS = TIMES
-"""Upper ends of the buckets in seconds; one more holds whatever took longer."""
+"""Upper bounds of the buckets in seconds; one more bucket holds longer durations."""
 OTHER = "other"
-"""Probes, documents and paths that lead nowhere."""
+"""Probes, documents and unknown paths."""
 
 _HEADS = {"elections": "election", "auth": "auth", "sessions": "session", "webhooks": "webhook", "mcp": "mcp"}
 _V1 = {
@@ -34,7 +39,7 @@ OCTOSTORE_KINDS = KINDS[:7]
 
 
 def kind_of(path: str) -> str:
-    """Which of the few kinds a path belongs to; never anything that the caller chose."""
+    """The kind of request, from a fixed list; it never contains text that the caller chose."""
     head, _, rest = path[1:].partition("/")
     if head == "locks":
         verb = rest.rpartition("/")[2] if "/" in rest else ""
@@ -44,8 +49,8 @@ def kind_of(path: str) -> str:
     return _HEADS.get(head, OTHER)
 
 
-class Tally(msgspec.Struct):
-    """The requests of one kind, as somebody read them."""
+class KindStats(msgspec.Struct):
+    """Counts and durations of one kind of request."""
 
     buckets: list[float] = msgspec.field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
     statuses: list[float] = msgspec.field(default_factory=lambda: [0] * 10)
@@ -55,8 +60,8 @@ class Tally(msgspec.Struct):
     longest: float = 0.0
 
     @classmethod
-    def read(cls, cells: list[float], kind: str) -> Tally:
-        """What the cells tell of a kind."""
+    def read(cls, cells: list[float], kind: str) -> KindStats:
+        """Read the numbers of a kind from the registry's cells."""
         place = metric_names.REQUEST_SECONDS.at(kind)
         *buckets, seconds = cells[place : place + metric_names.REQUEST_SECONDS.width]
         statuses = [cells[metric_names.REQUESTS.at(kind, status)] for status in metric_names.STATUSES]
@@ -66,16 +71,16 @@ class Tally(msgspec.Struct):
 
     @property
     def count(self) -> int:
-        """How many there were."""
+        """The number of requests."""
         return int(sum(self.buckets))
 
     @property
     def errors(self) -> int:
-        """How many of them were refused or failed."""
+        """The number of requests that were refused or failed."""
         return int(sum(self.statuses[4:]))
 
     def percentile(self, part: float) -> float:
-        """Seconds within which that part of them was answered: the end of their bucket."""
+        """Seconds within which that share of requests was answered: the upper bound of its bucket."""
         wanted, seen = part * self.count, 0.0
         for bound, count in zip(BOUNDS, self.buckets, strict=False):
             seen += count
@@ -85,36 +90,36 @@ class Tally(msgspec.Struct):
 
 
 class Stats:
-    """Counts since the start: of this process, or of the parent that shares a board with its workers."""
+    """Statistics since the start, of this process or of all workers that share a registry."""
 
     def __init__(self, board: Registry | None = None) -> None:
         self.board = board or Registry()
         self.minutes: deque[Minute] = deque(maxlen=KEPT_MINUTES)
-        """Those that are over; with several workers it is their parent who writes minutes down."""
-        self._places = {kind: _Places(kind) for kind in KINDS}
-        self._by_operation = {operation.name: self._places[kind_of(operation.path)] for operation in OPERATIONS}
+        """Finished minutes; with several workers the parent process records them."""
+        self._cells_of = {kind: _KindCells(kind) for kind in KINDS}
+        self._by_operation = {operation.name: self._cells_of[kind_of(operation.path)] for operation in OPERATIONS}
         self._before = (0, 0, 0)
         self._open_minute()
 
     def begin(self) -> float:
-        """A request arrives: the moment, for `note`. Whoever comes first in a new minute closes the last one."""
+        """Begin a request; returns the time for `note`. The first request of a new minute closes the last one."""
         moment = time.perf_counter()
         if moment >= self._minute_ends:
             self.close_minute()
         return moment
 
     def note(self, operation: Operation | None, path: str, status: int, began: float) -> float:
-        """An answer leaves; how long it took."""
+        """Count an answer; returns how long it took."""
         seconds = time.perf_counter() - began
-        known = None if operation is None else self._by_operation.get(operation.name)
-        places, cells = known or self._places[kind_of(path)], self.board.cells
-        cells[places.buckets + bisect_left(BOUNDS, seconds)] += 1
-        cells[places.seconds] += seconds
-        cells[places.statuses + status // 100] += 1
-        if not 0 < cells[places.shortest] <= seconds:
-            cells[places.shortest] = seconds
-        if seconds > cells[places.longest]:  # noqa: PLR1730 - max() would cost a call for every answer
-            cells[places.longest] = seconds
+        kind = None if operation is None else self._by_operation.get(operation.name)
+        kind_cells, cells = kind or self._cells_of[kind_of(path)], self.board.cells
+        cells[kind_cells.buckets + bisect_left(BOUNDS, seconds)] += 1
+        cells[kind_cells.seconds] += seconds
+        cells[kind_cells.statuses + status // 100] += 1
+        if not 0 < cells[kind_cells.shortest] <= seconds:
+            cells[kind_cells.shortest] = seconds
+        if seconds > cells[kind_cells.longest]:  # noqa: PLR1730 - max() would cost a call for every answer
+            cells[kind_cells.longest] = seconds
         return seconds
 
     @property
@@ -128,29 +133,29 @@ class Stats:
         return int(self.board.read()[_RELEASES])
 
     def acquired(self) -> None:
-        """One more was granted or kept."""
+        """Count a lock or leadership that was granted or kept."""
         self.board.cells[_ACQUIRES] += 1
 
     def released(self) -> None:
-        """One more was given back."""
+        """Count a lock that was released or a leadership that was resigned."""
         self.board.cells[_RELEASES] += 1
 
     @property
-    def tallies(self) -> dict[str, Tally]:
+    def by_kind(self) -> dict[str, KindStats]:
         """The requests of each kind."""
         cells = self.board.read()
-        return {kind: Tally.read(cells, kind) for kind in KINDS}
+        return {kind: KindStats.read(cells, kind) for kind in KINDS}
 
     def total(self) -> int:
         """Requests of every kind but the probes."""
         return totals(self.board.read())[0]
 
     def uptime(self) -> int:
-        """Whole seconds."""
+        """Whole seconds since the start."""
         return int(time.monotonic() - self.board.started)
 
     def history(self, seconds: int) -> list[Minute]:
-        """The minutes that are over and began within so many seconds."""
+        """The finished minutes that began within the last `seconds`."""
         if time.perf_counter() >= self._minute_ends:
             self.close_minute()
         since = time.time() - seconds
@@ -158,7 +163,7 @@ class Stats:
         return [minute for minute in minutes if minute.started >= since]
 
     def close_minute(self) -> Minute:
-        """Write the running minute down and begin another. Minutes in which nobody came are left out."""
+        """Record the current minute and begin the next."""
         now = totals(self.board.read())
         requests, acquires, releases = (after - before for after, before in zip(now, self._before, strict=True))
         minute = Minute(self._minute, requests, acquires, releases)
@@ -168,19 +173,19 @@ class Stats:
         return minute
 
     def minute_is_over(self) -> bool:
-        """Whether the running minute is to be closed."""
+        """Whether the current minute has ended."""
         return time.perf_counter() >= self._minute_ends
 
     def _open_minute(self) -> None:
         moment = time.time()
-        # A wall clock that was set back must not make time run backwards in the history.
+        # Minutes in the history must not go backwards when the wall clock is set back.
         last = self.minutes[-1].started if self.minutes else 0
         self._minute = max(int(moment) // MINUTE * MINUTE, last)
         self._minute_ends = time.perf_counter() + MINUTE - moment % MINUTE
 
 
-class _Places:
-    """Where the numbers of one kind of request stand."""
+class _KindCells:
+    """Positions of one kind's numbers in the registry's cells."""
 
     __slots__ = ("buckets", "longest", "seconds", "shortest", "statuses")
 
@@ -196,6 +201,22 @@ _ACQUIRES, _RELEASES = metric_names.LOCK_ACQUIRES.at(), metric_names.LOCK_RELEAS
 
 
 def totals(cells: list[float]) -> tuple[int, int, int]:
-    """(requests of every kind but the probes, locks granted or kept, locks given back)."""
-    requests = sum(Tally.read(cells, kind).count for kind in KINDS if kind != OTHER)
+    """(requests other than probes, locks granted or kept, locks released)."""
+    requests = sum(KindStats.read(cells, kind).count for kind in KINDS if kind != OTHER)
     return requests, int(cells[_ACQUIRES]), int(cells[_RELEASES])
+
+
+def sample_process(engine: Engine) -> None:
+    """Write what is only known at the moment of asking to the registry: queue lengths and memory."""
+    engine.sample()
+    engine.board.set(metric_names.WORKERS, to=1)
+    engine.board.set(metric_names.MEMORY, to=memory_bytes())
+
+
+def memory_bytes() -> int:
+    """Resident memory of this process; its peak where the system does not report the current size."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else peak * 1024

@@ -33,10 +33,10 @@ class Lender:
         return self.store.borrow(subject, limit_class, terms)
 
 
-async def spend(meter, terms=HOUR, cost=1, subject="k1"):
+async def spend(limiter, terms=HOUR, cost=1, subject="k1"):
     """Whether it was allowed."""
     try:
-        await meter.spend(meter.purse(subject, "read", terms), cost)
+        await limiter.spend(limiter.budget_of(subject, "read", terms), cost)
     except RateLimited:
         return False
     return True
@@ -45,8 +45,8 @@ async def spend(meter, terms=HOUR, cost=1, subject="k1"):
 def test_a_crowd_at_one_server_gets_exactly_the_limit_in_few_borrowings():
     async def story():
         lender = Lender()
-        meter = RateLimiter(lender.borrow)
-        allowed = await asyncio.gather(*(spend(meter) for _ in range(3 * LIMIT)))
+        limiter = RateLimiter(lender.borrow)
+        allowed = await asyncio.gather(*(spend(limiter) for _ in range(3 * LIMIT)))
         return sum(allowed), lender.asked
 
     allowed, asked = asyncio.run(story())
@@ -66,11 +66,11 @@ def test_two_servers_together_get_exactly_the_limit():
 def test_a_refused_caller_asks_the_store_no_more():
     async def story():
         lender = Lender()
-        meter = RateLimiter(lender.borrow)
-        while await spend(meter):
+        limiter = RateLimiter(lender.borrow)
+        while await spend(limiter):
             pass
         before = lender.asked
-        assert not any([await spend(meter) for _ in range(50)])
+        assert not any([await spend(limiter) for _ in range(50)])
         return lender.asked - before
 
     assert asyncio.run(story()) == 0
@@ -79,25 +79,25 @@ def test_a_refused_caller_asks_the_store_no_more():
 @pytest.mark.parametrize("cost", [1, 3, LIMIT])
 def test_what_costs_more_is_counted_as_so_many(cost):
     async def story():
-        meter = RateLimiter(Lender().borrow)
-        return [await spend(meter, cost=cost) for _ in range(LIMIT // cost + 2)]
+        limiter = RateLimiter(Lender().borrow)
+        return [await spend(limiter, cost=cost) for _ in range(LIMIT // cost + 2)]
 
     assert sum(asyncio.run(story())) == LIMIT // cost
 
 
 def test_what_costs_more_than_there_is_takes_nothing():
     async def story():
-        meter = RateLimiter(Lender().borrow)
-        first = await spend(meter, cost=LIMIT + 1)
-        return first, sum([await spend(meter) for _ in range(2 * LIMIT)])
+        limiter = RateLimiter(Lender().borrow)
+        first = await spend(limiter, cost=LIMIT + 1)
+        return first, sum([await spend(limiter) for _ in range(2 * LIMIT)])
 
     assert asyncio.run(story()) == (False, LIMIT)
 
 
 def test_subjects_do_not_share():
     async def story():
-        meter = RateLimiter(Lender().borrow)
-        return [sum([await spend(meter, subject=name) for _ in range(2 * LIMIT)]) for name in ("k1", "k2")]
+        limiter = RateLimiter(Lender().borrow)
+        return [sum([await spend(limiter, subject=name) for _ in range(2 * LIMIT)]) for name in ("k1", "k2")]
 
     assert asyncio.run(story()) == [LIMIT, LIMIT]
 
@@ -106,8 +106,8 @@ def test_a_store_that_fails_fails_one_and_the_others_go_on():
     async def story():
         lender = Lender()
         lender.failures = 1
-        meter = RateLimiter(lender.borrow)
-        came = await asyncio.gather(*(spend(meter) for _ in range(10)), return_exceptions=True)
+        limiter = RateLimiter(lender.borrow)
+        came = await asyncio.gather(*(spend(limiter) for _ in range(10)), return_exceptions=True)
         return Counter(type(each).__name__ for each in came)
 
     assert asyncio.run(story()) == {"StoreUnavailable": 1, "bool": 9}
@@ -121,8 +121,8 @@ def test_a_new_window_starts_anew_and_never_lends_more_than_its_limit():
         meters = [RateLimiter(lender.borrow), RateLimiter(lender.borrow)]
         began, served = time.monotonic(), 0
         while time.monotonic() - began < 1:
-            for meter in meters:
-                served += await spend(meter, short)
+            for limiter in meters:
+                served += await spend(limiter, short)
             await asyncio.sleep(0.0005)
         return served, time.monotonic() - began
 
@@ -134,11 +134,11 @@ def test_a_new_window_starts_anew_and_never_lends_more_than_its_limit():
 
 def test_headers_count_down_and_never_below_nothing():
     async def story():
-        meter, told = RateLimiter(Lender().borrow), []
+        limiter, told = RateLimiter(Lender().borrow), []
         for _ in range(LIMIT + 2):
-            await spend(meter)
-            purse = meter.purse("k1", "read", HOUR)
-            told.append(dict(purse.headers())[b"ratelimit"].split(b";")[1])
+            await spend(limiter)
+            budget = limiter.budget_of("k1", "read", HOUR)
+            told.append(dict(budget.headers())[b"ratelimit"].split(b";")[1])
         return told
 
     assert asyncio.run(story()) == [*(f"r={left}".encode() for left in range(LIMIT - 1, -1, -1)), b"r=0", b"r=0"]

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.core.errors import RateLimited
 from holdfast.transport.http.access import rate_window
-from holdfast.transport.http.access.rate_window import Windows
+from holdfast.transport.http.access.rate_window import FixedWindowLimit
 
 
 class Hands:
@@ -29,7 +29,7 @@ def refused(windows, client):
 
 
 def test_a_client_is_refused_until_its_window_is_over(hands):
-    windows = Windows(2)
+    windows = FixedWindowLimit(2)
     assert [refused(windows, "a") for _ in range(3)] == [None, None, 60]
     hands.now += 30.5
     assert refused(windows, "a") == 29
@@ -42,7 +42,7 @@ def test_a_client_is_refused_until_its_window_is_over(hands):
 
 def test_when_too_many_are_tracked_newcomers_share_one_count(hands, monkeypatch):
     monkeypatch.setattr(rate_window, "TRACKED_CLIENTS", 3)
-    windows = Windows(2)
+    windows = FixedWindowLimit(2)
     for client in "abc":
         windows.count(client)
     assert [refused(windows, client) for client in "def"] == [None, None, 60]

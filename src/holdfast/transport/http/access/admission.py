@@ -1,0 +1,162 @@
+"""Admission of a request: who the caller is, what it may do, and what it is charged."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+
+from holdfast.core import account as accounts
+from holdfast.core.account import Account
+from holdfast.core.budget import Budget, Terms
+from holdfast.core.errors import Forbidden, Invalid, TaskMissing, Unauthenticated
+from holdfast.core.names import DEFAULT_ACCOUNT, is_storable
+from holdfast.core.plan import SELF_HOSTED, Allowance
+from holdfast.core.principal import Principal
+from holdfast.core.row import SECOND, Instant
+from holdfast.operations.table import DISCOVERY, HOLDFAST_API, ORCHESTRION, REGISTRATION
+from holdfast.settings import Settings
+from holdfast.transport.http.access.auth import CACHE_SECONDS, Authenticator, check_scope
+from holdfast.transport.http.access.network import Network
+from holdfast.transport.http.access.rate_limits import RateLimiter
+from holdfast.transport.http.bodies.checks import check_key_in_query
+from holdfast.transport.http.reads import StoreReads
+from holdfast.transport.http.request import Request
+from holdfast.transport.times import wall_clock
+
+HOUR: Instant = 3600 * SECOND
+MAX_CACHED_ACCOUNTS = 10_000
+ADDRESS_LIMITS = {REGISTRATION: Terms(10, HOUR), DISCOVERY: Terms(60, 60 * SECOND)}
+"""Requests without a key, by address; they do not apply on a self-hosted plan."""
+
+
+class Admission:
+    """Checks keys and scopes and charges rate limits, with the plans of the accounts."""
+
+    def __init__(self, settings: Settings, network: Network, reads: StoreReads) -> None:
+        self._settings = settings
+        self._network = network
+        self._reads = reads
+        self._auth = Authenticator(self._find_principal, settings.admin_key)
+        self.accounts = AccountCache(reads)
+        self.rate_limiter = RateLimiter(self._borrow)
+        self._unlimited = accounts.allowance(Account(DEFAULT_ACCOUNT, DEFAULT_ACCOUNT), settings.plans, settings.plan)
+        self._address_limits = {} if settings.plan == SELF_HOSTED else ADDRESS_LIMITS
+
+    async def authenticate(self, request: Request) -> None:
+        """Identify the caller, check its scope, and charge its rate limit."""
+        operation = request.operation
+        assert operation is not None
+        is_ours = operation.family in {HOLDFAST_API, ORCHESTRION}
+        if is_ours:
+            check_key_in_query(request)
+        await self._sign_in(request, self._auth.check)
+        if operation.family == ORCHESTRION and not is_storable(request.parameter):
+            raise TaskMissing("there is no such task")
+        if operation.scope is not None:
+            check_scope(request, operation.scope)
+        if operation.path.startswith("/v1/jobs/") and not request.by.covers(request.parameter):
+            raise Forbidden(f"your key covers only names that begin with {request.by.name_prefix}")
+        if is_ours:
+            request.allowance = await self.allowance(request.by.account)
+            if operation.limit is not None:
+                await self.charge(request, operation.limit)
+
+    async def authenticate_operator(self, request: Request) -> None:
+        """Admit only the operator of this server."""
+        await self._sign_in(request, self._auth.check_operator)
+
+    async def _sign_in(self, request: Request, check: Callable[[Request], Awaitable[None]]) -> None:
+        try:
+            await check(request)
+        except Unauthenticated:
+            self._network.count_failure(request)
+            raise
+
+    # -- keys ----------------------------------------------------------------------------------------------------
+
+    async def check_key(self, request: Request) -> None:
+        """Check once more that the request's key works."""
+        await self._auth.check(request)
+
+    async def principal_of(self, key: str) -> Principal:
+        """The principal of a key that did not come in a header."""
+        return await self._auth.principal_of(key)
+
+    def forget_key(self, key: Principal) -> None:
+        """Drop a changed key from the cache, so that the change applies here at once."""
+        self._auth.forget(key)
+
+    def record_key_uses(self) -> None:
+        """Write to the store which keys were used since the last call. It blocks."""
+        used = self._auth.take_uses()
+        if used:
+            self._reads.engine.store.save_key_uses(used)
+
+    async def _find_principal(self, key_hash: str) -> Principal | None:
+        return await self._reads.read(lambda reader: reader.principal(key_hash))
+
+    # -- rate limits ---------------------------------------------------------------------------------------------
+
+    async def allowance(self, account_id: str) -> Allowance:
+        """What an account's plan allows. The server's own account is not limited."""
+        if account_id == DEFAULT_ACCOUNT:
+            return self._unlimited
+        return accounts.allowance(await self.accounts.get(account_id), self._settings.plans, self._settings.plan)
+
+    async def charge(self, request: Request, limit_class: str, cost: int = 1) -> None:
+        """Charge a request to its account's plan, or refuse it. The keys of an account share its limit."""
+        assert request.allowance is not None
+        limit = request.allowance.in_force(wall_clock()).per_hour(limit_class)
+        if limit is not None and cost > limit > 0:  # it never fits into one hour: waiting would not help
+            request.refund()
+            raise Invalid(f"your plan has {limit} {limit_class} requests an hour; send at most {limit} at once")
+        if limit is not None:
+            await self._charge(request, request.by.account, limit_class, Terms(limit, HOUR), cost)
+
+    async def charge_instead(self, request: Request, limit_class: str) -> None:
+        """Refund what a request was charged, and charge it as another kind of request."""
+        if request.rate_budget is not None:
+            request.refund()
+            await self.charge(request, limit_class)
+
+    async def charge_address(self, request: Request, limit_class: str) -> None:
+        """Charge a request without a key to its client's address."""
+        terms = self._address_limits.get(limit_class)
+        if terms is not None:
+            await self._charge(request, f"ip:{self._network.client(request)}", limit_class, terms)
+
+    async def _charge(self, request: Request, subject: str, limit_class: str, terms: Terms, cost: int = 1) -> None:
+        request.rate_budget = self.rate_limiter.budget_of(subject, limit_class, terms)
+        await self.rate_limiter.spend(request.rate_budget, cost)
+        request.charges.append((request.rate_budget, cost))
+
+    async def _borrow(self, subject: str, limit_class: str, terms: Terms) -> Budget:
+        return await self._reads.in_thread(self._reads.engine.store.borrow, subject, limit_class, terms)
+
+
+class AccountCache:
+    """Accounts as they were read, for at most five seconds."""
+
+    def __init__(self, reads: StoreReads) -> None:
+        self._reads = reads
+        self._cached: dict[str, tuple[Account, float]] = {}
+
+    async def get(self, account_id: str) -> Account:
+        """The account; one without a row has only defaults."""
+        cached = self._cached.get(account_id)
+        if cached is not None and cached[1] > time.monotonic():
+            return cached[0]
+        found = await self._reads.read(lambda reader: reader.row(Account, account_id, account_id))
+        account = found or Account(account_id, account_id)
+        if len(self._cached) >= MAX_CACHED_ACCOUNTS:
+            self._cached.clear()
+        self.put(account)
+        return account
+
+    def put(self, account: Account) -> None:
+        """Use this state from now on: it was just written."""
+        self._cached[account.id] = (account, time.monotonic() + CACHE_SECONDS)
+
+    def forget(self, account_id: str) -> None:
+        """Read the account again at its next use."""
+        self._cached.pop(account_id, None)

@@ -1,0 +1,63 @@
+"""The handler of each operation, and the module that renders the errors of each API."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from types import ModuleType
+
+from holdfast.operations.table import HOLDFAST_API, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTEM
+from holdfast.transport.http.api import accounts, billing, deliveries, events, export, jobs, keys, sessions, webhooks
+from holdfast.transport.http.api import errors as api_errors
+from holdfast.transport.http.context import HandlerContext
+from holdfast.transport.http.octostore import admin, elections, locks, users, watches
+from holdfast.transport.http.octostore import errors as octostore_errors
+from holdfast.transport.http.octostore import sessions as octostore_sessions
+from holdfast.transport.http.octostore import webhooks as octostore_webhooks
+from holdfast.transport.http.orchestrion import batch, lists, task_verbs, tasks
+from holdfast.transport.http.orchestrion import errors as orchestrion_errors
+from holdfast.transport.http.request import Request, Response
+from holdfast.transport.http.system import discovery, docs, health, metrics
+from holdfast.transport.mcp.endpoint import PATH as MCP_PATH
+
+Handler = Callable[[HandlerContext, Request], Awaitable[Response]]
+
+_MODULES: tuple[ModuleType, ...] = (
+    *(jobs, sessions, events, webhooks, deliveries, keys, accounts, billing, export),
+    *(tasks, lists, task_verbs, batch),
+    *(locks, octostore_sessions, elections, octostore_webhooks, users, watches, admin),
+    *(health, metrics, discovery, docs),
+)
+"""Every module with handlers: the Holdfast API, Orchestrion's, OctoStore's, and the server itself."""
+_ERRORS: dict[str, ModuleType] = {
+    HOLDFAST_API: api_errors,
+    ORCHESTRION: orchestrion_errors,
+    OCTOSTORE: octostore_errors,
+    SYSTEM: octostore_errors,
+}
+_HOLDFAST_PATHS = ("/v1/jobs", "/v1/sessions", "/v1/webhooks", "/v1/events", "/v1/account", "/v1/recover", MCP_PATH)
+
+
+def find_handler(operation: str) -> Handler:
+    """The function with the operation's name, in one of the handler modules."""
+    found = [getattr(module, operation) for module in _MODULES if hasattr(module, operation)]
+    assert len(found) == 1, f"operation {operation} needs one handler, has {len(found)}"
+    handler: Handler = found[0]
+    return handler
+
+
+HANDLERS = {operation.name: find_handler(operation.name) for operation in OPERATIONS}
+
+
+def render_error(request: Request, error: Exception) -> Response:
+    """An error in the form of the API that was called: by the operation, or by the path if there is none."""
+    response: Response = _error_module(request).render_error(request, error)
+    return response
+
+
+def _error_module(request: Request) -> ModuleType:
+    if request.operation is not None:
+        return _ERRORS[request.operation.family]
+    path = request.scope["path"]
+    if path.startswith(_HOLDFAST_PATHS):
+        return api_errors
+    return orchestrion_errors if path.startswith("/v1/") else octostore_errors

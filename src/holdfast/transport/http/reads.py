@@ -1,0 +1,93 @@
+"""Reads of the store from the event loop: in a few threads, and repeated when something changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from holdfast.core.errors import Overloaded
+from holdfast.core.row import Key
+from holdfast.engine.engine import Engine
+from holdfast.store.contract import Reader
+from holdfast.transport.http.request import Request, client_disconnected, until_disconnected
+
+T = TypeVar("T")
+
+READ_THREADS = 4
+MAX_READS = 1_000
+"""Reads under way or queued at once; more are refused."""
+
+
+class StoreReads:
+    """The threads that read the store for this process's event loop."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._threads = ThreadPoolExecutor(READ_THREADS, thread_name_prefix="holdfast-reader")
+        self._reading = 0
+        self._waiting_reads = asyncio.Semaphore(READ_THREADS)
+
+    async def read(self, query: Callable[[Reader], T]) -> T:
+        """Read the committed state without blocking the event loop."""
+        if self._reading >= MAX_READS:
+            raise Overloaded("too many reads of the store are under way")
+        self._reading += 1
+        try:
+            return await self.query(query)
+        finally:
+            self._reading -= 1
+
+    async def query(self, query: Callable[[Reader], T]) -> T:
+        """Read without counting it against the limit."""
+        return await self.in_thread(self.engine.read, query)
+
+    async def in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Call a blocking function in one of the threads."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
+
+    async def wait_for(
+        self,
+        key: Key,
+        query: Callable[[Reader], T],
+        is_enough: Callable[[T], bool],
+        wait_seconds: float,
+        request: Request,
+    ) -> T:
+        """Read again at each change of `key` until the result is enough or the time is over.
+
+        A caller that disconnects stops the wait.
+        """
+        request.is_waiting = True
+        loop = asyncio.get_running_loop()
+        changed = asyncio.Event()
+        disconnect = asyncio.ensure_future(until_disconnected(request))
+
+        def notify() -> None:
+            loop.call_soon_threadsafe(changed.set)
+
+        self.engine.change_signal.listen(key, notify)
+        try:
+            deadline = loop.time() + wait_seconds
+            while True:
+                changed.clear()
+                async with self._waiting_reads:  # one change may wake a thousand waiters: they must not fill `read`
+                    found = await self.query(query)
+                left = deadline - loop.time()
+                if left <= 0 or is_enough(found) or self.engine.change_signal.draining:
+                    return found
+                change = asyncio.ensure_future(changed.wait())
+                try:
+                    await asyncio.wait({change, disconnect}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    change.cancel()
+                if disconnect.done():
+                    raise client_disconnected()
+        finally:
+            disconnect.cancel()
+            self.engine.change_signal.forget(key, notify)
+
+    def close(self) -> None:
+        """Let running reads finish."""
+        self._threads.shutdown()

@@ -1,0 +1,123 @@
+"""Submission of commands to the engine from the event loop, and waiting for their outcomes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from holdfast.core.errors import HoldfastError, InFlight
+from holdfast.engine.backlog import Ticket
+from holdfast.engine.command import Command
+from holdfast.engine.engine import Engine
+from holdfast.telemetry.traces import Traces
+from holdfast.transport.http.request import Request, client_disconnected, until_disconnected
+from holdfast.transport.http.tracing import trace_task_command
+
+T = TypeVar("T")
+
+IN_FLIGHT_SECONDS = 2.0
+"""How long a request waits for another with the same Idempotency-Key before it is refused."""
+
+
+class Submission:
+    """Hands commands to the engine's lanes and resolves their outcomes in the event loop."""
+
+    def __init__(self, engine: Engine, traces: Traces | None) -> None:
+        self._engine = engine
+        self._traces = traces
+        self._sink: EventLoopSink | None = None
+        self._in_flight: dict[tuple[str, str], asyncio.Future[Any]] = {}
+
+    def open(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Deliver outcomes to this event loop."""
+        self._sink = EventLoopSink(loop)
+
+    async def run(self, command: Command[T]) -> T:
+        """Submit a command and wait for its outcome."""
+        assert self._sink is not None
+        future: asyncio.Future[Any] = self._sink.loop.create_future()
+        began = time.time_ns()
+        self._engine.submit(command, self._sink, future)
+        outcome: T = await future
+        if self._traces is not None:
+            trace_task_command(self._traces, command, outcome, began)
+        return outcome
+
+    async def run_idempotent(self, command: Command[T]) -> T:
+        """Run a command; if one with the same Idempotency-Key is running, wait for that one instead."""
+        if command.once is None:
+            return await self.run(command)
+        key = (command.account, command.once.key)
+        deadline = time.monotonic() + IN_FLIGHT_SECONDS
+        while (first := self._in_flight.get(key)) is not None:
+            done, _ = await asyncio.wait({first}, timeout=deadline - time.monotonic())
+            if not done:
+                raise InFlight("the first request with this Idempotency-Key is still running")
+        running = self._in_flight[key] = asyncio.ensure_future(self.run(command))
+        try:
+            outcome: T = await running
+            return outcome
+        finally:
+            del self._in_flight[key]
+
+    async def run_waiting(
+        self, command: Command[T], wait_seconds: float, request: Request, undo: Callable[[T], Command[Any] | None]
+    ) -> T:
+        """Run a command that may wait in a queue. A caller that disconnects leaves the queue.
+
+        What was granted to a caller that is gone is given back at once by the command that `undo` makes.
+        """
+        request.is_waiting = True
+        assert self._sink is not None
+        future: asyncio.Future[Any] = self._sink.loop.create_future()
+        began = time.time_ns()
+        ticket = self._engine.submit(command, self._sink, future, wait_seconds)
+        disconnect = asyncio.ensure_future(until_disconnected(request))
+        try:
+            await asyncio.wait({future, disconnect}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not future.done():  # the caller disconnected, or this server stops and cancels the request
+                self._engine.leave(ticket)
+                future.add_done_callback(lambda done: self._undo(done, undo))
+            disconnect.cancel()
+        if not future.done():
+            raise client_disconnected()
+        outcome: T = future.result()
+        if self._traces is not None:
+            trace_task_command(self._traces, command, outcome, began)
+        return outcome
+
+    def _undo(self, done: asyncio.Future[Any], undo: Callable[[Any], Command[Any] | None]) -> None:
+        if done.cancelled() or done.exception() is not None:
+            return
+        command = undo(done.result())
+        if command is not None:
+            assert self._sink is not None
+            with suppress(HoldfastError):  # a server that stops leaves it to the expiry of the lease
+                self._engine.submit(command, self._sink, self._sink.loop.create_future())
+
+
+class EventLoopSink:
+    """Delivers outcomes to coroutines: one wake-up of the event loop for a whole batch."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+
+    def deliver(self, replies: list[tuple[Ticket, Any]]) -> None:
+        """Called from the engine's threads."""
+        self.loop.call_soon_threadsafe(_resolve, replies)
+
+
+def _resolve(replies: list[tuple[Ticket, Any]]) -> None:
+    for ticket, outcome in replies:
+        future: asyncio.Future[Any] = ticket.slot
+        if future.done():
+            continue
+        if isinstance(outcome, BaseException):
+            future.set_exception(outcome)
+            future.exception()  # marked as retrieved: a caller that disconnected does not fetch it
+        else:
+            future.set_result(outcome)
