@@ -73,7 +73,7 @@ def test_the_readmes_four_lines_of_python_run(reader):
 
 PROGRAMS = [
     pytest.param(program, printed, id=f"{name}-{number}")
-    for name in ("guides/client", "guides/streams")
+    for name in ("tutorial/first-job", "guides/client", "guides/streams")
     for number, (program, printed) in enumerate(
         zip(blocks(ROOT / f"docs/{name}.md", "python"), blocks(ROOT / f"docs/{name}.md", ""), strict=True)
     )
@@ -297,6 +297,15 @@ def test_the_api_page_lists_every_field_of_a_body(section):
 
 def test_the_page_about_the_command_line_is_its_help():
     assert (ROOT / "docs/reference/cli.md").read_text() == manual()
+
+
+def test_every_word_of_the_glossary_is_defined_once_and_used():
+    words = re.findall(r"^- \*\*(.+?)\*\*:", (ROOT / "docs/glossary.md").read_text(), re.MULTILINE)
+    assert len(words) == len(set(words)) > 40
+    pages = [page for page in DOCUMENTS if page.name not in {"glossary.md", "CHANGELOG.md"}]
+    text = " ".join(path.read_text() for path in [*pages, *(ROOT / "src").rglob("*.py")]).lower()
+    for word in words:
+        assert re.search(rf"\b{word}".replace(" ", r"[ _-]"), text), word
 
 
 def test_the_settings_page_is_the_table_of_settings():
