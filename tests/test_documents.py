@@ -35,10 +35,10 @@ def blocks(path: Path, language: str) -> list[str]:
     return [body for named, body in found if named == language]
 
 
-def test_the_readmes_ten_lines_print_what_it_says(tmp_path):
+def test_the_readme_s_http_program_prints_what_it_says(tmp_path):
     server = Server(f"sqlite:///{tmp_path}/readme.db", tokens="reader:a-key-for-the-readme-0123456789").start()
     try:
-        program = blocks(ROOT / "README.md", "python")[0]
+        program = blocks(ROOT / "README.md", "python")[1]
         environment = {
             "HOLDFAST_URL": f"http://127.0.0.1:{server.port}",
             "HOLDFAST_API_KEY": "a-key-for-the-readme-0123456789",
@@ -62,8 +62,8 @@ def reader(tmp_path_factory):
     server.close()
 
 
-def test_the_readmes_four_lines_of_python_run(reader):
-    program = blocks(ROOT / "README.md", "python")[1]
+def test_the_readme_s_four_lines_of_python_run(reader):
+    program = blocks(ROOT / "README.md", "python")[0]
     look = "\nprint(holdfast.get_job_owner('github-issue-1842')['previous']['checkpoint'])"
     result = subprocess.run(
         [sys.executable, "-c", program + look], capture_output=True, text=True, check=True, timeout=60, **reader
@@ -297,6 +297,13 @@ def test_the_api_page_lists_every_field_of_a_body(section):
 
 def test_the_page_about_the_command_line_is_its_help():
     assert (ROOT / "docs/reference/cli.md").read_text() == manual()
+
+
+def test_the_readme_links_to_every_page():
+    linked = set(re.findall(r"\]\(([^)#]+)", (ROOT / "README.md").read_text()))
+    pages = {str(page.relative_to(ROOT)) for page in DOCUMENTS if "decisions" not in page.parts} - {"README.md"}
+    assert pages <= linked
+    assert "docs/decisions/" in linked
 
 
 def test_every_word_of_the_glossary_is_defined_once_and_used():
