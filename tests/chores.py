@@ -8,7 +8,7 @@ from holdfast.core.lease import proof_of
 from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.task import CLAIMED, Task
-from holdfast.engine.sweep import _ending
+from holdfast.engine.sweep import expiry_command
 from holdfast.engine.verbs.sessions import BeginSession, EndLife, HeartbeatSession, WriteContext
 from holdfast.engine.verbs.tasks.outcomes import (
     CancelTask,
@@ -164,4 +164,4 @@ def sweep(store: Any) -> list[Any]:
     """One pass of the sweep, here and now: everything that is due."""
     with store.read() as reader:
         due = reader.due(1_000)
-    return transact(store, *map(_ending, due)) if due else []
+    return transact(store, *map(expiry_command, due)) if due else []

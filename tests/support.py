@@ -23,10 +23,11 @@ from holdfast.core.principal import ADMIN_ID, Principal
 from holdfast.core.row import SECOND, Instant, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
-from holdfast.engine.backlog import Backlog, Ticket
+from holdfast.engine.backlog import Backlog
 from holdfast.engine.command import Command, Once
 from holdfast.engine.engine import Engine
 from holdfast.engine.lane import Committed, Lane, Outages
+from holdfast.engine.ticket import Ticket
 from holdfast.engine.verbs.jobs import Claimed, ClaimJob, HeartbeatJob, ReleaseJob
 from holdfast.engine.verbs.locks import AcquireLock
 from holdfast.engine.verbs.octostore_sessions import OpenSession

@@ -46,7 +46,7 @@ def test_others_go_on_while_one_waits_and_whoever_is_cancelled_leaves_the_line(t
             with pytest.raises(asyncio.CancelledError):
                 await waiting
             # A release that comes before word of the leaving would find somebody in line, and rightly give it to them.
-            await asyncio.to_thread(wait_until, lambda: engine.lines.size() == 0)
+            await asyncio.to_thread(wait_until, lambda: engine.name_waiters.size() == 0)
             await client.release_job("a", held["lease_id"])
             return await client.claim_job("a", "fourth", wait_seconds=20)
 

@@ -46,7 +46,7 @@ class DemoServer:
     def pass_time(self, seconds):
         """Let scripted time go on, never past the wall's."""
         self.shift = min(self.shift + int(seconds * 1_000_000), 0)
-        self.engine.sweep.look()
+        self.engine.sweep.wake()
 
     def close(self):
         self.engine.drain()
@@ -135,7 +135,7 @@ def _last_moments(stage, lives):
     root.post("/elections/nightly-report/campaign", {"candidate_id": "codex-api", "ttl_seconds": 300})
     for name in ("cursor-ui", "gemini-review"):
         threading.Thread(target=_wait, args=(stage.port, name), daemon=True).start()
-    wait_until(lambda: stage.engine.lines.size() == 2, 30)
+    wait_until(lambda: stage.engine.name_waiters.size() == 2, 30)
     stage.pass_time(25)
 
 

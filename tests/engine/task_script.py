@@ -87,7 +87,7 @@ class TaskScript(Script):
         return chores.take_this(self.task(drawn), seed=f"seed-{self.made}", session_id=session, **base)
 
     def settle(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
-        return expiry.SettleTask(**base, cause=CAUSE, task_id=self.task(drawn))
+        return expiry.UpdateDueTask(**base, cause=CAUSE, task_id=self.task(drawn))
 
     # -- how it goes ---------------------------------------------------------------------------------------------
 
@@ -178,10 +178,10 @@ class TaskScript(Script):
 
     def forget(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         key = [("leases", drawn["account"], "a"), ("sessions", drawn["account"], self.life(drawn))][extra % 2]
-        return retention.ForgetRow(**base, cause=CAUSE, key=key, before=self.now)
+        return retention.RemoveRow(**base, cause=CAUSE, key=key, before=self.now)
 
     def tell_again(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
-        return retention.TellAgain(**base, cause=CAUSE, key=self.key(drawn))
+        return retention.WriteSnapshot(**base, cause=CAUSE, key=self.key(drawn))
 
     def account(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         return accounts.SettleAccount(**base, cause=CAUSE, require_lease_id=[None, True, False][extra % 3])

@@ -11,7 +11,8 @@ import pytest
 
 from holdfast.core.errors import Draining, Overloaded
 from holdfast.engine import backlog as backlogs
-from holdfast.engine.backlog import Backlog, Ticket
+from holdfast.engine.backlog import Backlog
+from holdfast.engine.ticket import Ticket
 from tests.support import Keep, claim, heartbeat, once
 
 SINK = Keep()
@@ -141,7 +142,7 @@ def test_whoever_has_waited_in_line_goes_first():
     backlog = Backlog()
     fill(backlog, claim("newcomer"))
     waited = Ticket(claim("from the line"), SINK)
-    waited.in_line = True
+    waited.is_waiting = True
     backlog.put(waited)
     assert names(taken(backlog)) == ["from the line", "newcomer"]
 

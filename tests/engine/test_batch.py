@@ -7,8 +7,9 @@ import pytest
 from holdfast.core.errors import IdempotencyConflict, Invalid, InvalidTransition, TaskMissing, ValueRefused
 from holdfast.core.event import Event
 from holdfast.core.task import CLAIMED, COMPLETED, PENDING, Task
-from holdfast.engine.backlog import Backlog, Ticket
+from holdfast.engine.backlog import Backlog
 from holdfast.engine.command import Once, Replayed
+from holdfast.engine.ticket import Ticket
 from holdfast.engine.verbs.batch import Batch, Outcomes
 from holdfast.engine.verbs.tasks.outcomes import TaskOutcome
 from holdfast.engine.verbs.tasks.queueing import Created

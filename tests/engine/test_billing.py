@@ -10,7 +10,8 @@ from holdfast.core.event import Event
 from holdfast.core.plan import DAY, PLANS
 from holdfast.core.purchase import COMPLETED, CREATED, FAILED, Capture, Purchase
 from holdfast.core.row import SECOND
-from holdfast.engine.retention import Retention, Tidying
+from holdfast.engine.cleanup import Cleanup
+from holdfast.engine.retention import Retention
 from holdfast.engine.verbs.accounts import SettleAccount
 from holdfast.engine.verbs.billing import BeginPurchase, CompletePurchase, FailPurchase
 from tests.support import CAUSE, START, check_log, every, run, transact
@@ -145,8 +146,8 @@ def test_a_purchase_outlives_its_first_events(store, clock):
     run(store, begin())
     paid = run(store, complete())
     clock.advance(100 * 86_400)
-    tidying = Tidying(store, lambda commands: transact(store, *commands) if commands else [], Retention())
-    while tidying.run():
+    cleanup = Cleanup(store, lambda commands: transact(store, *commands) if commands else [], Retention())
+    while cleanup.run():
         pass
     assert sorted(kinds(store)) == ["account.snapshot", "purchase.snapshot"]
     (kept,) = every(store, Purchase)

@@ -165,12 +165,12 @@ def test_a_waiter_is_answered_once_although_the_server_drains_in_the_middle_of_i
     engine.call(claim("job", "l0"))
     sink = Keep()
     engine.submit(claim("job", "w1"), sink, None, 20)
-    wait_until(lambda: engine.lines.length(KEY) == 1)
+    wait_until(lambda: engine.name_waiters.length(KEY) == 1)
     go_on = paused(engine)
     if freed:
         engine.submit(release("job", "l0"), Keep())
-    engine.lines.wake([KEY])
-    engine.lines.drain()
+    engine.name_waiters.wake([KEY])
+    engine.name_waiters.drain()
     go_on()
     engine.call(claim("something else", "x"))
     outcomes = [outcome for _, outcome in sink.replies]
@@ -186,7 +186,7 @@ def test_a_long_line_survives_a_full_queue(opened, started, paused):
     waiters, others = Keep(), Keep()
     for number in range(500):
         engine.submit(claim("job", f"w{number}"), waiters, None, 20)
-    wait_until(lambda: engine.lines.length(KEY) == 500)
+    wait_until(lambda: engine.name_waiters.length(KEY) == 500)
     go_on = paused(engine)
     fits = 0
     with suppress(Overloaded):
@@ -194,12 +194,12 @@ def test_a_long_line_survives_a_full_queue(opened, started, paused):
             engine.submit(claim(f"other-{fits}", f"o{fits}"), others)
             fits += 1
     assert fits == 600
-    engine.lines.wake([KEY])
+    engine.name_waiters.wake([KEY])
     go_on()
     wait_until(lambda: len(others.replies) == fits)
     engine.call(release("job", "l0"))
     wait_until(lambda: any(isinstance(outcome, Claimed) for _, outcome in waiters.replies))
-    assert engine.lines.length(KEY) + len(waiters.replies) == 500
+    assert engine.name_waiters.length(KEY) + len(waiters.replies) == 500
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])

@@ -7,11 +7,12 @@ import pytest
 from holdfast.core.lease import LOCK, Lease
 from holdfast.core.row import SECOND
 from holdfast.engine import expiry
-from holdfast.engine.backlog import Backlog, Ticket
+from holdfast.engine.backlog import Backlog
 from holdfast.engine.command import Held
 from holdfast.engine.expiry import GiveGrace
 from holdfast.engine.lane import Lane, Outages
 from holdfast.engine.sweep import Sweep
+from holdfast.engine.ticket import Ticket
 from holdfast.engine.verbs.jobs import Claimed
 from tests.support import ACCOUNT, CAUSE, START, Keep, a_lease, check_log, claim, put, run, stop_in_time, wait_until
 
@@ -125,11 +126,11 @@ def test_a_server_that_stood_still_gives_grace_before_anything_expires(served, c
         0, served, Backlog(), outages, on_commit=lambda done: replies.extend(done.replies), on_return=sweep.grace
     )
     clock.advance(100)
-    outages.pulse -= 100
+    outages.last_sweep -= 100
     lane._work([Ticket(claim("short", "l9"), Keep())])
     assert isinstance(replies[0][1], Held)
     assert deadline(served, "short") == clock.now + 10 * SECOND
-    assert not outages.paused()
+    assert not outages.is_paused()
 
 
 def test_grace_for_more_jobs_than_a_queue_holds_is_given_in_parts(opened, clock, started):

@@ -10,10 +10,10 @@ from holdfast.core.errors import LeaseLost, NotHeld, OutcomeUnknown, StoreFull, 
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
 from holdfast.core.row import SECOND
-from holdfast.engine.backlog import Ticket
 from holdfast.engine.command import Held
 from holdfast.engine.expiry import GiveGrace
 from holdfast.engine.lane import MAX_RERUNS
+from holdfast.engine.ticket import Ticket
 from holdfast.engine.verbs.jobs import Changed, Claimed, ClaimJob, ForceRelease
 from holdfast.store.contract import Rerun, StaleConnection
 from tests.support import (
@@ -135,7 +135,7 @@ def test_a_poisonous_value_fails_only_its_owner(opened, clock, kind, size):
     assert isinstance(replies.pop("poison"), ValueRefused)
     assert [outcome for outcome in replies.values() if not isinstance(outcome, Claimed)] == []
     assert sorted(row.id for row in every(store, Lease)) == sorted(replies)
-    assert set(lane._alone) == {"careless"}
+    assert set(lane._isolated) == {"careless"}
     check_log(store)
 
 
@@ -149,11 +149,11 @@ def test_text_that_is_no_unicode_fails_only_its_owner(store):
 def test_an_account_that_sent_poison_runs_alone_for_a_while(memory):
     lane = idle_lane(memory)
     batch = [Ticket(claim(str(number), account=account), Keep()) for number, account in enumerate("abab")]
-    assert lane._parted(batch) == [batch]
+    assert lane._isolate(batch) == [batch]
     lane._split([batch[1]], ValueRefused("poison"))
-    assert lane._parted(batch) == [[batch[0], batch[2]], [batch[1]], [batch[3]]]
-    lane._alone = dict.fromkeys(lane._alone, 0.0)
-    assert lane._parted(batch) == [batch]
+    assert lane._isolate(batch) == [[batch[0], batch[2]], [batch[1]], [batch[3]]]
+    lane._isolated = dict.fromkeys(lane._isolated, 0.0)
+    assert lane._isolate(batch) == [batch]
 
 
 @pytest.mark.parametrize("trouble", [StoreUnavailable("gone"), StoreFull("full"), OutcomeUnknown("who knows")], ids=str)

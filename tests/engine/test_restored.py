@@ -9,8 +9,10 @@ from holdfast.core.errors import CursorTooOld
 from holdfast.core.event import Event
 from holdfast.core.event_filter import EventFilter
 from holdfast.core.log_gap import MIN_JUMP, RESTORED, restore_event
+from holdfast.core.plan import DAY
 from holdfast.core.row import SECOND
-from holdfast.engine.retention import DAY, Retention, Tidying
+from holdfast.engine.cleanup import Cleanup
+from holdfast.engine.retention import Retention
 from holdfast.engine.verify import verify
 from holdfast.store.sqlite import queries
 from holdfast.transport.http.api.events import _look
@@ -96,12 +98,12 @@ def test_a_gap_whose_mark_tells_of_another_place_is_a_difference(store):
 def test_retention_removes_a_mark_like_any_other_event(cut, clock):
     mark = mark_of(cut).seq
     clock.advance(100 * DAY // SECOND)
-    tidying = Tidying(
+    cleanup = Cleanup(
         cut,
         lambda commands: transact(cut, *commands) if commands else [],
         Retention(tasks=0, events=90 * DAY, names=0),
     )
-    tidying.run()
+    cleanup.run()
     with cut.read() as reader:
         floor, _ = reader.log_bounds(ACCOUNT)
     assert floor >= mark

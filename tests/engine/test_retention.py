@@ -6,12 +6,14 @@ import pytest
 
 from holdfast.core.event import REMOVAL_VERBS, Event
 from holdfast.core.lease import Lease
+from holdfast.core.plan import DAY
 from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND
 from holdfast.core.session import Session
 from holdfast.core.task import Task
-from holdfast.engine import retention
-from holdfast.engine.retention import DAY, ForgetRow, PurgeTask, Retention, Tidying
+from holdfast.engine import cleanup as retention
+from holdfast.engine.cleanup import Cleanup
+from holdfast.engine.retention import PurgeTask, RemoveRow, Retention
 from tests.chores import BASE, beat, begin, cancel, complete, create, end_life, fail, requeue, sweep, take_this
 from tests.support import (
     ACCOUNT,
@@ -35,9 +37,9 @@ DAYS = DAY // SECOND
 def tidy(store, passes=1, **kept):
     """So many passes of a server that keeps things for so long, in microseconds."""
     settings = Retention(**({"tasks": 0, "events": 0, "names": 0} | kept))
-    tidying = Tidying(store, lambda commands: transact(store, *commands) if commands else [], settings)
+    cleanup = Cleanup(store, lambda commands: transact(store, *commands) if commands else [], settings)
     for _ in range(passes):
-        tidying.run()
+        cleanup.run()
 
 
 def ids(store, row_type=Task):
@@ -148,7 +150,7 @@ def test_a_name_that_is_used_again_meanwhile_stays(store, clock):
     clock.advance(31 * DAYS)
     before = clock.now - 30 * DAY
     run(store, claim("job", "l2"))
-    assert run(store, ForgetRow(**BASE, key=("leases", ACCOUNT, "job"), before=before)) is False
+    assert run(store, RemoveRow(**BASE, key=("leases", ACCOUNT, "job"), before=before)) is False
     assert ids(store, Lease) == ["job"]
 
 
@@ -157,7 +159,7 @@ def test_a_name_that_was_forgotten_comes_back_with_its_versions_going_on(store, 
     run(store, claim("job", "l1"))
     run(store, release("job", "l1"))
     clock.advance(31 * DAYS)
-    forget = ForgetRow(**BASE, key=("leases", ACCOUNT, "job"), before=clock.now - 30 * DAY)
+    forget = RemoveRow(**BASE, key=("leases", ACCOUNT, "job"), before=clock.now - 30 * DAY)
     if together:
         _, claimed = transact(store, forget, claim("job", "l2"))
     else:
@@ -171,7 +173,7 @@ def test_a_name_that_was_forgotten_comes_back_with_its_versions_going_on(store, 
 def test_a_session_that_was_forgotten_comes_back_with_its_versions_going_on(store, clock, together):
     transact(store, begin(), end_life())
     clock.advance(31 * DAYS)
-    forget = ForgetRow(**BASE, key=("sessions", ACCOUNT, "s1"), before=clock.now - 30 * DAY)
+    forget = RemoveRow(**BASE, key=("sessions", ACCOUNT, "s1"), before=clock.now - 30 * DAY)
     if together:
         _, begun = transact(store, forget, begin(seed="life-2"))
     else:
@@ -256,7 +258,7 @@ def test_a_pass_cuts_no_more_than_its_bite(full, clock, monkeypatch):
 def test_the_log_is_not_cut_while_somebody_could_not_be_told_again(full, clock):
     clock.now = START + 8 * DAY
     before = every(full, Event)
-    Tidying(full, lambda commands: [None for _ in commands], Retention(tasks=0, names=0, events=7 * DAY)).run()
+    Cleanup(full, lambda commands: [None for _ in commands], Retention(tasks=0, names=0, events=7 * DAY)).run()
     assert every(full, Event) == before
 
 

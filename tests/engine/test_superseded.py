@@ -15,7 +15,7 @@ from holdfast.core.errors import InvalidTransition, LeaseExpired, LeaseSupersede
 from holdfast.core.event import Event
 from holdfast.core.row import SECOND
 from holdfast.core.task import CLAIMED, COMPLETED, Handover, Task
-from holdfast.engine.backlog import Ticket
+from holdfast.engine.ticket import Ticket
 from tests.chores import LEASE, beat, complete, create, fail, hand_back, sweep, take, take_this, undeliver
 from tests.proof_size import sized
 from tests.support import STORES, Keep, check_log, every, idle_lane, run

@@ -32,7 +32,7 @@ def test_a_session_that_ran_out_frees_what_it_held_in_one_transaction(engine):
         *(a_lease(name, session="s1", ephemeral=True, ends=now + 60 * SECOND) for name in ("a", "b")),
         a_lease("c", session="s1", ends=now + 60 * SECOND),
     )  # fmt: skip
-    engine.sweep.look()
+    engine.sweep.wake()
     wait_until(lambda: every(engine.store, Session)[0].ended_at is not None)
     held = {row.id: row.proof is not None for row in every(engine.store, Lease)}
     assert held == {"a": False, "b": False, "c": True}
@@ -45,7 +45,7 @@ def test_a_session_that_ran_out_frees_what_it_held_in_one_transaction(engine):
 def test_many_deadlines_at_once_are_all_met(engine):
     now = engine.read(lambda reader: reader.now)
     put(engine.store, *(a_lease(f"job-{number}", ends=now + SECOND // 5) for number in range(300)))
-    engine.sweep.look()
+    engine.sweep.wake()
     wait_until(lambda: engine.read(lambda reader: reader.next_deadline()) is None)
     check_log(engine.store)
 

@@ -8,7 +8,7 @@ from holdfast.core.event import Event
 from holdfast.core.row import SECOND
 from holdfast.core.session import Session
 from holdfast.core.task import CLAIMED, DEAD, Task
-from holdfast.engine.expiry import GiveGrace, SettleTask
+from holdfast.engine.expiry import GiveGrace, UpdateDueTask
 from holdfast.engine.verbs.tasks.queueing import Claimed
 from tests.chores import BASE, LEASE, a_claimed, a_task, begin, complete, create, take
 from tests.support import START, a_session, check_log, every, put, run, transact
@@ -28,9 +28,9 @@ from tests.support import START, a_session, check_log, every, put, run, transact
 )
 def test_only_what_is_due_is_settled_and_only_once(store, row, due):
     put(store, row)
-    settle = SettleTask(**BASE, task_id="t1")
+    settle = UpdateDueTask(**BASE, task_id="t1")
     assert [run(store, settle), run(store, settle)] == [due, False]
-    assert run(store, SettleTask(**BASE, task_id="none")) is False
+    assert run(store, UpdateDueTask(**BASE, task_id="none")) is False
     check_log(store)
 
 

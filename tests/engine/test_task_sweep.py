@@ -66,7 +66,7 @@ def test_many_lapses_at_once_are_all_met(engine):
     now = engine.read(lambda reader: reader.now)
     rows = [a_claimed(f"t{number:04}", ends=now + SHORT) for number in range(1_200)]
     put(engine.store, *rows)
-    engine.sweep.look()
+    engine.sweep.wake()
     wait_until(lambda: engine.read(lambda reader: reader.next_deadline()) is None, 10)
     assert {task.state for task in every(engine.store, Task)} == {PENDING}
     check_log(engine.store)
@@ -78,7 +78,7 @@ def test_two_servers_never_recover_a_task_twice(opened, started, kind):
     now = engines[0].read(lambda reader: reader.now)
     put(engines[0].store, *(a_claimed(f"t{number:03}", ends=now + SHORT, max_attempts=5) for number in range(100)))
     for engine in engines:
-        engine.sweep.look()
+        engine.sweep.wake()
     wait_until(lambda: engines[0].read(lambda reader: reader.next_deadline()) is None, 10)
     expired = [event.subject for event in every(engines[0].store, Event) if event.kind == "task.expired"]
     assert sorted(expired) == sorted(f"task:t{number:03}" for number in range(100))

@@ -32,7 +32,7 @@ def waiting(engine, sink, *types, count=1, patience=20.0, seed="w", **more):
 
 def crowd_of(engine):
     """How many wait."""
-    return len(engine.crowd._places)
+    return len(engine.task_waiters._positions)
 
 
 def ids(futures, seconds=5):

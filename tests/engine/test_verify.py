@@ -5,9 +5,11 @@ from __future__ import annotations
 import psycopg
 import pytest
 
+from holdfast.core.plan import DAY
 from holdfast.core.row import SECOND
 from holdfast.engine import verify as verifying
-from holdfast.engine.retention import DAY, Retention, Tidying
+from holdfast.engine.cleanup import Cleanup
+from holdfast.engine.retention import Retention
 from holdfast.engine.verify import verify
 from tests.chores import begin, cancel, complete, create, fail, take
 from tests.support import ACCOUNT, ALICE, claim, put, run, transact
@@ -44,11 +46,11 @@ def test_a_sound_store_has_no_differences_however_it_is_paged(lived_in, monkeypa
 
 def test_a_store_whose_log_was_cut_is_sound(lived_in, clock):
     clock.advance(31 * DAY // SECOND)
-    tidying = Tidying(
+    cleanup = Cleanup(
         lived_in, lambda commands: transact(lived_in, *commands) if commands else [],
         Retention(tasks=30 * DAY, events=30 * DAY, names=0),
     )  # fmt: skip
-    tidying.run()
+    cleanup.run()
     assert verify(lived_in).differences == []
     run(lived_in, create("again"))
     assert verify(lived_in).differences == []
@@ -59,7 +61,7 @@ def test_a_store_whose_log_was_cut_is_sound(lived_in, clock):
     [
         (["UPDATE tasks SET payload = '{\"a\":2}' WHERE id = 't3'"], ["task:t3: payload differ"]),
         (["UPDATE leases SET owner = 'thief', token = 99"], ["lease:job: owner, token differ"]),
-        (["DELETE FROM tasks WHERE id = 't3'"], ["task:t3: the log says it is there", "miscounted: work/pending"]),
+        (["DELETE FROM tasks WHERE id = 't3'"], ["task:t3: by the log it exists", "miscounted: work/pending"]),
         (["UPDATE task_counts SET total = total + 1 WHERE account = 'default'"], ["miscounted: work/pending"]),
         (["UPDATE event_counters SET floor = 3", "DELETE FROM events WHERE seq = 2"], ["default"]),
         (["UPDATE event_counters SET seq = seq + 1 WHERE account = 'other'"], ["other: events 2 to 2 are missing"]),

@@ -42,19 +42,19 @@ def pair(request, opened, started, lasting):
     return started(opened(kind)), started(opened(kind))
 
 
-def in_line(engine, sink, *lease_ids, patience=20.0, **more):
+def is_waiting(engine, sink, *lease_ids, patience=20.0, **more):
     """Stand there, one after the other."""
     sent = []
-    for place, lease_id in enumerate(lease_ids, 1 + engine.lines.length(KEY)):
+    for place, lease_id in enumerate(lease_ids, 1 + engine.name_waiters.length(KEY)):
         sent.append(sink.send(engine, claim("job", lease_id, **more), patience))
-        wait_until(lambda place=place: engine.lines.length(KEY) == place)
+        wait_until(lambda place=place: engine.name_waiters.length(KEY) == place)
     return sent
 
 
 def test_waiters_are_served_in_the_order_in_which_they_came(engine):
     sink, names = Futures(), [f"w{number:02}" for number in range(20)]
     engine.call(claim("job", "l0"))
-    futures = [future for _, future in in_line(engine, sink, *names)]
+    futures = [future for _, future in is_waiting(engine, sink, *names)]
     previous, tokens = "l0", []
     for name, future in zip(names, futures, strict=True):
         assert not future.done()
@@ -73,7 +73,7 @@ def test_a_waiter_has_the_job_soon_after_its_release(pair):
         holder.call(claim("job", "l0"))
         for turn in range(5):
             sink = Futures()
-            ((_, future),) = in_line(waiters, sink, f"w{turn}")
+            ((_, future),) = is_waiting(waiters, sink, f"w{turn}")
             holder.call(release("job", previous))
             freed = time.monotonic()
             assert isinstance(future.result(5), Claimed)
@@ -95,7 +95,7 @@ def test_a_waiter_has_the_job_soon_after_the_holder_s_time_runs_out_and_never_be
             sent = time.monotonic()
             holder.call(claim("job", f"l{turn}", ttl=int(ttl * SECOND)))
             sink = Futures()
-            ((_, future),) = in_line(waiters, sink, f"w{turn}")
+            ((_, future),) = is_waiting(waiters, sink, f"w{turn}")
             assert isinstance(future.result(5), Claimed)
             late.append(sink.at[f"w{turn}"] - sent - ttl)
             assert late[-1] >= 0
@@ -109,7 +109,7 @@ def test_of_waiters_on_two_servers_one_has_the_job_at_once_and_then_the_others(o
     here, there = started(opened("postgres")), started(opened("postgres"))
     here.call(claim("job", "l0"))
     sink = Futures()
-    sent = [*in_line(here, sink, "h1", "h2"), *in_line(there, sink, "t1", "t2")]
+    sent = [*is_waiting(here, sink, "h1", "h2"), *is_waiting(there, sink, "t1", "t2")]
     here.call(release("job", "l0"))
     for served in range(4):
         wait_until(lambda served=served: len(sink.order) == served + 1)
@@ -127,20 +127,20 @@ def test_patience_that_ends_is_answered_with_who_holds_it(engine):
     assert isinstance(outcome, Held)
     assert outcome.lease.owner == "the holder"
     assert 0.2 <= waited < 1.0
-    assert engine.lines.length(KEY) == 0
+    assert engine.name_waiters.length(KEY) == 0
 
 
 def test_without_patience_the_answer_comes_at_once(engine):
     engine.call(claim("job", "l0"))
     assert isinstance(engine.call(claim("job", "w1")), Held)
-    assert engine.lines.length(KEY) == 0
+    assert engine.name_waiters.length(KEY) == 0
 
 
 def test_whoever_leaves_is_passed_over(engine):
     sink = Futures()
     engine.call(claim("job", "l0"))
-    (gone, nothing), (_, future) = in_line(engine, sink, "w1", "w2")
-    engine.lines.leave(gone)
+    (gone, nothing), (_, future) = is_waiting(engine, sink, "w1", "w2")
+    engine.name_waiters.leave(gone)
     engine.call(release("job", "l0"))
     assert future.result(5).lease_id == "w2"
     assert not nothing.done()
@@ -158,7 +158,7 @@ def test_a_waiter_hears_of_the_end_of_a_rest(engine):
 def test_equal_requests_in_one_line_get_one_lease(engine):
     sink = Futures()
     engine.call(claim("job", "l0"))
-    sent = in_line(engine, sink, "w1", "w2", once=once())
+    sent = is_waiting(engine, sink, "w1", "w2", once=once())
     engine.call(release("job", "l0"))
     assert [outcome.lease_id for outcome in results(future for _, future in sent)] == ["w1", "w1"]
 
@@ -167,7 +167,7 @@ def test_a_line_that_is_full_refuses_more(opened, started, monkeypatch):
     monkeypatch.setattr(waiting, "MAX_WAITERS", 2)
     engine = started(opened("memory"))
     engine.call(claim("job", "l0"))
-    in_line(engine, Futures(), "w1", "w2")
+    is_waiting(engine, Futures(), "w1", "w2")
     with pytest.raises(TooManyWaiters):
         engine.call(claim("job", "w3"), wait_seconds=5)
 
@@ -176,7 +176,7 @@ def test_a_line_that_is_full_refuses_more(opened, started, monkeypatch):
 def test_a_server_that_stops_sends_its_waiters_away(opened, started, kind):
     engine, sink = started(opened(kind)), Futures()
     engine.call(claim("job", "l0"))
-    sent = in_line(engine, sink, "w1", "w2")
+    sent = is_waiting(engine, sink, "w1", "w2")
     stop_in_time(engine)
     assert [type(outcome) for outcome in results((future for _, future in sent), 1)] == [Draining, Draining]
 

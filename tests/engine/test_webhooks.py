@@ -10,11 +10,13 @@ from msgspec.structs import replace
 
 from holdfast.core.errors import TooManyWebhooks, WebhookMissing
 from holdfast.core.event import Cause, Event
+from holdfast.core.plan import DAY
 from holdfast.core.row import SECOND
 from holdfast.core.webhooks.delivery import AttemptResult, Delivery, FinishedAttempt
 from holdfast.core.webhooks.webhook import ACTIVE, DISABLED, PAUSED, Webhook, active_secrets
+from holdfast.engine.cleanup import Cleanup
 from holdfast.engine.expiry import ExpireLease
-from holdfast.engine.retention import DAY, Retention, Tidying
+from holdfast.engine.retention import Retention
 from holdfast.engine.verbs.webhooks import (
     CreateWebhook,
     DisableWebhook,
@@ -154,8 +156,8 @@ def test_what_was_delivered_goes_after_a_day_and_dead_letters_after_thirty(store
     seen = []
     for days in (0.9, 0.2, 28.8, 0.2):
         clock.advance(days * DAY / SECOND)
-        tidying = Tidying(store, lambda commands: transact(store, *commands) if commands else [], Retention(0, 0, 0))
-        tidying.run()
+        cleanup = Cleanup(store, lambda commands: transact(store, *commands) if commands else [], Retention(0, 0, 0))
+        cleanup.run()
         seen.append([each.seq for each in store.deliveries.page(HOOK, None, 10, 10)])
     assert seen == [[3, 2, 1], [3, 2], [3, 2], [3]]
 
@@ -164,7 +166,7 @@ def test_a_log_that_retention_cut_still_tells_a_webhook_s_secret_to_nobody(store
     run(store, create())
     run(store, rotate("whsec_two"))
     clock.advance(100 * DAY / SECOND)
-    Tidying(store, lambda commands: transact(store, *commands) if commands else [], Retention(0, DAY, 0)).run()
+    Cleanup(store, lambda commands: transact(store, *commands) if commands else [], Retention(0, DAY, 0)).run()
     (snapshot,) = every(store, Event)
     assert (snapshot.kind, "whsec" in snapshot.data, '"old_secret":"****"' in snapshot.data) == (
         "webhook.snapshot", False, True,

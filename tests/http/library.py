@@ -30,7 +30,7 @@ class Library:
     def later(self, seconds):
         """Let time pass; whatever watches the clock is told."""
         self.clock.advance(seconds)
-        self.engine.sweep.look()
+        self.engine.sweep.wake()
 
     def task(self, task_id="t1"):
         return self.engine.read(lambda reader: reader.row(Task, ACCOUNT, task_id))

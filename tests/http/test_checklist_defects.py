@@ -111,7 +111,7 @@ def test_defect_8_a_recovery_that_fails_is_counted(tmp_path, monkeypatch):
     try:
         with monkeypatch.context() as trouble:
             trouble.setattr(store, "read", broken)
-            engine.sweep.look()
+            engine.sweep.wake()
             wait_until(lambda: engine.alerts.report()["recovery_failures"]["total"])
     finally:
         stop_in_time(engine)

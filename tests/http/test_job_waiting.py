@@ -17,7 +17,7 @@ def waiting(caller, job):
     return held(caller.claim(job, "looking"))["waiting"]
 
 
-def in_line(caller, job, count):
+def is_waiting(caller, job, count):
     eventually(lambda: waiting(caller, job), lambda seen: seen == count, within=5, every=0.005)
 
 
@@ -27,7 +27,7 @@ def test_the_line_is_served_in_the_order_of_coming(alice, job):
         line = []
         for place in range(6):
             line.append(crowd.send(alice.claim, job, f"waiter-{place}", wait_seconds=15))
-            in_line(alice, job, place + 1)
+            is_waiting(alice, job, place + 1)
         tokens = [lease["token"]]
         for place, waiter in enumerate(line):
             ok(alice.release_job(job, lease["lease_id"]))
@@ -71,7 +71,7 @@ def test_a_line_on_another_server_is_served_in_order_too(postgres_server, second
         line = []
         for place in range(4):
             line.append(crowd.send(there.claim, job, f"waiter-{place}", wait_seconds=15))
-            in_line(there, job, place + 1)
+            is_waiting(there, job, place + 1)
         assert waiting(here, job) == 0, "each server counts its own line"
         for place, waiter in enumerate(line):
             ok(here.release_job(job, lease["lease_id"]))
@@ -90,8 +90,8 @@ def test_lines_on_two_servers_share_one_job_and_nobody_is_forgotten(postgres_ser
 
     with Crowd() as crowd:
         futures = [crowd._pool.submit(work, caller, f"w{n}") for n, caller in enumerate([here, there] * 5)]
-        in_line(here, job, 5)
-        in_line(there, job, 5)
+        is_waiting(here, job, 5)
+        is_waiting(there, job, 5)
         ok(here.release_job(job, lease["lease_id"]))
         tokens = [future.result(15) for future in futures]
     assert len(set(tokens)) == 10
@@ -109,11 +109,11 @@ def test_a_waiter_that_leaves_is_out_of_the_line(server, alice, job):
     lease = claimed(alice.claim(job, "holder"))
     with Crowd() as crowd:
         gone = wait_on_a_socket(server, alice, job, "gone")
-        in_line(alice, job, 1)
+        is_waiting(alice, job, 1)
         patient = crowd.send(alice.claim, job, "patient", wait_seconds=15)
-        in_line(alice, job, 2)
+        is_waiting(alice, job, 2)
         gone.close()
-        in_line(alice, job, 1)
+        is_waiting(alice, job, 1)
         ok(alice.release_job(job, lease["lease_id"]))
         assert claimed(patient.result(5)[0])["previous"]["owner"] == "holder", "the one who left never had it"
 
@@ -123,7 +123,7 @@ def test_no_job_stays_with_a_waiter_that_left_at_the_moment_of_the_grant(server,
         job = fresh()
         lease = claimed(alice.claim(job, "holder"))
         gone = wait_on_a_socket(server, alice, job, "gone")
-        in_line(alice, job, 1)
+        is_waiting(alice, job, 1)
         gone.close()
         ok(alice.release_job(job, lease["lease_id"]))
         eventually(lambda job=job: alice.owner_of(job)["status"], lambda status: status == "free", within=2)
@@ -133,7 +133,7 @@ def test_a_waiting_claim_with_a_key_keeps_its_grant_for_the_retry(server, alice,
     lease = claimed(alice.claim(job, "holder"))
     with Crowd() as crowd:
         twins = [crowd.send(alice.under_key(job).claim, job, "twin", wait_seconds=10) for _ in range(2)]
-        in_line(alice, job, 2)
+        is_waiting(alice, job, 2)
         ok(alice.release_job(job, lease["lease_id"]))
         leases = [claimed(twin.result(5)[0]) for twin in twins]
     assert leases[0]["lease_id"] == leases[1]["lease_id"]
@@ -144,11 +144,11 @@ def test_a_forced_release_and_the_end_of_a_session_serve_the_line_as_well(alice,
     with Crowd() as crowd:
         first = claimed(alice.claim(job, "first"))
         second = crowd.send(alice.claim, job, "second", wait_seconds=10, session_id=session)
-        in_line(alice, job, 1)
+        is_waiting(alice, job, 1)
         ok(root.force_release(job, "move on"))
         lease = claimed(second.result(5)[0])
         third = crowd.send(alice.claim, job, "third", wait_seconds=10)
-        in_line(alice, job, 1)
+        is_waiting(alice, job, 1)
         assert alice.delete(f"/sessions/{session}").status == 204
         assert claimed(third.result(5)[0])["previous"]["outcome"] == "session_ended"
     lost(alice.heartbeat(job, first["lease_id"]))
@@ -159,7 +159,7 @@ def test_a_lock_that_is_released_serves_the_line_of_a_job(alice, bob, job):
     lock = alice.acquire(job).json
     with Crowd() as crowd:
         waiter = crowd.send(bob.claim, job, "bob", wait_seconds=10)
-        in_line(bob, job, 1)
+        is_waiting(bob, job, 1)
         alice.release(job, lock["lease_id"])
         claimed(waiter.result(5)[0])
 
@@ -177,9 +177,9 @@ def test_a_waiter_whose_session_ends_meanwhile_is_refused(alice, job):
     lease = claimed(alice.claim(job, "holder"))
     with Crowd() as crowd:
         doomed = crowd.send(alice.claim, job, "doomed", wait_seconds=10, session_id=session)
-        in_line(alice, job, 1)
+        is_waiting(alice, job, 1)
         next_one = crowd.send(alice.claim, job, "next", wait_seconds=10)
-        in_line(alice, job, 2)
+        is_waiting(alice, job, 2)
         alice.delete(f"/sessions/{session}")
         ok(alice.release_job(job, lease["lease_id"]))
         assert doomed.result(5)[0].status == 404
@@ -192,7 +192,7 @@ def after_release(releaser, waiter):
     lease = claimed(releaser.claim(job, "holder"))
     with Crowd() as crowd:
         future = crowd.send(waiter.claim, job, "next", wait_seconds=10)
-        in_line(waiter, job, 1)
+        is_waiting(waiter, job, 1)
         ok(releaser.release_job(job, lease["lease_id"]))
         released = time.monotonic()
         answer, moment = future.result(5)

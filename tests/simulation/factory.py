@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.core.errors import Conflict
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.task import CANCELLED, CLAIMED, FINAL_STATES, Task
-from holdfast.engine.expiry import SettleTask
+from holdfast.engine.expiry import UpdateDueTask
 from holdfast.engine.verbs.tasks.outcomes import CancelTask, HandBackTask, RequeueTask, TaskOutcome, UndeliverTask
 from holdfast.engine.verbs.tasks.queueing import Claimed, Created, Empty
 from holdfast.store.memory.store import MemoryStore
@@ -162,7 +162,7 @@ class Factory:
         """It may be late or not come at all, but not for ever."""
         with self.store.read() as reader:
             due = [key[2] for key in reader.due(100)]
-        return [SettleTask(**BASE, task_id=name) for name in due if not faults or self.random.random() < 0.4]
+        return [UpdateDueTask(**BASE, task_id=name) for name in due if not faults or self.random.random() < 0.4]
 
     def _hear(self, command: Any, outcome: Any) -> None:
         if isinstance(outcome, Created):

@@ -72,7 +72,7 @@ def test_a_loop_that_falls_behind_is_named_until_it_has_caught_up(house):
 
 def test_a_sweep_that_has_died_is_named(house):
     house.engine.sweep._stopped = True
-    house.engine.sweep.look()
+    house.engine.sweep.wake()
     house.engine.sweep._thread.join(10)
     stuck(house.ask("/readyz"), "sweep")
 

@@ -1,4 +1,4 @@
-"""Counts of what should be rare, and one warning a window when there is too much of it."""
+"""Alerts: hourly counts of rare events, and one warning per hour when a threshold is passed."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ WINDOW_SECONDS = 3600.0
 
 CONFLICTS, LAPSES, DEAD_LETTERS, RECOVERY_FAILURES = "conflicts", "lapses", "dead_letters", "recovery_failures"
 KINDS = (CONFLICTS, LAPSES, DEAD_LETTERS, RECOVERY_FAILURES)
-"""Claims and writes that met another holder; holders not heard of in time; tasks given up; recoveries that failed."""
+"""Conflicts with another holder; leases that expired; tasks that became dead letters; failures of the sweep."""
 
 log = logging.getLogger("holdfast.alerts")
 
 
 class Alerts:
-    """What happened since the start and in the last window, and which limits are passed."""
+    """Counts since the start and in the last hour, compared with the thresholds."""
 
     def __init__(self, limits: Mapping[str, int] | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits = limits or {}
-        """More than so many in a window is worth a warning; kinds without a limit are only counted."""
+        """Hourly thresholds; kinds without one are only counted."""
         self._clock = clock
         self._lock = threading.Lock()
         self._total: Counter[str] = Counter()
         self._recent: dict[str, deque[tuple[float, int]]] = {kind: deque() for kind in KINDS}
         self._sums: Counter[str] = Counter()
-        self._quiet_until: dict[str, float] = {}
+        self._muted_until: dict[str, float] = {}
 
     def note(self, kind: str, count: int = 1) -> None:
-        """So many more of a kind."""
+        """Count occurrences of a kind, and warn if its threshold is passed."""
         if not count:
             return
         moment = self._clock()
@@ -43,13 +43,13 @@ class Alerts:
             self._add(kind, moment, count)
             found = self._in_window(kind, moment)
             limit = self._limits.get(kind, 0)
-            if not limit or found <= limit or moment < self._quiet_until.get(kind, 0.0):
+            if not limit or found <= limit or moment < self._muted_until.get(kind, 0.0):
                 return
-            self._quiet_until[kind] = moment + WINDOW_SECONDS
+            self._muted_until[kind] = moment + WINDOW_SECONDS
         log.warning("%d %s in the last hour, more than %d", found, kind.replace("_", " "), limit)
 
     def report(self) -> dict[str, dict[str, int | bool]]:
-        """Each kind: how many since the start, how many in the last window, and whether that is too many."""
+        """For each kind: the total, the count of the last hour, and whether it passes the threshold."""
         moment = self._clock()
         with self._lock:
             recent = {kind: self._in_window(kind, moment) for kind in KINDS}
@@ -57,25 +57,25 @@ class Alerts:
                 kind: {
                     "total": self._total[kind],
                     "last_hour": recent[kind],
-                    "alert": self.judge(kind, recent[kind]),
+                    "alert": self.is_alert(kind, recent[kind]),
                 }
                 for kind in KINDS
             }
 
     def sample(self, board: Registry) -> None:
-        """Write down what only this process knows, for whoever speaks for several."""
+        """Write the counts to the registry, from which the counts of all worker processes are added up."""
         for kind, numbers in self.report().items():
             board.set(RARE_RECENT, kind, to=numbers["last_hour"])
             board.cells[RARE_TOTAL.at(kind)] = numbers["total"]
 
-    def judge(self, kind: str, recent: float) -> bool:
-        """Whether that is too many in a window."""
+    def is_alert(self, kind: str, recent: float) -> bool:
+        """Whether a count of one hour passes the threshold."""
         return 0 < self._limits.get(kind, 0) < recent
 
     def _add(self, kind: str, moment: float, count: int) -> None:
         recent = self._recent[kind]
         self._sums[kind] += count
-        if recent and int(recent[-1][0]) == int(moment):  # one entry a second, however much happens in it
+        if recent and int(recent[-1][0]) == int(moment):  # one entry per second
             count += recent.pop()[1]
         recent.append((moment, count))
 

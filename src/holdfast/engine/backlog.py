@@ -1,4 +1,4 @@
-"""What waits in front of the lanes: holders' writes first, accounts in turn, never more than fits."""
+"""The backlog: bounded queue of tickets in front of the lanes, urgent writes first, accounts served in rotation."""
 
 from __future__ import annotations
 
@@ -6,74 +6,25 @@ import threading
 from collections import deque
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Any, Protocol
+from typing import Any
 
 from holdfast.core.errors import Draining, Overloaded
-from holdfast.core.row import Key
-from holdfast.engine.command import Command, Queue
-from holdfast.engine.timer import Alarm
+from holdfast.engine.command import Command
+from holdfast.engine.ticket import Ticket
 
 MAX_BATCH = 256
 MAX_BATCH_BYTES = 4 * 1024 * 1024
 MAX_BATCH_ROWS = 2_000
 MAX_QUEUED = 20_000
-RESERVE = 4
-"""A queue full of new work still has a quarter more room for holders' writes."""
-
-
-class Sink(Protocol):
-    """Where replies go. A whole batch is delivered in one call."""
-
-    def deliver(self, replies: list[tuple[Ticket, Any]]) -> None:
-        """Hand each outcome, or the exception that stands for it, to whoever waits for it."""
-
-
-class Ticket:
-    """A command on its way, and where its reply goes."""
-
-    __slots__ = (
-        "again",
-        "alarm",
-        "command",
-        "deadline",
-        "gone",
-        "in_line",
-        "last_try",
-        "line",
-        "queues",
-        "sink",
-        "slot",
-        "under_way",
-        "while_waiting",
-    )
-
-    def __init__(self, command: Command[Any], sink: Sink, slot: Any = None, deadline: float | None = None) -> None:
-        self.command = command
-        self.while_waiting = command
-        """What it asks for once it stands in line, where nobody is passed any more."""
-        self.sink = sink
-        self.slot = slot
-        self.deadline = deadline
-        """Until when, by the monotonic clock, its caller will wait in line; None for no patience."""
-        self.line: Key | None = None if deadline is None else command.line()
-        self.queues: tuple[Queue, ...] = () if deadline is None else command.queues()
-        self.in_line = False
-        self.alarm: Alarm | None = None
-        """What ends its patience."""
-        self.last_try = False
-        self.under_way = False
-        """Its claim is on its way through the engine: it must not be sent a second time."""
-        self.again = False
-        """There was something new while it was."""
-        self.gone = False
-        """Its caller went away: it must not stand in line any more."""
+URGENT_SHARE = 4
+"""A backlog full of new work still accepts a quarter more of urgent writes."""
 
 
 class Backlog:
     """A bounded queue that hands out batches.
 
-    Callers put tickets into an inbox that needs no lock of ours; only a lane that takes a batch sorts them. A lock
-    held while sorting cost every caller 80 µs, most of it spent on getting Python's lock back.
+    Callers put tickets into an inbox that needs no lock; only a lane that takes a batch sorts them. A lock held while
+    sorting cost every caller 80 µs, most of it spent on reacquiring Python's global lock.
     """
 
     def __init__(self, max_batch: int = MAX_BATCH, max_queued: int = MAX_QUEUED) -> None:
@@ -88,19 +39,19 @@ class Backlog:
         self._finished = False
 
     def put(self, ticket: Ticket) -> None:
-        """Queue a ticket. One that has stood in line was admitted long ago, however full it is now."""
+        """Queue a ticket. One that waited for a name or a task was admitted before, so it is never refused here."""
         if self._closed:
             raise Draining("this server is shutting down")
-        room = self._max_queued + (self._max_queued // RESERVE if ticket.command.urgent else 0)
-        # In this order: what a lane sorts between the two looks is then missed for once, not counted twice.
-        if not ticket.in_line and self._sorted + self._inbox.qsize() >= room:
+        limit = self._max_queued + (self._max_queued // URGENT_SHARE if ticket.command.urgent else 0)
+        # In this order: a ticket that a lane sorts between the two reads is then missed once, not counted twice.
+        if not ticket.is_waiting and self._sorted + self._inbox.qsize() >= limit:
             raise Overloaded("too many requests are waiting for the store")
         self._inbox.put(ticket)
-        if self._finished:  # it was closed between the first line and the last
+        if self._finished:  # the last lane ended between the first check and the put
             self.finish()
 
     def take(self) -> list[Ticket] | None:
-        """Whatever is queued, up to a batch; waits for the first. None once closed and empty. Lanes take in turn."""
+        """The next batch; blocks until there is a ticket. None once closed and empty. One lane takes at a time."""
         with self._taking:
             return self._take()
 
@@ -110,25 +61,25 @@ class Backlog:
             return None
         # New work keeps a quarter of each batch, so that renewals cannot starve it.
         reserved = self._max_batch // 4 if self._new else 0
-        taken = _Batch(self._max_batch - reserved)
-        self._pull(self._urgent, taken)
-        taken.limit = self._max_batch
-        self._pull(self._new, taken)
-        self._pull(self._urgent, taken)
-        self._sorted -= len(taken.tickets)
-        return taken.tickets
+        batch = _Batch(self._max_batch - reserved)
+        self._pull(self._urgent, batch)
+        batch.limit = self._max_batch
+        self._pull(self._new, batch)
+        self._pull(self._urgent, batch)
+        self._sorted -= len(batch.tickets)
+        return batch.tickets
 
     def size(self) -> int:
-        """How many wait, about."""
+        """About how many tickets are queued."""
         return self._inbox.qsize() + self._sorted
 
     def close(self) -> None:
-        """Take nothing more; what is queued is still handed out."""
+        """Refuse new tickets; queued ones are still handed out."""
         self._closed = True
         self._inbox.put(None)
 
     def finish(self) -> None:
-        """Nobody takes any more: whatever still came is told so, by whoever finds it."""
+        """No lane is left: answer every remaining ticket that the server is shutting down."""
         self._finished = True
         while True:
             try:
@@ -139,45 +90,45 @@ class Backlog:
                 ticket.sink.deliver([(ticket, Draining("this server is shutting down"))])
 
     def _sort(self, *, wait: bool) -> None:
-        """Move what has arrived to where it belongs: by urgency, by account, in order."""
+        """Move arrived tickets into the queue of their urgency and account, in order."""
         arrived: list[Ticket | None] = [self._inbox.get()] if wait else []
         with suppress(Empty):
             while len(arrived) < self._max_queued:
                 arrived.append(self._inbox.get_nowait())
         tickets = [ticket for ticket in arrived if ticket is not None]
-        for ticket in reversed([ticket for ticket in tickets if ticket.in_line]):
-            self._line_of(ticket).appendleft(ticket)  # they have waited long enough, in this order
+        for ticket in reversed([ticket for ticket in tickets if ticket.is_waiting]):
+            self._queue_of(ticket).appendleft(ticket)  # they have waited already: to the front, in this order
         for ticket in tickets:
-            if not ticket.in_line:
-                self._line_of(ticket).append(ticket)
+            if not ticket.is_waiting:
+                self._queue_of(ticket).append(ticket)
         self._sorted += len(tickets)
 
-    def _line_of(self, ticket: Ticket) -> deque[Ticket]:
-        queue = self._urgent if ticket.command.urgent else self._new
-        line = queue.get(ticket.command.account)
-        if line is None:
-            line = queue[ticket.command.account] = deque()
-        return line
+    def _queue_of(self, ticket: Ticket) -> deque[Ticket]:
+        queues = self._urgent if ticket.command.urgent else self._new
+        queue = queues.get(ticket.command.account)
+        if queue is None:
+            queue = queues[ticket.command.account] = deque()
+        return queue
 
-    def _pull(self, queue: dict[str, deque[Ticket]], taken: _Batch) -> None:
-        """One ticket of each account in turn, until the batch is full."""
-        while queue:
+    def _pull(self, queues: dict[str, deque[Ticket]], batch: _Batch) -> None:
+        """Move one ticket of each account after the other, until the batch is full."""
+        while queues:
             moved = False
-            for account in list(queue):
-                line = queue[account]
-                if not taken.accepts(line[0].command):
+            for account in list(queues):
+                queue = queues[account]
+                if not batch.accepts(queue[0].command):
                     continue
-                taken.add(line.popleft())
+                batch.add(queue.popleft())
                 moved = True
-                del queue[account]
-                if line:
-                    queue[account] = line  # behind the others, also in the next batch
+                del queues[account]
+                if queue:
+                    queues[account] = queue  # behind the other accounts, also in the next batch
             if not moved:
                 return
 
 
 class _Batch:
-    """What one transaction may carry."""
+    """The tickets of one transaction, within its limits."""
 
     def __init__(self, limit: int) -> None:
         self.tickets: list[Ticket] = []
@@ -192,7 +143,7 @@ class _Batch:
         too_much = self._bytes + command.size() > MAX_BATCH_BYTES or self._rows + command.weight() > MAX_BATCH_ROWS
         if self.tickets and too_much:
             return False
-        # The second of two equal requests must find the first one's answer in the store.
+        # The second of two requests under one Idempotency-Key must find the first one's answer in the store.
         return self._once.isdisjoint(command.once_keys())
 
     def add(self, ticket: Ticket) -> None:

@@ -1,4 +1,4 @@
-"""Counts what a batch did, from the steps it took and the answers it gave. One pass, once it is durable."""
+"""Metrics of a committed batch, counted from its steps and its replies in one pass."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from holdfast.telemetry.registry import Registry, note
 if TYPE_CHECKING:
     from holdfast.engine.lane import Committed
 
-_MET_ANOTHER = (Held, LeaseLost, LeaseMismatch, LeaseSuperseded, TaskClaimed)
+_CONFLICTS = (Held, LeaseLost, LeaseMismatch, LeaseSuperseded, TaskClaimed)
 _FAMILIES: dict[type[Row], str] = {Task: "task", Session: "session"}
-_HELD = (Held, Delayed, Busy, TaskClaimed)
-"""Somebody has it, or it rests, or the claimer's lane is taken."""
+_UNAVAILABLE = (Held, Delayed, Busy, TaskClaimed)
+"""Another holder has it, the name is in its delay, or the session has a task in flight."""
 _ENDINGS = frozenset({"expired", "dead_lettered", "cancelled"})
-"""What the log calls a step by which a holder may have run out of time."""
-_SIMPLE: dict[tuple[str, str], int] = {
+"""Event verbs of steps by which a lease may have expired."""
+_COUNTERS: dict[tuple[str, str], int] = {
     **{(family, "claimed"): metric_names.CLAIMS.at(family, "granted") for family in metric_names.CLAIMED},
     **{(family, "renewed"): metric_names.RENEWALS.at(family) for family in metric_names.FAMILIES},
     **{
@@ -42,44 +42,44 @@ _SIMPLE: dict[tuple[str, str], int] = {
     ("task", "cancelled"): metric_names.CANCELLED.at(),
     ("task", "requeued"): metric_names.REQUEUED.at(),
 }
-"""(family, kind of step): what it counts as, whatever else is true of it."""
+"""(family, event verb): the counter that every such step increments."""
 
 
 class BatchMetrics:
-    """Writes to the board what happened."""
+    """Adds committed batches to the metrics registry."""
 
     def __init__(self, board: Registry) -> None:
         self._board = board
 
     def conflicts(self, committed: Committed) -> int:
-        """Count the claims that got nothing; how many of all answers told of another holder."""
+        """Count the claims that were not granted; returns how many replies were conflicts with another holder."""
         found: Counter[int] = Counter()
         conflicts = 0
         for ticket, outcome in committed.replies:
-            met, how = _meaning(outcome)
-            conflicts += met
+            is_conflict, why = _classify(outcome)
+            conflicts += is_conflict
             family = ticket.command.claims
-            if how is None or not family:
+            if why is None or not family:
                 continue
-            if met and not ticket.in_line:
+            if is_conflict and not ticket.is_waiting:
                 found[metric_names.CONTENDED.at(family)] += 1
-            if ticket.deadline is None or ticket.last_try or how == "refused":  # else it goes on waiting
-                found[metric_names.CLAIMS.at(family, how)] += 1
+            if ticket.deadline is None or ticket.is_last_try or why == "refused":  # otherwise it keeps waiting
+                found[metric_names.CLAIMS.at(family, why)] += 1
         self._add(found)
         return conflicts
 
     def changes(self, committed: Committed) -> tuple[int, int]:
-        """Count what changed; (holders not heard of in time, tasks given up)."""
+        """Count the steps; returns (leases that expired, tasks that became dead letters)."""
         found: Counter[int] = Counter()
         late: list[tuple[str, float]] = []
         dead = lapses = 0
         for step in committed.steps:
             family = _family(step)
-            place = _SIMPLE.get((family, step.kind))
-            if place is not None:
-                found[place] += 1
+            cell = _COUNTERS.get((family, step.kind))
+            if cell is not None:
+                found[cell] += 1
             if step.kind == "claimed":
-                if _was_cut_off(step.before):
+                if _last_holder_expired(step.before):
                     found[metric_names.TAKEOVERS.at(family)] += 1
             elif step.kind in _ENDINGS and family:
                 at = step.before.expires_at  # type: ignore[attr-defined]
@@ -102,42 +102,42 @@ class BatchMetrics:
             return
         cells = self._board.cells
         with self._board.lock:
-            for place, many in found.items():
-                cells[place] += many
+            for cell, many in found.items():
+                cells[cell] += many
             for family, seconds in late or ():
                 note(cells, metric_names.LATENESS.at(family), metric_names.DELAYS, seconds)
 
 
-_Meaning = tuple[bool, str | None]
-_MEANINGS: dict[type, _Meaning] = {}
+_Class = tuple[bool, str | None]
+_CLASSES: dict[type, _Class] = {}
 
 
-def _meaning(outcome: Any) -> _Meaning:
-    """(whether it tells of another holder, why a claim that is answered so got nothing: None if it did get it).
+def _classify(outcome: Any) -> _Class:
+    """(whether it is a conflict with another holder, why a claim with this outcome was not granted or None if it was).
 
-    Found out once for each type: to ask whether a Struct is an instance of another costs more than all the rest here.
+    Cached by type: an isinstance check of a Struct costs more than everything else here.
     """
     kind = type(outcome)
-    if kind not in _MEANINGS:
-        why = "held" if issubclass(kind, _HELD) else "refused" if issubclass(kind, Refused) else None
-        _MEANINGS[kind] = issubclass(kind, _MET_ANOTHER), "empty" if issubclass(kind, Empty) else why
-    return _MEANINGS[kind]
+    if kind not in _CLASSES:
+        why = "held" if issubclass(kind, _UNAVAILABLE) else "refused" if issubclass(kind, Refused) else None
+        _CLASSES[kind] = issubclass(kind, _CONFLICTS), "empty" if issubclass(kind, Empty) else why
+    return _CLASSES[kind]
 
 
 def _family(step: Step) -> str:
-    """Whose step it is: a job's, a lock's, an election's, a task's or a session's; else nobody's."""
+    """The family of a step: job, lock, election, task or session; empty for other rows."""
     row_type = type(step.after)
     if row_type is Lease:
         return step.after.kind or step.before.kind or ""  # type: ignore[attr-defined]
     return _FAMILIES.get(row_type, "")
 
 
-def _was_cut_off(row: Row) -> bool:
-    """Whether its last holder's time ran out."""
+def _last_holder_expired(row: Row) -> bool:
+    """Whether the previous holder's lease expired: then this claim is a takeover."""
     if row.ended is None:  # type: ignore[attr-defined]
         return False
     if isinstance(row, Task):
         attempt = tasks.last_attempt(row)
         return attempt is not None and attempt.outcome == tasks.EXPIRED
-    story = leases.last_ending(row) if isinstance(row, Lease) else None
-    return story is not None and story.how == leases.EXPIRED
+    ending = leases.last_ending(row) if isinstance(row, Lease) else None
+    return ending is not None and ending.how == leases.EXPIRED

@@ -1,4 +1,4 @@
-"""Bells: whoever reads with patience is told when what they look at has changed. A ring carries no data."""
+"""Change notification: callbacks that run when a row may have changed. A notification carries no data."""
 
 from __future__ import annotations
 
@@ -6,65 +6,66 @@ import threading
 from collections.abc import Callable, Iterable
 
 from holdfast.core.row import Key
+from holdfast.engine.waiting.waiters import Attend
 
-Ring = Callable[[], None]
+Callback = Callable[[], None]
 
 
-def log_of(account: str) -> Key:
-    """The bell that rings for any change in an account."""
+def account_log_key(account: str) -> Key:
+    """The key that is notified of any change in an account."""
     return ("events", account, "")
 
 
 class ChangeSignal:
-    """Who listens for which row, in this process."""
+    """The callbacks of this process, by the row they listen to."""
 
-    def __init__(self, attend: Callable[[bool], None]) -> None:
+    def __init__(self, attend: Attend) -> None:
         self._attend = attend
         self._lock = threading.Lock()
-        self._listeners: dict[Key, set[Ring]] = {}
-        self._own: set[Ring] = set()
+        self._callbacks: dict[Key, set[Callback]] = {}
+        self._internal: set[Callback] = set()
         self.draining = False
 
-    def listen(self, key: Key, ring: Ring, *, own: bool = False) -> None:
-        """Call `ring` from now on, on any thread, whenever that row may have changed. `own`: no caller waits for it."""
+    def listen(self, key: Key, callback: Callback, *, internal: bool = False) -> None:
+        """Run the callback, on any thread, whenever that row may have changed. `internal`: no client waits for it."""
         with self._lock:
-            if own:
-                self._own.add(ring)
-            self._listeners.setdefault(key, set()).add(ring)
-            self._attend(True)  # noqa: FBT003 - see the store's contract
+            if internal:
+                self._internal.add(callback)
+            self._callbacks.setdefault(key, set()).add(callback)
+            self._attend(waiting=True)
 
-    def forget(self, key: Key, ring: Ring) -> None:
-        """Do not call any more."""
+    def forget(self, key: Key, callback: Callback) -> None:
+        """Stop running the callback for that row."""
         with self._lock:
-            self._listeners[key].discard(ring)
-            if not self._listeners[key]:
-                del self._listeners[key]
-            if not self._listeners:
-                self._attend(False)  # noqa: FBT003 - see the store's contract
+            self._callbacks[key].discard(callback)
+            if not self._callbacks[key]:
+                del self._callbacks[key]
+            if not self._callbacks:
+                self._attend(waiting=False)
 
     def size(self) -> int:
-        """How many callers listen."""
+        """How many clients listen."""
         with self._lock:
-            return sum(len(listeners - self._own) for listeners in self._listeners.values())
+            return sum(len(callbacks - self._internal) for callbacks in self._callbacks.values())
 
-    def ring(self, touched: Iterable[Key]) -> None:
+    def notify(self, changed: Iterable[Key]) -> None:
         """These rows have changed."""
-        if not self._listeners:
+        if not self._callbacks:
             return
-        keys = {*touched, *(log_of(key[1]) for key in touched)}
+        keys = {*changed, *(account_log_key(key[1]) for key in changed)}
         with self._lock:
-            rings = [ring for key in keys & self._listeners.keys() for ring in self._listeners[key]]
-        for ring in rings:
-            ring()
+            callbacks = [callback for key in keys & self._callbacks.keys() for callback in self._callbacks[key]]
+        for callback in callbacks:
+            callback()
+
+    def notify_all(self) -> None:
+        """Another process may have changed any row."""
+        with self._lock:
+            found = [callback for callbacks in self._callbacks.values() for callback in callbacks]
+        for callback in found:
+            callback()
 
     def drain(self) -> None:
-        """Nobody need wait any longer."""
+        """Wake every listener, so that none keeps the server from shutting down."""
         self.draining = True
-        self.ring_all()
-
-    def ring_all(self) -> None:
-        """Another process may have changed anything."""
-        with self._lock:
-            rings = [ring for listeners in self._listeners.values() for ring in listeners]
-        for ring in rings:
-            ring()
+        self.notify_all()

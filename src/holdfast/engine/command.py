@@ -1,4 +1,4 @@
-"""A verb: what it must see, and what it decides."""
+"""Commands: each names the rows it needs and decides over them. Outcomes: what a command answers."""
 
 from __future__ import annotations
 
@@ -20,73 +20,73 @@ from holdfast.store.needs import Needs
 T = TypeVar("T")
 
 Queue = tuple[str, str]
-"""(account, type of task); type "" stands for all."""
+"""(account, task type); type "" means every type."""
 
 
 class Once(msgspec.Struct, frozen=True):
-    """An Idempotency-Key: the same request under it has one effect and one answer."""
+    """An Idempotency-Key: a request repeated under it has one effect and one answer."""
 
     key: str
     fingerprint: str
     render: Callable[[Any], tuple[int, bytes]]
-    """Status and body of an outcome; pure."""
+    """Renders an outcome as (status, body); pure."""
 
 
 class Command(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
-    """One request to change something. `decide` is pure: same view, same answer."""
+    """One request to change something. `decide` is pure: the same view gives the same answer."""
 
     urgent: ClassVar[bool] = False
-    """Holders' writes go before new work: a late renewal costs somebody their lease."""
+    """Whether it goes before new work, as holders' writes do: a late renewal costs the holder its lease."""
     claims: ClassVar[str] = ""
-    """The family of what it claims: job, lock, election or task; nothing if it is no claim."""
+    """What it claims: "job", "lock", "election" or "task"; empty if it is no claim."""
 
     account: str
     cause: Cause
     once: Once | None = None
 
     def needs(self) -> Needs:
-        """What must be locked and loaded."""
-        raise NotImplementedError  # pragma: no cover - every verb has its own
+        """The rows to lock and load."""
+        raise NotImplementedError  # pragma: no cover - every command has its own
 
     def decide(self, view: View) -> T:
-        """Read the view, change it, say what came of it; or raise Refused, and nothing was changed."""
-        raise NotImplementedError  # pragma: no cover - every verb has its own
+        """Read and change the view, and return the outcome; raising Refused undoes every change."""
+        raise NotImplementedError  # pragma: no cover - every command has its own
 
-    def replay(self, view: View, answer: Answer) -> T | Replayed:  # noqa: ARG002 - grants look at the view
-        """The answer to a repetition: what was answered the first time."""
+    def replay(self, view: View, answer: Answer) -> T | Replayed:  # noqa: ARG002 - claims read the view
+        """Answer a repeated request: by default with the first answer."""
         return Replayed(answer.status, answer.body.encode())
 
     def size(self) -> int:
-        """About how many bytes it carries, so that a batch stays small."""
+        """About how many bytes it carries, which limits the size of a batch."""
         return 0
 
-    def line(self) -> Key | None:
-        """The row in whose line it may wait, if it may wait at all."""
+    def wait_key(self) -> Key | None:
+        """The row that it may wait for, if it may wait for a name."""
         return None
 
     def queues(self) -> tuple[Queue, ...]:
-        """The queues of tasks in which it may wait for work, if it asks for any."""
+        """The task queues that it may wait for, if it claims tasks."""
         return ()
 
     def weight(self) -> int:
         """About how many rows it touches."""
         return 1
 
-    def giving_way(self) -> Self:
-        """Itself, for a caller without patience who finds others in line: it must not pass them."""
+    def yield_to_waiters(self) -> Self:
+        """The command to run while others wait for the same row and its caller does not: it must not overtake them."""
         return self
 
     def once_keys(self) -> tuple[tuple[str, str], ...]:
-        """(account, Idempotency-Key) of everything it must find answered if it was asked before."""
+        """(account, Idempotency-Key) of every stored answer it must load."""
         return () if self.once is None else ((self.account, self.once.key),)
 
     def all_needs(self) -> Needs:
-        """What the verb needs, and the answer under its Idempotency-Key."""
+        """The rows to load, and the stored answer under its Idempotency-Key."""
         needs = self.needs()
         return needs if self.once is None else replace(needs, answers=self.once_keys())
 
     def run(self, view: View) -> T | Replayed:
-        """Decide, or replay if this request was answered before."""
+        """Decide, or replay the stored answer of a repeated request."""
         if self.once is not None:
             answer = view.answer(self.account, self.once.key)
             if answer is not None:
@@ -96,48 +96,48 @@ class Command(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
         return self.decide(view)
 
     def remember(self, outcome: Any, now: Instant) -> Answer:
-        """What to keep for whoever repeats this request."""
+        """The answer to store for repetitions of this request."""
         assert self.once is not None
         status, body = self.once.render(outcome)
         return Answer(self.account, self.once.key, self.once.fingerprint, status, body.decode(), now)
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a command, at the store's time."""
+    """The result of a command, with the time of its batch by the store's clock."""
 
     waits: ClassVar[bool] = False
-    """For a caller with patience this means: not yet."""
+    """Whether a caller that is willing to wait goes on waiting."""
 
     now: Instant
 
     @property
     def binding(self) -> bool | None:
-        """Whether whoever repeats the request must hear the same; None means: if it changed anything."""
+        """Whether a repeated request must get the same answer; None means: if it changed anything."""
         return False if self.waits else None
 
-    def with_tokens(self, tokens: list[int]) -> Self:  # noqa: ARG002 - for those that show tokens
-        """Itself, with the tokens that were drawn for it."""
+    def with_tokens(self, tokens: list[int]) -> Self:  # noqa: ARG002 - for outcomes that contain tokens
+        """The outcome with the tokens drawn for it."""
         return self
 
 
 class LeaseOutcome(Outcome, frozen=True):
-    """What came of a command about one lease."""
+    """The result of a command about one lease."""
 
     lease: Lease
 
     def with_tokens(self, tokens: list[int]) -> Self:
-        """Itself, with the token that was drawn for it."""
+        """The outcome with the token drawn for it."""
         return self if self.lease.token >= 0 else replace(self, lease=with_token(self.lease, tokens))
 
 
 class Held(LeaseOutcome, frozen=True):
-    """Somebody else has it. For a caller with patience this means: stand in line."""
+    """Another holder has it. A caller that is willing to wait joins the queue."""
 
     waits = True
 
 
 class Replayed(msgspec.Struct, frozen=True):
-    """The answer that was given the first time."""
+    """The stored answer to a repeated request."""
 
     status: int
     body: bytes

@@ -13,16 +13,18 @@ from typing import Any, TypeVar
 from holdfast.core.errors import HoldfastError
 from holdfast.core.row import SECOND
 from holdfast.engine.alerts import CONFLICTS, DEAD_LETTERS, LAPSES, RECOVERY_FAILURES, Alerts
-from holdfast.engine.backlog import MAX_BATCH, MAX_QUEUED, Backlog, Sink, Ticket
+from holdfast.engine.backlog import MAX_BATCH, MAX_QUEUED, Backlog
 from holdfast.engine.batch_metrics import BatchMetrics
 from holdfast.engine.change_signal import ChangeSignal
 from holdfast.engine.command import Command, Held, Outcome, Replayed
-from holdfast.engine.lane import Committed, Lane, Outages
+from holdfast.engine.lane import Committed, Lane
+from holdfast.engine.outages import Outages
 from holdfast.engine.retention import Retention
 from holdfast.engine.sweep import Sweep
+from holdfast.engine.ticket import Sink, Ticket
 from holdfast.engine.timer import Timer
-from holdfast.engine.waiting.names import Lines
-from holdfast.engine.waiting.tasks import Crowd
+from holdfast.engine.waiting.names import NameWaiters
+from holdfast.engine.waiting.tasks import TaskWaiters
 from holdfast.store.contract import Reader, Store
 from holdfast.telemetry import metric_names
 from holdfast.telemetry.heartbeats import LoopHeartbeat, LoopHeartbeats
@@ -32,16 +34,16 @@ from holdfast.telemetry.traces import Traces
 T = TypeVar("T")
 
 STUCK_SECONDS = 30.0
-"""A lane that has worked on one batch for so long is stuck."""
+"""A lane that has worked on one batch for longer than this is reported as stuck."""
 
 log = logging.getLogger("holdfast.engine")
 
 
 class Engine:
-    """Lanes over a store, the lines of those who wait, and the sweep that ends what has run out.
+    """Lanes over a store, the callers that wait, and the sweep that ends what has expired.
 
-    `serving` is for servers: it keeps the store's heartbeat and gives grace after an outage. An
-    engine embedded in somebody's script does neither.
+    `serving` is for servers: it keeps the store's heartbeat and gives grace after an outage. An engine embedded in a
+    script does neither.
     """
 
     def __init__(
@@ -86,26 +88,27 @@ class Engine:
             loop_heartbeats=self.loop_heartbeats,
         )
         self._attentive: set[str] = set()
+        """The kinds of waiters for which other processes' commits matter now."""
         self._attending = threading.Lock()
         self._timer = Timer()
-        self.lines = Lines(self._try_again, self._deliver, partial(self._attend, "lines"), self._timer)
-        self.crowd = Crowd(self._try_again, self._deliver, partial(self._attend, "crowd"), self._timer)
-        self.change_signal = ChangeSignal(partial(self._attend, "bells"))
+        self.name_waiters = NameWaiters(self._try_again, self._deliver, partial(self._attend, "names"), self._timer)
+        self.task_waiters = TaskWaiters(self._try_again, self._deliver, partial(self._attend, "tasks"), self._timer)
+        self.change_signal = ChangeSignal(partial(self._attend, "changes"))
 
     def trace(self, traces: Traces | None) -> None:
-        """Tell of every batch there, or to nobody any more."""
+        """Trace every batch there; None turns tracing off."""
         for lane in self._lanes:
             lane.traces = traces
 
     def start(self) -> None:
-        """Begin to take commands; after an outage, first give grace to those who could not renew."""
-        self._watcher = self.store.watch(self._elsewhere)
+        """Start the lanes and the sweep; after an outage, holders that could not renew get grace first."""
+        self._watcher = self.store.watch(self._on_foreign_commit)
         for lane in self._lanes:
             lane.thread.start()
         self.sweep.start()
 
     def stop(self) -> None:
-        """Send the waiters away, finish what is queued, then rest."""
+        """Answer the waiters, finish what is queued, then stop every thread."""
         self.drain()
         self.sweep.stop()
         self._backlog.close()
@@ -115,26 +118,26 @@ class Engine:
         self._timer.close()
 
     def drain(self) -> None:
-        """Send everybody away who waits: in a line, in the crowd, or at a bell."""
-        self.lines.drain()
-        self.crowd.drain()
+        """Answer every waiting caller that the server is shutting down."""
+        self.name_waiters.drain()
+        self.task_waiters.drain()
         self.change_signal.drain()
 
     def submit(self, command: Command[Any], sink: Sink, slot: Any = None, wait_seconds: float = 0.0) -> Ticket:
-        """Send a command on its way; its reply goes to `sink`. With patience it may stand in line first."""
+        """Queue a command; its reply goes to `sink`. With `wait_seconds` a claim may wait for a name or a task."""
         deadline = time.monotonic() + wait_seconds if wait_seconds > 0 else None
         ticket = Ticket(command, sink, slot, deadline)
-        if (deadline is None or command.once is not None) and self.lines.stand_for(command.line()):
-            ticket.command = command.giving_way()
-        # A repeated request looks for its answer first; only a new one stands behind those who wait.
-        if ticket.line is None or command.once is not None or not self.lines.queue_behind(ticket):
+        if (deadline is None or command.once is not None) and self.name_waiters.has_waiters(command.wait_key()):
+            ticket.command = command.yield_to_waiters()
+        # A request with an Idempotency-Key first looks for its stored answer; any other joins the queue at once.
+        if ticket.wait_key is None or command.once is not None or not self.name_waiters.join_queue(ticket):
             self._backlog.put(ticket)
         else:
             self.board.add(metric_names.CONTENDED, command.claims)
         return ticket
 
     def call(self, command: Command[T], wait_seconds: float = 0.0) -> T | Replayed:
-        """Send a command and wait for what comes of it: for plain scripts and threads."""
+        """Run a command and block until its outcome: for scripts and threads."""
         future: Future[Any] = Future()
         self.submit(command, self._sink, future, wait_seconds)
         result: T | Replayed = future.result()
@@ -143,44 +146,48 @@ class Engine:
     def check_writable(self) -> None:
         """Raise if the last write failed and another one fails as well."""
         if not self._outages.writable:
-            self.store.forget_answers(0)  # a write that changes nothing: it raises if there can be none
+            self.store.forget_answers(0)  # a write that changes nothing: it raises if the store cannot write
             self._outages.writable = True
 
     def parts(self) -> dict[str, LoopHeartbeat]:
-        """Every part that works by itself: when it last did, and whether it is stuck or dead."""
-        found = {"lanes": self._lanes_pulse(), **self.loop_heartbeats.report()}
+        """Each background part: when it last ran, and whether it is stuck or dead."""
+        found = {"lanes": self._lanes_heartbeat(), **self.loop_heartbeats.report()}
         if not self.sweep.is_alive():
             found["sweep"] = LoopHeartbeat(found["sweep"].seconds_ago if "sweep" in found else None, stuck=True)
         return found
 
-    def _lanes_pulse(self) -> LoopHeartbeat:
-        moment = time.monotonic()
+    def _lanes_heartbeat(self) -> LoopHeartbeat:
+        now = time.monotonic()
         alive = all(lane.thread.is_alive() for lane in self._lanes)
-        longest = max((moment - (lane.busy_since or moment) for lane in self._lanes), default=0.0)
+        longest = max((now - (lane.busy_since or now) for lane in self._lanes), default=0.0)
         return LoopHeartbeat(longest, stuck=not alive or longest > STUCK_SECONDS)
 
     def sample(self) -> None:
-        """Write down how many callers wait for a name, for work, for a change, and how much waits for a lane."""
-        waiting = {"name": self.lines.size(), "work": self.crowd.size(), "change": self.change_signal.size()}
+        """Set the gauges: callers that wait for a name, for work or for a change, and the size of the backlog."""
+        waiting = {
+            "name": self.name_waiters.size(),
+            "work": self.task_waiters.size(),
+            "change": self.change_signal.size(),
+        }
         for what, many in waiting.items():
             self.board.set(metric_names.WAITERS, what, to=many)
         self.board.set(metric_names.BACKLOG, to=self._backlog.size())
         self.board.set(metric_names.LANES, to=len(self._lanes))
         self.alerts.sample(self.board)
 
-    def read(self, look: Callable[[Reader], T]) -> T:
-        """Look at the committed state, on the caller's thread."""
+    def read(self, query: Callable[[Reader], T]) -> T:
+        """Run a query over the committed state, on the caller's thread."""
         with self.store.read() as reader:
-            return look(reader)
+            return query(reader)
 
     def _try_again(self, ticket: Ticket) -> None:
         try:
             self._backlog.put(ticket)
         except HoldfastError as error:
-            self._committed_one(ticket, error)
+            self._settle(ticket, error)
 
     def _committed(self, committed: Committed) -> None:
-        """A batch is durable: answer it, then tell those who may care."""
+        """A batch is durable: answer it, then wake whatever its changes concern."""
         replies = []
         self.alerts.note(CONFLICTS, self._batch_metrics.conflicts(committed))
         lapses, dead_letters = self._batch_metrics.changes(committed)
@@ -189,63 +196,63 @@ class Engine:
         for ticket, outcome in committed.replies:
             if ticket.queues:
                 if not isinstance(outcome, Outcome) or not outcome.waits:
-                    self.crowd.settled(ticket, outcome)
+                    self.task_waiters.settled(ticket, outcome)
                     replies.append((ticket, outcome))
                 else:
-                    self._found_nothing(ticket, outcome)
-            elif ticket.line is None:
+                    self._wait_for_task(ticket, outcome)
+            elif ticket.wait_key is None:
                 replies.append((ticket, outcome))
             elif isinstance(outcome, Held):
-                self._held(ticket, outcome, committed)
+                self._wait_for_name(ticket, outcome, committed)
             else:
-                self.lines.settled(ticket)
+                self.name_waiters.settled(ticket, outcome)
                 replies.append((ticket, outcome))
         self._deliver(replies)
         if committed.deadline is not None:
             self.sweep.expect(committed.deadline, committed.now)
         if committed.freed:
-            self.lines.wake(committed.freed)
+            self.name_waiters.wake(committed.freed)
         if committed.offered:
-            self.crowd.offer(committed.offered)
-        self.change_signal.ring(committed.touched)
+            self.task_waiters.offer(committed.offered)
+        self.change_signal.notify(committed.touched)
         if committed.touched:
             self._watcher.notify()
 
-    def _found_nothing(self, ticket: Ticket, outcome: Outcome) -> None:
+    def _wait_for_task(self, ticket: Ticket, outcome: Outcome) -> None:
         try:
-            self.crowd.found_nothing(ticket, outcome)
+            self.task_waiters.not_granted(ticket, outcome)
         except HoldfastError as error:
             self._deliver([(ticket, error)])
 
     def leave(self, ticket: Ticket) -> None:
-        """The caller of a patient command went away."""
-        (self.crowd if ticket.queues else self.lines).leave(ticket)
+        """The caller of a waiting command disconnected."""
+        (self.task_waiters if ticket.queues else self.name_waiters).leave(ticket)
 
-    def _held(self, ticket: Ticket, outcome: Held, committed: Committed) -> None:
-        """Stand in line, and make sure that somebody looks when the holder's time runs out."""
-        newcomer = not ticket.in_line
+    def _wait_for_name(self, ticket: Ticket, outcome: Held, committed: Committed) -> None:
+        """Join the queue of a held name, and make sure that its head tries when the holder's lease expires."""
+        newcomer = not ticket.is_waiting
         try:
-            self.lines.held(ticket, outcome)
+            self.name_waiters.not_granted(ticket, outcome)
         except HoldfastError as error:
             self._deliver([(ticket, error)])
             return
-        if newcomer and self.lines.length(outcome.lease.key) == 1:
-            # What was freed between its answer and its standing in line was told to nobody: it looks once more.
-            self.lines.wake([outcome.lease.key])
+        if newcomer and self.name_waiters.length(outcome.lease.key) == 1:
+            # A release between its answer and its joining woke no ticket: try once more.
+            self.name_waiters.wake([outcome.lease.key])
         if outcome.lease.expires_at is not None:
             self.sweep.expect(outcome.lease.expires_at, committed.now)
-        elif outcome.lease.available_at is not None:  # it rests; nobody ends that, it just ends
-            self.lines.look_later(outcome.lease.key, (outcome.lease.available_at - committed.now) / SECOND)
+        elif outcome.lease.available_at is not None:  # a delay ends by itself, without a commit
+            self.name_waiters.wake_later(outcome.lease.key, (outcome.lease.available_at - committed.now) / SECOND)
 
-    def _committed_one(self, ticket: Ticket, outcome: Any) -> None:
+    def _settle(self, ticket: Ticket, outcome: Any) -> None:
         if ticket.queues:
-            self.crowd.settled(ticket, outcome)
+            self.task_waiters.settled(ticket, outcome)
         else:
-            self.lines.settled(ticket)
+            self.name_waiters.settled(ticket, outcome)
         self._deliver([(ticket, outcome)])
 
     def _deliver(self, replies: list[tuple[Ticket, Any]]) -> None:
-        """One call a sink, however many replies."""
+        """Deliver all replies of a sink in one call."""
         by_sink: dict[int, list[tuple[Ticket, Any]]] = {}
         for reply in replies:
             by_sink.setdefault(id(reply[0].sink), []).append(reply)
@@ -255,26 +262,26 @@ class Engine:
             except Exception:
                 log.exception("%d replies could not be delivered", len(part))
 
-    def _attend(self, who: str, waiting: bool) -> None:  # noqa: FBT001 - see the store's contract
-        """Others' commits matter while anybody waits here: in a line, in the crowd, or at a bell."""
+    def _attend(self, kind: str, *, waiting: bool) -> None:
+        """Watch other processes' commits while any caller waits here."""
         with self._attending:
-            (self._attentive.add if waiting else self._attentive.discard)(who)
+            (self._attentive.add if waiting else self._attentive.discard)(kind)
             self._watcher.set_waiting(bool(self._attentive))
 
     def _grace(self) -> list[Command[Any]]:
-        """What a lane must do first when the store is back after trouble."""
+        """The commands that a lane must run first when the store is back after an outage."""
         return [*self.sweep.grace()]
 
-    def _elsewhere(self) -> None:
+    def _on_foreign_commit(self) -> None:
         """Another process may have changed the store."""
-        self.lines.wake_all()
-        self.crowd.look()
-        self.change_signal.ring_all()
-        self.sweep.look()
+        self.name_waiters.wake_all()
+        self.task_waiters.probe()
+        self.change_signal.notify_all()
+        self.sweep.wake()
 
 
 class _ThreadSink:
-    """Replies to callers that block on a future."""
+    """Sink for callers that block on a future."""
 
     def deliver(self, replies: list[tuple[Ticket, Any]]) -> None:
         for ticket, outcome in replies:

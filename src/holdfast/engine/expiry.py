@@ -1,4 +1,4 @@
-"""What time does by itself: leases and sessions run out, and after an outage holders get some grace."""
+"""Expiry of leases, tasks and sessions, and the grace that holders get after an outage."""
 
 from __future__ import annotations
 
@@ -15,64 +15,64 @@ from holdfast.engine.command import Command
 from holdfast.engine.view import View
 from holdfast.store.needs import Needs
 
-GRACE = 10 * SECOND
+MIN_GRACE = 10 * SECOND
 
 
-def settle(view: View, account: str, name: str) -> Lease:
-    """The lease row as it truly is: one that has run out is ended first, swept or not."""
+def expire_lease_if_due(view: View, account: str, name: str) -> Lease:
+    """The lease, ended first if it has expired: the sweep may not have come by yet."""
     lease = view.lease(account, name)
     if leases.is_due(lease, view.now):
         return view.put(leases.end(lease, EXPIRED, now=view.now), "expired")
     return lease
 
 
-def settle_task(view: View, task: Task) -> Task:
-    """The task as it truly is, swept or not."""
+def expire_task_if_due(view: View, task: Task) -> Task:
+    """The task, with an expired lease ended first: the sweep may not have come by yet."""
     settled = tasks.expire_if_due(task, view.now)
-    return task if settled is task else view.put(settled, verb_of(settled, "expired"))
+    return task if settled is task else view.put(settled, task_verb(settled, "expired"))
 
 
-def verb_of(task: Task, otherwise: str) -> str:
-    """What the log calls a step that may have been a task's last."""
+def task_verb(task: Task, otherwise: str) -> str:
+    """The event verb of a step that may have ended a task for good."""
     return {tasks.DEAD: "dead_lettered", tasks.CANCELLED: "cancelled"}.get(task.state, otherwise)
 
 
-def settle_holdings(view: View, account: str, session_id: str) -> list[Row]:
-    """End what has run out of all that a session holds, swept or not."""
+def expire_holdings(view: View, account: str, session_id: str) -> list[Row]:
+    """End what has expired among the leases and tasks of a session; returns the rows that ended."""
     held: list[tuple[Row, Row]] = [
-        (lease, settle(view, account, lease.id)) for lease in view.leases_of(account, session_id)
+        (lease, expire_lease_if_due(view, account, lease.id)) for lease in view.leases_of(account, session_id)
     ]
-    held += [(task, settle_task(view, task)) for task in view.tasks_of(account, session_id)]
+    held += [(task, expire_task_if_due(view, task)) for task in view.tasks_of(account, session_id)]
     return [after for before, after in held if after is not before]
 
 
 def end_session(view: View, session: Session, how: str) -> tuple[Row, ...]:
-    """Close a session and give back what was claimed for its life, each with an event. All that ended."""
-    lapsed = settle_holdings(view, session.account, session.id)
+    """Close a session and free what it holds, each with an event; returns every row that ended."""
+    lapsed = expire_holdings(view, session.account, session.id)
     verb = "expired" if how == sessions.EXPIRED else "ended"
     return (
         *lapsed,
         view.put(sessions.end(session, how, view.now), verb),
-        *(_freed(view, lease, how) for lease in view.leases_of(session.account, session.id)),
-        *(_given_back(view, task, how) for task in view.tasks_of(session.account, session.id)),
+        *(_free_lease(view, lease, how) for lease in view.leases_of(session.account, session.id)),
+        *(_free_task(view, task, how) for task in view.tasks_of(session.account, session.id)),
     )
 
 
-def _freed(view: View, lease: Lease, how: str) -> Lease:
+def _free_lease(view: View, lease: Lease, how: str) -> Lease:
     return view.put(leases.end(lease, SESSION_ENDED, now=view.now, reason=f"session {how}"), "released")
 
 
-def _given_back(view: View, task: Task, how: str) -> Task:
-    """A worker that is gone without a word used its attempt; one that ends on purpose hands back."""
+def _free_task(view: View, task: Task, how: str) -> Task:
+    """An expired session has used the attempt; one that is closed on purpose hands the task back."""
     if how == sessions.EXPIRED:
         lapsed = tasks.lapse(task, view.now, reason="session expired")
-        return view.put(lapsed, verb_of(lapsed, "expired"))
+        return view.put(lapsed, task_verb(lapsed, "expired"))
     back = tasks.hand_back(task, tasks.SESSION_ENDED, now=view.now)
-    return view.put(back, verb_of(back, "released"))
+    return view.put(back, task_verb(back, "released"))
 
 
 class ExpireLease(Command[bool], frozen=True):
-    """End a lease whose time has run out; nothing happens if it was renewed meanwhile."""
+    """End an expired lease; does nothing if it was renewed meanwhile."""
 
     urgent = True
     name: str
@@ -84,11 +84,11 @@ class ExpireLease(Command[bool], frozen=True):
     def decide(self, view: View) -> bool:
         """Whether it was due."""
         before = view.lease(self.account, self.name)
-        return settle(view, self.account, self.name) is not before
+        return expire_lease_if_due(view, self.account, self.name) is not before
 
 
 class ExpireSession(Command[bool], frozen=True):
-    """End a session whose time has run out, and give back what it held."""
+    """End an expired session and free what it held."""
 
     urgent = True
     session_id: str
@@ -108,8 +108,8 @@ class ExpireSession(Command[bool], frozen=True):
         return bool(end_session(view, session, sessions.EXPIRED))
 
 
-class SettleTask(Command[bool], frozen=True):
-    """A task's lease has run out, or its scheduled time has come; nothing happens if it moved on meanwhile."""
+class UpdateDueTask(Command[bool], frozen=True):
+    """End a task's expired lease, or enqueue a scheduled task that is due; does nothing if it changed meanwhile."""
 
     urgent = True
     task_id: str
@@ -126,25 +126,25 @@ class SettleTask(Command[bool], frozen=True):
         if tasks.is_schedule_due(task, view.now):
             view.put(tasks.make_ready(task), "due")
             return True
-        return settle_task(view, task) is not task
+        return expire_task_if_due(view, task) is not task
 
 
 class GiveGrace(Command[bool], frozen=True):
-    """More time for a job, a task or a session whose holder could not renew while the store was away."""
+    """Extend a job, a task or a session whose holder could not renew during an outage."""
 
     urgent = True
     key: Key
     seen: Instant
-    """When the store was last known to be served."""
+    """When a server last ran."""
 
     def needs(self) -> Needs:
         """The row."""
         return Needs(rows=(self.key,))
 
     def decide(self, view: View) -> bool:
-        """Whether it was given any."""
+        """Whether its deadline was moved."""
         row = view.at(self.key)
-        if not isinstance(row, Lease | Task | Session) or not _had_time(row, self.seen):
+        if not isinstance(row, Lease | Task | Session) or not _was_live(row, self.seen):
             return False
         until = view.now + grace(view.now - self.seen, row.lease_duration if isinstance(row, Task) else row.ttl)
         if (row.expires_at or 0) >= until:
@@ -153,13 +153,13 @@ class GiveGrace(Command[bool], frozen=True):
         return True
 
 
-def _had_time(row: Lease | Task | Session, seen: Instant) -> bool:
-    """It is still held, and its time had not run out when the store was last seen."""
+def _was_live(row: Lease | Task | Session, seen: Instant) -> bool:
+    """Whether it is still held and had not expired when a server last ran."""
     if isinstance(row, Session):
         return row.name is not None and sessions.is_live(row, seen)
     return (isinstance(row, Task) or row.kind == JOB) and leases.is_live(row, seen)
 
 
 def grace(outage: Instant, ttl: Instant) -> Instant:
-    """How long a holder that could not renew keeps its lease after the store is back."""
-    return max(GRACE, min(outage, ttl))
+    """How long a holder that could not renew keeps its lease after the outage."""
+    return max(MIN_GRACE, min(outage, ttl))

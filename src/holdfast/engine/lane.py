@@ -1,7 +1,7 @@
 """A lane: one thread, one transaction at a time, as many commands in each as are waiting.
 
-It never waits to fill a batch: it takes whatever is queued the moment the last commit returns. One
-caller gets one disk flush; a hundred callers share one.
+It never waits to fill a batch: it takes whatever is queued as soon as the last commit returns. One caller gets one disk
+flush; a hundred callers share one.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from typing import Any
 
 from holdfast.core.errors import Refused, StoreUnavailable, Trouble, ValueRefused
 from holdfast.core.row import Instant, Key
-from holdfast.engine.backlog import MAX_BATCH, Backlog, Ticket
+from holdfast.engine.backlog import MAX_BATCH, Backlog
 from holdfast.engine.command import Command, Outcome, Queue
+from holdfast.engine.outages import Outages
 from holdfast.engine.steps import freed_names, nearest_deadline
+from holdfast.engine.ticket import Ticket
 from holdfast.engine.view import View
 from holdfast.store.contract import Rerun, StaleConnection, Store
 from holdfast.store.needs import AllNeeds
@@ -26,11 +28,11 @@ from holdfast.telemetry.registry import Registry, note
 from holdfast.telemetry.traces import INTERNAL, Traces
 
 MAX_RERUNS = 50
-MAX_LOOKS = 5
-"""How often a claim looks again for tasks that another server had locked."""
-LOOK_SECONDS = 0.001
-ALONE_SECONDS = 10.0
-OUTAGE_SECONDS = 5.0
+MAX_SKIPPED_RETRIES = 5
+"""How often a claim is repeated because another server had locked ready tasks."""
+SKIPPED_RETRY_SECONDS = 0.001
+ISOLATION_SECONDS = 10.0
+"""How long the commands of an account run in batches of one after the store refused a value of that account."""
 
 log = logging.getLogger("holdfast.engine")
 
@@ -40,12 +42,12 @@ _BATCHES, _COMMANDS, _BATCH_SIZE = metric_names.BATCHES.at(), metric_names.COMMA
 _PHASES = tuple(metric_names.PHASE_SECONDS.at(phase) for phase in metric_names.PHASES)
 
 
-class PassedOver(Rerun):
-    """A claim came up short, but there is work that another server has locked: look once more."""
+class SkippedTasks(Rerun):
+    """A claim got too few tasks while another server had locked some: run the batch again."""
 
 
 class Committed:
-    """What a batch left behind that others must hear of."""
+    """A committed batch: its replies, and what other parts of the engine must react to."""
 
     def __init__(self, replies: list[Reply], view: View) -> None:
         self.replies = replies
@@ -55,21 +57,6 @@ class Committed:
         self.steps = view.steps
         self.deadline: Instant | None = nearest_deadline(view.steps)
         self.now = view.now
-
-
-class Outages:
-    """What all lanes must know: how often the store failed any of them, and whether this process stood still."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.pulse = time.monotonic()
-        """When the sweep, which looks at least once a second, last did."""
-        self.writable = True
-        """Whether the last batch that tried to write could."""
-
-    def paused(self) -> bool:
-        """Nobody renewed while this process was stopped, or asleep with its machine."""
-        return time.monotonic() - self.pulse > OUTAGE_SECONDS
 
 
 class Lane:
@@ -93,46 +80,46 @@ class Lane:
         self._on_return = on_return
         self._outages = outages
         self._outages_seen = outages.count
-        self._alone: dict[str, float] = {}
+        self._isolated: dict[str, float] = {}
         self._board = board or Registry()
         self.traces: Traces | None = None
-        """Where it tells of its batches, if anybody asked for traces."""
+        """Where its batches are traced; None if tracing is off."""
         self.busy_since: float | None = None
-        """Since when, by the monotonic clock, it has worked on one batch; None while it waits for one."""
+        """When, by the monotonic clock, it began its current batch; None while it waits for one."""
         self.thread = threading.Thread(target=self._run, name=f"holdfast-lane-{number}", daemon=True)
 
     def _run(self) -> None:
         while (batch := self._backlog.take()) is not None:
             self.busy_since = began = time.monotonic()
-            for part in self._parted(batch):
+            for part in self._isolate(batch):
                 self._work(part)
             self.busy_since = None
             self._board.add(metric_names.LANE_BUSY, by=time.monotonic() - began)
         self._backlog.finish()
 
-    def _parted(self, batch: list[Ticket]) -> list[list[Ticket]]:
-        """The batch, with the commands of accounts that lately sent a poisonous value each on their own."""
-        if not self._alone:
+    def _isolate(self, batch: list[Ticket]) -> list[list[Ticket]]:
+        """The batch, with each command of an isolated account in a batch of one."""
+        if not self._isolated:
             return [batch]
-        moment = time.monotonic()
-        self._alone = {account: until for account, until in self._alone.items() if until > moment}
-        together = [ticket for ticket in batch if ticket.command.account not in self._alone]
-        apart = [[ticket] for ticket in batch if ticket.command.account in self._alone]
+        now = time.monotonic()
+        self._isolated = {account: until for account, until in self._isolated.items() if until > now}
+        together = [ticket for ticket in batch if ticket.command.account not in self._isolated]
+        apart = [[ticket] for ticket in batch if ticket.command.account in self._isolated]
         return [*([together] if together else []), *apart]
 
     def _work(self, batch: list[Ticket]) -> None:
-        """Run a batch, or tell all of it why not."""
+        """Run a batch, or answer every ticket of it with the reason why not."""
         try:
-            if self._outages_seen != self._outages.count or self._outages.paused():
-                self._return()
+            if self._outages_seen != self._outages.count or self._outages.is_paused():
+                self._recover()
             committed = self._attempt(batch)
-        except StaleConnection:  # a new connection finds out whether the store is there, and what it missed meanwhile
+        except StaleConnection:  # a new connection finds out whether the store is reachable
             self._outages.count += 1
             self._work(batch)
         except ValueRefused as error:
             self._split(batch, error)
         except UnicodeError as error:
-            self._split(batch, ValueRefused(f"a text of this request is no Unicode: {error}"))
+            self._split(batch, ValueRefused(f"a text in this request is not valid Unicode: {error}"))
         except Trouble as error:
             log.warning("a batch of %d was not written: %s", len(batch), error.message)
             self._outages.count += 1
@@ -142,37 +129,37 @@ class Lane:
             log.exception("a batch of %d failed", len(batch))
             self._split(batch, error)
         else:
-            self._tell(committed)
+            self._report(committed)
 
-    def _return(self) -> None:
-        """The store may be back: do first what an outage asks for, before anything can expire."""
+    def _recover(self) -> None:
+        """The store may be back after an outage: give holders grace before anything can expire."""
         count = self._outages.count
         commands = self._on_return()
-        for place in range(0, len(commands), MAX_BATCH):
-            self._attempt([Ticket(command, _NOBODY) for command in commands[place : place + MAX_BATCH]])
+        for start in range(0, len(commands), MAX_BATCH):
+            self._attempt([Ticket(command, _NO_SINK) for command in commands[start : start + MAX_BATCH]])
         self._outages_seen = count
-        self._outages.pulse = time.monotonic()
+        self._outages.last_sweep = time.monotonic()
 
     def _attempt(self, batch: list[Ticket]) -> Committed:
         for attempt in range(MAX_RERUNS):
             try:
-                return self._transact(batch, look_again=attempt < MAX_LOOKS)
-            except PassedOver:
-                time.sleep(LOOK_SECONDS * 2**attempt)
+                return self._transact(batch, retry_skipped=attempt < MAX_SKIPPED_RETRIES)
+            except SkippedTasks:
+                time.sleep(SKIPPED_RETRY_SECONDS * 2**attempt)
             except Rerun:
                 continue
-        raise StoreUnavailable("too many others write to the same rows")
+        raise StoreUnavailable("too many other writers use the same rows")
 
-    def _transact(self, batch: list[Ticket], *, look_again: bool = False) -> Committed:
+    def _transact(self, batch: list[Ticket], *, retry_skipped: bool = False) -> Committed:
         """Load, decide, save, commit. Nothing is answered before the commit has returned."""
-        began, moment = time.perf_counter(), time.time_ns()
+        began, began_ns = time.perf_counter(), time.time_ns()
         with self._store.transaction(self._number) as transaction:
             needs = AllNeeds.of([ticket.command.all_needs() for ticket in batch])
             view = View(transaction.load(needs))
             loaded = time.perf_counter()
             decided = [(ticket, *_decide(ticket, view)) for ticket in batch]
-            if view.came_up_short and look_again and view.passed_over(transaction.seen_ready(needs)):
-                raise PassedOver
+            if view.came_up_short and retry_skipped and view.passed_over(transaction.seen_ready(needs)):
+                raise SkippedTasks
             tokens = transaction.draw(view.tokens_drawn) if view.tokens_drawn else []
             replies: list[Reply] = []
             for ticket, outcome, changed in decided:
@@ -181,33 +168,33 @@ class Lane:
                 if ticket.command.once is not None and (changed if binding is None else binding):
                     view.remember(ticket.command.remember(reply, view.now))
                 replies.append((ticket, reply))
-            chosen = time.perf_counter()
+            tokens_drawn = time.perf_counter()
             if view.has_changes:
                 transaction.save(view.changes(tokens))
             saved = time.perf_counter()
-        self._time(len(batch), began, loaded, chosen, saved, time.perf_counter())
+        self._measure(len(batch), began, loaded, tokens_drawn, saved, time.perf_counter())
         if self.traces is not None:
             causes = dict.fromkeys(ticket.command.cause.traceparent for ticket in batch)
-            told = {trace_names.COMMANDS: len(batch)}
+            attributes = {trace_names.COMMANDS: len(batch)}
             links = [cause for cause in causes if cause]
-            self.traces.tell(trace_names.BATCH, INTERNAL, parent="", links=links, attributes=told, began=moment)
+            self.traces.tell(trace_names.BATCH, INTERNAL, parent="", links=links, attributes=attributes, began=began_ns)
         self._outages.writable = self._outages.writable or view.has_changes
         return Committed(replies, view)
 
-    def _time(self, size: int, *moments: float) -> None:
-        """Note how large a batch was, and how long each part of its transaction took."""
+    def _measure(self, size: int, *moments: float) -> None:
+        """Count a batch, its size, and the duration of each phase of its transaction."""
         cells = self._board.cells
         with self._board.lock:
             cells[_BATCHES] += 1
             cells[_COMMANDS] += size
             note(cells, _BATCH_SIZE, metric_names.SIZES, size)
-            for place, before, after in zip(_PHASES, moments, moments[1:], strict=False):
-                note(cells, place, metric_names.SHORT_TIMES, after - before)
+            for cell, before, after in zip(_PHASES, moments, moments[1:], strict=False):
+                note(cells, cell, metric_names.SHORT_TIMES, after - before)
 
     def _split(self, batch: list[Ticket], error: Exception) -> None:
-        """Find the command that the store will not take; only its owner hears of it."""
+        """Run the halves of a batch separately, to find the one command that fails; only its caller gets the error."""
         if len(batch) == 1:
-            self._alone[batch[0].command.account] = time.monotonic() + ALONE_SECONDS
+            self._isolated[batch[0].command.account] = time.monotonic() + ISOLATION_SECONDS
             self._fail(batch, error)
             return
         middle = len(batch) // 2
@@ -215,24 +202,24 @@ class Lane:
         self._work(batch[middle:])
 
     def _fail(self, batch: list[Ticket], error: Exception) -> None:
-        self._tell(Committed([(ticket, error) for ticket in batch], View(Rows(now=0))))
+        self._report(Committed([(ticket, error) for ticket in batch], View(Rows(now=0))))
 
-    def _tell(self, committed: Committed) -> None:
-        """Whatever goes wrong while telling, the lane goes on."""
+    def _report(self, committed: Committed) -> None:
+        """Pass a batch on; the lane continues even if that fails."""
         try:
             self._on_commit(committed)
         except Exception:
-            log.exception("the outcome of a batch could not be told")
+            log.exception("the outcome of a batch could not be reported")
 
 
-class _Nobody:
-    """Nobody waits for what the lane does of its own accord."""
+class _NoSink:
+    """Sink of commands that the lane runs by itself: their replies are dropped."""
 
     def deliver(self, replies: list[Reply]) -> None:
         pass
 
 
-_NOBODY = _Nobody()
+_NO_SINK = _NoSink()
 
 
 def _decide(ticket: Ticket, view: View) -> tuple[Any, bool]:

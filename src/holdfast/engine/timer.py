@@ -1,4 +1,4 @@
-"""One thread for everything that is to be done later."""
+"""Timer: one thread that runs actions at given moments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ log = logging.getLogger("holdfast.timer")
 
 
 class Alarm:
-    """Something to be done later. What was cancelled keeps its place, but holds nothing any more."""
+    """A scheduled action. A cancelled one stays in the heap but holds no reference to its action."""
 
     __slots__ = ("action",)
 
@@ -21,23 +21,23 @@ class Alarm:
         self.action: Callable[[], None] | None = action
 
     def cancel(self) -> None:
-        """Do not do it."""
+        """Never run the action."""
         self.action = None
 
 
 class Timer:
-    """Calls each action once its moment has come."""
+    """Runs each action once, when its moment has come."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Alarm]] = []
         self._order = itertools.count()
         self._changed = threading.Condition()
         self._closed = False
-        self._thread = threading.Thread(target=self._run, name="holdfast-patience", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="holdfast-timer", daemon=True)
         self._thread.start()
 
     def at(self, moment: float, action: Callable[[], None]) -> Alarm:
-        """Do this then, by the monotonic clock."""
+        """Run the action at a moment of the monotonic clock."""
         alarm = Alarm(action)
         with self._changed:
             heapq.heappush(self._heap, (moment, next(self._order), alarm))
@@ -45,7 +45,7 @@ class Timer:
         return alarm
 
     def close(self) -> None:
-        """Forget what is still to be done."""
+        """Stop; actions that are not due yet never run."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -64,4 +64,4 @@ class Timer:
                 if action is not None:
                     action()
             except Exception:
-                log.exception("something due could not be done")
+                log.exception("a timed action failed")

@@ -7,7 +7,7 @@ from holdfast.core.errors import LeaseMismatch, TooManyElections
 from holdfast.core.lease import ELECTION, RELEASED, Claim, Lease, proof_of
 from holdfast.core.row import Instant
 from holdfast.engine.command import Command, Held, LeaseOutcome
-from holdfast.engine.expiry import settle
+from holdfast.engine.expiry import expire_lease_if_due
 from holdfast.engine.view import View
 from holdfast.store.needs import Needs
 
@@ -47,7 +47,7 @@ class Campaign(ElectionCommand, frozen=True):
 
     def decide(self, view: View) -> Leading | Held:
         """Capacity first, then the contest."""
-        lease = settle(view, self.account, self.room)
+        lease = expire_lease_if_due(view, self.account, self.room)
         if leases.is_live(lease, view.now):
             return Held(lease=lease, now=view.now)
         if view.live_elections(self.account) >= self.max_rooms:

@@ -14,7 +14,7 @@ from holdfast.core.principal import Principal
 from holdfast.core.row import Instant, Key
 from holdfast.core.session import Session
 from holdfast.engine.command import Command, Held, LeaseOutcome, Replayed
-from holdfast.engine.expiry import settle
+from holdfast.engine.expiry import expire_lease_if_due
 from holdfast.engine.view import View
 from holdfast.store.changes import Answer
 from holdfast.store.contract import Rerun
@@ -56,7 +56,7 @@ class ClaimJob(JobCommand, frozen=True):
     metadata: str | None = None
     session_id: str | None = None
     session_lease_id: str | None = None
-    gives_way: bool = False
+    yields: bool = False
 
     def needs(self) -> Needs:
         """The lease, and the session for whose life it is claimed."""
@@ -65,13 +65,13 @@ class ClaimJob(JobCommand, frozen=True):
             rows += ((Session.table, self.account, self.session_id),)
         return Needs(rows=rows)
 
-    def line(self) -> Key:
+    def wait_key(self) -> Key:
         """Claimers of one job wait for each other."""
         return (Lease.table, self.account, self.name)
 
-    def giving_way(self) -> ClaimJob:
+    def yield_to_waiters(self) -> ClaimJob:
         """Others wait: even a free job is not for this caller."""
-        return replace(self, gives_way=True)
+        return replace(self, yields=True)
 
     def size(self) -> int:
         """Its metadata."""
@@ -82,9 +82,9 @@ class ClaimJob(JobCommand, frozen=True):
         if self.session_id is not None:
             proof = None if self.session_lease_id is None else proof_of(self.session_lease_id)
             sessions.check_claimer(view.find(Session, self.account, self.session_id), self.by.id, proof, view.now)
-        lease = settle(view, self.account, self.name)
+        lease = expire_lease_if_due(view, self.account, self.name)
         acl.check_allowed(lease.acl, self.by)
-        if self.gives_way or leases.is_live(lease, view.now) or leases.is_delayed(lease, view.now):
+        if self.yields or leases.is_live(lease, view.now) or leases.is_delayed(lease, view.now):
             return Held(lease=lease, now=view.now)
         claim = Claim(
             kind=JOB,
@@ -187,7 +187,7 @@ class ForceRelease(JobCommand, frozen=True):
 
     def decide(self, view: View) -> Changed:
         """The job is free; the former holder's next call is told by whom and why."""
-        lease = settle(view, self.account, self.name)
+        lease = expire_lease_if_due(view, self.account, self.name)
         if not leases.is_held(lease):
             raise NotHeld(f"nobody holds {self.name}")
         lease = view.put(leases.end(lease, FORCED, now=view.now, by=self.by, reason=self.reason), FORCED)

@@ -22,7 +22,7 @@ from holdfast.core.principal import ADMIN_ID, Principal
 from holdfast.core.row import Instant, Key
 from holdfast.core.session import Session
 from holdfast.engine.command import Command, Held, LeaseOutcome
-from holdfast.engine.expiry import settle
+from holdfast.engine.expiry import expire_lease_if_due
 from holdfast.engine.view import View
 from holdfast.store.needs import Needs
 
@@ -87,7 +87,7 @@ class AcquireLock(LockCommand, frozen=True):
             raise LockLimit(f"a user may hold at most {self.limit} locks")
         if ours:
             return self._again(lease, view)
-        lease = settle(view, self.account, self.name)
+        lease = expire_lease_if_due(view, self.account, self.name)
         if leases.is_delayed(lease, view.now):
             return Delayed(lease=lease, now=view.now)
         if leases.is_live(lease, view.now):

@@ -8,7 +8,7 @@ from holdfast.core.row import Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.engine.command import Command, Outcome
-from holdfast.engine.expiry import end_session, settle, settle_task
+from holdfast.engine.expiry import end_session, expire_lease_if_due, expire_task_if_due
 from holdfast.engine.view import View
 from holdfast.store.needs import Needs
 
@@ -41,7 +41,7 @@ class Recover(Command[Recovered], frozen=True):
             if isinstance(row, Session) and sessions.is_due(row, view.now):
                 over += end_session(view, row, sessions.EXPIRED)
             elif isinstance(row, Task):
-                over += [after for after in [settle_task(view, row)] if after is not row]
+                over += [after for after in [expire_task_if_due(view, row)] if after is not row]
             elif isinstance(row, Lease):
-                over += [after for after in [settle(view, row.account, row.id)] if after is not row]
+                over += [after for after in [expire_lease_if_due(view, row.account, row.id)] if after is not row]
         return Recovered(over=tuple(over), now=view.now)

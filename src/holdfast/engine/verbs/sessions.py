@@ -16,7 +16,7 @@ from holdfast.core.row import Instant
 from holdfast.core.session import Context, Session
 from holdfast.core.task import Task
 from holdfast.engine.command import Command, Outcome
-from holdfast.engine.expiry import end_session, settle_holdings
+from holdfast.engine.expiry import end_session, expire_holdings
 from holdfast.engine.steps import with_token
 from holdfast.engine.verbs.octostore_sessions import with_holdings
 from holdfast.engine.verbs.tasks.queueing import lease_id_from
@@ -100,7 +100,7 @@ class BeginSession(SessionCommand, frozen=True):
             now=view.now,
         )
         resumed = session.version > 0
-        settle_holdings(view, self.account, self.session_id)
+        expire_holdings(view, self.account, self.session_id)
         begun = view.put(sessions.write_context(begun, self.context, None), "resumed" if resumed else "opened")
         return Begun(
             session=begun,

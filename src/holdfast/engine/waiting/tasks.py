@@ -1,201 +1,138 @@
-"""The crowd: whoever waits for work of some types. n new tasks let the n who came first try.
+"""Waiters for tasks: n new tasks let the n tickets that came first try.
 
-Waiting happens outside the batch, as in a line; but here several may be served at once, and one may wait for
-several types. A try that finds nothing keeps its place.
+Unlike for names, several tickets may be served at once, and one ticket may wait for several task types. A try that
+finds nothing keeps its position.
 """
 
 from __future__ import annotations
 
 import heapq
-import threading
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Iterable, Mapping
 from itertools import count
 from operator import itemgetter
 from typing import Any
 
-from holdfast.core.errors import Draining, TooManyWaiters
-from holdfast.engine.backlog import Ticket
-from holdfast.engine.command import Outcome, Queue
+from holdfast.core.errors import TooManyWaiters
+from holdfast.engine.command import Queue
+from holdfast.engine.ticket import Ticket
 from holdfast.engine.timer import Timer
+from holdfast.engine.waiting.waiters import Attend, Deliver, Submit, Waiters
 
 MAX_WAITERS = 10_000
-"""In one process: each is a connection held open."""
-MORE = 2
-"""Whoever finds work that another process left lets so many others look."""
+"""In one process: each is an open connection."""
+MORE_PROBES = 2
+"""How many tickets try next after a probe found work of another process."""
 
 
-class Crowd:
-    """Everybody in this process who waits for tasks."""
+class TaskWaiters(Waiters):
+    """Every caller of this process that waits for tasks."""
 
-    def __init__(
-        self,
-        submit: Callable[[Ticket], None],
-        deliver: Callable[[list[tuple[Ticket, Any]]], None],
-        attend: Callable[[bool], None],
-        timer: Timer,
-    ) -> None:
-        self._submit = submit
-        self._deliver = deliver
-        self._attend = attend
-        self._timer = timer
-        self._lock = threading.Lock()
+    def __init__(self, submit: Submit, deliver: Deliver, attend: Attend, timer: Timer) -> None:
+        super().__init__(submit, deliver, attend, timer)
         self._waiting: dict[Queue, dict[Ticket, int]] = {}
-        """Who waits for a queue, and in which place they came."""
-        self._places: dict[Ticket, int] = {}
+        """The tickets of each queue, with their positions."""
+        self._positions: dict[Ticket, int] = {}
         self._woken_for: dict[Ticket, Queue] = {}
-        """Whose work they were told of."""
-        self._scouts: set[Ticket] = set()
-        """Who tries because another process may have left work."""
+        """The queue whose new task a ticket was woken for."""
+        self._probes: set[Ticket] = set()
+        """Tickets that try because another process may have created tasks."""
         self._arrivals = count()
-        self._draining = False
-
-    def found_nothing(self, ticket: Ticket, outcome: Outcome) -> None:
-        """A claim with patience came up empty: wait, or keep waiting, or give up."""
-        with self._lock:
-            ticket.under_way = False
-            self._scouts.discard(ticket)
-            self._woken_for.pop(ticket, None)
-            if ticket.gone:
-                return
-            looks_again, gives_up = False, ticket.last_try
-            if gives_up:
-                self._remove(ticket)
-            else:
-                # What was offered before it stood here, or while its try was under way, was told to nobody.
-                looks_again = ticket.again or not ticket.in_line
-                if not ticket.in_line:
-                    self._stand(ticket)
-                ticket.under_way, ticket.again = looks_again, False
-        if looks_again:
-            self._submit(ticket)
-        if gives_up:
-            draining = Draining("this server is shutting down") if self._draining else None
-            self._deliver([(ticket, draining or outcome)])
-
-    def settled(self, ticket: Ticket, outcome: Any) -> None:
-        """Its claim found work, or was refused: it leaves.
-
-        What it was woken for and did not take is offered to the next one. Where another process left work there may
-        be more.
-        """
-        with self._lock:
-            ticket.under_way = False
-            woken_for = self._woken_for.get(ticket)
-            self._remove(ticket)
-            scout = ticket in self._scouts
-            self._scouts.discard(ticket)
-        if scout:
-            self._look(dict.fromkeys(ticket.queues, MORE))
-        elif woken_for is not None and not _took_from(outcome, woken_for):
-            self.offer({woken_for: 1})
 
     def offer(self, queues: Mapping[Queue, int]) -> None:
-        """There is that much work: let as many try."""
+        """There are that many new tasks: let as many tickets try."""
         with self._lock:
-            chosen = self._chosen(queues)
-        for ticket in chosen:
-            self._submit(ticket)
+            tries = self._wake(queues)
+        self._submit_all(tries)
 
-    def look(self) -> None:
-        """Another process may have made work of any type: one of each queue looks."""
+    def probe(self) -> None:
+        """Another process may have created tasks of any type: one ticket of each queue tries."""
         with self._lock:
-            queues = list(self._waiting)
-        self._look(dict.fromkeys(queues, 1))
+            tries = self._wake_probes(dict.fromkeys(self._waiting, 1))
+        self._submit_all(tries)
 
     def size(self, account: str = "") -> int:
         """How many wait, of one account or of all."""
         if not account:
-            return len(self._places)
+            return len(self._positions)
         with self._lock:
-            return sum(ticket.command.account == account for ticket in self._places)
+            return sum(ticket.command.account == account for ticket in self._positions)
 
-    def _look(self, queues: Mapping[Queue, int]) -> None:
-        with self._lock:
-            chosen = self._chosen(queues)
-            self._scouts.update(chosen)
-        for ticket in chosen:
-            self._submit(ticket)
-
-    def _chosen(self, queues: Mapping[Queue, int]) -> list[Ticket]:
-        chosen = []
+    def _wake(self, queues: Mapping[Queue, int]) -> list[Ticket]:
+        woken = []
         for queue, many in queues.items():
             for ticket in self._first(*queue, many):
                 self._woken_for[ticket] = queue
-                chosen.append(ticket)
-        return chosen
+                woken.append(ticket)
+        return woken
 
-    def leave(self, ticket: Ticket) -> None:
-        """Its caller went away."""
-        with self._lock:
-            ticket.gone = True
-            self._remove(ticket)
-
-    def drain(self) -> None:
-        """Send everybody away with a hint to come back; whose claim is on its way is answered by that."""
-        with self._lock:
-            self._draining = True
-            leaving = [ticket for ticket in self._places if not ticket.under_way]
-            for ticket in self._places:
-                ticket.last_try = True
-            for ticket in leaving:
-                self._remove(ticket)
-        self._deliver([(ticket, Draining("this server is shutting down")) for ticket in leaving])
+    def _wake_probes(self, queues: Mapping[Queue, int]) -> list[Ticket]:
+        woken = self._wake(queues)
+        self._probes.update(woken)
+        return woken
 
     def _first(self, account: str, task_type: str, many: int) -> list[Ticket]:
-        """Those who came first among the idle ones that would take it."""
+        """The idle tickets that came first among those that would take this type."""
         queues = [self._waiting[account, name] for name in {task_type, ""} if (account, name) in self._waiting]
         idle: list[Ticket] = []
         busy: list[Ticket] = []
         for ticket, _ in heapq.merge(*(queue.items() for queue in queues), key=itemgetter(1)):
-            (busy if ticket.under_way else idle).append(ticket)
+            (busy if ticket.is_submitted else idle).append(ticket)
             if len(idle) == many:
                 break
         for ticket in idle:
-            ticket.under_way = True
-        if len(idle) < many:  # there is more than the idle can take: whose try is under way looks once more
+            ticket.is_submitted = True
+        if len(idle) < many:  # more work than idle tickets: those whose claim is in the engine try once more
             for ticket in busy:
-                ticket.again = True
+                ticket.try_again = True
         return idle
 
-    def _stand(self, ticket: Ticket) -> None:
-        assert ticket.deadline is not None
-        if self._draining:
-            raise Draining("this server is shutting down")
-        if len(self._places) >= MAX_WAITERS:
-            raise TooManyWaiters(f"{MAX_WAITERS} callers already wait for work", retry_after=5)
-        ticket.in_line = True
-        self._places[ticket] = place = next(self._arrivals)
-        for queue in ticket.queues:
-            self._waiting.setdefault(queue, {})[ticket] = place
-        ticket.alarm = self._timer.at(ticket.deadline, partial(self._run_out, ticket))
-        self._attend(True)  # noqa: FBT003 - see the store's contract
+    def _tickets(self) -> Iterable[Ticket]:
+        return self._positions
 
-    def _remove(self, ticket: Ticket) -> None:
+    def _join(self, ticket: Ticket) -> list[Ticket]:
+        if len(self._positions) >= MAX_WAITERS:
+            raise TooManyWaiters(f"{MAX_WAITERS} callers already wait for work", retry_after=5)
+        self._positions[ticket] = position = next(self._arrivals)
+        for queue in ticket.queues:
+            self._waiting.setdefault(queue, {})[ticket] = position
+        # A task offered before it waited woke no ticket: try once more.
+        ticket.is_submitted, ticket.try_again = True, False
+        return [ticket]
+
+    def _unjoin(self, ticket: Ticket) -> list[Ticket]:
         self._woken_for.pop(ticket, None)
-        if self._places.pop(ticket, None) is None:
-            return
-        ticket.in_line = False
-        if ticket.alarm is not None:
-            ticket.alarm.cancel()
+        del self._positions[ticket]
         for queue in ticket.queues:
             waiting = self._waiting[queue]
             del waiting[ticket]
             if not waiting:
                 del self._waiting[queue]
-        if not self._places:
-            self._attend(False)  # noqa: FBT003 - see the store's contract
+        return []
 
-    def _run_out(self, ticket: Ticket) -> None:
-        """Its patience ends: it tries one last time, so that the answer is fresh."""
-        with self._lock:
-            if not ticket.in_line or ticket.last_try:
-                return
-            ticket.last_try = True
-            if ticket.under_way:
-                return  # the try under way is the last one
-            ticket.under_way = True
-        self._submit(ticket)
+    def _keep(self, ticket: Ticket) -> list[Ticket]:
+        ticket.is_submitted, ticket.try_again = ticket.try_again, False
+        return [ticket] if ticket.is_submitted else []
+
+    def _returned(self, ticket: Ticket) -> None:
+        self._probes.discard(ticket)
+        self._woken_for.pop(ticket, None)
+
+    def _timed_out(self, ticket: Ticket) -> None:
+        """Nothing to record: the ticket alone knows that its claim is in the engine."""
+
+    def _settle(self, ticket: Ticket, outcome: Any) -> list[Ticket]:
+        """Remove the ticket; a task it was woken for and did not take is offered to the next one.
+
+        Where a probe found work of another process there may be more.
+        """
+        woken_for = self._woken_for.pop(ticket, None)
+        self._remove(ticket)
+        if ticket in self._probes:
+            self._probes.discard(ticket)
+            return self._wake_probes(dict.fromkeys(ticket.queues, MORE_PROBES))
+        if woken_for is not None and not _took_from(outcome, woken_for):
+            return self._wake({woken_for: 1})
+        return []
 
 
 def _took_from(outcome: Any, queue: Queue) -> bool:

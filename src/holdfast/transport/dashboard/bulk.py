@@ -18,7 +18,7 @@ from holdfast.core.event import Cause
 from holdfast.core.principal import Principal
 from holdfast.core.row import Instant
 from holdfast.core.task import CLAIMED, DEAD, PENDING
-from holdfast.engine.change_signal import log_of
+from holdfast.engine.change_signal import account_log_key
 from holdfast.engine.verbs.batch import Batch, Outcomes
 from holdfast.engine.verbs.tasks.outcomes import CancelTask, RequeueTask, ResolveTask, TaskCommand
 from holdfast.transport.dashboard.task_filter import DashboardFilter
@@ -158,7 +158,7 @@ class BulkOperations:
         finally:
             if operation.state == RUNNING:  # the server is shutting down, or there is a defect
                 operation.state, operation.error = FAILED, "it was interrupted"
-            self._ctx.engine.change_signal.ring([log_of(operation.browser_session.account)])
+            self._ctx.engine.change_signal.notify([account_log_key(operation.browser_session.account)])
 
     async def _run_batch(self, operation: BulkOperation, ids: list[str]) -> None:
         """Run one transaction and count its outcomes."""

@@ -92,7 +92,7 @@ def from_lease(lease: Lease, now: Instant, engine: Engine) -> Holding:
         left=(lease.expires_at or now) - now,
         ttl=lease.ttl,
         since=now - (lease.claimed_at or now),
-        waiting=engine.lines.length(lease.key),
+        waiting=engine.name_waiters.length(lease.key),
         note=lease.note,
         session=lease.session if lease.ephemeral else None,
     )

@@ -8,7 +8,7 @@ from contextlib import aclosing, suppress
 
 from holdfast.core.errors import RateLimited
 from holdfast.core.plan import READ
-from holdfast.engine.change_signal import log_of
+from holdfast.engine.change_signal import account_log_key
 from holdfast.transport.dashboard.page import PageRequest
 from holdfast.transport.dashboard.sign_in import SignIn
 from holdfast.transport.http.request import Response
@@ -57,7 +57,7 @@ class LiveUpdates:
     async def _stream(self, request: PageRequest, interval: float) -> AsyncGenerator[bytes, None]:
         """One message per change, at most one per interval, until the browser session or this server ends."""
         loop, changed = asyncio.get_running_loop(), asyncio.Event()
-        change_signal, key = request.ctx.engine.change_signal, log_of(request.account)
+        change_signal, key = request.ctx.engine.change_signal, account_log_key(request.account)
 
         def notify() -> None:
             with suppress(RuntimeError):  # the event loop has been closed before its listeners were removed

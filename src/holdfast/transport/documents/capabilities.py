@@ -9,7 +9,7 @@ import msgspec
 from holdfast.core import task as tasks
 from holdfast.core.plan import CLAIM, CREATE, HEARTBEAT, MUTATION, READ, Plan
 from holdfast.core.principal import SCOPES
-from holdfast.engine.retention import KEEP_ANSWERS
+from holdfast.engine.cleanup import KEEP_ANSWERS
 from holdfast.operations import bounds
 from holdfast.operations.table import DISCOVERY, OPERATIONS, REGISTRATION
 from holdfast.settings import Settings

@@ -9,9 +9,9 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from holdfast.core.errors import HoldfastError, InFlight
-from holdfast.engine.backlog import Ticket
 from holdfast.engine.command import Command
 from holdfast.engine.engine import Engine
+from holdfast.engine.ticket import Ticket
 from holdfast.telemetry.traces import Traces
 from holdfast.transport.http.request import Request, client_disconnected, until_disconnected
 from holdfast.transport.http.tracing import trace_task_command

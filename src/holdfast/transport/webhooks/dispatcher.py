@@ -22,7 +22,7 @@ from holdfast.core.event import Cause
 from holdfast.core.row import SECOND
 from holdfast.core.webhooks.delivery import AttemptResult, Delivery, FinishedAttempt, WebhookKey, retry_wait
 from holdfast.core.webhooks.webhook import ACTIVE, Webhook
-from holdfast.engine.change_signal import log_of
+from holdfast.engine.change_signal import account_log_key
 from holdfast.engine.engine import Engine
 from holdfast.engine.verbs.webhooks import DisableWebhook
 from holdfast.settings import Settings
@@ -220,9 +220,9 @@ class Dispatcher:
         """Hear of commits in every account that has an active webhook, and in no other."""
         wanted = {account for account, _ in prospect.active}
         for account in wanted - self._listening:
-            self._engine.change_signal.listen(log_of(account), self.wake, own=True)
+            self._engine.change_signal.listen(account_log_key(account), self.wake, internal=True)
         for account in self._listening - wanted:
-            self._engine.change_signal.forget(log_of(account), self.wake)
+            self._engine.change_signal.forget(account_log_key(account), self.wake)
         self._listening = wanted
 
     async def _end(self) -> None:

@@ -12,7 +12,7 @@ from holdfast.core.row import Instant
 from holdfast.core.session import Session
 from holdfast.core.task import Handover, Task
 from holdfast.engine.command import Command, Replayed
-from holdfast.engine.expiry import settle_task, verb_of
+from holdfast.engine.expiry import expire_task_if_due, task_verb
 from holdfast.engine.verbs.tasks.queueing import Claimed, Taken, TaskOutcome
 from holdfast.engine.view import View
 from holdfast.store.changes import Answer
@@ -69,7 +69,7 @@ class HolderCommand(TaskCommand, frozen=True):
 
     def ended(self, view: View, outcome: str, after: Task) -> TaskOutcome:
         """Put down how it ended."""
-        return TaskOutcome(task=view.put(after, verb_of(after, outcome)), now=view.now)
+        return TaskOutcome(task=view.put(after, task_verb(after, outcome)), now=view.now)
 
     def repeated(self, view: View, outcome: str) -> TaskOutcome | None:
         """The same words again, whose first answer was lost: answered, not done, a second time."""
@@ -203,7 +203,7 @@ class CancelTask(TaskCommand, frozen=True):
         found = self.task(view)
         if found.state == tasks.CANCELLED:
             return TaskOutcome(task=found, now=view.now)
-        task = settle_task(view, found)
+        task = expire_task_if_due(view, found)
         if task.state == tasks.CANCELLED:  # its holder had been asked to stop, and was not heard of
             return TaskOutcome(task=task, now=view.now)
         if self.mode == "force":
@@ -213,7 +213,7 @@ class CancelTask(TaskCommand, frozen=True):
             after = give_up(task, self.reason)
         if after == task:
             return TaskOutcome(task=task, now=view.now)
-        return TaskOutcome(task=view.put(after, verb_of(after, "cancel_requested")), now=view.now)
+        return TaskOutcome(task=view.put(after, task_verb(after, "cancel_requested")), now=view.now)
 
 
 class RequeueTask(TaskCommand, frozen=True):
@@ -227,7 +227,7 @@ class RequeueTask(TaskCommand, frozen=True):
 
     def decide(self, view: View) -> TaskOutcome:
         """Back in its queue, unless another task has taken its place."""
-        task = settle_task(view, self.task(view))
+        task = expire_task_if_due(view, self.task(view))
         after = tasks.requeue(task, view.now, keep_count=self.keep_count)
         if task.unique_key is not None:
             tasks.check_key_free(view.live_task_under(self.account, task.unique_key))

@@ -17,7 +17,7 @@ from holdfast.core.row import Key
 from holdfast.core.session import Session
 from holdfast.core.task import Claim, Task
 from holdfast.engine.command import Command, Outcome, Queue
-from holdfast.engine.expiry import settle_task
+from holdfast.engine.expiry import expire_task_if_due
 from holdfast.engine.steps import with_token
 from holdfast.engine.view import View
 from holdfast.store.needs import Needs
@@ -100,7 +100,7 @@ class CreateTask(Command[Created], frozen=True):
         """The new task, or the one that is there already."""
         if self.task.unique_key is not None:
             live = view.live_task_under(self.account, self.task.unique_key)
-            live = None if live is None else settle_task(view, live)
+            live = None if live is None else expire_task_if_due(view, live)
             if live is not None and live.state in tasks.LIVE_STATES:
                 if self.replace_payload and live.state == tasks.PENDING:
                     live = view.put(tasks.replace_work(live, self.task, view.now), "replaced")
@@ -150,7 +150,7 @@ class ClaimCommand(Command[Outcome], frozen=True, kw_only=True):
         found = view.find(Session, self.account, self.session_id)
         session = sessions.check_claimer(found, self.by.id, proof, view.now)
         held = view.tasks_of(self.account, self.session_id) if session.lane else []
-        return next((task for task in held if settle_task(view, task) is task), None)
+        return next((task for task in held if expire_task_if_due(view, task) is task), None)
 
     def is_lane(self, view: View) -> bool:
         """Whether it may hold one task only."""
@@ -210,7 +210,7 @@ class ClaimTask(ClaimCommand, frozen=True, kw_only=True):
 
     def decide(self, view: View) -> Claimed:
         """Held, or refused for good: nobody waits for one certain task."""
-        task = settle_task(view, tasks.check_found(view.find(Task, self.account, self.task_id)))
+        task = expire_task_if_due(view, tasks.check_found(view.find(Task, self.account, self.task_id)))
         tasks.check_claimable(task, view.now)
         busy = self.in_flight(view)
         if busy is not None:

@@ -101,8 +101,8 @@ def _count_waiters(by: Principal, engine: Engine, held: list[Holding]) -> dict[s
     if by.name_prefix is not None:
         return {"name": sum(each.waiting for each in held), "work": 0}
     return {
-        "name": engine.lines.size(by.account) if by.may(JOBS) else 0,
-        "work": engine.crowd.size(by.account) if by.may(TASKS) else 0,
+        "name": engine.name_waiters.size(by.account) if by.may(JOBS) else 0,
+        "work": engine.task_waiters.size(by.account) if by.may(TASKS) else 0,
     }
 
 

@@ -13,7 +13,7 @@ from holdfast.core.event_page import data_size, is_full, take_bytes
 from holdfast.core.log_gap import RESTORED, is_next, last_kept_seq
 from holdfast.core.task import Task
 from holdfast.core.task.attempts import list_attempts
-from holdfast.engine.change_signal import log_of
+from holdfast.engine.change_signal import account_log_key
 from holdfast.operations import bounds
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import tasks as task_advice
@@ -66,7 +66,9 @@ async def list_events(ctx: HandlerContext, request: Request) -> Response:
         return _look(reader, account, max(after, floor), wanted, limit)
 
     if wait:
-        page = await ctx.wait_for(log_of(account), look, lambda page: bool(page.events) or page.more, wait, request)
+        page = await ctx.wait_for(
+            account_log_key(account), look, lambda page: bool(page.events) or page.more, wait, request
+        )
     else:
         page = await ctx.read(look)
     following = urlencode(query.values() | {"after": page.seen, "wait_seconds": 30})

@@ -30,7 +30,7 @@ def render_claim(ctx: HandlerContext, warnings: list[str], outcome: Any) -> tupl
         return 200, encode(finish(document, warnings, holding(lease, now)))
     wait = seconds_to_wait(lease.expires_at or lease.available_at, now)
     document = {"status": "held", **ownership(lease, now), "retry_after_seconds": wait}
-    document["waiting"] = ctx.engine.lines.length(lease.key)
+    document["waiting"] = ctx.engine.name_waiters.length(lease.key)
     return 200, encode(finish(document, warnings, job_advice.held(lease.id, wait)))
 
 

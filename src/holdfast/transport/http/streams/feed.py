@@ -28,7 +28,7 @@ from itertools import chain, islice
 
 from holdfast.core.errors import CursorTooOld, HoldfastError
 from holdfast.core.event_filter import EventFilter
-from holdfast.engine.change_signal import ChangeSignal, log_of
+from holdfast.engine.change_signal import ChangeSignal, account_log_key
 from holdfast.transport.http.streams.follower import SLICE_BYTES, SLICE_EVENTS, Batch, Follower, Told
 
 PAGE, PAGE_BYTES = 500, 1024 * 1024
@@ -125,7 +125,7 @@ class Feed:
 
     async def run(self) -> None:
         """Follow the log while anybody is here."""
-        key = log_of(self.account)
+        key = account_log_key(self.account)
         self._change_signal.listen(key, self._ring_bell)
         error: Exception | None = None
         try:

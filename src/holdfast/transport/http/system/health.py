@@ -57,7 +57,7 @@ async def health(ctx: HandlerContext, request: Request) -> Response:  # noqa: AR
             "status": "ok",
             "storage": "wal",
             "leaseExpiryJob": _job(sweep.swept_at, now, 90),
-            "retentionCleanupJob": _job(sweep.tidying.tidied_at, now, 120),
+            "retentionCleanupJob": _job(sweep.cleanup.finished_at, now, 120),
         },
     )
 
@@ -99,7 +99,7 @@ def _alerts(ctx: HandlerContext, cells: list[float]) -> dict[str, dict[str, int 
     for kind in metric_names.RARE:
         recent = int(cells[metric_names.RARE_RECENT.at(kind)])
         total = int(cells[metric_names.RARE_TOTAL.at(kind)])
-        found[kind] = {"total": total, "last_hour": recent, "alert": ctx.engine.alerts.judge(kind, recent)}
+        found[kind] = {"total": total, "last_hour": recent, "alert": ctx.engine.alerts.is_alert(kind, recent)}
     return found
 
 

@@ -6,15 +6,15 @@ import threading
 
 import pytest
 
-from holdfast.engine import retention
-from holdfast.engine.retention import Tidying
+from holdfast.engine import cleanup as retention
+from holdfast.engine.cleanup import Cleanup
 from tests.chores import create, take
 from tests.support import wait_until
 
 
 @pytest.fixture
 def stuck(monkeypatch):
-    """A round of tidying that takes until the engine is stopped."""
+    """A round of cleanup that takes until the engine is stopped."""
     begun = threading.Event()
 
     def run(self):
@@ -22,7 +22,7 @@ def stuck(monkeypatch):
         return not self._stopped.wait(20)
 
     monkeypatch.setattr(retention, "ROUND_SECONDS", 0.01)
-    monkeypatch.setattr(Tidying, "run", run)
+    monkeypatch.setattr(Cleanup, "run", run)
     return begun
 
 

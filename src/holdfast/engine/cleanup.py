@@ -1,0 +1,171 @@
+"""The cleanup thread: removes what retention no longer keeps."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+
+from holdfast.core.account import Account
+from holdfast.core.errors import HoldfastError
+from holdfast.core.event import Cause
+from holdfast.core.lease import Lease
+from holdfast.core.log_gap import is_log_subject
+from holdfast.core.names import DEFAULT_ACCOUNT
+from holdfast.core.plan import DAY
+from holdfast.core.row import SECOND, Instant, Key, Row
+from holdfast.core.session import Session
+from holdfast.engine.command import Command
+from holdfast.engine.retention import PurgeTask, RemoveRow, Retention, WriteSnapshot, is_removable
+from holdfast.store.contract import Store
+from holdfast.store.rows import ROW_TYPES
+from holdfast.telemetry.heartbeats import LoopHeartbeats
+from holdfast.telemetry.registry import Registry
+
+KEEP_ANSWERS = 7 * DAY
+KEEP_DELIVERED, KEEP_DEAD_DELIVERIES = DAY, 30 * DAY
+ROUND_SECONDS = 60.0
+STUCK_SECONDS = 600.0
+"""A round that takes longer than this is reported as stuck."""
+ANSWERS_A_PASS = 10_000
+TASKS_A_PASS = 1_000
+DELIVERIES_A_PASS = 1_000
+EVENTS_A_PASS = 10_000
+ROWS_A_PASS = 5_000
+ERASE_AGAIN_FOR = 3600 * SECOND
+"""How long after its deletion an account is erased again in every pass."""
+
+log = logging.getLogger("holdfast.retention")
+
+_CAUSE = Cause("retention", "")
+
+RunAll = Callable[[Sequence[Command[bool]]], list[bool | None]]
+
+
+class Cleanup:
+    """A thread beside the sweep, which never waits for it. Each round repeats its pass until little is left."""
+
+    def __init__(
+        self, store: Store, run_all: RunAll, retention: Retention, loop_heartbeats: LoopHeartbeats | None = None
+    ) -> None:
+        self._store = store
+        self._run_all = run_all
+        self._retention = retention
+        self._loop_heartbeats = loop_heartbeats or LoopHeartbeats(Registry())
+        self._cursors: dict[type[Row], tuple[str, str]] = {}
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="holdfast-cleanup", daemon=True)
+        self.finished_at: Instant | None = None
+        """When its last pass ended, by the store's clock."""
+
+    def start(self) -> None:
+        """Begin, a minute from now."""
+        self._loop_heartbeats.expect("retention", STUCK_SECONDS)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish the current pass and stop."""
+        self._stopped.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(ROUND_SECONDS):
+            try:
+                while self.run() and not self._stopped.is_set():
+                    pass
+            except HoldfastError as error:
+                log.warning("cleanup failed: %s", error.message)
+            except Exception:
+                log.exception("cleanup failed")
+
+    def run(self) -> bool:
+        """Run one pass over everything. Whether there is more to remove."""
+        with self._store.read() as reader:
+            now = reader.now
+        self._store.forget_browser_sessions()
+        more = self._store.forget_answers(now - KEEP_ANSWERS, ANSWERS_A_PASS) == ANSWERS_A_PASS
+        more |= self._purge_tasks(now)
+        settled = (now - KEEP_DELIVERED, now - KEEP_DEAD_DELIVERIES)
+        more |= self._store.deliveries.delete_old(*settled, DELIVERIES_A_PASS) >= DELIVERIES_A_PASS
+        self._erase_again(now)
+        self._remove_rows(now)
+        more |= self._remove_events(now)
+        self.finished_at = now
+        self._loop_heartbeats.beat("retention")
+        return more
+
+    def _purge_tasks(self, now: Instant) -> bool:
+        with self._store.read() as reader:
+            accounts_with_tasks = reader.log_accounts()  # every account with tasks has a log
+        more = [self._purge_account(account, now) for account in accounts_with_tasks]
+        return any(more)
+
+    def _purge_account(self, account: str, now: Instant) -> bool:
+        dead = self._retention.dead_letters
+        with self._store.read() as reader:
+            keep = self._retention.for_tasks(reader.row(Account, account, account) or Account(account, account), now)
+            if not keep:
+                return False
+            before = now - keep
+            keys = reader.finished_before(account, before, TASKS_A_PASS, dead=dead)
+        removed = self._run_all(
+            [PurgeTask(account=key[1], cause=_CAUSE, task_id=key[2], before=before, dead=dead) for key in keys]
+        )
+        return len(keys) == TASKS_A_PASS and all(removed)
+
+    def _erase_again(self, now: Instant) -> None:
+        """Erase recently deleted accounts again: other servers accept a key for seconds after its account is gone."""
+        with self._store.read() as reader:
+            rows = reader.rows_after(Account, DEFAULT_ACCOUNT, "", ROWS_A_PASS)
+        for row in rows:
+            is_tombstone = row.account == DEFAULT_ACCOUNT != row.id
+            if is_tombstone and now - ERASE_AGAIN_FOR < row.created_at:
+                self._store.erase(row.id)
+
+    def _remove_rows(self, now: Instant) -> None:
+        """Check the next page of names and sessions, and remove those that are not needed any more."""
+        before = now - self._retention.names if self._retention.names else 0
+        for row_type in (Lease, Session):
+            with self._store.read() as reader:
+                rows = reader.rows_after(row_type, *self._cursors.get(row_type, ("", "")), ROWS_A_PASS)
+            self._cursors[row_type] = rows[-1].key[1:] if len(rows) == ROWS_A_PASS else ("", "")
+            keys = [row.key for row in rows if is_removable(row, before, now)]
+            self._run_all([RemoveRow(account=key[1], cause=_CAUSE, key=key, before=before) for key in keys])
+
+    def _remove_events(self, now: Instant) -> bool:
+        if not self._retention.events:
+            return False
+        before, more = now - self._retention.events, False
+        with self._store.read() as reader:
+            accounts = reader.log_accounts()
+        for account in accounts:
+            with self._store.read() as reader:
+                first = reader.events(account, reader.log_bounds(account)[0], 1)
+                is_old = bool(first) and first[0].at < before
+                floor = reader.last_event_before(account, before, EVENTS_A_PASS) if is_old else 0
+            if floor:
+                self._cut_log(account, floor)
+                more = True
+        return more
+
+    def _cut_log(self, account: str, floor: int) -> None:
+        """Write a snapshot of every row that has events up to `floor`, then remove these events."""
+        with self._store.read() as reader:
+            subjects = [subject for subject in reader.subjects_up_to(account, floor) if not is_log_subject(subject)]
+        snapshots = [WriteSnapshot(account=account, cause=_CAUSE, key=key) for key in map(_key_of(account), subjects)]
+        written = self._run_all(snapshots)
+        # A row that did not exist may have been created meanwhile: then it needs a snapshot as well.
+        absent = [command for command, existed in zip(snapshots, written, strict=True) if not existed]
+        written += self._run_all(absent)
+        if None not in written:
+            self._store.forget_events(account, floor)
+
+
+def _key_of(account: str) -> Callable[[str], Key]:
+    tables = {row_type.noun: row_type.table for row_type in ROW_TYPES}
+
+    def key(subject: str) -> Key:
+        noun, _, row_id = subject.partition(":")
+        return (tables[noun], account, row_id)
+
+    return key

@@ -1,0 +1,54 @@
+"""Change notification: who is notified of which change, and what a drain does."""
+
+from __future__ import annotations
+
+from holdfast.engine.change_signal import ChangeSignal, account_log_key
+from tests.support import ACCOUNT
+
+ROW, OTHER, ABROAD = ("leases", ACCOUNT, "a"), ("leases", ACCOUNT, "b"), ("leases", "other", "a")
+
+
+class Listeners:
+    """A change signal, and the notifications it sent."""
+
+    def __init__(self):
+        self.attended = []
+        self.notified = []
+        self.change_signal = ChangeSignal(self.attend)
+
+    def attend(self, *, waiting):
+        self.attended.append(waiting)
+
+    def listen(self, key):
+        self.change_signal.listen(key, callback := lambda: self.notified.append(key))
+        return callback
+
+
+def test_a_change_notifies_the_row_and_the_log_of_its_account():
+    listeners = Listeners()
+    for key in (ROW, OTHER, ABROAD, account_log_key(ACCOUNT)):
+        listeners.listen(key)
+    listeners.change_signal.notify({ROW})
+    assert sorted(listeners.notified) == [("events", ACCOUNT, ""), ROW]
+    listeners.notified.clear()
+    listeners.change_signal.notify_all()
+    assert len(listeners.notified) == 4
+
+
+def test_a_removed_callback_is_not_called_and_the_last_one_ends_the_watch():
+    listeners = Listeners()
+    one, other = listeners.listen(ROW), listeners.listen(ROW)
+    listeners.change_signal.forget(ROW, one)
+    listeners.change_signal.notify([ROW])
+    assert listeners.notified == [ROW]
+    assert listeners.attended[-1] is True
+    listeners.change_signal.forget(ROW, other)
+    listeners.change_signal.notify([ROW])
+    assert (listeners.notified, listeners.attended[-1]) == ([ROW], False)
+
+
+def test_a_drain_notifies_every_listener():
+    listeners = Listeners()
+    listeners.listen(ROW)
+    listeners.change_signal.drain()
+    assert (listeners.notified, listeners.change_signal.draining) == ([ROW], True)

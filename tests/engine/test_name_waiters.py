@@ -1,0 +1,174 @@
+"""Lines, without an engine: who tries next, who is told what, and that nobody is woken in vain or forgotten."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from holdfast.core.errors import Draining, TooManyWaiters
+from holdfast.engine.command import Held
+from holdfast.engine.ticket import Ticket
+from holdfast.engine.timer import Timer
+from holdfast.engine.waiting import names
+from holdfast.engine.waiting.names import NameWaiters
+from tests.support import ACCOUNT, START, Keep, a_lease, claim
+
+KEY = ("leases", ACCOUNT, "job")
+HELD = Held(lease=a_lease(), now=START)
+GRANTED = object()
+
+
+class Waiting:
+    """Name waiters whose tries and answers are recorded here."""
+
+    def __init__(self):
+        self.tries = []
+        self.answers = []
+        self.attended = []
+        self.timer = Timer()
+        self.waiters = NameWaiters(self.tries.append, self.answers.extend, self.attend, self.timer)
+
+    def enter(self, lease_id, wait=60.0):
+        ticket = Ticket(claim("job", lease_id), Keep(), deadline=time.monotonic() + wait)
+        if not self.waiters.join_queue(ticket):
+            self.waiters.not_granted(ticket, HELD)
+        return ticket
+
+    def attend(self, *, waiting):
+        self.attended.append(waiting)
+
+    def answers_to(self, ticket):
+        return [type(outcome) for receiver, outcome in self.answers if receiver is ticket]
+
+
+@pytest.fixture
+def waiting():
+    waiting = Waiting()
+    yield waiting
+    waiting.timer.close()
+
+
+def test_only_the_head_tries_and_the_next_when_it_has_it(waiting):
+    first, second, third = (waiting.enter(f"l{number}") for number in range(3))
+    waiting.waiters.wake([KEY])
+    assert waiting.tries == [first]
+    waiting.waiters.settled(first, GRANTED)
+    assert waiting.tries == [first, second]
+    waiting.waiters.not_granted(second, HELD)
+    assert waiting.tries == [first, second]
+    waiting.waiters.wake([KEY])
+    waiting.waiters.settled(second, GRANTED)
+    assert waiting.tries == [first, second, second, third]
+
+
+def test_a_head_that_is_trying_is_not_sent_twice_but_tries_again_if_it_was_freed_meanwhile(waiting):
+    first = waiting.enter("l1")
+    waiting.waiters.wake([KEY])
+    waiting.waiters.wake([KEY])
+    assert waiting.tries == [first]
+    waiting.waiters.not_granted(first, HELD)
+    assert waiting.tries == [first, first]
+    waiting.waiters.not_granted(first, HELD)
+    assert waiting.tries == [first, first]
+
+
+def test_a_newcomer_stands_behind_those_who_wait(waiting):
+    waiting.enter("l1")
+    newcomer = Ticket(claim("job", "l2"), Keep(), deadline=time.monotonic() + 60)
+    assert waiting.waiters.join_queue(newcomer)
+    assert waiting.waiters.length(KEY) == 2
+    assert waiting.waiters.length(("leases", ACCOUNT, "other")) == 0
+
+
+def test_waking_a_name_nobody_waits_for_does_nothing(waiting):
+    waiting.enter("l1")
+    waiting.waiters.wake([("leases", ACCOUNT, "other")])
+    assert waiting.tries == []
+    waiting.waiters.wake_all()
+    assert len(waiting.tries) == 1
+
+
+def test_whoever_leaves_is_passed_over(waiting):
+    first, second = waiting.enter("l1"), waiting.enter("l2")
+    waiting.waiters.leave(first)
+    waiting.waiters.wake([KEY])
+    assert waiting.tries == [second]
+    assert waiting.waiters.length(KEY) == 1
+
+
+def test_the_next_one_looks_when_the_head_leaves_in_the_middle_of_its_try(waiting):
+    first, second = waiting.enter("l1"), waiting.enter("l2")
+    waiting.waiters.wake([KEY])
+    waiting.waiters.leave(first)
+    assert waiting.tries == [first, second]
+
+
+def test_whoever_left_in_the_middle_of_its_try_does_not_come_back(waiting):
+    first = waiting.enter("l1")
+    waiting.waiters.wake([KEY])
+    waiting.waiters.leave(first)
+    waiting.waiters.not_granted(first, HELD)
+    assert waiting.waiters.length(KEY) == 0
+
+
+def test_whoever_left_before_its_first_answer_does_not_stand_in_line(waiting):
+    ticket = Ticket(claim("job", "l1"), Keep(), deadline=time.monotonic() + 60)
+    waiting.waiters.leave(ticket)
+    waiting.waiters.not_granted(ticket, HELD)
+    assert waiting.waiters.length(KEY) == 0
+
+
+def test_a_waiter_whose_patience_ends_tries_once_more_and_is_told(waiting):
+    first, second = waiting.enter("l1"), waiting.enter("l2")
+    waiting.waiters._time_out(second)
+    assert waiting.tries == [second]
+    waiting.waiters.not_granted(second, HELD)
+    assert waiting.answers_to(second) == [Held]
+    assert waiting.waiters.length(KEY) == 1
+    waiting.waiters.wake([KEY])
+    assert waiting.tries == [second, first]
+
+
+def test_a_last_try_that_was_under_way_already_is_not_sent_again(waiting):
+    first = waiting.enter("l1")
+    waiting.waiters.wake([KEY])
+    waiting.waiters._time_out(first)
+    assert waiting.tries == [first]
+    waiting.waiters.not_granted(first, HELD)
+    assert waiting.answers_to(first) == [Held]
+
+
+def test_a_notice_during_the_last_try_of_the_head_reaches_the_next_one(waiting):
+    """The head was told "held", then another server freed the name, and its notice came before the head had left."""
+    first, second = waiting.enter("l1"), waiting.enter("l2")
+    waiting.waiters._time_out(first)
+    waiting.waiters.wake_all()
+    waiting.waiters.not_granted(first, HELD)
+    assert waiting.answers_to(first) == [Held]
+    assert waiting.tries == [first, second]
+
+
+def test_a_drain_sends_everybody_away_once(waiting):
+    tickets = [waiting.enter(f"l{number}") for number in range(3)]
+    waiting.waiters.drain()
+    assert [waiting.answers_to(ticket) for ticket in tickets] == [[Draining]] * 3
+    with pytest.raises(Draining):
+        waiting.enter("late")
+
+
+def test_a_line_has_an_end(waiting, monkeypatch):
+    monkeypatch.setattr(names, "MAX_WAITERS", 3)
+    for number in range(3):
+        waiting.enter(f"l{number}")
+    with pytest.raises(TooManyWaiters):
+        waiting.enter("one too many")
+    assert waiting.waiters.length(KEY) == 3
+
+
+def test_watching_rests_when_nobody_waits(waiting):
+    first, second = waiting.enter("l1"), waiting.enter("l2")
+    waiting.waiters.leave(first)
+    assert waiting.attended[-1] is True
+    waiting.waiters.leave(second)
+    assert waiting.attended[-1] is False

@@ -1,0 +1,268 @@
+"""Those who wait for work: who came first tries first, n tasks wake n, and nobody is answered twice or forgotten."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from holdfast.core.errors import Draining, SessionExpired, TooManyWaiters
+from holdfast.engine.ticket import Ticket
+from holdfast.engine.timer import Timer
+from holdfast.engine.verbs.tasks.queueing import Claimed, Empty, Taken
+from holdfast.engine.waiting import tasks as task_waiters
+from holdfast.engine.waiting.tasks import TaskWaiters
+from tests.chores import a_task, take
+from tests.support import ACCOUNT, START, Keep, wait_until
+
+EMPTY = Empty(now=START)
+
+
+def found(task_type):
+    """A claim that took a task of this type."""
+    return Claimed(taken=(Taken(task=a_task(type=task_type), now=START, lease_id="l1"),), now=START)
+
+
+FOUND = found("work")
+WORK, OTHER = (ACCOUNT, "work"), (ACCOUNT, "other")
+
+
+class Waiting:
+    """Task waiters whose tries and answers are recorded here."""
+
+    def __init__(self):
+        self.tries = []
+        self.answers = []
+        self.attended = []
+        self.timer = Timer()
+        self.waiters = TaskWaiters(self.tries.append, self.answers.extend, self.attend, self.timer)
+
+    def enter(self, *types, wait=60.0):
+        """Somebody who found nothing and waits; its look right after it stood there found nothing either."""
+        ticket = Ticket(take(*types), Keep(), deadline=time.monotonic() + wait)
+        self.waiters.not_granted(ticket, EMPTY)
+        if ticket.is_submitted:
+            self.tries.remove(ticket)
+            self.waiters.not_granted(ticket, EMPTY)
+        return ticket
+
+    def attend(self, *, waiting):
+        self.attended.append(waiting)
+
+    def size(self):
+        return len(self.waiters._positions)
+
+    def answers_to(self, ticket):
+        return [type(outcome) for receiver, outcome in self.answers if receiver is ticket]
+
+
+@pytest.fixture
+def waiting():
+    waiting = Waiting()
+    yield waiting
+    waiting.timer.close()
+
+
+def test_whoever_has_just_come_looks_once_more(waiting):
+    """What was made between its answer and its standing here was told to nobody."""
+    ticket = Ticket(take("work"), Keep(), deadline=time.monotonic() + 60)
+    waiting.waiters.not_granted(ticket, EMPTY)
+    assert waiting.tries == [ticket]
+    assert waiting.size() == 1
+
+
+def test_n_tasks_let_the_n_who_came_first_try(waiting):
+    first, second, _third = (waiting.enter("work") for _ in range(3))
+    waiting.waiters.offer({WORK: 2})
+    assert waiting.tries == [first, second]
+
+
+def test_whoever_tries_already_is_not_sent_again_but_the_next_one_is(waiting):
+    first, second = waiting.enter("work"), waiting.enter("work")
+    waiting.waiters.offer({WORK: 1})
+    waiting.waiters.offer({WORK: 1})
+    waiting.waiters.offer({WORK: 1})
+    assert waiting.tries == [first, second]
+
+
+@pytest.mark.parametrize("news", ["offer", "look"])
+def test_news_that_come_while_everybody_tries_are_looked_after(waiting, news):
+    """The try had looked already when another process made a task: its notice finds nobody idle."""
+    first = waiting.enter("work")
+    waiting.waiters.offer({WORK: 1})
+    waiting.waiters.offer({WORK: 1}) if news == "offer" else waiting.waiters.probe()
+    waiting.waiters.not_granted(first, EMPTY)
+    assert waiting.tries == [first, first]
+    waiting.waiters.not_granted(first, EMPTY)
+    assert waiting.tries == [first, first]
+
+
+def test_tasks_are_offered_to_those_who_want_their_type_or_any(waiting):
+    typed, several, anything, _else = (
+        waiting.enter("work"), waiting.enter("other", "work"), waiting.enter(), waiting.enter("other"),
+    )  # fmt: skip
+    waiting.waiters.offer({WORK: 9})
+    assert waiting.tries == [typed, several, anything]
+
+
+def test_one_who_waits_for_several_types_is_sent_once(waiting):
+    several = waiting.enter("work", "other")
+    waiting.waiters.offer({WORK: 1, OTHER: 1})
+    assert waiting.tries == [several]
+
+
+def test_accounts_do_not_wake_each_other(waiting):
+    waiting.enter("work")
+    waiting.waiters.offer({("other", "work"): 5})
+    assert waiting.tries == []
+
+
+def test_whoever_found_work_of_another_process_lets_others_look_for_more(waiting):
+    first, second, third, _fourth = (waiting.enter("work") for _ in range(4))
+    waiting.waiters.probe()
+    assert waiting.tries == [first]
+    waiting.waiters.settled(first, FOUND)
+    assert waiting.tries == [first, second, third]
+    assert waiting.size() == 3
+
+
+@pytest.mark.parametrize(
+    ("outcome", "next_one_tries"),
+    [(found("work"), False), (found("other"), True), (SessionExpired("over"), True), (EMPTY, False)],
+    ids=["took it", "took another", "refused", "found nothing"],
+)
+def test_what_somebody_was_woken_for_and_did_not_take_is_offered_to_the_next(waiting, outcome, next_one_tries):
+    first, second = waiting.enter("work", "other"), waiting.enter("work")
+    waiting.waiters.offer({WORK: 1})
+    if outcome is EMPTY:  # somebody else has it
+        waiting.waiters.not_granted(first, EMPTY)
+    else:
+        waiting.waiters.settled(first, outcome)
+    assert waiting.tries == ([first, second] if next_one_tries else [first])
+
+
+def test_whoever_finds_nothing_keeps_its_place(waiting):
+    first, second = waiting.enter("work"), waiting.enter("work")
+    waiting.waiters.offer({WORK: 1})
+    waiting.waiters.not_granted(first, EMPTY)
+    waiting.waiters.offer({WORK: 1})
+    assert waiting.tries == [first, first]
+    waiting.waiters.settled(first, FOUND)
+    waiting.waiters.offer({WORK: 1})
+    assert waiting.tries == [first, first, second]
+
+
+def test_a_notice_from_elsewhere_lets_one_of_each_queue_look(waiting):
+    first, _second, other, anything = (
+        waiting.enter("work"),
+        waiting.enter("work"),
+        waiting.enter("other"),
+        waiting.enter(),
+    )
+    waiting.waiters.probe()
+    assert set(waiting.tries) == {first, other, anything}
+    assert len(waiting.tries) == 3
+
+
+def test_whoever_leaves_is_passed_over_and_does_not_come_back(waiting):
+    gone, stays = waiting.enter("work"), waiting.enter("work")
+    waiting.waiters.leave(gone)
+    waiting.waiters.offer({WORK: 1})
+    assert waiting.tries == [stays]
+    waiting.waiters.not_granted(gone, EMPTY)
+    assert waiting.size() == 1
+    assert waiting.answers_to(gone) == []
+
+
+def test_whoever_left_before_its_first_answer_does_not_wait(waiting):
+    ticket = Ticket(take("work"), Keep(), deadline=time.monotonic() + 60)
+    waiting.waiters.leave(ticket)
+    waiting.waiters.not_granted(ticket, EMPTY)
+    assert (waiting.size(), waiting.tries) == (0, [])
+
+
+def test_patience_that_ends_is_one_last_try_and_one_answer(waiting):
+    ticket = waiting.enter("work", wait=0.05)
+    wait_until(lambda: waiting.tries == [ticket])
+    waiting.waiters.not_granted(ticket, EMPTY)
+    assert waiting.answers_to(ticket) == [Empty]
+    assert waiting.size() == 0
+
+
+def test_a_last_try_that_was_under_way_already_is_not_sent_again(waiting):
+    ticket = waiting.enter("work")
+    waiting.waiters.offer({WORK: 1})
+    waiting.waiters._time_out(ticket)
+    assert waiting.tries == [ticket]
+    waiting.waiters.not_granted(ticket, EMPTY)
+    assert waiting.answers_to(ticket) == [Empty]
+
+
+class Seam:
+    """A lock that lets somebody else in at the very moment it is let go."""
+
+    def __init__(self, lock, then):
+        self._lock = lock
+        self._then = then
+
+    def __enter__(self):
+        self._lock.acquire()
+
+    def __exit__(self, *_):
+        self._lock.release()
+        then, self._then = self._then, lambda: None
+        then()
+
+
+@pytest.mark.parametrize("how", ["patience ends", "the server drains"])
+def test_whatever_comes_between_as_a_try_comes_back_empty_nobody_is_answered_twice(waiting, how):
+    ticket = waiting.enter("work")
+    waiting.waiters.offer({WORK: 1})
+    comes_between = waiting.waiters.drain if how == "the server drains" else lambda: waiting.waiters._time_out(ticket)
+    waiting.waiters._lock = Seam(threading.Lock(), comes_between)
+    waiting.waiters.not_granted(ticket, EMPTY)
+    answered = len(waiting.answers)
+    if len(waiting.tries) > 1:  # a last try is on its way: its answer is the one
+        assert answered == 0
+        waiting.waiters.settled(ticket, FOUND)
+    else:
+        assert answered == 1
+
+
+def test_a_drain_sends_everybody_away_once_and_lets_nobody_in(waiting):
+    idle, trying = waiting.enter("work"), waiting.enter("other")
+    waiting.waiters.offer({OTHER: 1})
+    waiting.waiters.drain()
+    assert (waiting.answers_to(idle), waiting.answers_to(trying)) == ([Draining], [])
+    waiting.waiters.not_granted(trying, EMPTY)
+    assert waiting.answers_to(trying) == [Draining]
+    with pytest.raises(Draining):
+        waiting.enter("work")
+    assert waiting.size() == 0
+
+
+def test_a_crowd_has_its_limit(waiting, monkeypatch):
+    monkeypatch.setattr(task_waiters, "MAX_WAITERS", 2)
+    waiting.enter("work")
+    waiting.enter("other")
+    with pytest.raises(TooManyWaiters):
+        waiting.enter("work")
+    assert waiting.size() == 2
+
+
+def test_watching_rests_when_nobody_waits(waiting):
+    first, second = waiting.enter("work"), waiting.enter("other")
+    waiting.waiters.leave(first)
+    assert waiting.attended[-1] is True
+    waiting.waiters.leave(second)
+    assert waiting.attended[-1] is False
+
+
+def test_nothing_is_kept_of_those_who_are_gone(waiting):
+    tickets = [waiting.enter("work", "other") for _ in range(3)]
+    waiting.waiters.offer({WORK: 3})
+    for ticket in tickets:
+        waiting.waiters.settled(ticket, FOUND)
+    crowd = waiting.waiters
+    assert (crowd._waiting, crowd._positions, crowd._woken_for, crowd._probes) == ({}, {}, {}, set())
