@@ -7,12 +7,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from holdfast.transport.mcp.in_process import Ask
-from holdfast.transport.mcp.remote import Remote
-from holdfast.transport.mcp.results import result_of
+from holdfast.transport.mcp.in_process import ToolRequest
+from holdfast.transport.mcp.remote import RemoteSender
+from holdfast.transport.mcp.results import tool_result
 
-POST = Ask("POST", "/v1/jobs/x/claim", body=b"{}")
-GET = Ask("GET", "/v1/jobs/x")
+POST = ToolRequest("POST", "/v1/jobs/x/claim", body=b"{}")
+GET = ToolRequest("GET", "/v1/jobs/x")
 
 
 @contextmanager
@@ -34,9 +34,9 @@ def stranger(words):
 
 def ask(url, what):
     async def run():
-        remote = Remote(url, "some-key")
+        remote = RemoteSender(url, "some-key")
         try:
-            return result_of(await remote.ask(what))
+            return tool_result(await remote.send(what))
         finally:
             await remote.close()
 
@@ -64,5 +64,5 @@ def test_whoever_is_no_holdfast_is_found_out(status, body):
     head = f"HTTP/1.1 {status}\r\nLocation: /\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     with stranger(head.encode() + body) as url:
         found = ask(url, POST)
-    assert "no JSON" in found["message"]
+    assert "without a JSON object" in found["message"]
     assert found["agent_contract"]["next_actions"][0]["action"] == "fix_request"

@@ -10,9 +10,9 @@ import pytest
 from holdfast.operations.table import OPERATIONS
 from holdfast.transport.http.schemas.all_operations import OPERATION_SCHEMAS
 from holdfast.transport.http.system.openapi import openapi
-from holdfast.transport.mcp.arguments import ask_of
-from holdfast.transport.mcp.server import Desk
-from holdfast.transport.mcp.tool_schema import BODY, form_of, input_schema
+from holdfast.transport.mcp.arguments import request_for_call
+from holdfast.transport.mcp.server import McpHandlers
+from holdfast.transport.mcp.tool_schema import BODY, fields_of, input_schema
 from holdfast.transport.mcp.tools import TOOLS, operation_of
 
 ORDER = [
@@ -22,7 +22,7 @@ ORDER = [
 ]  # fmt: skip
 
 DOCUMENT = openapi()
-SHOWN = Desk(None)._shown  # type: ignore[arg-type] # nobody is asked anything
+SHOWN = McpHandlers(None)._tool_list  # type: ignore[arg-type] # nobody is asked anything
 each = pytest.mark.parametrize("shown", SHOWN, ids=lambda tool: tool.name)
 
 
@@ -51,7 +51,7 @@ def test_a_tool_tells_when_to_use_it_in_three_sentences_at_most(shown):
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 def test_only_tools_that_look_say_that_they_change_nothing(tool):
-    assert tool.reads == (operation_of(tool).method == "GET")
+    assert tool.is_read_only == (operation_of(tool).method == "GET")
 
 
 @each
@@ -77,7 +77,7 @@ def test_arguments_are_in_camel_case_and_durations_in_milliseconds(shown):
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 def test_every_field_of_the_operation_is_an_argument(tool):
     operation = operation_of(tool)
-    form = form_of(operation, DOCUMENT)
+    form = fields_of(operation, DOCUMENT)
     shape = OPERATION_SCHEMAS[operation.name]
     wanted = set(re.findall(r"{(\w+)", operation.path))
     for struct in (shape.body, shape.query):
@@ -105,7 +105,7 @@ def test_whoever_holds_something_must_show_the_proof():
 
 def request_of(name, **arguments):
     (tool,) = (tool for tool in TOOLS if tool.name == name)
-    return ask_of(operation_of(tool), form_of(operation_of(tool), DOCUMENT), arguments)
+    return request_for_call(operation_of(tool), fields_of(operation_of(tool), DOCUMENT), arguments)
 
 
 @pytest.mark.parametrize(
@@ -153,5 +153,5 @@ def test_a_query_is_written_as_text():
 
 
 def test_the_places_of_arguments_are_told_apart():
-    form = form_of(operation_of(TOOLS[0]), DOCUMENT)
+    form = fields_of(operation_of(TOOLS[0]), DOCUMENT)
     assert [field.wire for field in form if field.place != BODY] == ["job_id", "Idempotency-Key"]

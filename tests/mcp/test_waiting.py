@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from holdfast.settings import Settings
-from holdfast.transport.mcp.in_process import Ask, InProcess
+from holdfast.transport.mcp.in_process import InProcessSender, ToolRequest
 from holdfast.transport.mcp.notices import end_of_log
 from tests.compat.octostore.server import Server
 from tests.http.agent import agent, claimed, ok
@@ -84,10 +84,10 @@ def test_a_call_that_is_cancelled_leaves_nothing_behind():
 
     async def cancel():
         house.ctx.open()
-        caller = InProcess(house.app, [(b"authorization", f"Bearer {KEY}".encode())])
+        caller = InProcessSender(house.app, [(b"authorization", f"Bearer {KEY}".encode())])
         after, _ = await end_of_log(caller)
         before = asyncio.all_tasks()
-        call = asyncio.ensure_future(caller.ask(Ask("GET", "/v1/events", f"after={after}&wait_seconds=30")))
+        call = asyncio.ensure_future(caller.send(ToolRequest("GET", "/v1/events", f"after={after}&wait_seconds=30")))
         loop = asyncio.get_running_loop()
         # The call, one task that listens for its end, and one for the bell.
         await asyncio.to_thread(wait_until, lambda: len(asyncio.all_tasks(loop)) == len(before) + 3)

@@ -22,7 +22,7 @@ from holdfast.settings import Settings
 from holdfast.transport.http.app import App
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.mcp.endpoint import BODY_LIMIT, Endpoint
-from holdfast.transport.mcp.server import Desk, make_server
+from holdfast.transport.mcp.server import McpHandlers, make_server
 from tests.mcp.stage import script
 from tests.mcp.stage.asking import ASKING
 from tests.mcp.stage.props import PROPS
@@ -31,7 +31,7 @@ KEY = "a-root-key-for-the-conformance-suite-0123456789"
 STAGE = PROPS | ASKING
 
 
-class Stage(Desk):
+class Stage(McpHandlers):
     """Our desk, which knows the suite's names as well."""
 
     def input_schema(self, name):

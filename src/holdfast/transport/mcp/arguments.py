@@ -1,4 +1,4 @@
-"""From the arguments of a tool call to the request of its operation."""
+"""Translates the arguments of a tool call into an HTTP request to its operation."""
 
 from __future__ import annotations
 
@@ -9,47 +9,48 @@ from urllib.parse import quote, urlencode
 
 from holdfast.core.errors import Invalid
 from holdfast.operations.table import Operation
+from holdfast.transport.http.bodies.parsing import fold_name
 from holdfast.transport.http.request import Header, encode
-from holdfast.transport.mcp.in_process import Ask
-from holdfast.transport.mcp.tool_schema import BODY, HEADER, MILLISECONDS, PATH, PROOF, QUERY, Field
+from holdfast.transport.mcp.in_process import ToolRequest
+from holdfast.transport.mcp.tool_schema import BODY, HEADER, LEASE_ID, MILLISECONDS, PATH, QUERY, Field
 
 ACCEPT: Header = (b"accept", b"application/json")
 JSON: Header = (b"content-type", b"application/json")
 
 
-def ask_of(operation: Operation, form: tuple[Field, ...], arguments: Mapping[str, Any]) -> Ask:
-    """The request. Values are the handler's to judge; only what cannot be sent at all is refused here."""
-    sorted_out = _sorted_out(form, arguments, rest=QUERY if operation.method == "GET" else BODY)
+def request_for_call(operation: Operation, form: tuple[Field, ...], arguments: Mapping[str, Any]) -> ToolRequest:
+    """The request for a tool call. The handler validates values; only what cannot be encoded is refused here."""
+    values = _sort_arguments(form, arguments, rest=QUERY if operation.method == "GET" else BODY)
     path = operation.path
     for field in form:
-        if field.wire == PROOF and not sorted_out[BODY].get(PROOF):
+        if field.wire == LEASE_ID and not values[BODY].get(LEASE_ID):
             raise _missing(field)
         if field.place == PATH:
-            path = re.sub(r"{\w+(\.\.\.)?}", _segment(field, sorted_out[PATH].get(field.wire)), path, count=1)
-    headers = [ACCEPT, *(_header(name, value) for name, value in sorted_out[HEADER].items())]
+            path = re.sub(r"{\w+(\.\.\.)?}", _path_segment(field, values[PATH].get(field.wire)), path, count=1)
+    headers = [ACCEPT, *(_header(name, value) for name, value in values[HEADER].items())]
     if operation.method == "GET":
-        query = {name: _text(value) for name, value in sorted_out[QUERY].items()}
-        return Ask(operation.method, path, _sendable(urlencode, query), tuple(headers))
-    return Ask(operation.method, path, "", (*headers, JSON), _sendable(encode, sorted_out[BODY]))
+        query = {name: _query_text(value) for name, value in values[QUERY].items()}
+        return ToolRequest(operation.method, path, _encode_or_refuse(urlencode, query), tuple(headers))
+    return ToolRequest(operation.method, path, "", (*headers, JSON), _encode_or_refuse(encode, values[BODY]))
 
 
-def _sorted_out(form: tuple[Field, ...], arguments: Mapping[str, Any], rest: str) -> dict[str, dict[str, Any]]:
-    """Values by place and by their name there.
+def _sort_arguments(form: tuple[Field, ...], arguments: Mapping[str, Any], rest: str) -> dict[str, dict[str, Any]]:
+    """Sort values by their place in the request and by their name there.
 
-    Either spelling of a name will do, and so will a duration in seconds under the request's own name: a model may
-    have read of it elsewhere. What no field knows goes along, for the handler to warn of.
+    camelCase and snake_case are both accepted, and so is a duration in seconds under the HTTP API's own name, which a
+    model may have read in its documentation. Unknown arguments are passed on: the handler answers with a warning.
     """
-    by_argument = {_bare(field.argument): field for field in form}
-    by_wire = {_bare(field.wire): field for field in form if field.duration}
+    by_argument = {fold_name(field.argument): field for field in form}
+    by_wire = {fold_name(field.wire): field for field in form if field.duration}
     found: dict[str, dict[str, Any]] = {PATH: {}, QUERY: {}, BODY: {}, HEADER: {}}
     for name, value in arguments.items():
         if value is None:
             continue
-        field = by_argument.get(_bare(name))
+        field = by_argument.get(fold_name(name))
         if field is not None:
             found[field.place][field.wire] = _in_seconds(value) if field.duration else value
             continue
-        field = by_wire.get(_bare(name))
+        field = by_wire.get(fold_name(name))
         if field is None:
             found[rest].setdefault(name, value)
         else:
@@ -57,42 +58,38 @@ def _sorted_out(form: tuple[Field, ...], arguments: Mapping[str, Any], rest: str
     return found
 
 
-def _bare(name: str) -> str:
-    return name.replace("_", "").lower()
-
-
 def _in_seconds(value: Any) -> Any:
-    """Milliseconds as seconds; anything else as it is, for the handler to refuse."""
+    """Milliseconds as seconds; a value that is not a number is passed on for the handler to refuse."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
     return value // MILLISECONDS if value % MILLISECONDS == 0 else value / MILLISECONDS
 
 
-def _segment(field: Field, value: Any) -> str:
-    """One segment of a path. Dots are encoded as well, so that no name can lead to another path."""
+def _path_segment(field: Field, value: Any) -> str:
+    """One segment of a path. Dots are encoded too, so that a name such as `..` cannot change the path."""
     if not isinstance(value, str) or not value:
         raise _missing(field)
-    segment: str = _sendable(quote, value, "")
+    segment: str = _encode_or_refuse(quote, value, "")
     return segment.replace(".", "%2E")
 
 
 def _missing(field: Field) -> Invalid:
-    message = f"`{field.argument}` is required and must be a text"
+    message = f"`{field.argument}` is required and must be a string"
     return Invalid(message, [{"pointer": f"/{field.argument}", "code": "missing", "message": message}])
 
 
 def _header(name: str, value: Any) -> Header:
-    # A header has no room for other characters; the handler refuses the mark that takes their place.
-    return name.lower().encode(), re.sub(r"[^ -~]", "\x7f", _text(value)).encode()
+    # Headers carry printable ASCII only: other characters become 0x7F, which the handler refuses.
+    return name.lower().encode(), re.sub(r"[^ -~]", "\x7f", _query_text(value)).encode()
 
 
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else str(_sendable(encode, value), "ascii")
+def _query_text(value: Any) -> str:
+    return value if isinstance(value, str) else str(_encode_or_refuse(encode, value), "ascii")
 
 
-def _sendable(write: Any, *values: Any) -> Any:
+def _encode_or_refuse(encoder: Any, *values: Any) -> Any:
     try:
-        return write(*values)
+        return encoder(*values)
     except (UnicodeEncodeError, OverflowError, RecursionError) as error:
-        message = "an argument has a number, a character or a depth that no request can carry"
+        message = "an argument cannot be encoded: a number is too large, a character invalid, or it is nested too deep"
         raise Invalid(message, [{"pointer": "", "code": "invalid", "message": str(error)}]) from None

@@ -1,4 +1,4 @@
-"""How a tool's request reaches its handler within this process. `remote.py` reaches one elsewhere."""
+"""Sends tool requests to the handlers of this process. `remote.py` sends them to another server."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import msgspec
 from holdfast.transport.http.request import Header, Receive, Scope, Send
 
 
-class Ask(msgspec.Struct, frozen=True):
-    """A request, before it is anybody's."""
+class ToolRequest(msgspec.Struct, frozen=True):
+    """An HTTP request without host and credentials."""
 
     method: str
     path: str
@@ -23,18 +23,18 @@ class Ask(msgspec.Struct, frozen=True):
     body: bytes = b""
 
 
-class Reply(msgspec.Struct, frozen=True):
-    """What was answered."""
+class ToolResponse(msgspec.Struct, frozen=True):
+    """Status and body of the answer."""
 
     status: int
     body: bytes
 
 
-class Caller(Protocol):
-    """Somebody who can put a request to the handlers."""
+class Sender(Protocol):
+    """Sends requests to the HTTP handlers on behalf of one client."""
 
-    async def ask(self, ask: Ask) -> Reply:
-        """Send it and wait for the answer."""
+    async def send(self, request: ToolRequest) -> ToolResponse:
+        """Send a request and wait for its response."""
 
 
 class App(Protocol):
@@ -44,25 +44,25 @@ class App(Protocol):
         """Answer one request."""
 
 
-class InProcess:
-    """Asks the application itself, without a socket."""
+class InProcessSender:
+    """Calls the ASGI application directly, without a socket."""
 
     def __init__(self, app: App, headers: Iterable[Header] = (), outer: Scope | None = None) -> None:
         self._app = app
         self._headers = tuple(headers)
         self._outer = outer or {}
 
-    async def ask(self, ask: Ask) -> Reply:
-        """Run the handler as if the request had come over the wire, from where the outer one came.
+    async def send(self, request: ToolRequest) -> ToolResponse:
+        """Run the handler as if the request had arrived over HTTP from the client of the outer request.
 
-        Nobody hangs up in here: the SDK cancels us when the client is gone, and a handler that waits then leaves its
-        line.
+        No disconnect is ever received: the SDK cancels this call when the client is gone, and a waiting handler then
+        leaves its queue.
         """
-        unread = [{"type": "http.request", "body": ask.body, "more_body": False}]
+        unread = [{"type": "http.request", "body": request.body, "more_body": False}]
         status, parts = 0, []
 
         async def receive() -> Any:
-            return unread.pop() if unread else await _never()
+            return unread.pop() if unread else await _wait_forever()
 
         async def send(message: Any) -> None:
             nonlocal status
@@ -71,18 +71,18 @@ class InProcess:
 
         scope = {
             "type": "http",
-            "method": ask.method,
-            "path": unquote(ask.path),
-            "raw_path": ask.path.encode(),
-            "query_string": ask.query.encode(),
-            "headers": [*self._headers, *ask.headers],
+            "method": request.method,
+            "path": unquote(request.path),
+            "raw_path": request.path.encode(),
+            "query_string": request.query.encode(),
+            "headers": [*self._headers, *request.headers],
             "scheme": self._outer.get("scheme", "http"),
             "client": self._outer.get("client"),
             "server": self._outer.get("server"),
         }
         await self._app(scope, receive, send)
-        return Reply(status, b"".join(parts))
+        return ToolResponse(status, b"".join(parts))
 
 
-async def _never() -> Any:
+async def _wait_forever() -> Any:
     await asyncio.get_running_loop().create_future()

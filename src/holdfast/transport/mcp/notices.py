@@ -1,4 +1,4 @@
-"""Change notices: whoever listens hears when a lease or a task has changed. The log of events tells."""
+"""Change notifications for subscribed leases and tasks, from the event log."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from typing import Any
 
 from holdfast.transport.ids import ids
 from holdfast.transport.mcp.arguments import ACCEPT
-from holdfast.transport.mcp.in_process import Ask, Caller
-from holdfast.transport.mcp.results import REFUSED, understood
+from holdfast.transport.mcp.in_process import Sender, ToolRequest
+from holdfast.transport.mcp.results import FIRST_ERROR_STATUS, parse_response
 
 WAIT_SECONDS = 50
 EVENTS = "/v1/events"
 
 
-async def end_of_log(caller: Caller) -> tuple[int | None, dict[str, Any]]:
-    """(the cursor after the last event, or None if the caller may not look; the answer).
+async def end_of_log(sender: Sender) -> tuple[int | None, dict[str, Any]]:
+    """(the cursor after the last event, or None if the client may not read the log; the response).
 
-    Asked what a request did that never was, the log answers nothing, and where it ends.
+    A filter by a request id that was never used matches nothing, so the response only says where the log ends.
     """
-    ask = Ask("GET", EVENTS, f"request_id={ids.request_id()}", (ACCEPT,))
-    reply, document = understood(await caller.ask(ask))
-    return (None if reply.status >= REFUSED else document["nextCursor"]), document
+    request = ToolRequest("GET", EVENTS, f"request_id={ids.request_id()}", (ACCEPT,))
+    response, document = parse_response(await sender.send(request))
+    return (None if response.status >= FIRST_ERROR_STATUS else document["nextCursor"]), document
 
 
-async def follow(caller: Caller, after: int, wanted: Mapping[str, str], tell: Callable[[str], Awaitable[None]]) -> None:
-    """Tell each address whose subject changes, until the log cannot be followed any longer."""
+async def follow(sender: Sender, after: int, uris: Mapping[str, str], notify: Callable[[str], Awaitable[None]]) -> None:
+    """Call `notify` with the URI of each subject that changes, until the log cannot be read any longer."""
     while True:
         began = time.monotonic()
-        ask = Ask("GET", EVENTS, f"after={after}&limit=1000&wait_seconds={WAIT_SECONDS}", (ACCEPT,))
-        reply, page = understood(await caller.ask(ask))
-        # A server that stops sends everybody away before their time: nothing came, and too soon.
-        hurried = not page.get("events") and not page.get("hasMore") and time.monotonic() - began < WAIT_SECONDS - 1
-        if reply.status >= REFUSED or hurried:
+        request = ToolRequest("GET", EVENTS, f"after={after}&limit=1000&wait_seconds={WAIT_SECONDS}", (ACCEPT,))
+        response, page = parse_response(await sender.send(request))
+        # A server that is stopping ends waits early: no events, and less time than we asked for.
+        ended_early = not page.get("events") and not page.get("hasMore") and time.monotonic() - began < WAIT_SECONDS - 1
+        if response.status >= FIRST_ERROR_STATUS or ended_early:
             return
         after = page["nextCursor"]
         changed = dict.fromkeys(event["subject"] for event in page["events"])
-        for uri in [wanted[subject] for subject in changed if subject in wanted]:
-            await tell(uri)
+        for uri in [uris[subject] for subject in changed if subject in uris]:
+            await notify(uri)

@@ -1,6 +1,6 @@
-"""How a tool's request reaches a server elsewhere.
+"""Sends tool requests to a server over HTTP.
 
-A room of its own, for a server asks only itself, and an HTTP client takes a tenth of its start to import.
+A separate module because importing an HTTP client is slow and the server itself never needs this one.
 """
 
 from __future__ import annotations
@@ -10,48 +10,48 @@ import httpx2
 from holdfast.transport.advice.contract import check_state, retry_after
 from holdfast.transport.http.request import encode
 from holdfast.transport.ids import ids
-from holdfast.transport.mcp.in_process import Ask, Reply
+from holdfast.transport.mcp.in_process import ToolRequest, ToolResponse
 
-PATIENCE_SECONDS = 90.0
-"""Longer than a handler ever waits."""
+TIMEOUT_SECONDS = 90.0
+"""Longer than any handler waits."""
 
 
-class Remote:
-    """Asks a server elsewhere."""
+class RemoteSender:
+    """Sends requests to a server over HTTP, with one API key."""
 
     def __init__(self, url: str, key: str) -> None:
         self._url = url.rstrip("/")
         self._client = httpx2.AsyncClient(
-            headers={"Authorization": f"Bearer {key}"}, timeout=httpx2.Timeout(PATIENCE_SECONDS, connect=10.0)
+            headers={"Authorization": f"Bearer {key}"}, timeout=httpx2.Timeout(TIMEOUT_SECONDS, connect=10.0)
         )
 
-    async def ask(self, ask: Ask) -> Reply:
-        """Send it; a server that cannot be reached is told as a refusal, like everything else."""
+    async def send(self, request: ToolRequest) -> ToolResponse:
+        """Send a request; an unreachable server becomes a 503 response with an agent_contract."""
         request_id = ids.request_id()
-        address = f"{self._url}{ask.path}" + (f"?{ask.query}" if ask.query else "")
-        headers = [*ask.headers, (b"x-request-id", request_id.encode())]
+        address = f"{self._url}{request.path}" + (f"?{request.query}" if request.query else "")
+        headers = [*request.headers, (b"x-request-id", request_id.encode())]
         try:
-            answer = await self._client.request(ask.method, address, headers=headers, content=ask.body)
+            response = await self._client.request(request.method, address, headers=headers, content=request.body)
         except (httpx2.ConnectError, httpx2.ConnectTimeout):
             return _unreachable(self._url, request_id, applied="no")
         except httpx2.HTTPError:
-            return _unreachable(self._url, request_id, applied="no" if ask.method == "GET" else "unknown")
-        return Reply(answer.status_code, answer.content)
+            return _unreachable(self._url, request_id, applied="no" if request.method == "GET" else "unknown")
+        return ToolResponse(response.status_code, response.content)
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         await self._client.aclose()
 
 
-def _unreachable(url: str, request_id: str, applied: str) -> Reply:
-    """Nobody answered. Advise a repetition only if the first try cannot have had an effect."""
+def _unreachable(url: str, request_id: str, applied: str) -> ToolResponse:
+    """The response for no response. It advises to repeat only if the first attempt cannot have had an effect."""
     retry = retry_after(5)
     look = check_state("list_events", query=f"request_id={request_id}")
     document = {
         "error": "unreachable",
-        "message": f"{url} does not answer",
+        "message": f"{url} does not response",
         "request_id": request_id,
         "applied": applied,
         "agent_contract": retry if applied == "no" else look,
     }
-    return Reply(503, encode(document))
+    return ToolResponse(503, encode(document))

@@ -1,4 +1,4 @@
-"""What a client may read by address: a lease, a task, the skill."""
+"""MCP resources: a lease, a task, the skill document."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from holdfast.transport.mcp.arguments import ACCEPT
-from holdfast.transport.mcp.in_process import Ask
+from holdfast.transport.mcp.in_process import ToolRequest
 
 SCHEME = "holdfast://"
 SKILL = f"{SCHEME}skill"
@@ -15,16 +15,16 @@ JSON, MARKDOWN = "application/json", "text/markdown"
 
 
 class Template(msgspec.Struct, frozen=True):
-    """Addresses of one kind."""
+    """A URI template."""
 
     uri: str
     name: str
     title: str
     description: str
     path: str
-    """Where the HTTP handlers have it."""
+    """Path prefix in the HTTP API."""
     noun: str
-    """What the log calls it."""
+    """Prefix of its subject in the event log."""
 
 
 TEMPLATES = (
@@ -32,7 +32,7 @@ TEMPLATES = (
         f"{SCHEME}leases/{{name}}",
         "lease",
         "Who owns a job",
-        "The owner of a job and its progress, or how its last ownership ended.",
+        "The owner of a job and its progress, or how its last lease ended.",
         "/v1/jobs/",
         "lease",
     ),
@@ -40,31 +40,31 @@ TEMPLATES = (
         f"{SCHEME}tasks/{{id}}",
         "task",
         "A task",
-        "A task as it is, with its result once there is one.",
+        "A task, with its result once it is completed.",
         "/v1/tasks/",
         "task",
     ),
 )
 
 
-def ask_for(uri: str) -> Ask | None:
-    """The request that reads this address, or None if there is no such kind of address."""
+def request_for_resource(uri: str) -> ToolRequest | None:
+    """The request that reads a resource, or None for an unknown URI."""
     if uri == SKILL:
-        return Ask("GET", "/skill/SKILL.md")
-    template, name = _named(uri)
+        return ToolRequest("GET", "/skill/SKILL.md")
+    template, name = _parse_uri(uri)
     if template is None:
         return None
-    return Ask("GET", template.path + quote(name, safe="").replace(".", "%2E"), headers=(ACCEPT,))
+    return ToolRequest("GET", template.path + quote(name, safe="").replace(".", "%2E"), headers=(ACCEPT,))
 
 
-def subject_of(uri: str) -> str | None:
-    """What the log calls the thing at this address, or None if it never changes."""
-    template, name = _named(uri)
+def event_subject(uri: str) -> str | None:
+    """The subject of a resource in the event log, or None if it never changes."""
+    template, name = _parse_uri(uri)
     return None if template is None else f"{template.noun}:{name}"
 
 
-def _named(uri: str) -> tuple[Template | None, str]:
-    """The kind of an address, and the name in it, which may come with its slashes as they are, or encoded."""
+def _parse_uri(uri: str) -> tuple[Template | None, str]:
+    """(template, name) of a URI. Slashes in the name may be encoded or not."""
     for template in TEMPLATES:
         start = template.uri.partition("{")[0]
         if uri.startswith(start) and len(uri) > len(start):

@@ -1,4 +1,4 @@
-"""From an answer to what a client is shown of it."""
+"""Translates HTTP responses into MCP tool results."""
 
 from __future__ import annotations
 
@@ -10,46 +10,45 @@ import msgspec
 from holdfast.core.errors import Invalid
 from holdfast.transport.http.api import errors as api_errors
 from holdfast.transport.http.request import Request, encode
-from holdfast.transport.mcp.in_process import Reply
+from holdfast.transport.mcp.in_process import ToolResponse
 from holdfast.transport.mcp.tools import TOOLS
 
-REFUSED = 400
-"""This status and every larger one."""
+FIRST_ERROR_STATUS = 400
+"""This HTTP status and every larger one are errors."""
 
 _BY_OPERATION = {tool.operation: tool.name for tool in TOOLS}
 
 
-def result_of(reply: Reply) -> types.CallToolResult:
-    """The answer as an object and as text."""
-    reply, document = understood(reply)
+def tool_result(response: ToolResponse) -> types.CallToolResult:
+    """The response as structured content and as text."""
+    response, document = parse_response(response)
     for step in document.get("agent_contract", {}).get("next_actions", ()):
         if step["action"] in _BY_OPERATION:
             step["tool"] = _BY_OPERATION[step["action"]]
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=encode(document).decode())],
         structured_content=document,
-        is_error=reply.status >= REFUSED,
+        is_error=response.status >= FIRST_ERROR_STATUS,
     )
 
 
-def understood(reply: Reply) -> tuple[Reply, dict[str, Any]]:
-    """The answer and its JSON. Whoever answers at an address may be no Holdfast at all: that is a refusal too."""
+def parse_response(response: ToolResponse) -> tuple[ToolResponse, dict[str, Any]]:
+    """(response, its JSON object). A body that is not a JSON object, as from another kind of server, is refused."""
     try:
-        document = msgspec.json.decode(reply.body)
+        document = msgspec.json.decode(response.body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         document = None
     if isinstance(document, dict):
-        return reply, document
-    return understood(
-        refused(Invalid(f"the answer was {reply.status} and no JSON: is this the address of a Holdfast?"))
-    )
+        return response, document
+    message = f"the server answered {response.status} without a JSON object; check that the URL is a Holdfast server"
+    return parse_response(refusal_response(Invalid(message)))
 
 
-def refused(error: Invalid) -> Reply:
-    """A refusal in the same form as the handlers', for what never reached one."""
+def refusal_response(error: Invalid) -> ToolResponse:
+    """A refusal rendered as by the handlers, for a request that was never sent."""
 
-    async def nobody() -> Any:
+    async def never_called() -> Any:
         raise AssertionError
 
-    response = api_errors.render_error(Request({"headers": [], "path": "/mcp"}, nobody), error)
-    return Reply(response.status, response.body)
+    rendered = api_errors.render_error(Request({"headers": [], "path": "/mcp"}, never_called), error)
+    return ToolResponse(rendered.status, rendered.body)

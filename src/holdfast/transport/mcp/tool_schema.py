@@ -1,4 +1,4 @@
-"""What a tool takes, and where in a request each argument goes. Made from the OpenAPI document.
+"""Arguments of MCP tools and their place in the HTTP request, generated from the OpenAPI document.
 
 Arguments are in camelCase; a duration is a whole number of milliseconds and its name ends in `Ms`.
 """
@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.operations import bounds
 from holdfast.operations.table import Operation
 from holdfast.transport.documents.tool_manifest import standalone
 from holdfast.transport.http.system.openapi import camel
@@ -18,49 +19,49 @@ Node = dict[str, Any]
 PATH, QUERY, BODY, HEADER = "path", "query", "body", "header"
 IDEMPOTENCY_KEY = "Idempotency-Key"
 MILLISECONDS = 1000
-PROOF = "lease_id"
+LEASE_ID = "lease_id"
 
 _SECONDS = ("_seconds", "Seconds")
 _BOUNDS = ("minimum", "maximum", "default")
-_WORDS = {
-    "jobId": "What all agents would call this work, such as `repo/issue-1842`.",
-    "owner": "Who you are, for others to read; it proves nothing.",
+_DESCRIPTIONS = {
+    "jobId": "A name for the work that all agents would choose, such as `repo/issue-1842`.",
+    "owner": "Your name, shown to others; it proves nothing.",
     "id": "The task's id.",
-    "leaseId": "The proof that your claim answered.",
-    "ttlMs": "How long it is yours without a heartbeat, in whole seconds.",
-    "waitMs": "How long to wait for it.",
-    "idempotencyKey": "A text of your own: the same call under the same key has one effect and one answer.",
-    "note": "A few words for whoever comes after you.",
-    "checkpoint": "Any JSON that lets the next one go on where you are.",
-    "progress": "Any JSON that shows others how far you are.",
-    "metadata": "A JSON object or a text, shown to everybody.",
+    "leaseId": "The lease id that your claim returned: proof that you hold it.",
+    "ttlMs": "How long the lease lasts without a heartbeat, in whole seconds.",
+    "waitMs": "How long to wait.",
+    "idempotencyKey": "A string you choose: the same call with the same key takes effect once and is answered alike.",
+    "note": "A short text for the next holder.",
+    "checkpoint": "Any JSON from which the next holder can continue.",
+    "progress": "Any JSON that shows others your progress.",
+    "metadata": "A JSON object or a string, visible to everyone.",
     "token": "Your fencing token, if you want it checked as well.",
     "fencingToken": "Your fencing token, if you want it checked as well.",
-    "sessionId": "What you claim is given back when this session ends.",
-    "sessionLeaseId": "The session's own lease id.",
-    "type": "Which kind of task.",
-    "types": "More kinds of task that will do.",
-    "workerId": "Who you are, for others to read.",
-    "limit": "At most so many.",
+    "sessionId": "What you claim is released when this session ends.",
+    "sessionLeaseId": "The lease id of the session.",
+    "type": "The task type.",
+    "types": "Further task types that you accept.",
+    "workerId": "Your name, shown to others.",
+    "limit": "The maximum number of results.",
     "cursor": "`nextCursor` of the page before.",
-    "payload": "What the worker needs to know: at most 64 KB and 5 levels.",
-    "uniqueKey": "At most one live task has this key.",
-    "result": "What came of it.",
+    "payload": f"The input of the worker, a JSON object: {bounds.TASK_PAYLOAD}.",
+    "uniqueKey": "At most one unfinished task has this key.",
+    "result": "The result, a JSON object.",
     "reason": "What went wrong.",
     "retryAfterMs": "How long to wait before the next attempt.",
-    "delayMs": "How long nobody can claim it.",
-    "permanent": "Trying again is pointless.",
-    "after": "`nextCursor` of the page before, or the `seq` of the last event you have seen.",
-    "requestId": "Only what this request did.",
-    "name": "What you call yourself in every life.",
-    "secret": "What the session's first life was given; needed to resume it.",
-    "context": "Any JSON that your next life must know.",
+    "delayMs": "How long the task cannot be claimed.",
+    "permanent": "Whether retrying is pointless.",
+    "after": "`nextCursor` of the page before, or the `seq` of the last event you have.",
+    "requestId": "Only events of this request.",
+    "name": "A name that stays the same across restarts.",
+    "secret": "The secret that opening the session returned; required to resume it.",
+    "context": "Any JSON that you need after a restart.",
 }
-"""What an argument means: the same with every tool that has it."""
+"""Description of an argument, the same for every tool that has it."""
 
 
 class Field(msgspec.Struct, frozen=True):
-    """One argument."""
+    """One argument of a tool."""
 
     argument: str
     wire: str
@@ -69,11 +70,11 @@ class Field(msgspec.Struct, frozen=True):
     schema: Node
     required: bool
     duration: bool = False
-    """The request has it in seconds."""
+    """Whether the request has it in seconds."""
 
 
-def form_of(operation: Operation, openapi: Node) -> tuple[Field, ...]:
-    """Every argument of an operation: path, query, body, and the key that makes it safe to repeat."""
+def fields_of(operation: Operation, openapi: Node) -> tuple[Field, ...]:
+    """All arguments of an operation: path, query, body and idempotency key."""
     node = openapi["paths"][operation.path.replace("...", "")][operation.method.lower()]
     fields = [
         _field(taken["name"], taken["in"], taken["schema"], required=taken.get("required", False))
@@ -83,8 +84,8 @@ def form_of(operation: Operation, openapi: Node) -> tuple[Field, ...]:
     body = node.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
     if body is not None:
         whole = openapi["components"]["schemas"][body["$ref"].rsplit("/", 1)[1]]
-        # Some routes let old clients leave their proof out; a tool never does.
-        needed = {*whole.get("required", []), PROOF}
+        # Some routes accept requests of old clients without a lease id; a tool always requires it.
+        needed = {*whole.get("required", []), LEASE_ID}
         fields += [_field(name, BODY, schema, required=name in needed) for name, schema in whole["properties"].items()]
     keys = [taken for taken in node.get("parameters", ()) if taken["name"] == IDEMPOTENCY_KEY]
     if keys and not any(field.argument == "idempotencyKey" for field in fields):
@@ -92,20 +93,22 @@ def form_of(operation: Operation, openapi: Node) -> tuple[Field, ...]:
     return tuple(fields)
 
 
-def input_schema(form: tuple[Field, ...], openapi: Node) -> Node:
+def input_schema(fields: tuple[Field, ...], openapi: Node) -> Node:
     """All arguments as one flat object."""
-    properties = {field.argument: _described(field) for field in form}
-    required = [field.argument for field in form if field.required]
-    schema: Node = _untitled(standalone({"type": "object", "properties": properties, "required": required}, openapi))
+    properties = {field.argument: _with_description(field) for field in fields}
+    required = [field.argument for field in fields if field.required]
+    schema: Node = _without_titles(
+        standalone({"type": "object", "properties": properties, "required": required}, openapi)
+    )
     return schema
 
 
 def output_schema(operation: Operation, openapi: Node) -> Node:
-    """What a tool answers: one of the operation's successes, or a refusal."""
+    """The result of a tool: one of the operation's successes, or a refusal."""
     node = openapi["paths"][operation.path.replace("...", "")][operation.method.lower()]
-    told = [node["responses"][status] for status in sorted(node["responses"]) if status.startswith("2")]
+    successes = [node["responses"][status] for status in sorted(node["responses"]) if status.startswith("2")]
     kinds: list[Node] = []
-    for answer in told:
+    for answer in successes:
         schema = answer["content"]["application/json"]["schema"]
         kinds += [kind for kind in schema.get("anyOf", [schema]) if kind not in kinds]
     refusal = {
@@ -118,7 +121,7 @@ def output_schema(operation: Operation, openapi: Node) -> Node:
         },
         "required": ["error", "message", "agent_contract"],
     }
-    whole: Node = _untitled(standalone({"type": "object", "anyOf": [*kinds, refusal]}, openapi))
+    whole: Node = _without_titles(standalone({"type": "object", "anyOf": [*kinds, refusal]}, openapi))
     return whole
 
 
@@ -131,7 +134,7 @@ def _field(name: str, place: str, schema: Node, *, required: bool) -> Field:
 
 
 def _without_null(schema: Node) -> Node:
-    """An argument that may be null may as well be left out; a model need not be told of both."""
+    """Drop null from a schema: an optional argument is simply omitted, which is easier for a model."""
     kinds = [kind for kind in schema.get("anyOf", ()) if kind != {"type": "null"}]
     rest = {name: value for name, value in schema.items() if name != "anyOf" and (name, value) != ("default", None)}
     if len(kinds) > 1:
@@ -141,20 +144,22 @@ def _without_null(schema: Node) -> Node:
 
 def _in_milliseconds(schema: Node) -> Node:
     bounds: Node = {name: int(schema[name] * MILLISECONDS) for name in _BOUNDS if name in schema}
-    # Some durations are kept in whole seconds: the schema says so rather than let a call fail.
+    # Durations that the API takes in whole seconds: the schema says so, or the call would be refused.
     whole = {"multipleOf": MILLISECONDS} if schema.get("type") == "integer" else {}
     return {"type": "integer", **bounds, **whole}
 
 
-def _untitled(node: Any) -> Any:
-    """Without the names that types have among themselves: a model reads all of this."""
+def _without_titles(node: Any) -> Any:
+    """Drop the titles of types: they only cost the model tokens."""
     if isinstance(node, list):
-        return [_untitled(element) for element in node]
+        return [_without_titles(element) for element in node]
     if isinstance(node, dict):
-        return {name: _untitled(value) for name, value in node.items() if name != "title" or isinstance(value, dict)}
+        return {
+            name: _without_titles(value) for name, value in node.items() if name != "title" or isinstance(value, dict)
+        }
     return node
 
 
-def _described(field: Field) -> Node:
-    words = field.schema.get("description") if field.argument not in _WORDS else _WORDS[field.argument]
-    return field.schema | ({"description": words} if words else {})
+def _with_description(field: Field) -> Node:
+    text = field.schema.get("description") if field.argument not in _DESCRIPTIONS else _DESCRIPTIONS[field.argument]
+    return field.schema | ({"description": text} if text else {})

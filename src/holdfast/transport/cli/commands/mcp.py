@@ -35,9 +35,9 @@ def _for_server(url: str, key: str | None) -> int:
         return _complain(f"HOLDFAST_URL: {problem}", CONFIGURATION)
     if not key:
         return _complain("HOLDFAST_API_KEY: the server that HOLDFAST_URL names needs a key", CONFIGURATION)
-    from holdfast.transport.mcp.stdio import speak_for  # noqa: PLC0415 - mistakes are told without waiting for it
+    from holdfast.transport.mcp.stdio import serve_remote  # noqa: PLC0415 - mistakes are told without waiting for it
 
-    speak_for(url, key)
+    serve_remote(url, key)
     return FINE
 
 
@@ -46,11 +46,11 @@ def _embedded(store: str | None) -> int:
         settings, _ = load({"store": store})
     except BadSettings as error:
         return _complain("\nholdfast: ".join(error.problems), CONFIGURATION)
-    from holdfast.transport.mcp.stdio import speak_embedded  # noqa: PLC0415 - the same
+    from holdfast.transport.mcp.stdio import serve_embedded  # noqa: PLC0415 - the same
 
     try:
         with running_engine(settings, serving=False) as engine:
-            speak_embedded(engine, settings)
+            serve_embedded(engine, settings)
     except (HoldfastError, UnusableStore) as error:
         return _complain(str(error), UNAVAILABLE)
     return FINE
