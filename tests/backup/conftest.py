@@ -1,4 +1,4 @@
-"""Stores to copy, and a place to copy them to."""
+"""Settings of new stores to copy from and to, and a runner for copies that are killed."""
 
 import itertools
 import os
@@ -7,27 +7,27 @@ import subprocess
 import pytest
 
 from holdfast.settings import Settings
-from tests.backup.victim import Victims
+from tests.backup.kill_runner import KillRunner
 
 numbers = itertools.count(1)
 
 
 @pytest.fixture
-def new_place(new_postgres_database, tmp_path):
-    """Call it with a kind for the settings of a store that is not there yet."""
+def new_store_settings(new_postgres_database, tmp_path):
+    """Call it with a kind of store: the settings of a store that does not exist yet."""
 
-    def place(kind):
+    def make(kind):
         url = new_postgres_database() if kind == "postgres" else f"sqlite:///{tmp_path}/{next(numbers)}.db"
         return Settings(store=url)
 
-    return place
+    return make
 
 
 @pytest.fixture(scope="module")
-def victims():
+def kill_runner():
     """Runs copies that are killed."""
-    with Victims() as victims:
-        yield victims
+    with KillRunner() as runner:
+        yield runner
 
 
 @pytest.fixture
@@ -35,8 +35,8 @@ def small_disk(tmp_path):
     """A file system of 1 MiB."""
     if os.geteuid() != 0:
         pytest.skip("only root may mount a small file system")
-    place = tmp_path / "disk"
-    place.mkdir()
-    subprocess.run(["/bin/mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", place], check=True)
-    yield place
-    subprocess.run(["/bin/umount", "--lazy", place], check=True)
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["/bin/mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], check=True)
+    yield disk
+    subprocess.run(["/bin/umount", "--lazy", disk], check=True)

@@ -12,20 +12,20 @@ from holdfast.backup.backup import backup
 from holdfast.backup.endpoint import CopyRefused
 from holdfast.client.errors import ServerError
 from holdfast.settings import Settings, sqlite_path
-from tests.backup.filled import fill, opened, quiet, tokens_of
+from tests.backup.sample_store import fill, newest_token, no_report, opened
 from tests.support import claim, run
 
 KINDS = ["sqlite", "postgres"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_header_says_what_is_in_it(kind, new_place, tmp_path):
-    source, file = fill(new_place(kind)), tmp_path / "b"
-    header = backup(source, file, quiet)
+def test_the_header_says_what_is_in_it(kind, new_store_settings, tmp_path):
+    source, file = fill(new_store_settings(kind)), tmp_path / "b"
+    header = backup(source, file, no_report)
     assert file.stat().st_mode & 0o777 == 0o600
     assert headers.read(apsw.Connection(str(file)), file) == header
     assert header.source == kind
-    assert header.token == tokens_of(source)
+    assert header.token == newest_token(source)
     assert header.counts["tasks"] == 5
     assert header.counts["answers"] == 2
     assert header.logs.keys() == {"default", "acct_ünï"}
@@ -33,9 +33,9 @@ def test_the_header_says_what_is_in_it(kind, new_place, tmp_path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_backup_taken_while_others_write_is_one_moment(kind, new_place, tmp_path):
+def test_a_backup_taken_while_others_write_is_one_moment(kind, new_store_settings, tmp_path):
     """Verified: every row is the sum of its events, every count is right."""
-    source = fill(new_place(kind))
+    source = fill(new_store_settings(kind))
     stop, written = threading.Event(), [0]
 
     def write():
@@ -50,7 +50,7 @@ def test_a_backup_taken_while_others_write_is_one_moment(kind, new_place, tmp_pa
         seen = []
         for number in range(3):
             at_first = written[0]
-            seen.append(backup(source, tmp_path / f"{number}", quiet).counts["leases"])
+            seen.append(backup(source, tmp_path / f"{number}", no_report).counts["leases"])
             assert written[0] > at_first, "others wrote meanwhile"
     finally:
         stop.set()
@@ -58,67 +58,67 @@ def test_a_backup_taken_while_others_write_is_one_moment(kind, new_place, tmp_pa
     assert seen == sorted(set(seen))
 
 
-def test_a_backup_is_not_served(new_place, tmp_path):
-    backup(fill(new_place("sqlite")), tmp_path / "b", quiet)
+def test_a_backup_is_not_served(new_store_settings, tmp_path):
+    backup(fill(new_store_settings("sqlite")), tmp_path / "b", no_report)
     with pytest.raises(ServerError, match="holdfast restore") as refused:
         holdfast.open(tmp_path / "b")
     assert refused.value.code == "no_store"
 
 
-def test_a_backup_takes_no_place_unless_told_to(new_place, tmp_path):
-    source, file = fill(new_place("sqlite")), tmp_path / "b"
+def test_a_backup_takes_no_place_unless_told_to(new_store_settings, tmp_path):
+    source, file = fill(new_store_settings("sqlite")), tmp_path / "b"
     file.write_text("something else")
     with pytest.raises(CopyRefused, match="--replace"):
-        backup(source, file, quiet)
+        backup(source, file, no_report)
     assert file.read_text() == "something else"
-    backup(source, file, quiet, replace=True)
+    backup(source, file, no_report, replace=True)
     assert headers.read(apsw.Connection(str(file)), file).counts["tasks"] == 5
 
 
-def test_a_backup_never_takes_the_place_of_a_store(new_place):
-    source = fill(new_place("sqlite"))
+def test_a_backup_never_takes_the_place_of_a_store(new_store_settings):
+    source = fill(new_store_settings("sqlite"))
     with pytest.raises(CopyRefused, match="is a store"):
-        backup(source, sqlite_path(source.store), quiet, replace=True)
-    assert tokens_of(source)
+        backup(source, sqlite_path(source.store), no_report, replace=True)
+    assert newest_token(source)
 
 
-def test_a_store_whose_log_does_not_fit_is_told_and_not_backed_up(new_place, tmp_path):
-    source = fill(new_place("sqlite"))
+def test_a_store_whose_log_does_not_fit_is_told_and_not_backed_up(new_store_settings, tmp_path):
+    source = fill(new_store_settings("sqlite"))
     connection = apsw.Connection(source.store.removeprefix("sqlite:///"))
     connection.execute("UPDATE leases SET owner = 'mallory' WHERE id = 'job/1'")
     connection.close()
     with pytest.raises(CopyRefused, match=r"lease:job/1: owner differ.*--no-verify"):
-        backup(source, tmp_path / "b", quiet)
+        backup(source, tmp_path / "b", no_report)
     assert not (tmp_path / "b").exists()
-    backup(source, tmp_path / "b", quiet, check=False)
+    backup(source, tmp_path / "b", no_report, check=False)
 
 
 @pytest.mark.parametrize(
-    ("store", "said"),
+    ("store", "error"),
     [
-        ("memory:", "gone with its process"),
-        ("sqlite:///{tmp}/absent.db", "there is no file"),
-        ("sqlite:///{tmp}/text", "no SQLite file"),
-        ("sqlite:///{tmp}/empty", "holds no store"),
+        ("memory:", "ends with its process"),
+        ("sqlite:///{tmp}/absent.db", "does not exist"),
+        ("sqlite:///{tmp}/text", "not an SQLite file"),
+        ("sqlite:///{tmp}/empty", "is not a store"),
     ],
 )
-def test_what_is_no_store_is_told(store, said, tmp_path):
+def test_what_is_no_store_is_told(store, error, tmp_path):
     (tmp_path / "text").write_text("not a database, but long enough to be taken for one" * 99)
     (tmp_path / "empty").touch()
-    with pytest.raises(CopyRefused, match=said):
-        backup(Settings(store=store.format(tmp=tmp_path)), tmp_path / "b", quiet)
+    with pytest.raises(CopyRefused, match=error):
+        backup(Settings(store=store.format(tmp=tmp_path)), tmp_path / "b", no_report)
     assert not (tmp_path / "b").exists()
 
 
-def test_a_full_disk_is_told_and_nothing_stays_on_it(new_place, small_disk):
-    source = fill(new_place("sqlite"))
+def test_a_full_disk_is_told_and_nothing_stays_on_it(new_store_settings, small_disk):
+    source = fill(new_store_settings("sqlite"))
     (small_disk / "ballast").write_bytes(bytes(900_000))
     with pytest.raises(CopyRefused, match=f"cannot write {small_disk}/b: no space left"):
-        backup(source, small_disk / "b", quiet)
+        backup(source, small_disk / "b", no_report)
     assert [path.name for path in small_disk.iterdir()] == ["ballast"]
 
 
-def test_a_folder_that_cannot_be_written_is_told(new_place):
-    source = fill(new_place("sqlite"))
+def test_a_folder_that_cannot_be_written_is_told(new_store_settings):
+    source = fill(new_store_settings("sqlite"))
     with pytest.raises(CopyRefused, match=r"cannot write /proc/\.b\.partial: "):
-        backup(source, Path("/proc/b"), quiet)
+        backup(source, Path("/proc/b"), no_report)

@@ -6,16 +6,16 @@ import holdfast
 from holdfast.backup.endpoint import CopyRefused
 from holdfast.backup.migrate import migrate
 from holdfast.engine.verify import verify
-from tests.backup.filled import assert_same, fill, opened, quiet, tokens_of
+from tests.backup.sample_store import assert_same, fill, newest_token, no_report, opened
 from tests.support import claim, run
 
 
 @pytest.mark.parametrize(("here", "there"), [("sqlite", "postgres"), ("postgres", "sqlite"), ("sqlite", "sqlite")])
-def test_both_hold_the_same_and_the_counters_go_on(here, there, new_place):
-    source, target = fill(new_place(here)), new_place(there)
-    counts = migrate(source, target, quiet)
+def test_both_hold_the_same_and_the_counters_go_on(here, there, new_store_settings):
+    source, target = fill(new_store_settings(here)), new_store_settings(there)
+    counts = migrate(source, target, no_report)
     assert counts == assert_same(source, target)
-    before = tokens_of(source)
+    before = newest_token(source)
     with opened(target) as store:
         assert verify(store).differences == []
         assert run(store, claim("next", "ln")).lease.token == before + 1
@@ -35,35 +35,35 @@ def export(settings, account_key=None):
         client.close()
 
 
-def test_a_migrated_store_exports_the_same(new_place):
-    source, target = fill(new_place("sqlite")), new_place("postgres")
+def test_a_migrated_store_exports_the_same(new_store_settings):
+    source, target = fill(new_store_settings("sqlite")), new_store_settings("postgres")
     before = export(source)
-    migrate(source, target, quiet)
+    migrate(source, target, no_report)
     after = export(target)
     assert after == before
     assert len(before) > 20
 
 
 @pytest.mark.parametrize(("here", "there"), [("sqlite", "postgres"), ("postgres", "sqlite")])
-def test_a_store_that_somebody_has_open_is_not_migrated(here, there, new_place):
-    source = fill(new_place(here))
+def test_a_store_that_somebody_has_open_is_not_migrated(here, there, new_store_settings):
+    source = fill(new_store_settings(here))
     client = holdfast.open(source.store)
     try:
         client.claim_job("mine", "me")
         with pytest.raises(CopyRefused, match="in use"):
-            migrate(source, new_place(there), quiet)
+            migrate(source, new_store_settings(there), no_report)
     finally:
         client.close()
 
 
-def test_a_database_that_holds_something_is_left_alone(new_place):
-    target = fill(new_place("postgres"))
-    with pytest.raises(CopyRefused, match="holds a store already"):
-        migrate(fill(new_place("sqlite")), target, quiet)
+def test_a_database_that_holds_something_is_left_alone(new_store_settings):
+    target = fill(new_store_settings("postgres"))
+    with pytest.raises(CopyRefused, match="already holds a store"):
+        migrate(fill(new_store_settings("sqlite")), target, no_report)
     with opened(target) as store:
         assert verify(store).differences == []
 
 
-def test_from_one_postgresql_to_another_is_for_its_own_tools(new_place):
+def test_from_one_postgresql_to_another_is_for_its_own_tools(new_store_settings):
     with pytest.raises(CopyRefused, match="pg_dump"):
-        migrate(fill(new_place("postgres")), new_place("postgres"), quiet)
+        migrate(fill(new_store_settings("postgres")), new_store_settings("postgres"), no_report)

@@ -17,7 +17,7 @@ from holdfast.core.log_gap import MIN_JUMP, RESTORED, last_kept_seq
 from holdfast.core.principal import Principal
 from holdfast.engine.verify import verify
 from holdfast.settings import Settings
-from tests.backup.filled import fill, opened, quiet, tokens_of
+from tests.backup.sample_store import fill, newest_token, no_report, opened
 from tests.support import ACCOUNT, START, claim, every, put, run
 
 KINDS = ["sqlite", "postgres"]
@@ -28,14 +28,14 @@ def taken(tmp_path_factory):
     """A backup, and the store that it was taken of."""
     folder = tmp_path_factory.mktemp("taken")
     source = fill(Settings(store=f"sqlite:///{folder}/x.db"))
-    backup(source, folder / "b", quiet)
+    backup(source, folder / "b", no_report)
     return source, folder / "b"
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_rows_and_log_are_as_they_were_and_the_counters_are_ahead(kind, taken, new_place):
-    (source, file), target = taken, new_place(kind)
-    outcome = restore(target, file, quiet)
+def test_rows_and_log_are_as_they_were_and_the_counters_are_ahead(kind, taken, new_store_settings):
+    (source, file), target = taken, new_store_settings(kind)
+    outcome = restore(target, file, no_report)
     with opened(source) as before, opened(target) as after:
         assert verify(after).differences == []
         assert every(after, Lease) == every(before, Lease)
@@ -46,21 +46,21 @@ def test_rows_and_log_are_as_they_were_and_the_counters_are_ahead(kind, taken, n
             assert last_kept_seq(mark) == last
             assert mark.seq > last + MIN_JUMP
         granted = run(after, claim("new", "l-new")).lease.token
-    assert granted == outcome.token + 1 > tokens_of(source) + MIN_JUMP
+    assert granted == outcome.token + 1 > newest_token(source) + MIN_JUMP
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_store_in_the_way_stays_unless_it_shall_go(kind, taken, new_place):
+def test_a_store_in_the_way_stays_unless_it_shall_go(kind, taken, new_store_settings):
     _, file = taken
-    target = new_place(kind)
+    target = new_store_settings(kind)
     with opened(target) as store:
         tokens = [run(store, claim(f"mine/{n}", f"m{n}")).lease.token for n in range(3)]
     with pytest.raises(CopyRefused, match="--replace"):
-        restore(target, file, quiet)
+        restore(target, file, no_report)
     with opened(target) as store:
         assert [row.id for row in every(store, Lease)] == ["mine/0", "mine/1", "mine/2"]
-    first = restore(target, file, quiet, replace=True)
-    second = restore(target, file, quiet, replace=True)
+    first = restore(target, file, no_report, replace=True)
+    second = restore(target, file, no_report, replace=True)
     assert max(tokens) < first.token < second.token - MIN_JUMP, "what the replaced store has used is passed as well"
     with opened(target) as store:
         assert verify(store).differences == []
@@ -68,20 +68,20 @@ def test_a_store_in_the_way_stays_unless_it_shall_go(kind, taken, new_place):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_store_that_somebody_has_open_is_left_alone(kind, taken, new_place):
-    target = fill(new_place(kind))
+def test_a_store_that_somebody_has_open_is_left_alone(kind, taken, new_store_settings):
+    target = fill(new_store_settings(kind))
     client = holdfast.open(target.store)
     try:
         with pytest.raises(CopyRefused, match="in use"):
-            restore(target, taken[1], quiet, replace=True)
+            restore(target, taken[1], no_report, replace=True)
         assert client.claim_job("still/mine", "me")["status"] == "claimed"
     finally:
         client.close()
 
 
-def test_a_store_that_somebody_makes_meanwhile_is_left_alone(taken, new_place):
+def test_a_store_that_somebody_makes_meanwhile_is_left_alone(taken, new_store_settings):
     """Nothing was there when it began, so nobody was asked to stop: what a server has promised since stays."""
-    target = new_place("sqlite")
+    target = new_store_settings("sqlite")
 
     def a_server_starts(*_):
         with opened(target) as store:
@@ -100,29 +100,29 @@ def once_only(act):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_was_taken_away_since_does_not_come_back(kind, new_place, tmp_path):
+def test_what_was_taken_away_since_does_not_come_back(kind, new_store_settings, tmp_path):
     """Links and visits never; keys as far as the store that goes can tell."""
-    source, file = new_place(kind), tmp_path / "b"
+    source, file = new_store_settings(kind), tmp_path / "b"
     with opened(source) as store:
         put(store, *(a_key(name) for name in ("kept", "revoked", "rotated")), kind="created")
         store.save_browser_session(
             BrowserSession("a visit", SESSION, ACCOUNT, "kept", "kept", made_at=START, seen_at=START)
         )
-    backup(source, file, quiet)
+    backup(source, file, no_report)
     with opened(source) as store:
         for name, how in (("revoked", {"revoked_at": 9}), ("rotated", {"key_hash": "new", "old_key_hash": "rotated"})):
             put(store, replace(key_named(store, name), **how), kind="changed")
         put(store, a_key("made since"), kind="created")
-    done = restore(source, file, quiet, replace=True)
+    done = restore(source, file, no_report, replace=True)
     assert (done.keys_ended, done.keys_unknown) == (2, False)
     with opened(source) as store, store.read() as reader:
         assert verify(store).differences == []
         assert reader.browser_session("a visit") is None
         works = {name: reader.principal(name) is not None for name in ("kept", "revoked", "rotated", "new")}
         assert works == {"kept": True, "revoked": False, "rotated": False, "new": True}
-    elsewhere = new_place(kind)
-    assert restore(elsewhere, file, quiet).keys_unknown
-    again = restore(elsewhere, file, quiet, replace=True)
+    elsewhere = new_store_settings(kind)
+    assert restore(elsewhere, file, no_report).keys_unknown
+    again = restore(elsewhere, file, no_report, replace=True)
     assert again.keys_ended == 0, "a store that is itself older revives nothing"
 
 
@@ -135,65 +135,65 @@ def key_named(store, name):
         return reader.row(Principal, ACCOUNT, name)
 
 
-def test_a_backup_put_back_twice_gives_no_token_twice(taken, new_place):
+def test_a_backup_put_back_twice_gives_no_token_twice(taken, new_store_settings):
     granted = []
     for _ in range(2):
-        target = new_place("sqlite")
-        restore(target, taken[1], quiet)
+        target = new_store_settings("sqlite")
+        restore(target, taken[1], no_report)
         with opened(target) as store:
             granted += [run(store, claim(f"new/{n}", f"n{n}")).lease.token for n in range(50)]
     assert len(set(granted)) == len(granted)
 
 
-def test_a_lease_that_was_live_keeps_its_deadline_and_its_holder(taken, new_place):
-    target = new_place("sqlite")
-    restore(target, taken[1], quiet)
+def test_a_lease_that_was_live_keeps_its_deadline_and_its_holder(taken, new_store_settings):
+    target = new_store_settings("sqlite")
+    restore(target, taken[1], no_report)
     with opened(target) as store:
         held = {row.id: row for row in every(store, Lease)}["job/1"]
         with store.read() as reader:
             assert held.expires_at > reader.now >= held.claimed_at, "the clock goes on"
 
 
-def test_what_is_no_backup_or_a_damaged_one_is_told(taken, new_place, tmp_path):
+def test_what_is_no_backup_or_a_damaged_one_is_told(taken, new_store_settings, tmp_path):
     source, file = taken
     path = tmp_path / "damaged"
     whole = file.read_bytes()
-    for content, said in [
-        (source.store.removeprefix("sqlite:///").encode() * 99, "no SQLite file"),
-        (whole[: len(whole) // 2], "damaged|malformed|does not hold"),
+    for content, error in [
+        (source.store.removeprefix("sqlite:///").encode() * 99, "not an SQLite file"),
+        (whole[: len(whole) // 2], "damaged|malformed|does not match"),
     ]:
         path.write_bytes(content)
-        target = new_place("sqlite")
-        with pytest.raises(CopyRefused, match=said):
-            restore(target, path, quiet)
+        target = new_store_settings("sqlite")
+        with pytest.raises(CopyRefused, match=error):
+            restore(target, path, no_report)
         assert not list(tmp_path.glob(f"*{target.store.rpartition('/')[2]}*")), "nothing is left behind"
-    with pytest.raises(CopyRefused, match="is no backup"):
-        restore(new_place("sqlite"), Path(source.store.removeprefix("sqlite:///")), quiet)
+    with pytest.raises(CopyRefused, match="is not a backup"):
+        restore(new_store_settings("sqlite"), Path(source.store.removeprefix("sqlite:///")), no_report)
 
 
-def test_the_file_of_another_program_is_left_alone(taken, new_place):
-    target = new_place("sqlite")
+def test_the_file_of_another_program_is_left_alone(taken, new_store_settings):
+    target = new_store_settings("sqlite")
     file = apsw.Connection(target.store.removeprefix("sqlite:///"))
     file.execute("CREATE TABLE recipes (name TEXT PRIMARY KEY); INSERT INTO recipes VALUES ('bread')")
     file.close()
-    with pytest.raises(CopyRefused, match="some other program"):
-        restore(target, taken[1], quiet, replace=True)
+    with pytest.raises(CopyRefused, match="another program"):
+        restore(target, taken[1], no_report, replace=True)
     file = apsw.Connection(target.store.removeprefix("sqlite:///"))
     assert file.execute("SELECT name FROM recipes").fetchall() == [("bread",)]
 
 
-def test_a_log_that_a_former_file_left_is_not_played_into_the_new_one(taken, new_place):
-    target = new_place("sqlite")
+def test_a_log_that_a_former_file_left_is_not_played_into_the_new_one(taken, new_store_settings):
+    target = new_store_settings("sqlite")
     stale = Path(target.store.removeprefix("sqlite:///") + "-wal")
     stale.write_bytes(b"x")
     with pytest.raises(CopyRefused, match="-wal exists"):
-        restore(target, taken[1], quiet)
-    restore(target, taken[1], quiet, replace=True)
+        restore(target, taken[1], no_report)
+    restore(target, taken[1], no_report, replace=True)
     assert not stale.exists()
 
 
 def test_a_full_disk_is_told_and_nothing_stays_on_it(taken, small_disk):
     (small_disk / "ballast").write_bytes(bytes(900_000))
     with pytest.raises(CopyRefused, match=f"cannot write {small_disk}/x.db: no space left"):
-        restore(Settings(store=f"sqlite:///{small_disk}/x.db"), taken[1], quiet)
+        restore(Settings(store=f"sqlite:///{small_disk}/x.db"), taken[1], no_report)
     assert [path.name for path in small_disk.iterdir()] == ["ballast"]

@@ -4,9 +4,9 @@ import apsw
 import psycopg
 
 from holdfast.backup.copy import shared_tables
-from holdfast.backup.database import our_tables
 from holdfast.backup.endpoint import NOT_COPIED
 from holdfast.backup.postgres import PostgresEndpoint
+from holdfast.backup.postgres_target import store_tables
 from holdfast.backup.sqlite import SqliteEndpoint
 from holdfast.store.postgres import PostgresStore
 from holdfast.store.rows import ROW_TYPES
@@ -18,11 +18,11 @@ def test_both_databases_have_the_same_tables_columns_and_keys(tmp_path, database
     PostgresStore(database).open()
     file = SqliteEndpoint(apsw.Connection(str(tmp_path / "x.db")))
     with psycopg.connect(database) as connection:
-        side = PostgresEndpoint(connection)
-        assert side.tables == file.tables
-        assert our_tables(side) == shared_tables(file, side)
-        assert {row.table for row in ROW_TYPES} < set(side.tables)
-        assert all(table.key for table in side.tables.values())
+        endpoint = PostgresEndpoint(connection)
+        assert endpoint.tables == file.tables
+        assert store_tables(endpoint) == shared_tables(file, endpoint)
+        assert {row.table for row in ROW_TYPES} < set(endpoint.tables)
+        assert all(table.key for table in endpoint.tables.values())
         sequences = connection.execute("SELECT sequencename FROM pg_sequences").fetchall()
     assert sequences == [("fencing_tokens",)], "a counter beside the tables would not be copied"
 

@@ -1,1 +1,1 @@
-"""Whole stores on the move: into a backup, back from one, from one database to another."""
+"""Copies of whole stores: backup, restore, and migration from one database to another."""

@@ -1,4 +1,4 @@
-"""`holdfast backup`: one moment of a store as one file, taken while it is served."""
+"""`holdfast backup`: a snapshot of a store as one file, taken while the store is in use."""
 
 from __future__ import annotations
 
@@ -7,50 +7,50 @@ from contextlib import closing
 from pathlib import Path
 
 from holdfast.backup import header as headers
-from holdfast.backup.endpoint import CopyRefused, Tell
-from holdfast.backup.files import placed
+from holdfast.backup.endpoint import CopyRefused, OnProgress
+from holdfast.backup.files import write_atomically
 from holdfast.backup.header import Header
-from holdfast.backup.source import source_of
-from holdfast.backup.sqlite import SqliteEndpoint, seal
+from holdfast.backup.source import open_source
+from holdfast.backup.sqlite import SqliteEndpoint, leave_wal_mode
 from holdfast.engine.verify import verify
 from holdfast.settings import Settings
 from holdfast.store.sqlite import SqliteStore
 from holdfast.store.sqlite.store import connect
 
-SHOWN = 5
+MAX_SHOWN = 5
 
 
-def backup(settings: Settings, path: Path, tell: Tell, *, replace: bool = False, check: bool = True) -> Header:
-    """Write a backup. It has its name only when it is complete and, unless told otherwise, proved to be sound."""
+def backup(settings: Settings, path: Path, report: OnProgress, *, replace: bool = False, check: bool = True) -> Header:
+    """Write a backup. The file gets its name only when it is complete and, with `check`, verified."""
     if replace:
         headers.refuse_store(path)
-    with source_of(settings) as source, placed(path, replace=replace) as partial:
+    with open_source(settings) as source, write_atomically(path, replace=replace) as partial:
         taken_at = time.time_ns() // 1000
-        source.write(partial, tell)
+        source.write(partial, report)
         if check:
-            check_sound(partial, tell)
+            check_copy(partial, report)
         with closing(connect(partial)) as connection:
             name = "sqlite" if settings.store.startswith("sqlite:") else "postgres"
             header = headers.describe(SqliteEndpoint(connection), taken_at=taken_at, source=name)
             headers.write(connection, header)
-            seal(connection)
+            leave_wal_mode(connection)
     return header
 
 
-def check_sound(path: Path, tell: Tell) -> None:
-    """Whether every page is whole and every row is the sum of its events; CopyRefused tells what is not."""
+def check_copy(path: Path, report: OnProgress) -> None:
+    """Check that every page is intact and every row is the sum of its events; CopyRefused lists what is not."""
     with closing(connect(path)) as connection:
         damage = [str(line) for (line,) in connection.execute("PRAGMA integrity_check") if line != "ok"]
     store = SqliteStore(path)
     try:
-        damage += verify(store, lambda what, how_many: tell(f"verified {what}", how_many, 0)).differences
+        damage += verify(store, lambda what, how_many: report(f"verified {what}", how_many, 0)).differences
     finally:
         store.close()
     refuse_differences(damage)
 
 
 def refuse_differences(found: list[str]) -> None:
-    """CopyRefused that tells the first few."""
+    """Raise CopyRefused with the first few differences, if there are any."""
     if found:
-        more = f", and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-        raise CopyRefused(f"the copy is not sound: {'; '.join(found[:SHOWN])}{more} (--no-verify keeps it as it is)")
+        more = f", and {len(found) - MAX_SHOWN} more" if len(found) > MAX_SHOWN else ""
+        raise CopyRefused(f"the copy has errors: {'; '.join(found[:MAX_SHOWN])}{more} (--no-verify skips this check)")

@@ -1,7 +1,7 @@
-"""What a copy is made from and made into: tables, a page at a time, in the order of their keys.
+"""The interface of a copy's source and target: tables, read and written a page at a time, in the order of their keys.
 
-Which tables there are, and with which columns, is asked of the database itself: one that a later migration adds is
-copied without anybody having to think of it.
+The tables and their columns are read from the database itself, so a table that a later migration adds is copied
+without a change here.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from holdfast.store.sql.migrations import BACKUP, COPY
 
 STATE = "state"
 NOT_COPIED = frozenset({STATE, "schema_version", BACKUP, COPY})
-"""Tables that are no list of things: the databases keep them each in its own way."""
+"""Tables that are not copied as records: each database keeps them in its own way."""
 PAGE = 500
 
 Record = tuple[Any, ...]
-Tell = Callable[[str, int, int], None]
-"""Hears (what is being done, how far it has come, how far it will go)."""
+OnProgress = Callable[[str, int, int], None]
+"""Called with (what is being done, how much is done, how much there is)."""
 
 
 class CopyRefused(Exception):
-    """It cannot be done like this, and nothing was changed. Its words say why, and what to do."""
+    """The copy cannot be made, and nothing was changed. The message says why, and what to do."""
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -32,27 +32,27 @@ class Table(msgspec.Struct, frozen=True):
 
     name: str
     columns: tuple[str, ...]
-    """By name."""
+    """Sorted by name."""
     key: tuple[str, ...]
-    """In order; pages are read along it."""
+    """The primary key, in order; pages are read along it."""
 
     @property
-    def listed(self) -> str:
-        """The columns, for a statement."""
+    def columns_sql(self) -> str:
+        """The columns, quoted for a statement."""
         return ", ".join(f'"{column}"' for column in self.columns)
 
     @property
-    def ordered(self) -> str:
-        """The key, for a statement."""
+    def key_sql(self) -> str:
+        """The key, quoted for a statement."""
         return ", ".join(f'"{column}"' for column in self.key)
 
     def key_of(self, record: Record) -> Record:
-        """Where a record stands."""
+        """The key of a record."""
         return tuple(record[self.columns.index(column)] for column in self.key)
 
 
 class Endpoint(Protocol):
-    """One end of a copy. True and false are 1 and 0 on both."""
+    """The source or the target of a copy. Booleans are 1 and 0 in both."""
 
     tables: dict[str, Table]
 
@@ -66,17 +66,17 @@ class Endpoint(Protocol):
         """How many records there are."""
 
     def state(self) -> dict[str, Any]:
-        """The newest token, the clock, and what else there is only one of."""
+        """The state row: the newest token, the clock, and other single values."""
 
     def logs(self) -> dict[str, int]:
         """The last event of every account."""
 
     def put_state(self, state: dict[str, Any]) -> None:
-        """Take all of that over; columns that only the other database has are left out."""
+        """Set the state row; columns that only the other database has are left out."""
 
 
-def pages(side: Endpoint, table: Table, after: Record | None = None) -> Iterator[list[Record]]:
+def pages(endpoint: Endpoint, table: Table, after: Record | None = None) -> Iterator[list[Record]]:
     """All pages of a table."""
-    while page := side.page(table, after, PAGE):
+    while page := endpoint.page(table, after, PAGE):
         yield page
         after = table.key_of(page[-1])

@@ -1,4 +1,4 @@
-"""A file that has its name only once it is complete."""
+"""Writing a file under a temporary name until it is complete."""
 
 from __future__ import annotations
 
@@ -14,90 +14,90 @@ import apsw
 
 from holdfast.backup.endpoint import CopyRefused
 
-SIDE_FILES = ("-wal", "-shm", "-journal")
+JOURNAL_FILES = ("-wal", "-shm", "-journal")
 LOCK_FILES = ("-turn", "-lock")
-"""Those of a store stay: whoever waits at one must not be left waiting at a file that is gone."""
+"""These are never removed from a store: a process may be waiting for a lock on them."""
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EXDEV, errno.EMLINK}
 
 
 @contextmanager
-def placed(path: Path, *, replace: bool) -> Iterator[Path]:
-    """Where to write, for the owner's eyes only; leaving normally flushes it and gives it its name.
+def write_atomically(path: Path, *, replace: bool) -> Iterator[Path]:
+    """A temporary path to write to, readable by its owner only; leaving normally flushes the file and renames it.
 
-    Whoever is killed meanwhile leaves a file that nobody takes for the real one, and that the next one begins anew.
+    A killed process leaves the temporary file, which is never taken for the real one; the next run overwrites it.
     """
     if not replace:
         refuse_existing(path)
     partial = path.with_name(f".{path.name}.partial")
-    with told(path):
-        _let_go_of_named(partial)
+    with explain_errors(path):
+        _unlink_completed(partial)
         file = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            _alone(file, partial)
+            _lock_exclusively(file, partial)
             os.ftruncate(file, 0)
             os.fchmod(file, 0o600)
-            remove(partial, SIDE_FILES)
+            remove(partial, JOURNAL_FILES)
             try:
                 yield partial
                 os.fsync(file)
-                _name(partial, path, replace=replace)
+                _rename_into_place(partial, path, replace=replace)
             finally:
-                remove(partial, ("", *SIDE_FILES, *LOCK_FILES))
+                remove(partial, ("", *JOURNAL_FILES, *LOCK_FILES))
         finally:
             os.close(file)
 
 
 def refuse_existing(path: Path) -> None:
-    """A log of a file that is gone would be played into the new one, so it counts as well."""
-    for name in (path.name, *(path.name + ending for ending in SIDE_FILES)):
+    """Refuse if the file, or the journal of a former file, exists: SQLite would apply that journal to the new file."""
+    for name in (path.name, *(path.name + ending for ending in JOURNAL_FILES)):
         if path.with_name(name).exists():
-            raise CopyRefused(f"{path.with_name(name)} exists: --replace takes its place")
+            raise CopyRefused(f"{path.with_name(name)} exists: use --replace to overwrite it")
 
 
 @contextmanager
-def told(path: Path) -> Iterator[None]:
-    """Say which file could not be written, and why."""
+def explain_errors(path: Path) -> Iterator[None]:
+    """Raise CopyRefused with the file that could not be written, and why."""
     try:
         yield
     except apsw.FullError as error:
         raise CopyRefused(f"cannot write {path}: no space left on the disk") from error
     except (apsw.CantOpenError, apsw.IOError, apsw.ReadOnlyError, apsw.CorruptError, apsw.NotADBError) as error:
-        raise CopyRefused(f"cannot make {path}: {error}") from error
+        raise CopyRefused(f"cannot write {path}: {error}") from error
     except OSError as error:
         raise CopyRefused(f"cannot write {error.filename or path}: {error.strerror or error}") from error
 
 
 @contextmanager
-def scratch() -> Iterator[Path]:
-    """A folder of one's own, gone afterwards."""
-    with told(Path(tempfile.gettempdir())), tempfile.TemporaryDirectory(prefix="holdfast-") as folder:
+def temporary_folder() -> Iterator[Path]:
+    """A temporary folder, deleted afterwards."""
+    with explain_errors(Path(tempfile.gettempdir())), tempfile.TemporaryDirectory(prefix="holdfast-") as folder:
         yield Path(folder)
 
 
-def _let_go_of_named(partial: Path) -> None:
-    """A file that has two names, because somebody was killed between giving the new and taking the old, is complete."""
+def _unlink_completed(partial: Path) -> None:
+    """Unlink the temporary name of a complete file: a former run was killed after it linked the final name."""
     with suppress(FileNotFoundError):
         if partial.stat().st_nlink > 1:
             partial.unlink()
 
 
-def _alone(file: int, partial: Path) -> None:
+def _lock_exclusively(file: int, partial: Path) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        raise CopyRefused(f"somebody else is writing {partial} just now") from error
+        raise CopyRefused(f"another process is writing {partial}") from error
 
 
-def _name(partial: Path, path: Path, *, replace: bool) -> None:
-    """Give the file its name, and make sure that it keeps it."""
+def _rename_into_place(partial: Path, path: Path, *, replace: bool) -> None:
+    """Give the file its final name, and flush the folder."""
     if replace:
-        remove(path, SIDE_FILES)
+        remove(path, JOURNAL_FILES)
         partial.replace(path)
     else:
         try:
-            os.link(partial, path)  # unlike a rename it never takes the place of another
+            os.link(partial, path)  # unlike a rename it never overwrites a file
         except FileExistsError as error:
-            raise CopyRefused(f"{path} exists: --replace takes its place") from error
+            raise CopyRefused(f"{path} exists: use --replace to overwrite it") from error
         except OSError as error:
             if error.errno not in _NO_LINKS:
                 raise
@@ -111,7 +111,7 @@ def _name(partial: Path, path: Path, *, replace: bool) -> None:
 
 
 def remove(path: Path, endings: tuple[str, ...]) -> None:
-    """Remove those of a file's neighbours that are there; an empty ending is the file itself."""
+    """Remove the files with this name and one of these endings, if they exist; an empty ending is the file itself."""
     for ending in endings:
         with suppress(FileNotFoundError):
             path.with_name(path.name + ending).unlink()

@@ -1,4 +1,4 @@
-"""The header of a backup: one row that says what the file is."""
+"""The header of a backup: one row that describes the file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import apsw
 import msgspec
 
 from holdfast.backup.endpoint import CopyRefused
-from holdfast.backup.sqlite import SqliteEndpoint, open_file, tables_of
+from holdfast.backup.sqlite import SqliteEndpoint, open_file, read_table_names
 from holdfast.core.row import Instant
 from holdfast.store.sql.migrations import BACKUP
 
@@ -18,7 +18,7 @@ _CREATE = f"CREATE TABLE {BACKUP} (id INTEGER PRIMARY KEY CHECK (id = 1), header
 
 
 class Header(msgspec.Struct, frozen=True):
-    """When, from what, and how much."""
+    """When a backup was taken, of what, and what it holds."""
 
     taken_at: Instant
     """By the wall clock of the machine that took it."""
@@ -26,57 +26,57 @@ class Header(msgspec.Struct, frozen=True):
     """sqlite or postgres."""
     schema: int
     token: int
-    """The newest that was granted."""
+    """The newest token granted."""
     counts: dict[str, int]
-    """Records a table."""
+    """Number of records by table."""
     logs: dict[str, int]
     """The last event of each account."""
 
 
-def describe(side: SqliteEndpoint, *, taken_at: Instant, source: str) -> Header:
-    """What a file holds."""
+def describe(endpoint: SqliteEndpoint, *, taken_at: Instant, source: str) -> Header:
+    """The header for a copied file."""
     return Header(
         taken_at=taken_at,
         source=source,
-        schema=int(side.connection.pragma("user_version")),
-        token=side.state()["token"],
-        counts=count(side),
-        logs=side.logs(),
+        schema=int(endpoint.connection.pragma("user_version")),
+        token=endpoint.state()["token"],
+        counts=count(endpoint),
+        logs=endpoint.logs(),
     )
 
 
-def count(side: SqliteEndpoint) -> dict[str, int]:
-    """Records a table."""
-    return {name: side.count(table) for name, table in sorted(side.tables.items())}
+def count(endpoint: SqliteEndpoint) -> dict[str, int]:
+    """Number of records by table."""
+    return {name: endpoint.count(table) for name, table in sorted(endpoint.tables.items())}
 
 
 def write(connection: apsw.Connection, header: Header) -> None:
-    """Make a file a backup."""
+    """Add the header, which makes the file a backup."""
     connection.execute(_CREATE)
     connection.execute(f"INSERT INTO {BACKUP} VALUES (1, ?)", (msgspec.json.encode(header).decode(),))  # noqa: S608 - ours
 
 
 def read(connection: apsw.Connection, path: Path) -> Header:
-    """What a backup says of itself."""
-    if BACKUP not in tables_of(connection, path):
-        raise CopyRefused(f"{path} is no backup: `holdfast backup` makes them")
+    """The header of a backup."""
+    if BACKUP not in read_table_names(connection, path):
+        raise CopyRefused(f"{path} is not a backup made by `holdfast backup`")
     row: Any = connection.execute(f"SELECT header FROM {BACKUP}").fetchone()  # noqa: S608 - ours
     return msgspec.json.decode(row[0], type=Header)
 
 
 def refuse_store(path: Path) -> None:
-    """A backup may take the place of another, or of any file, but not of a store."""
+    """Refuse to overwrite a store: a backup may overwrite another backup or any other file."""
     if not path.exists():
         return
     with closing(open_file(path, read_only=True)) as connection:
         try:
-            found = tables_of(connection, path)
+            found = read_table_names(connection, path)
         except CopyRefused:
-            return  # no database at all
+            return  # not a database
     if found and BACKUP not in found:
-        raise CopyRefused(f"{path} is a store, or belongs to another program: a backup does not take its place")
+        raise CopyRefused(f"{path} is a store, or belongs to another program: a backup never overwrites it")
 
 
 def remove(connection: apsw.Connection) -> None:
-    """Make it a store again."""
+    """Remove the header, which makes the file a store again."""
     connection.execute(f"DROP TABLE {BACKUP}")

@@ -11,9 +11,9 @@ import msgspec
 
 from holdfast.backup.backup import refuse_differences
 from holdfast.backup.copy import compare, shared_tables
-from holdfast.backup.database import wait_for_clock
-from holdfast.backup.endpoint import CopyRefused, Endpoint, Table, Tell, pages
+from holdfast.backup.endpoint import CopyRefused, Endpoint, OnProgress, Table, pages
 from holdfast.backup.postgres import PostgresEndpoint
+from holdfast.backup.postgres_target import wait_for_clock
 from holdfast.backup.resume_marker import ResumeMarker
 from holdfast.engine.verify import verify
 from holdfast.settings import Settings
@@ -21,53 +21,53 @@ from holdfast.store.postgres import PostgresStore
 from holdfast.store.postgres.connection import connect, translate_errors
 
 
-def copy_into_database(source: Endpoint, to: Settings, tell: Tell, *, check: bool) -> dict[str, int]:
+def copy_into_database(source: Endpoint, to: Settings, report: OnProgress, *, check: bool) -> dict[str, int]:
     """Copy a store into an empty database, or continue a copy that was interrupted; the records of each table."""
     with translate_errors(), connect(to.store, pooled=to.postgres_pooled) as connection:
         if not to.postgres_pooled:
-            PostgresEndpoint(connection).refuse_company()
+            PostgresEndpoint(connection).refuse_other_connections()
         copied = ResumeMarker(connection, stamp(source))
         copied.begin()
         target = PostgresEndpoint(connection)
         wait_for_clock(target, source.state()["now"])
         tables = shared_tables(source, target)
-        _copy_rest(source, target, tables, copied, tell)
+        _copy_rest(source, target, tables, copied, report)
         try:
-            counts = compare(source, target, tables, tell)
+            counts = compare(source, target, tables, report)
             if check:
-                _check_database(to, tell)
+                _check_database(to, report)
         except CopyRefused:
-            copied.spoil()
+            copied.discard()
             raise
         copied.finish(target, source.state())
     return counts
 
 
 def _copy_rest(
-    source: Endpoint, target: PostgresEndpoint, tables: list[Table], copied: ResumeMarker, tell: Tell
+    source: Endpoint, target: PostgresEndpoint, tables: list[Table], copied: ResumeMarker, report: OnProgress
 ) -> None:
-    """What an earlier run has not copied yet."""
+    """Copy what an earlier run has not copied yet."""
     total = sum(source.count(table) for table in tables)
-    tell("copied", copied.place.done, total)
+    report("copied", copied.position.done, total)
     for table in tables:
-        if table.name < copied.place.table:
+        if table.name < copied.position.table:
             continue
-        after = tuple(copied.place.key) if table.name == copied.place.table else None
+        after = tuple(copied.position.key) if table.name == copied.position.table else None
         for page in pages(source, table, after):
             copied.put(target, table, page)
-            tell("copied", copied.place.done, total)
+            report("copied", copied.position.done, total)
 
 
-def _check_database(to: Settings, tell: Tell) -> None:
+def _check_database(to: Settings, report: OnProgress) -> None:
     store = PostgresStore(to.store, pooled=to.postgres_pooled)
     try:
-        found = verify(store, lambda what, how_many: tell(f"verified {what}", how_many, 0)).differences
+        found = verify(store, lambda what, how_many: report(f"verified {what}", how_many, 0)).differences
     finally:
         store.close()
     refuse_differences(found)
 
 
 def stamp(source: Endpoint) -> str:
-    """Names one moment of a file: every commit moves its clock."""
+    """Identifies the state of a source: every commit moves its clock."""
     counts = {name: source.count(table) for name, table in sorted(source.tables.items())}
     return hashlib.sha256(msgspec.json.encode([source.state(), source.logs(), counts], order="sorted")).hexdigest()

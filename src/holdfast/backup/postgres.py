@@ -1,4 +1,4 @@
-"""A PostgreSQL database as one side of a copy."""
+"""A PostgreSQL database as the source or target of a copy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from psycopg import sql
 from holdfast.backup.endpoint import NOT_COPIED, STATE, CopyRefused, Record, Table
 from holdfast.store.postgres.connection import Connection
 
-PATIENT = ("statement_timeout", "idle_in_transaction_session_timeout")
+TIMEOUTS = ("statement_timeout", "idle_in_transaction_session_timeout")
 _COLUMNS = """
 SELECT tables.relname, columns.attname, coalesce(array_position(keys.indkey::int2[], columns.attnum), -1),
     columns.atttypid = 'boolean'::regtype
@@ -27,21 +27,21 @@ _OTHERS = (
 
 
 class PostgresEndpoint:
-    """Reads and writes through a connection; whoever opened it says when a transaction begins and ends."""
+    """Reads and writes through a connection; the caller begins and ends transactions."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         found: dict[str, list[tuple[str, int]]] = {}
         self._booleans: set[tuple[str, str]] = set()
-        for table, column, place, is_boolean in connection.execute(_COLUMNS):
-            found.setdefault(table, []).append((column, place))
+        for table, column, position, is_boolean in connection.execute(_COLUMNS):
+            found.setdefault(table, []).append((column, position))
             if is_boolean:
                 self._booleans.add((table, column))
         self.tables = {
             name: Table(
                 name,
                 tuple(column for column, _ in columns),
-                tuple(column for _, column in sorted((place, column) for column, place in columns if place >= 0)),
+                tuple(column for _, column in sorted((at, column) for column, at in columns if at >= 0)),
             )
             for name, columns in found.items()
             if name not in NOT_COPIED
@@ -74,7 +74,7 @@ class PostgresEndpoint:
         return int(self._value(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table.name))))
 
     def state(self) -> dict[str, Any]:
-        """The state row; the token is the sequence's, the time the database's."""
+        """The state row, with the token of the sequence and the time of the database."""
         cursor = self.connection.execute("SELECT * FROM state")
         names = [column.name for column in cursor.description or ()]
         row: Any = cursor.fetchone()
@@ -87,7 +87,7 @@ class PostgresEndpoint:
         return state | {"token": token, "now": self.now()}
 
     def put_state(self, state: dict[str, Any]) -> None:
-        """Take a state row over. A sequence does not roll back, but it never goes back either."""
+        """Set the state row. The sequence is not rolled back with the transaction, so it is only ever raised."""
         token = max(int(state["token"]), int(self.state()["token"]))
         self.connection.execute("SELECT setval('fencing_tokens', greatest(%s, 1), %s > 0)", (token, token))
         own = self.state().keys() - {"token", "now"}
@@ -104,28 +104,28 @@ class PostgresEndpoint:
         """The last event of every account."""
         return dict(self.connection.execute("SELECT account, seq FROM event_counters").fetchall())
 
-    def holds_anything(self, tables: list[Table]) -> bool:
-        """Whether any of these has a record."""
+    def has_records(self, tables: list[Table]) -> bool:
+        """Whether any of these tables has a record."""
         return any(self.page(table, None, 1) for table in tables)
 
     def clear(self, tables: list[Table]) -> None:
-        """Remove every record. Events go only below the floor, so it is raised first."""
+        """Delete every record. A trigger lets only events below the floor be deleted, so the floor is raised first."""
         self.connection.execute("UPDATE event_counters SET floor = seq")
         for table in sorted(tables, key=lambda table: table.name == "event_counters"):
             self.connection.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table.name)))
 
-    def be_patient(self) -> None:
-        """A copy takes as long as it takes; a server's statements do not."""
-        for setting in PATIENT:
+    def disable_timeouts(self) -> None:
+        """Disable the timeouts of a server's statements, until this transaction ends."""
+        for setting in TIMEOUTS:
             self.connection.execute(f"SET LOCAL {setting} = 0")
 
     def lock(self, tables: list[Table]) -> None:
-        """Nobody else reads or writes until this transaction ends."""
+        """Keep others from reading and writing until this transaction ends."""
         names = sql.SQL(", ").join(sql.Identifier(name) for name in sorted({STATE, *(table.name for table in tables)}))
         self.connection.execute(sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(names))
 
-    def refuse_company(self) -> None:
-        """CopyRefused while a server, or a program, has the database open."""
+    def refuse_other_connections(self) -> None:
+        """Raise CopyRefused while a server or another program has the database open."""
         others = self._value(_OTHERS)
         if others:
             raise CopyRefused(f"the database is in use ({others} connections of Holdfast): stop its servers first")

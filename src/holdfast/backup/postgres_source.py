@@ -1,4 +1,4 @@
-"""A PostgreSQL database as the source of a copy: one snapshot of it, whatever is written meanwhile."""
+"""A PostgreSQL database as the source of a copy: one snapshot, while servers may write."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from holdfast.backup.copy import copy, shared_tables
-from holdfast.backup.endpoint import Tell
+from holdfast.backup.endpoint import OnProgress
 from holdfast.backup.postgres import PostgresEndpoint
 from holdfast.backup.source import check_schema
 from holdfast.backup.sqlite import SqliteEndpoint
@@ -21,7 +21,7 @@ from holdfast.store.sqlite.store import connect as connect_file
 POSTGRES = "holdfast.store.postgres"
 
 
-class DatabaseSource:
+class PostgresSource:
     """A PostgreSQL database."""
 
     def __init__(self, connection: Connection) -> None:
@@ -32,31 +32,31 @@ class DatabaseSource:
             row = connection.execute("SELECT coalesce(max(number), 0) FROM schema_version").fetchone()
             schema = int(row[0]) if row else 0
         check_schema(schema, POSTGRES, "the database")
-        self.side = PostgresEndpoint(connection)
-        self.side.be_patient()
+        self.endpoint = PostgresEndpoint(connection)
+        self.endpoint.disable_timeouts()
 
-    def write(self, path: Path, tell: Tell) -> None:
-        """Table by table, into a file that is prepared like any other."""
+    def write(self, path: Path, report: OnProgress) -> None:
+        """Copy table by table into a new store file."""
         empty = SqliteStore(path)
         empty.open()
         empty.close()
         with closing(connect_file(path)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             file = SqliteEndpoint(connection)
-            copy(self.side, file, shared_tables(file, self.side), tell)
+            copy(self.endpoint, file, shared_tables(file, self.endpoint), report)
             connection.execute("COMMIT")
 
 
 @contextmanager
-def database_source(settings: Settings, *, alone: bool) -> Iterator[DatabaseSource]:
-    """The database that an address names; `alone` locks its log and refuses it while a server uses it."""
+def open_postgres_source(settings: Settings, *, exclusive: bool) -> Iterator[PostgresSource]:
+    """The database that an address names; `exclusive` locks its log and refuses it while a server uses it."""
     with translate_errors(), connect(settings.store, pooled=settings.postgres_pooled) as connection:
-        connection.execute(f"BEGIN ISOLATION LEVEL REPEATABLE READ {'READ WRITE' if alone else 'READ ONLY'}")
-        if alone:
-            # The snapshot is taken after this: nothing is written to the log behind its back.
+        connection.execute(f"BEGIN ISOLATION LEVEL REPEATABLE READ {'READ WRITE' if exclusive else 'READ ONLY'}")
+        if exclusive:
+            # The snapshot is taken after this, so nothing is written to the log that it does not have.
             connection.execute("LOCK TABLE events, event_counters IN SHARE MODE")
-        source = DatabaseSource(connection)
-        if alone:
-            source.side.refuse_company()
+        source = PostgresSource(connection)
+        if exclusive:
+            source.endpoint.refuse_other_connections()
         yield source
         connection.execute("ROLLBACK")

@@ -1,4 +1,4 @@
-"""`holdfast restore`: a backup becomes a store again, with its counters ahead of everything that was lost."""
+"""`holdfast restore`: makes a store from a backup, with counters beyond everything that was lost."""
 
 from __future__ import annotations
 
@@ -8,13 +8,26 @@ from pathlib import Path
 import msgspec
 
 from holdfast.backup import header as headers
-from holdfast.backup.advance_counters import Used, move_ahead
-from holdfast.backup.backup import check_sound
-from holdfast.backup.endpoint import CopyRefused, Tell
-from holdfast.backup.files import placed, refuse_existing, scratch, told
+from holdfast.backup.backup import check_copy
+from holdfast.backup.endpoint import CopyRefused, OnProgress
+from holdfast.backup.files import explain_errors, refuse_existing, temporary_folder, write_atomically
 from holdfast.backup.header import Header
-from holdfast.backup.revoked import carry_over, forget_browser_sessions, keys_of
-from holdfast.backup.sqlite import SqliteEndpoint, alone_with, copy_pages, looking, open_file, remove_left_over, seal
+from holdfast.backup.replaced_store import (
+    ReplacedStore,
+    advance_counters,
+    delete_browser_sessions,
+    end_revoked_keys,
+    read_keys,
+)
+from holdfast.backup.sqlite import (
+    SqliteEndpoint,
+    copy_pages,
+    leave_wal_mode,
+    open_exclusively,
+    open_file,
+    open_snapshot,
+    remove_stale_journals,
+)
 from holdfast.settings import Settings, sqlite_path
 from holdfast.store.sql import migrations
 from holdfast.store.sqlite import SqliteStore
@@ -24,88 +37,92 @@ SQLITE = "holdfast.store.sqlite"
 
 
 class Restored(msgspec.Struct, frozen=True):
-    """What came of it."""
+    """The result of a restore."""
 
     backup: Header
     token: int
     """No token up to this one will ever be granted again."""
     keys_ended: int
-    """Keys that the store which went had revoked, or given another secret, since the backup was taken."""
+    """Keys that the replaced store had revoked or rotated since the backup was taken."""
     keys_unknown: bool
-    """No such store was there: whatever was revoked since then works again."""
+    """No store was replaced, so keys revoked or rotated since then work again."""
 
 
-def restore(settings: Settings, path: Path, tell: Tell, *, replace: bool = False, check: bool = True) -> Restored:
-    """Put a backup back where the settings say."""
+def restore(
+    settings: Settings, path: Path, report: OnProgress, *, replace: bool = False, check: bool = True
+) -> Restored:
+    """Restore a backup to the store that the settings name."""
     if settings.store == "memory:":
-        raise CopyRefused("a store in memory would be gone at once: name a file or a database")
+        raise CopyRefused("an in-memory store ends with this process: name a file or a database")
     if settings.store.startswith("sqlite:///"):
-        return _into_file(sqlite_path(settings.store), path, tell, replace=replace, check=check)
-    return _into_database(settings, path, tell, replace=replace, check=check)
+        return _restore_file(sqlite_path(settings.store), path, report, replace=replace, check=check)
+    return _restore_database(settings, path, report, replace=replace, check=check)
 
 
-def _into_file(target: Path, path: Path, tell: Tell, *, replace: bool, check: bool) -> Restored:
-    """Made ready beside it; it takes the name at once, and whole."""
-    with told(target):
+def _restore_file(target: Path, path: Path, report: OnProgress, *, replace: bool, check: bool) -> Restored:
+    """Build the store under a temporary name, then rename it."""
+    with explain_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
     if not target.exists():
         if replace:
-            remove_left_over(target)
-        # Never with `replace`: a server that makes the file meanwhile promises things in it.
-        with placed(target, replace=False) as partial:
-            return _prepare(partial, path, Used(), tell, check=check)
+            remove_stale_journals(target)
+        # Never with `replace`: a server that creates the file meanwhile may have granted leases in it.
+        with write_atomically(target, replace=False) as partial:
+            return _build_store(partial, path, ReplacedStore(), report, check=check)
     if path.exists() and target.samefile(path):
-        raise CopyRefused("a backup cannot take its own place: name another file")
+        raise CopyRefused("a backup cannot be restored onto itself: name another file")
     if not replace:
         refuse_existing(target)
-    with alone_with(target) as old, placed(target, replace=True) as partial:
-        return _prepare(partial, path, _used_by(SqliteEndpoint(old), target), tell, check=check)
+    with open_exclusively(target) as old, write_atomically(target, replace=True) as partial:
+        return _build_store(partial, path, _read_replaced(SqliteEndpoint(old), target), report, check=check)
 
 
-def _used_by(side: SqliteEndpoint, path: Path) -> Used:
-    """What the store that goes has used."""
-    if not side.tables:
-        return Used()
-    if "event_counters" not in side.tables:
-        raise CopyRefused(f"{path} is the file of some other program: move it away first")
-    return Used(side.state()["token"], side.logs(), keys_of(side))
+def _read_replaced(endpoint: SqliteEndpoint, path: Path) -> ReplacedStore:
+    """What the store that will be replaced has used."""
+    if not endpoint.tables:
+        return ReplacedStore()
+    if "event_counters" not in endpoint.tables:
+        raise CopyRefused(f"{path} is the file of another program: move it away first")
+    return ReplacedStore(endpoint.state()["token"], endpoint.logs(), read_keys(endpoint))
 
 
-def _into_database(settings: Settings, path: Path, tell: Tell, *, replace: bool, check: bool) -> Restored:
-    """Made ready as a file, then copied in one transaction: the database has all of it, or what it had before."""
-    from holdfast.backup.database import filling
+def _restore_database(settings: Settings, path: Path, report: OnProgress, *, replace: bool, check: bool) -> Restored:
+    """Build the store as a file, then copy it in one transaction: the database has all of it, or what it had before."""
+    from holdfast.backup.postgres_target import open_target
 
-    with filling(settings, replace=replace) as database, scratch() as folder:
+    with open_target(settings, replace=replace) as database, temporary_folder() as folder:
         ready = folder / "restored.db"
-        with placed(ready, replace=False) as partial:
-            outcome = _prepare(partial, path, Used(database.token, database.logs, database.keys), tell, check=check)
-        with looking(ready) as file:
-            database.fill(SqliteEndpoint(file), tell)
+        with write_atomically(ready, replace=False) as partial:
+            outcome = _build_store(
+                partial, path, ReplacedStore(database.token, database.logs, database.keys), report, check=check
+            )
+        with open_snapshot(ready) as file:
+            database.fill(SqliteEndpoint(file), report)
     return outcome
 
 
-def _prepare(partial: Path, path: Path, used: Used, tell: Tell, *, check: bool) -> Restored:
-    """A store made of a backup, with the newest schema and its counters ahead."""
+def _build_store(partial: Path, path: Path, replaced: ReplacedStore, report: OnProgress, *, check: bool) -> Restored:
+    """Make a store from a backup: newest schema, counters advanced, revoked keys ended."""
     with closing(open_file(path, read_only=True)) as backup:
-        with told(path):
+        with explain_errors(path):
             header = headers.read(backup, path)
-        migrations.pending(SQLITE, header.schema)  # refuses what a newer Holdfast wrote
-        copy_pages(backup, partial, tell)
+        migrations.pending(SQLITE, header.schema)  # refuses the schema of a newer Holdfast
+        copy_pages(backup, partial, report)
     with closing(connect(partial)) as connection:
         if headers.count(SqliteEndpoint(connection)) != header.counts:
-            raise CopyRefused(f"{path} does not hold what its header says: it is damaged")
+            raise CopyRefused(f"{path} does not match its header: it is damaged")
         headers.remove(connection)
     store = SqliteStore(partial)
     store.open()
     store.close()
     with closing(connect(partial)) as connection:
-        forget_browser_sessions(connection)
-        token = move_ahead(connection, header.taken_at, used)
+        delete_browser_sessions(connection)
+        token = advance_counters(connection, header.taken_at, replaced)
     store = SqliteStore(partial)
-    ended = carry_over(store, used.keys)
+    ended = end_revoked_keys(store, replaced.keys)
     store.close()
     if check:
-        check_sound(partial, tell)
+        check_copy(partial, report)
     with closing(connect(partial)) as connection:
-        seal(connection)
-    return Restored(header, token, ended, keys_unknown=not used.keys)
+        leave_wal_mode(connection)
+    return Restored(header, token, ended, keys_unknown=not replaced.keys)

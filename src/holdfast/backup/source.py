@@ -1,4 +1,4 @@
-"""Where copies come from, by the address of a store: one moment of it, whoever writes meanwhile."""
+"""The source of a copy, by the address of a store: one snapshot, while servers may write."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Protocol
 
 import apsw
 
-from holdfast.backup.endpoint import CopyRefused, Endpoint, Tell
-from holdfast.backup.sqlite import SqliteEndpoint, alone_with, copy_pages, looking, tables_of
+from holdfast.backup.endpoint import CopyRefused, Endpoint, OnProgress
+from holdfast.backup.sqlite import SqliteEndpoint, copy_pages, open_exclusively, open_snapshot, read_table_names
 from holdfast.settings import Settings, sqlite_path
 from holdfast.store.sql import migrations
 
@@ -18,48 +18,48 @@ SQLITE = "holdfast.store.sqlite"
 
 
 class Source(Protocol):
-    """One moment of a store."""
+    """A snapshot of a store."""
 
     @property
-    def side(self) -> Endpoint:
+    def endpoint(self) -> Endpoint:
         """Its tables."""
 
-    def write(self, path: Path, tell: Tell) -> None:
-        """Everything, into an empty file."""
+    def write(self, path: Path, report: OnProgress) -> None:
+        """Copy everything into an empty file."""
 
 
-class FileSource:
-    """An SQLite file."""
+class SqliteSource:
+    """An SQLite file as the source of a copy."""
 
     def __init__(self, connection: apsw.Connection, path: Path) -> None:
-        migrations.check_is_store(tables_of(connection, path))
+        migrations.check_is_store(read_table_names(connection, path))
         check_schema(int(connection.pragma("user_version")), SQLITE, str(path))
-        self.side = SqliteEndpoint(connection)
+        self.endpoint = SqliteEndpoint(connection)
 
-    def write(self, path: Path, tell: Tell) -> None:
-        """Page by page."""
-        copy_pages(self.side.connection, path, tell)
+    def write(self, path: Path, report: OnProgress) -> None:
+        """Copy page by page."""
+        copy_pages(self.endpoint.connection, path, report)
 
 
 def check_schema(schema: int, package: str, name: str) -> None:
-    """A copy has the tables that this Holdfast knows: no others, and no fewer."""
+    """Refuse a schema other than the newest: a copy has exactly the tables that this Holdfast knows."""
     if schema == 0:
-        raise CopyRefused(f"{name} holds no store")
+        raise CopyRefused(f"{name} is not a store")
     if migrations.pending(package, schema):
-        raise CopyRefused(f"{name} has the schema of an older Holdfast: `holdfast verify` brings it up to date")
+        raise CopyRefused(f"{name} has the schema of an older Holdfast: run `holdfast verify` to update it")
 
 
 @contextmanager
-def source_of(settings: Settings, *, alone: bool = False) -> Iterator[Source]:
-    """What an address names. `alone` refuses a store that somebody serves, and keeps it closed meanwhile."""
+def open_source(settings: Settings, *, exclusive: bool = False) -> Iterator[Source]:
+    """The store at an address. `exclusive` refuses a store in use, and keeps others from opening it meanwhile."""
     if settings.store == "memory:":
-        raise CopyRefused("a store in memory is gone with its process: there is nothing to copy")
+        raise CopyRefused("an in-memory store ends with its process: there is nothing to copy")
     if settings.store.startswith("sqlite:///"):
         path = sqlite_path(settings.store)
-        with (alone_with if alone else looking)(path) as file:
-            yield FileSource(file, path)
+        with (open_exclusively if exclusive else open_snapshot)(path) as file:
+            yield SqliteSource(file, path)
         return
-    from holdfast.backup.postgres_source import database_source
+    from holdfast.backup.postgres_source import open_postgres_source
 
-    with database_source(settings, alone=alone) as source:
+    with open_postgres_source(settings, exclusive=exclusive) as source:
         yield source

@@ -1,16 +1,16 @@
-"""Stores with something of everything in them, and what is on two sides, compared."""
+"""Stores with records in every table, and the comparison of two stores."""
 
 from contextlib import contextmanager
 
 from holdfast.app import make_store
 from holdfast.backup.copy import compare, shared_tables
-from holdfast.backup.source import source_of
+from holdfast.backup.source import open_source
 from tests.chores import cancel, complete, create, fail, take_this
 from tests.support import ACCOUNT, claim, once, open_session, release, transact
 
 
-def quiet(*_):
-    """Nobody listens."""
+def no_report(*_):
+    """Progress is not shown."""
 
 
 @contextmanager
@@ -27,10 +27,10 @@ def fill(settings, jobs=12):
     """Leases held and free, sessions, tasks in many states, accounts, answers, uses and budgets."""
     with opened(settings) as store:
         for account in (ACCOUNT, "acct_ünï"):
-            told = {"account": account}
-            transact(store, *(claim(f"job/{n}", f"l{n}", **told) for n in range(jobs)), open_session("s1", **told))
-            transact(store, *(release(f"job/{n}", f"l{n}", **told) for n in range(0, jobs, 2)))
-            transact(store, claim("once", "lo", once=once(), **told))
+            own = {"account": account}
+            transact(store, *(claim(f"job/{n}", f"l{n}", **own) for n in range(jobs)), open_session("s1", **own))
+            transact(store, *(release(f"job/{n}", f"l{n}", **own) for n in range(0, jobs, 2)))
+            transact(store, claim("once", "lo", once=once(), **own))
         names = ("dead", "done", "dropped", "held", "ready")
         transact(store, *(create(name, payload='{"text": "naïve \\u0001 \\\\N"}') for name in names))
         transact(store, take_this("dead"), take_this("done"), take_this("held"))
@@ -40,7 +40,7 @@ def fill(settings, jobs=12):
     return settings
 
 
-def tokens_of(settings):
+def newest_token(settings):
     """The newest token of a store."""
     with opened(settings) as store, store.read() as reader:
         return reader.next_token() - 1
@@ -48,9 +48,9 @@ def tokens_of(settings):
 
 def assert_same(one, other):
     """Both hold exactly the same records."""
-    with source_of(one) as here, source_of(other) as there:
+    with open_source(one) as here, open_source(other) as there:
         file, database = (here, there) if one.store.startswith("sqlite:") else (there, here)
-        counts = compare(here.side, there.side, shared_tables(file.side, database.side), quiet)
+        counts = compare(here.endpoint, there.endpoint, shared_tables(file.endpoint, database.endpoint), no_report)
         assert counts["events"]
         assert counts["tasks"]
         return counts

@@ -1,8 +1,8 @@
-"""Copies that are killed at a line of their own code: the n-th that is run.
+"""Runs copies and kills them with SIGKILL at the n-th line of backup code that they execute.
 
-    python -m tests.backup.victim
+    python -m tests.backup.kill_runner
 
-Reads jobs from stdin, one a line, and forks for each: cheap, and exact.
+Reads jobs from stdin, one in each line, and forks for each: fast and exact.
 """
 
 import importlib
@@ -16,21 +16,21 @@ from pathlib import Path
 from holdfast.backup import backup, endpoint, migrate, restore
 from holdfast.settings import Settings
 
-for name in ("database", "migrate_to_postgres", "postgres_source"):
+for name in ("postgres_target", "migrate_to_postgres", "postgres_source"):
     importlib.import_module(
         f"holdfast.backup.{name}"
     )  # now, so that its import is not among the lines that are counted
 
 ROOT = Path(__file__).parents[2]
 PAGE = 7
-"""Small pages, so that there are many moments between them."""
+"""Small pages, so that a copy can be killed between many of them."""
 
 
-class Victims:
-    """Talks to the process that forks."""
+class KillRunner:
+    """Sends jobs to the process that forks, and reads their results."""
 
     def __enter__(self):
-        command = [sys.executable, "-m", "tests.backup.victim"]
+        command = [sys.executable, "-m", "tests.backup.kill_runner"]
         self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         return self
 
@@ -40,15 +40,15 @@ class Victims:
         self._process.stdout.close()
 
     def run(self, verb, *words, kill_at=0, **more):
-        """(whether it was killed, how many lines it ran, what it said); with `kill_at` it dies at that line."""
+        """(whether it was killed, how many lines it ran, its error); with `kill_at` it is killed at that line."""
         job = {"verb": verb, "words": [str(word) for word in words], "kill_at": kill_at, "more": more}
         self._process.stdin.write(json.dumps(job) + "\n")
         self._process.stdin.flush()
-        killed, lines, said = json.loads(self._process.stdout.readline())
-        return killed, lines, said
+        killed, lines, error = json.loads(self._process.stdout.readline())
+        return killed, lines, error
 
 
-def do(job):
+def run_job(job):
     endpoint.PAGE = PAGE
     store, *rest = job["words"]
     settings = Settings(store=store)
@@ -59,8 +59,8 @@ def do(job):
         verb(settings, Path(rest[0]), lambda *_: None, **job["more"])
 
 
-def counted(job, lines):
-    """Run a job and die at its line; `lines` is told how many there were."""
+def run_counted(job, lines):
+    """Run a job and kill this process at its line; counts the lines in `lines`."""
 
     def trace(frame, _event, _argument):
         name = frame.f_globals.get("__name__", "")
@@ -75,7 +75,7 @@ def counted(job, lines):
 
     sys.settrace(trace)
     try:
-        do(job)
+        run_job(job)
     finally:
         sys.settrace(None)
 
@@ -86,18 +86,18 @@ def main():
         reading, writing = os.pipe()
         child = os.fork()
         if not child:
-            lines, said = [0], ""
+            lines, error = [0], ""
             try:
-                counted(job, lines)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the test is told
-                said = f"{type(error).__name__}: {error}"
-            os.write(writing, json.dumps([False, lines[0], said]).encode())
+                run_counted(job, lines)
+            except Exception as error:  # noqa: BLE001 - reported to the test
+                error = f"{type(error).__name__}: {error}"
+            os.write(writing, json.dumps([False, lines[0], error]).encode())
             os._exit(0)
         os.close(writing)
         _, status = os.waitpid(child, 0)
         with os.fdopen(reading) as answer:
-            told = answer.read() or json.dumps([os.WTERMSIG(status) == signal.SIGKILL, job["kill_at"], ""])
-        os.write(1, f"{told}\n".encode())
+            result = answer.read() or json.dumps([os.WTERMSIG(status) == signal.SIGKILL, job["kill_at"], ""])
+        os.write(1, f"{result}\n".encode())
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""The drill: a served store is backed up, goes on, is lost, and comes back elsewhere.
+"""A store in use is backed up, written to further, lost, and restored elsewhere.
 
-No token that was ever granted is granted again, and whoever followed the log gets every event once or is told.
+No token is granted twice, and a client that follows the log gets every event once or an error.
 """
 
 import json
@@ -17,7 +17,7 @@ from holdfast.backup.restore import restore
 from holdfast.core.log_gap import RESTORED
 from holdfast.engine.verify import verify
 from holdfast.settings import Settings
-from tests.backup.filled import opened, quiet
+from tests.backup.sample_store import no_report, opened
 from tests.compat.octostore.server import Server
 from tests.http.agent import agent, claimed, ok
 from tests.support import wait_until
@@ -28,32 +28,32 @@ ROUNDS = 8
 
 
 @dataclass
-class Life:
-    """What became known of a store before it was lost."""
+class LostStore:
+    """What clients saw of a store before it was lost."""
 
     backup: Path
     tokens: list[int]
     """Every token that was granted, also after the backup."""
-    told: list[dict]
-    """Every event that a follower was told."""
-    kept: int
+    events: list[dict]
+    """Every event that a follower received."""
+    last_kept: int
     """The last event in the backup."""
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def life(request, tmp_path_factory):
-    """A store that lived, was backed up by the program itself while it was at work, and is gone."""
-    folder = tmp_path_factory.mktemp("life")
+def lost(request, tmp_path_factory):
+    """A store that was backed up by the command while clients wrote, and then lost."""
+    folder = tmp_path_factory.mktemp("lost")
     url = request.getfixturevalue("database") if request.param == "postgres" else f"sqlite:///{folder}/x.db"
     server = Server(url).start()
     try:
-        return live(server, url, folder / "b")
+        return use_and_back_up(server, url, folder / "b")
     finally:
         server.kill()
         server.output.close()
 
 
-def live(server, url, file):
+def use_and_back_up(server, url, file):
     tokens, stop = [], threading.Event()
 
     def write(number):
@@ -77,58 +77,58 @@ def live(server, url, file):
         stop.set()
         for writer in writers:
             writer.join()
-    told, after = [], 0
+    events, after = [], 0
     while page := agent(server, "alice-1").get(f"/v1/events?after={after}&limit=1000").json["events"]:
-        told += page
+        events += page
         after = page[-1]["seq"]
-    return Life(file, tokens, told, json.loads(done.stdout)["logs"]["default"])
+    return LostStore(file, tokens, events, json.loads(done.stdout)["logs"]["default"])
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def restored(request, life, new_place):
-    """The same store somewhere else."""
-    target: Settings = new_place(request.param)
-    restore(target, life.backup, quiet)
+def restored(request, lost, new_store_settings):
+    """The same store, restored elsewhere."""
+    target: Settings = new_store_settings(request.param)
+    restore(target, lost.backup, no_report)
     client = holdfast.open(target.store)
     yield client, target
     client.close()
 
 
-def test_nothing_comes_twice_and_nobody_is_left_in_the_dark(life, restored):
+def test_nothing_comes_twice_and_every_gap_is_reported(lost, restored):
     client, target = restored
-    lost = [event["seq"] for event in life.told if event["seq"] > life.kept]
-    assert lost, "something happened after the backup"
+    missing = [event["seq"] for event in lost.events if event["seq"] > lost.last_kept]
+    assert missing, "something happened after the backup"
     again = [client.claim_job(f"new/{number}", "me")["token"] for number in range(20)]
-    assert min(again) > max(life.tokens)
-    assert len(set(life.tokens + again)) == len(life.tokens + again), "no token was granted twice"
+    assert min(again) > max(lost.tokens)
+    assert len(set(lost.tokens + again)) == len(lost.tokens + again), "no token was granted twice"
     with opened(target) as store:
         assert verify(store).differences == []
 
     log = follow(client, 0)
-    assert log[: life.kept] == life.told[: life.kept], "what was kept is told as it was"
-    mark = log[life.kept]
-    assert (mark["kind"], mark["data"]["after"]) == (RESTORED, life.kept)
-    assert [event["kind"] for event in log[life.kept + 1 :]] == ["lease.claimed"] * 20
+    assert log[: lost.last_kept] == lost.events[: lost.last_kept], "events in the backup are unchanged"
+    mark = log[lost.last_kept]
+    assert (mark["kind"], mark["data"]["after"]) == (RESTORED, lost.last_kept)
+    assert [event["kind"] for event in log[lost.last_kept + 1 :]] == ["lease.claimed"] * 20
 
-    for cursor in (0, 1, life.kept - 1, life.kept):
+    for cursor in (0, 1, lost.last_kept - 1, lost.last_kept):
         assert follow(client, cursor) == log[cursor:], f"from {cursor}: every event once"
-    for cursor in (life.kept + 1, *lost[:: max(len(lost) // 5, 1)], lost[-1], mark["seq"] - 2):
+    for cursor in (lost.last_kept + 1, *missing[:: max(len(missing) // 5, 1)], missing[-1], mark["seq"] - 2):
         with pytest.raises(holdfast.HoldfastError) as refused:
             follow(client, cursor)
         assert refused.value.code == "cursor_too_old"
-        assert follow(client, refused.value.document["oldest"] - 1) == log[life.kept :], "that is where to begin"
+        assert follow(client, refused.value.document["oldest"] - 1) == log[lost.last_kept :], "that is where to begin"
         with pytest.raises(holdfast.HoldfastError) as streamed:
             next(client.follow(after=cursor))
         assert (streamed.value.status, streamed.value.code) == (410, "cursor_too_old"), "refused before it begins"
-    assert follow(client, mark["seq"]) == log[life.kept + 1 :]
+    assert follow(client, mark["seq"]) == log[lost.last_kept + 1 :]
 
 
 def follow(client, after):
     """Everything from a cursor on, in pages."""
-    told = []
+    events = []
     while True:
         page = client.call("list_events", after=after, limit=17)
-        told += page["events"]
+        events += page["events"]
         after = page["nextCursor"]
         if not page["hasMore"]:
-            return told
+            return events

@@ -1,4 +1,4 @@
-"""The page about backups: what it shows is run."""
+"""The commands of the backup guide work as shown."""
 
 import os
 import re
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from holdfast.settings import Settings
-from tests.backup.filled import fill
+from tests.backup.sample_store import fill
 
 PAGE = Path(__file__).parents[2] / "docs/guides/backup.md"
 
@@ -28,8 +28,8 @@ def test_the_commands_of_the_page_work_one_after_the_other(tmp_path):
             text=True,
             check=False,
         )
-        said = "since the backup was taken work again" if words[0] == "restore" else ""
+        error = "since the backup was taken work again" if words[0] == "restore" else ""
         assert done.returncode == 0, line
-        assert said in done.stderr, line
-        assert bool(said) == bool(done.stderr), line
+        assert error in done.stderr, line
+        assert bool(error) == bool(done.stderr), line
     assert "no difference" in done.stdout

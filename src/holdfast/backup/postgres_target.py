@@ -1,0 +1,81 @@
+"""A PostgreSQL database as the target of a restore: filled in one transaction."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import apsw
+
+from holdfast.backup.copy import copy, shared_tables
+from holdfast.backup.endpoint import CopyRefused, OnProgress, Table
+from holdfast.backup.postgres import PostgresEndpoint
+from holdfast.backup.replaced_store import read_keys
+from holdfast.backup.sqlite import SqliteEndpoint
+from holdfast.core.row import SECOND, Instant
+from holdfast.settings import Settings
+from holdfast.store.postgres import PostgresStore
+from holdfast.store.postgres.connection import connect, translate_errors
+from holdfast.store.sql import migrations
+
+CLOCK_SLACK = 2 * SECOND
+
+
+class PostgresTarget:
+    """A database that no server uses, and what its present store has used."""
+
+    def __init__(self, endpoint: PostgresEndpoint) -> None:
+        self._side = endpoint
+        self._tables = store_tables(endpoint)
+        state = endpoint.state()
+        self.token: int = state["token"]
+        self.logs = endpoint.logs()
+        self.keys = read_keys(endpoint)
+
+    def lock_and_clear(self, *, replace: bool) -> None:
+        """Lock all tables; with `replace`, delete what is there, otherwise refuse if there is anything."""
+        self._side.lock(self._tables)
+        if self._side.has_records(self._tables):
+            if not replace:
+                raise CopyRefused("the database already holds a store: use --replace to overwrite it")
+            self._side.clear(self._tables)
+
+    def fill(self, source: SqliteEndpoint, report: OnProgress) -> None:
+        """Copy everything into it."""
+        wait_for_clock(self._side, source.state()["now"])
+        copy(source, self._side, shared_tables(source, self._side), report)
+
+
+@contextmanager
+def open_target(settings: Settings, *, replace: bool) -> Iterator[PostgresTarget]:
+    """A database to fill; leaving normally commits, leaving in any other way changes nothing."""
+    with translate_errors(), connect(settings.store, pooled=settings.postgres_pooled) as connection:
+        if not settings.postgres_pooled:
+            # A pooler keeps idle connections open: behind one, only the operator knows that the servers are stopped.
+            PostgresEndpoint(connection).refuse_other_connections()
+        store = PostgresStore(settings.store, pooled=settings.postgres_pooled)
+        store.open()
+        store.close()
+        with connection.transaction():
+            endpoint = PostgresEndpoint(connection)
+            endpoint.disable_timeouts()
+            database = PostgresTarget(endpoint)
+            database.lock_and_clear(replace=replace)
+            yield database
+
+
+def store_tables(endpoint: PostgresEndpoint) -> list[Table]:
+    """The tables of a store, in a database that may have others as well."""
+    with closing(apsw.Connection(":memory:")) as connection:
+        for _, script in migrations.pending("holdfast.store.sqlite", 0):
+            connection.execute(script)
+        return shared_tables(SqliteEndpoint(connection), endpoint)
+
+
+def wait_for_clock(endpoint: PostgresEndpoint, now: Instant) -> None:
+    """Wait until the database's clock has reached the source's, because the clock of a store never goes back."""
+    behind = now - endpoint.now()
+    if behind > CLOCK_SLACK:
+        raise CopyRefused(f"the database's clock is {behind // SECOND} s behind the store's: correct it first")
+    time.sleep(max(behind, 0) / SECOND)
