@@ -28,16 +28,16 @@ KEY_BYTES = 24
 def make_store(settings: Settings) -> Store:
     """The store that an address names. Drivers are loaded here: a server on a file starts without PostgreSQL's."""
     if settings.store == "memory:":
-        from holdfast.store.memory.store import MemoryStore  # noqa: PLC0415
+        from holdfast.store.memory.store import MemoryStore
 
         return MemoryStore()
     if settings.store.startswith("sqlite:///"):
-        from holdfast.store.sqlite import SqliteStore  # noqa: PLC0415
+        from holdfast.store.sqlite import SqliteStore
 
         return SqliteStore(sqlite_path(settings.store))
     if not extras.is_installed(extras.POSTGRES):
         raise MissingDriver(f"a PostgreSQL store needs its driver: {extras.install_command(extras.POSTGRES)}")
-    from holdfast.store.postgres import PostgresStore  # noqa: PLC0415
+    from holdfast.store.postgres import PostgresStore
 
     return PostgresStore(
         settings.store, lanes=settings.lanes, pooled=settings.postgres_pooled, listen_url=settings.postgres_listen
@@ -60,7 +60,7 @@ def payments_of(settings: Settings) -> Payments | None:
     """Who takes money; nobody unless a merchant is named."""
     if settings.paypal_client_id is None or settings.paypal_secret is None:
         return None
-    from holdfast.billing.paypal import PayPal  # noqa: PLC0415 - most servers sell nothing
+    from holdfast.billing.paypal import PayPal
 
     return PayPal(settings.paypal_client_id, settings.paypal_secret, settings.paypal_url)
 
@@ -70,7 +70,7 @@ def traces_of(settings: Settings) -> Traces | None:
     if not settings.traces:
         return None
     check_installed()
-    from holdfast.telemetry.otel import OtelTraces  # noqa: PLC0415 - most servers trace nothing
+    from holdfast.telemetry.otel import OtelTraces
 
     return OtelTraces(settings.otlp_endpoint)
 

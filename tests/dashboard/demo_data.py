@@ -78,7 +78,7 @@ def tell(stage):
 
 
 def _verdict(delivery, newest):
-    if delivery.kind == "task.dead_lettered" and delivery.seq % 3 == 0 and delivery.seq < newest[delivery.of]:
+    if delivery.kind == "task.dead_lettered" and delivery.seq % 3 == 0 and delivery.seq < newest[delivery.webhook_key]:
         return FinishedAttempt(delivery, AttemptResult(arrived=False, status=503, error="answered 503"))
     return FinishedAttempt(delivery, AttemptResult(arrived=True, status=204))
 

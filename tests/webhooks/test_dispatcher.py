@@ -13,8 +13,8 @@ from holdfast.core.webhooks.webhook import Webhook
 from holdfast.engine.engine import Engine
 from holdfast.engine.verbs.webhooks import UpdateWebhook
 from holdfast.settings import Settings
-from holdfast.transport.webhooks.dispatcher import HOOKS_A_PASS, IN_ALL, PER_HOOK, dispatching
-from holdfast.transport.webhooks.log_reader import STRIDE, LogReader
+from holdfast.transport.webhooks.dispatcher import HOOKS_PER_PASS, IN_ALL, PER_HOOK, dispatching
+from holdfast.transport.webhooks.log_reader import SAVE_EVERY, LogReader
 from tests.support import (
     ACCOUNT,
     CAUSE,
@@ -97,7 +97,7 @@ def test_an_event_that_cannot_be_told_keeps_no_other_from_being_told(engine, rec
     with dispatching(engine, SETTINGS):
         (message,) = receiver.await_messages(path, 1)
     assert json.loads(message.raw)["lock"] == "good-lock"
-    assert "is not told of event" in caplog.text
+    assert "is skipped" in caplog.text
 
 
 def test_a_stretch_that_another_server_read_is_not_skipped(engine):
@@ -162,7 +162,7 @@ def test_whatever_happened_is_judged_by_the_filter_of_its_time(engine):
 
 def test_every_webhook_has_a_turn_however_many_are_behind(engine, receiver, path):
     """Those that find nothing stay behind; they must not take the turn of those who come after them."""
-    quiet = [a_hook("http://127.0.0.1:9/", f"whk_{number:03}", events='["task.*"]') for number in range(HOOKS_A_PASS)]
+    quiet = [a_hook("http://127.0.0.1:9/", f"whk_{number:03}", events='["task.*"]') for number in range(HOOKS_PER_PASS)]
     put(engine.store, *quiet, a_hook(receiver.url(path), "whk_z", events='["lease.*"]'), kind="created")
     with dispatching(engine, SETTINGS):
         for number in range(3):
@@ -176,7 +176,7 @@ def test_webhooks_that_are_gone_are_not_kept_in_mind(engine):
     reader = LogReader(store)
     reader.read_on(store.deliveries.pending_work(10).behind)
     reader.forget_all_but([(ACCOUNT, "whk_2")])
-    assert set(reader._seen) == {(ACCOUNT, "whk_2")}
+    assert set(reader._positions) == {(ACCOUNT, "whk_2")}
 
 
 def test_a_quiet_stretch_is_written_down_seldom(engine):
@@ -188,14 +188,12 @@ def test_a_quiet_stretch_is_written_down_seldom(engine):
     reader.read_on(store.deliveries.pending_work(10).behind)
     (behind,) = store.deliveries.pending_work(10).behind
     assert (behind.cursor, behind.last) == (1, 2)
-    for _ in range(STRIDE):
+    for _ in range(SAVE_EVERY):
         engine.submit(heartbeat("job", "l1"), _Nowhere())
     engine.call(heartbeat("job", "l1"))
     while reader.read_on(store.deliveries.pending_work(10).behind).more:
         pass
-    assert (
-        store.deliveries.pending_work(10).behind == [] or store.deliveries.pending_work(10).behind[0].cursor >= STRIDE
-    )
+    assert store.deliveries.look(10).behind == [] or store.deliveries.look(10).behind[0].cursor >= SAVE_EVERY
 
 
 class _Nowhere:

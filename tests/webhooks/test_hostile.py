@@ -11,7 +11,7 @@ import pytest
 from holdfast.core.webhooks.delivery import Delivery
 from holdfast.core.webhooks.webhook import Webhook
 from holdfast.transport.webhooks.checked_network import CheckedNetwork, NotPublic
-from holdfast.transport.webhooks.dns import ASKED_FOR, PER_HOOK, Lookups, NoSuchHost
+from holdfast.transport.webhooks.dns import CURRENT_WEBHOOK, PER_HOOK, NoSuchHost, Resolver
 from holdfast.transport.webhooks.sender import Sender
 from tests.http.networked import make_certificate
 from tests.webhooks.receiver import Receiver
@@ -232,10 +232,10 @@ def slow_resolver(monkeypatch):
 
 
 def test_a_resolver_that_hangs_for_one_webhook_holds_up_no_other_and_no_stop(slow_resolver):
-    lookups = Lookups()
+    lookups = Resolver()
 
     async def resolve(hook, host):
-        ASKED_FOR.set(hook)
+        CURRENT_WEBHOOK.set(hook)
         async with asyncio.timeout(0.5 if host.endswith(".example") else 20):
             return await lookups.resolve(host, 80)
 
@@ -254,7 +254,7 @@ def test_a_resolver_that_hangs_for_one_webhook_holds_up_no_other_and_no_stop(slo
 
 def test_a_place_at_the_resolver_is_free_again_after_its_answer():
     async def run():
-        lookups = Lookups()
+        lookups = Resolver()
         found = [await lookups.resolve("localhost", 80) for _ in range(PER_HOOK * 3)]
         with pytest.raises(NoSuchHost):
             await lookups.resolve("a." * 200 + "invalid", 80)

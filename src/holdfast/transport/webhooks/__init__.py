@@ -1,1 +1,1 @@
-"""Webhooks on their way out: what is told, to whom, over which network."""
+"""Webhook delivery: reads the event log, builds messages and sends them."""

@@ -1,7 +1,7 @@
-"""Connections to receivers: only to addresses that were checked, each time anew.
+"""Network backend that connects only to checked addresses (protection against SSRF and DNS rebinding).
 
-A name is resolved once for a connection, all its addresses are checked, and the connection goes to one of those very
-addresses: nobody can answer the check with one address and the connection with another.
+A name is resolved once per connection, all its addresses are checked, and the connection goes to one of them: a DNS
+server cannot give one address to the check and another to the connection.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ Resolve = Callable[[str, int], Awaitable[list[str]]]
 
 
 class NotPublic(Exception):
-    """A name leads, or also leads, to where webhooks may not go."""
+    """A host name has an address that webhooks may not connect to."""
 
 
 class CheckedNetwork(httpcore2.AsyncNetworkBackend):
-    """What httpcore connects through. Everything above it (TLS, Host) still goes by the name."""
+    """The network backend of httpcore. TLS and the Host header still use the name."""
 
     def __init__(self, resolve: Resolve, *, private: bool) -> None:
         self._resolve = resolve
@@ -34,11 +34,11 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
         self,
         host: str,
         port: int,
-        timeout: float | None = None,  # noqa: ASYNC109 - as httpcore has it
+        timeout: float | None = None,  # noqa: ASYNC109 - httpcore's signature
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """Resolve, check every address, then connect to the first that takes us."""
+        """Resolve the name, check every address, then connect to the first one that accepts."""
         async with asyncio.timeout(timeout):
             addresses = await self._resolve(host, port)
             if not addresses:
@@ -56,9 +56,9 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
         return await self._inner.connect_tcp(address, port, *more)
 
     async def connect_unix_socket(self, *_: Any, **__: Any) -> httpcore2.AsyncNetworkStream:
-        """Never: this leads to this machine."""
+        """Refused: a Unix socket leads to this machine."""
         raise NotPublic
 
     async def sleep(self, seconds: float) -> None:
-        """Wait; httpcore asks for it between tries of its own, of which it makes none here."""
+        """Part of httpcore's interface, for its retries; this pool makes none."""
         await asyncio.sleep(seconds)

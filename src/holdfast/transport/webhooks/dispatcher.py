@@ -1,8 +1,8 @@
-"""The dispatcher: one thread beside the engine that reads the log for every webhook and sends what it finds.
+"""Dispatcher: a background thread that reads the event log for every webhook and sends the deliveries it finds.
 
-It has an event loop of its own, so a slow receiver slows nobody else; and it writes in few small transactions beside
-the lanes, so that nobody who works waits for it. Any number of servers share the work: what one has taken in hand, the
-others leave alone until its time is over.
+It has its own event loop, so a slow receiver delays no other; and it writes few small transactions outside the lanes,
+so that commands do not wait for it. Any number of servers share the work: a delivery that one server has claimed is
+left alone by the others until the claim expires.
 """
 
 from __future__ import annotations
@@ -28,204 +28,209 @@ from holdfast.engine.verbs.webhooks import DisableWebhook
 from holdfast.settings import Settings
 from holdfast.store.contract.deliveries import START, Capacity, PendingWork
 from holdfast.telemetry import metric_names
-from holdfast.transport.webhooks.log_reader import LogReader, Stretch
+from holdfast.transport.webhooks.log_reader import LogReader, ReadResult
 
 if TYPE_CHECKING:
     from holdfast.transport.webhooks.sender import Sender
 
 PER_HOOK, PER_ACCOUNT, IN_ALL = 8, 16, 64
-"""How many attempts run at once: to one webhook, for one account, and from one server."""
-HOOKS_A_PASS = 256
+"""Attempts that run at once: to one webhook, for one account, and from one server."""
+HOOKS_PER_PASS = 256
 POLL_SECONDS = 1.0
-"""Others' commits, and what other servers let lie, are looked for at least this often."""
+"""How often commits of other servers, and deliveries whose claim has expired, are looked up."""
 IDLE_SECONDS = 2.0
 PASS_SECONDS = 0.02
-"""Passes are at least so far apart: a busy log is read in stretches, not event by event."""
-SOON = 60 * SECOND
-TROUBLE_SECONDS = 1.0
+"""Minimum time between passes, so that a busy log is read in pages and not event by event."""
+TIMER_LIMIT = 60 * SECOND
+"""Retries due sooner than this get a timer; later ones are found by polling."""
+ERROR_SECONDS = 1.0
 MARGIN_SECONDS = 3.0
-"""How much longer a delivery is ours than an attempt can take."""
+"""How much longer a delivery is claimed than an attempt can take."""
 STOP_SECONDS = 2.0
 STUCK_SECONDS = 60.0
-"""Later than this since the last pass, and `/readyz` says so."""
+"""`/readyz` reports the loop as stuck if its last pass was longer ago than this."""
 
 log = logging.getLogger("holdfast.webhooks")
 
 T = TypeVar("T")
 
 _CAUSE = Cause("webhooks", "")
+_jitter = random.SystemRandom()
 
 
 class Dispatcher:
-    """Sends until it is stopped."""
+    """Sends deliveries until it is stopped."""
 
     def __init__(self, engine: Engine, settings: Settings, sender: Callable[[Settings], Sender] | None = None) -> None:
         self._engine = engine
         self._settings = settings
-        self._new_sender = sender or _usual_sender
+        self._make_sender = sender or _make_sender
         self._sender: Sender | None = None
         self._reader = LogReader(engine.store)
         self._deliveries = engine.store.deliveries
         self._outcomes: list[FinishedAttempt] = []
         self._attempts: dict[asyncio.Task[None], WebhookKey] = {}
         self._after = START
-        self._again = False
-        """Whether somebody in this round has more to read."""
+        self._has_more = False
+        """Whether a webhook of this round has more to read."""
         self._listening: set[str] = set()
-        self._rung = False
+        self._is_signalled = False
         self._stopping = False
         self._started = threading.Event()
         self._thread = threading.Thread(target=self._run, name="holdfast-webhooks", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._engine.loop_heartbeats.expect("webhooks", STUCK_SECONDS)
         self._thread.start()
         self._started.wait()
 
     def stop(self) -> None:
-        """Let what is on its way arrive, for a moment; the rest is free for others at once."""
+        """Wait a moment for running attempts, then cancel the rest, which other servers may claim at once."""
         self._stopping = True
         self.wake()
         self._thread.join()
 
     def wake(self) -> None:
-        """There may be something to do. Called from any thread, often: only the first ring costs anything."""
-        if not self._rung:
-            self._rung = True
-            with suppress(RuntimeError):  # it has just ended
-                self._loop.call_soon_threadsafe(self._bell.set)
+        """Start a pass soon. Thread-safe, and cheap when it has been called before since the last pass."""
+        if not self._is_signalled:
+            self._is_signalled = True
+            with suppress(RuntimeError):  # the event loop has just been closed
+                self._loop.call_soon_threadsafe(self._signal.set)
 
     def _run(self) -> None:
         with asyncio.Runner() as runner:
             runner.run(self._main())
 
     async def _main(self) -> None:
-        self._loop, self._bell = asyncio.get_running_loop(), asyncio.Event()
+        self._loop, self._signal = asyncio.get_running_loop(), asyncio.Event()
         self._store_thread = ThreadPoolExecutor(1, thread_name_prefix="holdfast-webhook-store")
         self._started.set()
         while not self._stopping:
             began = self._loop.time()
-            if self._after == START:  # a ring during a round concerns those who had their turn as well
-                self._rung = False
-                self._bell.clear()
-            patience = await self._try_pass()
+            if self._after == START:  # a signal during a round also concerns webhooks that the round has passed
+                self._is_signalled = False
+                self._signal.clear()
+            wait = await self._try_pass()
             await asyncio.sleep(max(began + PASS_SECONDS - self._loop.time(), 0))
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._bell.wait(), patience)
-        await self._end()
+                await asyncio.wait_for(self._signal.wait(), wait)
+        await self._shut_down()
 
     async def _try_pass(self) -> float:
-        """One pass, and how long nothing need be done after it."""
+        """Run one pass; returns the seconds to wait before the next one."""
         try:
-            patience = await self._pass()
+            wait = await self._pass()
         except HoldfastError as error:
-            log.warning("webhooks have to wait: %s", error.message)
+            log.warning("webhook deliveries are delayed: %s", error.message)
         except Exception:
-            log.exception("webhooks have to wait")
+            log.exception("webhook deliveries are delayed")
         else:
             self._engine.loop_heartbeats.beat("webhooks")
-            return patience
-        return TROUBLE_SECONDS
+            return wait
+        return ERROR_SECONDS
 
     async def _pass(self) -> float:
-        prospect = await self._aside(self._deliveries.pending_work, HOOKS_A_PASS, self._after)
-        self._listen(prospect)
-        self._reader.forget_all_but(prospect.active)
-        read = Stretch(found=False, more=False)
-        if prospect.behind:
-            read = await self._aside(self._reader.read_on, prospect.behind)
-        if read.found or prospect.is_due or self._outcomes:
-            await self._turn(IN_ALL - len(self._attempts))
-        if self._is_round_open(prospect, read):
+        work = await self._in_store_thread(self._deliveries.pending_work, HOOKS_PER_PASS, self._after)
+        self._listen(work)
+        self._reader.forget_all_but(work.active)
+        read = ReadResult(found=False, more=False)
+        if work.behind:
+            read = await self._in_store_thread(self._reader.read_on, work.behind)
+        if read.found or work.is_due or self._outcomes:
+            await self._exchange(IN_ALL - len(self._attempts))
+        if self._is_round_open(work, read):
             return 0.0
-        return POLL_SECONDS if prospect.active or self._attempts else IDLE_SECONDS
+        return POLL_SECONDS if work.active or self._attempts else IDLE_SECONDS
 
-    def _is_round_open(self, prospect: PendingWork, read: Stretch) -> bool:
-        """Whoever is behind has a turn in every round, a page of them a pass; whether any of them need another now."""
-        full = len(prospect.behind) == HOOKS_A_PASS
-        again = self._again or read.more
-        last = prospect.behind[-1].hook if full else None
+    def _is_round_open(self, work: PendingWork, read: ReadResult) -> bool:
+        """Whether another pass is needed at once.
+
+        A round reads a page of the log for every webhook that is behind, one page of webhooks per pass.
+        """
+        is_full = len(work.behind) == HOOKS_PER_PASS
+        has_more = self._has_more or read.more
+        last = work.behind[-1].hook if is_full else None
         self._after = START if last is None else (last.account, last.id)
-        self._again = full and again
-        return full or again
+        self._has_more = is_full and has_more
+        return is_full or has_more
 
-    async def _turn(self, places: int) -> None:
-        """Settle what is over and take in hand what there is room for."""
+    async def _exchange(self, capacity: int) -> None:
+        """Save the results of finished attempts, claim up to `capacity` due deliveries and start their attempts."""
         outcomes, self._outcomes = self._outcomes, []
         began = self._loop.time()
-        lasts = int((self._settings.webhook_timeout + MARGIN_SECONDS) * SECOND)
-        room = Capacity(Counter(self._attempts.values()), PER_HOOK, PER_ACCOUNT, places, lasts)
+        claim_ttl = int((self._settings.webhook_timeout + MARGIN_SECONDS) * SECOND)
+        limits = Capacity(Counter(self._attempts.values()), PER_HOOK, PER_ACCOUNT, capacity, claim_ttl)
         try:
-            taken = await self._aside(self._deliveries.settle_and_claim, outcomes, room)
+            taken = await self._in_store_thread(self._deliveries.settle_and_claim, outcomes, limits)
         except BaseException:
             self._outcomes = outcomes + self._outcomes
             raise
         if taken:
-            hooks = await self._aside(self._hooks_of, {delivery.webhook_key for delivery in taken})
-            # Whoever stood still after taking these may hold them no longer: then another sends them.
-            late = self._loop.time() - began > MARGIN_SECONDS / 2
+            hooks = await self._in_store_thread(self._find_active, {delivery.webhook_key for delivery in taken})
+            # If this process was suspended, its claims may have expired: another server then sends these deliveries.
+            is_late = self._loop.time() - began > MARGIN_SECONDS / 2
             for delivery in taken:
-                self._begin(None if late else hooks.get(delivery.webhook_key), delivery)
+                self._start_attempt(None if is_late else hooks.get(delivery.webhook_key), delivery)
 
-    def _hooks_of(self, wanted: set[WebhookKey]) -> dict[WebhookKey, Webhook]:
+    def _find_active(self, hooks: set[WebhookKey]) -> dict[WebhookKey, Webhook]:
         with self._engine.store.read() as reader:
-            rows = {hook: reader.row(Webhook, *hook) for hook in wanted}
+            rows = {hook: reader.row(Webhook, *hook) for hook in hooks}
         return {hook: row for hook, row in rows.items() if row is not None and row.state == ACTIVE}
 
-    def _begin(self, hook: Webhook | None, delivery: Delivery) -> None:
+    def _start_attempt(self, hook: Webhook | None, delivery: Delivery) -> None:
         if hook is None:
-            self._over(FinishedAttempt(delivery, None))
+            self._finish(FinishedAttempt(delivery, None))
             return
-        self._sender = self._sender or self._new_sender(self._settings)
+        self._sender = self._sender or self._make_sender(self._settings)
         attempt = self._loop.create_task(self._attempt(self._sender, hook, delivery))
         self._attempts[attempt] = delivery.webhook_key
         attempt.add_done_callback(self._attempts.pop)
 
     async def _attempt(self, sender: Sender, hook: Webhook, delivery: Delivery) -> None:
-        verdict: AttemptResult | None = None
+        result: AttemptResult | None = None
         try:
-            verdict = await sender.send(hook, delivery)
-            if verdict.gone:
-                await self._aside(self._disable, hook)
+            result = await sender.send(hook, delivery)
+            if result.gone:
+                await self._in_store_thread(self._disable, hook)
         except Exception:
             log.exception("an attempt of webhook %s failed", hook.id)
-            verdict = verdict or AttemptResult(arrived=False, error="internal error")
+            result = result or AttemptResult(arrived=False, error="internal error")
         finally:
-            self._over(self._outcome(delivery, verdict))
+            self._finish(self._outcome(delivery, result))
 
-    def _outcome(self, delivery: Delivery, verdict: AttemptResult | None) -> FinishedAttempt:
-        if verdict is None or verdict.arrived:
-            return FinishedAttempt(delivery, verdict)
-        wait = retry_wait(delivery.attempts + 1, verdict, self._settings.webhook_retries, random.random())  # noqa: S311 - no secret
-        if wait is not None and wait < SOON:  # whatever is later is found by looking
+    def _outcome(self, delivery: Delivery, result: AttemptResult | None) -> FinishedAttempt:
+        if result is None or result.arrived:
+            return FinishedAttempt(delivery, result)
+        wait = retry_wait(delivery.attempts + 1, result, self._settings.webhook_retries, _jitter.random())
+        if wait is not None and wait < TIMER_LIMIT:
             self._loop.call_later(wait / SECOND + PASS_SECONDS, self.wake)
-        return FinishedAttempt(delivery, verdict, wait)
+        return FinishedAttempt(delivery, result, wait)
 
-    def _over(self, outcome: FinishedAttempt) -> None:
+    def _finish(self, outcome: FinishedAttempt) -> None:
         self._outcomes.append(outcome)
         if outcome.verdict is not None:
-            came_of_it = "delivered" if outcome.verdict.arrived else "dead" if outcome.wait is None else "failed"
-            self._engine.board.add(metric_names.DELIVERIES, came_of_it)
+            label = "delivered" if outcome.verdict.arrived else "dead" if outcome.wait is None else "failed"
+            self._engine.board.add(metric_names.DELIVERIES, label)
         self.wake()
 
     def _disable(self, hook: Webhook) -> None:
-        """The receiver said that it is gone for good. If it cannot be written down now, it will say so again."""
+        """Disable a webhook whose receiver answered 410. If that fails now, the receiver's next 410 repeats it."""
         reason = "the receiver answered 410"
         gone = DisableWebhook(account=hook.account, cause=_CAUSE, hook_id=hook.id, url=hook.url, reason=reason)
         with suppress(HoldfastError):
             self._engine.call(gone)
 
-    def _listen(self, prospect: PendingWork) -> None:
-        """Hear of commits in every account that has an active webhook, and in no other."""
-        wanted = {account for account, _ in prospect.active}
-        for account in wanted - self._listening:
+    def _listen(self, work: PendingWork) -> None:
+        """Listen to commits of every account that has an active webhook, and of no other."""
+        accounts = {account for account, _ in work.active}
+        for account in accounts - self._listening:
             self._engine.change_signal.listen(account_log_key(account), self.wake, internal=True)
-        for account in self._listening - wanted:
+        for account in self._listening - accounts:
             self._engine.change_signal.forget(account_log_key(account), self.wake)
-        self._listening = wanted
+        self._listening = accounts
 
-    async def _end(self) -> None:
+    async def _shut_down(self) -> None:
         self._listen(PendingWork([], [], is_due=False))
         if self._attempts:
             await asyncio.wait(self._attempts, timeout=STOP_SECONDS)
@@ -234,20 +239,20 @@ class Dispatcher:
             attempt.cancel()
         await asyncio.gather(*left, return_exceptions=True)
         if self._outcomes:
-            with suppress(HoldfastError):  # what is not settled is tried again
-                await self._turn(0)
+            with suppress(HoldfastError):  # deliveries whose result is not saved are sent again
+                await self._exchange(0)
         if self._sender is not None:
             await self._sender.close()
         self._store_thread.shutdown()
 
-    async def _aside(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Whatever waits for the store waits on a thread of its own."""
-        return await self._loop.run_in_executor(self._store_thread, work, *arguments)
+    async def _in_store_thread(self, call: Callable[..., T], *arguments: Any) -> T:
+        """Call the store on its own thread, so that the event loop does not wait for it."""
+        return await self._loop.run_in_executor(self._store_thread, call, *arguments)
 
 
 @contextmanager
 def dispatching(engine: Engine, settings: Settings) -> Iterator[Dispatcher]:
-    """Send for as long as a server runs. An engine in somebody's script sends nothing."""
+    """Run a dispatcher. Only servers do: an engine embedded in a program sends nothing."""
     dispatcher = Dispatcher(engine, settings)
     dispatcher.start()
     try:
@@ -256,8 +261,8 @@ def dispatching(engine: Engine, settings: Settings) -> Iterator[Dispatcher]:
         dispatcher.stop()
 
 
-def _usual_sender(settings: Settings) -> Sender:
-    from holdfast.transport.webhooks.sender import Sender  # noqa: PLC0415 - most servers have no webhooks
+def _make_sender(settings: Settings) -> Sender:
+    from holdfast.transport.webhooks.sender import Sender
 
     private = settings.webhook_allow_private_networks
     return Sender(settings.webhook_timeout, private=private, ca_bundle=settings.ca_bundle)

@@ -1,4 +1,4 @@
-"""Reading on: each webhook goes through its account's log in order and finds what it is to be told."""
+"""Log reader: reads each webhook's account log in order, and creates the deliveries that its filter selects."""
 
 from __future__ import annotations
 
@@ -18,90 +18,92 @@ from holdfast.transport.webhooks.messages import message_for
 log = logging.getLogger("holdfast.webhooks")
 
 PAGE = 500
-STRIDE = 1_000
-"""A stretch in which nothing was found is written down only when it has become this long."""
+SAVE_EVERY = 1_000
+"""A cursor that moved without finding a delivery is saved only after this many events."""
 
 
-class Stretch(msgspec.Struct, frozen=True):
-    """What came of reading on."""
+class ReadResult(msgspec.Struct, frozen=True):
+    """The result of reading one page for each webhook."""
 
     found: bool
     more: bool
-    """Whether any of them may have more to read."""
+    """Whether any webhook may have more to read."""
 
 
-class Place(msgspec.Struct, frozen=True):
-    """Where a webhook stands in the log, and by which filters it reads there."""
+class Position(msgspec.Struct, frozen=True):
+    """A webhook's position in the log, and the filters that apply there."""
 
     seq: int
     version: int
-    """Of the webhook: a filter changes only with it."""
+    """Version of the webhook; its filters change only with it."""
     filters: Filters
 
 
 class LogReader:
-    """Where every webhook stands, as far as this process has looked."""
+    """Remembers the position of every webhook that this process reads for."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._seen: dict[WebhookKey, Place] = {}
+        self._positions: dict[WebhookKey, Position] = {}
 
-    def read_on(self, behind: Sequence[LaggingWebhook]) -> Stretch:
-        """Read a page for each and keep what was found."""
+    def read_on(self, behind: Sequence[LaggingWebhook]) -> ReadResult:
+        """Read a page of the log for each webhook, and save the deliveries found."""
         with self._store.read() as reader:
             pages: dict[tuple[str, int], list[Event]] = {}
-            places = [self._place(reader, each) for each in behind]
-            readings = [_read(reader, each, place, pages) for each, place in zip(behind, places, strict=True)]
-        told = [reading for reading in readings if _is_worth_telling(reading)]
-        moved = set(self._store.deliveries.advance_cursors(told)) if told else set()
-        # Only now has anything been read: had the write failed, this stretch would be read again.
-        for reading, place in zip(readings, places, strict=True):
-            self._seen[reading.hook] = replace(place, seq=reading.seq)
-        for reading in told:
-            if reading.hook not in moved:  # another server has read this stretch: what it has not, we have not either
-                del self._seen[reading.hook]
-        more = any(reading.seq < each.last for reading, each in zip(readings, behind, strict=True))
-        return Stretch(found=any(reading.found for reading in told), more=more)
+            positions = [self._find_position(reader, each) for each in behind]
+            moves = [_read_page(reader, each, at, pages) for each, at in zip(behind, positions, strict=True)]
+        to_save = [move for move in moves if _must_save(move)]
+        moved = set(self._store.deliveries.advance_cursors(to_save)) if to_save else set()
+        # Positions move only after the write: if it fails, the same events are read again.
+        for move, position in zip(moves, positions, strict=True):
+            self._positions[move.hook] = replace(position, seq=move.seq)
+        for move in to_save:
+            if move.hook not in moved:  # another server has read these events: start from its saved cursor
+                del self._positions[move.hook]
+        more = any(move.seq < each.last for move, each in zip(moves, behind, strict=True))
+        return ReadResult(found=any(move.found for move in to_save), more=more)
 
     def forget_all_but(self, active: Sequence[WebhookKey]) -> None:
-        """Webhooks that are gone or rest are not kept in mind: they begin again where it was written down."""
-        if len(self._seen) > len(active):
-            wanted = set(active)
-            self._seen = {hook: place for hook, place in self._seen.items() if hook in wanted}
+        """Forget deleted and paused webhooks; a resumed one starts from its saved cursor."""
+        if len(self._positions) > len(active):
+            kept = set(active)
+            self._positions = {hook: position for hook, position in self._positions.items() if hook in kept}
 
-    def _place(self, reader: Reader, each: LaggingWebhook) -> Place:
-        """From where to read: a webhook begins at its own creation; what retention has removed is gone."""
+    def _find_position(self, reader: Reader, each: LaggingWebhook) -> Position:
+        """Where to read from: a new webhook starts at its own creation, and events removed by retention are skipped."""
         hook = each.hook
-        known = self._seen.get((hook.account, hook.id))
+        known = self._positions.get((hook.account, hook.id))
         if known is None or known.version != hook.version:
             history = reader.history(hook.account, subject_of(hook))
-            seq = _creation(history) if known is None else known.seq
-            known = Place(seq, hook.version, filter_history(hook, history))
+            seq = _creation_seq(history) if known is None else known.seq
+            known = Position(seq, hook.version, filter_history(hook, history))
         return replace(known, seq=max(known.seq, each.cursor or 0, each.floor))
 
 
-def _creation(history: Sequence[Event]) -> int:
+def _creation_seq(history: Sequence[Event]) -> int:
     return history[0].seq if history and history[0].version == 1 else 0
 
 
-def _read(reader: Reader, each: LaggingWebhook, place: Place, pages: dict[tuple[str, int], list[Event]]) -> CursorMove:
-    """What comes after its place, up to where the log ended when the webhook was looked at: later, it may differ."""
-    hook, start = each.hook, (each.hook.account, place.seq)
-    if place.seq < each.last and start not in pages:
+def _read_page(
+    reader: Reader, each: LaggingWebhook, at: Position, pages: dict[tuple[str, int], list[Event]]
+) -> CursorMove:
+    """The deliveries after a position, up to the end of the log when the webhook was read: it may change after that."""
+    hook, start = each.hook, (each.hook.account, at.seq)
+    if at.seq < each.last and start not in pages:
         pages[start] = reader.events(*start, PAGE)
     events = [event for event in pages.get(start, []) if event.seq <= each.last]
     found: list[Delivery] = []
     for event in events:
         try:
-            message = message_for(filter_at(place.filters, event.seq), event, reader)
-        except Exception:  # one event that cannot be told must not keep all others from being told
-            log.exception("webhook %s is not told of event %d", hook.id, event.seq)
+            message = message_for(filter_at(at.filters, event.seq), event, reader)
+        except Exception:  # one event that cannot be rendered must not block all later ones
+            log.exception("webhook %s: event %d is skipped", hook.id, event.seq)
             message = None
         if message is not None:
             found.append(message)
-    seq = events[-1].seq if events else place.seq
+    seq = events[-1].seq if events else at.seq
     return CursorMove((hook.account, hook.id), each.cursor, seq, tuple(found))
 
 
-def _is_worth_telling(reading: CursorMove) -> bool:
-    return bool(reading.found) or reading.cursor is None or reading.seq - reading.cursor >= STRIDE
+def _must_save(move: CursorMove) -> bool:
+    return bool(move.found) or move.cursor is None or move.seq - move.cursor >= SAVE_EVERY

@@ -1,4 +1,4 @@
-"""What a webhook is told of an event, to the byte. It is written once and sent alike at every attempt."""
+"""Webhook messages: the body that is sent for an event, rendered once and the same in every attempt."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ from holdfast.transport.http.octostore.bodies import pseudonym
 from holdfast.transport.times import rfc3339, rfc3339_offset
 
 MAX_BODY = 20_000
-"""Bytes. Receivers need not take more; whoever wants the rest asks `/v1/events`."""
+"""Bytes. Receivers need not accept more; the full event is in `/v1/events`."""
 ENVELOPE = 200
-"""Bytes for what stands around an event."""
+"""Bytes reserved for the fields around the event."""
 TEST = "webhook.test"
 _CLAIMED, _EXPIRED = "lease.claimed", "lease.expired"
 
 
 def message_for(hook: Webhook, event: Event, reader: Reader) -> Delivery | None:
-    """What to send of an event, or None if this webhook is not told of it."""
+    """The delivery for an event, or None if the webhook does not receive it."""
     if hook.family != OCTOSTORE:
-        return _delivery(hook, event, _told(event)) if wants_event(hook, event) else None
+        return _delivery(hook, event, _render_event(event)) if wants_event(hook, event) else None
     if octostore_event(event) is None:
         return None
     grant = grant_of(event, reader)
     if grant is None or not wants_lock_event(hook, event, grant) or _is_taken_over(event, reader):
         return None
     name = event.subject.removeprefix(LEASE_SUBJECT)
-    return _delivery(hook, event, _lock_told(octostore_event(event), name, grant, event.at))
+    return _delivery(hook, event, _render_lock_event(octostore_event(event), name, grant, event.at))
 
 
 def grant_of(event: Event, reader: Reader) -> Grant | None:
-    """Whose lease an event is about: it tells so itself, or the last one before it that told."""
-    told = event if event.kind == _CLAIMED else reader.last_grant(event.account, event.subject, event.version)
-    return None if told is None else msgspec.json.decode(told.data, type=Grant)
+    """The holder and token of the lease that an event is about, from the claim that granted it."""
+    claim = event if event.kind == _CLAIMED else reader.last_grant(event.account, event.subject, event.version)
+    return None if claim is None else msgspec.json.decode(claim.data, type=Grant)
 
 
 def _is_taken_over(event: Event, reader: Reader) -> bool:
@@ -58,31 +58,31 @@ def _is_taken_over(event: Event, reader: Reader) -> bool:
     return after is not None and is_takeover(event, after)
 
 
-def a_test(hook: Webhook, now: Instant) -> Delivery:
-    """A message that tells of nothing, to see whether it arrives. Each stands in a line of its own."""
+def build_test_delivery(hook: Webhook, now: Instant) -> Delivery:
+    """A test message. It has its own subject, so that it does not wait for deliveries of another one."""
     if hook.family == OCTOSTORE:
-        body = _lock_told("test", "test", Grant(holder=hook.principal), now)
+        body = _render_lock_event("test", "test", Grant(holder=hook.principal), now)
     else:
         body = {"type": TEST, "timestamp": rfc3339(now), "data": {"webhook_id": hook.id}}
-    return Delivery(hook.account, hook.id, 0, f"test:{now}", TEST, _text(body), now)
+    return Delivery(hook.account, hook.id, 0, f"test:{now}", TEST, _to_json(body), now)
 
 
 def message_id(delivery: Delivery) -> str:
-    """The same for every attempt: by it a receiver knows what it has seen before."""
+    """The message id, which is the same in every attempt: receivers use it to recognise duplicates."""
     number = str(delivery.seq) if delivery.seq >= 0 else f"test{-delivery.seq}"
     return f"msg_{delivery.hook.removeprefix('whk_')}_{number}"
 
 
-def _told(event: Event) -> dict[str, Any]:
+def _render_event(event: Event) -> dict[str, Any]:
     document = event_document(event)
     if len(msgspec.json.encode(document)) > MAX_BODY - ENVELOPE:
         document |= {"data": {}, "truncated": True}
     return {"type": event.kind, "timestamp": rfc3339(event.at), "data": document}
 
 
-def _lock_told(word: str | None, name: str, grant: Grant, at: Instant) -> dict[str, Any]:
+def _render_lock_event(kind: str | None, name: str, grant: Grant, at: Instant) -> dict[str, Any]:
     return {
-        "event": word,
+        "event": kind,
         "lock": name,
         "holder_id": pseudonym(grant.holder or ""),
         "fencing_token": grant.token,
@@ -90,9 +90,9 @@ def _lock_told(word: str | None, name: str, grant: Grant, at: Instant) -> dict[s
     }
 
 
-def _delivery(hook: Webhook, event: Event, told: dict[str, Any]) -> Delivery:
-    return Delivery(hook.account, hook.id, event.seq, event.subject, event.kind, _text(told), event.at)
+def _delivery(hook: Webhook, event: Event, body: dict[str, Any]) -> Delivery:
+    return Delivery(hook.account, hook.id, event.seq, event.subject, event.kind, _to_json(body), event.at)
 
 
-def _text(told: dict[str, Any]) -> str:
-    return msgspec.json.encode(told).decode()
+def _to_json(body: dict[str, Any]) -> str:
+    return msgspec.json.encode(body).decode()

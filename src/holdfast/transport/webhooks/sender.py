@@ -1,4 +1,4 @@
-"""One attempt: sign, send, and say what came of it. No redirects, no proxies, no cookies, no second try."""
+"""Sends one delivery attempt: signs it, posts it and returns the result. No redirects, proxies, cookies or retries."""
 
 from __future__ import annotations
 
@@ -17,29 +17,30 @@ from holdfast.core.webhooks.signature import sign, sign_octostore
 from holdfast.core.webhooks.webhook import OCTOSTORE, Webhook, active_secrets
 from holdfast.transport.times import wall_clock
 from holdfast.transport.webhooks.checked_network import CheckedNetwork, NotPublic, Resolve
-from holdfast.transport.webhooks.dns import ASKED_FOR, Lookups, NoSuchHost
+from holdfast.transport.webhooks.dns import CURRENT_WEBHOOK, NoSuchHost, Resolver
 from holdfast.transport.webhooks.messages import message_id
 
 CONNECT_SECONDS = 5.0
 MAX_CONNECTIONS = 256
+_SUCCESS = range(200, 300)
 GONE = 410
-_PUT_OFF = {429, 503}
+_RETRY_AFTER_STATUSES = {429, 503}
 _AGENT = f"Holdfast-Webhook/{__version__}"
 _LOCK_AGENT = "OctoStore-Webhook/1.0"
 
 
-_WORDS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
+_ERROR_MESSAGES: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
     ((TimeoutError, httpcore2.TimeoutException), "timeout"),
     ((NotPublic,), "not a public address"),
     ((NoSuchHost,), "no such host"),
     ((httpcore2.ConnectError,), "connection failed"),
     ((httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.UnsupportedProtocol, OSError), "connection broke"),
 )
-_FAILURES = tuple(kind for kinds, _ in _WORDS for kind in kinds)
+_FAILURES = tuple(kind for kinds, _ in _ERROR_MESSAGES for kind in kinds)
 
 
 class Sender:
-    """Whoever posts to receivers."""
+    """Posts deliveries to their receivers."""
 
     def __init__(
         self, seconds: float, *, private: bool = False, ca_bundle: str | None = None, resolve: Resolve | None = None
@@ -50,27 +51,27 @@ class Sender:
         self._seconds = seconds
         self._private = private
         self._timeouts = {"connect": min(CONNECT_SECONDS, seconds), "read": seconds, "write": seconds, "pool": seconds}
-        # Nothing is kept alive: the addresses behind a name are checked for every attempt.
+        # No connection is reused: the addresses of a name are checked for every attempt.
         self._pool = httpcore2.AsyncConnectionPool(
             ssl_context=trust,
             max_connections=MAX_CONNECTIONS,
             max_keepalive_connections=0,
-            network_backend=CheckedNetwork(resolve or Lookups().resolve, private=private),
+            network_backend=CheckedNetwork(resolve or Resolver().resolve, private=private),
         )
 
     async def send(self, hook: Webhook, delivery: Delivery) -> AttemptResult:
-        """Post it. The status is the answer: what follows is not read, so it can be neither long nor slow."""
-        if not self._may_go_to(hook):
+        """Post a delivery. Only the status is read; a long or slow response body costs nothing."""
+        if not self._is_allowed(hook):
             return AttemptResult(arrived=False, error="address not allowed")
-        ASKED_FOR.set(delivery.webhook_key)
+        CURRENT_WEBHOOK.set(delivery.webhook_key)
         try:
             async with asyncio.timeout(self._seconds):
-                return await self._post(hook.url, delivery.body.encode(), headers_of(hook, delivery))
+                return await self._post(hook.url, delivery.body.encode(), build_headers(hook, delivery))
         except _FAILURES as error:
-            return AttemptResult(arrived=False, error=_told(error))
+            return AttemptResult(arrived=False, error=_describe(error))
 
-    def _may_go_to(self, hook: Webhook) -> bool:
-        """Whether the webhook could be made today: the operator may have allowed more when it was."""
+    def _is_allowed(self, hook: Webhook) -> bool:
+        """Whether the URL is allowed by the present settings, which may be stricter than when it was created."""
         target, rule = parse_url(hook.url), octostore_url_problem if hook.family == OCTOSTORE else url_problem
         return isinstance(target, Target) and rule(target, private=self._private) is None
 
@@ -78,18 +79,19 @@ class Sender:
         options = {"timeout": self._timeouts}
         async with self._pool.stream("POST", url, headers=headers, content=body, extensions=options) as answer:
             status = answer.status
-            if 200 <= status < 300:  # noqa: PLR2004 - HTTP's own borders
+            if status in _SUCCESS:
                 return AttemptResult(arrived=True, status=status)
-            wait = _retry_after(answer.headers) if status in _PUT_OFF else None
-            return AttemptResult(False, status, f"status {status}", wait, gone=status == GONE)  # noqa: FBT003 - arrived
+            wait = _retry_after(answer.headers) if status in _RETRY_AFTER_STATUSES else None
+            error = f"status {status}"
+            return AttemptResult(arrived=False, status=status, error=error, retry_after=wait, gone=status == GONE)
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         await self._pool.aclose()
 
 
-def headers_of(hook: Webhook, delivery: Delivery) -> list[tuple[str, str]]:
-    """What a receiver checks. An attempt carries its own time; only the id stays the same."""
+def build_headers(hook: Webhook, delivery: Delivery) -> list[tuple[str, str]]:
+    """The headers of an attempt: id, timestamp and signature. Every attempt has its own time and the same id."""
     now = wall_clock()
     body, seconds, name = delivery.body.encode(), int(time.time()), message_id(delivery)
     headers = [
@@ -107,7 +109,7 @@ def headers_of(hook: Webhook, delivery: Delivery) -> list[tuple[str, str]]:
 
 
 def _retry_after(headers: list[tuple[bytes, bytes]]) -> float | None:
-    """Seconds for which we are asked to wait, in either of HTTP's spellings."""
+    """Seconds of a Retry-After header, which is a number or a date."""
     text = next((value.decode("latin-1").strip() for name, value in headers if name.lower() == b"retry-after"), "")
     if text.isascii() and text.isdigit():
         return float(text[:9])
@@ -117,17 +119,17 @@ def _retry_after(headers: list[tuple[bytes, bytes]]) -> float | None:
         return None
 
 
-def _told(error: BaseException) -> str:
-    """What went wrong, in our words: nothing that a receiver sent is repeated."""
+def _describe(error: BaseException) -> str:
+    """Our own message for an error; nothing that a receiver sent is repeated."""
     if _is_tls(error):
         return "tls failed"
-    return next(words for kinds, words in _WORDS if isinstance(error, kinds))
+    return next(message for kinds, message in _ERROR_MESSAGES if isinstance(error, kinds))
 
 
 def _is_tls(error: BaseException) -> bool:
-    causes: Any = error
-    while causes is not None:
-        if isinstance(causes, ssl.SSLError):
+    cause: Any = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLError):
             return True
-        causes = causes.__cause__ or causes.__context__
+        cause = cause.__cause__ or cause.__context__
     return False

@@ -18,7 +18,7 @@ from holdfast.transport.http.api.deliveries import FROM_THE_NEWEST
 from holdfast.transport.http.api.webhooks import hooks_of, new_secret
 from holdfast.transport.http.request import HttpRefusal
 from holdfast.transport.times import wall_clock
-from holdfast.transport.webhooks.messages import a_test, message_id
+from holdfast.transport.webhooks.messages import build_test_delivery, message_id
 
 PAGE_SIZE = 50
 MAX_TESTS = 5
@@ -77,7 +77,7 @@ async def rotate(request: PageRequest) -> TemplateResponse:
 async def test(request: PageRequest) -> str:
     """Send a test message."""
     hook = await _find(request)
-    await request.ctx.use_store(lambda store: store.deliveries.add(a_test(hook, wall_clock())))
+    await request.ctx.use_store(lambda store: store.deliveries.add(build_test_delivery(hook, wall_clock())))
     request.ctx.on_webhook()
     return "tested"
 

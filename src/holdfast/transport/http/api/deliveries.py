@@ -20,7 +20,7 @@ from holdfast.transport.http.bodies.query import NO_STORE, Query
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Request, Response, json_response
 from holdfast.transport.times import rfc3339, rfc3339_or_none, wall_clock
-from holdfast.transport.webhooks.messages import a_test, message_id
+from holdfast.transport.webhooks.messages import build_test_delivery, message_id
 
 FROM_THE_NEWEST = bounds.DELIVERY_NUMBER.most
 
@@ -65,7 +65,7 @@ async def test_webhook(ctx: HandlerContext, request: Request) -> Response:
     """Send a message that tells of nothing. Whether it arrived is seen among the deliveries."""
     await ctx.authenticate(request)
     hook = await find(ctx, request)
-    sent = await ctx.use_store(lambda store: store.deliveries.add(a_test(hook, wall_clock())))
+    sent = await ctx.use_store(lambda store: store.deliveries.add(build_test_delivery(hook, wall_clock())))
     ctx.on_webhook()
     return json_response(200, {"delivery": document(sent), "agent_contract": webhook_advice.changed(hook.id)}, NO_STORE)
 
