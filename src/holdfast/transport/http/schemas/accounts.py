@@ -1,4 +1,4 @@
-"""`/v1/keys`, `/v1/account`, `/v1/recover`."""
+"""Schemas of registration, `/v1/account` and `/v1/recover`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.transport.http.schemas.tasks import Task
 
 
 class Registration(Struct, rename={"api_key": "apiKey", "account_id": "accountId"}):
-    """A new account and its first key, which is shown this once."""
+    """A new account and its first key, which is shown only once."""
 
     api_key: str
     account_id: str
@@ -23,7 +23,7 @@ class Registration(Struct, rename={"api_key": "apiKey", "account_id": "accountId
 
 
 class AccountPlan(Struct, rename="camel"):
-    """Which plan is in force, and until when."""
+    """The current plan and when it expires."""
 
     plan_id: str
     plan_name: str
@@ -32,7 +32,7 @@ class AccountPlan(Struct, rename="camel"):
 
 
 class AccountUsage(Struct, rename="camel"):
-    """What is used in this cycle; `tasksLeft` is null where there is no limit."""
+    """Usage in this cycle; `tasksLeft` is null if there is no limit."""
 
     tasks_created: int
     tasks_left: int | None
@@ -40,7 +40,7 @@ class AccountUsage(Struct, rename="camel"):
 
 
 class PlanLimits(Struct, rename="camel"):
-    """What a plan allows; null is as much as one likes."""
+    """Limits of a plan; null means unlimited."""
 
     max_workers: int | None
     max_tasks_per_month: int | None
@@ -53,14 +53,14 @@ class PlanLimits(Struct, rename="camel"):
 
 
 class AccountCycle(Struct, rename="camel"):
-    """The month that is counted."""
+    """The billing cycle that usage is counted in."""
 
     started_at: Time
     ends_at: Time
 
 
 class CallerKey(Struct, rename="camel"):
-    """The key that was sent."""
+    """The key of this request."""
 
     key_id: str
     name: str
@@ -70,7 +70,7 @@ class CallerKey(Struct, rename="camel"):
 class Account(
     Struct, rename={"account_id": "accountId", "require_lease_id": "requireLeaseId", "created_at": "createdAt"}
 ):
-    """How an account is served, and how much of its plan is used."""
+    """An account: its settings, plan and usage."""
 
     account_id: str
     created_at: Time | None
@@ -85,7 +85,7 @@ class Account(
 
 
 class DashboardLink(Struct):
-    """A link for one browser, once."""
+    """A link that signs one browser in, once."""
 
     url: str
     expires_in_seconds: int
@@ -94,7 +94,7 @@ class DashboardLink(Struct):
 
 
 class ExportPage(Struct, rename={"next_cursor": "nextCursor", "has_more": "hasMore"}):
-    """Some of what the account has."""
+    """One page of the account's data."""
 
     records: list[dict[str, Any]]
     next_cursor: str | None
@@ -103,14 +103,14 @@ class ExportPage(Struct, rename={"next_cursor": "nextCursor", "has_more": "hasMo
 
 
 class ExportQuery(Struct):
-    """How much, and from where on."""
+    """Page size and cursor."""
 
     limit: Annotated[int, within(EXPORT_PAGE)] = EXPORT_PAGE.default
     cursor: str = ""
 
 
 class Deleted(Struct, rename={"account_id": "accountId"}):
-    """The account is gone."""
+    """The account was deleted."""
 
     account_id: str
     deleted: Literal[True]
@@ -118,7 +118,7 @@ class Deleted(Struct, rename={"account_id": "accountId"}):
 
 
 class Recovery(Struct):
-    """What had run out and is over now."""
+    """The leases that had expired and were ended now."""
 
     recovered: int
     tasks: list[Task]

@@ -1,4 +1,4 @@
-"""`/admin`, `/metrics`, `/docs`: for whoever runs the server."""
+"""Schemas of `/admin`, `/metrics` and `/docs`, for operators."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TEXTS = ("text/plain", "application/openmetrics-text")
 
 
 class HeldName(Struct):
-    """A name that somebody holds."""
+    """A held lock, job or election."""
 
     expires_at: Time
     fencing_token: Token
@@ -25,7 +25,7 @@ class HeldName(Struct):
 
 
 class User(Struct):
-    """Somebody with a key."""
+    """A user with a key."""
 
     created_at: Time
     github_username: str
@@ -33,7 +33,7 @@ class User(Struct):
 
 
 class AdminStatus(Struct):
-    """Who holds what, and who has a key."""
+    """Everything that is held, and all users."""
 
     active_locks: int
     agent_contract: AgentContract
@@ -48,7 +48,7 @@ class AdminStatus(Struct):
 
 
 class Endpoint(Struct):
-    """How long the requests of one kind took."""
+    """Request durations of one kind of request."""
 
     avg_ms: str
     count: int
@@ -61,7 +61,7 @@ class Endpoint(Struct):
 
 
 class LockStore(Struct):
-    """What was done with locks."""
+    """Counters of lock operations."""
 
     cache_hits: int
     cache_misses: int
@@ -71,7 +71,7 @@ class LockStore(Struct):
 
 
 class Metrics(Struct):
-    """How busy the server is."""
+    """Load of the server."""
 
     active_locks: int
     agent_contract: AgentContract
@@ -85,7 +85,7 @@ class Metrics(Struct):
 
 
 class History(Struct):
-    """How busy it was, minute by minute."""
+    """Load of the server, one value per minute."""
 
     acquire_rates: list[int]
     active_locks: list[int]
@@ -97,7 +97,7 @@ class History(Struct):
 
 
 class HistoryWindow(Struct):
-    """How far back."""
+    """The time span."""
 
     window: Annotated[str, Meta(extra_json_schema={"enum": ["1h", "12h", "24h", "7d"]})] = "1h"
 

@@ -1,4 +1,4 @@
-"""`agent_contract`: what to do next."""
+"""Schema of `agent_contract`, the advice in every response."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 
 class NextAction(Struct):
-    """One thing to do; with `method` and `endpoint` where it is a request."""
+    """One possible action; `method` and `endpoint` if it is a request."""
 
     action: str
     available: bool

@@ -1,4 +1,4 @@
-"""`/v1/billing`."""
+"""Schemas of `/v1/billing`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.transport.http.schemas.operation_schema import OperationSchema, Ti
 
 
 class PlanOffer(PlanLimits, rename="camel"):
-    """A plan, what it costs and what it allows."""
+    """A plan with its price and limits."""
 
     plan_id: str
     plan_name: str
@@ -23,14 +23,14 @@ class PlanOffer(PlanLimits, rename="camel"):
 
 
 class PlanList(Struct):
-    """Every plan that an account can have."""
+    """All plans."""
 
     plans: list[PlanOffer]
     agent_contract: AgentContract
 
 
 class BillingUsage(Struct, rename="camel"):
-    """What is used: tasks created in this cycle, and tasks held at this moment."""
+    """Usage: tasks created in this cycle, and tasks held now."""
 
     tasks_created: int
     workers_in_use: int
@@ -46,7 +46,7 @@ _STATUS = {
 
 
 class BillingStatus(Struct, rename=_STATUS):
-    """The plan that was bought, and the limits that hold just now: smaller ones once it has expired."""
+    """The plan that was bought and the limits that apply now, which are smaller once it has expired."""
 
     plan_id: str
     plan_name: str
@@ -60,7 +60,7 @@ class BillingStatus(Struct, rename=_STATUS):
 
 
 class PaidPurchase(BillingStatus, rename=_STATUS | {"purchase_id": "purchaseId"}, kw_only=True):
-    """The purchase is paid; its plan is in force."""
+    """The purchase is paid and its plan is active."""
 
     purchase_id: str
     status: Literal["completed"]
@@ -79,7 +79,7 @@ _CHECKOUT = {
 
 
 class Checkout(Struct, rename=_CHECKOUT):
-    """What a person is asked to pay, and where."""
+    """A purchase that waits for a person to approve the payment at `checkoutUrl`."""
 
     purchase_id: str
     order_id: str

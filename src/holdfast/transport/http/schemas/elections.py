@@ -1,4 +1,4 @@
-"""OctoStore's `/elections`."""
+"""Schemas of OctoStore's `/elections`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.transport.http.streams import frames
 
 
 class Leader(Struct):
-    """Who leads."""
+    """The leader."""
 
     candidate_id: str
     term: Token
@@ -25,7 +25,7 @@ class Leader(Struct):
 
 
 class CreatedElection(Struct):
-    """A room, and where to knock."""
+    """A new election and its paths."""
 
     election_id: str
     campaign_path: str
@@ -35,7 +35,7 @@ class CreatedElection(Struct):
 
 
 class Leadership(Struct):
-    """The caller leads; `leader_token` is its whole authority."""
+    """The caller is the leader; `leader_token` is its proof."""
 
     status: Literal["leader"]
     election_id: str
@@ -46,7 +46,7 @@ class Leadership(Struct):
 
 
 class Follower(Struct):
-    """Somebody else leads."""
+    """Another candidate is the leader."""
 
     status: Literal["follower"]
     election_id: str
@@ -56,7 +56,7 @@ class Follower(Struct):
 
 
 class LedElection(Struct):
-    """Somebody leads."""
+    """The election has a leader."""
 
     status: Literal["leader"]
     election_id: str
@@ -66,7 +66,7 @@ class LedElection(Struct):
 
 
 class VacantElection(Struct):
-    """Nobody leads."""
+    """The election has no leader."""
 
     status: Literal["vacant"]
     election_id: str
@@ -75,7 +75,7 @@ class VacantElection(Struct):
 
 
 class Resignation(Struct):
-    """The caller leads no more."""
+    """The caller is no longer the leader."""
 
     status: Literal["vacant"]
     election_id: str

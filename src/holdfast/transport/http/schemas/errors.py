@@ -1,4 +1,4 @@
-"""The three forms of a refusal, one for each wire."""
+"""Error bodies: RFC 9457 problems, Orchestrion's and OctoStore's envelopes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holdfast.transport.http.schemas.agent_contract import AgentContract
 
 
 class FieldError(Struct):
-    """One place of the request that is wrong."""
+    """One invalid field of the request."""
 
     pointer: str
     code: str
@@ -18,7 +18,7 @@ class FieldError(Struct):
 
 
 class Problem(Struct):
-    """A refusal on our own routes: an RFC 9457 problem. Facts about the case stand beside these fields."""
+    """An error of the Holdfast API: an RFC 9457 problem, with further fields that depend on the error."""
 
     type: str
     title: str
@@ -35,7 +35,7 @@ class Problem(Struct):
 
 
 class TaskRefusal(Struct):
-    """A refusal on Orchestrion's routes. Facts about the case stand beside these fields."""
+    """An error of Orchestrion's routes, with further fields that depend on the error."""
 
     error: str
     message: str
@@ -46,7 +46,7 @@ class TaskRefusal(Struct):
 
 
 class Refusal(Struct):
-    """A refusal on OctoStore's routes, and by the server itself."""
+    """An error of OctoStore's routes, or of the server before routing."""
 
     error: str
     code: str

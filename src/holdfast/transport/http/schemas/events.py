@@ -1,4 +1,4 @@
-"""`/v1/events`, and the events of one task."""
+"""Schemas of `/v1/events` and of the events of one task."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Event(Struct):
 
 
 class EventPage(Struct, rename={"next_cursor": "nextCursor", "has_more": "hasMore"}):
-    """Events, oldest first; `nextCursor` is what to send as `after`."""
+    """Events, oldest first; send `nextCursor` as `after` to continue."""
 
     events: list[Event]
     next_cursor: Cursor
@@ -40,9 +40,9 @@ class EventPage(Struct, rename={"next_cursor": "nextCursor", "has_more": "hasMor
 
 
 class EventFilter(Struct):
-    """Which events, and how long to wait for one."""
+    """Filter, page and wait."""
 
-    after: Annotated[Cursor, Meta(description="The `seq` of the last event you have seen.")] | UnsetType = UNSET
+    after: Annotated[Cursor, Meta(description="The `seq` of the last event you have.")] | UnsetType = UNSET
     limit: Annotated[int, within(bounds.EVENT_PAGE)] = bounds.EVENT_PAGE.default
     wait_seconds: Annotated[float, within(bounds.WAIT)] = bounds.WAIT.default
     subject: Pattern | UnsetType = UNSET
@@ -51,9 +51,9 @@ class EventFilter(Struct):
 
 
 class HistoryFilter(Struct):
-    """Which events of one task."""
+    """Page of one task's events."""
 
-    after: Annotated[Cursor, Meta(description="The `version` of the last event you have seen.")] = 0
+    after: Annotated[Cursor, Meta(description="The `version` of the last event you have.")] = 0
     limit: Annotated[int, within(bounds.TASK_EVENT_PAGE)] = bounds.TASK_EVENT_PAGE.default
 
 

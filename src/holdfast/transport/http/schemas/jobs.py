@@ -1,4 +1,4 @@
-"""`/v1/jobs`."""
+"""Schemas of `/v1/jobs`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOT_BLANK = {"pattern": "^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"}
 
 
 class JobEnd(Struct):
-    """How the last ownership of a job ended, for a successor."""
+    """How the last lease of a job ended."""
 
     owner: str | None
     outcome: Literal["released", "expired", "forced", "session_ended", "undelivered"]
@@ -31,7 +31,7 @@ class JobEnd(Struct):
 
 
 class Ownership(Struct, kw_only=True):
-    """What anybody may see of who owns a job."""
+    """The owner of a job, without proofs."""
 
     job_id: str
     owner: str | None
@@ -45,7 +45,7 @@ class Ownership(Struct, kw_only=True):
 
 
 class ListedJob(Ownership, kw_only=True):
-    """A job that somebody owns."""
+    """A claimed job."""
 
     status: Literal["claimed"]
 
@@ -59,7 +59,7 @@ class OwnedJob(ListedJob, kw_only=True):
 
 
 class RenewedJob(ListedJob, kw_only=True):
-    """The job is the caller's for longer."""
+    """The caller's lease was renewed."""
 
     agent_contract: AgentContract
     warnings: list[str] | UnsetType = UNSET
@@ -68,7 +68,7 @@ class RenewedJob(ListedJob, kw_only=True):
 
 
 class ClaimedJob(OwnedJob, kw_only=True):
-    """The job is the caller's. `lease_id` is the proof, `token` the fence."""
+    """The caller holds the job. `lease_id` is the proof, `token` the fencing token."""
 
     lease_id: UUID
     token: Token
@@ -77,7 +77,7 @@ class ClaimedJob(OwnedJob, kw_only=True):
 
 
 class HeldJob(Ownership, kw_only=True):
-    """Somebody else has it, or it rests."""
+    """Another worker holds the job, or its lock delay has not passed."""
 
     agent_contract: AgentContract
     warnings: list[str] | UnsetType = UNSET
@@ -87,7 +87,7 @@ class HeldJob(Ownership, kw_only=True):
 
 
 class FreeJob(Struct, kw_only=True):
-    """Nobody owns the job."""
+    """The job is free."""
 
     status: Literal["free"]
     job_id: str
@@ -97,7 +97,7 @@ class FreeJob(Struct, kw_only=True):
 
 
 class ReleasedJob(Struct, kw_only=True):
-    """The job is the next one's."""
+    """The job was released."""
 
     agent_contract: AgentContract
     warnings: list[str] | UnsetType = UNSET
@@ -108,7 +108,7 @@ class ReleasedJob(Struct, kw_only=True):
 
 
 class JobPage(Struct, rename={"next_cursor": "nextCursor", "has_more": "hasMore"}):
-    """Jobs that somebody owns, by id."""
+    """Claimed jobs, ordered by id."""
 
     jobs: list[ListedJob]
     next_cursor: str | None
@@ -117,10 +117,10 @@ class JobPage(Struct, rename={"next_cursor": "nextCursor", "has_more": "hasMore"
 
 
 class JobFilter(Struct):
-    """Which jobs."""
+    """Filter and page."""
 
     limit: Annotated[int, within(JOB_PAGE)] = JOB_PAGE.default
-    prefix: Annotated[str, Meta(pattern="^[^\\u0000]*$", description="How the ids begin.")] | UnsetType = UNSET
+    prefix: Annotated[str, Meta(pattern="^[^\\u0000]*$", description="Prefix of the job ids.")] | UnsetType = UNSET
     cursor: Annotated[str, Meta(description="`nextCursor` of the page before.")] | UnsetType = UNSET
 
 

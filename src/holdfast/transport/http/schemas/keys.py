@@ -1,4 +1,4 @@
-"""`/v1/keys`, and OctoStore's `/auth`."""
+"""Schemas of `/v1/keys` and of OctoStore's `/auth`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class KeyAnswer(Key, rename=_SPELLED, kw_only=True):
 
 
 class NewKey(Key, rename=_SPELLED | {"api_key": "apiKey"}, kw_only=True):
-    """A key with its secret, which is shown this once."""
+    """A key with its secret, which is shown only once."""
 
     api_key: str
     agent_contract: AgentContract
@@ -59,7 +59,7 @@ class Keys(Struct):
 
 
 class LockUser(Struct):
-    """A user of locks and its token, which is shown this once."""
+    """A user of locks and its token, which is shown only once."""
 
     token: str
     user_id: str
@@ -68,7 +68,7 @@ class LockUser(Struct):
 
 
 class NewToken(Struct):
-    """A user's new token, which is shown this once."""
+    """A user's new token, which is shown only once."""
 
     token: str
     user_id: str

@@ -1,4 +1,4 @@
-"""OctoStore's `/locks`."""
+"""Schemas of OctoStore's `/locks`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ShownList(Struct):
 
 
 class AcquiredLock(Struct):
-    """The lock is the caller's."""
+    """The caller holds the lock."""
 
     status: Literal["acquired"]
     lease_id: UUID
@@ -43,7 +43,7 @@ class AcquiredLock(Struct):
 
 
 class HeldLock(Struct):
-    """Somebody else has it."""
+    """Another client holds the lock."""
 
     status: Literal["held"]
     holder_id: UUID
@@ -54,7 +54,7 @@ class HeldLock(Struct):
 
 
 class DelayedLock(Struct):
-    """Nobody has it yet: it rests after its last holder."""
+    """The lock is free, but its lock delay has not passed."""
 
     status: Literal["delayed"]
     available_at: Time
@@ -64,7 +64,7 @@ class DelayedLock(Struct):
 
 
 class RenewedLock(Struct):
-    """The lock is the caller's for longer."""
+    """The caller's lease was renewed."""
 
     lease_id: UUID
     expires_at: Time
@@ -73,7 +73,7 @@ class RenewedLock(Struct):
 
 
 class ListedLock(Struct):
-    """A lock as anybody may see it."""
+    """A lock without its lease id."""
 
     name: str
     status: Literal["held", "free"]
@@ -84,14 +84,14 @@ class ListedLock(Struct):
 
 
 class LockStatus(ListedLock, kw_only=True):
-    """A lock, who may take it, and what to do."""
+    """A lock and its access list."""
 
     acl: ShownList | UnsetType = UNSET
     agent_contract: AgentContract
 
 
 class LockList(Struct):
-    """Locks that somebody holds."""
+    """Held locks."""
 
     locks: list[ListedLock]
     total: int
@@ -108,9 +108,9 @@ class LockAcl(Struct):
 
 
 class LockFilter(Struct):
-    """Which locks."""
+    """Filter."""
 
-    prefix: Annotated[str, Meta(description="How the names begin.")] | UnsetType = UNSET
+    prefix: Annotated[str, Meta(description="Prefix of the lock names.")] | UnsetType = UNSET
 
 
 _NAME = (InvalidLockName, errors.Forbidden)

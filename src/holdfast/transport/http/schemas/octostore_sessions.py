@@ -1,4 +1,4 @@
-"""OctoStore's `/sessions`."""
+"""Schemas of OctoStore's `/sessions`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.transport.http.schemas.operation_schema import OperationSchema, Se
 
 
 class OpenedSession(Struct):
-    """A session, and how often to keep it alive."""
+    """A new session and its keepalive interval."""
 
     session_id: UUID
     expires_at: Time
@@ -22,7 +22,7 @@ class OpenedSession(Struct):
 
 
 class KeptSession(Struct):
-    """A session that lives on."""
+    """The session was renewed."""
 
     session_id: UUID
     expires_at: Time
@@ -30,7 +30,7 @@ class KeptSession(Struct):
 
 
 class SessionStatus(Struct):
-    """Whether a session lives, and how many locks carry it."""
+    """Whether a session is active, and how many locks belong to it."""
 
     session_id: UUID
     user_id: str

@@ -1,4 +1,4 @@
-"""`/v1/sessions`: sessions that survive their process."""
+"""Schemas of `/v1/sessions`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CAMEL = {"next_cursor": "nextCursor", "has_more": "hasMore"}
 
 
 class SessionJob(Struct, kw_only=True):
-    """A job that a session holds; its new proof is told to whoever resumes the session."""
+    """A job that a session holds; its new lease id is returned when the session is resumed."""
 
     job_id: str
     owner: str | None
@@ -38,7 +38,7 @@ class SessionJob(Struct, kw_only=True):
 
 
 class SessionTask(Struct, rename="camel", kw_only=True):
-    """A task that a session holds; its new proof is told to whoever resumes the session."""
+    """A task that a session holds; its new lease id is returned when the session is resumed."""
 
     id: str
     type: str
@@ -51,7 +51,7 @@ class SessionTask(Struct, rename="camel", kw_only=True):
 
 
 class ListedSession(Struct, kw_only=True):
-    """A session and its context: never its secret, never its proof."""
+    """A session and its context, without secret and lease id."""
 
     status: Literal["live", "ended", "expired", "opened", "resumed"]
     session_id: UUID
@@ -82,7 +82,7 @@ class NamedSession(ListedSession, kw_only=True):
 
 
 class BegunSession(NamedSession, kw_only=True):
-    """A new life. `lease_id` is its proof; `secret` resumes it and is shown this once."""
+    """An opened or resumed session. `lease_id` is its proof; `secret` resumes it and is shown only once."""
 
     lease_id: str
     token: Token
@@ -90,7 +90,7 @@ class BegunSession(NamedSession, kw_only=True):
 
 
 class SessionPage(Struct, rename=CAMEL):
-    """Sessions with a name."""
+    """Named sessions."""
 
     sessions: list[ListedSession]
     next_cursor: str | None
@@ -99,7 +99,7 @@ class SessionPage(Struct, rename=CAMEL):
 
 
 class SessionFilter(Struct):
-    """Which sessions."""
+    """Page."""
 
     limit: Annotated[int, within(bounds.SESSION_PAGE)] = bounds.SESSION_PAGE.default
     cursor: Annotated[QueryText, Meta(description="`nextCursor` of the page before.")] | UnsetType = UNSET

@@ -1,4 +1,4 @@
-"""Probes, and documents about the server itself."""
+"""Schemas of probes and documents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast.transport.http.schemas.operation_schema import OperationSchema, Ti
 
 
 class ListedOperation(Struct):
-    """One thing a caller can ask for."""
+    """One operation."""
 
     action: str
     method: str
@@ -20,7 +20,7 @@ class ListedOperation(Struct):
 
 
 class Index(Struct):
-    """What this server answers."""
+    """All operations of the server."""
 
     name: Literal["holdfast"]
     version: str
@@ -29,7 +29,7 @@ class Index(Struct):
 
 
 class Upkeep(Struct, rename="camel"):
-    """When something that runs by itself last ran, and whether that is lately enough."""
+    """When a background job last ran, and whether that is recent enough."""
 
     last_run_at: Time | None
     stale_sec: int | None
@@ -37,7 +37,7 @@ class Upkeep(Struct, rename="camel"):
 
 
 class Health(Struct, rename={"lease_expiry_job": "leaseExpiryJob", "retention_cleanup_job": "retentionCleanupJob"}):
-    """The process answers."""
+    """The server responds."""
 
     status: Literal["ok"]
     storage: Literal["wal"]
@@ -47,7 +47,7 @@ class Health(Struct, rename={"lease_expiry_job": "leaseExpiryJob", "retention_cl
 
 
 class Alert(Struct):
-    """How often something happened that should be rare."""
+    """How often a rare problem occurred."""
 
     total: int
     last_hour: int
@@ -55,7 +55,7 @@ class Alert(Struct):
 
 
 class Status(Struct):
-    """What the server has done so far."""
+    """Counters since the server started."""
 
     status: Literal["ok"]
     active_locks: int
@@ -74,14 +74,14 @@ class Alive(Struct):
 
 
 class Part(Struct):
-    """Something that works by itself, or the store."""
+    """A background loop or the store."""
 
     ok: bool
     last_success_seconds_ago: float | None
 
 
 class Ready(Struct):
-    """The store can be used."""
+    """The server is ready."""
 
     status: Literal["ready"]
     store: str
@@ -89,7 +89,7 @@ class Ready(Struct):
 
 
 class NotReady(Struct):
-    """The store cannot be used just now."""
+    """The server is not ready."""
 
     status: Literal["unavailable"]
     reason: str | UnsetType = UNSET
@@ -97,7 +97,7 @@ class NotReady(Struct):
 
 
 class Version(Struct):
-    """Which Holdfast this is."""
+    """Name and version of the server."""
 
     name: Literal["holdfast"]
     version: str

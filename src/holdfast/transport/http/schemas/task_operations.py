@@ -1,4 +1,4 @@
-"""`/v1/tasks`: what its operations take, and what comes of each."""
+"""Schemas of the operations of `/v1/tasks`."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _WORKERS = (errors.MaxWorkersReached, errors.PlanExpired)
 Delay = Annotated[float, within(bounds.TASK_DELAY)]
 
 Moment = Annotated[str, Meta(extra_json_schema={"anyOf": [{"format": "date-time"}, {"maxLength": 0}]})]
-"""A time; an empty one is as good as none."""
+"""A time; an empty string counts as none."""
 
 
 class BackoffPolicy(Struct, forbid_unknown_fields=True):
-    """The delay after attempt n, in seconds; `jitter` is which part of it is left to chance."""
+    """The delay after attempt n, in seconds; `jitter` is the random share of it."""
 
     kind: Literal["fixed", "linear", "exponential"]
     base_seconds: Delay = 1.0
@@ -44,7 +44,7 @@ class BackoffPolicy(Struct, forbid_unknown_fields=True):
 
 
 class TaskFilter(Struct, rename="camel"):
-    """Which tasks."""
+    """Filter and page."""
 
     limit: Annotated[int, within(bounds.TASK_PAGE)] = bounds.TASK_PAGE.default
     cursor: Annotated[QueryText, Meta(description="`nextCursor` of the page before.")] | UnsetType = UNSET
@@ -63,7 +63,7 @@ class TaskFilter(Struct, rename="camel"):
 
 
 class TaskPatience(Struct):
-    """How long to wait for its end."""
+    """How long to wait until the task is finished."""
 
     wait_seconds: Annotated[float, within(bounds.WAIT)] = bounds.WAIT.default
 

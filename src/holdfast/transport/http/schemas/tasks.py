@@ -1,4 +1,4 @@
-"""`/v1/tasks`: how a task is shown, and what is answered about it."""
+"""Schemas of tasks and of the responses of `/v1/tasks`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Count = Annotated[int, Meta(ge=0)]
 
 
 class PreviousAttempt(Struct, rename="camel"):
-    """How the last attempt went, and what it left."""
+    """How the previous attempt ended, with its checkpoint and note."""
 
     worker: str | None
     ended_at: Time
@@ -29,7 +29,7 @@ class PreviousAttempt(Struct, rename="camel"):
 
 
 class PlainTask(Struct, rename="camel", kw_only=True):
-    """A task without advice; what it was never given is left out."""
+    """A task without agent_contract; optional fields without a value are omitted."""
 
     id: str
     type: str
@@ -64,14 +64,14 @@ class PlainTask(Struct, rename="camel", kw_only=True):
     previous_attempt: PreviousAttempt | UnsetType | None = UNSET
 
 
-def _spelled(name: str) -> str:
-    """In camelCase, but for `agent_contract`, which is spelled alike on every route."""
+def _wire_name(name: str) -> str:
+    """camelCase, except `agent_contract`, which is the same on every route."""
     first, *rest = name.split("_")
     return name if name == "agent_contract" else first + "".join(word.title() for word in rest)
 
 
-class Task(PlainTask, rename=_spelled, kw_only=True):
-    """A task, and what to do with it."""
+class Task(PlainTask, rename=_wire_name, kw_only=True):
+    """A task with its agent_contract."""
 
     agent_contract: AgentContract
     deduplicated: Literal[True] | UnsetType = UNSET
@@ -79,7 +79,7 @@ class Task(PlainTask, rename=_spelled, kw_only=True):
 
 
 class TakenTask(PlainTask, rename="camel", kw_only=True):
-    """A task that the caller holds now. `leaseId` is the proof, `fencingToken` the fence."""
+    """A task that the caller now holds. `leaseId` is the proof."""
 
     lease_id: str
     fencing_token: Token
@@ -87,21 +87,21 @@ class TakenTask(PlainTask, rename="camel", kw_only=True):
     traceparent: str | UnsetType = UNSET
 
 
-class ClaimedTask(TakenTask, rename=_spelled, kw_only=True):
-    """The same with advice."""
+class ClaimedTask(TakenTask, rename=_wire_name, kw_only=True):
+    """A claimed task with its agent_contract."""
 
     agent_contract: AgentContract
 
 
-class Claim(ClaimedTask, rename=_spelled, kw_only=True):
-    """The claimed task at the top, and once more under `task`."""
+class Claim(ClaimedTask, rename=_wire_name, kw_only=True):
+    """The claimed task, at the top level and again under `task`."""
 
     task: ClaimedTask
     warnings: list[str] | UnsetType = UNSET
 
 
 class Claims(Struct, kw_only=True):
-    """Several tasks, each with a lease of its own."""
+    """Several tasks, each with its own lease."""
 
     tasks: Annotated[list[TakenTask], Meta(min_length=1)]
     count: Count
@@ -110,7 +110,7 @@ class Claims(Struct, kw_only=True):
 
 
 class NoTasks(Struct, kw_only=True):
-    """There is nothing to do."""
+    """No task is ready."""
 
     task: None
     message: Literal["no_tasks"]
@@ -121,7 +121,7 @@ class NoTasks(Struct, kw_only=True):
 
 
 class LaneBusy(Struct, rename={"in_flight": "inFlight"}, kw_only=True):
-    """The session takes one task at a time, and has one."""
+    """The session takes one task at a time and already holds one."""
 
     task: None
     message: Literal["busy"]
@@ -130,7 +130,7 @@ class LaneBusy(Struct, rename={"in_flight": "inFlight"}, kw_only=True):
     warnings: list[str] | UnsetType = UNSET
 
 
-class TaskPage(Struct, rename=_spelled):
+class TaskPage(Struct, rename=_wire_name):
     """Tasks, newest first."""
 
     tasks: list[Task]
@@ -140,7 +140,7 @@ class TaskPage(Struct, rename=_spelled):
 
 
 class TaskCounts(Struct):
-    """How many tasks of each type are in each state."""
+    """Number of tasks by type and state."""
 
     types: dict[str, dict[str, Count]]
     total: dict[str, Count]
@@ -148,7 +148,7 @@ class TaskCounts(Struct):
 
 
 class TaskChange(Struct, rename="camel"):
-    """What changed about a task; all of the task if `full` was asked for, or if this was answered before."""
+    """The changed fields of a task; the whole task if `full` was requested or the response is replayed."""
 
     id: str
     status: State
@@ -158,7 +158,7 @@ class TaskChange(Struct, rename="camel"):
 
 
 class BatchResult(Struct):
-    """What one item would have been answered alone: its status, and its task or the refusal."""
+    """The response to one item: its status, and its task or the error."""
 
     status: int
     task: TaskChange | UnsetType = UNSET
@@ -195,7 +195,7 @@ class TriedTask(Struct, rename="camel"):
 
 
 class TaskAttempts(Struct):
-    """Who held a task, and how that went."""
+    """The attempts of a task, with worker and outcome."""
 
     attempts: list[TriedTask]
     agent_contract: AgentContract

@@ -1,4 +1,4 @@
-"""`/v1/webhooks`, and OctoStore's `/webhooks`."""
+"""Schemas of `/v1/webhooks` and of OctoStore's `/webhooks`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class WebhookAnswer(Webhook, kw_only=True):
 
 
 class NewWebhook(Webhook, kw_only=True):
-    """A webhook with its secret, which is shown this once."""
+    """A webhook with its secret, which is shown only once."""
 
     secret: str
     agent_contract: AgentContract
@@ -52,14 +52,14 @@ class NewWebhook(Webhook, kw_only=True):
 
 
 class Webhooks(Struct):
-    """All of an account's."""
+    """All webhooks of an account."""
 
     webhooks: list[Webhook]
     agent_contract: AgentContract
 
 
 class DeletedWebhook(Struct):
-    """It is gone."""
+    """The webhook was deleted."""
 
     webhook_id: str
     deleted: Literal[True]
@@ -67,7 +67,7 @@ class DeletedWebhook(Struct):
 
 
 class Delivery(Struct):
-    """One message, on its way or settled."""
+    """One delivery of a message."""
 
     seq: int
     message_id: str
@@ -83,7 +83,7 @@ class Delivery(Struct):
 
 
 class DeliveryPage(Struct, rename={"next_cursor": "nextCursor", "has_more": "hasMore"}):
-    """Deliveries, the newest first."""
+    """Deliveries, newest first."""
 
     deliveries: list[Delivery]
     next_cursor: str | None
@@ -92,7 +92,7 @@ class DeliveryPage(Struct, rename={"next_cursor": "nextCursor", "has_more": "has
 
 
 class DeliveryFilter(Struct):
-    """Which deliveries."""
+    """Filter and page."""
 
     state: DeliveryState | UnsetType = UNSET
     limit: Annotated[int, within(bounds.DELIVERY_PAGE)] = bounds.DELIVERY_PAGE.default
@@ -100,14 +100,14 @@ class DeliveryFilter(Struct):
 
 
 class Tested(Struct):
-    """What was sent."""
+    """The test message."""
 
     delivery: Delivery
     agent_contract: AgentContract
 
 
 class Replayed(Struct, rename={"has_more": "hasMore", "next_after": "nextAfter"}):
-    """How many are sent again."""
+    """The number of deliveries that are sent again."""
 
     replayed: int
     has_more: bool
@@ -116,7 +116,7 @@ class Replayed(Struct, rename={"has_more": "hasMore", "next_after": "nextAfter"}
 
 
 class LockWebhook(Struct, kw_only=True):
-    """A webhook as OctoStore shows it."""
+    """A webhook in OctoStore's form."""
 
     id: UUID
     user_id: str
@@ -129,7 +129,7 @@ class LockWebhook(Struct, kw_only=True):
 
 
 class NewLockWebhook(LockWebhook, kw_only=True):
-    """The same, just made."""
+    """A new webhook in OctoStore's form."""
 
     agent_contract: AgentContract
 
