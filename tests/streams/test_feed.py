@@ -50,9 +50,9 @@ def small(monkeypatch):
     monkeypatch.setattr(hub, "PAGE", 5)
     monkeypatch.setattr(hub, "SLICE_EVENTS", 5)
     monkeypatch.setattr(feed, "SLICE_EVENTS", 3)
-    monkeypatch.setattr(feed, "RING_EVENTS", 8)
-    monkeypatch.setattr(feed, "REST_SECONDS", 0.0)
-    monkeypatch.setattr(feed, "AT_ONCE", 2)
+    monkeypatch.setattr(feed, "BUFFER_EVENTS", 8)
+    monkeypatch.setattr(feed, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(feed, "FOLLOWERS_AT_ONCE", 2)
 
 
 def hub_over(engine):
@@ -74,23 +74,23 @@ def write(engine, count, name="job-0", at_once=4):
             future.result(SECONDS)
 
 
-def log(engine, wants=None, after=0):
+def log(engine, event_filter=None, after=0):
     events = engine.read(lambda reader: reader.events(ACCOUNT, 0, 1_000_000))
-    return [event.seq for event in events if event.seq > after and (wants or EventFilter()).matches(event)]
+    return [event.seq for event in events if event.seq > after and (event_filter or EventFilter()).matches(event)]
 
 
 def end(engine):
     return engine.read(lambda reader: reader.log_bounds(ACCOUNT))[1]
 
 
-async def read(over, after, wants=None, *, until, pause=lambda: 0.0):
+async def read(over, after, event_filter=None, *, until, pause=lambda: 0.0):
     """Follow from a cursor until the stream has come to an end of the log; (what was seen, how far it came)."""
-    follower = Follower(wants or EventFilter(), lambda: None)
+    follower = Follower(event_filter or EventFilter(), lambda: None)
     seen = []
     async with aclosing(over.follow(ACCOUNT, after, follower)) as batches:
         async for some in batches:
-            seen += [told.event.seq for batch in some for told in batch.told]
-            after = max([after, *seen[-1:], *(batch.cursor for batch in some if not batch.told)])
+            seen += [rendered.event.seq for batch in some for rendered in batch.events]
+            after = max([after, *seen[-1:], *(batch.cursor for batch in some if not batch.events)])
             if until(after):
                 break
             await asyncio.sleep(pause())
@@ -117,7 +117,7 @@ def run(work):
 @pytest.mark.parametrize("seed", range(sized(2, 20)))
 def test_whoever_joins_where_and_when_they_like_sees_every_event_once_and_in_order(engine, small, seed, monkeypatch):
     """Followers come and go at random places with random wishes while three threads write."""
-    monkeypatch.setattr(hub, "BEAT_SECONDS", 0.02)
+    monkeypatch.setattr(hub, "HEARTBEAT_SECONDS", 0.02)
     monkeypatch.setattr(hub, "TICK_SECONDS", 0.01)
     dice = random.Random(seed)
     write(engine, 20)
@@ -133,7 +133,7 @@ def test_whoever_joins_where_and_when_they_like_sees_every_event_once_and_in_ord
 
     async def one(over, own, writing):
         """Reads in stretches: it leaves now and then and comes back with the last cursor it knows."""
-        wants = own.choice(
+        event_filter = own.choice(
             [
                 EventFilter(),
                 EventFilter("lease:*"),
@@ -150,16 +150,18 @@ def test_whoever_joins_where_and_when_they_like_sees_every_event_once_and_in_ord
             enough = partial(far_enough, far, writing) if over_at is None else (lambda at, last=over_at: at >= last)
             if over_at is not None and after >= over_at:
                 break
-            some, after = await read(over, after, wants, until=enough, pause=lambda: own.choice([0, 0, 0.001, 0.005]))
+            some, after = await read(
+                over, after, event_filter, until=enough, pause=lambda: own.choice([0, 0, 0.001, 0.005])
+            )
             seen += some
-        assert seen == log(engine, wants, first)
+        assert seen == log(engine, event_filter, first)
 
     run(scenario())
 
 
 def test_a_silent_follower_moves_on_with_the_log(engine, small, monkeypatch):
     """Nothing fits its wish, yet its cursor comes to the end: it would not have to look at the rest again."""
-    monkeypatch.setattr(hub, "BEAT_SECONDS", 0.05)
+    monkeypatch.setattr(hub, "HEARTBEAT_SECONDS", 0.05)
     monkeypatch.setattr(hub, "TICK_SECONDS", 0.02)
 
     async def scenario():
@@ -175,7 +177,7 @@ def test_a_silent_follower_moves_on_with_the_log(engine, small, monkeypatch):
 
 def test_nobody_is_told_to_have_missed_nothing_before_everybody_has_their_batch(engine, monkeypatch):
     """Between two followers of one page other work gets its turn: a beat at that moment must not promise too much."""
-    monkeypatch.setattr(feed, "AT_ONCE", 1)
+    monkeypatch.setattr(feed, "FOLLOWERS_AT_ONCE", 1)
     write(engine, 5)
 
     async def scenario():
@@ -185,17 +187,17 @@ def test_nobody_is_told_to_have_missed_nothing_before_everybody_has_their_batch(
         followers = [Follower(EventFilter(), lambda: None) for _ in range(2)]
         for follower in followers:
             lone.join(follower, 0)
-        spreading = asyncio.ensure_future(lone._spread(page))
+        distributing = asyncio.ensure_future(lone._distribute(page))
         await asyncio.sleep(0)
         assert [follower.cursor for follower in followers] == [5, 0]
         assert (lone.last, lone.settled) == (5, 0)
-        await spreading
+        await distributing
         assert ([follower.cursor for follower in followers], lone.settled) == ([5, 5], 5)
 
     run(scenario())
 
 
-def test_whoever_comes_back_from_a_little_behind_is_served_from_the_ring(engine):
+def test_whoever_comes_back_from_a_little_behind_is_served_from_the_buffer(engine):
     """While anybody follows, the newest events are at hand: no look at the store is needed for them."""
     looks = []
 
@@ -204,14 +206,14 @@ def test_whoever_comes_back_from_a_little_behind_is_served_from_the_ring(engine)
         keeper = asyncio.ensure_future(read(over, 0, until=lambda at: at >= 40))
         await until(over.size)
         await asyncio.get_running_loop().run_in_executor(None, partial(write, engine, 30))
-        await until(lambda: over._open()[0].settled == 30)
-        inner = over._look
+        await until(lambda: over._open_feeds()[0].settled == 30)
+        inner = over._query
 
         async def look(question):
             looks.append(question)
             return await inner(question)
 
-        over._look = look
+        over._query = look
         assert await read(over, 10, until=lambda at: at >= 30) == (list(range(11, 31)), 30)
         seen = list(looks)
         await asyncio.get_running_loop().run_in_executor(None, partial(write, engine, 10, "job-1"))
@@ -235,12 +237,12 @@ def test_a_reader_who_does_not_read_is_cut_and_never_skipped(engine, monkeypatch
         follower = Follower(EventFilter(), cut.set)
         batches = over.follow(ACCOUNT, 0, follower)
         first = asyncio.ensure_future(anext(batches))
-        await until(lambda: over._open() and list(over._open()[0].followers()))
+        await until(lambda: over._open_feeds() and list(over._open_feeds()[0].followers()))
         await asyncio.get_running_loop().run_in_executor(None, partial(write, engine, 2 * MAX_EVENTS + 100, at_once=50))
-        seen = [told.event.seq for batch in await first for told in batch.told]
+        seen = [rendered.event.seq for batch in await first for rendered in batch.events]
         await until(cut.is_set)
         async for some in batches:
-            seen += [told.event.seq for batch in some for told in batch.told]
+            seen += [rendered.event.seq for batch in some for rendered in batch.events]
         over.close()
         return seen
 
@@ -249,7 +251,7 @@ def test_a_reader_who_does_not_read_is_cut_and_never_skipped(engine, monkeypatch
     assert MAX_EVENTS <= len(seen) < 2 * MAX_EVENTS + 100
 
 
-@pytest.mark.parametrize("kept", [True, False], ids=["in the ring", "in the store"])
+@pytest.mark.parametrize("kept", [True, False], ids=["in the buffer", "in the store"])
 def test_whoever_has_far_to_go_is_given_a_little_at_a_time(engine, kept, monkeypatch):
     """All that is in memory for a reader who does not read on is one slice, wherever the rest of it is."""
     monkeypatch.setattr(feed, "SLICE_BYTES", 2_000)
@@ -262,15 +264,15 @@ def test_whoever_has_far_to_go_is_given_a_little_at_a_time(engine, kept, monkeyp
         keeper = asyncio.ensure_future(read(over, 0, until=lambda at: at >= count + 1))
         await until(over.size)
         await writing()
-        await until(lambda: over._open()[0].settled == count)
+        await until(lambda: over._open_feeds()[0].settled == count)
         if not kept:
-            over._open()[0]._ring.clear()
+            over._open_feeds()[0]._buffer.clear()
         slices = []
         late = Follower(EventFilter(), lambda: None)
         async with aclosing(over.follow(ACCOUNT, 0, late)) as batches:
             async for some in batches:
                 slices.append(some)
-                assert late._waiting == []
+                assert late._buffered == []
                 if some[-1].cursor == count:
                     break
         await asyncio.get_running_loop().run_in_executor(None, partial(write, engine, 1, "another"))
@@ -279,9 +281,11 @@ def test_whoever_has_far_to_go_is_given_a_little_at_a_time(engine, kept, monkeyp
         return slices
 
     slices = run(scenario())
-    assert [told.event.seq for some in slices for batch in some for told in batch.told] == list(range(1, count + 1))
-    sizes = [batch.size if kept else sum(data_size(told.event) for told in batch.told) for (batch,) in slices]
-    assert max(len(batch.told) for (batch,) in slices) <= MAX_EVENTS
+    assert [rendered.event.seq for some in slices for batch in some for rendered in batch.events] == list(
+        range(1, count + 1)
+    )
+    sizes = [batch.size if kept else sum(data_size(rendered.event) for rendered in batch.events) for (batch,) in slices]
+    assert max(len(batch.events) for (batch,) in slices) <= MAX_EVENTS
     assert max(sizes) < 2_000 + LARGEST
     assert len(slices) >= 5
 
@@ -294,14 +298,14 @@ def forget(engine, floor):
 
 
 def test_retention_that_overtakes_a_reader_is_told(engine, small):
-    """It has read a few pages; before the next one the log's beginning goes, and then the rest of what it wants."""
+    """It has read a few pages; before the next one the log's beginning goes, and then the rest of what it asked for."""
     write(engine, 40)
 
     async def scenario():
         over = hub_over(engine)
         follower = Follower(EventFilter(), lambda: None)
         batches = over.follow(ACCOUNT, 0, follower)
-        seen = [told.event.seq for batch in await anext(batches) for told in batch.told]
+        seen = [rendered.event.seq for batch in await anext(batches) for rendered in batch.events]
         await asyncio.get_running_loop().run_in_executor(None, forget, engine, 20)
         with pytest.raises(CursorTooOld) as told:
             await anext(batches)
@@ -334,7 +338,7 @@ def test_a_feed_that_retention_overtakes_ends_its_followers(engine, small):
         follower = Follower(EventFilter(), lambda: None)
         batches = over.follow(ACCOUNT, 10, follower)
         first = asyncio.ensure_future(anext(batches))
-        await until(lambda: over._open() and list(over._open()[0].followers()))
+        await until(lambda: over._open_feeds() and list(over._open_feeds()[0].followers()))
         # Past the engine, so that nobody is told.
         transact(engine.store, *(heartbeat("job-0", "l1") for _ in range(5)))
         forget(engine, 13)
@@ -353,7 +357,7 @@ def test_a_server_about_to_stop_ends_everybody_at_once(engine):
     async def scenario():
         over = hub_over(engine)
         followers = [asyncio.ensure_future(read(over, 0, until=lambda _: False)) for _ in range(5)]
-        await until(lambda: over._open() and len(list(over._open()[0].followers())) == 5)
+        await until(lambda: over._open_feeds() and len(list(over._open_feeds()[0].followers())) == 5)
         engine.change_signal.drain()
         await asyncio.wait_for(asyncio.gather(*followers), 3)
         assert over.size() == 0

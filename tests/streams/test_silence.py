@@ -15,7 +15,7 @@ SECONDS = 10.0
 
 @pytest.fixture
 def client(monkeypatch, tmp_path):
-    monkeypatch.setattr(hub, "BEAT_SECONDS", 0.05)
+    monkeypatch.setattr(hub, "HEARTBEAT_SECONDS", 0.05)
     monkeypatch.setattr(hub, "TICK_SECONDS", 0.02)
     with holdfast.open(tmp_path / "x.db") as client:
         yield client

@@ -57,7 +57,7 @@ async def list_events(ctx: HandlerContext, request: Request) -> Response:
     def look(reader: Reader) -> _Page:
         floor, last = reader.log_bounds(account)
         if explicit and after < floor:
-            raise CursorTooOld(f"events up to {floor} are gone", oldest=floor + 1)
+            raise CursorTooOld(f"events up to {floor} were removed", oldest=floor + 1)
         if wanted.request_id is not None:
             found = reader.events_of_request(
                 account, wanted.request_id, max(after, _not_long_ago(reader, account, last))
@@ -92,7 +92,7 @@ def _look(reader: Reader, account: str, after: int, wanted: EventFilter, limit: 
         scanned += len(page)
         for event in page:
             if not is_next(event, seen):
-                raise CursorTooOld(f"events up to {event.seq - 1} are gone", oldest=event.seq)
+                raise CursorTooOld(f"events up to {event.seq - 1} were removed", oldest=event.seq)
             if wanted.matches(event):
                 if len(found) == limit or size >= PAGE_BYTES:
                     return _Page(found, seen, more=True)

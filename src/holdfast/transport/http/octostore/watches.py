@@ -1,6 +1,6 @@
-"""OctoStore's watches: `/locks/{name}/watch` and `/elections/{id}/watch`, on the same feed as every other stream.
+"""OctoStore's `/locks/{name}/watch` and `/elections/{id}/watch`, on the same feeds as the event stream.
 
-A watch begins with how things stand, and folds the log from there: no change is lost, and none is read twice.
+A watch begins with the present state and applies the events of the log to it: no change is lost or sent twice.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from holdfast.transport.http.octostore.locks import usable_name
 from holdfast.transport.http.request import Request, Response
 from holdfast.transport.http.streams import frames
 from holdfast.transport.http.streams.follower import Batch, Follower
-from holdfast.transport.http.streams.sending import abort_of, begin
+from holdfast.transport.http.streams.sending import begin, connection_abort
 from holdfast.transport.times import rfc3339
 
-MAX_WAITING = 100
+MAX_BUFFERED = 100
 HEAD = ((b"cache-control", b"no-cache"), (b"connection", b"close"))
 _WORDS = {
     "claimed": "acquired",
@@ -41,39 +41,39 @@ _WORDS = {
     "forced": "released",
     "undelivered": "released",
 }
-"""What watchers of a lock call what happened; of anything else they are not told."""
+"""OctoStore's word for each kind of event; events of other kinds are not sent."""
 _WITH_TOKEN = {"acquired", "renewed"}
 
 
 async def watch_lock(ctx: HandlerContext, request: Request) -> Response:
-    """How a lock stands, then every change of its holder."""
+    """The state of a lock, then every change of its holder."""
     await ctx.authenticate(request)
     name = usable_name(request)
-    return Response(200, b"", HEAD, frames.MEDIA, await begin(_of_lock(ctx, request, name)))
+    return Response(200, b"", HEAD, frames.MEDIA, await begin(_lock_frames(ctx, request, name)))
 
 
 async def watch_election(ctx: HandlerContext, request: Request) -> Response:
-    """Who leads, again whenever that changes, for as long as a watch may last."""
+    """The leader, then every change of it, for at most as long as the settings allow."""
     check_enabled(ctx)
     room = election_lease_name(request.parameter)
-    return Response(200, b"", HEAD, frames.MEDIA, await begin(_of_election(ctx, request, room)))
+    return Response(200, b"", HEAD, frames.MEDIA, await begin(_election_frames(ctx, request, room)))
 
 
-async def _of_lock(ctx: HandlerContext, request: Request, name: str) -> AsyncGenerator[bytes, None]:
+async def _lock_frames(ctx: HandlerContext, request: Request, name: str) -> AsyncGenerator[bytes, None]:
     account = request.by.account
-    follower = _follower(request, account, name)
+    follower = _make_follower(request, account, name)
     with (
         ctx.stream_limits.per_account.acquire(request.by.id),
         ctx.stream_limits.watched_names.acquire((account, name)),
         ctx.stream_keys.monitor(request, follower),
     ):
-        lease, now, end = await ctx.read(lambda reader: _look(reader, account, name))
+        lease, now, end = await ctx.read(lambda reader: _read_state(reader, account, name))
         yield _lock_frame("acquired" if leases.is_live(lease, now) else "released", lease, now)
         async with aclosing(_changes(ctx, account, end, follower)) as changes:
             async for events in changes:
                 frame = b"" if events else b":\n\n"
                 for event, following in zip_longest(events, events[1:]):
-                    if event.version <= lease.version:  # the first look has seen it
+                    if event.version <= lease.version:  # the first read contains it
                         continue
                     lease = apply(lease, event)
                     word = _WORDS.get(event.kind.partition(".")[2])
@@ -84,33 +84,33 @@ async def _of_lock(ctx: HandlerContext, request: Request, name: str) -> AsyncGen
                     yield frame
 
 
-async def _of_election(ctx: HandlerContext, request: Request, room: str) -> AsyncGenerator[bytes, None]:
-    follower = _follower(request, DEFAULT_ACCOUNT, room)
-    with ExitStack() as places:
-        places.enter_context(ctx.stream_limits.election_watches.acquire(ctx.network.client(request)))
-        places.enter_context(ctx.stream_limits.watched_names.acquire((DEFAULT_ACCOUNT, room)))
-        lease, now, end = await ctx.read(lambda reader: _look(reader, DEFAULT_ACCOUNT, room))
+async def _election_frames(ctx: HandlerContext, request: Request, room: str) -> AsyncGenerator[bytes, None]:
+    follower = _make_follower(request, DEFAULT_ACCOUNT, room)
+    with ExitStack() as limits:
+        limits.enter_context(ctx.stream_limits.election_watches.acquire(ctx.network.client(request)))
+        limits.enter_context(ctx.stream_limits.watched_names.acquire((DEFAULT_ACCOUNT, room)))
+        lease, now, end = await ctx.read(lambda reader: _read_state(reader, DEFAULT_ACCOUNT, room))
         lifetime = ctx.settings.public_election_watch_max_seconds
-        places.callback(asyncio.get_running_loop().call_later(lifetime, follower.end).cancel)
+        limits.callback(asyncio.get_running_loop().call_later(lifetime, follower.end).cancel)
         yield _election_frame(lease, now)
         async with aclosing(_changes(ctx, DEFAULT_ACCOUNT, end, follower)) as changes:
             async for events in changes:
-                news = [event for event in events if event.version > lease.version]
-                for event in news:
+                new = [event for event in events if event.version > lease.version]
+                for event in new:
                     lease = apply(lease, event)
-                if news:
-                    yield _election_frame(lease, news[-1].at)
+                if new:
+                    yield _election_frame(lease, new[-1].at)
                 elif not events:
                     yield b": keepalive\n\n"
 
 
-def _follower(request: Request, account: str, name: str) -> Follower:
-    wanted = EventFilter(subject_of(Lease(account, name)), elections=True)
-    return Follower(wanted, abort_of(request), most=MAX_WAITING)
+def _make_follower(request: Request, account: str, name: str) -> Follower:
+    event_filter = EventFilter(subject_of(Lease(account, name)), elections=True)
+    return Follower(event_filter, connection_abort(request), max_events=MAX_BUFFERED)
 
 
-def _look(reader: Reader, account: str, name: str) -> tuple[Lease, Instant, int]:
-    """The row, the time, and the log's end, which is read first: what comes in between is told by the log."""
+def _read_state(reader: Reader, account: str, name: str) -> tuple[Lease, Instant, int]:
+    """The row, the time, and the end of the log, which is read first: what changes in between is in the log."""
     _, end = reader.log_bounds(account)
     return reader.row(Lease, account, name) or Lease(account, name), reader.now, end
 
@@ -118,17 +118,17 @@ def _look(reader: Reader, account: str, name: str) -> tuple[Lease, Instant, int]
 async def _changes(
     ctx: HandlerContext, account: str, after: int, follower: Follower
 ) -> AsyncGenerator[list[Event], None]:
-    """The events of one name, some at a time; none of them after a long silence. A watch that fell behind ends."""
+    """Events of one name, in lists; an empty list is a heartbeat. A watch whose next events were removed ends."""
     async with aclosing(ctx.hub.follow(account, after, follower)) as batches:
         try:
-            async for some in batches:
-                yield _events_of(some)
+            async for ready in batches:
+                yield _events_in(ready)
         except CursorTooOld:
             return
 
 
-def _events_of(batches: list[Batch]) -> list[Event]:
-    return [told.event for batch in batches for told in batch.told]
+def _events_in(batches: list[Batch]) -> list[Event]:
+    return [rendered.event for batch in batches for rendered in batch.events]
 
 
 def _lock_frame(word: str, lease: Lease, at: Instant) -> bytes:

@@ -1,4 +1,4 @@
-"""`GET /v1/events` as a stream: the log as it grows, for whoever asks for `text/event-stream`."""
+"""`GET /v1/events` as a stream of server-sent events, for callers that accept `text/event-stream`."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Header, Request, Response
 from holdfast.transport.http.streams import frames
 from holdfast.transport.http.streams.follower import Follower
-from holdfast.transport.http.streams.sending import abort_of, begin
+from holdfast.transport.http.streams.sending import begin, connection_abort
 
 RETRY_MS = (500, 1500)
-"""Readers who lost the same server come back apart."""
+"""Range of the reconnection delay: readers that lost the same server come back at different times."""
 LAST_EVENT_ID = b"last-event-id"
 STREAM_HEAD: tuple[Header, ...] = (
     (b"cache-control", b"no-store"),
     (b"x-accel-buffering", b"no"),
-    (b"connection", b"close"),  # a stream's connection is never used again: cutting one cuts nobody else
+    (b"connection", b"close"),  # the connection is not reused, so closing it affects no other request
 )
 
 _STREAM = frames.MEDIA.decode()
 
 
 def wants_stream(request: Request) -> bool:
-    """Whether the caller asks for a stream by its name; `*/*` is no wish for one."""
+    """Whether the caller names `text/event-stream` in Accept; `*/*` does not count."""
     for entry in request.headers.get(b"accept", b"").decode("latin-1").lower().split(","):
         kind, *parameters = (part.strip() for part in entry.split(";"))
         if kind == _STREAM:
@@ -41,40 +41,42 @@ def wants_stream(request: Request) -> bool:
 
 
 async def stream_events(ctx: HandlerContext, request: Request) -> Response:
-    """Everything that comes after the cursor, or from now on, one frame an event; it ends when either side says so."""
+    """Every event after the cursor, or from now on, one frame each, until the caller or the server ends it."""
     query = Query(request, {"after", "subject", "kind", "request_id"})
     after = query.number("after", EVENT_CURSOR)
-    wanted = EventFilter(query.text("subject"), query.text("kind"), query.text("request_id"), request.by.name_prefix)
+    event_filter = EventFilter(
+        query.text("subject"), query.text("kind"), query.text("request_id"), request.by.name_prefix
+    )
     query.raise_errors()
     sent = request.headers.get(LAST_EVENT_ID)
-    cursor = _last_event_id(sent) if sent else after if "after" in query.values() else None
-    parts = await begin(_frames(ctx, request, cursor, wanted))
+    cursor = _parse_last_event_id(sent) if sent else after if "after" in query.values() else None
+    parts = await begin(_send_frames(ctx, request, cursor, event_filter))
     return Response(200, b"", STREAM_HEAD, frames.MEDIA, parts)
 
 
-def _last_event_id(sent: bytes) -> int:
+def _parse_last_event_id(sent: bytes) -> int:
     if not re.fullmatch(rb"[0-9]{1,16}", sent) or int(sent) > 2**53:
-        message = "Last-Event-ID is the id of an event of this log"
+        message = "Last-Event-ID must be the id of an event in this log"
         raise Invalid(message, [{"pointer": "", "code": "invalid_header", "message": message}])
     return int(sent)
 
 
-async def _frames(
-    ctx: HandlerContext, request: Request, cursor: int | None, wanted: EventFilter
+async def _send_frames(
+    ctx: HandlerContext, request: Request, cursor: int | None, event_filter: EventFilter
 ) -> AsyncGenerator[bytes, None]:
-    """The opening, then the events. What is refused is refused before the first frame."""
+    """The opening frame, then the events. A refusal is raised before the first frame."""
     account = request.by.account
-    follower = Follower(wanted, abort_of(request))
+    follower = Follower(event_filter, connection_abort(request))
 
     def start(reader: Reader) -> int:
         floor, last = reader.log_bounds(account)
         if cursor is not None and cursor < floor:
-            raise CursorTooOld(f"events up to {floor} are gone", oldest=floor + 1)
+            raise CursorTooOld(f"events up to {floor} were removed", oldest=floor + 1)
         if cursor is None:
             return last
         for event in reader.events(account, cursor, 1):
-            if not is_next(event, cursor):  # it was seen, but a restore took it back
-                raise CursorTooOld(f"events up to {event.seq - 1} are gone", oldest=event.seq)
+            if not is_next(event, cursor):  # a restore removed events that this reader has seen
+                raise CursorTooOld(f"events up to {event.seq - 1} were removed", oldest=event.seq)
         return cursor
 
     with (
@@ -86,7 +88,7 @@ async def _frames(
         yield frames.opening(after, random.randint(*RETRY_MS))  # noqa: S311 - spreads load, hides nothing
         async with aclosing(ctx.hub.follow(account, after, follower)) as batches:
             try:
-                async for some in batches:
-                    yield b"".join(batch.chunk or frames.beat(batch.cursor) for batch in some)
+                async for ready in batches:
+                    yield b"".join(batch.chunk or frames.heartbeat(batch.cursor) for batch in ready)
             except CursorTooOld as gone:
                 yield frames.reset(int(gone.facts["oldest"]))

@@ -1,21 +1,21 @@
-"""A feed: follows the log of one account and hands what it reads to everybody who follows that account here.
+"""A feed: follows the event log of one account and passes each event to every follower of that account.
 
 Each event is read and rendered once. Followers with the same filter share one batch, and filters on one subject are
 found by that subject, so a thousand followers of a hundred subjects cost a hundred batches and a thousand writes.
 
-Why nobody misses an event, or sees one twice:
+Why no follower misses an event or gets one twice:
 
-- `seq` is dense but for where a restore has cut the log, and there a page begins and the ring begins anew. A page that
-  does not follow the feed's own end is refused. So the ring holds every event from `first` to `last`, without gaps.
-- A page joins the ring, moves `last` and is dealt out to the followers of that moment without a pause in between: the
-  event loop runs nothing else meanwhile. A follower who joins sees the ring either without the page, and is then dealt
-  to, or with it, and was not.
-- A follower comes in slices: from the store while its cursor lies before the ring, then from the ring, each slice right
-  after the last and taken only when the one before was sent. A ring that moved on meanwhile sends it back to the store.
-- The slice that comes to the ring's end and joining are one go as well: nothing lies between that slice and the first
-  batch that is dealt. Who reads the store may overtake the feed, and then drops from the first batches what it knows.
-- `settled` follows `last` once every follower has been handed its batch; only that far is a silent follower told that
-  it missed nothing.
+- `seq` has no gaps except where a restore cut the log; there a page begins and the buffer is cleared. A page that does
+  not continue the feed's own end is refused. So the buffer holds every event from `first` to `last`.
+- Adding a page to the buffer, moving `last` and choosing the followers of each event happen without an await, so the
+  event loop runs nothing in between. A follower joins either before the page, and gets it from the feed, or after it,
+  and got it from the buffer.
+- A new follower catches up in slices: from the store while its cursor lies before the buffer, then from the buffer,
+  each taken only when the one before was sent. If the buffer moved on meanwhile, it reads from the store again.
+- Taking the slice that reaches the end of the buffer and joining also happen without an await, so nothing lies between
+  that slice and the follower's first batch. A follower that read the store further than the feed drops from its first
+  batches what it has.
+- `settled` follows `last` once every follower has been given its batch; heartbeats announce only that cursor.
 """
 
 from __future__ import annotations
@@ -29,174 +29,178 @@ from itertools import chain, islice
 from holdfast.core.errors import CursorTooOld, HoldfastError
 from holdfast.core.event_filter import EventFilter
 from holdfast.engine.change_signal import ChangeSignal, account_log_key
-from holdfast.transport.http.streams.follower import SLICE_BYTES, SLICE_EVENTS, Batch, Follower, Told
+from holdfast.transport.http.streams.follower import SLICE_BYTES, SLICE_EVENTS, Batch, Follower, RenderedEvent
 
 PAGE, PAGE_BYTES = 500, 1024 * 1024
-"""How much of the log is read and dealt out at once."""
-RING_EVENTS = 4096
-AT_ONCE = 8
-"""After so many followers other work gets its turn on the event loop."""
-REST_SECONDS = 0.0004
-LONGEST_REST = 0.5
-"""Between writes the feed rests a little: under load events travel together, at most 2,500 writes a second."""
-TROUBLE_SECONDS = 1.0
+"""How much of the log is read and distributed at once."""
+BUFFER_EVENTS = 4096
+FOLLOWERS_AT_ONCE = 8
+"""Followers served before the event loop may run other work."""
+PAUSE_SECONDS = 0.0004
+MAX_PAUSE = 0.5
+"""Pause after each write, and after one page: under load events are sent together, at most 2,500 writes a second."""
+RETRY_SECONDS = 1.0
 
-ReadPage = Callable[[int], Awaitable[tuple[list[Told], bool]]]
-"""What follows a cursor, and whether there may be more."""
+ReadPage = Callable[[int], Awaitable[tuple[list[RenderedEvent], bool]]]
+"""Reads what follows a cursor: (events, whether there may be more)."""
 Group = dict[Follower, None]
 
 log = logging.getLogger("holdfast.http")
 
 
 class Feed:
-    """The newest events of one account, and who follows them."""
+    """The newest events of one account, and its followers."""
 
     def __init__(
-        self, account: str, last: int, change_signal: ChangeSignal, read: ReadPage, ring_bytes: Callable[[], int]
+        self, account: str, last: int, change_signal: ChangeSignal, read: ReadPage, buffer_bytes: Callable[[], int]
     ) -> None:
         self.account = account
         self.last = self.settled = last
-        self.over = False
-        self._ring: deque[Told] = deque()
+        self.is_over = False
+        self._buffer: deque[RenderedEvent] = deque()
         self._bytes = 0
-        self._ring_bytes = ring_bytes
+        self._buffer_bytes = buffer_bytes
         self._change_signal = change_signal
         self._read = read
         self._users: Group = {}
         self._exact: dict[str, dict[EventFilter, Group]] = {}
         self._broad: dict[EventFilter, Group] = {}
         self._loop = asyncio.get_running_loop()
-        self._bell = asyncio.Event()
-        self._rung = self._began = False
+        self._changed = asyncio.Event()
+        self._is_notified = self._has_run = False
 
     @property
     def first(self) -> int:
-        """The oldest event in the ring."""
-        return self.last + 1 - len(self._ring)
+        """The number of the oldest event in the buffer."""
+        return self.last + 1 - len(self._buffer)
 
     @property
     def users(self) -> int:
-        """How many streams need it, those still on their way included."""
+        """How many streams use the feed, including those that are catching up."""
         return len(self._users)
 
     def followers(self) -> Iterator[Follower]:
-        """Everybody who has joined."""
+        """Every follower that has joined."""
         for groups in (*self._exact.values(), self._broad):
             for group in groups.values():
                 yield from group
 
     def enter(self, follower: Follower) -> None:
-        """It is on its way: from now on it ends with the feed."""
+        """Register a follower that is catching up; it ends when the feed does."""
         self._users[follower] = None
 
-    def slice(self, cursor: int, wants: EventFilter) -> Batch:
-        """What the ring has after a cursor, as much as is handed out at once. The cursor must meet the ring."""
+    def slice(self, cursor: int, event_filter: EventFilter) -> Batch:
+        """One slice of the buffer after a cursor, which must not lie before the buffer."""
         assert cursor + 1 >= self.first
-        found: list[Told] = []
+        found: list[RenderedEvent] = []
         size = 0
-        for told in islice(self._ring, max(cursor + 1 - self.first, 0), None):
+        for rendered in islice(self._buffer, max(cursor + 1 - self.first, 0), None):
             if len(found) >= SLICE_EVENTS or size >= SLICE_BYTES:
                 break
-            if wants.matches(told.event):
-                found.append(told)
-                size += len(told.frame)
-            cursor = told.event.seq
+            if event_filter.matches(rendered.event):
+                found.append(rendered)
+                size += len(rendered.frame)
+            cursor = rendered.event.seq
         return Batch(found, cursor)
 
     def join(self, follower: Follower, cursor: int) -> None:
-        """From now on it gets everything. The cursor must have come to the ring's end."""
+        """Give the follower every event from now on. Its cursor must have reached the end of the buffer."""
         assert cursor >= self.last
         follower.cursor = cursor
-        self._groups(follower.wants).setdefault(follower.wants, {})[follower] = None
+        self._groups(follower.event_filter).setdefault(follower.event_filter, {})[follower] = None
 
     def leave(self, follower: Follower) -> None:
-        """It reads no longer, if it ever did."""
+        """Remove a follower, whether it had joined or not."""
         self._users.pop(follower, None)
-        groups = self._groups(follower.wants)
-        group = groups.get(follower.wants, {})
+        groups = self._groups(follower.event_filter)
+        group = groups.get(follower.event_filter, {})
         group.pop(follower, None)
         if not group:
-            groups.pop(follower.wants, None)
-        if not groups and follower.wants.exact is not None:
-            del self._exact[follower.wants.exact]
+            groups.pop(follower.event_filter, None)
+        if not groups and follower.event_filter.exact is not None:
+            del self._exact[follower.event_filter.exact]
 
-    def _groups(self, wants: EventFilter) -> dict[EventFilter, Group]:
-        return self._broad if wants.exact is None else self._exact.setdefault(wants.exact, {})
+    def _groups(self, event_filter: EventFilter) -> dict[EventFilter, Group]:
+        return self._broad if event_filter.exact is None else self._exact.setdefault(event_filter.exact, {})
 
     async def run(self) -> None:
-        """Follow the log while anybody is here."""
+        """Follow the log while there are followers."""
         key = account_log_key(self.account)
-        self._change_signal.listen(key, self._ring_bell)
+        self._change_signal.listen(key, self._on_change)
         error: Exception | None = None
         try:
-            while (self._users or not self._began) and not self._change_signal.draining:
-                self._began = True
-                self._rung = False
-                self._bell.clear()
-                if not await self._go_on():
-                    await self._bell.wait()
+            while (self._users or not self._has_run) and not self._change_signal.draining:
+                self._has_run = True
+                self._is_notified = False
+                self._changed.clear()
+                if not await self._read_and_distribute():
+                    await self._changed.wait()
         except CursorTooOld as gone:
             error = gone
         except Exception:
-            log.exception("the log could not be followed")
+            log.exception("following the event log failed")
         finally:
-            self.over = True
-            self._change_signal.forget(key, self._ring_bell)
+            self.is_over = True
+            self._change_signal.forget(key, self._on_change)
             for follower in list(self._users):
                 follower.end(error)
 
     def wake(self) -> None:
-        """Look again: somebody left, or the server is about to."""
-        self._bell.set()
+        """Check again whether to stop: a follower left, or the server drains."""
+        self._changed.set()
 
-    async def _go_on(self) -> bool:
-        """Read a page and hand it out; whether there is more."""
+    async def _read_and_distribute(self) -> bool:
+        """Read a page and distribute it; returns whether there is more."""
         try:
             page, more = await self._read(self.last)
         except CursorTooOld:
             raise
-        except HoldfastError as error:  # the store is away; followers stay, and miss nothing once it is back
-            log.warning("the log cannot be read just now: %s", error.message)
-            await asyncio.sleep(TROUBLE_SECONDS)
+        except HoldfastError as error:  # the store is unreachable; followers stay and miss nothing once it is back
+            log.warning("the event log cannot be read: %s", error.message)
+            await asyncio.sleep(RETRY_SECONDS)
             return True
         if page:
-            await self._spread(page)
+            await self._distribute(page)
         return more
 
-    async def _spread(self, page: list[Told]) -> None:
-        shares = self._deal(page)
-        rest = min(REST_SECONDS, LONGEST_REST / len(shares)) if shares else 0.0
-        for first in range(0, len(shares), AT_ONCE):
-            some = shares[first : first + AT_ONCE]
-            for follower, batch in some:
+    async def _distribute(self, page: list[RenderedEvent]) -> None:
+        shares = self._assign(page)
+        pause = min(PAUSE_SECONDS, MAX_PAUSE / len(shares)) if shares else 0.0
+        for first in range(0, len(shares), FOLLOWERS_AT_ONCE):
+            group = shares[first : first + FOLLOWERS_AT_ONCE]
+            for follower, batch in group:
                 follower.offer(batch)
-            await asyncio.sleep(len(some) * rest)
+            await asyncio.sleep(len(group) * pause)
         self.settled = self.last
 
-    def _deal(self, page: list[Told]) -> list[tuple[Follower, Batch]]:
-        """Add a page to the ring, and say who gets what of it."""
+    def _assign(self, page: list[RenderedEvent]) -> list[tuple[Follower, Batch]]:
+        """Add a page to the buffer; returns which follower gets which batch."""
         if page[0].event.seq != self.last + 1:  # a restore has cut the log here
-            self._ring.clear()
+            self._buffer.clear()
             self._bytes = 0
-        self._keep(page)
-        found: dict[EventFilter, list[Told]] = {}
-        for told in page:
-            for wants in chain(self._exact.get(told.event.subject, ()), self._broad):
-                if wants.matches(told.event):
-                    found.setdefault(wants, []).append(told)
-        batches = {wants: Batch(fitting, self.last) for wants, fitting in found.items()}
-        return [(follower, batch) for wants, batch in batches.items() for follower in self._groups(wants)[wants]]
+        self._append(page)
+        found: dict[EventFilter, list[RenderedEvent]] = {}
+        for rendered in page:
+            for event_filter in chain(self._exact.get(rendered.event.subject, ()), self._broad):
+                if event_filter.matches(rendered.event):
+                    found.setdefault(event_filter, []).append(rendered)
+        batches = {event_filter: Batch(matching, self.last) for event_filter, matching in found.items()}
+        return [
+            (follower, batch)
+            for event_filter, batch in batches.items()
+            for follower in self._groups(event_filter)[event_filter]
+        ]
 
-    def _keep(self, page: list[Told]) -> None:
-        self._ring.extend(page)
-        self._bytes += sum(len(told.frame) for told in page)
+    def _append(self, page: list[RenderedEvent]) -> None:
+        self._buffer.extend(page)
+        self._bytes += sum(len(rendered.frame) for rendered in page)
         self.last = page[-1].event.seq
-        most = self._ring_bytes()
-        while len(self._ring) > RING_EVENTS or self._bytes > most:
-            self._bytes -= len(self._ring.popleft().frame)
+        max_bytes = self._buffer_bytes()
+        while len(self._buffer) > BUFFER_EVENTS or self._bytes > max_bytes:
+            self._bytes -= len(self._buffer.popleft().frame)
 
-    def _ring_bell(self) -> None:
-        """Called from the engine's threads; a bell that has rung need not ring again."""
-        if not self._rung:
-            self._rung = True
-            self._loop.call_soon_threadsafe(self._bell.set)
+    def _on_change(self) -> None:
+        """Called from the engine's threads; one pending notification is enough."""
+        if not self._is_notified:
+            self._is_notified = True
+            self._loop.call_soon_threadsafe(self._changed.set)

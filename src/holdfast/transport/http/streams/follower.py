@@ -1,4 +1,7 @@
-"""A follower: one who reads along, and what waits for them. They are cut if they read too slowly, never skipped."""
+"""A follower: the buffer between a feed and one open stream.
+
+A reader that is too slow is disconnected; events are never skipped.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,13 @@ MAX_EVENTS = 256
 MAX_BYTES = 1024 * 1024
 SLICE_EVENTS = 256
 SLICE_BYTES = 256 * 1024
-"""What is handed out at once. A reader who has far to go takes slice after slice, and only one of them is in memory."""
-LAST_SECONDS = 1.0
-"""How long a stream that has ended may take over its last bytes."""
+"""The most that is handed out at once. A reader far behind gets slice after slice, with one of them in memory."""
+LAST_BYTES_SECONDS = 1.0
+"""How long an ended stream may take to read its last bytes."""
 
 
-class Told:
-    """An event that was read once, and its frame that was made once, for everybody."""
+class RenderedEvent:
+    """An event and its frame, which is rendered once for all followers."""
 
     __slots__ = ("event", "frame")
 
@@ -29,108 +32,108 @@ class Told:
 
 
 class Batch:
-    """Consecutive events that fit a filter. Everybody with that filter gets the very same one."""
+    """Consecutive events that match a filter; all followers with that filter share it."""
 
-    __slots__ = ("_chunk", "cursor", "size", "told")
+    __slots__ = ("_chunk", "cursor", "events", "size")
 
-    def __init__(self, told: list[Told], cursor: int) -> None:
-        self.told = told
+    def __init__(self, events: list[RenderedEvent], cursor: int) -> None:
+        self.events = events
         self.cursor = cursor
-        """Up to here nothing else fits."""
-        self.size = sum(len(each.frame) for each in told)
+        """Up to here no other event matches."""
+        self.size = sum(len(each.frame) for each in events)
         self._chunk: bytes | None = None
 
     @property
     def chunk(self) -> bytes:
-        """All frames, joined when first asked for."""
+        """All frames, joined at the first use."""
         if self._chunk is None:
-            self._chunk = b"".join(each.frame for each in self.told)
+            self._chunk = b"".join(each.frame for each in self.events)
         return self._chunk
 
     def after(self, cursor: int) -> Batch:
         """The part that comes after a cursor."""
-        if not self.told or self.told[0].event.seq > cursor:
+        if not self.events or self.events[0].event.seq > cursor:
             return self
-        return Batch([each for each in self.told if each.event.seq > cursor], self.cursor)
+        return Batch([each for each in self.events if each.event.seq > cursor], self.cursor)
 
 
 class Follower:
-    """Between the hub, which never waits, and a connection, which may.
+    """The buffer between a feed, which never waits, and a connection, which may be slow.
 
-    What is written to a connection that nobody reads fills the network's buffers first, then this one. A batch that
-    finds too much still waiting ends the stream: the reader comes back and goes on from the last frame it saw. Nothing
-    waits here for one who is still on the way to the end of the log.
+    What a reader does not read fills the network's buffers first, then this one. A batch that finds this buffer full
+    ends the stream; the reader reconnects and continues after the last frame it saw. A reader that is still catching
+    up with the log has nothing in this buffer.
     """
 
-    def __init__(self, wants: EventFilter, abort: Callable[[], None], *, most: int = MAX_EVENTS) -> None:
-        self.wants = wants
+    def __init__(self, event_filter: EventFilter, abort: Callable[[], None], *, max_events: int = MAX_EVENTS) -> None:
+        self.event_filter = event_filter
         self.cursor = 0
-        """Up to here everything that fits was handed over."""
-        self.spoke_at = time.monotonic()
+        """Up to here every matching event was handed over."""
+        self.sent_at = time.monotonic()
         self._abort = abort
-        self._most = most
-        self._waiting: list[Batch] = []
+        self._max_events = max_events
+        self._buffered: list[Batch] = []
         self._events = self._bytes = 0
         self._wake: asyncio.Future[None] | None = None
-        self.over = False
-        """Whether it gets no more than what waits for it."""
+        self.is_over = False
+        """Whether it gets nothing beyond what is buffered."""
         self._error: Exception | None = None
 
     def offer(self, batch: Batch) -> None:
-        """Hand over what comes next."""
-        if self.over:
+        """Add the next batch to the buffer, or end a stream whose buffer is full."""
+        if self.is_over:
             return
-        if self._events >= self._most or self._bytes >= MAX_BYTES:
-            self.over = True
+        if self._events >= self._max_events or self._bytes >= MAX_BYTES:
+            self.is_over = True
             self._abort()
             return
         batch = batch.after(self.cursor)
         self.cursor = max(self.cursor, batch.cursor)
-        if batch.told:
-            self._events += len(batch.told)
+        if batch.events:
+            self._events += len(batch.events)
             self._bytes += batch.size
-            self._put(batch)
+            self._append(batch)
 
-    def beat(self, cursor: int) -> None:
-        """Nothing has come for a while; up to there nothing will."""
+    def heartbeat(self, cursor: int) -> None:
+        """Send a batch without events: up to the cursor there are none."""
         self.cursor = max(self.cursor, cursor)
-        if not self.over and not self._waiting:
-            self._put(Batch([], self.cursor))
+        if not self.is_over and not self._buffered:
+            self._append(Batch([], self.cursor))
 
     def end(self, error: Exception | None = None) -> None:
-        """No more. A connection that does not take its last bytes is closed all the same."""
-        if self.over:
+        """End the stream. A connection that does not read its last bytes is closed after a second."""
+        if self.is_over:
             return
-        self.over, self._error = True, error
-        asyncio.get_running_loop().call_later(LAST_SECONDS, self._abort)
-        self._rouse()
+        self.is_over, self._error = True, error
+        asyncio.get_running_loop().call_later(LAST_BYTES_SECONDS, self._abort)
+        self._notify()
 
     async def take(self) -> list[Batch] | None:
-        """What has come since, as soon as there is something; None when there will be no more."""
-        if not self._waiting and not self.over:
+        """The buffered batches, as soon as there is one; None at the end of the stream."""
+        if not self._buffered and not self.is_over:
             self._wake = asyncio.get_running_loop().create_future()
             await self._wake
-        self.spoke_at = time.monotonic()
-        if self._waiting:
-            return self._slice()
+        self.sent_at = time.monotonic()
+        if self._buffered:
+            return self._take_slice()
         if self._error is not None:
             raise self._error
         return None
 
-    def _slice(self) -> list[Batch]:
+    def _take_slice(self) -> list[Batch]:
         count = size = 0
-        while count < len(self._waiting) and size < SLICE_BYTES:
-            size += self._waiting[count].size
+        while count < len(self._buffered) and size < SLICE_BYTES:
+            size += self._buffered[count].size
             count += 1
-        batches, self._waiting = self._waiting[:count], self._waiting[count:]
-        self._events -= sum(len(batch.told) for batch in batches)
+        batches, self._buffered = self._buffered[:count], self._buffered[count:]
+        self._events -= sum(len(batch.events) for batch in batches)
         self._bytes -= size
         return batches
 
-    def _put(self, batch: Batch) -> None:
-        self._waiting.append(batch)
-        self._rouse()
+    def _append(self, batch: Batch) -> None:
+        self._buffered.append(batch)
+        self._notify()
 
-    def _rouse(self) -> None:
+    def _notify(self) -> None:
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)

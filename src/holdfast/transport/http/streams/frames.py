@@ -1,6 +1,6 @@
-"""Events as the lines of a stream (`text/event-stream`), each a CloudEvents 1.0 document.
+"""Frames of `text/event-stream`; each event is a CloudEvents 1.0 document.
 
-A document is one line of plain ASCII: nothing that an agent wrote can end a frame or begin another.
+A document is one line of ASCII, so text that an agent wrote cannot end a frame or begin another.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from holdfast.transport.times import rfc3339
 
 MEDIA = b"text/event-stream"
 RESET = "reset"
-"""The type of a stream's last frame when what comes next is gone. No event has a type without a dot."""
+"""Type of the last frame of a stream whose next events were removed. Every event's type has a dot."""
 
 
 def ascii_json(document: Any) -> bytes:
-    """One line of ASCII."""
+    """Encode a document as one line of ASCII."""
     return json.dumps(document, separators=(",", ":")).encode()
 
 
 def cloud_event(event: Event, source: str) -> dict[str, Any]:
-    """An event for everybody outside. `sequence` sorts as text, as its definition asks."""
+    """An event as a CloudEvents document. `sequence` sorts as text, as its definition requires."""
     document = {
         "specversion": "1.0",
         "id": f"{event.account}:{event.seq}",
@@ -44,23 +44,23 @@ def cloud_event(event: Event, source: str) -> dict[str, Any]:
 
 
 def frame(event: Event, source: str) -> bytes:
-    """One event. Its `id` is what a reader sends as `Last-Event-ID` to go on from here."""
+    """The frame of one event. A reader sends its `id` as `Last-Event-ID` to continue after it."""
     document = ascii_json(cloud_event(event, source))
     return b"id: %d\nevent: %b\ndata: %b\n\n" % (event.seq, event.kind.encode(), document)
 
 
 def opening(cursor: int, retry: int) -> bytes:
-    """The first frame: the stream is open, and stands here. A frame without data moves a reader's cursor silently."""
+    """The first frame, with the cursor. A frame without data moves the reader's cursor without an event."""
     return b": open\nretry: %d\nid: %d\n\n" % (retry, cursor)
 
 
-def beat(cursor: int) -> bytes:
-    """Still here, and nothing was missed up to there: a reader of rare events need not look at the others again."""
+def heartbeat(cursor: int) -> bytes:
+    """A sign that the stream is open, with the cursor: up to it no further event matches the reader's filter."""
     return b": beat\nid: %d\n\n" % cursor
 
 
 def reset(oldest: int) -> bytes:
-    """The last frame: retention was faster than this stream. It has no id, so that nobody goes on by mistake."""
-    message = f"events before {oldest} are gone; start again from there, knowing that something was missed"
+    """The last frame, when retention removed the next events. It has no id: the reader must not continue silently."""
+    message = f"events before {oldest} were removed; start again from there, and expect that some were missed"
     document = {"error": "cursor_too_old", "message": message, "oldest": oldest}
     return b"event: %b\ndata: %b\n\n" % (RESET.encode(), ascii_json(document))

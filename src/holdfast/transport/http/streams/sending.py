@@ -1,4 +1,4 @@
-"""A body that comes in parts, for as long as somebody reads it."""
+"""Sending a body in parts until it ends or its reader disconnects."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, suppress
 from typing import Any
 
-from holdfast.transport.http.request import Parts, Request, Send
+from holdfast.transport.http.request import Parts, Request, Send, until_disconnected
 
 ABORT = "holdfast.abort"
-"""Where a scope keeps what closes its connection at once, whatever still waits to be written."""
+"""Key of the ASGI scope: a function that closes the connection at once, without writing what is buffered."""
 
 WRITE_SECONDS = 30.0
-"""A connection that takes nothing for so long is closed: nobody keeps memory by not reading."""
+"""A connection that accepts no data for this long is closed, so that an idle reader does not hold memory."""
 
 
-class Begun:
-    """Parts that have begun: whatever could be refused was, and closing lets go of what they hold, read or not."""
+class StartedParts:
+    """Parts whose first one was already made, so that no refusal can follow."""
 
     def __init__(self, first: bytes, rest: AsyncGenerator[bytes, None]) -> None:
         self._first: bytes | None = first
@@ -31,33 +31,33 @@ class Begun:
         return await anext(self._rest) if first is None else first
 
     async def aclose(self) -> None:
-        """Nobody reads on."""
+        """Stop, and release what the parts hold."""
         await self._rest.aclose()
 
 
-async def begin(parts: AsyncGenerator[bytes, None]) -> Begun:
-    """Wait for the first part, so that a refusal can still become an answer of its own."""
-    return Begun(await anext(parts), parts)
+async def begin(parts: AsyncGenerator[bytes, None]) -> StartedParts:
+    """Make the first part, so that a refusal can still become a response with its own status."""
+    return StartedParts(await anext(parts), parts)
 
 
-def abort_of(request: Request) -> Callable[[], None]:
-    """What closes the connection of a caller who does not take what is sent."""
-    abort: Callable[[], None] = request.scope.get(ABORT, _nothing)
+def connection_abort(request: Request) -> Callable[[], None]:
+    """A function that closes the connection of a caller that does not read."""
+    abort: Callable[[], None] = request.scope.get(ABORT, _no_connection)
     return abort
 
 
-def _nothing() -> None:
-    """There is no connection: the caller is in this process."""
+def _no_connection() -> None:
+    """The caller is in this process, without a connection."""
 
 
 async def send_parts(request: Request, parts: Parts, send: Send) -> None:
-    """Send each part as it comes, until there are no more or the reader goes away; either way `parts` is closed."""
+    """Send each part as it comes until the end or until the reader disconnects; then close `parts`."""
     sending = asyncio.ensure_future(_send_all(request, parts, send))
-    leaving = asyncio.ensure_future(_wait_for_leaving(request))
+    disconnect = asyncio.ensure_future(until_disconnected(request))
     try:
-        await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({sending, disconnect}, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        leaving.cancel()
+        disconnect.cancel()
         if not sending.done():
             sending.cancel()
         with suppress(asyncio.CancelledError):
@@ -65,22 +65,17 @@ async def send_parts(request: Request, parts: Parts, send: Send) -> None:
 
 
 async def _send_all(request: Request, parts: Parts, send: Send) -> None:
-    abort, loop = abort_of(request), asyncio.get_running_loop()
+    abort, loop = connection_abort(request), asyncio.get_running_loop()
 
-    async def send_in_time(message: dict[str, Any]) -> None:
-        too_long = loop.call_later(WRITE_SECONDS, abort)
+    async def send_with_timeout(message: dict[str, Any]) -> None:
+        timeout = loop.call_later(WRITE_SECONDS, abort)
         try:
             await send(message)
         finally:
-            too_long.cancel()
+            timeout.cancel()
 
     async with aclosing(parts):
         if request.scope["method"] != "HEAD":
             async for part in parts:
-                await send_in_time({"type": "http.response.body", "body": part, "more_body": True})
-        await send_in_time({"type": "http.response.body", "body": b""})
-
-
-async def _wait_for_leaving(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
+                await send_with_timeout({"type": "http.response.body", "body": part, "more_body": True})
+        await send_with_timeout({"type": "http.response.body", "body": b""})

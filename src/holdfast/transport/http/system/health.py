@@ -1,4 +1,4 @@
-"""How the server is: for probes, people and OctoStore's uptime checks."""
+"""Health, readiness and status of the server."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from holdfast.transport.http.system.stats import totals
 from holdfast.transport.times import milliseconds_or_none
 
 STORE_SECONDS = 5.0
-"""A store that answers nothing for so long is not there."""
+"""A store that does not answer for this long counts as unavailable."""
 
 
-async def index(ctx: HandlerContext, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
-    """Every operation, for whoever knows only the address."""
+async def index(ctx: HandlerContext, request: Request) -> Response:  # noqa: ARG001 - the signature of a handler
+    """Every operation, for a caller that knows only the address."""
     table = [
         {
             "action": operation.name,
@@ -39,8 +39,8 @@ async def index(ctx: HandlerContext, request: Request) -> Response:  # noqa: ARG
     return json_response(200, document | {"agent_contract": new_caller()})
 
 
-async def health(ctx: HandlerContext, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
-    """Always ok: it says that the process answers. `/readyz` tells the truth about the store."""
+async def health(ctx: HandlerContext, request: Request) -> Response:  # noqa: ARG001 - the signature of a handler
+    """Always ok while the process answers; `/readyz` also checks the store."""
     try:
         size = await ctx.read(lambda _: ctx.engine.store.size())
     except HoldfastError:
@@ -56,14 +56,14 @@ async def health(ctx: HandlerContext, request: Request) -> Response:  # noqa: AR
             "db_size_bytes": size,
             "status": "ok",
             "storage": "wal",
-            "leaseExpiryJob": _job(sweep.swept_at, now, 90),
-            "retentionCleanupJob": _job(sweep.cleanup.finished_at, now, 120),
+            "leaseExpiryJob": _background_job(sweep.swept_at, now, 90),
+            "retentionCleanupJob": _background_job(sweep.cleanup.finished_at, now, 120),
         },
     )
 
 
-def _job(last: Instant | None, now: Instant | None, stale_after: int) -> dict[str, Any]:
-    """When something that runs by itself last ran, and whether that is lately enough."""
+def _background_job(last: Instant | None, now: Instant | None, stale_after: int) -> dict[str, Any]:
+    """When a background job last ran, and whether that is recent enough."""
     stale = None if last is None or now is None else max(now - last, 0) // SECOND
     return {
         "lastRunAt": milliseconds_or_none(last),
@@ -72,8 +72,8 @@ def _job(last: Instant | None, now: Instant | None, stale_after: int) -> dict[st
     }
 
 
-async def status(ctx: HandlerContext, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
-    """What the server has done so far."""
+async def status(ctx: HandlerContext, request: Request) -> Response:  # noqa: ARG001 - the signature of a handler
+    """Counts since the server started."""
     counts = await ctx.read(lambda reader: reader.counts(DEFAULT_ACCOUNT))
     ctx.engine.alerts.sample(ctx.engine.board)
     cells = ctx.engine.board.read()
@@ -94,7 +94,7 @@ async def status(ctx: HandlerContext, request: Request) -> Response:  # noqa: AR
 
 
 def _alerts(ctx: HandlerContext, cells: list[float]) -> dict[str, dict[str, int | bool]]:
-    """What should be rare, in all workers of this server."""
+    """Counts of rare events in all workers, and whether they are above their alert thresholds."""
     found: dict[str, dict[str, int | bool]] = {}
     for kind in metric_names.RARE:
         recent = int(cells[metric_names.RARE_RECENT.at(kind)])
@@ -103,26 +103,26 @@ def _alerts(ctx: HandlerContext, cells: list[float]) -> dict[str, dict[str, int 
     return found
 
 
-async def healthz(ctx: HandlerContext, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
-    """The process is alive."""
+async def healthz(ctx: HandlerContext, request: Request) -> Response:  # noqa: ARG001 - the signature of a handler
+    """The process answers."""
     return json_response(200, {"status": "ok"})
 
 
-async def readyz(ctx: HandlerContext, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
-    """Whether the store can be read and written, and whether everything that works by itself still does."""
+async def readyz(ctx: HandlerContext, request: Request) -> Response:  # noqa: ARG001 - the signature of a handler
+    """Whether the store can be read and written, and whether all background loops run."""
     failure = None
     try:
-        await asyncio.wait_for(ctx.read(lambda reader: _can_work(ctx, reader)), STORE_SECONDS)
+        await asyncio.wait_for(ctx.read(lambda reader: _check_store(ctx, reader)), STORE_SECONDS)
     except HoldfastError as error:
         failure = error.code
     except TimeoutError:
         failure = "store_unavailable"
-    found = ctx.engine.parts()
+    heartbeats = ctx.engine.parts()
     parts: dict[str, Any] = {"store": {"ok": failure is None, "last_success_seconds_ago": None if failure else 0.0}}
-    for name, pulse in found.items():
-        ago = None if pulse.seconds_ago is None else round(pulse.seconds_ago, 3)
-        parts[name] = {"ok": not pulse.stuck, "last_success_seconds_ago": ago}
-    stuck = [name for name, pulse in found.items() if pulse.stuck]
+    for name, heartbeat in heartbeats.items():
+        ago = None if heartbeat.seconds_ago is None else round(heartbeat.seconds_ago, 3)
+        parts[name] = {"ok": not heartbeat.stuck, "last_success_seconds_ago": ago}
+    stuck = [name for name, heartbeat in heartbeats.items() if heartbeat.stuck]
     if failure is not None or stuck:
         reason = failure or f"stuck: {', '.join(stuck)}"
         return json_response(
@@ -131,11 +131,11 @@ async def readyz(ctx: HandlerContext, request: Request) -> Response:  # noqa: AR
     return json_response(200, {"status": "ready", "store": ctx.engine.store.name, "parts": parts}, NO_STORE)
 
 
-def _can_work(ctx: HandlerContext, reader: Reader) -> int:
+def _check_store(ctx: HandlerContext, reader: Reader) -> int:
     ctx.engine.check_writable()
     return reader.next_token()
 
 
-async def version(ctx: HandlerContext, request: Request) -> Response:  # noqa: ARG001 - every handler has this shape
-    """Which Holdfast this is."""
+async def version(ctx: HandlerContext, request: Request) -> Response:  # noqa: ARG001 - the signature of a handler
+    """The version of Holdfast."""
     return json_response(200, {"name": "holdfast", "version": __version__})
