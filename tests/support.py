@@ -167,8 +167,8 @@ def put(store: Store, *rows: Row, kind: str = "changed") -> View:
     return view
 
 
-def look(store: Store, **needs: Any) -> View:
-    """What a transaction would see, and no change."""
+def load_view(store: Store, **needs: Any) -> View:
+    """The view of a transaction that changes nothing."""
     with store.transaction() as transaction:
         return View(transaction.load(AllNeeds.of([Needs(**needs)])))
 

@@ -80,7 +80,7 @@ def test_a_store_that_somebody_has_open_is_left_alone(kind, taken, new_store_set
 
 
 def test_a_store_that_somebody_makes_meanwhile_is_left_alone(taken, new_store_settings):
-    """Nothing was there when it began, so nobody was asked to stop: what a server has promised since stays."""
+    """There was no store when it began, so no server had to be stopped: what a server has granted since stays."""
     target = new_store_settings("sqlite")
 
     def a_server_starts(*_):
@@ -94,19 +94,19 @@ def test_a_store_that_somebody_makes_meanwhile_is_left_alone(taken, new_store_se
 
 
 def once_only(act):
-    """Tells of how far it is, and acts the first time."""
+    """A progress callback that acts the first time."""
     left = [act]
     return lambda *_: left.pop()() if left else None
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_was_taken_away_since_does_not_come_back(kind, new_store_settings, tmp_path):
-    """Links and visits never; keys as far as the store that goes can tell."""
+    """Sign-in links and browser sessions never; keys as far as the replaced store knows them."""
     source, file = new_store_settings(kind), tmp_path / "b"
     with opened(source) as store:
         put(store, *(a_key(name) for name in ("kept", "revoked", "rotated")), kind="created")
         store.save_browser_session(
-            BrowserSession("a visit", SESSION, ACCOUNT, "kept", "kept", made_at=START, seen_at=START)
+            BrowserSession("a session", SESSION, ACCOUNT, "kept", "kept", made_at=START, seen_at=START)
         )
     backup(source, file, no_report)
     with opened(source) as store:
@@ -117,7 +117,7 @@ def test_what_was_taken_away_since_does_not_come_back(kind, new_store_settings, 
     assert (done.keys_ended, done.keys_unknown) == (2, False)
     with opened(source) as store, store.read() as reader:
         assert verify(store).differences == []
-        assert reader.browser_session("a visit") is None
+        assert reader.browser_session("a session") is None
         works = {name: reader.principal(name) is not None for name in ("kept", "revoked", "rotated", "new")}
         assert works == {"kept": True, "revoked": False, "rotated": False, "new": True}
     elsewhere = new_store_settings(kind)

@@ -14,7 +14,7 @@ from holdfast.engine.verbs.batch import Batch, Outcomes
 from holdfast.engine.verbs.tasks.outcomes import TaskOutcome
 from holdfast.engine.verbs.tasks.queueing import Created
 from tests.chores import BASE, cancel, complete, create, fail, requeue, take
-from tests.support import ACCOUNT, START, Keep, check_log, every, idle_lane, look, run, transact
+from tests.support import ACCOUNT, START, Keep, check_log, every, idle_lane, load_view, run, transact
 
 
 def batch(*items, **more):
@@ -106,7 +106,7 @@ def test_a_whole_batch_may_have_a_key_and_its_items_theirs(store):
     many = batch(create("t1", once=once("item")), cancel("t9"), once=once("whole"))
     run(store, many)
     assert run(store, many) == Replayed(200, b"Created,TaskMissing")
-    view = look(store, answers=((ACCOUNT, "item"), (ACCOUNT, "whole")))
+    view = load_view(store, answers=((ACCOUNT, "item"), (ACCOUNT, "whole")))
     assert (view.answer(ACCOUNT, "item").body, view.answer(ACCOUNT, "whole").status) == ("t1", 200)
     assert isinstance(run(store, create("t2", once=once("item"))), Replayed)
     assert [task.id for task in every(store, Task)] == ["t1"]

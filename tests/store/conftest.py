@@ -1,4 +1,4 @@
-"""One word per store: every test of the contract runs over all of them."""
+"""Every test of the contract runs on all stores."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from tests.support import STORES, make_store
 
 @pytest.fixture
 def postgres_store(lender, clock):
-    """PostgreSQL by a driven clock, as if just made."""
+    """PostgreSQL with a test clock, empty."""
     with lender.store(clock) as store:
         yield store
 
 
 @pytest.fixture
 def sqlite_store(tmp_path, clock):
-    """SQLite by a driven clock."""
+    """SQLite with a test clock."""
     store = make_store("sqlite", tmp_path, str, clock)
     yield store
     store.close()
@@ -24,7 +24,7 @@ def sqlite_store(tmp_path, clock):
 
 @pytest.fixture(params=STORES)
 def store(request, clock):
-    """Each store in turn."""
+    """Each store."""
     if request.param == "memory":
         return make_store("memory", None, str, clock)
     return request.getfixturevalue(f"{request.param}_store")

@@ -1,4 +1,4 @@
-"""Task rows with every column drawn on its own: what a database may be asked to keep, whether or not it makes sense."""
+"""Generated task rows with independent columns: everything that a database may have to store, sensible or not."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FREE_COLUMNS = {
     for field in msgspec.structs.fields(Task)
     if field.name not in {"account", "id", "version", "changed_at", "type", "state", "unique_key", "attempt"}
 }
-FREE_COLUMNS["token"] = st.integers(0, 2**62)  # below 0 it is a place for one
+FREE_COLUMNS["token"] = st.integers(0, 2**62)  # below 0 it is a placeholder
 changes = st.fixed_dictionaries({}, optional=FREE_COLUMNS)
 """Any columns, changed in any way; whole parts of a row are often left alone."""
 
@@ -60,7 +60,7 @@ def wild_pairs(draw) -> list[tuple[Task, Task]]:
 
 @st.composite
 def task_rows(draw) -> Task:
-    """Rows of a few accounts and types whose every time is drawn on its own."""
+    """Rows of a few accounts and types, with independent times."""
     state = draw(st.sampled_from(STATES))
     return Task(
         draw(accounts),
@@ -81,7 +81,7 @@ def task_rows(draw) -> Task:
     )
 
 
-# What core ever makes: only what waits is ready, only what is claimed has a deadline.
+# As core makes them: only pending tasks are ready, only claimed tasks have a deadline.
 sensible_rows = task_rows().map(
     lambda task: msgspec.structs.replace(
         task,
@@ -102,7 +102,7 @@ task_lists = st.lists(sensible_rows, min_size=3, max_size=14, unique_by=by_key)
 
 @st.composite
 def queued_rows(draw) -> Task:
-    """Tasks that wait: in their queue already, or for a moment around now."""
+    """Pending tasks: claimable, or scheduled for a time around now."""
     ready = draw(st.booleans())
     return Task(
         "a",
@@ -120,12 +120,12 @@ queues = st.lists(queued_rows(), min_size=4, max_size=14, unique_by=by_key)
 
 @st.composite
 def keyed_lists(draw) -> list[Task]:
-    """Tasks under few unique keys; of each key at most one lives."""
-    rows, living = [], set()
+    """Tasks under few unique keys; at most one live task has each key."""
+    rows, live_keys = [], set()
     for row in draw(task_lists):
         key = draw(st.none() | st.sampled_from(["k1", "k2"]))
         if row.state in LIVE_STATES and key is not None:
-            key = None if (row.account, key) in living else key
-            living.add((row.account, key))
+            key = None if (row.account, key) in live_keys else key
+            live_keys.add((row.account, key))
         rows.append(msgspec.structs.replace(row, unique_key=key))
     return rows

@@ -11,7 +11,7 @@ from holdfast.core.budget import Terms, lend
 from holdfast.core.row import SECOND
 from holdfast.store.postgres import PostgresStore
 from holdfast.store.sqlite import SqliteStore
-from tests.store.test_task_twins import twins
+from tests.store.test_task_queries_match_rules import with_examples
 from tests.support import START, empty
 
 THREADS = 8
@@ -26,7 +26,7 @@ def borrowed(store, subject="k1", limit_class="read", terms=TERMS):
     return lent
 
 
-@twins
+@with_examples
 @given(steps=st.lists(st.integers(0, 4), max_size=25), limit=st.integers(0, 60))
 def test_a_store_lends_by_core_s_rule(store, clock, steps, limit):
     empty(store)

@@ -1,4 +1,4 @@
-"""Deliveries are kept alike by every store: what is due, who takes it in hand, what becomes of it."""
+"""Deliveries on every store: what is due, which server claims it, how it ends."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from holdfast.store.sql import delivery_queries
 from tests.support import ACCOUNT, START, empty, make_store, put
 
 HOOK = (ACCOUNT, "whk_1")
-ROOM = Capacity({}, per_hook=100, per_account=1_000, in_all=100, claim_ttl=20 * SECOND)
+CAPACITY = Capacity({}, per_hook=100, per_account=1_000, in_all=100, claim_ttl=20 * SECOND)
 
 
 def a_hook(hook_id="whk_1", account=ACCOUNT, **more):
@@ -48,12 +48,12 @@ def keep(store, *deliveries, cursor=None, seq=100):
     store.deliveries.advance_cursors([CursorMove(hook, cursor, seq, tuple(found)) for hook, found in by_hook.items()])
 
 
-def take(store, room=ROOM, *outcomes):
-    return store.deliveries.settle_and_claim(outcomes, room)
+def take(store, capacity=CAPACITY, *outcomes):
+    return store.deliveries.settle_and_claim(outcomes, capacity)
 
 
-def taken(store, room=ROOM):
-    return [(each.hook, each.seq) for each in take(store, room)]
+def taken(store, capacity=CAPACITY):
+    return [(each.hook, each.seq) for each in take(store, capacity)]
 
 
 def arrived(delivery):
@@ -107,7 +107,7 @@ def test_who_has_enough_under_way_does_not_read_on(store):
     keep(store, *(a_delivery(-seq) for seq in range(1, MAX_PENDING + 1)), seq=0)
     assert store.deliveries.pending_work(10).behind == []
     (first,) = take(store)
-    take(store, replace(ROOM, in_all=0), arrived(first))
+    take(store, replace(CAPACITY, in_all=0), arrived(first))
     assert len(store.deliveries.pending_work(10).behind) == 1
 
 
@@ -116,7 +116,7 @@ def test_nothing_is_kept_for_a_webhook_that_is_gone(store):
     assert every_delivery(store) == []
 
 
-# -- taking in hand ----------------------------------------------------------------------------------------------
+# -- claiming ----------------------------------------------------------------------------------------------------
 
 
 def test_a_later_event_of_a_subject_waits_for_the_earlier_and_others_do_not(store, clock):
@@ -125,11 +125,11 @@ def test_a_later_event_of_a_subject_waits_for_the_earlier_and_others_do_not(stor
     first, other = take(store)
     assert (first.seq, other.seq) == (1, 3)
     assert taken(store) == []
-    assert taken(store, replace(ROOM, in_all=0)) == []
-    (second,) = take(store, ROOM, arrived(first), failed(other))
+    assert taken(store, replace(CAPACITY, in_all=0)) == []
+    (second,) = take(store, CAPACITY, arrived(first), failed(other))
     assert second.seq == 2
     clock.advance(4.9)
-    assert take(store, ROOM, arrived(second)) == []
+    assert take(store, CAPACITY, arrived(second)) == []
     clock.advance(0.2)
     assert taken(store) == [("whk_1", 3)]
 
@@ -138,12 +138,12 @@ def test_who_stands_behind_a_failure_waits_as_long_and_goes_on_after_a_dead_lett
     put(store, a_hook(), kind="created")
     keep(store, a_delivery(1), a_delivery(2))
     (first,) = take(store)
-    assert take(store, ROOM, failed(first, 60 * SECOND)) == []
+    assert take(store, CAPACITY, failed(first, 60 * SECOND)) == []
     assert {each.next_at for each in every_delivery(store)} == {START + 60 * SECOND}
     clock.advance(60)
     (first,) = take(store)
     assert (first.seq, first.attempts, first.status, first.error) == (1, 1, 500, "status 500")
-    (second,) = take(store, ROOM, failed(first, None))
+    (second,) = take(store, CAPACITY, failed(first, None))
     assert second.seq == 2
     assert [(each.seq, each.state) for each in every_delivery(store)] == [(2, PENDING), (1, DEAD)]
     assert store.deliveries.counts(HOOK) == {PENDING: 1, DEAD: 1}
@@ -158,11 +158,11 @@ def test_what_a_server_took_and_never_settled_is_another_s_later_and_only_its_wo
     clock.advance(0.2)
     (again,) = take(store)
     assert (again.claims, again.attempts) == (2, 0)
-    take(store, replace(ROOM, in_all=0), failed(lost))
+    take(store, replace(CAPACITY, in_all=0), failed(lost))
     assert every_delivery(store)[0] == again
-    take(store, replace(ROOM, in_all=0), arrived(again))
+    take(store, replace(CAPACITY, in_all=0), arrived(again))
     assert every_delivery(store)[0].state == DELIVERED
-    take(store, ROOM, failed(again))
+    take(store, CAPACITY, failed(again))
     assert every_delivery(store)[0].state == DELIVERED
 
 
@@ -170,7 +170,7 @@ def test_what_was_given_back_without_a_verdict_is_free_at_once_and_costs_no_atte
     put(store, a_hook(), kind="created")
     keep(store, a_delivery(1))
     (first,) = take(store)
-    (again,) = take(store, ROOM, FinishedAttempt(first, None))
+    (again,) = take(store, CAPACITY, FinishedAttempt(first, None))
     assert (again.seq, again.attempts, again.claims) == (1, 0, 2)
 
 
@@ -187,16 +187,16 @@ def test_a_busy_receiver_fills_its_own_places_and_no_others(store):
 
 def test_slow_receivers_of_one_account_leave_places_for_others(store):
     """However many webhooks it has, and however much of it is due first."""
-    crowd = [("acct_1", f"whk_{number:02}") for number in range(30)]
+    busy_hooks = [("acct_1", f"whk_{number:02}") for number in range(30)]
     late = ("acct_2", "whk_1")
-    put(store, *(a_hook(hook_id, account) for account, hook_id in [*crowd, late]), kind="created")
-    due_first = [a_delivery(seq, f"task:{seq}", hook) for hook in crowd for seq in range(1, 11)]
+    put(store, *(a_hook(hook_id, account) for account, hook_id in [*busy_hooks, late]), kind="created")
+    due_first = [a_delivery(seq, f"task:{seq}", hook) for hook in busy_hooks for seq in range(1, 11)]
     keep(store, *due_first, *(a_delivery(seq, f"task:{seq}", late) for seq in range(1, 4)))
-    room = Capacity({crowd[0]: 1}, per_hook=8, per_account=16, in_all=64, claim_ttl=SECOND)
-    found = take(store, room)
-    assert len([each for each in found if each.webhook_key in crowd]) == 15
+    capacity = Capacity({busy_hooks[0]: 1}, per_hook=8, per_account=16, in_all=64, claim_ttl=SECOND)
+    found = take(store, capacity)
+    assert len([each for each in found if each.webhook_key in busy_hooks]) == 15
     assert len([each for each in found if each.webhook_key == late]) == 3
-    full = Capacity(dict.fromkeys(crowd[:16], 1), per_hook=8, per_account=16, in_all=64, claim_ttl=SECOND)
+    full = Capacity(dict.fromkeys(busy_hooks[:16], 1), per_hook=8, per_account=16, in_all=64, claim_ttl=SECOND)
     assert take(store, full) == []
 
 
@@ -206,7 +206,7 @@ def test_slow_receivers_of_one_account_leave_places_for_others(store):
 def test_pages_are_by_number_and_state(store):
     put(store, a_hook(), kind="created")
     keep(store, *(a_delivery(seq, f"task:{seq}") for seq in range(1, 6)))
-    take(store, replace(ROOM, in_all=0), *[arrived(each) for each in take(store, replace(ROOM, in_all=2))])
+    take(store, replace(CAPACITY, in_all=0), *[arrived(each) for each in take(store, replace(CAPACITY, in_all=2))])
     pages = store.deliveries.page
     assert [each.seq for each in pages(HOOK, DELIVERED, 2**53, 10)] == [2, 1]
     assert [each.seq for each in pages(HOOK, None, 4, 2)] == [3, 2]
@@ -223,7 +223,7 @@ def test_replays(store, asked, again):
     put(store, a_hook(), kind="created")
     keep(store, *(a_delivery(seq, f"task:{seq}") for seq in range(1, 4)))
     first, second, third = take(store)
-    take(store, replace(ROOM, in_all=0), arrived(first), arrived(second), failed(third, None))
+    take(store, replace(CAPACITY, in_all=0), arrived(first), arrived(second), failed(third, None))
     assert store.deliveries.replay(HOOK, **{"seq": None, "after": None, "limit": 10} | asked) == again
     assert sorted(seq for _, seq in taken(store)) == again
     assert store.deliveries.replay((ACCOUNT, "other"), seq=1, after=None, limit=10) == []
@@ -234,7 +234,7 @@ def test_those_behind_one_that_is_sent_again_do_not_wait_for_its_old_time(store,
     put(store, a_hook(), kind="created")
     keep(store, a_delivery(1), a_delivery(2), a_delivery(3, "task:b"))
     first, other = take(store)
-    assert take(store, ROOM, failed(first, 60 * SECOND), failed(other, 60 * SECOND)) == []
+    assert take(store, CAPACITY, failed(first, 60 * SECOND), failed(other, 60 * SECOND)) == []
     if how == "replay":
         assert store.deliveries.replay(HOOK, seq=1, after=None, limit=10) == [1]
     else:
@@ -242,16 +242,16 @@ def test_those_behind_one_that_is_sent_again_do_not_wait_for_its_old_time(store,
         store.deliveries.retry_now((ACCOUNT, "other"))
     again = {each.seq: each for each in take(store)}
     assert set(again) == ({1} if how == "replay" else {1, 3})
-    assert [each.seq for each in take(store, ROOM, arrived(again[1]))] == [2]
+    assert [each.seq for each in take(store, CAPACITY, arrived(again[1]))] == [2]
 
 
 def test_a_replay_goes_on_where_the_last_one_stopped(store):
     put(store, a_hook(), kind="created")
     keep(store, *(a_delivery(seq, f"task:{seq}") for seq in range(1, 6)))
-    take(store, replace(ROOM, in_all=0), *map(arrived, take(store)))
+    take(store, replace(CAPACITY, in_all=0), *map(arrived, take(store)))
     seen, after = [], 0
     while again := store.deliveries.replay(HOOK, seq=None, after=after, limit=2):
-        take(store, replace(ROOM, in_all=0), *map(arrived, take(store)))
+        take(store, replace(CAPACITY, in_all=0), *map(arrived, take(store)))
         seen += again
         after = again[-1]
     assert seen == [1, 2, 3, 4, 5]
@@ -270,7 +270,7 @@ def test_what_was_settled_long_ago_is_forgotten_and_so_is_what_belongs_to_nobody
     other = (ACCOUNT, "whk_2")
     keep(store, *(a_delivery(seq, f"task:{seq}") for seq in range(1, 4)), a_delivery(4, hook=other))
     first, second, _, _ = take(store)
-    take(store, replace(ROOM, in_all=0), arrived(first), failed(second, None))
+    take(store, replace(CAPACITY, in_all=0), arrived(first), failed(second, None))
     clock.advance(10)
     assert store.deliveries.delete_old(START, START, 10) == 0
     assert store.deliveries.delete_old(START + SECOND, START, 10) == 1
@@ -300,7 +300,7 @@ def test_an_erased_account_leaves_no_delivery(store):
     assert store.deliveries.pending_work(10).active == []
 
 
-# -- twins -------------------------------------------------------------------------------------------------------
+# -- generated ---------------------------------------------------------------------------------------------------
 
 moments = st.integers(START - 3, START + 3)
 
@@ -321,19 +321,19 @@ def generated(draw, seq):
 
 @given(data=st.data())
 @settings(max_examples=25)
-def test_every_store_finds_due_what_the_rule_finds(twins, data):
+def test_every_store_finds_due_what_the_rule_finds(every_store, data):
     deliveries = [data.draw(generated(seq)) for seq in range(1, data.draw(st.integers(0, 9)) + 1)]
     hooks = [HOOK, (ACCOUNT, "whk_2")]
-    room = replace(ROOM, busy={hook: data.draw(st.integers(0, 2)) for hook in hooks}, per_hook=2, per_account=3)
+    capacity = replace(CAPACITY, busy={hook: data.draw(st.integers(0, 2)) for hook in hooks}, per_hook=2, per_account=3)
     found = due_deliveries(deliveries, set(hooks), START)
-    expected = [(each.hook, each.seq) for each in choose_fairly(found, room.busy, 2, 3, 100)]
-    for store in twins:
+    expected = [(each.hook, each.seq) for each in choose_fairly(found, capacity.busy, 2, 3, 100)]
+    for store in every_store:
         empty(store)
         hooks = [a_hook(f"whk_{number}", state=ACTIVE if number < 3 else PAUSED) for number in (1, 2, 3)]
         put(store, *hooks, kind="created")
         write(store, deliveries)
         assert store.deliveries.pending_work(10).is_due == bool(found), store.name
-        assert taken(store, room) == expected, store.name
+        assert taken(store, capacity) == expected, store.name
 
 
 def write(store, deliveries):
@@ -346,9 +346,9 @@ def write(store, deliveries):
 
 
 @pytest.fixture(scope="module")
-def twins(tmp_path_factory, database):
-    """One of each, by a clock that stands still."""
-    stores = [make_store(kind, tmp_path_factory.mktemp("twins"), lambda: database, lambda: START)
+def every_store(tmp_path_factory, database):
+    """One store of each kind, with a clock that does not move."""
+    stores = [make_store(kind, tmp_path_factory.mktemp("stores"), lambda: database, lambda: START)
               for kind in ("memory", "sqlite", "postgres")]  # fmt: skip
     yield stores
     for store in stores:

@@ -32,7 +32,7 @@ store.close()
 """
 
 SCHEMA_VERSION = 8
-"""The number of the newest migration: whoever adds one says so here."""
+"""The number of the newest migration; update it with each new one."""
 ALL_VERSIONS = list(range(1, SCHEMA_VERSION + 1))
 
 
@@ -97,13 +97,13 @@ def test_threads_may_open_a_fresh_store_together(place):
     def start():
         try:
             store = store_at(place)
-            gate.wait()
+            barrier.wait()
             store.open()
             store.close()
         except Exception as error:  # noqa: BLE001 - shown below
             failures.append(error)
 
-    gate = threading.Barrier(4)
+    barrier = threading.Barrier(4)
     starters = [threading.Thread(target=start) for _ in range(4)]
     for starter in starters:
         starter.start()

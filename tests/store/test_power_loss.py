@@ -59,10 +59,10 @@ class PowerDisk(apsw.VFS):
         self.acknowledged: list[tuple[str, int]] = []
         self.images: list[tuple[dict[str, bytes], int]] = []
 
-    def xOpen(self, name, flags):  # noqa: N802 - the names are SQLite's
+    def xOpen(self, name, flags):
         return PowerFile(self, name, flags)
 
-    def xDelete(self, filename, syncdir):  # noqa: N802
+    def xDelete(self, filename, syncdir):
         self.files.pop(filename, None)
         super().xDelete(filename, syncdir)
 
@@ -74,7 +74,7 @@ class PowerDisk(apsw.VFS):
 
 
 class PowerFile(apsw.VFSFile):
-    """A file that tells its disk what happens to it."""
+    """A file that reports its writes and syncs to its disk."""
 
     def __init__(self, disk: PowerDisk, name, flags) -> None:
         super().__init__("unix", name, flags)
@@ -82,12 +82,12 @@ class PowerFile(apsw.VFSFile):
         self._disk = disk
         self._contents = disk.files.setdefault(path, Contents()) if path else Contents()
 
-    def xWrite(self, data, offset):  # noqa: N802
+    def xWrite(self, data, offset):
         self._disk.moment()
         self._contents.pending.append((offset, bytes(data)))
         super().xWrite(data, offset)
 
-    def xSync(self, flags):  # noqa: N802
+    def xSync(self, flags):
         self._disk.moment()
         if not self._disk.lies:
             for offset, data in self._contents.pending:
@@ -98,7 +98,7 @@ class PowerFile(apsw.VFSFile):
 
 @pytest.fixture
 def power(tmp_path):
-    """Runs claims and releases on a disk of its own; the images it took."""
+    """Runs claims and releases on a new disk; returns the images it took."""
     disks = []
 
     def run(*, lies: bool = False, synchronous: str = "full") -> PowerDisk:

@@ -1,4 +1,4 @@
-"""Whom a key stands for: by its hash, just now; by the one before until its end."""
+"""The principal of a key: by its hash, and by its former hash until that ends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from holdfast.core import principal as principals
 from holdfast.core.principal import Principal
 from tests.store.task_rows import instants
-from tests.store.test_task_twins import twins
+from tests.store.test_task_queries_match_rules import with_examples
 from tests.support import ALICE, START, empty, put
 
 HASHES = ["h1", "h2", "h3", "h4", "h5", "h6"]
@@ -32,7 +32,7 @@ def principal_lists(draw):
     ]
 
 
-@twins
+@with_examples
 @given(rows=principal_lists(), key=st.sampled_from(HASHES))
 def test_a_key_stands_for_whom_core_says_it_opens(store, rows, key):
     empty(store)

@@ -24,8 +24,8 @@ def test_time_passes_with_the_boot_clock():
 
 @pytest.mark.parametrize("step", [-30 * 365 * 24 * HOUR, -HOUR, -SECOND, SECOND, HOUR, 30 * 365 * 24 * HOUR])
 def test_a_step_of_the_wall_clock_moves_time_by_at_most_500_parts_in_a_million(step):
-    told = advance(MARK, reading(100 * SECOND, step)) - (START + 100 * SECOND)
-    assert told == (50_000 if step > 0 else -50_000)
+    difference = advance(MARK, reading(100 * SECOND, step)) - (START + 100 * SECOND)
+    assert difference == (50_000 if step > 0 else -50_000)
 
 
 def test_a_small_error_is_made_good_and_not_overdone():
@@ -33,9 +33,9 @@ def test_a_small_error_is_made_good_and_not_overdone():
     assert advance(MARK, reading(100 * SECOND, -49_999)) == START + 100 * SECOND - 49_999
 
 
-@given(elapsed=st.integers(0, 30 * 24 * HOUR), ahead=st.integers(-(10**16), 10**16))
-def test_time_never_goes_back_and_never_leaves_the_boot_clock_by_more_than_the_slew(elapsed, ahead):
-    now = advance(MARK, reading(elapsed, ahead))
+@given(elapsed=st.integers(0, 30 * 24 * HOUR), wall_offset=st.integers(-(10**16), 10**16))
+def test_time_never_goes_back_and_never_leaves_the_boot_clock_by_more_than_the_slew(elapsed, wall_offset):
+    now = advance(MARK, reading(elapsed, wall_offset))
     assert now >= MARK.now
     assert abs(now - MARK.now - elapsed) <= elapsed * 500 // 1_000_000
 
@@ -43,9 +43,9 @@ def test_time_never_goes_back_and_never_leaves_the_boot_clock_by_more_than_the_s
 @given(st.lists(st.tuples(st.integers(0, HOUR), st.integers(-(10**13), 10**13)), min_size=1, max_size=8))
 def test_over_many_commits_a_wandering_wall_clock_stays_within_the_slew(steps):
     mark, elapsed = MARK, 0
-    for passed, ahead in steps:
+    for passed, wall_offset in steps:
         elapsed += passed
-        seen = reading(elapsed, ahead)
+        seen = reading(elapsed, wall_offset)
         now = advance(mark, seen)
         assert now >= mark.now
         mark = Mark(now, seen.boot_id, seen.boot_at)

@@ -1,4 +1,4 @@
-"""One file, several processes: private, in turns, and closed to programs whose SQLite is not ours."""
+"""One file, several processes: private, written in fair order, and closed to programs that are not Holdfast."""
 
 from __future__ import annotations
 
@@ -76,9 +76,9 @@ def test_every_commit_passes_the_check_that_keeps_strangers_out(sqlite_store):
 def test_two_stores_on_one_file_see_each_other_s_commits(sqlite_store, clock):
     other = SqliteStore(sqlite_store.path, clock)
     other.open()
-    for turn in range(3):
-        put(sqlite_store, a_lease("a", ttl=turn))
-        put(other, a_lease("a", ttl=turn + 10))
+    for number in range(3):
+        put(sqlite_store, a_lease("a", ttl=number))
+        put(other, a_lease("a", ttl=number + 10))
     assert [(row.version, row.ttl) for row in every(sqlite_store, Lease)] == [(6, 12)]
     check_log(other)
     other.close()

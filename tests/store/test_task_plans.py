@@ -12,12 +12,12 @@ from holdfast.store.postgres import PostgresStore
 from holdfast.store.postgres import queries as postgres
 from holdfast.store.sql import queries as shared
 from holdfast.store.sqlite import queries as sqlite
-from tests.store.test_tasks import say
+from tests.store.test_tasks import execute_sql
 from tests.support import ACCOUNT, START, DrivenClock, make_store
 
 ROWS, ACCOUNTS = 6_000, 5
 DUE = 10
-"""Of each kind that has a deadline, so many of each account have passed it."""
+"""How many tasks of each account and kind have passed their deadline."""
 
 FILL = f"""
 WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < {ROWS - 1}),
@@ -61,8 +61,8 @@ ARGUMENTS = {
 
 def filled(store):
     """Many tasks of every state, few of which matter now."""
-    say(store, FILL)
-    say(store, COUNTS)
+    execute_sql(store, FILL)
+    execute_sql(store, COUNTS)
     with store.read() as reader:
         counted = {state: total for _, state, total in reader.task_counts(ACCOUNT)}
     assert counted == {state: ROWS // 6 // ACCOUNTS * (2 if state == PENDING else 1) for state in STATES}
@@ -74,7 +74,7 @@ def full_postgres(database):
     store = PostgresStore(database, DrivenClock())
     store.open()
     filled(store)
-    say(store, "ANALYZE tasks")
+    execute_sql(store, "ANALYZE tasks")
     yield store
     store.close()
 

@@ -100,12 +100,12 @@ def test_a_task_whose_time_has_come_is_passed_over_when_locked(postgres_store, o
 def test_a_claim_that_came_up_short_looks_again_before_it_answers_empty(postgres_store, other):
     """The one ready task is locked by a batch that then does nothing with it."""
     put(postgres_store, a_task("t1"))
-    looks = []
+    loads = []
     with ExitStack() as blocking:
         blocking.enter_context(postgres_store.transaction()).load(QUEUE)
-        committed = idle_lane(Watched(other, looks, blocking.close))._attempt([ticket(take("work"))])
+        committed = idle_lane(Watched(other, loads, blocking.close))._attempt([ticket(take("work"))])
     assert isinstance(committed.replies[0][1], Claimed)
-    assert len(looks) == 2
+    assert len(loads) == 2
 
 
 def test_a_claim_that_comes_up_short_for_good_answers_what_it_has(postgres_store, other):
@@ -130,7 +130,7 @@ def test_of_two_that_both_found_a_key_free_the_second_runs_again(postgres_store,
     check_log(postgres_store)
 
 
-def test_a_dead_letter_brought_back_while_a_twin_is_born_runs_again_and_is_refused(postgres_store, other):
+def test_a_dead_letter_brought_back_while_its_key_is_taken_runs_again_and_is_refused(postgres_store, other):
     run(postgres_store, create("t1", unique_key="k", max_attempts=1))
     run(postgres_store, take("work"))
     run(postgres_store, fail("t1"))
@@ -138,11 +138,11 @@ def test_a_dead_letter_brought_back_while_a_twin_is_born_runs_again_and_is_refus
     with pytest.raises(Rerun), postgres_store.transaction() as late:
         view = View(late.load(AllNeeds.of([command.all_needs()])))
         command.run(view)
-        run(other, create("twin", unique_key="k"))
+        run(other, create("t2", unique_key="k"))
         late.save(view.changes([]))
     with pytest.raises(InvalidTransition):
         run(postgres_store, command)
-    assert [(task.id, task.state) for task in every(postgres_store, Task)] == [("t1", DEAD), ("twin", "pending")]
+    assert [(task.id, task.state) for task in every(postgres_store, Task)] == [("t1", DEAD), ("t2", "pending")]
     check_log(postgres_store)
 
 

@@ -16,7 +16,7 @@ from holdfast.store.needs import AllNeeds, Needs
 from tests.chores import a_claimed, a_task
 from tests.proof_size import FULL
 from tests.store.task_rows import wild_pairs
-from tests.support import ACCOUNT, START, a_session, check_log, empty, every, look, put
+from tests.support import ACCOUNT, START, a_session, check_log, empty, every, load_view, put
 
 EXAMPLES = 400 if FULL else 12
 
@@ -30,7 +30,7 @@ def test_every_column_of_a_task_comes_back_as_it_was_saved(store, pairs):
         expected = [replace(row, session=None, version=version, changed_at=START) for row in rows]
         assert every(store, Task) == expected
         assert [type(row.ready) for row in every(store, Task)] == [bool] * len(rows)
-        view = look(store, rows=tuple(row.key for row in rows))
+        view = load_view(store, rows=tuple(row.key for row in rows))
         assert [view.find(Task, "a", row.id) for row in rows] == expected
     check_log(store)
 
@@ -108,11 +108,11 @@ def test_a_session_brings_the_tasks_it_holds_and_a_task_its_session(store):
         a_claimed("t1", session="s1"), a_claimed("t2", session="s1", ends=START - 1), a_claimed("t3", session="s2"),
         a_claimed("t4"), a_claimed("t5", account="other", session="s1"), a_task("t6"),
     )  # fmt: skip
-    view = look(store, holdings=((ACCOUNT, "s1"),))
+    view = load_view(store, holdings=((ACCOUNT, "s1"),))
     assert [task.id for task in view.tasks_of(ACCOUNT, "s1")] == ["t1", "t2"]
     assert view.find(Task, ACCOUNT, "t3") is None
     assert view.tasks_of("other", "s1") == []
-    assert look(store, rows=(a_task("t3").key,)).find(Session, ACCOUNT, "s2") is not None
+    assert load_view(store, rows=(a_task("t3").key,)).find(Session, ACCOUNT, "s2") is not None
     with store.read() as reader:
         assert [task.id for task in reader.holdings(ACCOUNT, "s1")[1]] == ["t1", "t2"]
 
@@ -123,11 +123,11 @@ def test_a_unique_key_brings_the_one_that_lives_under_it(store):
         a_task("t3", unique_key="k", account="other"), a_task("t4", unique_key="other key"),
         a_task("t5", unique_key="k", state=DEAD, ready=False),
     )  # fmt: skip
-    assert look(store, unique_keys=((ACCOUNT, "k"),)).live_task_under(ACCOUNT, "k").id == "t2"
-    assert look(store, unique_keys=((ACCOUNT, "free"),)).live_task_under(ACCOUNT, "free") is None
-    twins = look(store, same_key_as=((ACCOUNT, "t5"),))
+    assert load_view(store, unique_keys=((ACCOUNT, "k"),)).live_task_under(ACCOUNT, "k").id == "t2"
+    assert load_view(store, unique_keys=((ACCOUNT, "free"),)).live_task_under(ACCOUNT, "free") is None
+    twins = load_view(store, same_key_as=((ACCOUNT, "t5"),))
     assert twins.live_task_under(ACCOUNT, "k").id == "t2"
-    assert look(store, same_key_as=((ACCOUNT, "t6"),)).live_task_under(ACCOUNT, "k") is None
+    assert load_view(store, same_key_as=((ACCOUNT, "t6"),)).live_task_under(ACCOUNT, "k") is None
 
 
 def test_a_queue_brings_its_first_tasks_and_no_more_than_asked(store):
@@ -138,7 +138,7 @@ def test_a_queue_brings_its_first_tasks_and_no_more_than_asked(store):
     )  # fmt: skip
 
     def in_order(types, count):
-        view = look(store, ready=tuple((ACCOUNT, name, count) for name in types or ("",)))
+        view = load_view(store, ready=tuple((ACCOUNT, name, count) for name in types or ("",)))
         found = []
         while (task := view.next_ready(ACCOUNT, types)) is not None:
             found.append(task.id)
@@ -155,7 +155,7 @@ def test_a_queue_brings_its_first_tasks_and_no_more_than_asked(store):
 # -- what a program cannot do ------------------------------------------------------------------------------------
 
 
-def say(store, statement):
+def execute_sql(store, statement):
     """Behind our back, as another program would."""
     if store.name == "sqlite":
         store._writer.execute(statement)
@@ -170,45 +170,45 @@ def test_what_is_final_stays_so_whatever_a_program_tries(sql_store, final, state
     put(sql_store, a_task(state=final, ready=False, attempt=2))
     statement = f"UPDATE tasks SET state = '{state}'"  # noqa: S608 - a table of ours
     if state == final or (final, state) == (DEAD, PENDING):
-        say(sql_store, statement)
+        execute_sql(sql_store, statement)
         assert every(sql_store, Task)[0].state == state
         return
     with pytest.raises(Exception, match="never changes its state"):
-        say(sql_store, statement)
+        execute_sql(sql_store, statement)
     assert every(sql_store, Task)[0].state == final
 
 
 def test_no_program_takes_an_attempt_back(sql_store):
     put(sql_store, a_claimed(attempt=2))
     with pytest.raises(Exception, match="never changes"):
-        say(sql_store, "UPDATE tasks SET state = 'pending', attempt = 1")
+        execute_sql(sql_store, "UPDATE tasks SET state = 'pending', attempt = 1")
 
 
 def test_a_state_that_nobody_knows_is_refused(sql_store):
     put(sql_store, a_task())
     with pytest.raises(Exception, match=r"(?i)check constraint"):
-        say(sql_store, "UPDATE tasks SET state = 'lost'")
+        execute_sql(sql_store, "UPDATE tasks SET state = 'lost'")
 
 
 def test_two_live_tasks_never_share_a_unique_key(sql_store):
     put(sql_store, a_task("t1", unique_key="k"), a_task("t2", unique_key="k", state=DEAD, ready=False))
     with pytest.raises(Exception, match=r"(?i)unique"):
-        say(sql_store, "UPDATE tasks SET state = 'pending' WHERE id = 't2'")
+        execute_sql(sql_store, "UPDATE tasks SET state = 'pending' WHERE id = 't2'")
 
 
 def test_events_can_be_removed_below_the_floor_alone(sql_store):
     for priority in range(5):
         put(sql_store, a_task(priority=priority))
     with pytest.raises(Exception, match="retention alone"):
-        say(sql_store, "DELETE FROM events WHERE seq = 1")
+        execute_sql(sql_store, "DELETE FROM events WHERE seq = 1")
     sql_store.forget_events(ACCOUNT, 2)
     assert [event.seq for event in every(sql_store, Event)] == [3, 4, 5]
     with pytest.raises(Exception, match="retention alone"):
-        say(sql_store, "DELETE FROM events WHERE seq = 3")
+        execute_sql(sql_store, "DELETE FROM events WHERE seq = 3")
     with pytest.raises(Exception, match="retention alone"):
-        say(sql_store, "DELETE FROM events")
+        execute_sql(sql_store, "DELETE FROM events")
     with pytest.raises(Exception, match="never change"):
-        say(sql_store, "UPDATE events SET at = 0")
+        execute_sql(sql_store, "UPDATE events SET at = 0")
     with sql_store.read() as reader:
         assert reader.log_bounds(ACCOUNT) == (2, 5)
     assert [event.seq for event in every(sql_store, Event)] == [3, 4, 5]
@@ -217,5 +217,5 @@ def test_events_can_be_removed_below_the_floor_alone(sql_store):
 def test_the_log_cannot_be_emptied_at_a_stroke(postgres_store):
     put(postgres_store, a_task())
     with pytest.raises(Exception, match="retention alone"):
-        say(postgres_store, "TRUNCATE events")
+        execute_sql(postgres_store, "TRUNCATE events")
     assert len(every(postgres_store, Event)) == 1

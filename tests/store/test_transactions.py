@@ -13,7 +13,20 @@ from holdfast.core.session import Session
 from holdfast.engine.view import View
 from holdfast.store.changes import Answer
 from holdfast.store.needs import AllNeeds, Needs
-from tests.support import ACCOUNT, ALICE, BOB, CAUSE, START, a_lease, a_lock, a_session, check_log, every, look, put
+from tests.support import (
+    ACCOUNT,
+    ALICE,
+    BOB,
+    CAUSE,
+    START,
+    a_lease,
+    a_lock,
+    a_session,
+    check_log,
+    every,
+    load_view,
+    put,
+)
 
 EVERYTHING = a_lease(
     "every/column",
@@ -60,7 +73,9 @@ def test_an_abandoned_transaction_leaves_no_trace(store):
 
     with pytest.raises(Abandoned):
         abandon()
-    view = look(store, rows=(a_lease("job").key, a_lease("kept").key, a_session().key), answers=((ACCOUNT, "key-1"),))
+    view = load_view(
+        store, rows=(a_lease("job").key, a_lease("kept").key, a_session().key), answers=((ACCOUNT, "key-1"),)
+    )
     assert view.find(Lease, ACCOUNT, "job") is None
     assert view.find(Session, ACCOUNT, "s1") is None
     assert view.lease(ACCOUNT, "kept").proof is not None
@@ -89,7 +104,7 @@ def test_a_transaction_that_saved_nothing_changes_nothing(store):
 )
 def test_what_was_saved_is_loaded_again(store, row):
     put(store, a_session(), row)
-    saved = look(store, rows=(row.key,)).find(type(row), ACCOUNT, row.id)
+    saved = load_view(store, rows=(row.key,)).find(type(row), ACCOUNT, row.id)
     assert saved == replace(row, version=1, changed_at=START)
     assert type(getattr(saved, "ephemeral", True)) is bool
 
@@ -98,7 +113,7 @@ def test_a_version_counts_the_changes_and_says_when_the_last_one_was(store, cloc
     for ttl in (1, 2, 3):
         put(store, a_lease(ttl=ttl))
         clock.advance(1)
-    row = look(store, rows=(a_lease().key,)).lease(ACCOUNT, "job")
+    row = load_view(store, rows=(a_lease().key,)).lease(ACCOUNT, "job")
     assert (row.version, row.changed_at, row.ttl) == (3, START + 2 * SECOND, 3)
     check_log(store)
 
@@ -146,8 +161,8 @@ def test_the_first_token_of_all_is_announced_before_it_is_drawn(store):
 
 
 def test_the_log_of_each_account_is_dense_although_batches_mix_them(store):
-    for turn in range(3):
-        put(store, *(a_lease(name, account=account, ttl=turn) for name in "xy" for account in ("b", "a", "c")))
+    for number in range(3):
+        put(store, *(a_lease(name, account=account, ttl=number) for name in "xy" for account in ("b", "a", "c")))
     for account in "abc":
         with store.read() as reader:
             events = reader.events(account, 0, 100)
@@ -170,7 +185,7 @@ def test_an_event_is_kept_word_for_word(store):
 
 def test_a_lease_brings_its_session_along(store):
     put(store, a_session("s1"), a_lease("job", session="s1", ephemeral=True))
-    view = look(store, rows=(a_lease().key,))
+    view = load_view(store, rows=(a_lease().key,))
     assert view.find(Session, ACCOUNT, "s1") is not None
 
 
@@ -179,13 +194,13 @@ def test_a_session_brings_what_was_claimed_for_its_life_and_nothing_else(store):
         store, a_session("s1"), a_session("s2"), a_session("s1", account="other"),
         a_lease("mine", session="s1", ephemeral=True),
         a_lease("run out", session="s1", ephemeral=True, ends=START - 1),
-        a_lease("not for its life", session="s1"),
+        a_lease("not ephemeral", session="s1"),
         a_lease("another's", session="s2", ephemeral=True),
         a_lease("abroad", account="other", session="s1", ephemeral=True),
     )  # fmt: skip
-    view = look(store, holdings=((ACCOUNT, "s1"),))
+    view = load_view(store, holdings=((ACCOUNT, "s1"),))
     assert sorted(lease.id for lease in view.leases_of(ACCOUNT, "s1")) == ["mine", "run out"]
-    assert view.find(Lease, ACCOUNT, "not for its life") is None
+    assert view.find(Lease, ACCOUNT, "not ephemeral") is None
     assert view.leases_of("other", "s1") == []
 
 
@@ -201,19 +216,21 @@ def test_live_locks_of_a_principal_are_counted_exactly(store):
         a_lock("7", account="other"),
         a_lease("__election/abcdefgh", kind="election"),
     )
-    view = look(store, lock_counts=((ACCOUNT, ALICE.id), (ACCOUNT, BOB.id), (ACCOUNT, "nobody"), ("other", ALICE.id)))
+    view = load_view(
+        store, lock_counts=((ACCOUNT, ALICE.id), (ACCOUNT, BOB.id), (ACCOUNT, "nobody"), ("other", ALICE.id))
+    )
     assert [view.live_locks(ACCOUNT, who) for who in (ALICE.id, BOB.id, "nobody")] == [3, 1, 0]
     assert view.live_locks("other", ALICE.id) == 1
 
 
 def test_live_rooms_of_an_account_are_counted_exactly(store):
-    rooms = [("a" * 8, ACCOUNT, START + 1), ("b" * 8, ACCOUNT, START), ("c" * 8, "other", START + 1)]
+    elections = [("a" * 8, ACCOUNT, START + 1), ("b" * 8, ACCOUNT, START), ("c" * 8, "other", START + 1)]
     put(
         store,
-        *(a_lease(f"__election/{name}", account=where, kind="election", ends=ends) for name, where, ends in rooms),
+        *(a_lease(f"__election/{name}", account=where, kind="election", ends=ends) for name, where, ends in elections),
     )
     put(store, a_lease("job"), a_lock("lock"))
-    view = look(store, election_counts=(ACCOUNT, "other", "empty"))
+    view = load_view(store, election_counts=(ACCOUNT, "other", "empty"))
     assert [view.live_elections(account) for account in (ACCOUNT, "other", "empty")] == [1, 1, 0]
 
 
@@ -221,11 +238,11 @@ def test_answers_are_remembered_with_their_effect_and_forgotten_by_age(store):
     with store.transaction() as transaction:
         saved_by(transaction, a_lease(), answers=[ANSWER, replace(ANSWER, key="key-2", answered_at=START + 1)])
     wanted = ((ACCOUNT, "key-1"), (ACCOUNT, "key-2"), ("other", "key-1"))
-    view = look(store, answers=wanted)
+    view = load_view(store, answers=wanted)
     assert view.answer(ACCOUNT, "key-1") == ANSWER
     assert view.answer("other", "key-1") is None
     store.forget_answers(START + 1)
-    view = look(store, answers=wanted)
+    view = load_view(store, answers=wanted)
     assert view.answer(ACCOUNT, "key-1") is None
     assert view.answer(ACCOUNT, "key-2") is not None
 
@@ -233,7 +250,7 @@ def test_answers_are_remembered_with_their_effect_and_forgotten_by_age(store):
 def test_time_never_falls_below_the_last_change_of_what_is_loaded(store, clock):
     put(store, a_lease())
     clock.advance(-3600)
-    assert look(store, rows=(a_lease().key,)).now == START
+    assert load_view(store, rows=(a_lease().key,)).now == START
 
 
 def test_many_rows_travel_in_one_batch(store):

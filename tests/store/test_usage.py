@@ -18,8 +18,8 @@ from holdfast.store.needs import AllNeeds, Needs
 from holdfast.store.postgres import PostgresStore
 from tests.chores import a_claimed, a_task
 from tests.store.task_rows import accounts, task_lists
-from tests.store.test_task_twins import twins
-from tests.support import ACCOUNT, START, empty, every, look, put
+from tests.store.test_task_queries_match_rules import with_examples
+from tests.support import ACCOUNT, START, empty, every, load_view, put
 
 numbers = itertools.count()
 THREADS, ROUNDS, LIMIT = 8, 6, 25
@@ -56,28 +56,28 @@ def used(store, account=ACCOUNT):
     """What readers and writers see, which must be the same."""
     with store.read() as reader:
         read, _ = reader.usage(account)
-    assert look(store, usage=(account,)).usage(account) == read
+    assert load_view(store, usage=(account,)).usage(account) == read
     return read
 
 
 def held(store, account=ACCOUNT):
     with store.read() as reader:
         _, read = reader.usage(account)
-    assert look(store, usage=(account,)).held_tasks(account) == read
+    assert load_view(store, usage=(account,)).held_tasks(account) == read
     return read
 
 
-# -- twins -------------------------------------------------------------------------------------------------------
+# -- generated ---------------------------------------------------------------------------------------------------
 
 
-@twins
+@with_examples
 @given(rows=task_lists, account=accounts)
 def test_tasks_held_are_those_that_core_calls_live(fresh, rows, account):
     live = sum(row.account == account and leases.is_live(row, START) for row in rows)
     assert held(fresh(*rows), account) == live
 
 
-@twins
+@with_examples
 @given(batches=st.lists(charges, max_size=4))
 def test_what_was_used_is_the_sum_of_what_was_charged(fresh, batches):
     store = fresh()
@@ -86,7 +86,7 @@ def test_what_was_used_is_the_sum_of_what_was_charged(fresh, batches):
         charge(store, *batch)
         for account in "ab":
             charged = sorted(cycle for owner, cycle in batch if owner == account)
-            # Whoever counts in one batch counts in the latest of its cycles.
+            # All tasks of one batch are counted in the latest of its cycles.
             latest = max(charged, default=0)
             total[account] = total[account].plus(Usage(latest, charged.count(latest)))
     assert {account: used(store, account) for account in "ab"} == total
@@ -97,7 +97,7 @@ def test_what_was_used_is_the_sum_of_what_was_charged(fresh, batches):
 
 def test_a_batch_sees_its_own_charges(store):
     charge(store, (ACCOUNT, START))
-    view = look(store, usage=(ACCOUNT,))
+    view = load_view(store, usage=(ACCOUNT,))
     view.charge(ACCOUNT, START)
     assert view.usage(ACCOUNT) == Usage(START, 2)
     assert used(store) == Usage(START, 1)
@@ -162,7 +162,7 @@ def test_charges_count_though_nobody_asked_what_was_used(store):
 
 def test_a_task_that_is_taken_or_ends_counts_at_once(store, clock):
     put(store, a_claimed("t1"), a_task("t2"))
-    view = look(store, usage=(ACCOUNT,), rows=((Task.table, ACCOUNT, "t1"), (Task.table, ACCOUNT, "t2")))
+    view = load_view(store, usage=(ACCOUNT,), rows=((Task.table, ACCOUNT, "t1"), (Task.table, ACCOUNT, "t2")))
     view.put(a_claimed("t2"), "claimed")
     assert view.held_tasks(ACCOUNT) == 2
     view.undo()

@@ -53,14 +53,14 @@ def count(endpoint: SqliteEndpoint) -> dict[str, int]:
 def write(connection: apsw.Connection, header: Header) -> None:
     """Add the header, which makes the file a backup."""
     connection.execute(_CREATE)
-    connection.execute(f"INSERT INTO {BACKUP} VALUES (1, ?)", (msgspec.json.encode(header).decode(),))  # noqa: S608 - ours
+    connection.execute(f"INSERT INTO {BACKUP} VALUES (1, ?)", (msgspec.json.encode(header).decode(),))
 
 
 def read(connection: apsw.Connection, path: Path) -> Header:
     """The header of a backup."""
     if BACKUP not in read_table_names(connection, path):
         raise CopyRefused(f"{path} is not a backup made by `holdfast backup`")
-    row: Any = connection.execute(f"SELECT header FROM {BACKUP}").fetchone()  # noqa: S608 - ours
+    row: Any = connection.execute(f"SELECT header FROM {BACKUP}").fetchone()
     return msgspec.json.decode(row[0], type=Header)
 
 

@@ -15,9 +15,9 @@ from holdfast.store.postgres.store import MIGRATION_LOCK, migrate_schema
 from holdfast.store.sql.migrations import COPY
 
 _CREATE = f"CREATE TABLE {COPY} (id integer PRIMARY KEY CHECK (id = 1), stamp text NOT NULL, place text NOT NULL)"
-_INSERT = f"INSERT INTO {COPY} VALUES (1, %s, %s)"  # noqa: S608 - our own name
-_SELECT = f"SELECT stamp, place FROM {COPY} FOR UPDATE"  # noqa: S608 - our own name
-_UPDATE = f"UPDATE {COPY} SET stamp = %s, place = %s"  # noqa: S608 - our own name
+_INSERT = f"INSERT INTO {COPY} VALUES (1, %s, %s)"
+_SELECT = f"SELECT stamp, place FROM {COPY} FOR UPDATE"
+_UPDATE = f"UPDATE {COPY} SET stamp = %s, place = %s"
 
 
 class Position(msgspec.Struct, frozen=True):

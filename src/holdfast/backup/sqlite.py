@@ -47,17 +47,17 @@ class SqliteEndpoint:
     def page(self, table: Table, after: Record | None, limit: int) -> list[Record]:
         """Records after a key."""
         where = f" WHERE ({table.key_sql}) > ({', '.join('?' * len(table.key))})" if after else ""
-        query = f'SELECT {table.columns_sql} FROM "{table.name}"{where} ORDER BY {table.key_sql} LIMIT ?'  # noqa: S608 - its own names
+        query = f'SELECT {table.columns_sql} FROM "{table.name}"{where} ORDER BY {table.key_sql} LIMIT ?'
         return list(self._execute(query, (*(after or ()), limit)))
 
     def put(self, table: Table, records: list[Record]) -> None:
         """Add records."""
         places = ", ".join("?" * len(table.columns))
-        self.connection.executemany(f'INSERT INTO "{table.name}" ({table.columns_sql}) VALUES ({places})', records)  # noqa: S608 - its own names
+        self.connection.executemany(f'INSERT INTO "{table.name}" ({table.columns_sql}) VALUES ({places})', records)
 
     def count(self, table: Table) -> int:
         """How many records there are."""
-        return int(self._value(f'SELECT count(*) FROM "{table.name}"'))  # noqa: S608 - its own names
+        return int(self._value(f'SELECT count(*) FROM "{table.name}"'))
 
     def state(self) -> dict[str, Any]:
         """The state row, without the columns that are valid on one machine only."""
@@ -70,7 +70,7 @@ class SqliteEndpoint:
         """Set the state row; the boot clock is unknown."""
         known = {name: value for name, value in state.items() if name in self.state()}
         settings = ", ".join(f'"{name}" = ?' for name in known)
-        self._execute(f"UPDATE state SET {settings}, boot_id = '', boot_at = 0", [*known.values()])  # noqa: S608 - its own names
+        self._execute(f"UPDATE state SET {settings}, boot_id = '', boot_at = 0", [*known.values()])
 
     def logs(self) -> dict[str, int]:
         """The last event of every account."""

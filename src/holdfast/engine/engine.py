@@ -266,7 +266,7 @@ class Engine:
         """Watch other processes' commits while any caller waits here."""
         with self._attending:
             (self._attentive.add if waiting else self._attentive.discard)(kind)
-            self._watcher.set_waiting(bool(self._attentive))
+            self._watcher.set_waiting(waiting=bool(self._attentive))
 
     def _grace(self) -> list[Command[Any]]:
         """The commands that a lane must run first when the store is back after an outage."""

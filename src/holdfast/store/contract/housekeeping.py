@@ -55,7 +55,7 @@ class Watcher(Protocol):
     def notify(self) -> None:
         """Report to other processes that a name or a task was freed here."""
 
-    def set_waiting(self, waiting: bool) -> None:  # noqa: FBT001 - a plain state, set from one place
+    def set_waiting(self, *, waiting: bool) -> None:
         """Set whether a caller waits here; a watcher that polls does so only then."""
 
     def close(self) -> None:

@@ -158,7 +158,7 @@ class MemoryDeliveries:
             )
             known = {*self.cursors, *(each.webhook_key for each in self.rows.values() if each.state == PENDING)}
             for hook in [hook for hook in known if (Webhook.table, *hook) not in self._store.rows]:
-                orphaned = self._delete(lambda each, hook=hook: each.webhook_key == hook, limit)  # type: ignore[misc] # its default
+                orphaned = self._delete(partial(_belongs_to, hook), limit)
                 if orphaned < limit:
                     self.cursors.pop(hook, None)
                 deleted = max(deleted, orphaned)
@@ -186,6 +186,10 @@ class MemoryDeliveries:
 def _is_behind(head: Delivery, delivery: Delivery) -> bool:
     """Whether a delivery must wait until `head` is settled."""
     return delivery.ordering_key == head.ordering_key and delivery.seq > head.seq
+
+
+def _belongs_to(hook: WebhookKey, delivery: Delivery) -> bool:
+    return delivery.webhook_key == hook
 
 
 def _key(hook: Webhook) -> WebhookKey:

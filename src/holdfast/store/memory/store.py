@@ -51,7 +51,7 @@ class MemoryStore:
         return self._now
 
     @contextmanager
-    def transaction(self, lane: int = 0) -> Iterator[MemoryTransaction]:  # noqa: ARG002 - one lane only
+    def transaction(self, lane: int = 0) -> Iterator[MemoryTransaction]:
         """Begin a batch."""
         with self._lock:
             transaction = MemoryTransaction(self)
@@ -64,7 +64,7 @@ class MemoryStore:
         with self._lock:
             yield MemoryReader(self)
 
-    def watch(self, on_change: Callable[[], None]) -> SilentWatcher:  # noqa: ARG002 - there are no other processes
+    def watch(self, on_change: Callable[[], None]) -> SilentWatcher:
         """A watcher that never reports: no other process can change this store."""
         return SilentWatcher()
 
@@ -152,7 +152,7 @@ class SilentWatcher:
     def notify(self) -> None:
         """No process to notify."""
 
-    def set_waiting(self, waiting: bool) -> None:  # noqa: FBT001 - see the contract
+    def set_waiting(self, *, waiting: bool) -> None:
         """Nothing to poll."""
 
     def close(self) -> None:

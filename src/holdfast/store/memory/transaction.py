@@ -92,7 +92,7 @@ class MemoryTransaction:
                 found[key] = max(versions)
         return found
 
-    def seen_ready(self, needs: AllNeeds) -> dict[tuple[str, str], int]:  # noqa: ARG002 - see the contract
+    def seen_ready(self, needs: AllNeeds) -> dict[tuple[str, str], int]:
         """No other server holds locks, so everything claimable was loaded."""
         return {}
 

@@ -195,5 +195,5 @@ SKIP_LOCKED = " FOR UPDATE OF one SKIP LOCKED"
 
 
 def first_rows(table: str, condition: str) -> str:
-    """A condition: the first rows of a table that meet a condition, as many as the last argument says."""
+    """A condition for the first rows of a table that meet another condition; the last argument is how many."""
     return f"ctid = ANY (ARRAY (SELECT ctid FROM {table} WHERE {condition} LIMIT ?))"

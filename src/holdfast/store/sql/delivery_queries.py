@@ -1,4 +1,4 @@
-"""The statements about deliveries, for both dialects (`sql/queries.py` says how they are written).
+"""The statements about deliveries, for both dialects (written as described in `sql/queries.py`).
 
 A `{}` is the condition; for the first rows of a table that meet one, each dialect has its `first_rows`.
 """

@@ -99,7 +99,7 @@ class SqlReader(ABC):
             return self.rows(Task, queries.TASKS_BY_UNIQUE_KEY, account, by.unique_key, before, limit)
         if by.type is None and by.state is None:
             return self.rows(Task, queries.TASKS_BY_ID, account, before, limit)
-        # Each type and state is one range of the index; the counts tell which ranges have tasks.
+        # Each type and state is one range of the index; the counts list the ranges that have tasks.
         found = [
             task
             for task_type, state, _ in self.task_counts(account)

@@ -54,7 +54,7 @@ class SqlStore(ABC):
         """Delete old answers."""
         old = self.dialect.first_rows("answers", queries.OLD_ANSWERS)
         with self.write() as (execute, _):
-            return len(execute(f"DELETE FROM answers WHERE {old} RETURNING 1", before, limit))  # noqa: S608 - our text
+            return len(execute(f"DELETE FROM answers WHERE {old} RETURNING 1", before, limit))
 
     def forget_events(self, account: str, floor: int) -> None:
         """Delete the oldest events of an account."""

@@ -13,7 +13,7 @@ class WatcherBase:
         self._closed = threading.Event()
         self._threads: list[threading.Thread] = []
 
-    def set_waiting(self, waiting: bool) -> None:  # noqa: FBT001 - see the contract
+    def set_waiting(self, *, waiting: bool) -> None:
         """Poll only while a caller waits."""
         if waiting:
             self._waiting.set()

@@ -157,5 +157,5 @@ SKIP_LOCKED = ""
 
 
 def first_rows(table: str, condition: str) -> str:
-    """A condition: the first rows of a table that meet a condition, as many as the last argument says."""
+    """A condition for the first rows of a table that meet another condition; the last argument is how many."""
     return f"rowid IN (SELECT rowid FROM {table} WHERE {condition} LIMIT ?)"

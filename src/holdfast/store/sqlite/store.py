@@ -70,7 +70,7 @@ class SqliteStore(SqlStore):
             raise
 
     @contextmanager
-    def transaction(self, lane: int = 0) -> Iterator[SqliteTransaction]:  # noqa: ARG002 - one lane only
+    def transaction(self, lane: int = 0) -> Iterator[SqliteTransaction]:
         """Begin a batch: take the fair lock, then the file's write lock."""
         if self._sync_failed:
             raise StoreUnavailable(
@@ -101,7 +101,7 @@ class SqliteStore(SqlStore):
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
         except apsw.Error:
-            self._writer.close(True)  # noqa: FBT003 - positional in apsw: force
+            self._writer.close(force=True)
             self._writer = None
 
     @contextmanager
@@ -120,7 +120,7 @@ class SqliteStore(SqlStore):
                 yield SqliteReader(connection, self._clock)
                 connection.execute("ROLLBACK")
             except BaseException:
-                connection.close(True)  # noqa: FBT003 - positional in apsw: force
+                connection.close(force=True)
                 raise
             self._readers.append(connection)
 

@@ -101,7 +101,7 @@ class SqliteTransaction:
             found: Any = self._execute(query, (_document(keys),)).fetchone()
             rows.update((row.key, row) for row in _DECODERS[row_type](found[0]))
 
-    def seen_ready(self, needs: AllNeeds) -> dict[tuple[str, str], int]:  # noqa: ARG002 - see the contract
+    def seen_ready(self, needs: AllNeeds) -> dict[tuple[str, str], int]:
         """No other server holds locks, so everything claimable was loaded."""
         return {}
 

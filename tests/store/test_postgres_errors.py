@@ -19,7 +19,7 @@ from holdfast.store.changes import Answer
 from holdfast.store.contract import Rerun, StaleConnection
 from holdfast.store.needs import AllNeeds, Needs
 from holdfast.store.postgres import PostgresStore
-from tests.support import ACCOUNT, BOB, START, a_lease, acquire, check_log, claim, every, look, put, run, transact
+from tests.support import ACCOUNT, BOB, START, a_lease, acquire, check_log, claim, every, load_view, put, run, transact
 
 
 def begun(transaction, *rows, answer=None):
@@ -58,7 +58,7 @@ def test_of_two_that_both_found_no_answer_the_second_runs_again(postgres_store):
         with postgres_store.transaction(1) as early:
             early.save(begun(early, a_lease("y"), answer=answer("early")))
         late.save(changes)
-    assert look(postgres_store, answers=((ACCOUNT, "key-1"),)).answer(ACCOUNT, "key-1").body == "early"
+    assert load_view(postgres_store, answers=((ACCOUNT, "key-1"),)).answer(ACCOUNT, "key-1").body == "early"
     assert [row.id for row in every(postgres_store, Lease)] == ["y"]
 
 
@@ -146,7 +146,7 @@ def test_a_value_that_the_database_will_not_take_is_told_as_such(postgres_store,
 
 
 def test_a_connection_that_died_between_batches_costs_nobody_an_answer(postgres_store, database):
-    """The store says that nothing was said on it; the lane then says it on a new one."""
+    """The store reports that nothing was sent on it; the lane then runs the batch on a new one."""
     with postgres_store.transaction() as transaction:
         transaction.load(AllNeeds.of([]))
         dying = transaction

@@ -1,4 +1,4 @@
-"""Twins: each WHERE chooses like the rule in core that it stands for, over rows whose times are drawn one by one."""
+"""Each WHERE selects what its rule in core selects, over generated rows with independent times."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.core.lease import ELECTION, JOB, LOCK, Lease, proof_of
 from holdfast.core.principal import Principal
 from holdfast.core.session import Session
 from tests.proof_size import FULL
-from tests.support import START, DrivenClock, empty, look, put
+from tests.support import START, DrivenClock, empty, load_view, put
 
 EXAMPLES = 500 if FULL else 12
 
@@ -22,13 +22,13 @@ instants = st.integers(START - 2, START + 2)
 principals = st.sampled_from(["p1", "p2"])
 prefixes = st.sampled_from(["", "a", "a%", "a_", "b", "\u00e9", "\U0010ffff", "__election/"])
 job_names = st.text(st.sampled_from("ab%_\u00e9\ue000\U0010ffff"), min_size=1, max_size=3)
-rooms = st.sampled_from(["__election/abcdefgh", "__election/zzzzzzzz"])
+elections = st.sampled_from(["__election/abcdefgh", "__election/zzzzzzzz"])
 
 
 @st.composite
 def lease_rows(draw):
     kind = draw(st.sampled_from([None, JOB, LOCK, ELECTION]))
-    row = Lease(draw(accounts), draw(rooms if kind == ELECTION else job_names))
+    row = Lease(draw(accounts), draw(elections if kind == ELECTION else job_names))
     if kind is None:
         return replace(row, available_at=draw(st.none() | instants))
     return replace(
@@ -61,7 +61,7 @@ def session_rows(draw):
 def principal_rows(draw):
     number = draw(st.integers(0, 5))
     revoked = draw(st.none() | instants)
-    # Among the valid, a hash stands for one principal; the revoked may share it.
+    # A hash belongs to one valid principal; revoked ones may share it.
     key = f"k{number}" if revoked is None else draw(st.sampled_from(["k0", "k1", None]))
     return Principal(draw(accounts), f"p{number}", key_hash=key, revoked_at=revoked)
 
@@ -88,12 +88,12 @@ def fresh(sql_store):
     return fill
 
 
-def twins(test):
+def with_examples(test):
     checks = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
     return settings(max_examples=EXAMPLES, suppress_health_check=checks)(test)
 
 
-@twins
+@with_examples
 @given(held=lease_lists, open_ones=session_lists, limit=st.integers(1, 12))
 def test_due_rows_are_those_that_core_calls_due(fresh, held, open_ones, limit):
     store = fresh(*held, *open_ones)
@@ -103,7 +103,7 @@ def test_due_rows_are_those_that_core_calls_due(fresh, held, open_ones, limit):
         assert reader.due(limit) == [key for _, key in sorted(overdue)][:limit]
 
 
-@twins
+@with_examples
 @given(held=lease_lists, open_ones=session_lists)
 def test_the_next_deadline_is_the_first_moment_at_which_something_becomes_due(fresh, held, open_ones):
     store = fresh(*held, *open_ones)
@@ -121,12 +121,12 @@ def test_the_next_deadline_is_the_first_moment_at_which_something_becomes_due(fr
     assert deadline == first
 
 
-@twins
+@with_examples
 @given(held=lease_lists)
 def test_live_locks_and_rooms_are_those_that_core_counts(fresh, held):
     store = fresh(*held)
     owners = [(account, principal) for account in "ab" for principal in ("p1", "p2")]
-    view = look(store, lock_counts=tuple(owners), election_counts=("a", "b"))
+    view = load_view(store, lock_counts=tuple(owners), election_counts=("a", "b"))
     for account, principal in owners:
         counted = [row for row in held if (row.account, row.principal) == (account, principal)]
         assert view.live_locks(account, principal) == sum(
@@ -137,7 +137,7 @@ def test_live_locks_and_rooms_are_those_that_core_counts(fresh, held):
         assert view.live_elections(account) == sum(leases.counts_toward_limit(row, ELECTION, START) for row in counted)
 
 
-@twins
+@with_examples
 @given(held=lease_lists, prefix=prefixes, after=st.just("") | job_names, limit=st.integers(1, 10))
 def test_listed_leases_are_those_that_core_calls_live(fresh, held, prefix, after, limit):
     store = fresh(*held)
@@ -154,7 +154,7 @@ def test_listed_leases_are_those_that_core_calls_live(fresh, held, prefix, after
         assert reader.counts("a").live_leases == sum(row.account == "a" and leases.is_live(row, START) for row in held)
 
 
-@twins
+@with_examples
 @given(held=lease_lists, moment=instants)
 def test_jobs_held_at_a_moment_are_those_that_core_calls_live_then(fresh, held, moment):
     store = fresh(*held)
@@ -162,13 +162,13 @@ def test_jobs_held_at_a_moment_are_those_that_core_calls_live_then(fresh, held, 
         assert reader.held_at(moment) == sorted(row.key for row in held if leases.counts_toward_limit(row, JOB, moment))
 
 
-@twins
+@with_examples
 @given(held=lease_lists)
 def test_the_leases_of_a_session_are_those_held_for_its_life(fresh, held):
     store = fresh(*held)
     for account in "ab":
         for session in ("s1", "s2"):
-            view = look(store, holdings=((account, session),))
+            view = load_view(store, holdings=((account, session),))
             mine = [row for row in held if (row.account, row.session) == (account, session)]
             assert {row.key for row in view.leases_of(account, session)} == {
                 row.key for row in mine if row.ephemeral and leases.is_held(row)
@@ -177,7 +177,7 @@ def test_the_leases_of_a_session_are_those_held_for_its_life(fresh, held):
                 assert reader.count_session_leases(account, session) == len(mine)
 
 
-@twins
+@with_examples
 @given(known=principal_lists)
 def test_a_key_stands_for_whoever_has_it_unrevoked(fresh, known):
     store = fresh(*known)
@@ -191,7 +191,7 @@ def test_a_key_stands_for_whoever_has_it_unrevoked(fresh, known):
             assert reader.counts(account).principals == len(valid)
 
 
-def test_the_driven_clock_stands_where_the_twins_believe(sql_store, clock):
+def test_the_test_clock_is_at_the_time_that_the_rules_are_given(sql_store, clock):
     assert isinstance(clock, DrivenClock)
     with sql_store.read() as reader:
         assert reader.now == START

@@ -1,4 +1,4 @@
-"""Without a clock from outside each store asks its own: it runs, in microseconds, and is what rows are stamped with."""
+"""Without a test clock each store uses its own: it advances, in microseconds, and gives rows their times."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 import pytest
 
 from holdfast.core.row import SECOND
-from tests.support import STORES, a_lease, look, make_store, put, wait_until
+from tests.support import STORES, a_lease, load_view, make_store, put, wait_until
 
 
 @pytest.fixture(params=STORES)
@@ -36,9 +36,9 @@ def test_a_store_s_time_runs_and_never_goes_back(own):
 def test_a_change_is_stamped_with_the_time_of_its_transaction(own):
     before = now_of(own)
     put(own, a_lease())
-    row = look(own, rows=(a_lease().key,)).lease("default", "job")
+    row = load_view(own, rows=(a_lease().key,)).lease("default", "job")
     assert before <= row.changed_at <= now_of(own)
 
 
 def test_a_batch_that_needs_no_row_still_knows_the_time(own):
-    assert look(own).now >= now_of(own) - SECOND
+    assert load_view(own).now >= now_of(own) - SECOND

@@ -1,4 +1,4 @@
-"""What lets browsers in, and the looks that the dashboard is made of: alike on every store."""
+"""Browser sessions, and the reads of the dashboard, on every store."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from holdfast.core.event import RENEWALS, Event, subject_of
 from holdfast.core.row import SECOND
 from holdfast.core.task import CLAIMED, Task
 from holdfast.store.postgres import PostgresStore
-from tests.store.test_task_twins import twins
+from tests.store.test_task_queries_match_rules import with_examples
 from tests.support import ACCOUNT, START, a_lease, a_session, empty, every, put
 
 edges = st.sampled_from([0, LINK_LIFETIME, IDLE_TIMEOUT, MAX_LIFETIME]).flatmap(
     lambda span: st.integers(span - 1, span + 1)
 )
-badges = st.builds(
+session_times = st.builds(
     lambda kind, made, seen: (kind, START - made, START - seen), st.sampled_from([SIGN_IN_LINK, SESSION]), edges, edges
 )
 
 
-def a_badge(name="b1", kind=SESSION, account=ACCOUNT, made_at=START, seen_at=START):
+def a_browser_session(name="b1", kind=SESSION, account=ACCOUNT, made_at=START, seen_at=START):
     return BrowserSession(name, kind, account, "p1", "hash", made_at=made_at, seen_at=seen_at)
 
 
@@ -45,26 +45,26 @@ def kept(store, *names):
         return [reader.browser_session(name) for name in names]
 
 
-def test_a_badge_is_kept_as_it_is_and_only_seen_again(store):
-    worn = a_badge()
-    store.save_browser_session(worn)
-    assert kept(store, "b1", "b2") == [worn, None]
-    seen = replace(worn, seen_at=START + SECOND)
+def test_a_browser_session_keeps_everything_but_when_it_was_seen(store):
+    saved = a_browser_session()
+    store.save_browser_session(saved)
+    assert kept(store, "b1", "b2") == [saved, None]
+    seen = replace(saved, seen_at=START + SECOND)
     store.save_browser_session(seen)
     assert kept(store, "b1") == [seen]
 
 
-def test_a_badge_is_taken_once(store):
-    store.save_browser_session(a_badge(kind=SIGN_IN_LINK))
-    assert store.take_browser_session("b1") == a_badge(kind=SIGN_IN_LINK)
+def test_a_browser_session_is_taken_once(store):
+    store.save_browser_session(a_browser_session(kind=SIGN_IN_LINK))
+    assert store.take_browser_session("b1") == a_browser_session(kind=SIGN_IN_LINK)
     assert store.take_browser_session("b1") is None
     assert kept(store, "b1") == [None]
 
 
-def test_of_many_who_show_one_invitation_one_gets_in(store, database, clock):
+def test_of_many_callers_one_takes_a_sign_in_link(store, database, clock):
     other = PostgresStore(database, clock) if store.name == "postgres" else store
     for round_number in range(5):
-        store.save_browser_session(a_badge(f"b{round_number}", SIGN_IN_LINK))
+        store.save_browser_session(a_browser_session(f"b{round_number}", SIGN_IN_LINK))
         with ThreadPoolExecutor(8) as pool:
             shown = pool.map(
                 lambda place, name=f"b{round_number}": (store, other)[place % 2].take_browser_session(name), range(8)
@@ -74,27 +74,30 @@ def test_of_many_who_show_one_invitation_one_gets_in(store, database, clock):
         other.close()
 
 
-@twins
-@given(rows=st.lists(badges, max_size=8))
-def test_a_store_forgets_badges_by_core_s_rule(store, clock, rows):
+@with_examples
+@given(rows=st.lists(session_times, max_size=8))
+def test_a_store_forgets_expired_browser_sessions(store, clock, rows):
     empty(store)
     clock.now = START
-    worn = [a_badge(f"b{place}", kind, made_at=made, seen_at=seen) for place, (kind, made, seen) in enumerate(rows)]
-    for browser_session in worn:
+    saved = [
+        a_browser_session(f"b{place}", kind, made_at=made, seen_at=seen)
+        for place, (kind, made, seen) in enumerate(rows)
+    ]
+    for browser_session in saved:
         store.save_browser_session(browser_session)
-    assert store.forget_browser_sessions() == sum(is_expired(browser_session, START) for browser_session in worn)
-    left = kept(store, *(browser_session.id for browser_session in worn))
-    assert left == [None if is_expired(browser_session, START) else browser_session for browser_session in worn]
+    assert store.forget_browser_sessions() == sum(is_expired(browser_session, START) for browser_session in saved)
+    left = kept(store, *(browser_session.id for browser_session in saved))
+    assert left == [None if is_expired(browser_session, START) else browser_session for browser_session in saved]
 
 
-def test_an_account_that_is_erased_takes_its_badges_along(store):
-    store.save_browser_session(a_badge("b1", account="gone"))
-    store.save_browser_session(a_badge("b2"))
+def test_erasing_an_account_deletes_its_browser_sessions(store):
+    store.save_browser_session(a_browser_session("b1", account="gone"))
+    store.save_browser_session(a_browser_session("b2"))
     store.erase("gone")
-    assert kept(store, "b1", "b2") == [None, a_badge("b2")]
+    assert kept(store, "b1", "b2") == [None, a_browser_session("b2")]
 
 
-# -- looks -------------------------------------------------------------------------------------------------------
+# -- reads -------------------------------------------------------------------------------------------------------
 
 
 def test_live_sessions_are_those_that_core_calls_live(store, clock):
@@ -109,19 +112,22 @@ def test_live_sessions_are_those_that_core_calls_live(store, clock):
         assert [row.id for row in reader.sessions(ACCOUNT, "", 1, live=True)] == ["s2"]
 
 
-def test_of_one_key_only_the_newest_badges_stay(store):
+def test_of_one_key_only_the_newest_browser_sessions_stay(store):
     made = [number * 7 % 5 for number in range(MAX_PER_KEY + 6)]
-    others = [replace(a_badge("other", made_at=0), key_hash="another"), a_badge("link", SIGN_IN_LINK, made_at=0)]
-    worn = [a_badge(f"b{number:02d}", made_at=START + age) for number, age in enumerate(made)]
+    others = [
+        replace(a_browser_session("other", made_at=0), key_hash="another"),
+        a_browser_session("link", SIGN_IN_LINK, made_at=0),
+    ]
+    saved = [a_browser_session(f"b{number:02d}", made_at=START + age) for number, age in enumerate(made)]
     known = {browser_session.id: browser_session for browser_session in others}
-    for browser_session in [*others, *worn]:
+    for browser_session in [*others, *saved]:
         store.save_browser_session(browser_session)
         known[browser_session.id] = browser_session
         for gone in excess_sessions(known.values(), browser_session):
             del known[gone.id]
     assert {
         browser_session.id
-        for browser_session in kept(store, *(each.id for each in [*others, *worn]))
+        for browser_session in kept(store, *(each.id for each in [*others, *saved]))
         if browser_session
     } == set(known)
     assert len(known) == MAX_PER_KEY + len(others)

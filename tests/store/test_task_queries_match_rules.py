@@ -1,4 +1,4 @@
-"""Twins for tasks: each WHERE and each ORDER BY chooses like the rule in core that it stands for."""
+"""For tasks: each WHERE and each ORDER BY selects what its rule in core selects, over generated rows."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from holdfast.core.task import CLAIMED, DEAD, LIVE_STATES, PENDING
 from holdfast.store.contract import TaskPath
 from tests.proof_size import FULL
 from tests.store.task_rows import accounts, instants, keyed_lists, queues, task_lists, types
-from tests.store.test_twins import lease_lists, session_lists
-from tests.support import START, empty, look, put
+from tests.store.test_queries_match_rules import lease_lists, session_lists
+from tests.support import START, empty, load_view, put
 
 EXAMPLES = 500 if FULL else 10
 QUEUES = [("x",), ("y",), ("x", "y"), ()]
@@ -35,7 +35,7 @@ def fresh(sql_store):
     return fill
 
 
-def twins(test):
+def with_examples(test):
     checks = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
     phases = [phase for phase in Phase if phase is not Phase.explain]  # explaining takes minutes
     return settings(max_examples=EXAMPLES, suppress_health_check=checks, phases=phases)(test)
@@ -61,32 +61,32 @@ def claimable(rows, account, names):
     return [row.id for row in sorted(queue, key=tasks.queue_order) if tasks.is_claimable(row, START)]
 
 
-@twins
+@with_examples
 @given(rows=task_lists, account=accounts, names=st.sampled_from(QUEUES))
 def test_what_can_be_claimed_is_what_core_calls_claimable_in_core_s_order(fresh, rows, account, names):
-    view = look(fresh(*rows), ready=tuple((account, name, 100) for name in names or ("",)))
+    view = load_view(fresh(*rows), ready=tuple((account, name, 100) for name in names or ("",)))
     assert drained(view, account, names) == claimable(rows, account, names)
 
 
-@twins
+@with_examples
 @given(rows=queues, names=st.sampled_from(QUEUES), limit=st.integers(1, 3))
 def test_the_first_of_a_queue_are_loaded_whether_they_stand_in_it_or_have_just_come_due(fresh, rows, names, limit):
-    view = look(fresh(*rows), ready=tuple(("a", name, limit) for name in names or ("",)))
+    view = load_view(fresh(*rows), ready=tuple(("a", name, limit) for name in names or ("",)))
     assert drained(view, "a", names)[:limit] == claimable(rows, "a", names)[:limit]
 
 
-@twins
-@given(rows=task_lists, held=lease_lists, lives=session_lists, limit=st.integers(1, 20))
-def test_due_tasks_are_those_whose_deadline_core_puts_in_the_past(fresh, rows, held, lives, limit):
-    store = fresh(*rows, *held, *lives)
+@with_examples
+@given(rows=task_lists, held=lease_lists, open_sessions=session_lists, limit=st.integers(1, 20))
+def test_due_tasks_are_those_whose_deadline_core_puts_in_the_past(fresh, rows, held, open_sessions, limit):
+    store = fresh(*rows, *held, *open_sessions)
     overdue = [(tasks.deadline(row), row.key) for row in rows if (tasks.deadline(row) or START + 1) <= START]
     overdue += [(row.expires_at, row.key) for row in held if leases.is_due(row, START)]
-    overdue += [(row.expires_at, row.key) for row in lives if sessions.is_due(row, START)]
+    overdue += [(row.expires_at, row.key) for row in open_sessions if sessions.is_due(row, START)]
     with store.read() as reader:
         assert reader.due(limit) == [key for _, key in sorted(overdue)][:limit]
 
 
-@twins
+@with_examples
 @given(rows=task_lists)
 def test_the_next_deadline_is_the_first_that_core_gives_to_a_task(fresh, rows):
     with fresh(*rows).read() as reader:
@@ -94,17 +94,17 @@ def test_the_next_deadline_is_the_first_that_core_gives_to_a_task(fresh, rows):
         assert reader.next_deadline() == min(found, default=None)
 
 
-@twins
-@given(rows=task_lists, held=lease_lists, lives=named_sessions, moment=instants)
-def test_what_is_held_at_a_moment_is_what_core_calls_live_then(fresh, rows, held, lives, moment):
+@with_examples
+@given(rows=task_lists, held=lease_lists, open_sessions=named_sessions, moment=instants)
+def test_what_is_held_at_a_moment_is_what_core_calls_live_then(fresh, rows, held, open_sessions, moment):
     live = [row.key for row in rows if leases.is_live(row, moment)]
     live += [row.key for row in held if leases.counts_toward_limit(row, JOB, moment)]
-    live += [row.key for row in lives if row.name is not None and sessions.is_live(row, moment)]
-    with fresh(*rows, *held, *lives).read() as reader:
+    live += [row.key for row in open_sessions if row.name is not None and sessions.is_live(row, moment)]
+    with fresh(*rows, *held, *open_sessions).read() as reader:
         assert reader.held_at(moment) == sorted(live)
 
 
-@twins
+@with_examples
 @given(rows=task_lists, moments=st.lists(st.integers(0, 4), min_size=14, max_size=14), dead=st.booleans())
 def test_what_finished_before_a_moment_is_what_core_calls_old(fresh, clock, rows, moments, dead):
     store, before = fresh(), START + 3
@@ -124,7 +124,7 @@ def test_what_finished_before_a_moment_is_what_core_calls_old(fresh, clock, rows
         assert [at[key] for key in few[account]] == sorted(at.values())[:2]
 
 
-@twins
+@with_examples
 @given(rows=keyed_lists())
 def test_under_a_unique_key_lives_whoever_core_calls_live(fresh, rows):
     store = fresh(*rows)
@@ -132,21 +132,21 @@ def test_under_a_unique_key_lives_whoever_core_calls_live(fresh, rows):
         for key in ("k1", "k2"):
             mine = [row for row in rows if (row.account, row.unique_key) == (account, key)]
             alive = [row.id for row in mine if row.state in LIVE_STATES]
-            found = look(store, unique_keys=((account, key),)).live_task_under(account, key)
+            found = load_view(store, unique_keys=((account, key),)).live_task_under(account, key)
             assert ([] if found is None else [found.id]) == alive
             for row in mine:
-                twin = look(store, same_key_as=((account, row.id),)).live_task_under(account, key)
-                assert ([] if twin is None else [twin.id]) == alive
+                found = load_view(store, same_key_as=((account, row.id),)).live_task_under(account, key)
+                assert ([] if found is None else [found.id]) == alive
 
 
-@twins
+@with_examples
 @given(rows=task_lists)
 def test_the_tasks_of_a_session_are_those_it_holds(fresh, rows):
     store = fresh(*rows)
     for account in "ab":
         for session in ("s1", "s2"):
             mine = sorted(row.id for row in rows if (row.account, row.session) == (account, session))
-            view = look(store, holdings=((account, session),))
+            view = load_view(store, holdings=((account, session),))
             assert [row.id for row in view.tasks_of(account, session)] == mine
             with store.read() as reader:
                 assert [row.id for row in reader.holdings(account, session)[1]] == mine
@@ -164,7 +164,7 @@ paths = st.builds(
 pages = st.tuples(st.sampled_from(["~", "t50", "t00"]), st.integers(1, 8))
 
 
-@twins
+@with_examples
 @given(rows=keyed_lists(), account=accounts, path=paths, page=pages)
 def test_a_list_along_any_index_is_what_a_plain_filter_finds_newest_first(fresh, rows, account, path, page):
     def wanted(row):
@@ -180,9 +180,9 @@ def test_a_list_along_any_index_is_what_a_plain_filter_finds_newest_first(fresh,
         assert [row.id for row in reader.tasks(account, path, before, limit)] == found[:limit]
 
 
-@twins
+@with_examples
 @given(rows=task_lists)
 def test_the_oldest_that_is_ready_is_found_whatever_its_account_and_priority(fresh, rows):
-    rows = [replace(row, ready=row.ready and row.state == PENDING) for row in rows]  # nothing else stands in a queue
+    rows = [replace(row, ready=row.ready and row.state == PENDING) for row in rows]  # only pending tasks are in a queue
     with fresh(*rows).read() as reader:
         assert reader.totals().oldest_ready == tasks.longest_wait(rows, START)

@@ -161,8 +161,8 @@ def test_a_session_is_found_by_its_account_and_id_and_counts_its_leases(store):
 
 
 def test_the_log_is_read_from_a_cursor_and_by_subject(store):
-    for turn in range(3):
-        put(store, a_lease("x", ttl=turn), a_lease("y", ttl=turn))
+    for number in range(3):
+        put(store, a_lease("x", ttl=number), a_lease("y", ttl=number))
     with store.read() as reader:
         assert [event.seq for event in reader.events(ACCOUNT, 0, 4)] == [1, 2, 3, 4]
         assert [event.seq for event in reader.events(ACCOUNT, 4, 100)] == [5, 6]
@@ -174,8 +174,8 @@ def test_the_log_is_read_from_a_cursor_and_by_subject(store):
 
 def test_a_page_of_the_log_ends_with_the_event_that_reaches_its_bytes(store):
     """The databases add up in SQL, core by itself; letters that are several bytes count as such."""
-    for turn, note in enumerate(["a", "\u65e5" * 300, "b" * 500, "c", "\U0001f600" * 200, "d"]):
-        put(store, a_lease(f"x{turn}", note=note))
+    for number, note in enumerate(["a", "\u65e5" * 300, "b" * 500, "c", "\U0001f600" * 200, "d"]):
+        put(store, a_lease(f"x{number}", note=note))
     with store.read() as reader:
         log = reader.events(ACCOUNT, 0, 100)
         sizes = [data_size(event) for event in log]
@@ -208,7 +208,7 @@ def test_totals_are_over_all_accounts(store):
 
 
 def test_the_last_grant_before_a_version_is_found(store):
-    """Events after a grant tell only what changed: whoever tells of a lock must know whose it is."""
+    """Events after a grant show only what changed, but a lock's webhook message must name its holder."""
     put(store, a_lease("lock", token=1), kind="claimed")
     put(store, a_lease("lock", token=1, note="x"), kind="renewed")
     put(store, a_lease("lock", ends=None, token=1), kind="released")
