@@ -17,8 +17,8 @@ from holdfast.operations.table import OPERATIONS
 from holdfast.transport.http.orchestrion import lists
 from holdfast.transport.http.schemas.all_operations import OPERATION_SCHEMAS
 from holdfast.transport.http.schemas.task_operations import BackoffPolicy, TaskFilter
+from holdfast.transport.http.system.discovery import encode_yaml
 from holdfast.transport.http.system.openapi import openapi
-from holdfast.transport.yaml import encode_yaml
 from tests.compat.octostore.server import Server
 
 PLACES = ("/openapi.json", "/openapi.yaml", "/v1/schema")
