@@ -12,7 +12,7 @@ def deploy(client, build):
     with client.job("deploy/web", owner=build, wait=30) as job:
         print(f"{build} begins, token {job.token}")
         time.sleep(0.2)  # push; the target refuses smaller tokens
-        job.check()  # still ours? Then make it live.
+        job.check()  # raises LeaseLost if the job may no longer be ours
         print(f"{build} is live")
 
 

@@ -1,6 +1,6 @@
-"""Five agents see the same issue. One owns it; when that one dies, another goes on with the note it left.
+"""Five agents see the same issue. One owns it; when its process is killed, another continues with its note.
 
-Run it with nothing else: the agents share an SQLite file. With HOLDFAST_URL and HOLDFAST_API_KEY they share a server.
+Needs no server: the agents share an SQLite file. With HOLDFAST_URL and HOLDFAST_API_KEY they share a server.
 """
 
 import multiprocessing
@@ -19,29 +19,29 @@ def connect(path):
     return holdfast.Client() if os.environ.get("HOLDFAST_API_KEY") else holdfast.open(path)
 
 
-def agent(name, path, said):
+def agent(name, path, messages):
     with connect(path) as client, client.job(ISSUE, owner=name, ttl=5, wait=60) as job:
         if job.previous:
-            said.put(("goes on", name, job.previous["owner"], job.previous["note"]))
+            messages.put(("goes on", name, job.previous["owner"], job.previous["note"]))
             return
         job.note = "the failing test is test_login; start there"
         job.checkpoint({"branch": "fix-1842"})
-        said.put(("owns", name, job.token, os.getpid()))
-        time.sleep(60)  # at work, until somebody pulls the plug
+        messages.put(("owns", name, job.token, os.getpid()))
+        time.sleep(60)  # works until it is killed
 
 
 def main():
-    said = multiprocessing.Queue()
+    messages = multiprocessing.Queue()
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "agents.db")
-        agents = [multiprocessing.Process(target=agent, args=(f"agent-{n}", path, said)) for n in range(1, 6)]
+        agents = [multiprocessing.Process(target=agent, args=(f"agent-{n}", path, messages)) for n in range(1, 6)]
         for process in agents:
             process.start()
-        _, winner, token, pid = said.get(timeout=60)
+        _, winner, token, pid = messages.get(timeout=60)
         print(f"{winner} owns {ISSUE}, with token {token}; four others wait")
         os.kill(pid, signal.SIGKILL)
         print(f"{winner} is killed")
-        _, successor, before, note = said.get(timeout=60)
+        _, successor, before, note = messages.get(timeout=60)
         print(f"{successor} goes on after {before}: {note}")
         for process in agents:
             process.kill()

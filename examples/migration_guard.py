@@ -1,4 +1,4 @@
-"""Four servers start together on a database that needs a migration. One migrates, the others wait until it is done."""
+"""Four servers start together on a database that needs a migration. One migrates it, the others wait for that."""
 
 import os
 import pathlib

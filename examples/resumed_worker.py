@@ -1,4 +1,4 @@
-"""A worker is killed in the middle of a task. Its next life resumes the session and goes on from the checkpoint."""
+"""A worker is killed during a task. After its restart it resumes its session and continues from the checkpoint."""
 
 import multiprocessing
 import os
@@ -10,7 +10,7 @@ import holdfast
 PAGES = 6
 
 
-def first_life(path, secret):
+def work_until_killed(path, secret):
     with holdfast.open(path) as client:
         session = client.begin_session("translator", ttl_seconds=30)
         secret.put(session["secret"])
@@ -22,7 +22,7 @@ def first_life(path, secret):
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
-def next_life(path, secret):
+def resume(path, secret):
     with holdfast.open(path) as client:
         session = client.begin_session("translator", secret=secret, ttl_seconds=30)
         (task,) = session["tasks"]
@@ -37,16 +37,16 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "work.db")
         with holdfast.open(path) as client:
-            made = client.create_task("translate", {"book": "Moby-Dick"})
+            created = client.create_task("translate", {"book": "Moby-Dick"})
         secrets = multiprocessing.Queue()
-        life = multiprocessing.Process(target=first_life, args=(path, secrets))
-        life.start()
+        worker = multiprocessing.Process(target=work_until_killed, args=(path, secrets))
+        worker.start()
         secret = secrets.get(timeout=30)
-        life.join()
+        worker.join()
         print("killed")
-        next_life(path, secret)
+        resume(path, secret)
         with holdfast.open(path) as client:
-            print(client.check_task_status(made["id"])["status"])
+            print(client.check_task_status(created["id"])["status"])
 
 
 if __name__ == "__main__":

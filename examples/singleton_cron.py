@@ -1,4 +1,4 @@
-"""The same cron line on three machines; each night one of them does the work."""
+"""The same cron job on three machines: each night one of them does the work."""
 
 import os
 import tempfile
@@ -13,7 +13,7 @@ def nightly(client, machine, night):
         print(f"{machine} leaves it to {claim['owner']}")
         return
     print(f"{machine} writes the report")
-    # Not released: whoever comes late, within the hour, finds it taken.
+    # Not released: a machine that starts late, within the hour, finds the job held.
 
 
 def main():

@@ -9,7 +9,7 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
-TOLD = {
+EXPECTED = {
     "five_agents": r"(agent-\d) owns github-issue-1842, with token \d+; four others wait\n"
     r"\1 is killed\n(?!\1)agent-\d goes on after \1: the failing test is test_login; start there\n",
     "deploy_in_turn": r"(build-\d+) begins, token 1\n\1 is live\n(build-\d+) begins, token 2\n\2 is live\n"
@@ -22,13 +22,13 @@ TOLD = {
 
 
 def test_every_example_is_here():
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == TOLD.keys()
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == EXPECTED.keys()
 
 
-@pytest.mark.parametrize("name", TOLD)
+@pytest.mark.parametrize("name", EXPECTED)
 def test_an_example_does_what_it_says(name):
     ran = subprocess.run(
         [sys.executable, EXAMPLES / f"{name}.py"], capture_output=True, text=True, timeout=100, check=False
     )
     assert ran.returncode == 0, ran.stderr
-    assert re.fullmatch(TOLD[name], ran.stdout), ran.stdout
+    assert re.fullmatch(EXPECTED[name], ran.stdout), ran.stdout

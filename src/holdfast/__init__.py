@@ -1,6 +1,6 @@
 """Holdfast: one live owner, a visible history and automatic recovery for every piece of agent work.
 
-Names are fetched when they are first used, so that `import holdfast` costs next to nothing.
+Names are imported on first use, so that `import holdfast` is quick.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ _MODULES = {
 def __getattr__(name: str) -> Any:
     for module, names in _MODULES.items():
         if name in names:
-            found = getattr(import_module(f"holdfast.client.{module}"), "open_store" if name == "open" else name)
-            globals()[name] = found
-            return found
+            value = getattr(import_module(f"holdfast.client.{module}"), "open_store" if name == "open" else name)
+            globals()[name] = value
+            return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -82,9 +82,9 @@ def test_wrong_usage_is_status_2_and_says_so_on_stderr(shell, words):
     ("words", "says"),
     [
         (["clam", "x"], "did you mean 'claim'?"),
-        (["claim", "x", "--ttl", "1m"], "'1m' will not do: it must be a whole number"),
-        (["claim", "x", "--wait", "long"], "'long' will not do: it must be a number"),
-        (["release", "x"], "--lease is needed"),
+        (["claim", "x", "--ttl", "1m"], "'1m' is not valid: expected a whole number"),
+        (["claim", "x", "--wait", "long"], "'long' is not valid: expected a number"),
+        (["release", "x"], "--lease is required"),
         (["heartbeat", "x", "--lease", ""], "lease_id"),
     ],
 )

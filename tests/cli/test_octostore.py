@@ -163,10 +163,10 @@ def test_no_secret_is_ever_told(shell, server, lock):
     [
         (["lock", "hold", "x", "--ttl", "0"], 64, "1 to 3600"),
         (["lock", "hold", "x", "--connect-timeout", "0"], 64, "longer"),
-        (["lock", "hold", "x", "--acquire-timeout", "25h"], 64, "a day at most"),
+        (["lock", "hold", "x", "--acquire-timeout", "25h"], 64, "at most one day"),
         (["election", "hold", "x", "--candidate", "@x"], 64, "candidate"),
         (["election", "hold", "x"], 64, "usage"),
-        (["lock", "hold", "x", "--server", "http://192.0.2.1"], 64, "secret capability"),
+        (["lock", "hold", "x", "--server", "http://192.0.2.1"], 64, "expose a secret"),
         (["lock", "status", "x", "--server", "https://u@h"], 64, "http"),
         (["lock", "hold", "__election/x", "--acquire-timeout", "5s"], 64, ""),
         (["lock", "status", "x", "--server", "http://127.0.0.1:1"], 70, "transport_error"),

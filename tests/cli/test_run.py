@@ -91,7 +91,7 @@ def test_a_lost_job_ends_the_command_and_all_it_started(shell, job):
     shell("force-release", job, "--reason", "stuck")
     status, _, err = finish(running)
     assert status == 5
-    assert "ownership is lost" in err
+    assert "the lease is lost" in err
     until(lambda: is_gone(grandchild), 2)
 
 
@@ -107,7 +107,7 @@ def test_a_command_that_ignores_term_is_killed_before_the_lease_is_anothers(shel
         assert time.monotonic() - begun < 2 + 4, "counted from before the program had even started"
         status, _, err = finish(running)
         assert status == 5
-        assert "no heartbeat got through" in err
+        assert "no heartbeat was answered" in err
     finally:
         server.close()
 

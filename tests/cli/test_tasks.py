@@ -37,7 +37,7 @@ def test_a_task_is_made_taken_and_finished(shell, queue):
 def test_nothing_to_do_is_status_3(shell, queue):
     empty = shell("next", queue)
     assert (empty.status, empty.out) == (3, "")
-    assert "nothing to do" in empty.err
+    assert "no task is ready" in empty.err
 
 
 def test_next_waits_for_work(shell, queue):

@@ -10,10 +10,10 @@ from itertools import islice
 import pytest
 
 import holdfast
-from holdfast.client.embedded import LAST_SECONDS, PARTS_AHEAD
+from holdfast.client.embedded import CLOSE_SECONDS, MAX_UNREAD_CHUNKS
 from holdfast.client.errors import AuthError, CursorTooOld, HoldfastError, Unreachable
-from holdfast.client.event_stream import Following
-from holdfast.client.sse import Frames
+from holdfast.client.event_stream import StreamState
+from holdfast.client.sse import FrameParser
 from tests.client.ways import KEY, url_of
 from tests.compat.octostore.server import free_port
 
@@ -154,14 +154,14 @@ def test_a_cursor_too_old_is_told(tmp_path, name):
             next(client.follow(after=1))
         assert told.value.document["oldest"] == 5
         assert next(client.follow(after=4)).seq == 5
-    following = Following("list_events", {}, deadline=1)
+    stream = StreamState("list_events", {}, deadline=1)
     with pytest.raises(CursorTooOld) as told:
-        list(following.take(RESET))
+        list(stream.feed(RESET))
     assert told.value.document["oldest"] == 9
 
 
 def test_what_came_before_a_reset_is_given_even_if_it_came_with_it():
-    found = Following("list_events", {}, deadline=1).take(b"id: 7\ndata: 1\n\nid: 8\ndata: 2\n\n" + RESET)
+    found = StreamState("list_events", {}, deadline=1).feed(b"id: 7\ndata: 1\n\nid: 8\ndata: 2\n\n" + RESET)
     assert [next(found).data, next(found).data] == ["1", "2"]
     with pytest.raises(CursorTooOld):
         next(found)
@@ -171,14 +171,14 @@ def test_closing_an_embedded_client_ends_a_reader_for_whom_much_still_waits(tmp_
     """It has read one event; more than the parts that may wait are ready when the store is closed under it."""
     client = holdfast.open(tmp_path / "x.db")
     events = client.follow(after=0, subject=f"lease:{name}*")
-    for number in range(PARTS_AHEAD + 10):
+    for number in range(MAX_UNREAD_CHUNKS + 10):
         client.claim_job(f"{name}-{number}", "me", None)
         if number == 0:
             assert next(events).subject == f"lease:{name}-0"
         time.sleep(0.002)  # each goes in a part of its own
     begun = time.monotonic()
     client.close()
-    assert time.monotonic() - begun < LAST_SECONDS
+    assert time.monotonic() - begun < CLOSE_SECONDS
     seen = [event.seq for event in events]
     assert seen == sorted(set(seen))
 
@@ -186,7 +186,7 @@ def test_closing_an_embedded_client_ends_a_reader_for_whom_much_still_waits(tmp_
 @pytest.mark.parametrize("size", [1, 3, 1000])
 def test_frames_are_the_same_whatever_pieces_they_come_in(size):
     text = b": hello\nretry: 5\nid: 1\n\ndata: a\r\ndata: b\r\n\r\nevent: x\rdata:c\rid: 2\r\r:\n\nid\ndata\n\n"
-    frames, found = Frames(), []
+    frames, found = FrameParser(), []
     for place in range(0, len(text), size):
         found += frames.feed(text[place : place + size])
     assert [(frame.event, frame.data, frame.id, frame.retry) for frame in found] == [
@@ -199,6 +199,6 @@ def test_frames_are_the_same_whatever_pieces_they_come_in(size):
 
 
 def test_a_frame_without_an_end_is_not_kept_for_ever():
-    frames = Frames(largest=100)
+    frames = FrameParser(max_bytes=100)
     with pytest.raises(HoldfastError, match="exceeded 100 bytes"):
         frames.feed(b"data: " + b"x" * 200)

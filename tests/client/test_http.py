@@ -7,7 +7,7 @@ import pytest
 
 import holdfast
 from holdfast.client.errors import AuthError, Unreachable
-from holdfast.client.http import address, credentials
+from holdfast.client.http import auth_headers, server_url
 from tests.client.ways import KEY, url_of
 from tests.http.networked import make_certificate
 from tests.support import wait_until
@@ -16,8 +16,8 @@ from tests.support import wait_until
 def test_address_and_key_come_from_the_environment_unless_they_are_given(monkeypatch, sqlite_server, name):
     for variable in ("HOLDFAST_URL", "HOLDFAST_API_KEY"):
         monkeypatch.delenv(variable, raising=False)
-    assert (address(None), credentials(None)) == ("http://127.0.0.1:7700", {})
-    assert address("http://x/base/") == "http://x/base"
+    assert (server_url(None), auth_headers(None)) == ("http://127.0.0.1:7700", {})
+    assert server_url("http://x/base/") == "http://x/base"
     monkeypatch.setenv("HOLDFAST_URL", url_of(sqlite_server))
     monkeypatch.setenv("HOLDFAST_API_KEY", KEY)
     with holdfast.Client() as client:
@@ -28,7 +28,7 @@ def test_address_and_key_come_from_the_environment_unless_they_are_given(monkeyp
 
 
 def test_an_address_without_its_scheme_is_refused_at_once(monkeypatch):
-    with pytest.raises(ValueError, match="begins with http"):
+    with pytest.raises(ValueError, match="must begin with http"):
         holdfast.Client("127.0.0.1:7700")
     monkeypatch.setenv("HOLDFAST_URL", "holdfast.example")
     with pytest.raises(ValueError, match=r"holdfast\.example"):

@@ -7,6 +7,7 @@ import pytest
 
 from holdfast.client import lease_clock
 from holdfast.client.errors import CancelRequested, Conflict, Held, LeaseLost, NotFound
+from holdfast.client.lease_state import LeaseState, Terms
 from holdfast.client.worker_errors import Permanent, Retry
 from tests.support import wait_until
 
@@ -139,8 +140,8 @@ def test_a_task_taken_away_by_force_is_lost(client, name):
 def test_what_can_be_proved_is_counted_from_the_sending(monkeypatch):
     clock = [100.0]
     monkeypatch.setattr(lease_clock, "now", lambda: clock[0])
-    terms = lease_clock.Terms("job x", 1, 10.0, 3.0, {}, "heartbeat_job", "release_job", {})
-    held = lease_clock.LeaseClock(terms, sent=100.0)
+    terms = Terms("job x", 1, 10.0, 3.0, {}, "heartbeat_job", "release_job", {})
+    held = LeaseState(terms, sent=100.0)
     clock[0] = 109.9  # an answer that took so long renews only from its sending
     held.renewed(102.0, {})
     held.check()
@@ -155,13 +156,13 @@ def test_what_can_be_proved_is_counted_from_the_sending(monkeypatch):
 
 
 def test_renewals_that_fail_come_sooner_and_never_too_late():
-    terms = lease_clock.Terms("job x", 1, 9.0, 3.0, {}, "heartbeat_job", "release_job", {})
-    held = lease_clock.LeaseClock(terms, sent=lease_clock.now())
+    terms = Terms("job x", 1, 9.0, 3.0, {}, "heartbeat_job", "release_job", {})
+    held = LeaseState(terms, sent=lease_clock.now())
     assert 2.3 < held.pause() <= 3.0
     for _ in range(20):
         held.refused(Held("no"))
         assert held.pause() <= 0.9
-    assert held.patience() < 3.0
+    assert held.request_timeout < 3.0
 
 
 def test_leaving_stops_the_thread(client, name):

@@ -33,7 +33,7 @@ def test_every_operation_has_a_method_that_calls_it_with_all_its_fields(operatio
     path = set(re.findall(r"{(\w+)", operation.path))
     assert name == operation.name
     assert set(arguments) | {"key"} == fields | path | {"key"}  # `key` is a second word for `unique_key`
-    request.request(operation, arguments)
+    request.build_request(operation, arguments)
     assert method.__doc__.startswith(operation.summary.removesuffix("."))
 
 

@@ -7,7 +7,7 @@ import pytest
 from holdfast.client import retry
 from holdfast.client.errors import HoldfastError, Limited, OutcomeUnknown, ServerError, Unreachable
 from holdfast.client.request import Answer
-from holdfast.client.retry import Broken, Call, Unsent
+from holdfast.client.retry import AnswerLost, Call, NotSent
 
 SAFE = ("create_task", {"type": "x", "payload": {}})
 UNSAFE = ("create_key", {"name": "x", "scopes": ["jobs"]})
@@ -30,10 +30,10 @@ def trouble(status, applied=None, code="x", **headers):
 @pytest.mark.parametrize(
     ("operation", "outcome", "error"),
     [
-        (SAFE, Broken("x"), None),
-        (LOOK, Broken("x"), None),
-        (UNSAFE, Broken("x"), OutcomeUnknown),
-        (UNSAFE, Unsent("x"), None),
+        (SAFE, AnswerLost("x"), None),
+        (LOOK, AnswerLost("x"), None),
+        (UNSAFE, AnswerLost("x"), OutcomeUnknown),
+        (UNSAFE, NotSent("x"), None),
         (SAFE, trouble(503, "unknown", "outcome_unknown"), None),
         (UNSAFE, trouble(503, "unknown", "outcome_unknown"), OutcomeUnknown),
         (UNSAFE, trouble(503, "no", "overloaded"), None),
@@ -48,19 +48,19 @@ def trouble(status, applied=None, code="x", **headers):
 )
 def test_only_what_cannot_happen_twice_is_sent_again(operation, outcome, error):
     if error is None:
-        assert isinstance(call(operation).judge(outcome), float)
+        assert isinstance(call(operation).evaluate(outcome), float)
     else:
         with pytest.raises(error):
-            call(operation).judge(outcome)
+            call(operation).evaluate(outcome)
 
 
 def test_pauses_grow_within_their_bounds_and_are_left_to_chance():
     asked = [call() for _ in range(200)]
-    first = [each.judge(Unsent("x")) for each in asked]
+    first = [each.evaluate(NotSent("x")) for each in asked]
     assert max(first) <= retry.FIRST_PAUSE
     assert min(first) < 0.05 < max(first)
     for _ in range(10):
-        later = [each.judge(Unsent("x")) for each in asked]
+        later = [each.evaluate(NotSent("x")) for each in asked]
     assert max(later) <= retry.LONGEST_PAUSE
     assert min(later) < 2
     assert max(later) > 10
@@ -68,29 +68,29 @@ def test_pauses_grow_within_their_bounds_and_are_left_to_chance():
 
 def test_nobody_comes_back_before_the_server_said():
     busy = trouble(503, "no", "overloaded", **{"retry-after": "7"})
-    assert all(7.0 <= call().judge(busy) <= 7.2 for _ in range(50))
+    assert all(7.0 <= call().evaluate(busy) <= 7.2 for _ in range(50))
 
 
 def test_a_pause_that_would_outlast_the_deadline_is_not_begun():
     with pytest.raises(Limited) as caught:
-        call(deadline=5).judge(trouble(429, None, "rate_limited", **{"retry-after": "30"}))
+        call(deadline=5).evaluate(trouble(429, None, "rate_limited", **{"retry-after": "30"}))
     assert caught.value.retry_after == 30
 
 
 def test_doubt_once_raised_stays_until_there_is_an_answer():
     asked = call(deadline=0.5)
-    asked.judge(Broken("cut"))
+    asked.evaluate(AnswerLost("cut"))
     with pytest.raises(OutcomeUnknown):
         while True:
-            time.sleep(asked.judge(Unsent("refused")))
+            time.sleep(asked.evaluate(NotSent("refused")))
     with pytest.raises(Unreachable):
-        call(LOOK, deadline=0.0).judge(Broken("cut"))
+        call(LOOK, deadline=0.0).evaluate(AnswerLost("cut"))
 
 
 def test_every_attempt_is_the_same_request():
     asked = call()
     before = asked.request
-    asked.judge(Broken("cut"))
+    asked.evaluate(AnswerLost("cut"))
     assert asked.request is before
     assert len(before.headers["idempotency-key"]) == 36
     assert call().request.headers["idempotency-key"] != before.headers["idempotency-key"]
@@ -104,5 +104,5 @@ def test_waiting_in_line_is_not_counted_as_slowness():
 @pytest.mark.parametrize(("status", "applied"), [(409, "no"), (500, "unknown"), (503, "unknown")])
 def test_no_error_promises_more_than_it_knows(status, applied):
     with pytest.raises(HoldfastError) as caught:
-        call(UNSAFE, deadline=0.0).judge(trouble(status))
+        call(UNSAFE, deadline=0.0).evaluate(trouble(status))
     assert caught.value.applied == applied

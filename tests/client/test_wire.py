@@ -11,13 +11,13 @@ from holdfast.transport.http.schemas.all_operations import OPERATION_SCHEMAS
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_a_request_is_sent_under_a_key_wherever_the_server_takes_one(operation):
-    assert request.takes_key(operation) == OPERATION_SCHEMAS[operation.name].takes_idempotency_key
+    assert request.accepts_idempotency_key(operation) == OPERATION_SCHEMAS[operation.name].takes_idempotency_key
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_every_request_reaches_its_operation(operation):
     arguments = {name: "a/b c" for name in ("job_id", "name", "id") if f"{{{name}" in operation.path}
-    made = request.request(operation, arguments)
+    made = request.build_request(operation, arguments)
     found, parameter = Router().find(made.method, made.target.partition("?")[0].encode())
     assert found == operation
     assert not arguments or parameter == "a/b c"
@@ -26,11 +26,13 @@ def test_every_request_reaches_its_operation(operation):
 @pytest.mark.parametrize("job_id", ["", ".", ".."])
 def test_an_id_that_would_mean_another_path_never_leaves(job_id):
     with pytest.raises(Invalid):
-        request.request(request.find("get_job_owner"), {"job_id": job_id})
+        request.build_request(request.find_operation("get_job_owner"), {"job_id": job_id})
 
 
 def test_queries_are_spelled_as_lists_take_them():
-    made = request.request(request.find("list_tasks"), {"session_id": "s", "resolved": True, "limit": 3, "type": None})
+    made = request.build_request(
+        request.find_operation("list_tasks"), {"session_id": "s", "resolved": True, "limit": 3, "type": None}
+    )
     assert made.target == "/v1/tasks?sessionId=s&resolved=true&limit=3"
 
 
@@ -38,7 +40,7 @@ def test_every_filter_of_a_list_can_be_asked_for():
     for name, shape in OPERATION_SCHEMAS.items():
         if shape.query is not None:
             fields = dict.fromkeys(shape.query.__struct_fields__, "x")
-            parameters = {key: "x" for key in ("id", "job_id") if f"{{{key}" in request.find(name).path}
-            made = request.request(request.find(name), parameters | fields)
+            parameters = {key: "x" for key in ("id", "job_id") if f"{{{key}" in request.find_operation(name).path}
+            made = request.build_request(request.find_operation(name), parameters | fields)
             sent = {pair.partition("=")[0] for pair in made.target.partition("?")[2].split("&")}
             assert sent == set(shape.query.__struct_encode_fields__), name

@@ -7,7 +7,7 @@ from importlib import resources
 from pathlib import Path
 
 from holdfast.transport.cli.main import read_arguments
-from holdfast.transport.cli.table import find
+from holdfast.transport.cli.table import find_verb
 from holdfast.transport.dashboard import labels
 from holdfast.transport.dashboard.pages import PAGES
 
@@ -36,7 +36,7 @@ def test_the_commands_that_empty_pages_teach_are_real():
     taught = [told.replace('\\"', '"') for told in found]
     assert len(taught) >= 6
     for command in taught:
-        verb, rest = find(shlex.split(command)[1:])
+        verb, rest = find_verb(shlex.split(command)[1:])
         assert verb is not None, command
         read_arguments(verb, rest)
 

@@ -6,7 +6,7 @@ In this process and with a short patience, over the very handlers that a server 
 import pytest
 
 import holdfast
-from holdfast.client.embedded import PARTS_AHEAD
+from holdfast.client.embedded import MAX_UNREAD_CHUNKS
 from holdfast.client.request import Request
 from holdfast.transport.http.streams import hub
 
@@ -72,14 +72,14 @@ def test_a_look_at_the_head_alone_takes_no_place(client):
 def test_retention_in_the_midst_is_the_streams_last_word(client, monkeypatch):
     """The reader has taken the first slice of more than may be ready for it; then the log's beginning goes."""
     monkeypatch.setattr(hub, "SLICE_EVENTS", 2)
-    for number in range(4 * PARTS_AHEAD):
+    for number in range(4 * MAX_UNREAD_CHUNKS):
         client.claim_job(f"job-{number}", "me")
     with stream(client, "/v1/events?after=0") as (_, pieces):
         said = next(pieces)
-        client._transport._engine.store.forget_events("default", 4 * PARTS_AHEAD - 1)
+        client._transport._engine.store.forget_events("default", 4 * MAX_UNREAD_CHUNKS - 1)
         said += b"".join(pieces)
     *_, last, nothing = said.split(b"\n\n")
     assert nothing == b""
     assert last.startswith(b'event: reset\ndata: {"error":"cursor_too_old"')
-    assert b'"oldest":%d' % (4 * PARTS_AHEAD) in last
+    assert b'"oldest":%d' % (4 * MAX_UNREAD_CHUNKS) in last
     assert b"\nid:" not in last

@@ -1,1 +1,1 @@
-"""What users import: clients, leases that renew themselves, embedded mode and the worker."""
+"""Python client: sync and async clients, self-renewing leases, embedded mode and the worker."""

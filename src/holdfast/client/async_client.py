@@ -1,4 +1,4 @@
-"""The client for programs with an event loop: the same names, awaited."""
+"""The asyncio client: the methods of `Client`, awaited."""
 
 from __future__ import annotations
 
@@ -13,30 +13,40 @@ from holdfast.client.async_leases import AsyncJob, AsyncLeader, AsyncTaskLease
 from holdfast.client.claims import JobClaim, LeaderClaim, TaskClaim
 from holdfast.client.client import DEADLINE, TIMEOUT
 from holdfast.client.errors import Document, Unreachable
-from holdfast.client.event_stream import SILENCE_SECONDS, TROUBLE, Event, Following, document_of, event_of
+from holdfast.client.event_stream import (
+    RECONNECT_ERRORS,
+    SILENCE_SECONDS,
+    Event,
+    StreamState,
+    parse_document,
+    parse_event,
+)
 from holdfast.client.methods.all import Methods
 from holdfast.client.request import Answer, Request
-from holdfast.client.retry import Broken, Call, Unsent
+from holdfast.client.retry import AnswerLost, Call, NotSent
 from holdfast.client.sse import Frame
 
 
 class AsyncTransport(Protocol):
-    """How requests reach a server."""
+    """Sends requests to a server, or to an engine in this process."""
 
-    async def send(self, request: Request, timeout: float) -> Answer:  # noqa: ASYNC109 - a transport does the timing
-        """One attempt; Unsent or Broken if there was no answer."""
+    async def send(self, request: Request, timeout: float) -> Answer:
+        """One attempt. Raises NotSent or AnswerLost if there was no answer."""
 
     def stream(
         self, request: Request, silence: float
     ) -> AbstractAsyncContextManager[tuple[Answer, AsyncIterator[bytes]]]:
-        """One connection of a stream: its head, or a whole refusal, and its body piece by piece."""
+        """One connection of a stream: its head (or a whole refusal) and its body in chunks.
+
+        `silence` is the number of seconds without data after which the connection counts as lost.
+        """
 
     async def close(self) -> None:
-        """Let go of everything; whoever listens hears no more."""
+        """Close all connections; streams that are being read end."""
 
 
 class AsyncClient(Methods[Coroutine[Any, Any, Document]]):
-    """Every operation as a method, as in `Client`."""
+    """Client for asyncio with one coroutine method for every operation; the arguments are those of `Client`."""
 
     def __init__(
         self,
@@ -49,7 +59,7 @@ class AsyncClient(Methods[Coroutine[Any, Any, Document]]):
     ) -> None:
         self._timeout = timeout
         self._deadline = deadline
-        self._transport = transport or _over_http(url, key)
+        self._transport = transport or _http_transport(url, key)
         self._closed = threading.Event()
 
     async def call(
@@ -57,12 +67,16 @@ class AsyncClient(Methods[Coroutine[Any, Any, Document]]):
         operation: str,
         /,
         *,
-        timeout: float | None = None,  # noqa: ASYNC109 - of one attempt, not of the call
+        timeout: float | None = None,
         deadline: float | None = None,
         idempotency_key: str | None = None,
         **arguments: Any,
     ) -> Document:
-        """Ask for an operation by its name; path parameters, query and body are all arguments."""
+        """Call an operation by its name. Path parameters, query parameters and body fields are all keyword arguments.
+
+        `timeout` limits one attempt, `deadline` all attempts together, both in seconds. An Idempotency-Key is made for
+        you where the server accepts one; pass your own to repeat a call after your program has restarted.
+        """
         call = Call(
             operation,
             arguments,
@@ -71,51 +85,52 @@ class AsyncClient(Methods[Coroutine[Any, Any, Document]]):
             idempotency_key=idempotency_key,
         )
         while not self._closed.is_set():
-            verdict = call.judge(await self._attempt(call))
-            if not isinstance(verdict, float):
-                return verdict
-            await asyncio.sleep(verdict)
-        raise Unreachable("this client is closed", code="closed", hint="Make a new one.")
+            outcome = call.evaluate(await self._attempt(call))
+            if not isinstance(outcome, float):
+                return outcome
+            await asyncio.sleep(outcome)
+        raise Unreachable("this client is closed", code="closed", hint="Create a new client.")
 
     async def follow(
         self, after: int | None = None, subject: str | None = None, kind: str | None = None
     ) -> AsyncIterator[Event]:
-        """Every event of the account after a cursor, or from now on, as it happens: each once and in order.
+        """Iterate over the account's events as they happen, each once and in order.
 
-        A lost connection is made again where it broke off. CursorTooOld means that events were removed before they
-        could be read. `subject` and `kind` may end in `*`. Closing the client ends it.
+        Starts after the sequence number `after`, or with the next event. `subject` and `kind` may end in `*`. A lost
+        connection is made again and continues after the last event. Raises CursorTooOld if retention removed events
+        before they were read. Closing the client ends the iteration.
         """
-        async with aclosing(self._frames("list_events", after=after, subject=subject, kind=kind)) as frames:
+        async with aclosing(self._read_frames("list_events", after=after, subject=subject, kind=kind)) as frames:
             async for frame in frames:
-                yield event_of(frame)
+                yield parse_event(frame)
 
     async def listen(self, operation: str, /, **arguments: Any) -> AsyncIterator[Document]:
-        """Every document of a stream, for as long as one listens; a lost connection is made again."""
-        async with aclosing(self._frames(operation, **arguments)) as frames:
+        """Iterate over the documents of a stream by its operation's name. A lost connection is made again."""
+        async with aclosing(self._read_frames(operation, **arguments)) as frames:
             async for frame in frames:
-                yield document_of(frame)
+                yield parse_document(frame)
 
-    async def _frames(self, operation: str, **arguments: Any) -> AsyncGenerator[Frame, None]:
-        following = Following(operation, arguments, deadline=self._deadline)
+    async def _read_frames(self, operation: str, **arguments: Any) -> AsyncGenerator[Frame, None]:
+        stream = StreamState(operation, arguments, deadline=self._deadline)
         while not self._closed.is_set():
             try:
-                async with self._transport.stream(following.request(), SILENCE_SECONDS) as (answer, pieces):
-                    following.opened(answer)
-                    async for piece in pieces:
-                        for frame in following.take(piece):
+                async with self._transport.stream(stream.request(), SILENCE_SECONDS) as (answer, chunks):
+                    stream.check_answer(answer)
+                    async for chunk in chunks:
+                        for frame in stream.feed(chunk):
                             yield frame
-                pause = following.lost(Broken("it ended"))
-            except TROUBLE as trouble:
+                pause = stream.reconnect_pause(AnswerLost("the stream ended"))
+            except RECONNECT_ERRORS as problem:
                 if self._closed.is_set():
                     return
-                pause = following.lost(trouble)
+                pause = stream.reconnect_pause(problem)
             await asyncio.sleep(pause)
 
-    async def _attempt(self, call: Call) -> Answer | Unsent | Broken:
+    async def _attempt(self, call: Call) -> Answer | NotSent | AnswerLost:
         try:
             return await self._transport.send(call.request, call.timeout())
-        except (Unsent, Broken) as trouble:
-            return trouble
+        except (NotSent, AnswerLost) as problem:
+            return problem
 
     def job(
         self,
@@ -127,24 +142,24 @@ class AsyncClient(Methods[Coroutine[Any, Any, Document]]):
         wait: float = 0.0,
         **more: Any,
     ) -> AsyncJob:
-        """A job that is ours inside an `async with` block, renewed meanwhile and given back at its end.
+        """A job that is held inside an `async with` block: renewed in the background, released at its end.
 
-        `wait` is for how many seconds to stand in line; then Held is raised, and tells whose it is.
+        `ttl` and `wait` are in seconds. If the job is held for longer than `wait`, Held is raised, with its `owner`.
         """
         return AsyncJob(self, JobClaim(job_id, owner, metadata, ttl, more), wait)
 
     def leader(
         self, election_id: str, candidate: str, *, metadata: str | None = None, ttl: int = 30, wait: float = 0.0
     ) -> AsyncLeader:
-        """The lead of an election inside an `async with` block; Held if another leads for longer than we wait."""
+        """Leadership of an election inside an `async with` block. Raises Held if another candidate keeps leading."""
         return AsyncLeader(self, LeaderClaim(election_id, candidate, metadata, ttl), wait)
 
     def task(self, *types: str, worker: str | None = None, wait: float = 0.0, **more: Any) -> AsyncTaskLease:
-        """The next task of these types inside an `async with` block; NotFound if none comes while we wait."""
+        """The next task of these types, held inside an `async with` block. Raises NotFound if none is ready in time."""
         return AsyncTaskLease(self, TaskClaim(types, worker, more), wait)
 
     async def close(self) -> None:
-        """Let the connections go; whatever is called afterwards is refused."""
+        """Close all connections. Later calls raise Unreachable with the code `closed`."""
         self._closed.set()
         await self._transport.close()
 
@@ -157,7 +172,7 @@ class AsyncClient(Methods[Coroutine[Any, Any, Document]]):
         await self.close()
 
 
-def _over_http(url: str | None, key: str | None) -> AsyncTransport:
-    from holdfast.client.http import AsyncHttpTransport  # noqa: PLC0415 - httpx2 is slow to import
+def _http_transport(url: str | None, key: str | None) -> AsyncTransport:
+    from holdfast.client.http import AsyncHttpTransport  # slow to import, and not needed for embedded mode
 
     return AsyncHttpTransport(url, key)

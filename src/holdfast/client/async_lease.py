@@ -1,23 +1,23 @@
-"""The same lease for programs with an event loop: renewed by a task of its own inside `async with`."""
+"""A lease that an asyncio task renews while you are inside its `async with` block."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Coroutine
 from types import TracebackType
 from typing import Any, Self
 
-from holdfast.client.claims import Claim
-from holdfast.client.errors import Document, HoldfastError, LeaseLost, OutcomeUnknown
-from holdfast.client.lease import AGAIN_SECONDS, LAST_SECONDS, log
-from holdfast.client.lease_base import Holding
-from holdfast.client.lease_clock import LeaseClock, now
+from holdfast.client.claims import UNCERTAIN, Claim, ClaimAttempts
+from holdfast.client.errors import Document, HoldfastError, LeaseLost
+from holdfast.client.lease import RELEASE_SECONDS, log
+from holdfast.client.lease_base import LeaseBase
+from holdfast.client.lease_clock import now
+from holdfast.client.lease_state import LeaseState
 from holdfast.client.methods.base import Caller
 
 
-class AsyncLease(Holding):
-    """A holding that a task renews."""
+class AsyncLease(LeaseBase):
+    """A lease that a task renews."""
 
     def __init__(self, client: Caller[Coroutine[Any, Any, Document]], claim: Claim, wait: float = 0.0) -> None:
         super().__init__()
@@ -25,13 +25,13 @@ class AsyncLease(Holding):
         self._claim = claim
         self._wait = wait
         self._ended = asyncio.Event()
-        self._keeper: asyncio.Task[None] | None = None
+        self._renewer: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        sent = await self._ask()
-        if now() - sent > self.terms.every / 2:
-            await self.renew()  # it was a long wait: what we can prove begins with a new sending
-        self._keeper = asyncio.create_task(self._keep(), name=f"holdfast-{self.terms.what}")
+        self._granted = await self._acquire()
+        if self._granted.is_stale:
+            await self.renew()
+        self._renewer = asyncio.create_task(self._renew_until_end(), name=f"holdfast-{self.terms.what}")
         return self
 
     async def __aexit__(
@@ -41,70 +41,61 @@ class AsyncLease(Holding):
             await self._finish(error)
         finally:
             self._ended.set()
-            if self._keeper is not None:
-                self._keeper.cancel()
-                await asyncio.wait({self._keeper})
+            if self._renewer is not None:
+                self._renewer.cancel()
+                await asyncio.wait({self._renewer})
 
-    async def renew(self, **left: Any) -> Document:
-        """Renew now, and leave something for the next holder; LeaseLost if it is over."""
-        sent = now()
-        patience = self._clock.patience()
+    async def renew(self, **fields: Any) -> Document:
+        """Renew now, with fields such as `progress` or `checkpoint`. Raises LeaseLost if the lease is over."""
+        sent, timeout = now(), self._state.request_timeout
         try:
             document = await self._client.call(
-                self.terms.renewal, **self.terms.proof, **left, timeout=patience, deadline=patience
+                self.terms.renewal, **self.terms.proof, **fields, timeout=timeout, deadline=timeout
             )
         except HoldfastError as error:
-            self._clock.refused(error)
+            self._state.refused(error)
             raise
-        self._clock.renewed(sent, document)
+        self._state.renewed(sent, document)
         return document
 
-    async def _ask(self) -> float:
-        """Claim until it is ours or patience ends; the moment at which the good request was first sent."""
-        until = time.monotonic() + self._wait
+    async def _acquire(self) -> LeaseState:
+        attempts = ClaimAttempts(self._claim, self._wait)
         while True:
-            left = until - time.monotonic()
-            sent = now()
             try:
-                document = await self._client.call(self._claim.operation, **self._claim.arguments(left))
-            except (LeaseLost, OutcomeUnknown):
-                # The grant was over before its answer arrived, or we will never know: ask anew.
-                if left <= 0:
-                    raise
-                await asyncio.sleep(min(AGAIN_SECONDS, left))
+                document = await self._client.call(self._claim.operation, **attempts.arguments())
+            except UNCERTAIN as error:
+                await asyncio.sleep(attempts.retry_after(error))
                 continue
-            terms = self._claim.terms(document)
-            if terms is not None:
-                self._granted = LeaseClock(terms, sent)
-                return sent
-            if time.monotonic() >= until:
-                raise self._claim.refusal(document)
-            await asyncio.sleep(min(self._claim.pause(document), max(0.0, until - time.monotonic())))
+            outcome = attempts.evaluate(document)
+            if isinstance(outcome, LeaseState):
+                return outcome
+            await asyncio.sleep(outcome)
 
-    async def _keep(self) -> None:
-        """Renew at the advised pace until the end, or until there is nothing left to renew."""
+    async def _renew_until_end(self) -> None:
+        """Renew at the advised interval until the block ends or the lease is over."""
         while not self._ended.is_set():
-            await asyncio.sleep(self._clock.pause())
-            if self._ended.is_set() or self._clock.is_over():
+            await asyncio.sleep(self._state.pause())
+            if self._ended.is_set() or self._state.is_over():
                 return
             try:
-                await self.renew(**self._left)
+                await self.renew(**self._handover)
             except HoldfastError as error:
                 log.info("%s was not renewed: %s", self.terms.what, error)
 
     async def _finish(self, error: BaseException | None) -> None:
-        """Give it back; and if nothing else went wrong, say if it was not ours to the end."""
+        """Release; if the block raised nothing, raise LeaseLost in case the lease did not last to its end."""
         try:
-            await self._tell(self.terms.release, **self._left)
+            await self._client.call(
+                self.terms.release,
+                **self.terms.proof,
+                **self._handover,
+                timeout=RELEASE_SECONDS,
+                deadline=RELEASE_SECONDS,
+            )
         except LeaseLost:
             if error is None:
                 raise
-        except HoldfastError as trouble:
-            log.warning("%s was not given back, and runs out by itself: %s", self.terms.what, trouble)
-            if error is None and self._clock.is_over():
+        except HoldfastError as problem:
+            log.warning("%s was not released and will expire: %s", self.terms.what, problem)
+            if error is None and self._state.is_over():
                 self.check()
-
-    async def _tell(self, operation: str, **more: Any) -> Document:
-        return await self._client.call(
-            operation, **self.terms.proof, **more, timeout=LAST_SECONDS, deadline=LAST_SECONDS
-        )

@@ -1,17 +1,22 @@
-"""How each kind of lease is asked for, and what its grant says. Shared by both clients; nothing here sends."""
+"""How each kind of lease is claimed, and what its grant contains. Shared by both clients; nothing here sends."""
 
 from __future__ import annotations
 
 import random
+import time
 from typing import Any, Protocol
 
 import msgspec
 
-from holdfast.client.errors import Document, Held, HoldfastError, NotFound
-from holdfast.client.lease_clock import Terms
+from holdfast.client.errors import Document, Held, HoldfastError, LeaseLost, NotFound, OutcomeUnknown
+from holdfast.client.lease_clock import now
+from holdfast.client.lease_state import LeaseState, Terms
 
 MAX_WAIT = 60.0
-"""Seconds that a server stands in line for us at a time."""
+"""Seconds that the server lets one claim wait."""
+RETRY_SECONDS = 0.2
+UNCERTAIN = (LeaseLost, OutcomeUnknown)
+"""Errors of a claim after which to claim again: the grant ended before its answer came, or the answer was lost."""
 
 
 class Claim(Protocol):
@@ -19,23 +24,53 @@ class Claim(Protocol):
 
     @property
     def operation(self) -> str:
-        """What to call."""
+        """Operation that claims it."""
 
-    def arguments(self, patience: float) -> dict[str, Any]:
-        """What to call it with, if we can wait for so many seconds more."""
+    def arguments(self, left: float, /) -> dict[str, Any]:
+        """Arguments of the operation, if `left` seconds of the wait are left."""
 
     def terms(self, document: Document) -> Terms | None:
-        """What was granted; None if nothing was."""
+        """The granted lease; None if the answer grants none."""
 
     def refusal(self, document: Document) -> HoldfastError:
-        """Why not."""
+        """The error to raise for an answer that grants nothing."""
 
-    def pause(self, document: Document) -> float:
-        """How many seconds to let pass before asking again; a server that waited for us needs none."""
+    def pause(self, document: Document, /) -> float:
+        """Seconds before claiming again; 0 if the server has already waited for us."""
+
+
+class ClaimAttempts:
+    """Decides whether and when to claim again, until the lease is granted or the wait is over. Sends nothing."""
+
+    def __init__(self, claim: Claim, wait: float) -> None:
+        self._claim = claim
+        self._end = time.monotonic() + wait
+        self._left, self._sent = wait, 0.0
+
+    def arguments(self) -> dict[str, Any]:
+        """Arguments of the next request, which the caller sends at once."""
+        self._left, self._sent = self._end - time.monotonic(), now()
+        return self._claim.arguments(self._left)
+
+    def retry_after(self, error: HoldfastError) -> float:
+        """Seconds before claiming again after an UNCERTAIN error; raises it if the wait is over."""
+        if self._left <= 0:
+            raise error
+        return min(RETRY_SECONDS, self._left)
+
+    def evaluate(self, document: Document) -> LeaseState | float:
+        """The granted lease, or seconds before claiming again; raises the refusal if the wait is over."""
+        terms = self._claim.terms(document)
+        if terms is not None:
+            return LeaseState(terms, self._sent)
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise self._claim.refusal(document)
+        return min(self._claim.pause(document), left)
 
 
 class JobClaim(msgspec.Struct, frozen=True):
-    """A job by its name."""
+    """Claim of a job by its name."""
 
     job_id: str
     owner: str
@@ -44,9 +79,9 @@ class JobClaim(msgspec.Struct, frozen=True):
     more: dict[str, Any]
     operation: str = "claim_job"
 
-    def arguments(self, patience: float) -> dict[str, Any]:
+    def arguments(self, left: float, /) -> dict[str, Any]:
         given = {"job_id": self.job_id, "owner": self.owner, "metadata": self.metadata, "ttl_seconds": self.ttl}
-        return given | self.more | {"wait_seconds": _wait(patience)}
+        return given | self.more | {"wait_seconds": _wait_seconds(left)}
 
     def terms(self, document: Document) -> Terms | None:
         if document["status"] != "claimed":
@@ -63,14 +98,18 @@ class JobClaim(msgspec.Struct, frozen=True):
         )
 
     def refusal(self, document: Document) -> HoldfastError:
-        return Held(f"job {self.job_id} is held by {document.get('owner')}", **_when(document), document=document)
+        return Held(
+            f"job {self.job_id} is held by {document.get('owner')}",
+            retry_after=_retry_after(document),
+            document=document,
+        )
 
-    def pause(self, document: Document) -> float:  # noqa: ARG002 - it was the server who waited
+    def pause(self, _: Document, /) -> float:
         return 0.0
 
 
 class LeaderClaim(msgspec.Struct, frozen=True):
-    """The lead of an election. Nobody waits in line there, so we ask again and again."""
+    """Claim of the leadership of an election. Elections have no queue, so the client campaigns repeatedly."""
 
     election_id: str
     candidate: str
@@ -78,7 +117,7 @@ class LeaderClaim(msgspec.Struct, frozen=True):
     ttl: int
     operation: str = "campaign"
 
-    def arguments(self, patience: float) -> dict[str, Any]:  # noqa: ARG002 - see pause
+    def arguments(self, _: float, /) -> dict[str, Any]:
         return {
             "id": self.election_id,
             "candidate_id": self.candidate,
@@ -103,23 +142,25 @@ class LeaderClaim(msgspec.Struct, frozen=True):
 
     def refusal(self, document: Document) -> HoldfastError:
         leader = document["leader"]["candidate_id"]
-        return Held(f"election {self.election_id} is led by {leader}", **_when(document), document=document)
+        return Held(
+            f"election {self.election_id} is led by {leader}", retry_after=_retry_after(document), document=document
+        )
 
-    def pause(self, document: Document) -> float:
+    def pause(self, document: Document, /) -> float:
         advised = min(1.0, float(document["retry_after_ms"]) / 1000)
-        return advised * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, hides nothing
+        return advised * random.uniform(0.5, 1.0)
 
 
 class TaskClaim(msgspec.Struct, frozen=True):
-    """The next task of some types."""
+    """Claim of the next task of some types."""
 
     types: tuple[str, ...]
     worker: str | None
     more: dict[str, Any]
     operation: str = "claim_task"
 
-    def arguments(self, patience: float) -> dict[str, Any]:
-        return {"types": list(self.types), "worker_id": self.worker, "wait_seconds": _wait(patience)} | self.more
+    def arguments(self, left: float, /) -> dict[str, Any]:
+        return {"types": list(self.types), "worker_id": self.worker, "wait_seconds": _wait_seconds(left)} | self.more
 
     def terms(self, document: Document) -> Terms | None:
         if document.get("leaseId") is None:
@@ -139,17 +180,16 @@ class TaskClaim(msgspec.Struct, frozen=True):
 
     def refusal(self, document: Document) -> HoldfastError:
         if document["message"] == "busy":
-            return Held(f"this session has task {document['inFlight']} in flight", code="busy", document=document)
-        return NotFound("there is nothing to do", code="no_tasks", document=document)
+            return Held(f"this session still holds task {document['inFlight']}", code="busy", document=document)
+        return NotFound("no task is ready", code="no_tasks", document=document)
 
-    def pause(self, document: Document) -> float:
+    def pause(self, document: Document, /) -> float:
         return 1.0 if document["message"] == "busy" else 0.0
 
 
-def _wait(patience: float) -> float | None:
-    return min(MAX_WAIT, patience) if patience > 0 else None
+def _wait_seconds(left: float) -> float | None:
+    return min(MAX_WAIT, left) if left > 0 else None
 
 
-def _when(document: Document) -> dict[str, Any]:
-    seconds = document.get("retry_after_seconds", document.get("retry_after_ms", 0) / 1000)
-    return {"retry_after": float(seconds)}
+def _retry_after(document: Document) -> float:
+    return float(document.get("retry_after_seconds", document.get("retry_after_ms", 0) / 1000))

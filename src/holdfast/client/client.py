@@ -1,4 +1,4 @@
-"""The client for plain programs and threads."""
+"""The synchronous client, safe to share between threads."""
 
 from __future__ import annotations
 
@@ -11,37 +11,52 @@ from typing import Any, Protocol, Self
 
 from holdfast.client.claims import JobClaim, LeaderClaim, TaskClaim
 from holdfast.client.errors import Document, Unreachable
-from holdfast.client.event_stream import SILENCE_SECONDS, TROUBLE, Event, Following, document_of, event_of
+from holdfast.client.event_stream import (
+    RECONNECT_ERRORS,
+    SILENCE_SECONDS,
+    Event,
+    StreamState,
+    parse_document,
+    parse_event,
+)
 from holdfast.client.leases import Job, Leader, TaskLease
 from holdfast.client.methods.all import Methods
 from holdfast.client.request import Answer, Request
-from holdfast.client.retry import Broken, Call, Unsent
+from holdfast.client.retry import AnswerLost, Call, NotSent
 from holdfast.client.sse import Frame
 
 TIMEOUT = 10.0
-"""Seconds that one attempt may take, beside what the caller asked the server to wait."""
+"""Seconds for one attempt, in addition to the time that the call asks the server to wait."""
 DEADLINE = 30.0
-"""Seconds for all attempts together."""
+"""Seconds for all attempts of a call together."""
 
 
 class Transport(Protocol):
-    """How requests reach a server."""
+    """Sends requests to a server, or to an engine in this process."""
 
     def send(self, request: Request, timeout: float) -> Answer:
-        """One attempt; Unsent or Broken if there was no answer."""
+        """One attempt. Raises NotSent or AnswerLost if there was no answer."""
 
     def stream(self, request: Request, silence: float) -> AbstractContextManager[tuple[Answer, Iterator[bytes]]]:
-        """One connection of a stream: its head, or a whole refusal, and its body piece by piece."""
+        """One connection of a stream: its head (or a whole refusal) and its body in chunks.
+
+        `silence` is the number of seconds without data after which the connection counts as lost.
+        """
 
     def close(self) -> None:
-        """Let go of everything; whoever listens hears no more."""
+        """Close all connections; streams that are being read end."""
 
 
 class Client(Methods[Document]):
-    """Every operation as a method. One client may serve many threads; close it when you are done.
+    """Client with one method for every operation. Threads may share it; close it when you are done.
 
-    `url` and `key` come from HOLDFAST_URL and HOLDFAST_API_KEY unless they are given. What is safe to repeat is
-    repeated for up to `deadline` seconds; everything else raises at the first trouble.
+    `url` and `key` default to HOLDFAST_URL and HOLDFAST_API_KEY. Calls that are safe to repeat are retried for up to
+    `deadline` seconds; other calls raise the first error. `timeout` is the number of seconds for one attempt.
+
+        with holdfast.Client() as client, client.job("deploy/web", owner="build-42", wait=60) as job:
+            push(fence=job.token)
+            job.check()   # raises LeaseLost if the job may no longer be ours
+            activate()
     """
 
     def __init__(
@@ -55,7 +70,7 @@ class Client(Methods[Document]):
     ) -> None:
         self._timeout = timeout
         self._deadline = deadline
-        self._transport = transport or _over_http(url, key)
+        self._transport = transport or _http_transport(url, key)
         self._closed = threading.Event()
 
     def call(
@@ -68,7 +83,11 @@ class Client(Methods[Document]):
         idempotency_key: str | None = None,
         **arguments: Any,
     ) -> Document:
-        """Ask for an operation by its name; path parameters, query and body are all arguments."""
+        """Call an operation by its name. Path parameters, query parameters and body fields are all keyword arguments.
+
+        `timeout` limits one attempt, `deadline` all attempts together, both in seconds. An Idempotency-Key is made for
+        you where the server accepts one; pass your own to repeat a call after your program has restarted.
+        """
         call = Call(
             operation,
             arguments,
@@ -77,46 +96,48 @@ class Client(Methods[Document]):
             idempotency_key=idempotency_key,
         )
         while not self._closed.is_set():
-            verdict = call.judge(self._attempt(call))
-            if not isinstance(verdict, float):
-                return verdict
-            time.sleep(verdict)
-        raise Unreachable("this client is closed", code="closed", hint="Make a new one.")
+            outcome = call.evaluate(self._attempt(call))
+            if not isinstance(outcome, float):
+                return outcome
+            time.sleep(outcome)
+        raise Unreachable("this client is closed", code="closed", hint="Create a new client.")
 
     def follow(self, after: int | None = None, subject: str | None = None, kind: str | None = None) -> Iterator[Event]:
-        """Every event of the account after a cursor, or from now on, as it happens: each once and in order.
+        """Iterate over the account's events as they happen, each once and in order.
 
-        A lost connection is made again where it broke off. CursorTooOld means that events were removed before they
-        could be read. `subject` and `kind` may end in `*`. Closing the client ends it.
+        Starts after the sequence number `after`, or with the next event. `subject` and `kind` may end in `*`. A lost
+        connection is made again and continues after the last event. Raises CursorTooOld if retention removed events
+        before they were read. Closing the client ends the iteration.
         """
-        return map(event_of, self._frames(self._following("list_events", after=after, subject=subject, kind=kind)))
+        return map(parse_event, self._read_frames("list_events", after=after, subject=subject, kind=kind))
 
     def listen(self, operation: str, /, **arguments: Any) -> Iterator[Document]:
-        """Every document of a stream, for as long as one listens; a lost connection is made again."""
-        return map(document_of, self._frames(self._following(operation, **arguments)))
+        """Iterate over the documents of a stream by its operation's name. A lost connection is made again."""
+        return map(parse_document, self._read_frames(operation, **arguments))
 
-    def _following(self, operation: str, **arguments: Any) -> Following:
-        return Following(operation, arguments, deadline=self._deadline)
+    def _read_frames(self, operation: str, **arguments: Any) -> Iterator[Frame]:
+        stream = StreamState(operation, arguments, deadline=self._deadline)
+        return self._reconnect(stream)
 
-    def _frames(self, following: Following) -> Iterator[Frame]:
+    def _reconnect(self, stream: StreamState) -> Iterator[Frame]:
         while not self._closed.is_set():
             try:
-                with self._transport.stream(following.request(), SILENCE_SECONDS) as (answer, pieces):
-                    following.opened(answer)
-                    for piece in pieces:
-                        yield from following.take(piece)
-                pause = following.lost(Broken("it ended"))
-            except TROUBLE as trouble:
+                with self._transport.stream(stream.request(), SILENCE_SECONDS) as (answer, chunks):
+                    stream.check_answer(answer)
+                    for chunk in chunks:
+                        yield from stream.feed(chunk)
+                pause = stream.reconnect_pause(AnswerLost("the stream ended"))
+            except RECONNECT_ERRORS as problem:
                 if self._closed.is_set():
                     return
-                pause = following.lost(trouble)
+                pause = stream.reconnect_pause(problem)
             self._closed.wait(pause)
 
-    def _attempt(self, call: Call) -> Answer | Unsent | Broken:
+    def _attempt(self, call: Call) -> Answer | NotSent | AnswerLost:
         try:
             return self._transport.send(call.request, call.timeout())
-        except (Unsent, Broken) as trouble:
-            return trouble
+        except (NotSent, AnswerLost) as problem:
+            return problem
 
     def job(
         self,
@@ -128,24 +149,24 @@ class Client(Methods[Document]):
         wait: float = 0.0,
         **more: Any,
     ) -> Job:
-        """A job that is ours inside a `with` block, renewed meanwhile and given back at its end.
+        """A job that is held inside a `with` block: renewed in the background, released at its end.
 
-        `wait` is for how many seconds to stand in line; then Held is raised, and tells whose it is.
+        `ttl` and `wait` are in seconds. If the job is held for longer than `wait`, Held is raised, with its `owner`.
         """
         return Job(self, JobClaim(job_id, owner, metadata, ttl, more), wait)
 
     def leader(
         self, election_id: str, candidate: str, *, metadata: str | None = None, ttl: int = 30, wait: float = 0.0
     ) -> Leader:
-        """The lead of an election inside a `with` block; Held if another leads for longer than we wait."""
+        """Leadership of an election inside a `with` block. Raises Held if another candidate keeps leading."""
         return Leader(self, LeaderClaim(election_id, candidate, metadata, ttl), wait)
 
     def task(self, *types: str, worker: str | None = None, wait: float = 0.0, **more: Any) -> TaskLease:
-        """The next task of these types inside a `with` block; NotFound if none comes while we wait."""
+        """The next task of these types, held inside a `with` block. Raises NotFound if none is ready within `wait`."""
         return TaskLease(self, TaskClaim(types, worker, more), wait)
 
     def close(self) -> None:
-        """Let the connections go; whatever is called afterwards is refused."""
+        """Close all connections. Later calls raise Unreachable with the code `closed`."""
         self._closed.set()
         self._transport.close()
 
@@ -158,7 +179,7 @@ class Client(Methods[Document]):
         self.close()
 
 
-def _over_http(url: str | None, key: str | None) -> Transport:
-    from holdfast.client.http import HttpTransport  # noqa: PLC0415 - httpx2 is slow to import, and not always needed
+def _http_transport(url: str | None, key: str | None) -> Transport:
+    from holdfast.client.http import HttpTransport  # slow to import, and not needed for embedded mode
 
     return HttpTransport(url, key)

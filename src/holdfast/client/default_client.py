@@ -1,4 +1,4 @@
-"""The five words of a job as plain functions, over one client that is made when it is first needed."""
+"""Job operations as plain functions, over one client that is created on first use."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from holdfast.client.errors import Document
 
 @functools.cache
 def client() -> Client:
-    """The client that HOLDFAST_URL and HOLDFAST_API_KEY name."""
+    """The shared client for HOLDFAST_URL and HOLDFAST_API_KEY."""
     return Client()
 
 
 def claim_job(
     job_id: str, owner: str, metadata: dict[str, Any] | str | None = None, ttl: int = 120, **more: Any
 ) -> Document:
-    """Own a job if nobody does, or learn who does: `status` is `claimed` or `held`. `ttl` is in seconds."""
+    """Claim a job for `ttl` seconds. `status` in the answer is `claimed`, or `held` with the `owner`."""
     return client().claim_job(job_id, owner, metadata, ttl, **more)
 
 
 def heartbeat_job(job_id: str, lease_id: str, **more: Any) -> Document:
-    """Still at work: renew, and leave a checkpoint."""
+    """Renew a job's lease; `note`, `checkpoint` and `progress` may be given."""
     return client().heartbeat_job(job_id, lease_id, **more)
 
 
 def release_job(job_id: str, lease_id: str, **more: Any) -> Document:
-    """Done with it: let the next one have it."""
+    """Release a job; `note` and `checkpoint` are kept for the next owner."""
     return client().release_job(job_id, lease_id, **more)
 
 
 def get_job_owner(job_id: str) -> Document:
-    """Who owns a job, or how its last ownership ended."""
+    """Read the owner of a job, or how its last ownership ended."""
     return client().get_job_owner(job_id)
 
 
 def list_claimed_jobs(prefix: str | None = None, **more: Any) -> Document:
-    """Jobs that somebody owns right now."""
+    """List the jobs that are held now."""
     return client().list_claimed_jobs(prefix, **more)

@@ -1,7 +1,7 @@
-"""Embedded mode: the engine in this process, behind the very handlers that a server has.
+"""Embedded mode: the engine in this process, behind the same HTTP handlers as in a server.
 
-A request never becomes bytes on a socket, but it is parsed, decided and refused by the same code, so that a program
-cannot tell the difference. Whoever may open the file administers it: there is no key to know.
+Requests do not cross a socket, but the same code parses, decides and refuses them, so that they behave exactly as on a
+server. There are no keys: a process that can open the file may do everything.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
 from contextlib import ExitStack, contextmanager, suppress
+from http import HTTPStatus
 from typing import Any
 
 from holdfast.app import running_engine
 from holdfast.client.client import Client
 from holdfast.client.errors import ServerError
 from holdfast.client.request import Answer, Request
-from holdfast.client.retry import Broken, Unsent
+from holdfast.client.retry import AnswerLost, NotSent
 from holdfast.core.errors import HoldfastError as Refusal
 from holdfast.settings import PREFIX, Settings, default_store
 from holdfast.store.contract import UnusableStore
@@ -28,24 +29,24 @@ from holdfast.transport.http.app import App
 from holdfast.transport.http.context import HandlerContext
 
 UNLIMITED = 10**9
-PARTS_AHEAD = 16
-"""How many parts of a stream may wait to be read."""
-_GOOD = 200
-LAST_SECONDS = 5.0
-"""How long closing waits for calls of other threads."""
+MAX_UNREAD_CHUNKS = 16
+"""How many chunks of a stream may wait to be read."""
+CLOSE_SECONDS = 5.0
+"""How long `close` waits for calls of other threads."""
 
 
 def open_store(path: str | os.PathLike[str] | None = None) -> Client:
-    """A client over a store in this process: a path of an SQLite file, or an address as `--store` takes it.
+    """Open a store in this process and return a client for it; no server is needed.
 
-    Without one it is the store that a server on this machine would open. Any number of processes and a server may have
-    the same file open. Close the client when you are done: that stops its threads.
+    `path` is an SQLite file, or a URL as for `holdfast serve --store`; by default the store that a server on this
+    machine would open. Several processes and a server may open the same file at the same time. Close the client when
+    you are done: that stops its threads.
     """
-    return Client(transport=EmbeddedTransport(address_of(path)))
+    return Client(transport=EmbeddedTransport(store_url(path)))
 
 
-def address_of(path: str | os.PathLike[str] | None) -> str:
-    """The store that a program means."""
+def store_url(path: str | os.PathLike[str] | None) -> str:
+    """URL of the store for a path, a URL or the default."""
     if path is None:
         return os.environ.get(f"{PREFIX}STORE") or default_store()
     text = os.fspath(path)
@@ -53,7 +54,7 @@ def address_of(path: str | os.PathLike[str] | None) -> str:
 
 
 def _settings(store: str, admin_key: str) -> Settings:
-    """Nothing is limited, and nothing is tidied away: how long things are kept is for a server to say."""
+    """Settings without limits and without retention, which only a server applies."""
     return Settings(
         store=store,
         admin_key=admin_key,
@@ -65,26 +66,26 @@ def _settings(store: str, admin_key: str) -> Settings:
 
 
 class EmbeddedTransport:
-    """An engine, a door, and a thread whose event loop the door's handlers run on."""
+    """Transport to an engine in this process, with a thread whose event loop runs the handlers."""
 
     def __init__(self, store: str) -> None:
         self._key = secrets.token_urlsafe().encode()
         settings = _settings(store, self._key.decode())
-        self._rooms = ExitStack()
+        self._resources = ExitStack()
         try:
-            engine = self._rooms.enter_context(running_engine(settings, serving=False))
+            engine = self._resources.enter_context(running_engine(settings, serving=False))
         except (Refusal, UnusableStore) as error:
             raise ServerError(str(error), code=error.code) from error
         self._engine = engine
-        self._door = HandlerContext(engine, settings)
-        self._app = App(self._door)
+        self._context = HandlerContext(engine, settings)
+        self._app = App(self._context)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="holdfast-embedded", daemon=True)
         self._thread.start()
         self._busy: set[asyncio.Task[Any]] = set()
-        self._streams: set[Streamed] = set()
+        self._streams: set[StreamedExchange] = set()
         self._closed = False
-        self._run(self._begin()).result()
+        self._run(self._open()).result()
 
     def send(self, request: Request, timeout: float) -> Answer:
         """One attempt."""
@@ -92,84 +93,84 @@ class EmbeddedTransport:
         try:
             answer: Answer = running.result(timeout)
         except (TimeoutError, CancelledError) as error:
-            raise Broken("no answer in time") from error
+            raise AnswerLost("no answer in time") from error
         finally:
             leave()
         return answer
 
     @contextmanager
     def stream(self, request: Request, silence: float) -> Iterator[tuple[Answer, Iterator[bytes]]]:
-        """One stream: what the handlers send is read on the caller's thread, which may take its time."""
+        """One stream: the handlers send on the event loop, the caller reads in its own thread at its own pace."""
         if self._closed:
-            raise Unsent("it was closed just now")
-        exchange = Streamed(request, self._key, self._loop, silence)
+            raise NotSent("the client is closed")
+        exchange = StreamedExchange(request, self._key, self._loop, silence)
         running = self._run(self._stream(exchange))
         try:
             answer = exchange.head()
-            # A refusal comes whole, like any answer.
-            yield (answer, exchange.pieces()) if answer.status == _GOOD else (running.result(silence), iter(()))
+            # A refusal has a whole body, like any answer.
+            yield (answer, exchange.chunks()) if answer.status == HTTPStatus.OK else (running.result(silence), iter(()))
         finally:
-            with suppress(RuntimeError):  # it may have been closed since
-                self._loop.call_soon_threadsafe(exchange.leave)
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(exchange.disconnect)
 
     def begin(self, request: Request) -> tuple[Future[Any], Callable[[], None]]:
-        """(the answer to come, what to call when nobody listens for it any more)."""
+        """Start a request; the future of its answer, and a function to call when the answer is no longer awaited."""
         if self._closed:
-            raise Unsent("it was closed just now")
+            raise NotSent("the client is closed")
         exchange = Exchange(request, self._key)
         running = self._run(self._answer(exchange))
-        # Whoever stops listening leaves the line, exactly as a closed connection does.
-        return running, lambda: self._leave(exchange)
+        # As for a closed connection: a caller that stops waiting leaves the queue it waits in.
+        return running, lambda: self._disconnect(exchange)
 
-    def _leave(self, exchange: Exchange) -> None:
-        with suppress(RuntimeError):  # it may have been closed since
-            self._loop.call_soon_threadsafe(exchange.gone.set)
+    def _disconnect(self, exchange: Exchange) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(exchange.disconnected.set)
 
     def close(self) -> None:
-        """Send waiters away, finish what is under way, and stop every thread."""
+        """End waiting requests, finish running ones, and stop all threads."""
         if self._closed:
             return
         self._closed = True
         self._engine.drain()
-        self._run(self._end()).result()
+        self._run(self._finish()).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
-        self._rooms.close()
+        self._resources.close()
 
     def _run(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
-    async def _begin(self) -> None:
-        self._door.open()
+    async def _open(self) -> None:
+        self._context.open()
 
     async def _answer(self, exchange: Exchange) -> Answer:
         task = asyncio.current_task()
         assert task is not None
         self._busy.add(task)
         try:
-            return await exchange.through(self._app)
+            return await exchange.run(self._app)
         finally:
             self._busy.discard(task)
 
-    async def _stream(self, exchange: Streamed) -> Answer:
+    async def _stream(self, exchange: StreamedExchange) -> Answer:
         self._streams.add(exchange)
         try:
             return await self._answer(exchange)
         finally:
             self._streams.discard(exchange)
 
-    async def _end(self) -> None:
-        for exchange in self._streams:  # a reader who takes its time would never come to the end
-            exchange.leave()
+    async def _finish(self) -> None:
+        for exchange in self._streams:  # a slow reader would block its handler
+            exchange.disconnect()
         if self._busy:
-            await asyncio.wait(self._busy, timeout=LAST_SECONDS)
-        self._door.close()
-        await asyncio.sleep(0)  # what was cancelled ends here
+            await asyncio.wait(self._busy, timeout=CLOSE_SECONDS)
+        self._context.close()
+        await asyncio.sleep(0)  # lets cancelled tasks end
 
 
 class Exchange:
-    """One request through the application, as a server would hand it over."""
+    """One request to the ASGI application, as a server would pass it."""
 
     def __init__(self, request: Request, key: bytes) -> None:
         path, _, query = request.target.partition("?")
@@ -188,11 +189,11 @@ class Exchange:
         self._status = 0
         self._headers: dict[str, str] = {}
         self._chunks: list[bytes] = []
-        self.gone = asyncio.Event()
-        """Nobody listens for the answer any more."""
+        self.disconnected = asyncio.Event()
+        """Set when the caller no longer waits for the answer."""
 
-    async def through(self, app: App) -> Answer:
-        """What the application answers."""
+    async def run(self, app: App) -> Answer:
+        """Call the application and return its answer."""
         await app(self._scope, self._receive, self._send)
         return Answer(self._status, self._headers, b"".join(self._chunks))
 
@@ -200,7 +201,7 @@ class Exchange:
         body, self._body = self._body, None
         if body is not None:
             return {"type": "http.request", "body": body, "more_body": False}
-        await self.gone.wait()
+        await self.disconnected.wait()
         return {"type": "http.disconnect"}
 
     async def _send(self, message: Any) -> None:
@@ -213,53 +214,53 @@ class Exchange:
             self._chunks.append(message.get("body", b""))
 
 
-class Streamed(Exchange):
-    """A request whose answer comes in parts: sent on the event loop, read on another thread, a few parts apart."""
+class StreamedExchange(Exchange):
+    """A streamed answer: sent on the event loop, read in another thread, with a bounded number of unread chunks."""
 
     def __init__(self, request: Request, key: bytes, loop: asyncio.AbstractEventLoop, silence: float) -> None:
         super().__init__(request, key)
         self._loop = loop
         self._silence = silence
-        self._parts: queue.SimpleQueue[bytes | Answer] = queue.SimpleQueue()
-        self._room = asyncio.Semaphore(PARTS_AHEAD)
+        self._unread: queue.SimpleQueue[bytes | Answer] = queue.SimpleQueue()
+        self._capacity = asyncio.Semaphore(MAX_UNREAD_CHUNKS)
 
     def head(self) -> Answer:
-        """Status and headers."""
-        head = self._next()
+        """Wait for status and headers."""
+        head = self._receive_chunk()
         if not isinstance(head, Answer):
-            raise Broken("it was closed just now")
+            raise AnswerLost("the client is closed")
         return head
 
-    def pieces(self) -> Iterator[bytes]:
-        """Part after part; an empty one is the end."""
-        while piece := self._next():
-            with suppress(RuntimeError):  # it was closed, and nobody waits for room
-                self._loop.call_soon_threadsafe(self._room.release)
-            assert isinstance(piece, bytes)
-            yield piece
+    def chunks(self) -> Iterator[bytes]:
+        """Chunks of the body until its end."""
+        while chunk := self._receive_chunk():
+            with suppress(RuntimeError):  # the loop is closed, and no handler waits
+                self._loop.call_soon_threadsafe(self._capacity.release)
+            assert isinstance(chunk, bytes)
+            yield chunk
 
-    def leave(self) -> None:
-        """Nobody reads on: whoever is about to send need not wait, and whoever still waits for a part gets the end."""
-        self.gone.set()
-        self._room.release()
-        self._parts.put(b"")
+    def disconnect(self) -> None:
+        """End the stream for both sides: the handler need not wait for the reader, and the reader gets the end."""
+        self.disconnected.set()
+        self._capacity.release()
+        self._unread.put(b"")
 
-    def _next(self) -> bytes | Answer:
+    def _receive_chunk(self) -> bytes | Answer:
         try:
-            return self._parts.get(timeout=self._silence)
+            return self._unread.get(timeout=self._silence)
         except queue.Empty:
-            raise Broken("nothing was heard for long") from None
+            raise AnswerLost("no data for too long") from None
 
     async def _send(self, message: Any) -> None:
         await super()._send(message)
         if message["type"] == "http.response.start":
-            self._parts.put(Answer(self._status, self._headers, b""))
+            self._unread.put(Answer(self._status, self._headers, b""))
             return
-        if self._status == _GOOD:
+        if self._status == HTTPStatus.OK:
             self._chunks.clear()
-        part = message.get("body", b"")
-        if part:
-            await self._room.acquire()
-            self._parts.put(part)
+        chunk = message.get("body", b"")
+        if chunk:
+            await self._capacity.acquire()
+            self._unread.put(chunk)
         if not message.get("more_body"):
-            self._parts.put(b"")
+            self._unread.put(b"")

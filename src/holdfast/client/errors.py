@@ -1,20 +1,20 @@
-"""What can go wrong for a caller, in one tree.
+"""Errors that calls raise, as one tree.
 
 HoldfastError
-├── Invalid            the request itself is wrong; `errors` in `document` names each place
-├── AuthError          no usable key
-│   └── Forbidden      a good key that may not do this
-├── PaymentRequired    the plan does not allow it; waiting does not help
-├── NotFound           no such thing, or not yours
-├── Conflict           the thing is in another state than you think
-│   ├── LeaseLost      it was yours and is no longer, or that cannot be proved any more
-│   ├── Held           somebody else has it; `owner` says who
-│   ├── CursorTooOld   the log no longer has what comes next; `oldest` in `document` is what it has
-│   └── CancelRequested  somebody asked whoever holds the task to stop
-├── Limited            too much at once; `retry_after` says when to come back
-├── ServerError        the server could not do it; `applied` says whether it was done
-├── Unreachable        no server heard the request
-└── OutcomeUnknown     the request was sent and its answer was lost: it may have happened
+├── Invalid            the request is invalid; `errors` in `document` lists each field
+├── AuthError          no valid key
+│   └── Forbidden      the key lacks the needed scope
+├── PaymentRequired    the plan does not allow it; retrying does not help
+├── NotFound           it does not exist, or belongs to another account
+├── Conflict           the current state does not allow it
+│   ├── LeaseLost      you held it and no longer do, or that is no longer certain
+│   ├── Held           another holder has it: `owner`
+│   ├── CursorTooOld   the next events were removed; `oldest` in `document` is the first that is left
+│   └── CancelRequested  cancellation of the held task was requested
+├── Limited            a rate or quota is used up; `retry_after` says when to retry
+├── ServerError        the server failed; `applied` says whether the write happened
+├── Unreachable        no server received the request
+└── OutcomeUnknown     the request was sent and its answer lost: it may have been applied
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from typing import Any
 
 Document = dict[str, Any]
 
-_FIRST_OF_SERVERS = 500
-"""Statuses from here on are the server's own trouble."""
+_SERVER_ERROR = 500
+"""Statuses from here on are failures of the server."""
 
 
 class HoldfastError(Exception):
-    """The root. `code` is for programs, `hint` is the next step, `document` the whole answer."""
+    """Base of all errors: `code` is for programs, `hint` says what to do next, `document` is the whole answer."""
 
     code = "error"
     hint = ""
@@ -50,7 +50,7 @@ class HoldfastError(Exception):
         self.code = code or self.code
         self.hint = hint or self.hint
         self.status = status
-        """The answer's status; None if there was no answer."""
+        """HTTP status of the answer; None if there was no answer."""
         self.request_id = request_id
         self.retry_after = retry_after
         """Seconds after which the same request may succeed."""
@@ -58,36 +58,36 @@ class HoldfastError(Exception):
 
     @property
     def next_actions(self) -> list[Document]:
-        """What the server advises, the recommended first."""
+        """Actions that the server advises, the recommended one first."""
         actions: list[Document] = (self.document.get("agent_contract") or {}).get("next_actions") or []
         return sorted(actions, key=lambda action: not action.get("recommended"))
 
     @property
     def applied(self) -> str:
-        """Whether a failed write was done: "no" is a promise, "unknown" is all that can be said."""
-        refused = self.status is None or self.status < _FIRST_OF_SERVERS
-        return str(self.document.get("applied", "no" if refused else "unknown"))
+        """Whether a failed write was applied: "no" is certain; otherwise "unknown"."""
+        is_refused = self.status is None or self.status < _SERVER_ERROR
+        return str(self.document.get("applied", "no" if is_refused else "unknown"))
 
     def __str__(self) -> str:
-        """The sentence, the code, and what to do."""
+        """The message, the code and the hint."""
         return f"{self.message} ({self.code})" + (f". {self.hint}" if self.hint else "")
 
 
 class Invalid(HoldfastError):
-    """The request is wrong as it stands."""
+    """The request is invalid."""
 
     code = "invalid_request"
 
 
 class AuthError(HoldfastError):
-    """No usable key came with the request."""
+    """The request had no valid key."""
 
     code = "missing_api_key"
     hint = "Pass `key`, or set HOLDFAST_API_KEY."
 
 
 class Forbidden(AuthError):
-    """The key is good, but may not do this."""
+    """The key is valid but lacks the needed scope."""
 
     code = "forbidden"
 
@@ -99,80 +99,80 @@ class PaymentRequired(HoldfastError):
 
 
 class NotFound(HoldfastError):
-    """There is no such thing, or it belongs to somebody else."""
+    """It does not exist, or belongs to another account."""
 
     code = "not_found"
 
 
 class Conflict(HoldfastError):
-    """The thing is in another state than the caller thinks."""
+    """The current state does not allow the request."""
 
     code = "conflict"
 
 
 class LeaseLost(Conflict):
-    """It was yours and is no longer, or nobody can prove that it still is."""
+    """The lease was yours and no longer is, or that is no longer certain."""
 
     code = "lease_lost"
     hint = "Stop work on it. Claim again if the work still needs doing."
 
 
 class Held(Conflict):
-    """Somebody else has it."""
+    """Another holder has it."""
 
     code = "held"
     hint = "Take other work, or wait for it."
 
     @property
     def owner(self) -> str | None:
-        """Who has it, as they call themselves."""
+        """The holder, by the name it gave itself."""
         leader = self.document.get("leader") or {}
         return self.document.get("owner") or self.document.get("heldBy") or leader.get("candidate_id")
 
 
 class CancelRequested(Conflict):
-    """Somebody asked for this task to be called off."""
+    """Cancellation of the task was requested."""
 
     code = "cancel_requested"
-    hint = "Stop, and hand the task back."
+    hint = "Stop work on it and release the task."
 
 
 class CursorTooOld(Conflict):
-    """Retention has removed what comes after the cursor: going on would skip it."""
+    """Retention has removed the events after the cursor: continuing would skip them."""
 
     code = "cursor_too_old"
-    hint = "Look at the present state, then follow from `oldest` on."
+    hint = "Read the current state, then follow from `oldest`."
 
 
 class Limited(HoldfastError):
-    """Too much at once."""
+    """A rate limit or quota is used up."""
 
     code = "rate_limited"
     hint = "Wait, then send the same request again."
 
 
 class ServerError(HoldfastError):
-    """The server could not do it."""
+    """The server failed to handle the request."""
 
     code = "server_error"
 
 
 class Unreachable(HoldfastError):
-    """No server heard the request: nothing happened."""
+    """No server received the request: nothing was applied."""
 
     code = "unreachable"
-    hint = "Check the address, and whether the server runs."
+    hint = "Check the address, and that the server is running."
 
 
 class OutcomeUnknown(HoldfastError):
-    """The request was sent, and its answer was lost."""
+    """The request was sent, but its answer was lost."""
 
     code = "outcome_unknown"
-    hint = "It may have happened. Look at the present state before you repeat it."
+    hint = "It may have been applied. Read the current state before you repeat it."
 
     @property
     def applied(self) -> str:
-        """Nobody knows."""
+        """Always "unknown"."""
         return "unknown"
 
 
@@ -196,10 +196,10 @@ _BY_STATUS: dict[int, type[HoldfastError]] = {
 }
 
 
-def of_answer(status: int, document: Document, headers: Mapping[str, str]) -> HoldfastError:
-    """The refusal that an answer tells, in whichever of the server's envelopes it came."""
+def error_of(status: int, document: Document, headers: Mapping[str, str]) -> HoldfastError:
+    """The error for a refused request, from any of the server's error formats."""
     code = document.get("code") or document.get("error") or f"http_{status}"
-    kind = _BY_CODE.get(code) or _BY_STATUS.get(status) or (ServerError if status >= _FIRST_OF_SERVERS else Invalid)
+    kind = _BY_CODE.get(code) or _BY_STATUS.get(status) or (ServerError if status >= _SERVER_ERROR else Invalid)
     message = document.get("message") or document.get("detail") or document.get("error") or f"the answer was {status}"
     actions = (document.get("agent_contract") or {}).get("next_actions") or []
     hints = [action.get("description") or f"Next: {action['action']}." for action in actions if action["recommended"]]
@@ -220,5 +220,5 @@ def _retry_after(document: Document, headers: Mapping[str, str]) -> float | None
         return float(sent)
     if isinstance(document.get("retry_after_ms"), int | float):
         return float(document["retry_after_ms"]) / 1000
-    told = document.get("retry_after")
-    return float(told) if isinstance(told, int | float) else None
+    value = document.get("retry_after")
+    return float(value) if isinstance(value, int | float) else None

@@ -1,4 +1,4 @@
-"""Where a stream stands, and when to come back to it. Decides; never waits, and sends nothing."""
+"""State of a stream across reconnects. Only decides: nothing here waits or sends."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Iterator
 from datetime import datetime
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -14,21 +15,20 @@ from holdfast.client import errors
 from holdfast.client import request as wire
 from holdfast.client.errors import CursorTooOld, Document, HoldfastError, Limited, ServerError, Unreachable
 from holdfast.client.request import Answer, Request
-from holdfast.client.retry import Broken, Unsent
-from holdfast.client.sse import LARGEST, Frame, Frames
+from holdfast.client.retry import AnswerLost, NotSent
+from holdfast.client.sse import MAX_FRAME_BYTES, Frame, FrameParser
 
 SILENCE_SECONDS = 45.0
-"""A server says something every 15 seconds; one that was not heard three times is not there."""
-FIRST_RETRY, LONGEST_PAUSE = 1.0, 20.0
+"""The server sends something every 15 seconds; after three missed times the connection counts as lost."""
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 20.0
 _RESET = "reset"
-_GOOD = 200
 
-TROUBLE = (Unsent, Broken, Unreachable, Limited, ServerError)
-"""What may end a connection without ending the stream."""
+RECONNECT_ERRORS = (NotSent, AnswerLost, Unreachable, Limited, ServerError)
+"""Errors that end a connection but not the stream."""
 
 
 class Event(msgspec.Struct, frozen=True):
-    """One change of one row, as a follower gets it."""
+    """One event of the log, as `follow` yields it."""
 
     seq: int
     kind: str
@@ -40,40 +40,42 @@ class Event(msgspec.Struct, frozen=True):
     data: Document
 
 
-class Following:
+class StreamState:
     """One stream over any number of connections.
 
-    The first connection must come about within the deadline; later ones are tried for as long as somebody listens.
+    The first connection must succeed within the deadline; later ones are retried for as long as the caller reads.
     """
 
-    def __init__(self, name: str, arguments: dict[str, Any], *, deadline: float, largest: int = LARGEST) -> None:
-        self._request = wire.request(wire.find(name), arguments)
-        self._until: float | None = time.monotonic() + deadline
-        self._largest = largest
-        self._frames = Frames(largest)
+    def __init__(
+        self, name: str, arguments: dict[str, Any], *, deadline: float, max_frame_bytes: int = MAX_FRAME_BYTES
+    ) -> None:
+        self._request = wire.build_request(wire.find_operation(name), arguments)
+        self._first_deadline: float | None = time.monotonic() + deadline
+        self._max_frame_bytes = max_frame_bytes
+        self._parser = FrameParser(max_frame_bytes)
         self._cursor: str | None = None
-        self._retry = FIRST_RETRY
+        self._retry = FIRST_PAUSE
         self._failures = 0
 
     def request(self) -> Request:
-        """What to send now: the same as the first time, from where we are."""
+        """The request for the next connection, which continues after the last frame."""
         headers = self._request.headers | {"accept": "text/event-stream"}
         if self._cursor is not None:
             headers["last-event-id"] = self._cursor
-        self._frames = Frames(self._largest)
+        self._parser = FrameParser(self._max_frame_bytes)
         return msgspec.structs.replace(self._request, headers=headers)
 
-    def opened(self, answer: Answer) -> None:
-        """See whether the answer is a stream; a refusal is raised."""
-        if answer.status != _GOOD:
-            raise errors.of_answer(answer.status, answer.document(), answer.headers)
+    def check_answer(self, answer: Answer) -> None:
+        """Raise the refusal if the answer is not a stream."""
+        if answer.status != HTTPStatus.OK:
+            raise errors.error_of(answer.status, answer.document(), answer.headers)
         if "text/event-stream" not in answer.headers.get("content-type", ""):
-            raise Unreachable("the answer is no stream", code="invalid_response")
+            raise Unreachable("the answer is not an event stream", code="invalid_response")
 
-    def take(self, piece: bytes) -> Iterator[Frame]:
-        """The frames with something in them; the others only move the cursor on. What came before an end is given."""
-        for frame in self._frames.feed(piece):
-            self._until, self._failures = None, 0
+    def feed(self, chunk: bytes) -> Iterator[Frame]:
+        """The frames with data that this chunk completes. Frames without data only advance the cursor."""
+        for frame in self._parser.feed(chunk):
+            self._first_deadline, self._failures = None, 0
             self._cursor = frame.id if frame.id is not None else self._cursor
             self._retry = self._retry if frame.retry is None else frame.retry / 1000
             if frame.event == _RESET and frame.data is not None:
@@ -82,38 +84,38 @@ class Following:
             if frame.data is not None:
                 yield frame
 
-    def lost(self, trouble: Exception) -> float:
-        """Seconds until the next try, after something in TROUBLE."""
-        if isinstance(trouble, Unsent | Broken):
-            trouble = Unreachable(f"the stream was lost: {trouble}")
-        assert isinstance(trouble, HoldfastError)
+    def reconnect_pause(self, problem: Exception) -> float:
+        """Seconds until the next connection, after one of RECONNECT_ERRORS; raises it if the first never succeeded."""
+        if isinstance(problem, NotSent | AnswerLost):
+            problem = Unreachable(f"the stream was lost: {problem}")
+        assert isinstance(problem, HoldfastError)
         longest: float = min(self._retry * 2**self._failures, LONGEST_PAUSE)
-        pause = max(trouble.retry_after or 0.0, longest) * random.uniform(1.0, 1.25)  # noqa: S311 - spreads load
+        pause = max(problem.retry_after or 0.0, longest) * random.uniform(1.0, 1.25)
         self._failures += 1
-        if self._until is not None and time.monotonic() + pause >= self._until:
-            raise trouble
+        if self._first_deadline is not None and time.monotonic() + pause >= self._first_deadline:
+            raise problem
         return pause
 
 
-def event_of(frame: Frame) -> Event:
-    """The event that a frame of the log tells."""
+def parse_event(frame: Frame) -> Event:
+    """The event in a frame of the log."""
     try:
-        told = msgspec.json.decode(frame.data or "")
+        fields = msgspec.json.decode(frame.data or "")
         return Event(
-            seq=int(told["sequence"]),
-            kind=told["type"],
-            subject=told["subject"],
-            version=told["version"],
-            at=datetime.fromisoformat(told["time"]),
-            actor=told["actor"],
-            request_id=told["requestid"],
-            data=told["data"],
+            seq=int(fields["sequence"]),
+            kind=fields["type"],
+            subject=fields["subject"],
+            version=fields["version"],
+            at=datetime.fromisoformat(fields["time"]),
+            actor=fields["actor"],
+            request_id=fields["requestid"],
+            data=fields["data"],
         )
     except (msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
-        raise Unreachable(f"this is no event: {error}", code="invalid_response") from error
+        raise Unreachable(f"the frame is not an event: {error}", code="invalid_response") from error
 
 
-def document_of(frame: Frame) -> Document:
-    """The document that a frame of a watch carries."""
-    found: Document = msgspec.json.decode(frame.data or "{}")
-    return found
+def parse_document(frame: Frame) -> Document:
+    """The document in a frame of a watch."""
+    document: Document = msgspec.json.decode(frame.data or "{}")
+    return document

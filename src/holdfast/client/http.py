@@ -1,4 +1,4 @@
-"""Sends requests over HTTP and keeps its connections. What to make of answers is decided elsewhere."""
+"""HTTP transports of both clients, over a pool of connections."""
 
 from __future__ import annotations
 
@@ -6,47 +6,52 @@ import os
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from http import HTTPStatus
 from typing import Any
 
 import httpx2
 
 from holdfast.client.request import Answer, Request
-from holdfast.client.retry import Broken, Unsent
+from holdfast.client.retry import AnswerLost, NotSent
 
-HOME = "http://127.0.0.1:7700"
+DEFAULT_URL = "http://127.0.0.1:7700"
 CONNECT_SECONDS = 5.0
 IDLE_SECONDS = 60.0
-"""Shorter than the server keeps a connection, so that we rarely write into one that it has just closed."""
+"""Shorter than the server keeps an idle connection, so that we rarely use one that it has just closed."""
 
-_GOOD = 200
-_UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
+_CONNECT_ERRORS = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 
 
-def address(url: str | None) -> str:
-    """Where the server is: as told, or as the environment says, or on this machine."""
-    found = (url or os.environ.get("HOLDFAST_URL") or HOME).rstrip("/")
+def server_url(url: str | None) -> str:
+    """Address of the server: as given, else HOLDFAST_URL, else the default on this machine."""
+    found = (url or os.environ.get("HOLDFAST_URL") or DEFAULT_URL).rstrip("/")
     if not found.startswith(("http://", "https://")):
-        raise ValueError(f"a server's address begins with http:// or https://, but this is {found!r}")
+        raise ValueError(f"the server's address must begin with http:// or https://, not {found!r}")
     return found
 
 
-def credentials(key: str | None) -> dict[str, str]:
-    """Who we are: as told, or as the environment says; elections need nobody."""
+def auth_headers(key: str | None) -> dict[str, str]:
+    """The Authorization header: the key as given, else HOLDFAST_API_KEY; empty without one, as elections need none."""
     found = key or os.environ.get("HOLDFAST_API_KEY")
     return {"authorization": f"Bearer {found}"} if found else {}
 
 
 def _settings(url: str | None, key: str | None) -> dict[str, Any]:
-    """What both kinds of client are made with.
+    """Settings of both HTTP clients.
 
-    Reading every certificate authority takes longer than most calls; over plain HTTP nobody would ask them.
+    Certificates are not loaded for plain HTTP: that takes longer than most calls.
     """
-    home = address(url)
+    base_url = server_url(url)
     limits = httpx2.Limits(max_connections=None, keepalive_expiry=IDLE_SECONDS)
-    return {"base_url": home, "headers": credentials(key), "limits": limits, "verify": not home.startswith("http://")}
+    return {
+        "base_url": base_url,
+        "headers": auth_headers(key),
+        "limits": limits,
+        "verify": not base_url.startswith("http://"),
+    }
 
 
-def _patience(seconds: float) -> httpx2.Timeout:
+def _timeout(seconds: float) -> httpx2.Timeout:
     return httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
 
 
@@ -57,7 +62,7 @@ def _answer(response: httpx2.Response) -> Answer:
 
 
 class HttpTransport:
-    """For plain programs and threads."""
+    """Transport of `Client`."""
 
     def __init__(self, url: str | None, key: str | None) -> None:
         self._http = httpx2.Client(**_settings(url, key))
@@ -65,14 +70,14 @@ class HttpTransport:
 
     def send(self, request: Request, timeout: float) -> Answer:
         """One attempt."""
-        with _told():
+        with _translate_errors():
             return _answer(
                 self._http.request(
                     request.method,
                     request.target,
                     headers=request.headers,
                     content=request.body,
-                    timeout=_patience(timeout),
+                    timeout=_timeout(timeout),
                 )
             )
 
@@ -80,64 +85,64 @@ class HttpTransport:
     def stream(self, request: Request, silence: float) -> Iterator[tuple[Answer, Iterator[bytes]]]:
         """One connection of a stream."""
         with (
-            _told(),
+            _translate_errors(),
             self._http.stream(
-                request.method, request.target, headers=request.headers, timeout=_patience(silence)
+                request.method, request.target, headers=request.headers, timeout=_timeout(silence)
             ) as response,
         ):
-            if response.status_code != _GOOD:
+            if response.status_code != HTTPStatus.OK:
                 response.read()
                 yield _answer(response), iter(())
                 return
-            line: socket.socket = response.extensions["network_stream"].get_extra_info("socket")
-            self._streams.add(line)
+            sock: socket.socket = response.extensions["network_stream"].get_extra_info("socket")
+            self._streams.add(sock)
             try:
                 yield _head(response), response.iter_raw()
             finally:
-                self._streams.discard(line)
+                self._streams.discard(sock)
 
     def close(self) -> None:
-        """Let the connections go. A thread that reads from a socket wakes only when the socket is shut down."""
-        for line in list(self._streams):
+        """Close all connections. Stream sockets are shut down first: that alone wakes a thread that reads from one."""
+        for sock in list(self._streams):
             with suppress(OSError):
-                line.shutdown(socket.SHUT_RDWR)
+                sock.shutdown(socket.SHUT_RDWR)
         self._http.close()
 
 
 class AsyncHttpTransport:
-    """The same for programs with an event loop."""
+    """Transport of `AsyncClient`."""
 
     def __init__(self, url: str | None, key: str | None) -> None:
         self._http = httpx2.AsyncClient(**_settings(url, key))
 
-    async def send(self, request: Request, timeout: float) -> Answer:  # noqa: ASYNC109 - httpx2 does the timing
+    async def send(self, request: Request, timeout: float) -> Answer:
         """One attempt."""
-        with _told():
+        with _translate_errors():
             return _answer(
                 await self._http.request(
                     request.method,
                     request.target,
                     headers=request.headers,
                     content=request.body,
-                    timeout=_patience(timeout),
+                    timeout=_timeout(timeout),
                 )
             )
 
     @asynccontextmanager
     async def stream(self, request: Request, silence: float) -> AsyncIterator[tuple[Answer, AsyncIterator[bytes]]]:
         """One connection of a stream."""
-        with _told():
+        with _translate_errors():
             async with self._http.stream(
-                request.method, request.target, headers=request.headers, timeout=_patience(silence)
+                request.method, request.target, headers=request.headers, timeout=_timeout(silence)
             ) as response:
-                if response.status_code != _GOOD:
+                if response.status_code != HTTPStatus.OK:
                     await response.aread()
-                    yield _answer(response), _nothing()
+                    yield _answer(response), _no_chunks()
                 else:
                     yield _head(response), response.aiter_raw()
 
     async def close(self) -> None:
-        """Let the connections go."""
+        """Close all connections."""
         await self._http.aclose()
 
 
@@ -145,22 +150,22 @@ def _head(response: httpx2.Response) -> Answer:
     return Answer(response.status_code, {name.lower(): value for name, value in response.headers.items()}, b"")
 
 
-async def _nothing() -> AsyncIterator[bytes]:
-    no_pieces: tuple[bytes, ...] = ()
-    for piece in no_pieces:
-        yield piece
+async def _no_chunks() -> AsyncIterator[bytes]:
+    chunks: tuple[bytes, ...] = ()
+    for chunk in chunks:
+        yield chunk
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Tell what went wrong on the way in our own words."""
+def _translate_errors() -> Iterator[None]:
+    """Raise errors of the HTTP library as NotSent or AnswerLost."""
     try:
         yield
-    except _UNSENT as error:
-        raise Unsent(_said(error)) from error
+    except _CONNECT_ERRORS as error:
+        raise NotSent(_message(error)) from error
     except (httpx2.TransportError, httpx2.StreamError, OSError) as error:
-        raise Broken(_said(error)) from error
+        raise AnswerLost(_message(error)) from error
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return str(error) or type(error).__name__

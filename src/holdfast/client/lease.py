@@ -1,4 +1,4 @@
-"""A lease that is renewed while you are inside its `with` block, by a thread of its own."""
+"""A lease that a background thread renews while you are inside its `with` block."""
 
 from __future__ import annotations
 
@@ -8,24 +8,23 @@ import time
 from types import TracebackType
 from typing import Any, Self
 
-from holdfast.client.claims import Claim
-from holdfast.client.errors import Document, HoldfastError, LeaseLost, OutcomeUnknown
-from holdfast.client.lease_base import Holding
-from holdfast.client.lease_clock import LeaseClock, now
+from holdfast.client.claims import UNCERTAIN, Claim, ClaimAttempts
+from holdfast.client.errors import Document, HoldfastError, LeaseLost
+from holdfast.client.lease_base import LeaseBase
+from holdfast.client.lease_clock import now
+from holdfast.client.lease_state import LeaseState
 from holdfast.client.methods.base import Caller
 
-LAST_SECONDS = 5.0
-"""How long giving it back may take; after that it runs out by itself."""
-
-AGAIN_SECONDS = 0.2
+RELEASE_SECONDS = 5.0
+"""Limit for the release; after that the lease expires by itself."""
 JOIN_SECONDS = 1.0
-"""A renewal that hangs is left to its own timeout."""
+"""How long the end of the block waits for a renewal that hangs; its own timeout ends it later."""
 
 log = logging.getLogger("holdfast.client")
 
 
-class Lease(Holding):
-    """A holding that a thread renews."""
+class Lease(LeaseBase):
+    """A lease that a thread renews."""
 
     def __init__(self, client: Caller[Document], claim: Claim, wait: float = 0.0) -> None:
         super().__init__()
@@ -33,14 +32,14 @@ class Lease(Holding):
         self._claim = claim
         self._wait = wait
         self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._renewer: threading.Thread | None = None
 
     def __enter__(self) -> Self:
-        sent = self._ask()
-        if now() - sent > self.terms.every / 2:
-            self.renew()  # it was a long wait: what we can prove begins with a new sending
-        self._thread = threading.Thread(target=self._keep, name=f"holdfast-{self.terms.what}", daemon=True)
-        self._thread.start()
+        self._granted = self._acquire()
+        if self._granted.is_stale:
+            self.renew()
+        self._renewer = threading.Thread(target=self._renew_until_end, name=f"holdfast-{self.terms.what}", daemon=True)
+        self._renewer.start()
         return self
 
     def __exit__(
@@ -50,66 +49,59 @@ class Lease(Holding):
             self._finish(error)
         finally:
             self._ended.set()
-            if self._thread is not None:
-                self._thread.join(JOIN_SECONDS)
+            if self._renewer is not None:
+                self._renewer.join(JOIN_SECONDS)
 
-    def renew(self, **left: Any) -> Document:
-        """Renew now, and leave something for the next holder; LeaseLost if it is over."""
-        sent = now()
-        patience = self._clock.patience()
+    def renew(self, **fields: Any) -> Document:
+        """Renew now, with fields such as `progress` or `checkpoint`. Raises LeaseLost if the lease is over."""
+        sent, timeout = now(), self._state.request_timeout
         try:
             document = self._client.call(
-                self.terms.renewal, **self.terms.proof, **left, timeout=patience, deadline=patience
+                self.terms.renewal, **self.terms.proof, **fields, timeout=timeout, deadline=timeout
             )
         except HoldfastError as error:
-            self._clock.refused(error)
+            self._state.refused(error)
             raise
-        self._clock.renewed(sent, document)
+        self._state.renewed(sent, document)
         return document
 
-    def _ask(self) -> float:
-        """Claim until it is ours or patience ends; the moment at which the good request was first sent."""
-        until = time.monotonic() + self._wait
+    def _acquire(self) -> LeaseState:
+        attempts = ClaimAttempts(self._claim, self._wait)
         while True:
-            left = until - time.monotonic()
-            sent = now()
             try:
-                document = self._client.call(self._claim.operation, **self._claim.arguments(left))
-            except (LeaseLost, OutcomeUnknown):
-                # The grant was over before its answer arrived, or we will never know: ask anew.
-                if left <= 0:
-                    raise
-                time.sleep(min(AGAIN_SECONDS, left))
+                document = self._client.call(self._claim.operation, **attempts.arguments())
+            except UNCERTAIN as error:
+                time.sleep(attempts.retry_after(error))
                 continue
-            terms = self._claim.terms(document)
-            if terms is not None:
-                self._granted = LeaseClock(terms, sent)
-                return sent
-            if time.monotonic() >= until:
-                raise self._claim.refusal(document)
-            time.sleep(min(self._claim.pause(document), max(0.0, until - time.monotonic())))
+            outcome = attempts.evaluate(document)
+            if isinstance(outcome, LeaseState):
+                return outcome
+            time.sleep(outcome)
 
-    def _keep(self) -> None:
-        """Renew at the advised pace until the end, or until there is nothing left to renew."""
-        while not self._ended.wait(self._clock.pause()):
-            if self._clock.is_over():
+    def _renew_until_end(self) -> None:
+        """Renew at the advised interval until the block ends or the lease is over."""
+        while not self._ended.wait(self._state.pause()):
+            if self._state.is_over():
                 return
             try:
-                self.renew(**self._left)
+                self.renew(**self._handover)
             except HoldfastError as error:
                 log.info("%s was not renewed: %s", self.terms.what, error)
 
     def _finish(self, error: BaseException | None) -> None:
-        """Give it back; and if nothing else went wrong, say if it was not ours to the end."""
+        """Release; if the block raised nothing, raise LeaseLost in case the lease did not last to its end."""
         try:
-            self._tell(self.terms.release, **self._left)
+            self._client.call(
+                self.terms.release,
+                **self.terms.proof,
+                **self._handover,
+                timeout=RELEASE_SECONDS,
+                deadline=RELEASE_SECONDS,
+            )
         except LeaseLost:
             if error is None:
                 raise
-        except HoldfastError as trouble:
-            log.warning("%s was not given back, and runs out by itself: %s", self.terms.what, trouble)
-            if error is None and self._clock.is_over():
+        except HoldfastError as problem:
+            log.warning("%s was not released and will expire: %s", self.terms.what, problem)
+            if error is None and self._state.is_over():
                 self.check()
-
-    def _tell(self, operation: str, **more: Any) -> Document:
-        return self._client.call(operation, **self.terms.proof, **more, timeout=LAST_SECONDS, deadline=LAST_SECONDS)

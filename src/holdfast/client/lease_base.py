@@ -1,76 +1,78 @@
-"""What a holder can ask of its lease, whichever way it is renewed."""
+"""Base of the lease classes: what a holder can read and set, whether a thread or a task renews the lease."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from holdfast.client.errors import Document
-from holdfast.client.lease_clock import LeaseClock, Terms
+from holdfast.client.lease_state import LeaseState, Terms
 
 
-class Holding:
-    """Something that is ours for a while. Ask `check()` before every step that must not be done twice."""
+class LeaseBase:
+    """A held lease. Call `check()` before every step that must not be done twice."""
 
     def __init__(self) -> None:
-        self._granted: LeaseClock | None = None
-        self._left: dict[str, Any] = {}
+        self._granted: LeaseState | None = None
+        self._handover: dict[str, Any] = {}
+        """Fields for the next holder, sent with every renewal and with the release."""
 
     def check(self) -> None:
-        """Raise LeaseLost unless it can be proved at this moment that nobody else can have it."""
-        self._clock.check()
+        """Raise LeaseLost unless it is certain at this moment that no other holder can have the lease."""
+        self._state.check()
 
     @property
     def token(self) -> int:
-        """Grows with every grant of this name: hand it to whatever you write to, and let that refuse smaller ones."""
+        """Fencing token: grows with every grant of this name. Let what you write to refuse smaller tokens."""
         return self.terms.token
 
     @property
     def remaining(self) -> float:
-        """For how many seconds more it is surely ours, if no renewal gets through."""
-        return self._clock.remaining
+        """Seconds for which the lease is surely yours, if no further renewal succeeds."""
+        return self._state.remaining
 
     @property
     def document(self) -> Document:
-        """What the claim answered."""
+        """The server's answer to the claim."""
         return self.terms.document
 
     @property
     def terms(self) -> Terms:
-        """What was granted."""
-        return self._clock.terms
+        """The granted lease."""
+        return self._state.terms
 
     @property
-    def _clock(self) -> LeaseClock:
+    def _state(self) -> LeaseState:
         if self._granted is None:
-            raise RuntimeError("nothing is held before the `with` block")
+            raise RuntimeError("the lease is not held before its `with` block")
         return self._granted
 
 
-class JobHolding(Holding):
-    """What a job adds."""
+class JobLeaseBase(LeaseBase):
+    """A held job."""
 
     @property
     def previous(self) -> Document | None:
-        """How the last ownership ended, with the `note` and `checkpoint` that were left."""
-        found: Document | None = self.document.get("previous")
-        return found
+        """How the last ownership ended, with its `note` and `checkpoint`; None if there was none."""
+        previous: Document | None = self.document.get("previous")
+        return previous
 
     @property
     def note(self) -> str | None:
-        """For the next owner; sent with every renewal, and when it is given back."""
-        return self._left.get("note")
+        """A note for the next holder, sent with every renewal and with the release."""
+        return self._handover.get("note")
 
     @note.setter
     def note(self, text: str) -> None:
-        self._left = self._left | {"note": text}
+        self._handover = self._handover | {"note": text}
 
 
-class TaskHolding(JobHolding):
-    """What a task adds."""
+class TaskLeaseBase(JobLeaseBase):
+    """A held task."""
 
     result: Document | None = None
-    """What it is completed with at the end of the block."""
-    _settled = False
+    """The result with which the task is completed at the end of the block."""
+    _is_settled = False
+    """Whether the task was completed, failed or released already."""
 
     @property
     def id(self) -> str:
@@ -79,12 +81,12 @@ class TaskHolding(JobHolding):
 
     @property
     def payload(self) -> Document:
-        """What is to be done."""
-        found: Document = self.document["payload"]
-        return found
+        """The task's payload."""
+        payload: Document = self.document["payload"]
+        return payload
 
     @property
     def previous(self) -> Document | None:
-        """How the last attempt ended, with the `note` and `checkpoint` that were left."""
-        found: Document | None = self.document.get("previousAttempt")
-        return found
+        """How the last attempt ended, with its `note` and `checkpoint`; None for the first attempt."""
+        previous: Document | None = self.document.get("previousAttempt")
+        return previous

@@ -1,4 +1,4 @@
-"""One operation as a request, and its answer as a document. Nothing here sends anything."""
+"""Builds the request of an operation and decodes its answer. Nothing here sends."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from holdfast.client.errors import Document, Invalid
-from holdfast.client.tracing import outgoing
+from holdfast.client.tracing import trace_headers
 from holdfast.operations.table import OPERATIONS, Operation
 
 _BY_NAME = {operation.name: operation for operation in OPERATIONS}
 _PARAMETER = re.compile(r"{(\w+)(?:\.\.\.)?}")
 _CAMEL = {"unique_key", "session_id", "created_after", "created_before", "updated_after", "updated_before"}
-"""What stands in camelCase behind the question mark of a list; bodies may be spelled either way."""
+"""Query parameters of `list_tasks` that are camelCase on the wire; bodies accept both spellings."""
 _REPEATABLE = {
     "acquire_lock",
     "renew_lock",
@@ -28,11 +28,11 @@ _REPEATABLE = {
     "recover",
     "verify_payment",
 }
-"""POSTs that take no Idempotency-Key, but change nothing more when they are sent twice."""
+"""POSTs without an Idempotency-Key that have no further effect when they are sent twice."""
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What goes out."""
+    """An HTTP request."""
 
     method: str
     target: str
@@ -41,14 +41,14 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What came back; names of headers are in lower case."""
+    """An HTTP answer, with header names in lower case."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
 
     def document(self) -> Document:
-        """The JSON object; a text is wrapped in one, and no content is an empty one."""
+        """The body as a JSON object: text is wrapped in one, an empty body is an empty one."""
         kind = self.headers.get("content-type", "")
         if not self.body or self.body == b"null":
             return {}
@@ -61,58 +61,58 @@ class Answer(msgspec.Struct, frozen=True):
         return found if isinstance(found, dict) else {"value": found}
 
 
-def find(name: str) -> Operation:
-    """The operation of this name."""
+def find_operation(name: str) -> Operation:
+    """The operation with this name; ValueError if there is none."""
     if name not in _BY_NAME:
         raise ValueError(f"there is no operation {name}")
     return _BY_NAME[name]
 
 
-def takes_key(operation: Operation) -> bool:
-    """Whether the server answers a repetition under the same Idempotency-Key as it answered the first time."""
+def accepts_idempotency_key(operation: Operation) -> bool:
+    """Whether the server answers a repeated Idempotency-Key with its first answer."""
     return operation.method == "POST" and operation.path.startswith(("/v1/jobs/", "/v1/tasks"))
 
 
-def is_safe(operation: Operation) -> bool:
-    """Whether sending it again can never do it twice."""
-    return operation.method != "POST" or takes_key(operation) or operation.name in _REPEATABLE
+def is_repeatable(operation: Operation) -> bool:
+    """Whether sending it twice cannot apply it twice."""
+    return operation.method != "POST" or accepts_idempotency_key(operation) or operation.name in _REPEATABLE
 
 
-def request(operation: Operation, arguments: Mapping[str, Any], idempotency_key: str | None = None) -> Request:
-    """The request of an operation. Arguments that are None are not sent."""
+def build_request(operation: Operation, arguments: Mapping[str, Any], idempotency_key: str | None = None) -> Request:
+    """The request of an operation; arguments that are None are left out."""
     given = {name: value for name, value in arguments.items() if value is not None}
-    target = _PARAMETER.sub(lambda match: _segment(operation, match[1], given), operation.path)
-    headers = {"accept": "application/json", **outgoing()}
+    target = _PARAMETER.sub(lambda match: _path_segment(operation, match[1], given), operation.path)
+    headers = {"accept": "application/json", **trace_headers()}
     body = b""
     if operation.method == "GET":
-        query = {_spelled(operation, name): _text(value) for name, value in given.items()}
+        query = {_query_name(operation, name): _query_value(value) for name, value in given.items()}
         target += f"?{urlencode(query)}" if query else ""
     elif given or operation.method != "DELETE":
         body = msgspec.json.encode(given)
         headers["content-type"] = "application/json"
-    if takes_key(operation):
+    if accepts_idempotency_key(operation):
         headers["idempotency-key"] = idempotency_key or str(uuid.uuid4())
     return Request(operation.method, target, headers, body)
 
 
-def _segment(operation: Operation, name: str, given: dict[str, Any]) -> str:
-    """A path parameter. One that would change which path is meant never leaves."""
+def _path_segment(operation: Operation, name: str, given: dict[str, Any]) -> str:
+    """A path parameter, quoted. One that a server could resolve to another path (`..`) is refused."""
     if name not in given:
-        raise TypeError(f"{operation.name} needs {name}")
+        raise TypeError(f"{operation.name} requires the argument {name}")
     value = str(given.pop(name))
     if value.strip(".") == "":
-        raise Invalid(f"{name} must not be empty or made of dots")
+        raise Invalid(f"{name} must not be empty or consist of dots")
     return quote(value, safe="")
 
 
-def _spelled(operation: Operation, name: str) -> str:
+def _query_name(operation: Operation, name: str) -> str:
     if operation.name != "list_tasks" or name not in _CAMEL:
         return name
     first, *rest = name.split("_")
     return first + "".join(word.title() for word in rest)
 
 
-def _text(value: Any) -> str:
+def _query_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if isinstance(value, str) else msgspec.json.encode(value).decode().strip('"')

@@ -1,46 +1,49 @@
-"""The bytes of a stream as frames, whatever pieces the network made of them."""
+"""Parser for server-sent events: turns the chunks of a stream into frames."""
 
 from __future__ import annotations
+
+from http import HTTPStatus
 
 import msgspec
 
 from holdfast.client.errors import HoldfastError
 
-LARGEST = 16 * 2**20
-_GOOD = 200
+MAX_FRAME_BYTES = 16 * 2**20
 
 
 class Frame(msgspec.Struct):
-    """One block of lines. A comment alone makes a frame with nothing in it: somebody is still there."""
+    """One block of lines. A comment alone makes an empty frame: it shows that the server is still connected."""
 
     data: str | None = None
     event: str = "message"
     id: str | None = None
     retry: int | None = None
-    """Milliseconds to wait before coming back."""
+    """Milliseconds to wait before reconnecting."""
 
 
-class Frames:
-    """Takes pieces, gives frames. Lines end in LF, CRLF or CR."""
+class FrameParser:
+    """Incremental parser. Lines end in LF, CRLF or CR."""
 
-    def __init__(self, largest: int = LARGEST) -> None:
-        self._largest = largest
+    def __init__(self, max_bytes: int = MAX_FRAME_BYTES) -> None:
+        self._max_bytes = max_bytes
         self._rest = b""
 
-    def feed(self, piece: bytes) -> list[Frame]:
-        """The frames that are whole now."""
-        text = self._rest + piece
-        # A CR at the very end may be the first half of a line's end: it waits for the next piece.
-        held = b"\r" if text.endswith(b"\r") else b""
-        text = text[: len(text) - len(held)].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        *whole, rest = text.split(b"\n\n")
-        self._rest = rest + held
-        if any(len(block) > self._largest for block in (*whole, rest)):
-            raise HoldfastError(f"SSE frame exceeded {self._largest} bytes", code="frame_too_large", status=_GOOD)
-        return [_frame(block) for block in whole if block]
+    def feed(self, chunk: bytes) -> list[Frame]:
+        """The frames that this chunk completes."""
+        text = self._rest + chunk
+        # A CR at the very end may be the first half of CRLF: keep it for the next chunk.
+        trailing = b"\r" if text.endswith(b"\r") else b""
+        text = text[: len(text) - len(trailing)].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        *complete, rest = text.split(b"\n\n")
+        self._rest = rest + trailing
+        if any(len(block) > self._max_bytes for block in (*complete, rest)):
+            raise HoldfastError(
+                f"SSE frame exceeded {self._max_bytes} bytes", code="frame_too_large", status=HTTPStatus.OK
+            )
+        return [_parse(block) for block in complete if block]
 
 
-def _frame(block: bytes) -> Frame:
+def _parse(block: bytes) -> Frame:
     frame = Frame()
     lines: list[str] = []
     for line in block.decode(errors="replace").split("\n"):

@@ -1,4 +1,4 @@
-"""Runs one function on one task, and stops it when the task is ours no longer."""
+"""Runs one handler on one task, and cancels it when the lease is lost."""
 
 from __future__ import annotations
 
@@ -10,48 +10,48 @@ from typing import Any
 from holdfast.client.errors import Document, HoldfastError
 from holdfast.client.leases import TaskLease
 
-LOOK_SECONDS = 0.25
-"""How often a task that runs on the event loop is looked after."""
-GOODBYE_SECONDS = 10.0
-"""How long a cancelled task may take to clean up before its slot goes on without it."""
+POLL_SECONDS = 0.25
+"""How often the lease of a task on the event loop is checked."""
+CLEANUP_SECONDS = 10.0
+"""How long a cancelled handler may take to clean up before its slot takes the next task."""
 
 
 def run_sync(handler: Callable[..., Any], lease: TaskLease) -> Document | None:
-    """Call it here; it asks `context.check()` itself."""
-    return _result(handler(lease))
+    """Call the handler in this thread; it must call `context.check()` itself."""
+    return _check_result(handler(lease))
 
 
 def run_async(handler: Callable[..., Any], lease: TaskLease, loop: asyncio.AbstractEventLoop) -> Document | None:
-    """Run it on the loop, and cancel it as soon as the lease is lost or somebody asked for that."""
+    """Run the handler on the event loop, and cancel it when the lease is lost or cancellation is requested."""
     running: Future[Any] = asyncio.run_coroutine_threadsafe(handler(AsyncContext(lease)), loop)
-    while not wait([running], min(LOOK_SECONDS, lease.remaining)).done:
+    while not wait([running], min(POLL_SECONDS, lease.remaining)).done:
         try:
             lease.check()
         except HoldfastError:
             running.cancel()
-            wait([running], GOODBYE_SECONDS)
+            wait([running], CLEANUP_SECONDS)
             raise
-    return _result(running.result())
+    return _check_result(running.result())
 
 
-def _result(value: Any) -> Document | None:
+def _check_result(value: Any) -> Document | None:
     if value is not None and not isinstance(value, dict):
-        raise TypeError(f"a task's function returns a dict or None, not {type(value).__name__}")
+        raise TypeError(f"a task handler must return a dict or None, not {type(value).__name__}")
     return value
 
 
 class AsyncContext:
-    """What an `async` function sees of its task: the same, but it awaits what is sent."""
+    """Context of an `async` handler: as for a plain one, except that `checkpoint` is awaited."""
 
     def __init__(self, lease: TaskLease) -> None:
         self._lease = lease
 
     def check(self) -> None:
-        """Raise LeaseLost or CancelRequested; the function is cancelled soon after in any case."""
+        """Raise LeaseLost or CancelRequested; in both cases the handler is cancelled soon after."""
         self._lease.check()
 
     async def checkpoint(self, data: Any) -> None:
-        """Leave this for the next attempt. It is kept once this returns."""
+        """Save data for the next attempt. It is stored when this returns."""
         await asyncio.to_thread(self._lease.checkpoint, data)
 
     @property
@@ -61,22 +61,22 @@ class AsyncContext:
 
     @property
     def payload(self) -> Document:
-        """What is to be done."""
+        """The task's payload."""
         return self._lease.payload
 
     @property
     def previous(self) -> Document | None:
-        """How the last attempt ended, with the `note` and `checkpoint` that were left."""
+        """How the last attempt ended, with its `note` and `checkpoint`; None for the first attempt."""
         return self._lease.previous
 
     @property
     def token(self) -> int:
-        """Larger than every earlier holder's."""
+        """Fencing token: larger than that of every earlier holder."""
         return self._lease.token
 
     @property
     def note(self) -> str | None:
-        """For the next attempt."""
+        """A note for the next attempt."""
         return self._lease.note
 
     @note.setter

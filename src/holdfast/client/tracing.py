@@ -1,4 +1,4 @@
-"""Passes traces on, if the program traces at all: one that does has OpenTelemetry loaded, others do not load it."""
+"""Propagates OpenTelemetry traces, if the program itself has loaded OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from holdfast.core.trace import traceparent
 from holdfast.telemetry import trace_names as names
 
 
-def outgoing() -> dict[str, str]:
-    """The headers that tell a server where its request belongs: to the span under way, or to what started us."""
+def trace_headers() -> dict[str, str]:
+    """Trace headers of a request: of the current span, else of the process that started this one (TRACEPARENT)."""
     headers: dict[str, str] = {}
-    if _traces():
-        from opentelemetry import propagate  # noqa: PLC0415 - only where it is in use
+    if _is_tracing():
+        from opentelemetry import propagate
 
         propagate.inject(headers)
     if "traceparent" not in headers:
-        started_by = traceparent(os.environ.get("TRACEPARENT", ""))
-        headers |= {"traceparent": started_by} if started_by else {}
+        parent = traceparent(os.environ.get("TRACEPARENT", ""))
+        headers |= {"traceparent": parent} if parent else {}
     return {name: value for name, value in headers.items() if name in {"traceparent", "tracestate"}}
 
 
 @contextmanager
 def processing(task: dict[str, Any]) -> Iterator[None]:
-    """A span for the work on a task, which points at the request that created it."""
-    if not _traces():
+    """Span for the work on a task, linked to the request that created the task."""
+    if not _is_tracing():
         yield
         return
-    from opentelemetry import propagate, trace  # noqa: PLC0415 - only where it is in use
+    from opentelemetry import propagate, trace
 
     links = []
     if task.get("traceparent"):
         creator = trace.get_current_span(propagate.extract({"traceparent": task["traceparent"]}))
         links = [trace.Link(creator.get_span_context())]
-    told = {
+    attributes = {
         names.SYSTEM: names.SYSTEM_NAME,
         names.OPERATION_TYPE: names.PROCESS,
         names.DESTINATION: task["type"],
@@ -45,9 +45,9 @@ def processing(task: dict[str, Any]) -> Iterator[None]:
     }
     tracer = trace.get_tracer("holdfast")
     kind = trace.SpanKind.CONSUMER
-    with tracer.start_as_current_span(f"{names.PROCESS} {task['type']}", kind=kind, attributes=told, links=links):
+    with tracer.start_as_current_span(f"{names.PROCESS} {task['type']}", kind=kind, attributes=attributes, links=links):
         yield
 
 
-def _traces() -> bool:
+def _is_tracing() -> bool:
     return "opentelemetry.trace" in sys.modules

@@ -1,4 +1,4 @@
-"""A worker: takes tasks, runs your functions, and tells how it went, until it is told to stop."""
+"""Worker: claims tasks, runs your handlers and reports the outcome, until it is stopped."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from typing import Any, TypeVar
 from holdfast.client.client import Client
 from holdfast.client.errors import AuthError, CancelRequested, HoldfastError, Invalid, LeaseLost, NotFound
 from holdfast.client.leases import TaskLease
-from holdfast.client.task_runner import LOOK_SECONDS, AsyncContext, run_async, run_sync
+from holdfast.client.task_runner import POLL_SECONDS, AsyncContext, run_async, run_sync
 from holdfast.client.tracing import processing
 
-POLL_SECONDS = 5.0
-"""How long one claim waits for work, and so how long an idle worker takes to stop."""
+CLAIM_SECONDS = 5.0
+"""How long one claim waits for a task, and so how long an idle worker takes to stop."""
 LONGEST_PAUSE = 20.0
-LAST_SECONDS = 1.0
-"""For what was handed back to hear of it. A plain function that never asks is left to the end of the process."""
+STOP_SECONDS = 1.0
+"""How long handlers of released tasks have to stop. A plain function that never checks runs until the process ends."""
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
@@ -35,11 +35,15 @@ __all__ = ["AsyncContext", "Worker"]
 
 
 class Worker:
-    """Runs functions marked with `@worker.task("type")`, up to `concurrency` at a time.
+    """Runs handlers marked with `@worker.task("type")`, up to `concurrency` at a time.
 
-    A function gets one argument, its context: `payload`, `id`, `token`, `previous`, `note`, `check()` and
-    `checkpoint(…)`, which an `async` function awaits. What it returns, a dict or None, completes the task. `Retry` and
-    `Permanent` say how it failed; any other exception is a failure with its class as the code.
+    A handler takes one argument, its context, with `payload`, `id`, `token`, `previous`, `note`, `check()` and
+    `checkpoint(…)`, which an `async` handler awaits. Its return value, a dict or None, completes the task. Raise
+    `Retry` or `Permanent` to say how it failed; any other exception fails the attempt with its class as error code.
+
+        @worker.task("translate")
+        def translate(context):
+            return {"text": translated(context.payload["text"])}
     """
 
     def __init__(
@@ -52,11 +56,11 @@ class Worker:
         self._handlers: dict[str, Callable[..., Any]] = {}
         self._stopping = threading.Event()
         self._running: set[TaskLease] = set()
-        self._trouble: HoldfastError | None = None
+        self._error: HoldfastError | None = None
         self._signalled = False
 
     def task(self, type: str) -> Callable[[Handler], Handler]:
-        """Mark the function that does tasks of this type."""
+        """Decorator: make a function the handler of tasks of this type."""
 
         def mark(handler: Handler) -> Handler:
             self._handlers[type] = handler
@@ -65,23 +69,23 @@ class Worker:
         return mark
 
     def run(self) -> None:
-        """Work until `stop()` or SIGTERM; then finish what is under way, and return.
+        """Work until `stop()`, SIGTERM or SIGINT; then finish the running tasks and return.
 
-        What is not finished `drain_seconds` later is handed back with its checkpoint, and its attempt not counted.
+        Tasks that still run after `drain_seconds` are released with their checkpoint; their attempt is not counted.
         """
         if not self._handlers:
-            raise ValueError("a worker needs at least one @worker.task function")
+            raise ValueError("the worker has no handler: add one with @worker.task(type)")
         self._loop = asyncio.new_event_loop()
         loop = threading.Thread(target=self._loop.run_forever, name="holdfast-worker-loop", daemon=True)
         loop.start()
         slots = [
-            threading.Thread(target=self._work, name=f"holdfast-worker-{number}", daemon=True)
+            threading.Thread(target=self._run_slot, name=f"holdfast-worker-{number}", daemon=True)
             for number in range(self._concurrency)
         ]
-        with self._stopped_by_signals():
+        with self._signal_handlers():
             for slot in slots:
                 slot.start()
-            while not self._signalled and not self._stopping.wait(LOOK_SECONDS):
+            while not self._signalled and not self._stopping.wait(POLL_SECONDS):
                 pass
             self.stop()
             self._drain(slots)
@@ -89,52 +93,49 @@ class Worker:
         self._loop.call_soon_threadsafe(self._loop.stop)
         loop.join()
         self._loop.close()
-        if self._trouble is not None:
-            raise self._trouble
+        if self._error is not None:
+            raise self._error
 
     def stop(self) -> None:
-        """Take no more tasks; `run()` returns when those under way are done."""
+        """Claim no more tasks; `run()` returns when the running ones are done."""
         self._stopping.set()
 
     # -- one slot ------------------------------------------------------------------------------------------------
 
-    def _work(self) -> None:
+    def _run_slot(self) -> None:
         failures = 0
         while not self._stopping.is_set():
             try:
-                self._next()
+                self._run_next()
                 failures = 0
-            except (AuthError, Invalid) as error:  # no patience mends these
-                self._trouble = error
+            except (AuthError, Invalid) as error:  # retrying does not fix these
+                self._error = error
                 self.stop()
             except HoldfastError as error:
-                log.warning("no task can be had: %s", error)
-                most = min(LONGEST_PAUSE, 0.2 * 2**failures)
+                log.warning("cannot claim a task: %s", error)
+                longest = min(LONGEST_PAUSE, 0.2 * 2**failures)
                 failures += 1
-                self._stopping.wait((error.retry_after or 0.0) + random.uniform(0.0, most))  # noqa: S311 - spreads load
+                self._stopping.wait((error.retry_after or 0.0) + random.uniform(0.0, longest))
 
-    def _next(self) -> None:
-        """Claim one task and do it. Only claiming may raise: how the work went is told to the server."""
-        lease = self._client.task(*self._handlers, worker=self._name, wait=POLL_SECONDS, deadline=POLL_SECONDS)
+    def _run_next(self) -> None:
+        """Claim one task and run it. Only claiming may raise: the outcome of the handler is reported to the server."""
+        lease = self._client.task(*self._handlers, worker=self._name, wait=CLAIM_SECONDS, deadline=CLAIM_SECONDS)
         try:
             lease.__enter__()
         except NotFound:
             return
         self._running.add(lease)
         try:
-            self._do(lease)
+            with processing(lease.document):
+                self._finish(lease, self._run_handler(lease))
         finally:
             self._running.discard(lease)
 
-    def _do(self, lease: TaskLease) -> None:
-        with processing(lease.document):
-            self._finish(lease, self._try(lease))
-
-    def _try(self, lease: TaskLease) -> BaseException | None:
-        """Do the work; what went wrong, if anything did."""
+    def _run_handler(self, lease: TaskLease) -> BaseException | None:
+        """Run the handler; the exception that it raised, if any."""
         try:
             if self._stopping.is_set():
-                lease.release()  # it came while we were closing
+                lease.release()  # claimed while the worker was stopping
             else:
                 lease.result = self._call(lease)
         except BaseException as raised:
@@ -146,8 +147,8 @@ class Worker:
     def _finish(self, lease: TaskLease, error: BaseException | None) -> None:
         try:
             lease.__exit__(None if error is None else type(error), error, None)
-        except HoldfastError as trouble:
-            log.warning("%s is done, and that was not told: %s", lease.terms.what, trouble)
+        except HoldfastError as problem:
+            log.warning("the outcome of %s was not recorded: %s", lease.terms.what, problem)
 
     def _call(self, lease: TaskLease) -> dict[str, Any] | None:
         handler = self._handlers[lease.document["type"]]
@@ -155,31 +156,31 @@ class Worker:
             return run_async(handler, lease, self._loop)
         return run_sync(handler, lease)
 
-    # -- the end -------------------------------------------------------------------------------------------------
+    # -- shutdown -------------------------------------------------------------------------------------------------
 
     def _drain(self, slots: list[threading.Thread]) -> None:
         until = time.monotonic() + self._drain_seconds
         while self._running and time.monotonic() < until:
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
         for lease in list(self._running):
             with suppress(HoldfastError):
                 lease.hand_back()
-        until = time.monotonic() + POLL_SECONDS + LAST_SECONDS
+        until = time.monotonic() + CLAIM_SECONDS + STOP_SECONDS
         for slot in slots:
             slot.join(max(0.0, until - time.monotonic()))
 
-    def _hear(self, *_: Any) -> None:
-        """A signal may come in the middle of anything, so it only leaves a word."""
+    def _handle_signal(self, *_: Any) -> None:
+        """Only set a flag: a signal may interrupt any code."""
         self._signalled = True
 
     @contextmanager
-    def _stopped_by_signals(self) -> Iterator[None]:
-        """SIGTERM and SIGINT ask us to stop, if we are the main program and not a thread of one."""
+    def _signal_handlers(self) -> Iterator[None]:
+        """Stop on SIGTERM and SIGINT; only the main thread can set signal handlers."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
         signals = (signal.SIGTERM, signal.SIGINT)
-        before = [signal.signal(number, self._hear) for number in signals]
+        before = [signal.signal(number, self._handle_signal) for number in signals]
         try:
             yield
         finally:
@@ -188,9 +189,9 @@ class Worker:
 
 
 async def _cancel_all() -> None:
-    """What still runs on the loop is told that it is over."""
+    """Cancel everything that still runs on the event loop."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()
     if tasks:
-        await asyncio.wait(tasks, timeout=LAST_SECONDS)
+        await asyncio.wait(tasks, timeout=STOP_SECONDS)

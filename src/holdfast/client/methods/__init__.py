@@ -1,5 +1,5 @@
-"""One method for every operation, typed and told, for both clients.
+"""One typed and documented method for every operation, shared by both clients.
 
-A method only names its operation's fields; `call` does the rest. Its result is whatever `call` gives: the document for
-`Client`, something to await for `AsyncClient`. A test compares these rooms with the table of operations.
+A method passes its operation's fields to `call` and returns its result: the document for `Client`, an awaitable of it
+for `AsyncClient`. A test compares these methods with the table of operations.
 """

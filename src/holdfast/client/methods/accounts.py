@@ -1,4 +1,4 @@
-"""Accounts, keys, plans."""
+"""Accounts, API keys, plans and purchases."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from holdfast.client.methods.base import Caller, R
 
 
 class AccountMethods(Caller[R]):
-    """Accounts, keys, plans."""
+    """Accounts, API keys, plans and purchases."""
 
     def register(self) -> R:
         """Get an account and its first key."""

@@ -1,4 +1,4 @@
-"""What every room of methods stands on."""
+"""Base of the method classes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeVar
 
 R = TypeVar("R")
-"""What a call gives: a document, or something to await for it."""
+"""Result of a call: a document, or an awaitable of one."""
 
 
 class Caller(ABC, Generic[R]):
-    """Can call operations by their names."""
+    """Calls operations by their names."""
 
     @abstractmethod
     def call(
@@ -23,12 +23,12 @@ class Caller(ABC, Generic[R]):
         idempotency_key: str | None = None,
         **arguments: Any,
     ) -> R:
-        """Ask for an operation by its name; path parameters, query and body are all arguments.
+        """Call an operation by its name. Path parameters, query parameters and body fields are all keyword arguments.
 
-        `timeout` is for one attempt, `deadline` for all of them, both in seconds. `idempotency_key` is made for you
-        where the server takes one; give your own to repeat a call after your program was restarted.
+        `timeout` limits one attempt, `deadline` all attempts together, both in seconds. An Idempotency-Key is made for
+        you where the server accepts one; pass your own to repeat a call after your program has restarted.
         """
 
     @abstractmethod
     def listen(self, operation: str, /, **arguments: Any) -> Any:
-        """Every document of a stream, for as long as one listens; a lost connection is made again."""
+        """Iterate over the documents of a stream by its operation's name. A lost connection is made again."""

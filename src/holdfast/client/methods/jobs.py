@@ -1,4 +1,4 @@
-"""Jobs: who owns a named thing right now."""
+"""Jobs: named leases with one owner at a time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holdfast.client.methods.base import Caller, R
 
 
 class JobMethods(Caller[R]):
-    """Jobs: who owns a named thing right now."""
+    """Jobs: named leases with one owner at a time."""
 
     def claim_job(
         self,

@@ -1,4 +1,4 @@
-"""Locks, sessions and elections, in OctoStore's words."""
+"""Locks, sessions and elections, compatible with OctoStore."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holdfast.client.methods.base import Caller, R
 
 
 class LockMethods(Caller[R]):
-    """Locks, sessions and elections, in OctoStore's words."""
+    """Locks, sessions and elections, compatible with OctoStore."""
 
     def list_locks(self, *, prefix: str | None = None) -> R:
         """Locks that somebody holds right now."""

@@ -1,4 +1,4 @@
-"""Sessions that survive their process, and the log."""
+"""Sessions that survive a restart, and the event log."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 from holdfast.client.methods.base import Caller, R
 
 
-class LifeMethods(Caller[R]):
-    """Sessions that survive their process, and the log."""
+class SessionMethods(Caller[R]):
+    """Sessions that survive a restart, and the event log."""
 
     def begin_session(
         self,

@@ -1,4 +1,4 @@
-"""Probes, documents and numbers about the server."""
+"""Health checks, metrics and documents of the server."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from holdfast.client.methods.base import Caller, R
 
 
 class SystemMethods(Caller[R]):
-    """Probes, documents and numbers about the server."""
+    """Health checks, metrics and documents of the server."""
 
     def index(self) -> R:
         """What this server answers."""

@@ -1,4 +1,4 @@
-"""Tasks as producers see them: create, follow, call off."""
+"""Tasks for producers: create, list, cancel and read them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holdfast.client.methods.base import Caller, R
 
 
 class TaskMethods(Caller[R]):
-    """Tasks as producers see them: create, follow, call off."""
+    """Tasks for producers: create, list, cancel and read them."""
 
     def create_task(
         self,

@@ -1,4 +1,4 @@
-"""Webhooks, and what becomes of their messages."""
+"""Webhooks and their deliveries."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from holdfast.client.methods.base import Caller, R
 
 
 class WebhookMethods(Caller[R]):
-    """Webhooks, and what becomes of their messages."""
+    """Webhooks and their deliveries."""
 
     def create_webhook(self, url: str, *, events: list[str] | None = None, subject: str | None = None) -> R:
         """Be told of what happens, at an address of yours. The answer shows its secret this once."""

@@ -1,4 +1,4 @@
-"""Tasks as workers see them: claim one, and tell how it went."""
+"""Tasks for workers: claim, renew, complete, fail and release them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 from holdfast.client.methods.base import Caller, R
 
 
-class WorkMethods(Caller[R]):
-    """Tasks as workers see them: claim one, and tell how it went."""
+class WorkerTaskMethods(Caller[R]):
+    """Tasks for workers: claim, renew, complete, fail and release them."""
 
     def claim_task(
         self,

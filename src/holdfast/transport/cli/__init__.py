@@ -1,1 +1,1 @@
-"""The command line: results on stdout, talk on stderr."""
+"""Command line `holdfast`: results on stdout, messages on stderr."""

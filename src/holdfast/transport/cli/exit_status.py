@@ -1,4 +1,4 @@
-"""Exit statuses: what a script needs to know to decide what to do next."""
+"""Exit statuses, by which a script decides what to do next."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 OK, HELD, USAGE, MISSING, DENIED, STALE, LIMITED, UNREACHABLE = range(8)
 
 MEANINGS = {
-    OK: "done",
-    HELD: "somebody else has it, or the time to wait is over (-E changes it)",
-    USAGE: "wrong usage, or the server found the request wrong",
-    MISSING: "no such thing, or nothing to do",
-    DENIED: "no key, a wrong one, or one that may not do this",
-    STALE: "your lease or cursor is over, or the thing is in another state",
-    LIMITED: "a rate, a quota or a plan is used up",
-    UNREACHABLE: "no server, or one that cannot answer now",
+    OK: "success",
+    HELD: "another holder has it, or the wait timed out (-E changes this status)",
+    USAGE: "wrong usage, or the server found the request invalid",
+    MISSING: "not found, or no task is ready",
+    DENIED: "no key, a wrong key, or a key without the needed scope",
+    STALE: "your lease is lost, your cursor is too old, or the state does not allow it",
+    LIMITED: "a rate limit, a quota or the plan is exhausted",
+    UNREACHABLE: "no server answered, or it cannot serve now",
 }
 
 _BY_CODE = {
@@ -34,7 +34,7 @@ _SERVER_ERROR = 500
 
 
 def of_error(code: str, status: int | None) -> int:
-    """The exit status of a refusal, by its code where that says more than its HTTP status; or of no answer at all."""
+    """Exit status of a refused request: by its code if that is more exact than the HTTP status (None: no answer)."""
     if code in _BY_CODE:
         return _BY_CODE[code]
     if status is None:
@@ -42,8 +42,8 @@ def of_error(code: str, status: int | None) -> int:
     return _BY_STATUS.get(status, UNREACHABLE if status >= _SERVER_ERROR else USAGE)
 
 
-def of_claim(answer: dict[str, Any], held: int | None) -> int:
-    """The exit status of a claim that was answered, but perhaps not granted."""
+def of_claim(answer: dict[str, Any], held: int) -> int:
+    """Exit status of an answered claim; `held` if another holder has it."""
     if answer.get("status") == "held" or answer.get("message") == "busy":
-        return HELD if held is None else held
+        return held
     return MISSING if answer.get("message") == "no_tasks" else OK

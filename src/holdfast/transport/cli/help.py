@@ -1,46 +1,44 @@
-"""The help, made from the tables: the same on every Python, and short enough for a screen."""
+"""Help texts, made from the verb tables: the same on every Python version, and short enough for a screen."""
 
 from __future__ import annotations
 
 from difflib import get_close_matches
 
-from holdfast.transport.cli import exit_status
-from holdfast.transport.cli.table import COMMON, GROUPS, VERBS, arguments_of
+from holdfast.transport.cli.table import COMMON, GROUPS, VERBS, arguments_of, first_words, second_words
 from holdfast.transport.cli.verbs.verb import Argument, Verb
 
 _WIDTH = 30
 
 
 def overview() -> str:
-    """All verbs, by what they are about; those of two words on one line by their first."""
+    """All verbs by group; verbs of two words are listed on one line by their first word."""
     lines = ["usage: holdfast VERB …", "", "One live owner, a visible history and automatic recovery for agent work."]
     for title, verbs in GROUPS:
         lines += ["", f"{title}:"]
         lines += [f"  {verb.name:<18} {verb.summary}" for verb in verbs if " " not in verb.name]
-        nouns = dict.fromkeys(verb.name.split()[0] for verb in verbs if " " in verb.name)
-        lines += [f"  {noun:<18} {', '.join(_seconds(noun))}" for noun in nouns]
-    lines += ["", "`holdfast VERB --help` tells more. `holdfast --version` tells which one this is."]
+        firsts = dict.fromkeys(verb.name.split()[0] for verb in verbs if " " in verb.name)
+        lines += [f"  {first:<18} {', '.join(second_words(first))}" for first in firsts]
+    lines += ["", "`holdfast VERB --help` describes a verb. `holdfast --version` prints the version."]
     return "\n".join(lines)
 
 
-def nearest(noun: str) -> str:
-    """What was perhaps meant, if anything comes near."""
-    known = dict.fromkeys(name.split()[0] for name in VERBS)
-    return "".join(f"; did you mean {verb!a}?" for verb in get_close_matches(noun, known, 1))
+def suggest(word: str) -> str:
+    """A suggestion for a misspelled verb, or nothing."""
+    return "".join(f"; did you mean {verb!a}?" for verb in get_close_matches(word, first_words(), 1))
 
 
-def noun_help(noun: str) -> str:
+def group_help(first: str) -> str:
     """The verbs that begin with this word."""
-    lines = [f"usage: holdfast {noun} VERB …", ""]
-    lines += [f"  {verb.name:<22} {verb.summary}" for verb in VERBS.values() if verb.name.startswith(f"{noun} ")]
+    lines = [f"usage: holdfast {first} VERB …", ""]
+    lines += [f"  {verb.name:<22} {verb.summary}" for verb in VERBS.values() if verb.name.startswith(f"{first} ")]
     return "\n".join(lines)
 
 
 def verb_help(verb: Verb) -> str:
-    """Everything about one verb."""
+    """Usage, summary and flags of one verb."""
     lines = [usage(verb), "", f"{verb.summary[0].upper()}{verb.summary[1:]}."]
     own = [argument for argument in arguments_of(verb) if argument not in COMMON]
-    for arguments in (own, COMMON if verb.asks else ()):
+    for arguments in (own, COMMON if verb.calls_server else ()):
         if arguments:
             lines.append("")
             lines += [_line(argument) for argument in arguments]
@@ -50,31 +48,24 @@ def verb_help(verb: Verb) -> str:
 
 
 def usage(verb: Verb) -> str:
-    """What to type."""
+    """The usage line of one verb."""
     parts = [f"usage: holdfast {verb.name}"]
     command = ""
     for argument in arguments_of(verb):
-        if argument.is_word and argument.field == "command":
+        if argument.is_positional and argument.field == "command":
             command = f" -- {argument.flags[0]} …"
-        elif argument.is_word:
+        elif argument.is_positional:
             name = f"{argument.flags[0]}{' …' if argument.many else ''}"
             parts.append(name if argument.required else f"[{name}]")
         elif argument.required:
             parts.append(f"{argument.flags[-1]} {argument.value}")
-    flags = any(not argument.is_word and not argument.required for argument in arguments_of(verb))
+    flags = any(not argument.is_positional and not argument.required for argument in arguments_of(verb))
     return " ".join(parts) + (" [FLAGS]" if flags else "") + command
 
 
-def statuses() -> str:
-    """What exit statuses mean."""
-    return "\n".join(f"{status}  {meaning}" for status, meaning in exit_status.MEANINGS.items())
-
-
 def _line(argument: Argument) -> str:
-    name = ", ".join(argument.flags) + (f" {argument.value}" if argument.value and not argument.is_word else "")
-    told = argument.help.replace("\n", "\n" + " " * (_WIDTH + 3))
-    return f"  {name:<{_WIDTH}} {told}"
-
-
-def _seconds(noun: str) -> list[str]:
-    return [name.split()[1] for name in VERBS if name.startswith(f"{noun} ")]
+    name = ", ".join(argument.flags)
+    if argument.value and not argument.is_positional:
+        name += f" {argument.value}"
+    text = argument.help.replace("\n", "\n" + " " * (_WIDTH + 3))
+    return f"  {name:<{_WIDTH}} {text}"

@@ -1,4 +1,4 @@
-"""Carries the client's requests with the standard library: a verb is done before a richer library is imported."""
+"""Client transport over the standard library: a verb finishes before an HTTP library would be imported."""
 
 from __future__ import annotations
 
@@ -8,41 +8,23 @@ import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from http import HTTPStatus
 from urllib.parse import urlsplit
 
 from holdfast import __version__
-from holdfast.addresses import url_problem
-from holdfast.client.client import Client
 from holdfast.client.errors import Unreachable
 from holdfast.client.request import Answer, Request
-from holdfast.client.retry import Broken, Unsent
+from holdfast.client.retry import AnswerLost, NotSent
 
-DEFAULT_URL = "http://127.0.0.1:7700"
-PATIENCE = 10.0
-"""Seconds for an answer, beyond the time that the request itself asks to wait."""
+ANSWER_SECONDS = 10.0
+"""Limit for an answer, beyond the time that the request itself asks the server to wait."""
 CONNECT_SECONDS = 5.0
-MAX_ANSWER = 16 * 2**20
-PIECE = 64 * 1024
-_GOOD = 200
+MAX_ANSWER_BYTES = 16 * 2**20
+CHUNK_BYTES = 64 * 1024
 
 
-class BadAddress(Exception):
-    """The address or the key cannot be used at all."""
-
-
-def client_of(url: str | None, key: str | None) -> Client:
-    """A client for one verb. A lost answer is asked for again; a server that is not there is not."""
-    address = address_of(url)
-    check_address(address, key)
-    return Client(transport=Sender(address, key), timeout=PATIENCE, deadline=PATIENCE)
-
-
-def address_of(url: str | None) -> str:
-    return (url or os.environ.get("HOLDFAST_URL") or DEFAULT_URL).rstrip("/")
-
-
-class Sender:
-    """One connection a request. Redirects are not followed: they would carry the key elsewhere."""
+class HttpSender:
+    """One connection for each request. Redirects are not followed, because they would send the key elsewhere."""
 
     def __init__(
         self,
@@ -50,22 +32,22 @@ class Sender:
         key: str | None,
         *,
         connect_seconds: float = CONNECT_SECONDS,
-        head_seconds: float = PATIENCE,
-        largest: int = MAX_ANSWER,
+        head_seconds: float = ANSWER_SECONDS,
+        max_bytes: int = MAX_ANSWER_BYTES,
     ) -> None:
         self.url = url
-        self._largest = largest
+        self._max_bytes = max_bytes
         self._parts = urlsplit(url)
         self._connect_seconds = connect_seconds
         self._head_seconds = head_seconds
-        """For the head of a stream."""
+        """Limit for the head of a stream."""
         self._headers = {"user-agent": f"holdfast-cli/{__version__}"}
         if key is not None:
             self._headers["authorization"] = f"Bearer {key}"
 
     def send(self, request: Request, timeout: float) -> Answer:
         """One attempt."""
-        connection = self._connect(timeout)
+        connection = self._connection(timeout)
         try:
             try:
                 connection.connect()
@@ -76,45 +58,44 @@ class Sender:
             target = self._parts.path + request.target
             connection.request(request.method, target, request.body or None, request.headers | self._headers)
             answer = connection.getresponse()
-            body = answer.read(self._largest + 1)
+            body = answer.read(self._max_bytes + 1)
         except (OSError, http.client.HTTPException) as error:
-            raise Broken(str(error) or type(error).__name__) from error
+            raise AnswerLost(str(error) or type(error).__name__) from error
         finally:
             connection.close()
-        if len(body) > self._largest:
-            raise Unreachable(f"server response exceeded {self._largest} bytes", code="response_too_large")
-        return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, body)
+        if len(body) > self._max_bytes:
+            raise Unreachable(f"server response exceeded {self._max_bytes} bytes", code="response_too_large")
+        return Answer(answer.status, _headers(answer), body)
 
     @contextmanager
     def stream(self, request: Request, silence: float) -> Iterator[tuple[Answer, Iterator[bytes]]]:
         """One connection of a stream."""
-        connection = self._connect(silence)
+        connection = self._connection(silence)
         try:
             try:
                 connection.connect()
             except OSError as error:
-                raise Unsent(f"no answer from {self.url}: {error}") from error
+                raise NotSent(f"no answer from {self.url}: {error}") from error
             assert connection.sock is not None
             connection.sock.settimeout(self._head_seconds)
-            line = connection.sock  # the connection lets go of it once an answer begins that has no length
+            sock = connection.sock  # kept: the connection drops its own reference when an answer has no length
             target = self._parts.path + request.target
             connection.request(request.method, target, None, request.headers | self._headers)
             answer = connection.getresponse()
-            line.settimeout(silence)
-            headers = {name.lower(): value for name, value in answer.getheaders()}
-            if answer.status == _GOOD:
-                yield Answer(answer.status, headers, b""), iter(partial(answer.read1, PIECE), b"")
+            sock.settimeout(silence)
+            if answer.status == HTTPStatus.OK:
+                yield Answer(answer.status, _headers(answer), b""), iter(partial(answer.read1, CHUNK_BYTES), b"")
             else:
-                yield Answer(answer.status, headers, answer.read(self._largest)), iter(())
+                yield Answer(answer.status, _headers(answer), answer.read(self._max_bytes)), iter(())
         except (OSError, http.client.HTTPException) as error:
-            raise Broken(str(error) or type(error).__name__) from error
+            raise AnswerLost(str(error) or type(error).__name__) from error
         finally:
             connection.close()
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Do nothing: no connection outlives its request."""
 
-    def _connect(self, timeout: float) -> http.client.HTTPConnection:
+    def _connection(self, timeout: float) -> http.client.HTTPConnection:
         host, port = self._parts.hostname or "", self._parts.port
         timeout = min(timeout, self._connect_seconds)
         if self._parts.scheme == "http":
@@ -123,10 +104,5 @@ class Sender:
         return http.client.HTTPSConnection(host, port, timeout=timeout, context=trust)
 
 
-def check_address(url: str, key: str | None) -> None:
-    """A key must not travel where others can read it."""
-    careless = os.environ.get("HOLDFAST_ALLOW_INSECURE_HTTP", "").lower() in {"1", "true"}
-    looked_at = "https" + url.removeprefix("http") if url.startswith("http://") and (key is None or careless) else url
-    problem = url_problem(looked_at)
-    if problem is not None:
-        raise BadAddress(f"the address {url}: {problem}")
+def _headers(answer: http.client.HTTPResponse) -> dict[str, str]:
+    return {name.lower(): value for name, value in answer.getheaders()}

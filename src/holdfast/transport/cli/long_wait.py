@@ -1,4 +1,4 @@
-"""Asks again until the answer is the one that was waited for: a request waits a minute at most, people wait longer."""
+"""Repeats a waiting request until its answer is the expected one: one request waits a minute at most."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from typing import Any
 
 from holdfast.client.client import Client
 from holdfast.client.errors import Limited, ServerError, Unreachable
-from holdfast.transport.cli.hold.renewal import clock
+from holdfast.client.lease_clock import now
 
 LONGEST_WAIT = 60.0
-"""Seconds that one request may wait."""
-PAUSE = 1.0
-FOR_EVER = float("inf")
+"""Seconds that the server lets one request wait."""
+RETRY_SECONDS = 1.0
+NO_LIMIT = float("inf")
 
 Answer = dict[str, Any]
 
 
-def ask_patiently(
+def call_until(
     client: Client, operation: str, arguments: dict[str, Any], wait: float, is_done: Callable[[Answer], bool]
 ) -> Answer:
-    """The last answer: the one waited for, or what there was when the time was over.
+    """The first answer that is done, or the last one before the wait (in seconds) is over.
 
-    The first trouble is told at once. Later ones are waited out: whoever waits for long means it.
+    Before the first answer an error is raised at once; later ones are retried, since the server was there before.
     """
-    over = clock() + wait
+    end = now() + wait
     answered = False
     while True:
-        left = max(over - clock(), 0.0)
+        left = max(end - now(), 0.0)
         try:
             answer = client.call(operation, **arguments, wait_seconds=round(min(left, LONGEST_WAIT), 3))
         except (Limited, ServerError, Unreachable):
-            if not answered or left <= PAUSE:
+            if not answered or left <= RETRY_SECONDS:
                 raise
-            time.sleep(PAUSE)
+            time.sleep(RETRY_SECONDS)
             continue
         answered = True
         if is_done(answer) or left <= LONGEST_WAIT:
@@ -42,5 +42,5 @@ def ask_patiently(
 
 
 def is_granted(answer: Answer) -> bool:
-    """Whether a claim of a job is ours."""
+    """Whether a claim of a job was granted."""
     return bool(answer["status"] != "held")

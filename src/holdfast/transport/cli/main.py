@@ -1,4 +1,7 @@
-"""`holdfast`: finds the verb, reads its arguments, and lets its room do it. Rooms are imported late: help is quick."""
+"""Entry point of `holdfast`: finds the verb, parses its arguments and calls its implementation.
+
+Implementations are imported only when their verb runs, so that help and completion are quick.
+"""
 
 from __future__ import annotations
 
@@ -11,25 +14,24 @@ from typing import Any, NoReturn
 from holdfast import __version__
 from holdfast.transport.cli import exit_status
 from holdfast.transport.cli import help as help_text
-from holdfast.transport.cli.table import VERBS, arguments_of, find
-from holdfast.transport.cli.verbs.jobs import fill_in
-from holdfast.transport.cli.verbs.verb import Argument, Verb
+from holdfast.transport.cli.table import VERBS, arguments_of, fill_from_environment, find_verb
+from holdfast.transport.cli.verbs.verb import Argument, Invocation, Verb
 
-INTERRUPTED, NOBODY_READS = 130, 141
-_NUMBERS: dict[Any, str] = {int: "it must be a whole number", float: "it must be a number"}
+INTERRUPTED, BROKEN_PIPE = 130, 141
+_NUMBERS: dict[Any, str] = {int: "expected a whole number", float: "expected a number"}
 
 
 def main() -> None:
-    """Do what the command line says, and tell by the exit status how that went."""
+    """Run the command line and exit with its status."""
     try:
         status = _main(sys.argv[1:])
         sys.stdout.flush()
     except KeyboardInterrupt:
         status = INTERRUPTED
     except BrokenPipeError:
-        # Whoever read us has gone; so that Python does not complain of it on its way out, nothing is left to write to.
+        # The reader of our output has closed it. Python would report the same error again while it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = NOBODY_READS
+        status = BROKEN_PIPE
     sys.exit(status)
 
 
@@ -40,34 +42,40 @@ def _main(words: list[str]) -> int:
     if words in (["--help"], ["-h"], ["help"]):
         print(help_text.overview())
         return exit_status.OK
-    verb, rest = find(words)
+    verb, rest = find_verb(words)
     if verb is None:
-        return _lost(words)
+        return _report_unknown_verb(words)
     arguments = read_arguments(verb, rest)
-    missing = fill_in(arguments, verb)
+    missing = fill_from_environment(arguments, verb)
     if missing:
-        parser_of(verb).error(missing)
-    module = import_module(f"holdfast.transport.cli.{verb.module}")
-    if not verb.asks:
-        return int(module.run(verb, arguments))
-    arguments["output"] = output = arguments["output"] or "text"
-    conflict_status = arguments.get("conflict_status")
+        make_parser(verb).error(missing)
+    return _run(verb, arguments)
+
+
+def _run(verb: Verb, arguments: dict[str, Any]) -> int:
+    """Import the verb's implementation and call it; report an error of the server or of the address."""
+    output, conflict_status = arguments.pop("output", None) or "text", arguments.pop("conflict_status", None)
+    invocation = Invocation(verb, arguments, output, conflict_status)
+    module, _, function = verb.command.partition(":")
+    command = getattr(import_module(f"holdfast.transport.cli.{module}"), function)
+    if not verb.calls_server:
+        return int(command(invocation))
     call = import_module("holdfast.transport.cli.commands.call")
     try:
-        return int(module.run(verb, arguments))
+        return int(command(invocation))
     except (call.HoldfastError, call.BadAddress) as error:
-        return int(call.refused(error, output, conflict_status))
+        return int(call.report_error(error, invocation))
 
 
-def _lost(words: list[str]) -> int:
-    """No such verb: say which there are."""
-    noun = next(iter(words), "")
-    if any(name.startswith(f"{noun} ") for name in VERBS):
-        asked = any(word in {"-h", "--help"} for word in words)
-        print(help_text.noun_help(noun), file=sys.stdout if asked else sys.stderr)
-        return exit_status.OK if asked else exit_status.USAGE
-    if noun:
-        print(f"holdfast: there is no verb {noun!a}{help_text.nearest(noun)}", file=sys.stderr)
+def _report_unknown_verb(words: list[str]) -> int:
+    """Print the verbs that there are: those with this first word, or all."""
+    first = next(iter(words), "")
+    if any(name.startswith(f"{first} ") for name in VERBS):
+        is_help = any(word in {"-h", "--help"} for word in words)
+        print(help_text.group_help(first), file=sys.stdout if is_help else sys.stderr)
+        return exit_status.OK if is_help else exit_status.USAGE
+    if first:
+        print(f"holdfast: unknown verb {first!a}{help_text.suggest(first)}", file=sys.stderr)
         print("usage: holdfast VERB …; `holdfast --help` lists every verb", file=sys.stderr)
     else:
         print(help_text.overview(), file=sys.stderr)
@@ -75,7 +83,7 @@ def _lost(words: list[str]) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Argparse reads; what it says is ours."""
+    """Argparse with our help and error texts."""
 
     verb: Verb
 
@@ -87,53 +95,54 @@ class _Parser(argparse.ArgumentParser):
 
 
 def read_arguments(verb: Verb, words: list[str]) -> dict[str, Any]:
-    """The verb's fields. What comes after `--` is a command with flags of its own: it is not looked into."""
-    parser = parser_of(verb)
+    """Parse the verb's fields. Words after `--` are the command to run, with flags that are not ours to parse."""
+    parser = make_parser(verb)
     if not any(argument.field == "command" for argument in verb.arguments):
         return vars(parser.parse_args(words))
-    place = words.index("--") if "--" in words else len(words)
-    arguments = vars(parser.parse_args(words[:place]))
-    arguments["command"] = words[place + 1 :]
+    separator = words.index("--") if "--" in words else len(words)
+    arguments = vars(parser.parse_args(words[:separator]))
+    arguments["command"] = words[separator + 1 :]
     if not arguments["command"]:
-        parser.error("the command to run comes after --")
+        parser.error("the command to run is missing: write it after --")
     return arguments
 
 
-def parser_of(verb: Verb) -> argparse.ArgumentParser:
-    """The parser of one verb: the others are never built."""
+def make_parser(verb: Verb) -> argparse.ArgumentParser:
+    """Parser of one verb; those of the others are never built."""
     parser = _Parser(prog=f"holdfast {verb.name}", allow_abbrev=False)
     parser.verb = verb
     for argument in arguments_of(verb):
         if argument.field == "command":
             continue
-        flags = [] if argument.is_word else argument.flags
-        parser.add_argument(*flags, **_told(argument))
+        flags = [] if argument.is_positional else argument.flags
+        parser.add_argument(*flags, **_options(argument))
     return parser
 
 
-def _told(argument: Argument) -> dict[str, Any]:
+def _options(argument: Argument) -> dict[str, Any]:
+    """Keyword arguments of `add_argument`."""
     if argument.value is None:
         return {"dest": argument.field, "action": "store_const", "const": True}
-    told: dict[str, Any] = {"dest": argument.field, "metavar": argument.value, "type": _kind(argument)}
+    options: dict[str, Any] = {"dest": argument.field, "metavar": argument.value, "type": _value_parser(argument)}
     if argument.choices:
-        told["choices"] = argument.choices
-    if argument.is_word:
-        told["nargs"] = ("+" if argument.required else "*") if argument.many else None if argument.required else "?"
+        options["choices"] = argument.choices
+    if argument.is_positional:
+        options["nargs"] = ("+" if argument.required else "*") if argument.many else None if argument.required else "?"
     elif argument.many:
-        told["action"] = "append"
-    if not argument.is_word:
-        told["required"] = argument.required
-    return told
+        options["action"] = "append"
+    if not argument.is_positional:
+        options["required"] = argument.required
+    return options
 
 
-def _kind(argument: Argument) -> Any:
-    """The argument's reader, with a reason that names what it wanted."""
+def _value_parser(argument: Argument) -> Any:
+    """The argument's parser, with an error message that says what was expected."""
 
-    def read(text: str) -> Any:
+    def parse(text: str) -> Any:
         try:
             return argument.kind(text)
         except (ValueError, OSError) as error:
             reason = _NUMBERS.get(argument.kind) or error
-            raise argparse.ArgumentTypeError(f"{text!a} will not do: {reason}") from error
+            raise argparse.ArgumentTypeError(f"{text!a} is not valid: {reason}") from error
 
-    return read
+    return parse

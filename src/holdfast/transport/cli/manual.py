@@ -1,4 +1,4 @@
-"""Writes the page about the command line: `python -m holdfast.transport.cli.manual > docs/reference/cli.md`."""
+"""Generator of docs/reference/cli.md: `python -m holdfast.transport.cli.manual > docs/reference/cli.md`."""
 
 from __future__ import annotations
 
@@ -9,24 +9,31 @@ from holdfast.transport.cli.table import GROUPS
 _INTRODUCTION = """\
 # Command line
 
-Made of what `holdfast VERB --help` prints; a test compares.
+Generated from the output of `holdfast VERB --help`; a test compares them.
 
-The server is `--url`, or `HOLDFAST_URL`, or `http://127.0.0.1:7700`. The key is in the file that
-`--key-file` names, or in `HOLDFAST_API_KEY`, or in the keyring (if Python's `keyring` is installed: service `holdfast`,
-the server's address as the name), or in `.netrc` as the password of the server's host, or in `~/.config/holdfast/key`,
-which nobody else may be able to read and which is not used for a server that `--url` names; never an argument, which
-others can see. A key is not sent over plain HTTP to another machine unless `HOLDFAST_ALLOW_INSECURE_HTTP` is true.
-`HOLDFAST_CA_BUNDLE` names certificates to trust instead of the system's.
+**Server.** `--url`, else `HOLDFAST_URL`, else `http://127.0.0.1:7700`. `HOLDFAST_CA_BUNDLE` names a file with
+certificates to trust instead of the system's.
 
-Results are on stdout, talk is on stderr. On a terminal answers are columns, with `NO_COLOR` without bold; elsewhere a
-name, a tab and a value a line. `-o wide` shows every field and cuts nothing; `-o json` is the server's own document
-on one line, `-o yaml` the same as YAML. Control characters, invisible
-ones and those that turn text around are shown as codes, because agents wrote them.
+**Key.** The first that is found:
+
+1. the file that `--key-file` names (`-` for stdin),
+2. `HOLDFAST_API_KEY`,
+3. the keyring, if Python's `keyring` is installed: service `holdfast`, user name = the server's address,
+4. `.netrc`: the password of the server's host,
+5. `~/.config/holdfast/key`, unless `--url` names the server.
+
+Key files must be readable only by you. A key is never an argument, because other users can list the arguments of a
+process. It is not sent over plain HTTP to another machine unless `HOLDFAST_ALLOW_INSECURE_HTTP` is true.
+
+**Output.** Results go to stdout, messages to stderr. On a terminal, text output has columns and bold names (`NO_COLOR`
+turns bold off); elsewhere each line is a name, a tab and a value. `-o wide` prints every field in full, `-o json` the
+server's document on one line, `-o yaml` the same as YAML. Text output shows control, invisible and bidirectional
+characters as codes, because agents may have written them.
 
 ```sh
-holdfast run deploy/web -w 60 -- ./deploy.sh                  # one at a time, on any machine
+holdfast run deploy/web -w 60 -- ./deploy.sh                  # one at a time, on all machines
 holdfast task create review --payload '{"pr": 1842}'
-holdfast next review -w 300 -o json                           # waits for work
+holdfast next review -w 300 -o json                           # waits for a task
 holdfast events --follow --kind 'task.*'
 ```
 
@@ -39,7 +46,9 @@ def manual() -> str:
     """The whole page."""
     parts = [_INTRODUCTION.rstrip("\n")]
     parts += [f"| {status} | {meaning} |" for status, meaning in exit_status.MEANINGS.items()]
-    parts += ["| other | of the command that `run` or `elect` ran; 126 or 127 if it could not be started |"]
+    parts += [
+        "| other | the exit status of the command under `run` or `elect`; 126 or 127 if it could not be started |"
+    ]
     for title, verbs in GROUPS:
         parts += ["", f"## {title}"]
         for verb in verbs:

@@ -1,13 +1,16 @@
-"""Every verb, in the order in which the help lists them."""
+"""All verbs, in the order of the help, and how words on the command line select one."""
 
 from __future__ import annotations
 
+import os
+
 from holdfast.transport.cli.octostore.verbs import OCTOSTORE_VERBS
-from holdfast.transport.cli.verbs.accounts import ELECTION_VERBS, KEY_VERBS, OWN_VERBS, SESSION_VERBS
-from holdfast.transport.cli.verbs.agents import REPOSITORY_VERBS
-from holdfast.transport.cli.verbs.events import LOG_VERBS
+from holdfast.transport.cli.verbs.agents import AGENT_VERBS
+from holdfast.transport.cli.verbs.events import EVENT_VERBS
 from holdfast.transport.cli.verbs.jobs import JOB_VERBS
-from holdfast.transport.cli.verbs.server import SERVER_VERBS
+from holdfast.transport.cli.verbs.keys import DASHBOARD_VERBS, KEY_VERBS
+from holdfast.transport.cli.verbs.server import PROGRAM_VERBS, SERVER_VERBS
+from holdfast.transport.cli.verbs.sessions import ELECTION_VERBS, SESSION_VERBS
 from holdfast.transport.cli.verbs.tasks import TASK_VERBS
 from holdfast.transport.cli.verbs.verb import Argument, Verb, flag, output
 from holdfast.transport.cli.verbs.webhooks import WEBHOOK_VERBS
@@ -15,32 +18,58 @@ from holdfast.transport.cli.verbs.webhooks import WEBHOOK_VERBS
 GROUPS: tuple[tuple[str, tuple[Verb, ...]], ...] = (
     ("Jobs", JOB_VERBS),
     ("Tasks", TASK_VERBS),
-    ("Log and webhooks", (*LOG_VERBS, *WEBHOOK_VERBS)),
+    ("Events and webhooks", (*EVENT_VERBS, *WEBHOOK_VERBS)),
     ("Sessions, elections and keys", (*SESSION_VERBS, *ELECTION_VERBS, *KEY_VERBS)),
-    ("Locks and elections as OctoStore has them", OCTOSTORE_VERBS),
-    ("Agents in a repository", REPOSITORY_VERBS),
-    ("Server and command line", (*SERVER_VERBS, *OWN_VERBS)),
+    ("Locks and elections, compatible with OctoStore", OCTOSTORE_VERBS),
+    ("Agents in a repository", AGENT_VERBS),
+    ("Server and command line", (*SERVER_VERBS, *DASHBOARD_VERBS, *PROGRAM_VERBS)),
 )
 VERBS = {verb.name: verb for _, verbs in GROUPS for verb in verbs}
 
 COMMON: tuple[Argument, ...] = (
-    output("how to answer (text)"),
-    flag("--url", "url", "URL", "which server ($HOLDFAST_URL, or http://127.0.0.1:7700)"),
-    flag(
-        "--key-file", "key_file", "FILE", "a file with the key that only you can read, - for stdin ($HOLDFAST_API_KEY)"
-    ),
+    output("output format (text)"),
+    flag("--url", "url", "URL", "address of the server ($HOLDFAST_URL, or http://127.0.0.1:7700)"),
+    flag("--key-file", "key_file", "FILE", "file with the key, readable only by you; - for stdin ($HOLDFAST_API_KEY)"),
 )
-"""What every verb takes that asks a server."""
+"""Flags of every verb that calls a server."""
 
 
 def arguments_of(verb: Verb) -> tuple[Argument, ...]:
-    return (*verb.arguments, *COMMON) if verb.asks else verb.arguments
+    return (*verb.arguments, *COMMON) if verb.calls_server else verb.arguments
 
 
-def find(words: list[str]) -> tuple[Verb | None, list[str]]:
-    """The verb that the words begin with, of two words or one, and the rest."""
+def find_verb(words: list[str]) -> tuple[Verb | None, list[str]]:
+    """The verb that the words begin with, of two words or one, and the remaining words."""
     for length in (2, 1):
         verb = VERBS.get(" ".join(words[:length]))
         if verb is not None and len(words) >= length:
             return verb, words[length:]
     return None, words
+
+
+def first_words() -> list[str]:
+    """The first word of every verb, each once."""
+    return list(dict.fromkeys(name.split()[0] for name in VERBS))
+
+
+def second_words(first: str) -> list[str]:
+    """The second words of the verbs that begin with this one."""
+    return [name.split()[1] for name in VERBS if name.startswith(f"{first} ")]
+
+
+def fill_from_environment(arguments: dict[str, object], verb: Verb) -> str | None:
+    """Set the lease (inside `holdfast run`) and the caller's name where no flag did; what is still missing."""
+    fields = {argument.field for argument in verb.arguments}
+    if "lease_id" in fields and verb.operation.endswith("_job") and arguments.get("lease_id") is None:
+        arguments["lease_id"] = os.environ.get("HOLDFAST_LEASE")
+        if not arguments["lease_id"]:
+            return "--lease is required: the lease_id from the claim (inside `holdfast run`: $HOLDFAST_LEASE)"
+    for field in ("owner", "candidate_id"):
+        if field in fields and arguments.get(field) is None:
+            arguments[field] = _default_name()
+    return None
+
+
+def _default_name() -> str:
+    user = os.environ.get("USER") or os.environ.get("LOGNAME") or "user"
+    return os.environ.get("HOLDFAST_OWNER") or f"{user}@{os.uname().nodename}"

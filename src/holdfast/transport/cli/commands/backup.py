@@ -1,9 +1,10 @@
-"""`holdfast backup`, `restore` and `migrate`: whole stores on the move."""
+"""Verbs `backup`, `restore` and `migrate`: copies of whole stores."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,64 +17,103 @@ from holdfast.backup.restore import restore
 from holdfast.core.errors import HoldfastError
 from holdfast.settings import BadSettings, Settings, load
 from holdfast.store.contract import UnusableStore
-from holdfast.transport.cli.output import escape, say, show
-from holdfast.transport.cli.progress import Progress
-from holdfast.transport.cli.verbs.verb import Verb
+from holdfast.transport.cli.output import escape, print_answer, print_message
+from holdfast.transport.cli.verbs.verb import Invocation
 from holdfast.transport.times import rfc3339
 
-FINE, FAILED, CONFIGURATION = 0, 1, 2
+OK, FAILED, CONFIGURATION = 0, 1, 2
 
-_KEYS_UNKNOWN = "holdfast: keys revoked or rotated since the backup was taken work again: see `holdfast key ls`"
+_KEYS_UNKNOWN = "holdfast: keys revoked or rotated since the backup work again: check them with `holdfast key ls`"
 
 
-def run(verb: Verb, arguments: Mapping[str, Any]) -> int:
-    """The exit status: 0 if it is done, 1 if not, and then nothing was changed; 2 if it was asked wrongly."""
+class Progress:
+    """Progress bar on stderr; nothing if that is no terminal."""
+
+    WIDTH = 30
+    EVERY_SECONDS = 0.1
+
+    def __init__(self) -> None:
+        self._is_visible = sys.stderr.isatty()
+        self._next_update = 0.0
+        self._is_drawn = False
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """Draw the bar; `total` is 0 if it is not known."""
+        now = time.monotonic()
+        if not self._is_visible or (now < self._next_update and done != total):
+            return
+        self._next_update, self._is_drawn = now + self.EVERY_SECONDS, True
+        filled = self.WIDTH * done // total if total else 0
+        bar = f"[{'#' * filled}{'.' * (self.WIDTH - filled)}] {100 * done // total:3} %" if total else f"{done:,}"
+        print(f"\r\x1b[K{what} {bar}", end="", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """Remove the bar."""
+        if self._is_drawn:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def run_backup(invocation: Invocation) -> int:
+    """`backup`."""
+    return _copy(invocation, _backup)
+
+
+def run_restore(invocation: Invocation) -> int:
+    """`restore`."""
+    return _copy(invocation, _restore)
+
+
+def run_migrate(invocation: Invocation) -> int:
+    """`migrate`."""
+    return _copy(invocation, _migrate)
+
+
+def _copy(invocation: Invocation, copy: Callable[[dict[str, Any], Progress], dict[str, Any]]) -> int:
+    """Copy with a progress bar; the exit status: 0 success, 1 failed and nothing changed, 2 wrong settings."""
     progress = Progress()
     try:
-        answer = _DOERS[verb.name](arguments, progress)
+        answer = copy(invocation.arguments, progress)
     except BadSettings as error:
         for problem in error.problems:
-            say(f"holdfast: {problem}")
+            print_message(f"holdfast: {problem}")
         return CONFIGURATION
     except (CopyRefused, HoldfastError, UnusableStore) as error:
         progress.close()
-        say(f"holdfast: {escape(str(error))}")
+        print_message(f"holdfast: {escape(str(error))}")
         return FAILED
     progress.close()
-    show(answer, verb, arguments.get("output") or "text")
+    print_answer(answer, invocation.verb, invocation.output)
     sys.stdout.flush()
-    return FINE
+    return OK
 
 
-def _backup(arguments: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
+def _backup(arguments: dict[str, Any], progress: Progress) -> dict[str, Any]:
     path = Path(arguments["file"])
-    header = backup(_settings(arguments["store"]), path, tell, **_how(arguments))
-    return {"file": str(path), "bytes": path.stat().st_size} | _header(header)
+    header = backup(_settings(arguments["store"]), path, progress, **_options(arguments))
+    return {"file": str(path), "bytes": path.stat().st_size} | _header_fields(header)
 
 
-def _restore(arguments: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
-    done = restore(_settings(arguments["to"]), Path(arguments["file"]), tell, **_how(arguments))
+def _restore(arguments: dict[str, Any], progress: Progress) -> dict[str, Any]:
+    done = restore(_settings(arguments["to"]), Path(arguments["file"]), progress, **_options(arguments))
     if done.keys_unknown:
-        say(_KEYS_UNKNOWN)
-    return {"tokens_after": done.token, "keys_ended": done.keys_ended} | _header(done.backup)
+        print_message(_KEYS_UNKNOWN)
+    return {"tokens_after": done.token, "keys_ended": done.keys_ended} | _header_fields(done.backup)
 
 
-def _migrate(arguments: Mapping[str, Any], tell: Progress) -> dict[str, Any]:
-    counts = migrate(_settings(arguments["store"]), _settings(arguments["to"]), tell, check=not arguments["no_verify"])
+def _migrate(arguments: dict[str, Any], progress: Progress) -> dict[str, Any]:
+    source, target = _settings(arguments["store"]), _settings(arguments["to"])
+    counts = migrate(source, target, progress, check=not arguments["no_verify"])
     return {"records": sum(counts.values()), "counts": counts}
-
-
-_DOERS = {"backup": _backup, "restore": _restore, "migrate": _migrate}
 
 
 def _settings(store: str | None) -> Settings:
     return load({"store": store})[0]
 
 
-def _how(arguments: Mapping[str, Any]) -> dict[str, bool]:
+def _options(arguments: dict[str, Any]) -> dict[str, bool]:
     return {"replace": bool(arguments["replace"]), "check": not arguments["no_verify"]}
 
 
-def _header(header: Any) -> dict[str, Any]:
-    shown: dict[str, Any] = msgspec.to_builtins(header)
-    return shown | {"taken_at": rfc3339(header.taken_at)}
+def _header_fields(header: Any) -> dict[str, Any]:
+    fields: dict[str, Any] = msgspec.to_builtins(header)
+    return fields | {"taken_at": rfc3339(header.taken_at)}

@@ -1,47 +1,90 @@
-"""Verbs that ask a server one thing and show what it answers."""
+"""Verbs that send one request and print its answer."""
 
 from __future__ import annotations
 
+import sys
+import webbrowser
 from typing import Any
 
-from holdfast.client.client import Client
 from holdfast.client.errors import HoldfastError, Unreachable
 from holdfast.transport.cli import exit_status
-from holdfast.transport.cli.credentials import read_key
-from holdfast.transport.cli.http_sender import BadAddress, client_of
-from holdfast.transport.cli.output import document, escape, is_document, say, show
-from holdfast.transport.cli.verbs.verb import Verb
+from holdfast.transport.cli.connection import client_for
+from holdfast.transport.cli.credentials import BadAddress, read_private
+from holdfast.transport.cli.output import escape, is_document, print_answer, print_document, print_message
+from holdfast.transport.cli.verbs.verb import Invocation
 
 
-def run(verb: Verb, arguments: dict[str, Any]) -> int:
-    """Ask and show; the exit status."""
-    output, conflict_status = arguments.pop("output"), arguments.pop("conflict_status", None)
-    answer = client_for(arguments).call(verb.operation, **arguments)
-    show(answer, verb, output)
-    return exit_status.of_claim(answer, conflict_status) if verb.claims else exit_status.OK
+def call(invocation: Invocation) -> int:
+    """Call the verb's operation with its arguments, as they are."""
+    answer = client_for(invocation.arguments).call(invocation.verb.operation, **invocation.arguments)
+    print_answer(answer, invocation.verb, invocation.output)
+    if invocation.verb.is_claim:
+        return exit_status.of_claim(answer, invocation.held_status(exit_status.HELD))
+    return exit_status.OK
 
 
-def client_for(arguments: dict[str, Any]) -> Client:
-    """Whom to ask: takes its own flags out of the arguments."""
-    url = arguments.pop("url", None)
-    return client_of(url, read_key(arguments.pop("key_file", None), url))
+def open_session(invocation: Invocation) -> int:
+    """`session open`: the secret comes from a file or stdin, because other users can list arguments."""
+    path = invocation.arguments.pop("secret_file")
+    if path is not None:
+        invocation.arguments["secret"] = (sys.stdin.readline() if path == "-" else read_private(path)).strip()
+    return call(invocation)
 
 
-def refused(error: HoldfastError | BadAddress, output: str, conflict_status: int | None = None) -> int:
-    """Tell what went wrong and what to do next; the exit status."""
+def add_webhook(invocation: Invocation) -> int:
+    """`webhook add`: its field `url` is the argument ADDRESS, because --url is the server."""
+    arguments = invocation.arguments
+    client = client_for(arguments)
+    arguments["url"] = arguments.pop("address")
+    print_answer(client.call(invocation.verb.operation, **arguments), invocation.verb, invocation.output)
+    return exit_status.OK
+
+
+def pause_webhook(invocation: Invocation) -> int:
+    """`webhook pause`."""
+    return _set_webhook_state(invocation, "paused")
+
+
+def resume_webhook(invocation: Invocation) -> int:
+    """`webhook resume`."""
+    return _set_webhook_state(invocation, "active")
+
+
+def _set_webhook_state(invocation: Invocation, state: str) -> int:
+    invocation.arguments["state"] = state
+    return call(invocation)
+
+
+def link_dashboard(invocation: Invocation) -> int:
+    """`dashboard`: print a sign-in link, or open it in a browser."""
+    should_open = invocation.arguments.pop("open")
+    answer = client_for(invocation.arguments).call(invocation.verb.operation)
+    if invocation.output == "json":
+        print_answer(answer, invocation.verb, invocation.output)
+    else:
+        print(answer["url"])
+        print_message(f"The link signs in one browser, within {answer['expires_in_seconds'] // 60} minutes.")
+    if should_open and not webbrowser.open(answer["url"]):
+        print_message("holdfast: cannot open a browser here: open the link yourself")
+    return exit_status.OK
+
+
+def report_error(error: HoldfastError | BadAddress, invocation: Invocation) -> int:
+    """Print what went wrong and what to do next; the exit status."""
     if isinstance(error, BadAddress):
-        say(f"holdfast: {error}")
+        print_message(f"holdfast: {error}")
         return exit_status.USAGE
-    if is_document(output) and error.document:
-        document(error.document, output)
-    say(f"holdfast: {escape(error.message)} ({escape(error.code)})")
-    for wrong in error.document.get("errors") or ():
-        if wrong.get("message") != error.message:
-            say(f"  {escape(str(wrong.get('message') or wrong))}")
+    if is_document(invocation.output) and error.document:
+        print_document(error.document, invocation.output)
+    print_message(f"holdfast: {escape(error.message)} ({escape(error.code)})")
+    details: list[dict[str, Any]] = error.document.get("errors") or []
+    for detail in details:
+        if detail.get("message") != error.message:
+            print_message(f"  {escape(str(detail.get('message') or detail))}")
     hint = error.hint
     if isinstance(error, Unreachable):
-        hint = "start a server with `holdfast serve`, or name another with --url or HOLDFAST_URL"
+        hint = "start a server with `holdfast serve`, or set --url or HOLDFAST_URL"
     if hint:
-        say(f"  next: {escape(hint.removeprefix('Next: '))}")
+        print_message(f"  next: {escape(hint.removeprefix('Next: '))}")
     status = exit_status.of_error(error.code, error.status)
-    return conflict_status if status == exit_status.HELD and conflict_status is not None else status
+    return invocation.held_status(status) if status == exit_status.HELD else status

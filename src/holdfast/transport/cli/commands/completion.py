@@ -1,13 +1,12 @@
-"""`holdfast completion`: scripts for shells, made from the tables of verbs."""
+"""Verb `completion`: scripts for shells, made from the verb tables."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 from holdfast.transport.cli import exit_status
-from holdfast.transport.cli.table import VERBS, arguments_of
-from holdfast.transport.cli.verbs.verb import Verb
+from holdfast.transport.cli.table import VERBS, arguments_of, first_words, second_words
+from holdfast.transport.cli.verbs.verb import Invocation, Verb
 
 _BASH = """\
 _holdfast() {{
@@ -21,11 +20,11 @@ complete -o default -F _holdfast holdfast
 """
 
 
-def run(verb: Verb, arguments: dict[str, Any]) -> int:  # noqa: ARG001 - every room has this shape
-    """Print the script."""
-    shell = arguments["shell"]
+def run(invocation: Invocation) -> int:
+    """Print the script for a shell."""
+    shell = invocation.arguments["shell"]
     if shell not in {"bash", "zsh", "fish"}:
-        print("holdfast: completion is for bash, zsh or fish", file=sys.stderr)
+        print("holdfast: completion supports bash, zsh and fish", file=sys.stderr)
         return exit_status.USAGE
     if shell == "fish":
         print("\n".join(_fish()))
@@ -37,46 +36,40 @@ def run(verb: Verb, arguments: dict[str, Any]) -> int:  # noqa: ARG001 - every r
 
 
 def _cases() -> list[str]:
-    """What may come next, by what was typed; longer beginnings first, because the first that fits is taken."""
-    nouns = dict.fromkeys(name.split()[0] for name in VERBS if " " in name)
+    """Completions by what was typed before; verbs of two words first, because the first match wins."""
+    firsts = dict.fromkeys(name.split()[0] for name in VERBS if " " in name)
     cases = [f'        "{name}"*) flags="{" ".join(_flags(verb))}" ;;' for name, verb in VERBS.items() if " " in name]
-    cases += [f'        "{noun}") flags="{" ".join(_seconds(noun))}" ;;' for noun in nouns]
+    cases += [f'        "{first}") flags="{" ".join(second_words(first))}" ;;' for first in firsts]
     cases += [
         f'        "{name}"|"{name} "*) flags="{" ".join(_flags(verb))}" ;;'
         for name, verb in VERBS.items()
         if " " not in name
     ]
-    return [*cases, f'        "") flags="{" ".join(_firsts())}" ;;']
+    return [*cases, f'        "") flags="{" ".join(first_words())}" ;;']
 
 
 def _fish() -> list[str]:
     lines = ["complete -c holdfast -f"]
-    lines += [f"complete -c holdfast -n __fish_use_subcommand -a {first}" for first in _firsts()]
+    lines += [f"complete -c holdfast -n __fish_use_subcommand -a {first}" for first in first_words()]
     for name, verb in VERBS.items():
         first, _, second = name.partition(" ")
         seen = f"__fish_seen_subcommand_from {first}"
         if second:
-            lines.append(f"complete -c holdfast -n '{seen}' -a {second} -d '{_quoted(verb.summary)}'")
+            lines.append(f"complete -c holdfast -n '{seen}' -a {second} -d '{_quote(verb.summary)}'")
             seen += f"; and __fish_seen_subcommand_from {second}"
         for argument in arguments_of(verb):
-            if not argument.is_word:
+            if not argument.is_positional:
                 long = argument.flags[-1].lstrip("-")
                 kind = "-l" if argument.flags[-1].startswith("--") else "-s"
-                lines.append(f"complete -c holdfast -n '{seen}' {kind} {long} -d '{_quoted(argument.help)}'")
+                lines.append(f"complete -c holdfast -n '{seen}' {kind} {long} -d '{_quote(argument.help)}'")
     return lines
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return text.replace("\n", " ").replace("'", "\\'")
 
 
-def _firsts() -> list[str]:
-    return list(dict.fromkeys(name.split()[0] for name in VERBS))
-
-
-def _seconds(noun: str) -> list[str]:
-    return [name.split()[1] for name in VERBS if name.startswith(f"{noun} ")]
-
-
 def _flags(verb: Verb) -> list[str]:
-    return [flag for argument in arguments_of(verb) if not argument.is_word for flag in argument.flags] + ["--help"]
+    return [flag for argument in arguments_of(verb) if not argument.is_positional for flag in argument.flags] + [
+        "--help"
+    ]

@@ -1,104 +1,117 @@
-"""`holdfast doctor`: looks at everything a verb depends on, and says what to do about what is wrong."""
+"""Verb `doctor`: checks everything that verbs depend on, and prints what to do about each problem."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from holdfast import __version__
 from holdfast.client.client import Client
 from holdfast.client.errors import AuthError, HoldfastError
 from holdfast.transport.cli import exit_status
-from holdfast.transport.cli.credentials import read_key
-from holdfast.transport.cli.http_sender import address_of, client_of
-from holdfast.transport.cli.output import bold, document, escape, is_document
-from holdfast.transport.cli.verbs.verb import Verb
+from holdfast.transport.cli.connection import make_client
+from holdfast.transport.cli.credentials import address_of, read_key
+from holdfast.transport.cli.output import bold, escape, is_document, print_document
+from holdfast.transport.cli.verbs.verb import Invocation
 
-_FAR_OFF = 5.0
-"""Seconds between two clocks that are worth a word. No lease depends on it: only times that people read do."""
+_CLOCK_TOLERANCE = 5.0
+"""Seconds between the two clocks that are worth a warning. Leases do not depend on it, only displayed times do."""
 
 
 class Finding(NamedTuple):
-    """What was looked at, how it is, and what to do."""
+    """Result of one check."""
 
     what: str
-    ok: bool
-    told: str
+    detail: str
     advice: str = ""
     status: int = exit_status.OK
 
+    @property
+    def is_ok(self) -> bool:
+        return self.status == exit_status.OK
 
-def run(verb: Verb, arguments: dict[str, Any]) -> int:  # noqa: ARG001 - every room has this shape
-    """Look, show, and tell by the exit status what is worst."""
+
+def run(invocation: Invocation) -> int:
+    """Run all checks and print them; the exit status is that of the worst."""
+    arguments = invocation.arguments
     url, key = address_of(arguments["url"]), read_key(arguments["key_file"], arguments["url"])
-    client = client_of(url, key)
-    looks: tuple[Callable[[Client, str], Finding], ...] = (_program, _server, _store)
-    findings = [look(client, url) for look in looks]
-    if findings[1].ok:
-        findings += [_key(client, key), _clock(client)]
-    if is_document(arguments["output"]):
-        document([finding._asdict() for finding in findings], arguments["output"])
+    client = make_client(url, key)
+    server = _check_server(client, url)
+    findings = [_check_program(), server, _check_store(client)]
+    if server.is_ok:
+        findings += [_check_key(client, key), _check_clock(client)]
+    if is_document(invocation.output):
+        print_document([_to_document(finding) for finding in findings], invocation.output)
     else:
         for finding in findings:
-            print(f"{bold('ok ' if finding.ok else 'BAD')}  {finding.what:<8} {escape(finding.told)}")
+            print(f"{bold('ok ' if finding.is_ok else 'BAD')}  {finding.what:<8} {escape(finding.detail)}")
             if finding.advice:
                 print(f"     {'':<8} -> {finding.advice}")
     return max(finding.status for finding in findings)
 
 
-def _program(_: Client, __: str) -> Finding:
+def _to_document(finding: Finding) -> dict[str, object]:
+    return {
+        "what": finding.what,
+        "ok": finding.is_ok,
+        "told": finding.detail,
+        "advice": finding.advice,
+        "status": finding.status,
+    }
+
+
+def _check_program() -> Finding:
     python = ".".join(map(str, sys.version_info[:3]))
-    return Finding("program", True, f"holdfast {__version__} on Python {python}")  # noqa: FBT003 - a row of a table
+    return Finding("program", f"holdfast {__version__} on Python {python}")
 
 
-def _server(client: Client, url: str) -> Finding:
+def _check_server(client: Client, url: str) -> Finding:
     try:
         version = str(client.call("version").get("version", "?"))
     except HoldfastError as error:
-        advice = "start one with `holdfast serve`, or name another with --url or HOLDFAST_URL"
-        return Finding("server", ok=False, told=error.message, advice=advice, status=exit_status.UNREACHABLE)
-    older = "" if version == __version__ else f"this program is {__version__}: install the same version on both sides"
-    return Finding("server", ok=True, told=f"holdfast {version} at {url}", advice=older)
+        advice = "start a server with `holdfast serve`, or set --url or HOLDFAST_URL"
+        return Finding("server", error.message, advice, exit_status.UNREACHABLE)
+    advice = "" if version == __version__ else f"this program is {__version__}: install the same version on both"
+    return Finding("server", f"holdfast {version} at {url}", advice)
 
 
-def _store(client: Client, _: str) -> Finding:
+def _check_store(client: Client) -> Finding:
     try:
-        return Finding("store", ok=True, told=str(client.call("readyz").get("store")))
+        return Finding("store", str(client.call("readyz").get("store")))
     except HoldfastError as error:
-        advice = "look at the server's log and at the disk or the database under it"
-        return Finding("store", ok=False, told=error.message, advice=advice, status=exit_status.UNREACHABLE)
+        advice = "read the server's log, and check its disk or database"
+        return Finding("store", error.message, advice, exit_status.UNREACHABLE)
 
 
-def _key(client: Client, key: str | None) -> Finding:
+def _check_key(client: Client, key: str | None) -> Finding:
     if key is None:
         advice = "set HOLDFAST_API_KEY to the key that `holdfast serve` printed at its first start"
-        return Finding("key", ok=False, told="none is set", advice=advice, status=exit_status.DENIED)
+        return Finding("key", "no key is set", advice, exit_status.DENIED)
     try:
         account = client.call("read_account")
     except AuthError as error:
-        advice = "ask for a new one, or start the server once with HOLDFAST_ROOT_KEY set"
-        return Finding("key", ok=False, told=error.message, advice=advice, status=exit_status.DENIED)
+        advice = "create a new key, or start the server once with HOLDFAST_ROOT_KEY set"
+        return Finding("key", error.message, advice, exit_status.DENIED)
     except HoldfastError as error:
-        return Finding("key", ok=False, told=error.message, advice=error.hint, status=exit_status.UNREACHABLE)
-    scopes = " ".join(account["key"]["scopes"])
-    told = (
-        f"{account['key']['name']} of account {account['accountId']}, opens {scopes}, plan {account['plan']['planId']}"
-    )
-    return Finding("key", ok=True, told=told)
+        return Finding("key", error.message, error.hint, exit_status.UNREACHABLE)
+    name, scopes = account["key"]["name"], " ".join(account["key"]["scopes"])
+    plan = account["plan"]["planId"]
+    return Finding("key", f"{name} of account {account['accountId']}, scopes {scopes}, plan {plan}")
 
 
-def _clock(client: Client) -> Finding:
-    """The server's clock against ours, as well as one health document can tell."""
+def _check_clock(client: Client) -> Finding:
+    """Compare the server's clock with ours, as exactly as the health document allows."""
     try:
-        told = client.call("health")["leaseExpiryJob"]
+        job = client.call("health")["leaseExpiryJob"]
     except (HoldfastError, KeyError):
-        return Finding("clock", ok=True, told="the server does not tell its time")
-    if told.get("lastRunAt") is None:
-        return Finding("clock", ok=True, told="the server has not told its time yet")
-    theirs = datetime.fromisoformat(told["lastRunAt"]).timestamp() + (told.get("staleSec") or 0)
-    apart = time.time() - theirs
-    advice = "" if abs(apart) < _FAR_OFF else "set both clocks by NTP; leases do not depend on it, but times look wrong"
-    return Finding("clock", ok=True, told=f"{abs(apart):.0f} s from the server's", advice=advice)
+        return Finding("clock", "the server does not report its time")
+    if job.get("lastRunAt") is None:
+        return Finding("clock", "the server has not reported its time yet")
+    server_time = datetime.fromisoformat(job["lastRunAt"]).timestamp() + (job.get("staleSec") or 0)
+    difference = abs(time.time() - server_time)
+    advice = ""
+    if difference >= _CLOCK_TOLERANCE:
+        advice = "synchronize both clocks with NTP; leases do not depend on it, but displayed times are wrong"
+    return Finding("clock", f"{difference:.0f} s from the server's", advice)

@@ -1,4 +1,4 @@
-"""`holdfast events`: the log as it is, or as it grows."""
+"""Verbs `events` and `await event`."""
 
 from __future__ import annotations
 
@@ -12,70 +12,97 @@ from holdfast.client.client import Client
 from holdfast.client.errors import HoldfastError
 from holdfast.client.event_stream import Event
 from holdfast.transport.cli import exit_status
-from holdfast.transport.cli.commands.call import client_for
-from holdfast.transport.cli.output import WIDE, document, for_people, is_document, say, table, text_of
-from holdfast.transport.cli.verbs.verb import Verb
+from holdfast.transport.cli.connection import client_for
+from holdfast.transport.cli.long_wait import NO_LIMIT, call_until
+from holdfast.transport.cli.output import (
+    WIDE,
+    is_document,
+    is_terminal,
+    print_document,
+    print_message,
+    print_table,
+    text_of,
+)
+from holdfast.transport.cli.verbs.verb import Invocation
 from holdfast.transport.times import rfc3339
 
-LAST = 100
+DEFAULT_COUNT = 100
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def run(verb: Verb, arguments: dict[str, Any]) -> int:
-    """Show a page, or go on for ever."""
-    output, follow = arguments.pop("output"), arguments.pop("follow")
+def list_or_follow(invocation: Invocation) -> int:
+    """Print one page of the log, or with --follow every new event."""
+    arguments = invocation.arguments
+    follow = arguments.pop("follow")
     client = client_for(arguments)
     if follow:
-        after = end_of_log(client) if arguments["after"] is None else arguments["after"]
+        after = _end_of_log(client) if arguments["after"] is None else arguments["after"]
         for event in client.follow(after, arguments["subject"], arguments["kind"]):
-            show_event(event, verb, output)
+            _print_new_event(event, invocation)
         return exit_status.OK
     if arguments["after"] is None:
-        answer = _last(client, verb, arguments, arguments["limit"] or LAST)
+        answer = _read_last(client, invocation, arguments["limit"] or DEFAULT_COUNT)
     else:
-        answer = client.call(verb.operation, **arguments)
-    show_events(answer, verb, output)
+        answer = client.call(invocation.verb.operation, **arguments)
+    _print_events(answer, invocation)
     if answer["hasMore"]:
-        say(f"there are more: --after {answer['nextCursor']}")
+        print_message(f"there are more: --after {answer['nextCursor']}")
     return exit_status.OK
 
 
-def _last(client: Client, verb: Verb, arguments: dict[str, Any], count: int) -> dict[str, Any]:
-    """The last so many; fewer where the log begins later, or goes on from a restore."""
-    arguments["after"] = max(end_of_log(client) - count, 0)
+def await_event(invocation: Invocation) -> int:
+    """Wait for an event and print it."""
+    arguments = invocation.arguments
+    wait = arguments.pop("wait_seconds")
+    client = client_for(arguments)
+    if arguments["after"] is None:
+        arguments["after"] = _end_of_log(client)
+    limit = NO_LIMIT if wait is None else wait
+    answer = call_until(client, invocation.verb.operation, arguments, limit, _has_events)
+    if _has_events(answer):
+        _print_events(answer, invocation)
+        return exit_status.OK
+    print_message("holdfast: no event in time")
+    return invocation.held_status(exit_status.HELD)
+
+
+def _has_events(answer: dict[str, Any]) -> bool:
+    return bool(answer["events"])
+
+
+def _read_last(client: Client, invocation: Invocation, count: int) -> dict[str, Any]:
+    """The last events; fewer where retention removed some, or where the log continues after a restore."""
+    arguments = invocation.arguments
+    arguments["after"] = max(_end_of_log(client) - count, 0)
     try:
-        return client.call(verb.operation, **arguments)
+        return client.call(invocation.verb.operation, **arguments)
     except HoldfastError as error:
         if error.code != "cursor_too_old":
             raise
         arguments["after"] = int(error.document["oldest"]) - 1
-        return client.call(verb.operation, **arguments)
+        return client.call(invocation.verb.operation, **arguments)
 
 
-def has_events(answer: dict[str, Any]) -> bool:
-    return bool(answer["events"])
+def _end_of_log(client: Client) -> int:
+    """Sequence number of the newest event: the cursor that a search without a match answers."""
+    return int(client.call("list_events", request_id="-", limit=1)["nextCursor"])
 
 
-def show_events(answer: dict[str, Any], verb: Verb, output: str) -> None:
-    """One a line, and at once: somebody may be reading along."""
-    if is_document(output):
+def _print_events(answer: dict[str, Any], invocation: Invocation) -> None:
+    """Print events, flushed at once for a program that reads them from a pipe."""
+    if is_document(invocation.output):
         for event in answer["events"]:
-            document(event, output)
+            print_document(event, invocation.output)
     elif answer["events"]:
-        table(answer["events"], verb.columns, wide=output == WIDE)
+        print_table(answer["events"], invocation.verb.columns, wide=invocation.output == WIDE)
     sys.stdout.flush()
 
 
-def show_event(event: Event, verb: Verb, output: str) -> None:
-    """The same for one that has just happened; columns cannot be made to fit what is still to come."""
-    told = to_builtins(event) | {"at": rfc3339((event.at - EPOCH) // timedelta(microseconds=1))}
-    if is_document(output):
-        document(told, output)
+def _print_new_event(event: Event, invocation: Invocation) -> None:
+    """Print one followed event, without column widths: they would depend on events still to come."""
+    document = to_builtins(event) | {"at": rfc3339((event.at - EPOCH) // timedelta(microseconds=1))}
+    if is_document(invocation.output):
+        print_document(document, invocation.output)
     else:
-        cells = (text_of(told[column]) for column in verb.columns)
-        print(("  " if for_people() else "\t").join(cells), flush=True)
-
-
-def end_of_log(client: Client) -> int:
-    """The newest event's number: asked for a request that nobody made, the server answers where the log ends."""
-    return int(client.call("list_events", request_id="-", limit=1)["nextCursor"])
+        cells = (text_of(document[column]) for column in invocation.verb.columns)
+        print(("  " if is_terminal() else "\t").join(cells), flush=True)

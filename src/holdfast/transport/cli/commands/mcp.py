@@ -1,11 +1,10 @@
-"""`holdfast mcp`: speak MCP over stdin and stdout, for a server or for a file."""
+"""Verb `mcp`: serves MCP over stdin and stdout, for a server or for a store."""
 
 from __future__ import annotations
 
 import logging
 import os
 import sys
-from collections.abc import Mapping
 
 from holdfast import extras
 from holdfast.addresses import url_problem
@@ -13,49 +12,51 @@ from holdfast.app import running_engine
 from holdfast.core.errors import HoldfastError
 from holdfast.settings import BadSettings, load
 from holdfast.store.contract import UnusableStore
-from holdfast.transport.cli.verbs.verb import Verb
+from holdfast.transport.cli.verbs.verb import Invocation
 
-FINE, UNAVAILABLE, CONFIGURATION = 0, 1, 2
+OK, UNAVAILABLE, CONFIGURATION = 0, 1, 2
 
 
-def run(verb: Verb, flags: Mapping[str, str | None]) -> int:  # noqa: ARG001 - every room has this shape
-    """The exit status. A store on the command line wins over a server in the environment."""
+def run(invocation: Invocation) -> int:
+    """Serve until stdin ends; --store overrides the server in HOLDFAST_URL."""
     if not extras.is_installed(extras.MCP):
-        return _complain(f"MCP is not installed: {extras.install_command(extras.MCP)}", CONFIGURATION)
+        return _report(f"MCP is not installed: {extras.install_command(extras.MCP)}", CONFIGURATION)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     url = os.environ.get("HOLDFAST_URL")
-    if url and flags.get("store") is None:
-        return _for_server(url, os.environ.get("HOLDFAST_API_KEY"))
-    return _embedded(flags.get("store"))
+    store = invocation.arguments["store"]
+    if url and store is None:
+        return _serve_server(url, os.environ.get("HOLDFAST_API_KEY"))
+    return _serve_store(store)
 
 
-def _for_server(url: str, key: str | None) -> int:
+def _serve_server(url: str, key: str | None) -> int:
     problem = url_problem(url)
     if problem is not None:
-        return _complain(f"HOLDFAST_URL: {problem}", CONFIGURATION)
+        return _report(f"HOLDFAST_URL: {problem}", CONFIGURATION)
     if not key:
-        return _complain("HOLDFAST_API_KEY: the server that HOLDFAST_URL names needs a key", CONFIGURATION)
-    from holdfast.transport.mcp.stdio import serve_remote  # noqa: PLC0415 - mistakes are told without waiting for it
+        return _report("HOLDFAST_API_KEY: the server that HOLDFAST_URL names requires a key", CONFIGURATION)
+    # Imported late: wrong settings are reported without loading the MCP library.
+    from holdfast.transport.mcp.stdio import serve_remote
 
     serve_remote(url, key)
-    return FINE
+    return OK
 
 
-def _embedded(store: str | None) -> int:
+def _serve_store(store: str | None) -> int:
     try:
         settings, _ = load({"store": store})
     except BadSettings as error:
-        return _complain("\nholdfast: ".join(error.problems), CONFIGURATION)
-    from holdfast.transport.mcp.stdio import serve_embedded  # noqa: PLC0415 - the same
+        return _report("\nholdfast: ".join(error.problems), CONFIGURATION)
+    from holdfast.transport.mcp.stdio import serve_embedded
 
     try:
         with running_engine(settings, serving=False) as engine:
             serve_embedded(engine, settings)
     except (HoldfastError, UnusableStore) as error:
-        return _complain(str(error), UNAVAILABLE)
-    return FINE
+        return _report(str(error), UNAVAILABLE)
+    return OK
 
 
-def _complain(words: str, status: int) -> int:
-    print(f"holdfast: {words}", file=sys.stderr)
+def _report(message: str, status: int) -> int:
+    print(f"holdfast: {message}", file=sys.stderr)
     return status

@@ -1,12 +1,10 @@
-"""`holdfast serve`: check the settings, open the store, say where everything is, answer until told to stop."""
+"""Verb `serve`: checks the settings, opens the store, prints its addresses and serves until it is stopped."""
 
 from __future__ import annotations
 
 import os
 import socket
 import sys
-from collections.abc import Mapping
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -18,34 +16,35 @@ from holdfast.settings import BadSettings, Settings, load, sqlite_path
 from holdfast.store.contract import UnusableStore
 from holdfast.telemetry import logs
 from holdfast.telemetry.traces import NoOpenTelemetry, check_installed
-from holdfast.transport.cli.verbs.verb import Verb
+from holdfast.transport.cli.output import print_message
+from holdfast.transport.cli.verbs.verb import Invocation
 from holdfast.transport.dashboard.sign_in_link import make_admin_link
 from holdfast.transport.http.server import SOCKET_FD, bind, follow_parent, supervise
-from holdfast.transport.http.server import serve as answer
+from holdfast.transport.http.server import serve as serve_http
 from holdfast.transport.webhooks.dispatcher import dispatching
 
 CONFIGURATION, UNAVAILABLE = 2, 1
 
-_WAYS_TO_A_KEY = "set HOLDFAST_ROOT_KEY or HOLDFAST_STATIC_TOKENS, or start once on 127.0.0.1 to be given one"
+_HOW_TO_GET_A_KEY = "set HOLDFAST_ROOT_KEY or HOLDFAST_STATIC_TOKENS, or start once on 127.0.0.1 to get a key"
 
 
-def run(verb: Verb, arguments: Mapping[str, Any]) -> int:  # noqa: ARG001 - every room has this shape
-    """Run a server; the exit status."""
-    flags = {name: "true" if value is True else value for name, value in arguments.items()}
+def run(invocation: Invocation) -> int:
+    """Run a server until it is stopped."""
+    flags = {name: "true" if value is True else value for name, value in invocation.arguments.items()}
     try:
         settings, warnings = load(flags)
     except BadSettings as error:
         for problem in error.problems:
-            _say(f"holdfast: {problem}")
+            print_message(f"holdfast: {problem}")
         return CONFIGURATION
     for warning in warnings:
-        _say(f"holdfast: {warning}")
+        print_message(f"holdfast: {warning}")
     logs.set_up(settings.log_format, settings.log_level)
     try:
         if settings.traces:
             check_installed()
     except NoOpenTelemetry as error:
-        _say(f"holdfast: {error}")
+        print_message(f"holdfast: {error}")
         return CONFIGURATION
     return _start(settings)
 
@@ -54,72 +53,74 @@ def _start(settings: Settings) -> int:
     try:
         listener = bind(settings)
     except OSError as error:
-        _say(f"holdfast: cannot listen on {settings.host} port {settings.port}: {error.strerror or error}")
+        print_message(f"holdfast: cannot listen on {settings.host} port {settings.port}: {error.strerror or error}")
         return UNAVAILABLE
     settings = replace(settings, port=listener.getsockname()[1])
     try:
         with running_engine(settings) as engine:
             if not is_loopback(listener.getsockname()[0]) and not has_credential(engine, settings):
-                _say(f"holdfast: {settings.host} is open to other machines, and there is no key yet: {_WAYS_TO_A_KEY}")
+                print_message(
+                    f"holdfast: {settings.host} is open to other machines and has no key: {_HOW_TO_GET_A_KEY}"
+                )
                 return CONFIGURATION
             first_key = settle_identities(engine, settings)
             if SOCKET_FD not in os.environ:
-                # A link opens everything, so it is for eyes alone: what is no terminal may be a log that many read.
-                _greet(settings, first_key, make_admin_link(engine, settings) if sys.stderr.isatty() else None)
+                # The link gives full access, so it is printed only on a terminal: anything else may be a shared log.
+                _print_addresses(
+                    settings, first_key, make_admin_link(engine, settings) if sys.stderr.isatty() else None
+                )
             if SOCKET_FD in os.environ:
                 follow_parent()
             if settings.workers == 1 or SOCKET_FD in os.environ:
-                _answer(engine, settings, listener)
+                _serve(engine, settings, listener)
                 return 0
         supervise(settings, listener)
     except (UnusableStore, OSError) as error:
-        _say(f"holdfast: {error}")
+        print_message(f"holdfast: {error}")
         return UNAVAILABLE
     except HoldfastError as error:
-        _say(f"holdfast: {error.message}")
+        print_message(f"holdfast: {error.message}")
         return UNAVAILABLE
     return 0
 
 
-def _answer(engine: Engine, settings: Settings, listener: socket.socket) -> None:
+def _serve(engine: Engine, settings: Settings, listener: socket.socket) -> None:
     traces = traces_of(settings)
     engine.trace(traces)
     try:
         with dispatching(engine, settings) as webhooks:
-            answer(engine, settings, listener, payments_of(settings), webhooks.wake, traces=traces)
+            serve_http(engine, settings, listener, payments_of(settings), webhooks.wake, traces=traces)
     finally:
         engine.trace(None)
         if traces is not None:
             traces.close()
 
 
-def _greet(settings: Settings, first_key: str | None, link: str | None) -> None:
-    _say(f"Holdfast is listening on {settings.url}")
+def _print_addresses(settings: Settings, first_key: str | None, link: str | None) -> None:
+    print_message(f"Holdfast is listening on {settings.url}")
     if settings.public_url is not None:
-        _say(f"  shown  {settings.public_url}")
-    _say(f"  data   {_place(settings.store)}")
+        print_message(f"  public {settings.public_url}")
+    print_message(f"  data   {_describe_store(settings.store)}")
     if first_key is not None:
-        _say(f"  key    {first_key}")
-        _say("         It opens everything and is shown only now: keep it.")
-    _say(f"  look   {link or settings.home}")
+        print_message(f"  key    {first_key}")
+        print_message("         This key may do everything and is shown only once: keep it.")
+    print_message(f"  web    {link or settings.home}")
     if link is None:
-        _say("         `holdfast dashboard` makes a link that signs a browser in.")
+        print_message("         `holdfast dashboard` prints a link that signs a browser in.")
     else:
-        _say("         It signs a browser in once, within 10 minutes; `holdfast dashboard` makes another.")
+        print_message(
+            "         This link signs in one browser, within 10 minutes; `holdfast dashboard` prints another."
+        )
     key = first_key or "$HOLDFAST_API_KEY"
     quote = "'" if first_key else '"'
-    _say("  try    curl -d '{\"owner\": \"me\"}' -H 'Content-Type: application/json' \\")
-    _say(f"              -H {quote}Authorization: Bearer {key}{quote} {settings.home}/v1/jobs/hello/claim")
+    print_message("  try    curl -d '{\"owner\": \"me\"}' -H 'Content-Type: application/json' \\")
+    print_message(f"              -H {quote}Authorization: Bearer {key}{quote} {settings.home}/v1/jobs/hello/claim")
 
 
-def _place(store: str) -> str:
+def _describe_store(store: str) -> str:
     if store == "memory:":
-        return "in memory: gone when this process ends"
+        return "in memory: lost when this process ends"
     if store.startswith("sqlite:///"):
         return str(sqlite_path(store).resolve())
     address = store.rpartition("@")[2]
     return f"PostgreSQL at {address.partition('?')[0] or 'the local socket'}"
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

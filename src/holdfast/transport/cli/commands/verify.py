@@ -1,9 +1,8 @@
-"""`holdfast verify`: fold the log and compare it with the rows."""
+"""Verb `verify`: folds the event log and compares the result with the rows."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 
 from msgspec.structs import asdict
 
@@ -12,44 +11,43 @@ from holdfast.core.errors import HoldfastError
 from holdfast.engine.verify import verify
 from holdfast.settings import BadSettings, load, sqlite_path
 from holdfast.store.contract import UnusableStore
-from holdfast.transport.cli.output import document, is_document
-from holdfast.transport.cli.verbs.verb import Verb
+from holdfast.transport.cli.output import is_document, print_document, print_message
+from holdfast.transport.cli.verbs.verb import Invocation
 
-FINE, DIFFERENT, UNAVAILABLE, CONFIGURATION = 0, 3, 1, 2
-EVERY = 10_000
+OK, DIFFERENT, UNAVAILABLE, CONFIGURATION = 0, 3, 1, 2
+REPORT_EVERY = 10_000
 
 
-def run(verb: Verb, flags: Mapping[str, str | None]) -> int:  # noqa: ARG001 - every room has this shape
-    """The exit status: 0 if everything fits, 3 if something differs."""
-    output = flags.get("output") or "text"
+def run(invocation: Invocation) -> int:
+    """Compare and print the differences; the exit status is 3 if there are any."""
     try:
-        settings, _ = load({"store": flags.get("store")})
+        settings, _ = load({"store": invocation.arguments["store"]})
     except BadSettings as error:
         for problem in error.problems:
-            print(f"holdfast: {problem}", file=sys.stderr)
+            print_message(f"holdfast: {problem}")
         return CONFIGURATION
     if settings.store.startswith("sqlite:///") and not sqlite_path(settings.store).exists():
-        print(f"holdfast: there is no file {sqlite_path(settings.store)}", file=sys.stderr)
+        print_message(f"holdfast: there is no file {sqlite_path(settings.store)}")
         return UNAVAILABLE
     store = make_store(settings)
     try:
         store.open()
-        report = verify(store, _tell if sys.stderr.isatty() else lambda *_: None)
+        report = verify(store, _print_progress if sys.stderr.isatty() else lambda *_: None)
     except (HoldfastError, UnusableStore) as error:
-        print(f"holdfast: {error}", file=sys.stderr)
+        print_message(f"holdfast: {error}")
         return UNAVAILABLE
     finally:
         store.close()
-    if is_document(output):
-        document(asdict(report), output)
+    if is_document(invocation.output):
+        print_document(asdict(report), invocation.output)
     else:
         for difference in report.differences:
             print(difference)
-        found = f"{len(report.differences)} differences" if report.differences else "no difference"
-        print(f"{report.rows} rows and {report.events} events of {report.accounts} accounts: {found}")
-    return DIFFERENT if report.differences else FINE
+        summary = f"{len(report.differences)} differences" if report.differences else "no difference"
+        print(f"{report.rows} rows and {report.events} events of {report.accounts} accounts: {summary}")
+    return DIFFERENT if report.differences else OK
 
 
-def _tell(what: str, how_many: int) -> None:
-    if how_many % EVERY == 0:
-        print(f"\r{how_many} {what}", end="", file=sys.stderr, flush=True)
+def _print_progress(what: str, count: int) -> None:
+    if count % REPORT_EVERY == 0:
+        print(f"\r{count} {what}", end="", file=sys.stderr, flush=True)

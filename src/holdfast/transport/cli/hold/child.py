@@ -1,4 +1,4 @@
-"""A command that runs under a lease: it gets our signals, ends when told, and never outlives us."""
+"""A command that runs under a lease: it receives our signals, can be ended in time, and never outlives us."""
 
 from __future__ import annotations
 
@@ -10,61 +10,61 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from holdfast.transport.cli.hold.renewal import clock
+from holdfast.client.lease_clock import now
 from holdfast.transport.cli.hold.watchdog import Watchdog
 
 _PR_SET_PDEATHSIG = 1
-_STEP = 0.05
+_POLL_SECONDS = 0.05
 
 
 class Child:
-    """The command and whatever it starts, as one group of processes."""
+    """The command and all processes it starts, as one process group."""
 
     def __init__(self, command: list[str], environment: Mapping[str, str], prepare: Callable[[], None]) -> None:
-        self._process = subprocess.Popen(  # noqa: S603 - running what we are given is the point
+        self._process = subprocess.Popen(  # noqa: S603 - runs what the user asked for
             command,
             env=environment,
             process_group=0,
-            preexec_fn=_first_of_all(prepare),  # noqa: PLW1509 - nothing else runs in this process yet
+            preexec_fn=_before_exec(prepare),  # noqa: PLW1509 - no other thread runs yet
         )
         self.group = self._process.pid
-        self._guardian = Watchdog(self.group)
+        self._watchdog = Watchdog(self.group)
 
-    def wait(self, seconds: float = _STEP) -> int | None:
-        """How it ended, if it does within so many seconds: its own status, or 128 and the signal."""
+    def wait(self, seconds: float = _POLL_SECONDS) -> int | None:
+        """The exit status (128 plus the signal that ended it), or None if it still runs after `seconds`."""
         try:
             status = self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             return None
-        self._guardian.dismiss()
+        self._watchdog.dismiss()
         return 128 - status if status < 0 else status
 
     def signal(self, number: int) -> None:
-        """Hand a signal on to the whole group."""
+        """Send a signal to the whole group."""
         with suppress(ProcessLookupError):
             os.killpg(self.group, number)
 
     def end(self, deadline: float) -> None:
-        """TERM, and KILL at the deadline for whatever of the group is left."""
+        """Send TERM, and KILL at the deadline to whatever of the group is left."""
         self.signal(signal.SIGTERM)
-        self.signal(signal.SIGCONT)  # a stopped process would not hear it
-        while clock() < deadline and self.wait(min(_STEP, max(deadline - clock(), 0.0))) is None:
+        self.signal(signal.SIGCONT)  # a stopped process would not receive it
+        while now() < deadline and self.wait(min(_POLL_SECONDS, max(deadline - now(), 0.0))) is None:
             pass
         self.signal(signal.SIGKILL)
         self._process.wait()
-        self._guardian.dismiss()
+        self._watchdog.dismiss()
 
 
-def _first_of_all(prepare: Callable[[], None]) -> Callable[[], None]:
-    """What the child does before it becomes the command: on Linux it asks to be killed when we die."""
-    us = os.getpid()
+def _before_exec(prepare: Callable[[], None]) -> Callable[[], None]:
+    """What the child does before it executes the command: on Linux it asks to be killed when we die."""
+    parent = os.getpid()
     libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
-    def begin() -> None:
+    def before_exec() -> None:
         if libc is not None:
             libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != us:  # we died before it could ask
+            if os.getppid() != parent:  # we died before it could ask
                 os._exit(1)
         prepare()
 
-    return begin
+    return before_exec

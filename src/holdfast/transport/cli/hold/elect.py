@@ -1,4 +1,4 @@
-"""`holdfast elect`: leads a group for as long as a command runs. Elections need no key."""
+"""Verb `elect`: runs a command while leading an election. Elections need no key."""
 
 from __future__ import annotations
 
@@ -9,46 +9,45 @@ from typing import Any
 
 from holdfast.client.client import Client
 from holdfast.client.errors import HoldfastError, Limited, ServerError, Unreachable
+from holdfast.client.lease_clock import now
 from holdfast.transport.cli import exit_status
-from holdfast.transport.cli.commands.call import client_for
-from holdfast.transport.cli.hold.renewal import clock
-from holdfast.transport.cli.hold.supervisor import Holding, Signals, Stopped, hold
-from holdfast.transport.cli.output import escape, say
-from holdfast.transport.cli.verbs.verb import Verb
+from holdfast.transport.cli.connection import client_for
+from holdfast.transport.cli.hold.supervisor import HeldLease, Signals, Stopped, hold
+from holdfast.transport.cli.output import escape, print_message
+from holdfast.transport.cli.verbs.verb import Invocation
 
 TTL = 30
 RESIGN_SECONDS = 5.0
 LONGEST_PAUSE = 2.0
-"""Seconds between two tries: a leader may resign long before its time is over."""
+"""Longest time between two campaigns, in seconds: a leader may resign long before its TTL is over."""
 
 
-def run(verb: Verb, arguments: dict[str, Any]) -> int:  # noqa: ARG001 - every room has this shape
-    """Campaign, run, resign; the exit status is the command's."""
+def run(invocation: Invocation) -> int:
+    """Campaign, run the command, resign; the exit status is the command's."""
     signals = Signals()
-    command, conflict_status = arguments.pop("command"), arguments.pop("conflict_status")
-    nonblock = arguments.pop("nonblock")
-    arguments.pop("output")
+    arguments = invocation.arguments
+    command, nonblock = arguments.pop("command"), arguments.pop("nonblock")
     client = client_for(arguments)
     arguments["ttl_seconds"] = arguments["ttl_seconds"] or TTL
     answer: dict[str, Any] = {}
     try:
-        sent_at, answer = _campaign(client, arguments, patient=not nonblock)
+        sent_at, answer = _campaign(client, arguments, wait=not nonblock)
         if answer["status"] == "follower":
-            say(f"holdfast: {answer['election_id']} is led by {escape(answer['leader']['candidate_id'])}")
-            return exit_status.HELD if conflict_status is None else int(conflict_status)
-        return hold(_holding(client, answer, arguments["ttl_seconds"], sent_at), command, signals)
+            print_message(f"holdfast: {answer['election_id']} is led by {escape(answer['leader']['candidate_id'])}")
+            return invocation.held_status(exit_status.HELD)
+        return hold(_held_lease(client, answer, arguments["ttl_seconds"], sent_at), command, signals)
     except Stopped as stopped:
         if "leader_token" in answer:
             with suppress(HoldfastError):
-                _holding(client, answer, arguments["ttl_seconds"], 0.0).release()
+                _held_lease(client, answer, arguments["ttl_seconds"], 0.0).release()
         return stopped.status
 
 
-def _campaign(client: Client, arguments: dict[str, Any], *, patient: bool) -> tuple[float, dict[str, Any]]:
-    """When the last campaign was sent, and what came of it. The first trouble is told, later ones are waited out."""
+def _campaign(client: Client, arguments: dict[str, Any], *, wait: bool) -> tuple[float, dict[str, Any]]:
+    """When the last campaign was sent, and its answer. An error is raised only before the first answer."""
     answered = False
     while True:
-        sent_at = clock()
+        sent_at = now()
         pause = LONGEST_PAUSE
         try:
             answer = client.call("campaign", **arguments)
@@ -56,19 +55,19 @@ def _campaign(client: Client, arguments: dict[str, Any], *, patient: bool) -> tu
             if not answered:
                 raise
         else:
-            if answer["status"] == "leader" or not patient:
+            if answer["status"] == "leader" or not wait:
                 return sent_at, answer
             if not answered:
-                say(f"holdfast: following {escape(answer['leader']['candidate_id'])}")
+                print_message(f"holdfast: following {escape(answer['leader']['candidate_id'])}")
             answered = True
             pause = min(max(answer["retry_after_ms"] / 1000, 0.1), LONGEST_PAUSE)
         time.sleep(pause)
 
 
-def _holding(client: Client, answer: dict[str, Any], ttl: int, sent_at: float) -> Holding:
+def _held_lease(client: Client, answer: dict[str, Any], ttl: int, sent_at: float) -> HeldLease:
     proof = {"id": answer["election_id"], "leader_token": answer["leader_token"]}
     renew = {**proof, "ttl_seconds": ttl}
-    return Holding(
+    return HeldLease(
         answer["election_id"],
         float(ttl),
         sent_at,

@@ -1,4 +1,4 @@
-"""`holdfast run`: owns a job for as long as a command runs."""
+"""Verb `run`: holds a job while a command runs."""
 
 from __future__ import annotations
 
@@ -8,54 +8,55 @@ from typing import Any
 
 from holdfast.client.client import Client
 from holdfast.client.errors import HoldfastError
+from holdfast.client.lease_clock import now
 from holdfast.transport.cli import exit_status
-from holdfast.transport.cli.commands.call import client_for
-from holdfast.transport.cli.hold.renewal import clock
-from holdfast.transport.cli.hold.supervisor import Holding, Signals, Stopped, hold
-from holdfast.transport.cli.long_wait import FOR_EVER, ask_patiently, is_granted
-from holdfast.transport.cli.output import escape, say
-from holdfast.transport.cli.verbs.verb import Verb
+from holdfast.transport.cli.connection import client_for
+from holdfast.transport.cli.hold.supervisor import HeldLease, Signals, Stopped, hold
+from holdfast.transport.cli.long_wait import NO_LIMIT, call_until, is_granted
+from holdfast.transport.cli.output import escape, print_message
+from holdfast.transport.cli.verbs.verb import Invocation
 
 RELEASE_SECONDS = 5.0
 
 
-def run(verb: Verb, arguments: dict[str, Any]) -> int:  # noqa: ARG001 - every room has this shape
-    """Claim, run, release; the exit status is the command's."""
+def run(invocation: Invocation) -> int:
+    """Claim, run the command, release; the exit status is the command's."""
     signals = Signals()
-    command, conflict_status = arguments.pop("command"), arguments.pop("conflict_status")
-    wait, nonblock = arguments.pop("wait_seconds"), arguments.pop("nonblock")
-    arguments.pop("output")
+    arguments = invocation.arguments
+    command, wait, nonblock = (arguments.pop(field) for field in ("command", "wait_seconds", "nonblock"))
     client = client_for(arguments)
     answer: dict[str, Any] = {}
     try:
-        sent_at = clock()
+        sent_at = now()
         answer = client.call("claim_job", **arguments)
         if answer["status"] == "held" and not nonblock:
-            say(f"holdfast: waiting for {answer['job_id']}, held by {escape(answer['owner'] or 'nobody')}")
-            answer = ask_patiently(client, "claim_job", arguments, FOR_EVER if wait is None else wait, is_granted)
+            print_message(
+                f"holdfast: waiting for {answer['job_id']}, held by {escape(answer['owner'] or 'another owner')}"
+            )
+            answer = call_until(client, "claim_job", arguments, NO_LIMIT if wait is None else wait, is_granted)
             sent_at = _confirm(client, answer)
         if answer["status"] == "held":
-            say(f"holdfast: {answer['job_id']} is held by {escape(answer['owner'] or 'nobody')}")
-            return exit_status.HELD if conflict_status is None else int(conflict_status)
-        return hold(_holding(client, answer, sent_at), command, signals)
+            print_message(f"holdfast: {answer['job_id']} is held by {escape(answer['owner'] or 'another owner')}")
+            return invocation.held_status(exit_status.HELD)
+        return hold(_held_lease(client, answer, sent_at), command, signals)
     except Stopped as stopped:
         if "lease_id" in answer:
             with suppress(HoldfastError):
-                _holding(client, answer, 0.0).release()
+                _held_lease(client, answer, 0.0).release()
         return stopped.status
 
 
 def _confirm(client: Client, answer: dict[str, Any]) -> float:
-    """When a grant after a wait began is anybody's guess; a heartbeat makes it a time we know."""
-    sent_at = clock()
+    """Renew a lease that was granted after a wait: when the grant happened is not known, when we renew is."""
+    sent_at = now()
     if answer["status"] != "held":
         client.call("heartbeat_job", job_id=answer["job_id"], lease_id=answer["lease_id"])
     return sent_at
 
 
-def _holding(client: Client, answer: dict[str, Any], sent_at: float) -> Holding:
+def _held_lease(client: Client, answer: dict[str, Any], sent_at: float) -> HeldLease:
     proof = {"job_id": answer["job_id"], "lease_id": answer["lease_id"]}
-    return Holding(
+    return HeldLease(
         answer["job_id"],
         float(answer["ttl_seconds"]),
         sent_at,

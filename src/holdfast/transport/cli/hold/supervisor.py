@@ -1,4 +1,4 @@
-"""Runs a command for as long as something is surely ours: a job, or the lead of a group."""
+"""Runs a command for as long as a lease is surely ours: a job, or the leadership of an election."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from types import FrameType
 from typing import NamedTuple
 
 from holdfast.client.errors import HoldfastError
+from holdfast.client.lease_clock import now
 from holdfast.transport.cli import exit_status
 from holdfast.transport.cli.hold.child import Child
-from holdfast.transport.cli.hold.renewal import Renewal, clock
+from holdfast.transport.cli.hold.renewal import Renewal
 from holdfast.transport.cli.hold.terminal import Terminal
-from holdfast.transport.cli.output import escape, say
+from holdfast.transport.cli.output import escape, print_message
 
-HANDED_ON = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
+FORWARDED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 LONGEST_GRACE = 5.0
 GRACE_PART = 0.1
-"""How much of the lease a command has between TERM and KILL."""
+"""Part of the TTL that a command has between TERM and KILL."""
 NOT_FOUND, NOT_RUNNABLE = 127, 126
 
 
 class Stopped(Exception):
-    """A signal came before there was a command to hand it to."""
+    """A signal came before the command was started."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"stopped by signal {number}")
@@ -31,83 +32,85 @@ class Stopped(Exception):
 
 
 class Signals:
-    """Hands signals on to the command, once there is one."""
+    """Forwards signals to the command, once it is started."""
 
     def __init__(self) -> None:
         self.child: Child | None = None
-        for number in HANDED_ON:
-            if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup: what is ignored stays ignored
-                signal.signal(number, self._heard)
+        for number in FORWARDED:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # under nohup: ignored signals stay ignored
+                signal.signal(number, self._forward)
 
-    def _heard(self, number: int, _: FrameType | None) -> None:
+    def _forward(self, number: int, _: FrameType | None) -> None:
         if self.child is None:
             raise Stopped(number)
         self.child.signal(number)
 
 
-class Holding(NamedTuple):
-    """What we own, how it is kept and how it is given back."""
+class HeldLease(NamedTuple):
+    """A granted lease, with how to renew and release it."""
 
     name: str
     ttl: float
     sent_at: float
-    """When the request was sent that last renewed it, on our clock."""
+    """When the request was sent that last renewed it, on the clock of `now`."""
     environment: dict[str, str]
-    beat: Callable[[float], object]
-    """Renew it within so many seconds."""
+    renew: Callable[[float], object]
+    """Renews the lease; the argument limits the request, in seconds."""
     release: Callable[[], object]
 
 
-def hold(holding: Holding, command: list[str], signals: Signals) -> int:
-    """Everything between the grant and the release; the exit status."""
-    keeper = Renewal(holding.beat, holding.ttl, holding.sent_at)
+def hold(lease: HeldLease, command: list[str], signals: Signals) -> int:
+    """Run the command under the lease, then release it; the exit status."""
+    renewal = Renewal(lease.renew, lease.ttl, lease.sent_at)
     terminal = Terminal()
     try:
         try:
-            child = _start(command, os.environ | holding.environment, signals, terminal)
+            child = _start(command, os.environ | lease.environment, signals, terminal)
         except OSError as error:
-            say(f"holdfast: cannot run {command[0]}: {error.strerror}")
+            print_message(f"holdfast: cannot run {command[0]}: {error.strerror}")
             return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_RUNNABLE
-        keeper.start()
-        return _watch(child, keeper, terminal, min(LONGEST_GRACE, holding.ttl * GRACE_PART))
+        renewal.start()
+        return _watch(child, renewal, terminal, min(LONGEST_GRACE, lease.ttl * GRACE_PART))
     finally:
-        keeper.stop()
-        terminal.take()
-        if keeper.lost is None:
-            _release(holding)
+        renewal.stop()
+        terminal.enter_foreground()
+        if renewal.lost is None:
+            _release(lease)
 
 
 def _start(command: list[str], environment: dict[str, str], signals: Signals, terminal: Terminal) -> Child:
-    """Signals wait until the command is there to get them: none shall make us release what it still works on."""
+    """Start the command with signals blocked: one that came in between would release the lease under it."""
 
     def prepare() -> None:
-        terminal.take()
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDED_ON)
+        terminal.enter_foreground()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
 
-    signal.pthread_sigmask(signal.SIG_BLOCK, HANDED_ON)
+    signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
     try:
         signals.child = Child(command, environment, prepare)
         return signals.child
     finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDED_ON)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
 
 
-def _watch(child: Child, keeper: Renewal, terminal: Terminal, grace: float) -> int:
-    """The command's own status; or it is ended, in time, because what it needs is no longer surely ours."""
-    while clock() < keeper.deadline - grace:
+def _watch(child: Child, renewal: Renewal, terminal: Terminal, grace: float) -> int:
+    """Wait for the command; end it in time if the lease is lost. The exit status."""
+    while now() < renewal.deadline - grace:
         status = child.wait()
         if status is not None:
             return status
-        if terminal.rest(child.group) and clock() < keeper.deadline - grace:
+        if terminal.stop_with(child.group) and now() < renewal.deadline - grace:
             child.signal(signal.SIGCONT)
-    why = "no heartbeat got through in time" if keeper.lost is None else keeper.lost.message
-    say(f"holdfast: ownership is lost, ending the command: {escape(why)}")
-    child.end(clock() + grace if keeper.lost is not None else keeper.deadline)
+    reason = "no heartbeat was answered in time" if renewal.lost is None else renewal.lost.message
+    print_message(f"holdfast: the lease is lost, ending the command: {escape(reason)}")
+    child.end(now() + grace if renewal.lost is not None else renewal.deadline)
     return exit_status.STALE
 
 
-def _release(holding: Holding) -> None:
+def _release(lease: HeldLease) -> None:
     try:
-        holding.release()
+        lease.release()
     except HoldfastError as error:
-        say(f"holdfast: {holding.name} was not released; it is free when its time is over: {escape(error.message)}")
+        print_message(
+            f"holdfast: {lease.name} was not released and stays held until its TTL is over: {escape(error.message)}"
+        )

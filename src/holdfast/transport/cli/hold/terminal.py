@@ -1,4 +1,4 @@
-"""Lends our terminal to a group of processes and takes it back, so that keys like Ctrl-C reach the command alone."""
+"""Job control: makes the command the terminal's foreground group, so that Ctrl-C and Ctrl-Z reach it alone."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from contextlib import suppress
 
 
 class Terminal:
-    """The terminal we were started from; without one, nothing here does anything."""
+    """The terminal we were started from; without one, all methods do nothing."""
 
     def __init__(self) -> None:
-        self._ours = os.getpgrp()
-        self._here = sys.stdin is not None and sys.stdin.isatty() and os.tcgetpgrp(0) == self._ours
+        group = os.getpgrp()
+        self._is_foreground = sys.stdin is not None and sys.stdin.isatty() and os.tcgetpgrp(0) == group
 
-    def take(self) -> None:
-        """The caller's group is in front from now on."""
-        if self._here:
-            self._give(os.getpgrp())
+    def enter_foreground(self) -> None:
+        """Make the calling process's group the foreground group."""
+        if self._is_foreground:
+            self._set_foreground(os.getpgrp())
 
-    def rest(self, group: int) -> bool:
-        """If the group was stopped by its terminal, stop with it, as the shell expects; true once `fg` woke us."""
-        if not self._here or not _is_stopped(group):
+    def stop_with(self, group: int) -> bool:
+        """If the group was stopped (Ctrl-Z), stop too, as the shell expects; true once `fg` continued us."""
+        if not self._is_foreground or not _is_stopped(group):
             return False
-        self.take()
+        self.enter_foreground()
         os.kill(0, signal.SIGSTOP)
-        self._give(group)
+        self._set_foreground(group)
         return True
 
-    def _give(self, group: int) -> None:
-        """Put a group in front. Whoever is behind must ignore SIGTTOU to ask for that."""
+    def _set_foreground(self, group: int) -> None:
+        """Make a group the foreground group. SIGTTOU is ignored, since a background process would be stopped by it."""
         before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
         with suppress(OSError):
             os.tcsetpgrp(0, group)
@@ -38,9 +38,9 @@ class Terminal:
 
 
 def _is_stopped(process: int) -> bool:
-    """Whether it has stopped since we last asked; it stays there to be waited for."""
+    """Whether the process is stopped; it can still be waited for."""
     if not hasattr(os, "waitid"):
-        return False  # some systems cannot tell
+        return False  # not available on this system
     with suppress(ChildProcessError):
         return os.waitid(os.P_PID, process, os.WSTOPPED | os.WNOHANG) is not None
     return False

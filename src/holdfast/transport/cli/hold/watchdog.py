@@ -1,4 +1,4 @@
-"""A process that waits for our death, so that a group of processes cannot outlive us, however we end."""
+"""Watchdog process: kills the command's process group if we die, however we end."""
 
 from __future__ import annotations
 
@@ -6,42 +6,43 @@ import os
 import signal
 from contextlib import suppress
 
-_ALL_IS_WELL = b"."
+_DISMISSED = b"."
 
 
 class Watchdog:
-    """The kernel can kill our child when we die, but not what the child has started. This can.
+    """Forked process that reads from a pipe of which only we hold the other end.
 
-    It holds one end of a pipe. The other end is ours alone: when it closes without a word, we are gone.
+    If the pipe closes without a byte, we are dead. (The kernel can kill our child when we die, but not the processes
+    that the child has started.)
     """
 
     def __init__(self, group: int) -> None:
-        watching, self._pipe = os.pipe()
+        reader, self._pipe = os.pipe()
         self._process: int | None = os.fork()
         if self._process == 0:
-            _watch(group, watching, self._pipe)
-        os.close(watching)
+            _watch(group, reader, self._pipe)
+        os.close(reader)
 
     def dismiss(self) -> None:
-        """All is well: it goes without touching the group."""
+        """End the watchdog without touching the group."""
         if self._process is None:
             return
         with suppress(BrokenPipeError):
-            os.write(self._pipe, _ALL_IS_WELL)
+            os.write(self._pipe, _DISMISSED)
         os.close(self._pipe)
         os.waitpid(self._process, 0)
         self._process = None
 
 
-def _watch(group: int, watching: int, ours: int) -> None:
-    """The guardian's whole life. It leaves our terminal and our streams alone, and never returns."""
+def _watch(group: int, reader: int, writer: int) -> None:
+    """Main function of the watchdog; never returns. It gives up our terminal and our standard streams."""
     try:
-        os.close(ours)
+        os.close(writer)
         os.setsid()
-        nothing = os.open(os.devnull, os.O_RDWR)
+        null = os.open(os.devnull, os.O_RDWR)
         for stream in range(3):
-            os.dup2(nothing, stream)
-        if os.read(watching, 1) != _ALL_IS_WELL:
+            os.dup2(null, stream)
+        if os.read(reader, 1) != _DISMISSED:
             with suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGKILL)
     finally:

@@ -1,4 +1,4 @@
-"""What a failure means to a holder: to be waited out, the end of the matter, or proof of loss."""
+"""What a failed request means for a holder: retry, give up, or proof that the lease is lost."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _KNOWN = {
     "invalid_lock_name", "invalid_input", "lease_not_current", "not_found", "session_expired", "conflict",
     "capacity_exceeded", "rate_limited", "upstream_unavailable", "internal_error",
 }  # fmt: skip
-_PASSING = {
+_TRANSIENT = {
     "transport_error", "response_too_large", "invalid_response", "rate_limited", "capacity_exceeded",
     "upstream_unavailable", "internal_error",
 }  # fmt: skip
@@ -25,17 +25,17 @@ _DOUBLINGS = 5
 
 
 def reason_of(error: HoldfastError) -> str:
-    """The code to report: one of the known ones, or what kind of failure it was."""
+    """The reason code to report: the server's if it is a known one, else the kind of failure."""
     if error.status is None:
-        return error.code if error.code in _PASSING else "transport_error"
+        return error.code if error.code in _TRANSIENT else "transport_error"
     if error.code in _KNOWN:
         return error.code
     return "internal_error" if error.status >= _SERVER_ERROR else "request_failed"
 
 
-def is_passing(error: HoldfastError) -> bool:
-    """Whether it may be over when we ask again."""
-    return reason_of(error) in _PASSING or (error.status or 0) >= _SERVER_ERROR
+def is_transient(error: HoldfastError) -> bool:
+    """Whether the same request may succeed later."""
+    return reason_of(error) in _TRANSIENT or (error.status or 0) >= _SERVER_ERROR
 
 
 def proves_loss(reason: str) -> bool:
@@ -43,9 +43,9 @@ def proves_loss(reason: str) -> bool:
 
 
 def pause(guidance: float | None, attempt: int) -> float:
-    """Seconds until the next try, with a little chance so that those who failed together come back apart."""
+    """Seconds until the next attempt, with jitter so that clients that failed together do not retry together."""
     if guidance is not None:
         seconds = max(_SHORTEST, min(guidance, _LONGEST_GUIDANCE))
     else:
         seconds = min(_FIRST_PAUSE * 2 ** min(attempt, _DOUBLINGS), _LONGEST_PAUSE)
-    return seconds * random.uniform(1.0, 1.1)  # noqa: S311 - spreads load, hides nothing
+    return seconds * random.uniform(1.0, 1.1)

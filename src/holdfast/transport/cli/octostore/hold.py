@@ -1,4 +1,4 @@
-"""`lock hold` and `election hold`: take it, tell it, keep it, and stop in time when it is no longer surely ours."""
+"""Verbs `lock hold` and `election hold`: acquire, report, renew, and stop in time when the lease is not certain."""
 
 from __future__ import annotations
 
@@ -10,189 +10,192 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from holdfast.client.errors import HoldfastError, Unreachable
-from holdfast.transport.cli.hold.renewal import clock
-from holdfast.transport.cli.http_sender import BadAddress
-from holdfast.transport.cli.octostore import failures as faults
+from holdfast.client.lease_clock import now
+from holdfast.transport.cli.credentials import BadAddress
+from holdfast.transport.cli.octostore import failures
 from holdfast.transport.cli.octostore.reports import Reports
-from holdfast.transport.cli.octostore.requests import Asker, check_secrecy
+from holdfast.transport.cli.octostore.requests import Requester, check_encryption
 from holdfast.transport.cli.octostore.targets import Election, Lock, Lost, Wait
-from holdfast.transport.cli.output import say
-from holdfast.transport.cli.verbs.verb import Verb
+from holdfast.transport.cli.output import print_message
+from holdfast.transport.cli.verbs.verb import Invocation
 
 T = TypeVar("T")
 
 TIMED_OUT, LOST, USAGE, FAILED = 11, 20, 64, 70
-_STEP = 0.1
-"""How often deadlines are looked at, in seconds."""
-_SHUTDOWN = 2.0
+_POLL_SECONDS = 0.1
+"""How often deadlines are checked."""
+_SHUTDOWN_SECONDS = 2.0
 _LOCK_TTL, _ELECTION_TTL = 120, 30
+_CLIENT_ERRORS = 4
+"""First digit of the HTTP statuses for which the client is to blame."""
 
 
 class Signalled(Exception):
-    """Somebody wants us to stop."""
+    """A signal asked us to stop."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"signal {number}")
         self.status = 128 + number
 
 
-def run(verb: Verb, arguments: dict[str, Any]) -> int:
-    """Hold until a signal comes; the exit status tells how it ended."""
-    is_lock = verb.name == "lock hold"
+def run(invocation: Invocation) -> int:
+    """Hold until a signal; the exit status says how it ended."""
+    arguments = invocation.arguments
+    is_lock = invocation.verb.name == "lock hold"
     try:
-        asker = Asker(arguments, with_token=is_lock)
-        check_secrecy(asker.server, careless=bool(arguments["careless"]))
+        requester = Requester(arguments, with_token=is_lock)
+        check_encryption(requester.server, allow_http=bool(arguments["careless"]))
     except BadAddress as error:
-        say(f"holdfast: {error}")
+        print_message(f"holdfast: {error}")
         return USAGE
     name, candidate = arguments["name"], arguments.get("candidate")
-    contest: Lock | Election
+    target: Lock | Election
     if is_lock:
-        contest = Lock(asker, name, arguments["ttl"] or _LOCK_TTL)
+        target = Lock(requester, name, arguments["ttl"] or _LOCK_TTL)
     else:
-        contest = Election(asker, name, arguments["ttl"] or _ELECTION_TTL, str(candidate))
-    reports = Reports(contest.kind, name, asker.server, as_json=bool(arguments["json"]), candidate=candidate)
-    shutdown = min(arguments["shutdown_timeout"] or _SHUTDOWN, _SHUTDOWN)
-    return Hold(contest, reports, asker.request_timeout, shutdown).run(arguments["acquire_timeout"])
+        target = Election(requester, name, arguments["ttl"] or _ELECTION_TTL, str(candidate))
+    reports = Reports(target.kind, name, requester.server, as_json=bool(arguments["json"]), candidate=candidate)
+    shutdown = min(arguments["shutdown_timeout"] or _SHUTDOWN_SECONDS, _SHUTDOWN_SECONDS)
+    return Hold(target, reports, requester.request_timeout, shutdown).run(arguments["acquire_timeout"])
 
 
 class Hold:
-    """One try to hold something, from the first request to the last event. It never takes a thing twice."""
+    """One hold, from the first request to the last event. It never acquires twice."""
 
-    def __init__(self, contest: Lock | Election, reports: Reports, request_timeout: float, shutdown: float) -> None:
-        self._contest, self._reports = contest, reports
+    def __init__(self, target: Lock | Election, reports: Reports, request_timeout: float, shutdown: float) -> None:
+        self._target, self._reports = target, reports
         self._request_timeout, self._shutdown = request_timeout, shutdown
         self._announced = False
 
     def run(self, acquire_timeout: float | None) -> int:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _stop)
-        over = float("inf") if acquire_timeout is None else clock() + acquire_timeout
+        end = float("inf") if acquire_timeout is None else now() + acquire_timeout
         try:
-            status = self._acquire(over)
-            return self._keep() if status is None else status
+            status = self._acquire(end)
+            return self._renew_until_lost() if status is None else status
         except Signalled as signalled:
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, signal.SIG_IGN)
-            self._give_back()
+            self._release()
             return signalled.status
 
-    def _acquire(self, over: float) -> int | None:
-        """None once it is ours and told; else the exit status."""
-        failures = 0
+    def _acquire(self, end: float) -> int | None:
+        """None once it is acquired and reported; else the exit status."""
+        attempts = 0
         while True:
-            if clock() >= over:
+            if now() >= end:
                 return self._end("error", TIMED_OUT, reason_code="acquire_timeout")
             try:
-                wait = _understood(self._contest.contend, min(self._request_timeout, over - clock()))
-                failures = 0
+                wait = _require_fields(self._target.contend, min(self._request_timeout, end - now()))
+                attempts = 0
             except Lost as lost:
                 return self._abandon(str(lost))
             except HoldfastError as error:
-                if not faults.is_passing(error):
-                    return self._end("error", self._fatal(error), reason_code=faults.reason_of(error))
-                wait = Wait(faults.reason_of(error), error.retry_after)
-                failures += 1
+                if not failures.is_transient(error):
+                    return self._end("error", self._status_of(error), reason_code=failures.reason_of(error))
+                wait = Wait(failures.reason_of(error), error.retry_after)
+                attempts += 1
             if wait is None:
-                if clock() >= self._contest.deadline:
+                if now() >= self._target.deadline:
                     return self._abandon("initial_authority_deadline_exceeded")
-                self._announced = True  # before the word is out: whoever hears it may answer with a signal at once
-                self._tell(self._contest.granted)
+                self._announced = True  # before it is printed: a supervisor may send a signal as soon as it reads it
+                self._report(self._target.granted)
                 return None
-            pause = faults.pause(wait.seconds, failures)
-            self._reports.tell("waiting", retry_after_ms=int(pause * 1000), reason_code=wait.reason)
-            unsure = self._rest(min(clock() + pause, over))
-            if unsure is not None:
-                return self._end("uncertain", LOST, reason_code=unsure)
+            pause = failures.pause(wait.seconds, attempts)
+            self._reports.event("waiting", retry_after_ms=int(pause * 1000), reason_code=wait.reason)
+            reason = self._sleep(min(now() + pause, end))
+            if reason is not None:
+                return self._end("uncertain", LOST, reason_code=reason)
 
-    def _rest(self, until: float) -> str | None:
-        """Sleep, and keep alive what must live; why that is no longer sure, if it is not."""
-        while clock() < until:
-            time.sleep(min(_STEP, max(until - clock(), 0.0)))
+    def _sleep(self, until: float) -> str | None:
+        """Sleep while the session is kept alive; the reason if it no longer is, else None."""
+        while now() < until:
+            time.sleep(min(_POLL_SECONDS, max(until - now(), 0.0)))
             try:
-                self._contest.tend()
+                self._target.keep_alive()
             except Lost as lost:
                 return str(lost)
             except HoldfastError as error:
-                if faults.proves_loss(faults.reason_of(error)):
-                    return faults.reason_of(error)
+                if failures.proves_loss(failures.reason_of(error)):
+                    return failures.reason_of(error)
         return None
 
-    def _keep(self) -> int:
-        """Renew until it is lost or uncertain; signals end this from outside."""
-        contest, failures = self._contest, 0
-        due = contest.due
+    def _renew_until_lost(self) -> int:
+        """Renew until the lease is lost or uncertain; a signal ends this with Signalled."""
+        target, attempts = self._target, 0
+        due = target.due
         while True:
-            while clock() < min(due, contest.deadline):
-                time.sleep(min(_STEP, max(min(due, contest.deadline) - clock(), 0.0)))
-            if clock() >= contest.deadline:
-                facts = {"term": contest.term, "expires_at": contest.expires_at}
-                return self._told("uncertain", LOST, **facts, reason_code=contest.deadline_reason)
+            while now() < min(due, target.deadline):
+                time.sleep(min(_POLL_SECONDS, max(min(due, target.deadline) - now(), 0.0)))
+            if now() >= target.deadline:
+                facts = {"term": target.term, "expires_at": target.expires_at}
+                return self._report_end("uncertain", LOST, **facts, reason_code=target.deadline_reason)
             reason = None
             try:
-                _understood(contest.confirm, min(self._request_timeout, contest.deadline - clock()))
+                _require_fields(target.confirm, min(self._request_timeout, target.deadline - now()))
             except Lost as lost:
                 reason = str(lost)
             except HoldfastError as error:
-                failures += 1
-                due = clock() + faults.pause(error.retry_after, failures)
-                reason = faults.reason_of(error)
-                if not faults.proves_loss(reason):
+                attempts += 1
+                due = now() + failures.pause(error.retry_after, attempts)
+                reason = failures.reason_of(error)
+                if not failures.proves_loss(reason):
                     continue
             if reason is not None:
-                facts = {"term": contest.term, "expires_at": contest.expires_at}
-                return self._told("lost", LOST, **facts, reason_code=reason)
-            failures, due = 0, contest.due
-            if clock() < contest.deadline:
-                self._tell("renewed")
+                facts = {"term": target.term, "expires_at": target.expires_at}
+                return self._report_end("lost", LOST, **facts, reason_code=reason)
+            attempts, due = 0, target.due
+            if now() < target.deadline:
+                self._report("renewed")
 
-    def _give_back(self) -> None:
-        """Release within one short budget, and say whether that is certain. What was not told is not told now."""
-        term, over = self._contest.term, clock() + self._shutdown
+    def _release(self) -> None:
+        """Release within the shutdown timeout. If the acquisition was reported, report whether that is certain."""
+        term, end = self._target.term, now() + self._shutdown
         released = False
         if term:
-            over = min(over, self._contest.deadline)
+            end = min(end, self._target.deadline)
             with suppress(HoldfastError):
-                released = self._contest.release(over - clock())
-        if clock() < over:
-            self._contest.leave(over - clock())
+                released = self._target.release(end - now())
+        if now() < end:
+            self._target.leave(end - now())
         if not self._announced:
             return
         if released:
-            self._reports.tell("released", term=term, reason_code="signal")
+            self._reports.event("released", term=term, reason_code="signal")
         else:
-            self._reports.tell("uncertain", term=term, reason_code="release_unconfirmed")
+            self._reports.event("uncertain", term=term, reason_code="release_unconfirmed")
 
     def _abandon(self, reason: str) -> int:
-        """A grant that came too late, or to another, is given back unannounced."""
+        """Release a grant that came too late, or for another identity, without reporting it."""
         with suppress(HoldfastError):
-            self._contest.release(self._shutdown)
+            self._target.release(self._shutdown)
         return self._end("uncertain", LOST, reason_code=reason)
 
-    def _fatal(self, error: HoldfastError) -> int:
-        """A refused request is wrong usage; a redirect, or a session that we may not have, is the server's failure."""
-        refused = error.status is not None and 400 <= error.status < 500  # noqa: PLR2004 - HTTP's own numbers
-        return USAGE if refused and self._contest.is_open else FAILED
+    def _status_of(self, error: HoldfastError) -> int:
+        """Exit status: a refused request is wrong usage; a redirect or a refused session is the server's failure."""
+        is_refused = error.status is not None and error.status // 100 == _CLIENT_ERRORS
+        return USAGE if is_refused and self._target.is_open else FAILED
 
-    def _tell(self, event: str) -> None:
-        contest = self._contest
-        self._reports.tell(event, term=contest.term, expires_at=contest.expires_at, deadline=contest.deadline)
+    def _report(self, event: str) -> None:
+        target = self._target
+        self._reports.event(event, term=target.term, expires_at=target.expires_at, deadline=target.deadline)
 
-    def _told(self, event: str, status: int, **facts: Any) -> int:
-        self._reports.tell(event, **facts)
+    def _report_end(self, event: str, status: int, **facts: Any) -> int:
+        self._reports.event(event, **facts)
         return status
 
     def _end(self, event: str, status: int, **facts: Any) -> int:
-        """The last word, and the session goes."""
-        self._reports.tell(event, **facts)
-        self._contest.leave(self._shutdown)
+        """Report the last event and end the session."""
+        self._reports.event(event, **facts)
+        self._target.leave(self._shutdown)
         return status
 
 
-def _understood(ask: Callable[[float], T], limit: float) -> T:
-    """What it answers; a document without the fields we need is no answer."""
+def _require_fields(request: Callable[[float], T], limit: float) -> T:
+    """Result of a request; an answer without the fields we need counts as no answer."""
     try:
-        return ask(limit)
+        return request(limit)
     except (KeyError, TypeError) as error:
         raise Unreachable(f"the answer lacks {error}", code="invalid_response") from error
 

@@ -1,4 +1,4 @@
-"""What `hold` and `watch` tell: one JSON object a line for supervisors, one line of words for people."""
+"""Events that `hold` and `watch` print: one JSON object a line for supervisors, or one line of text."""
 
 from __future__ import annotations
 
@@ -7,47 +7,47 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from holdfast.transport.cli.hold.renewal import clock
+from holdfast.client.lease_clock import now
 from holdfast.transport.cli.output import escape
 
 _VERSION = 1
 
 
 class Reports:
-    """Numbers what is told."""
+    """Prints numbered events."""
 
     def __init__(self, kind: str, name: str, server: str, *, as_json: bool, candidate: str | None = None) -> None:
         self._kind, self._name, self._server = kind, name, server
         self._json, self._candidate = as_json, candidate
         self._sequence = 0
 
-    def tell(self, event: str, *, deadline: float | None = None, **facts: Any) -> None:
-        """One event. With a deadline, how long authority lasts, counted from now on two clocks."""
+    def event(self, event: str, *, deadline: float | None = None, **facts: Any) -> None:
+        """Print an event. With a deadline, also how long authority lasts from now, on two clocks."""
         authority = {} if deadline is None else _authority(deadline)
-        self._put(event, {**facts, **authority})
+        self._print(event, {**facts, **authority})
 
     def snapshot(self, document: dict[str, Any]) -> None:
-        """How something stands."""
-        self._put("snapshot", {"snapshot": dict(sorted(document.items()))})
+        """Print the current status of the lock or election."""
+        self._print("snapshot", {"snapshot": dict(sorted(document.items()))})
 
-    def _put(self, event: str, facts: dict[str, Any]) -> None:
+    def _print(self, event: str, facts: dict[str, Any]) -> None:
         self._sequence += 1
-        told = {"schema_version": _VERSION, "sequence": self._sequence, "event": event, "kind": self._kind}
-        told |= {"name": self._name, "server": self._server, "candidate_id": self._candidate, **facts}
-        told["observed_at"] = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        told = {field: value for field, value in told.items() if value is not None}
+        fields = {"schema_version": _VERSION, "sequence": self._sequence, "event": event, "kind": self._kind}
+        fields |= {"name": self._name, "server": self._server, "candidate_id": self._candidate, **facts}
+        fields["observed_at"] = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        fields = {field: value for field, value in fields.items() if value is not None}
         if self._json:
-            print(json.dumps(told), flush=True)
+            print(json.dumps(fields), flush=True)
             return
-        detail = " ".join(f"{field}={_words(value)}" for field, value in facts.items() if value is not None)
+        detail = " ".join(f"{field}={_text(value)}" for field, value in facts.items() if value is not None)
         print(" · ".join(filter(None, (self._kind, escape(self._name), event, detail))), flush=True)
 
 
 def _authority(deadline: float) -> dict[str, int]:
-    """The wall clock first, the remaining time last: whoever adds them up gets less than there is, never more."""
+    """Read the wall clock first and the remaining time last: their sum is then never after the true deadline."""
     wall = time.time_ns() // 1_000_000
-    continuous = int(clock() * 1000)
-    remaining = int((deadline - clock()) * 1000)
+    continuous = int(now() * 1000)
+    remaining = int((deadline - now()) * 1000)
     return {
         "authority_remaining_ms": max(remaining, 1),
         "authority_observed_unix_ms": wall,
@@ -55,5 +55,5 @@ def _authority(deadline: float) -> dict[str, int]:
     }
 
 
-def _words(value: Any) -> str:
+def _text(value: Any) -> str:
     return escape(value) if isinstance(value, str) else json.dumps(value)

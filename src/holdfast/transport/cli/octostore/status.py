@@ -1,4 +1,4 @@
-"""`status`, `watch` and `election create`: they read, and hold nothing."""
+"""Verbs `status`, `watch` and `election create` of OctoStore's command line: they hold nothing."""
 
 from __future__ import annotations
 
@@ -7,78 +7,79 @@ import time
 from typing import Any
 
 from holdfast.client.errors import HoldfastError
-from holdfast.client.event_stream import Following
-from holdfast.client.retry import Broken, Unsent
-from holdfast.transport.cli.http_sender import BadAddress
-from holdfast.transport.cli.octostore import failures as faults
+from holdfast.client.event_stream import StreamState
+from holdfast.client.retry import AnswerLost, NotSent
+from holdfast.transport.cli.credentials import BadAddress
+from holdfast.transport.cli.octostore import failures
 from holdfast.transport.cli.octostore.reports import Reports
-from holdfast.transport.cli.octostore.requests import Asker, check_secrecy
-from holdfast.transport.cli.output import escape, fields, say
-from holdfast.transport.cli.verbs.verb import Verb
+from holdfast.transport.cli.octostore.requests import Requester, check_encryption
+from holdfast.transport.cli.output import escape, print_fields, print_message
+from holdfast.transport.cli.verbs.verb import Invocation
 
 USAGE, FAILED = 64, 70
-LARGEST_FRAME = 65_536
-FOR_EVER = float("inf")
-_TICKING = ("retry_after_ms", "agent_contract")
-"""What differs between two looks although nothing has happened."""
+MAX_FRAME_BYTES = 65_536
+NO_LIMIT = float("inf")
+_VOLATILE = ("retry_after_ms", "agent_contract")
+"""Fields that change although nothing has happened."""
 
 
-def run(verb: Verb, arguments: dict[str, Any]) -> int:
-    """Look once, or for ever."""
-    kind, what = verb.name.split()
+def run(invocation: Invocation) -> int:
+    """Print the status once; `watch` prints every change until it is interrupted."""
+    arguments = invocation.arguments
+    kind, action = invocation.verb.name.split()
     try:
-        asker = Asker(arguments, with_token=kind == "lock")
+        requester = Requester(arguments, with_token=kind == "lock")
         if kind == "lock":
-            check_secrecy(asker.server, careless=bool(arguments["careless"]))
+            check_encryption(requester.server, allow_http=bool(arguments["careless"]))
     except BadAddress as error:
-        say(f"holdfast: {error}")
+        print_message(f"holdfast: {error}")
         return USAGE
     name = arguments.get("name", "")
-    reports = Reports(kind, name, asker.server, as_json=bool(arguments["json"]))
+    reports = Reports(kind, name, requester.server, as_json=bool(arguments["json"]))
     try:
-        if what == "watch":
-            _watch(asker, kind, name, reports)
-        document = asker.ask("create_election") if what == "create" else _look(asker, kind, name)
+        if action == "watch":
+            _watch(requester, kind, name, reports)
+        document = requester.call("create_election") if action == "create" else _read_status(requester, kind, name)
     except HoldfastError as error:
-        say(f"holdfast: {escape(error.message)} ({faults.reason_of(error)})")
+        print_message(f"holdfast: {escape(error.message)} ({failures.reason_of(error)})")
         return FAILED
     if arguments["json"]:
         print(json.dumps(document, sort_keys=kind == "lock"))
     else:
-        fields(document)
+        print_fields(document)
     return 0
 
 
-def _look(asker: Asker, kind: str, name: str) -> dict[str, Any]:
+def _read_status(requester: Requester, kind: str, name: str) -> dict[str, Any]:
     if kind == "lock":
-        return asker.ask("get_lock_status", name=name)
-    return asker.ask("get_election_status", id=name)
+        return requester.call("get_lock_status", name=name)
+    return requester.call("get_election_status", id=name)
 
 
-def _watch(asker: Asker, kind: str, name: str, reports: Reports) -> None:
-    """Tell how it stands, and again whenever that is different. A frame only says that it is time to look."""
+def _watch(requester: Requester, kind: str, name: str, reports: Reports) -> None:
+    """Report the status, and again whenever it changes. A frame of the stream only says when to read it."""
     field = "name" if kind == "lock" else "id"
-    following = Following(f"watch_{kind}", {field: name}, deadline=FOR_EVER, largest=LARGEST_FRAME)
+    stream = StreamState(f"watch_{kind}", {field: name}, deadline=NO_LIMIT, max_frame_bytes=MAX_FRAME_BYTES)
     seen: dict[str, Any] | None = None
-    failures = 0
+    attempts = 0
     while True:
         try:
-            seen = _tell(_look(asker, kind, name), seen, reports)
-            for _ in asker.hear(following):
-                failures = 0
-                seen = _tell(_look(asker, kind, name), seen, reports)
-        except (Unsent, Broken) as trouble:
-            time.sleep(following.lost(trouble))
+            seen = _report_change(_read_status(requester, kind, name), seen, reports)
+            for _ in requester.stream(stream):
+                attempts = 0
+                seen = _report_change(_read_status(requester, kind, name), seen, reports)
+        except (NotSent, AnswerLost) as problem:
+            time.sleep(stream.reconnect_pause(problem))
         except HoldfastError as error:
-            if not faults.is_passing(error):
+            if not failures.is_transient(error):
                 raise
-            failures += 1
-            time.sleep(faults.pause(error.retry_after, failures))
+            attempts += 1
+            time.sleep(failures.pause(error.retry_after, attempts))
 
 
-def _tell(document: dict[str, Any], seen: dict[str, Any] | None, reports: Reports) -> dict[str, Any]:
-    """What was told last: this, if anything in it is new."""
-    told = {field: value for field, value in document.items() if field not in _TICKING}
-    if told != seen:
+def _report_change(document: dict[str, Any], seen: dict[str, Any] | None, reports: Reports) -> dict[str, Any]:
+    """Report the status if it differs from the one seen before; the status to compare with next time."""
+    status = {field: value for field, value in document.items() if field not in _VOLATILE}
+    if status != seen:
         reports.snapshot(document)
-    return told
+    return status

@@ -1,51 +1,60 @@
-"""What is contended for: a lock within a session of its own, or the lead of a group.
-
-Times count from the moment a request was started, on a clock that does not stop while the machine sleeps.
-"""
+"""What `hold` acquires and renews: a lock with its session, or the leadership of an election."""
 
 from __future__ import annotations
 
-import random
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from holdfast.client.errors import HoldfastError
-from holdfast.transport.cli.hold.renewal import SAFE_PART, clock
-from holdfast.transport.cli.octostore.requests import Asker
+from holdfast.client.lease_clock import LeaseClock, Margins, now
+from holdfast.transport.cli.hold.renewal import MARGINS
+from holdfast.transport.cli.octostore.requests import Requester
 
 SESSION_TTL = 30
-_LONGEST_GUIDANCE_MS = 300_000
+SESSION_MARGINS = Margins(MARGINS.trusted, jitter=0.0)
+"""Sessions are kept alive exactly at the interval that the server names."""
+_SHORTEST_ADVICE_MS, _LONGEST_ADVICE_MS = 100, 300_000
 
 
 class Wait(NamedTuple):
-    """Not ours: why, and how many seconds the server thinks it will take."""
+    """Not acquired: the reason, and after how many seconds the server advises to try again."""
 
     reason: str
     seconds: float | None
 
 
 class Lost(Exception):
-    """An answer that proves that it is not ours."""
+    """An answer proves that the lease is not ours."""
 
 
 class Election:
-    """The lead of a group."""
+    """Leadership of an election."""
 
     kind, granted = "election", "leader"
     is_open = True
 
-    def __init__(self, asker: Asker, name: str, ttl: int, candidate: str) -> None:
-        self._asker, self._name, self._ttl, self._candidate = asker, name, ttl, candidate
+    def __init__(self, requester: Requester, name: str, ttl: int, candidate: str) -> None:
+        self._requester, self._name, self._ttl, self._candidate = requester, name, ttl, candidate
         self._token = ""
+        self._clock = LeaseClock(0.0, 0.0, 0.0, MARGINS)
         self.term = 0
         self.expires_at = ""
-        self.deadline = self.due = 0.0
         self.deadline_reason = "renewal_deadline_exceeded"
 
+    @property
+    def deadline(self) -> float:
+        return self._clock.deadline
+
+    @property
+    def due(self) -> float:
+        return self._clock.due
+
     def contend(self, limit: float) -> Wait | None:
-        """Try once; None if we lead now."""
-        started = clock()
-        answer = self._asker.ask("campaign", limit, id=self._name, candidate_id=self._candidate, ttl_seconds=self._ttl)
+        """Campaign once; None if we lead now."""
+        started = now()
+        answer = self._requester.call(
+            "campaign", limit, id=self._name, candidate_id=self._candidate, ttl_seconds=self._ttl
+        )
         if answer["status"] != "leader":
             return Wait("follower", answer["retry_after_ms"] / 1000)
         self._token, self.term = answer["leader_token"], answer["leader"]["term"]
@@ -55,70 +64,68 @@ class Election:
         return None
 
     def confirm(self, limit: float) -> None:
-        """Whatever is due, done."""
-        started = clock()
-        answer = self._asker.ask(
+        """Renew the leadership."""
+        started = now()
+        answer = self._requester.call(
             "renew_leadership", limit, id=self._name, leader_token=self._token, ttl_seconds=self._ttl
         )
         if answer["leader"]["term"] != self.term:
             raise Lost("term_changed")
         self._renewed(started, answer)
 
-    def tend(self) -> None:
-        """Nothing has to be kept alive while we wait."""
+    def keep_alive(self) -> None:
+        """Do nothing: a candidate has no session."""
 
     def release(self, limit: float) -> bool:
-        """Resign; whether that is certain."""
-        answer = self._asker.ask("resign", limit, id=self._name, leader_token=self._token)
+        """Resign; whether the server confirmed it."""
+        answer = self._requester.call("resign", limit, id=self._name, leader_token=self._token)
         return answer.get("status") == "vacant" and answer.get("previous_term") == self.term
 
     def leave(self, limit: float) -> None:
-        """Nothing else is kept."""
+        """Do nothing: a candidate has no session."""
 
     def _renewed(self, started: float, answer: dict[str, Any]) -> None:
         self.expires_at = answer["leader"]["expires_at"]
-        self.deadline = started + self._ttl * SAFE_PART
-        self.due = started + renewal_pace(answer["renew_after_ms"], self._ttl)
+        self._clock = LeaseClock(self._ttl, started, renewal_interval(answer["renew_after_ms"], self._ttl), MARGINS)
 
 
 class Lock:
-    """A lock that goes with its session, so that two holders with one token contend."""
+    """A lock that ends with its session, so that two processes with the same token compete for it."""
 
     kind, granted = "lock", "acquired"
 
-    def __init__(self, asker: Asker, name: str, ttl: int) -> None:
-        self._asker, self._name, self._ttl = asker, name, ttl
+    def __init__(self, requester: Requester, name: str, ttl: int) -> None:
+        self._requester, self._name, self._ttl = requester, name, ttl
         self._session = self._lease = ""
-        self._session_started = self._interval = self._session_due = 0.0
-        self._safe = self._renew_due = 0.0
+        self._clock = self._session_clock = LeaseClock(0.0, 0.0, 0.0, MARGINS)
         self.term = 0
         self.expires_at = ""
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a session."""
+        """Whether the session is open."""
         return bool(self._session)
 
     @property
     def deadline(self) -> float:
-        """A lock is ours no longer than its session is."""
-        return min(self._safe, self._session_deadline)
+        """A lock is held no longer than its session."""
+        return min(self._clock.deadline, self._session_clock.deadline)
 
     @property
     def deadline_reason(self) -> str:
-        early = self._session_deadline < self._safe
-        return "session_confirmation_deadline_exceeded" if early else "renewal_deadline_exceeded"
+        is_session = self._session_clock.deadline < self._clock.deadline
+        return "session_confirmation_deadline_exceeded" if is_session else "renewal_deadline_exceeded"
 
     @property
     def due(self) -> float:
-        return min(self._renew_due, self._session_due)
+        return min(self._clock.due, self._session_clock.due)
 
     def contend(self, limit: float) -> Wait | None:
-        """Try once, in a session that is opened first; None if it is ours now."""
+        """Try to acquire once, in a session that is opened first; None if it is acquired."""
         if not self._session:
             self._open(limit)
-        started = clock()
-        answer = self._asker.ask(
+        started = now()
+        answer = self._requester.call(
             "acquire_lock", limit, name=self._name, ttl_seconds=self._ttl, session_id=self._session, ephemeral=True
         )
         if answer["status"] != "acquired":
@@ -128,59 +135,56 @@ class Lock:
         return None
 
     def confirm(self, limit: float) -> None:
-        """Whatever is due, done: the session, the lease, or both."""
-        if clock() >= self._session_due:
+        """Renew what is due: the session, the lease, or both."""
+        if now() >= self._session_clock.due:
             self._keepalive(limit)
-        if clock() >= self._renew_due:
-            started = clock()
-            answer = self._asker.ask("renew_lock", limit, name=self._name, lease_id=self._lease, ttl_seconds=self._ttl)
+        if now() >= self._clock.due:
+            started = now()
+            answer = self._requester.call(
+                "renew_lock", limit, name=self._name, lease_id=self._lease, ttl_seconds=self._ttl
+            )
             if answer["lease_id"] != self._lease:
                 raise Lost("lease_changed")
             self._renewed(started, answer)
 
-    def tend(self) -> None:
-        """While we wait, the session lives on; one that cannot be confirmed is over."""
-        if not self._session or clock() < self._session_due:
+    def keep_alive(self) -> None:
+        """Keep the session alive while we wait; raise Lost if it could not be confirmed in time."""
+        if not self._session or now() < self._session_clock.due:
             return
-        if clock() >= self._session_deadline:
+        if now() >= self._session_clock.deadline:
             raise Lost("session_confirmation_deadline_exceeded")
-        self._keepalive(self._session_deadline - clock())
+        self._keepalive(self._session_clock.remaining)
 
     def release(self, limit: float) -> bool:
-        """Give it back; whether that is certain. The answer is an empty one, and nothing else is."""
-        return self._asker.ask("release_lock", limit, name=self._name, lease_id=self._lease) == {}
+        """Release the lock; whether the server confirmed it, which it does with an empty answer."""
+        return self._requester.call("release_lock", limit, name=self._name, lease_id=self._lease) == {}
 
     def leave(self, limit: float) -> None:
-        """End the session, if there is one; what comes of it does not matter."""
+        """End the session, if there is one; errors are ignored."""
         if self._session:
             with suppress(HoldfastError):
-                self._asker.ask("end_session", limit, id=self._session)
-
-    @property
-    def _session_deadline(self) -> float:
-        return self._session_started + SESSION_TTL * SAFE_PART
+                self._requester.call("end_session", limit, id=self._session)
 
     def _open(self, limit: float) -> None:
-        started = clock()
-        answer = self._asker.ask("open_session", limit, ttl_seconds=SESSION_TTL)
-        self._session, self._interval = answer["session_id"], float(answer["keepalive_interval_secs"])
-        self._session_started, self._session_due = started, started + self._interval
+        started = now()
+        answer = self._requester.call("open_session", limit, ttl_seconds=SESSION_TTL)
+        self._session = answer["session_id"]
+        interval = float(answer["keepalive_interval_secs"])
+        self._session_clock = LeaseClock(SESSION_TTL, started, interval, SESSION_MARGINS)
 
     def _keepalive(self, limit: float) -> None:
-        started = clock()
-        self._session_due = started + 1.0  # if it fails, again in a second
-        answer = self._asker.ask("keepalive_session", limit, id=self._session)
+        started = now()
+        self._session_clock.retry_after(1.0)  # if this one fails
+        answer = self._requester.call("keepalive_session", limit, id=self._session)
         if answer["session_id"] != self._session:
             raise Lost("session_identity_mismatch")
-        self._session_started, self._session_due = started, started + self._interval
+        self._session_clock.renewed(started)
 
     def _renewed(self, started: float, answer: dict[str, Any]) -> None:
         self.expires_at = answer["expires_at"]
-        self._safe = started + self._ttl * SAFE_PART
-        self._renew_due = started + renewal_pace(answer["renew_after_ms"], self._ttl)
+        self._clock = LeaseClock(self._ttl, started, renewal_interval(answer["renew_after_ms"], self._ttl), MARGINS)
 
 
-def renewal_pace(guidance_ms: int, ttl: int) -> float:
-    """Seconds until the next renewal: as the server advises, at most half the time, and a little earlier by chance."""
-    advised = min(max(guidance_ms, 1), _LONGEST_GUIDANCE_MS) / 1000
-    return min(max(advised, 0.1), ttl / 2) * random.uniform(0.9, 1.0)  # noqa: S311 - spreads load, hides nothing
+def renewal_interval(advice_ms: int, ttl: int) -> float:
+    """Seconds between renewals: as the server advises, and at most half the TTL."""
+    return min(min(max(advice_ms, _SHORTEST_ADVICE_MS), _LONGEST_ADVICE_MS) / 1000, ttl / 2)

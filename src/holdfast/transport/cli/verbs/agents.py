@@ -1,48 +1,50 @@
-"""Verbs for agents in a repository: how they learn of Holdfast, and how they stop when a job is no longer theirs."""
+"""Verbs for agents in a repository: setup, an overview at the start, and a check for hooks."""
 
 from __future__ import annotations
 
-from holdfast.transport.cli.verbs.jobs import HELD_STATUS
-from holdfast.transport.cli.verbs.verb import Verb, flag, switch, word
+from holdfast.transport.cli.verbs.verb import HELD_STATUS, Verb, flag, positional, switch
 
-REPOSITORY_VERBS = (
+AGENT_VERBS = (
     Verb(
         "init",
-        "teach the agents of a repository to use Holdfast",
+        "set up a repository so that its agents use Holdfast",
         (
-            word("FOLDER", "folder", "the repository (.)", required=False),
-            flag("--url", "url", "URL", "which server its agents use ($HOLDFAST_URL, or http://127.0.0.1:7700)"),
-            switch("-y --yes", "yes", "do not ask"),
-            switch("--undo", "undo", "take out what init wrote, and nothing else"),
+            positional("FOLDER", "folder", "the repository (.)", required=False),
+            flag("--url", "url", "URL", "the server for its agents ($HOLDFAST_URL, or http://127.0.0.1:7700)"),
+            switch("-y --yes", "yes", "do not ask before writing"),
+            switch("--undo", "undo", "remove what init wrote, and nothing else"),
         ),
-        module="commands.init",
-        asks=False,
-        more="Writes a marked block into AGENTS.md, an entry into .mcp.json, and a skill. Shows what would change and\n"
-        "asks first. No key is written: agents find it in HOLDFAST_API_KEY.",
+        command="commands.init:run",
+        calls_server=False,
+        more="Writes a marked block into AGENTS.md, an entry into .mcp.json, and a skill. Shows the changes and asks\n"
+        "first. No key is written: agents read it from HOLDFAST_API_KEY.",
     ),
     Verb(
         "prime",
-        "what an agent should know as it begins",
-        module="commands.prime",
-        more="The rules, who owns what, and how much work waits: for a hook at the start of an agent's session.",
+        "print the rules and the current state for an agent that starts",
+        command="commands.overview:prime",
+        more="For a hook at the start of an agent's session: the rules, the held jobs and the open tasks.",
     ),
     Verb(
         "guard",
-        "go on only if a job is still ours",
+        "succeed only while a job is still yours",
         (
-            word("NAME", "job_id", "which job ($HOLDFAST_JOB)", required=False),
-            flag("--lease", "lease_id", "ID", "the proof that the claim answered ($HOLDFAST_LEASE)"),
+            positional("NAME", "job_id", "name of the job ($HOLDFAST_JOB)", required=False),
+            flag("--lease", "lease_id", "ID", "the lease_id from the claim ($HOLDFAST_LEASE)"),
             HELD_STATUS,
         ),
         "heartbeat_job",
-        "commands.guard",
-        more="For hooks: a heartbeat that says nothing while all is well. Exit status 5, or the one that -E names,\n"
-        "when the job is lost or that cannot be known; some hooks stop an agent only on 2.",
+        "commands.jobs:guard",
+        more="For hooks: sends a heartbeat and prints nothing if it succeeds. Exit status 5, or the value of -E, if\n"
+        "the job is lost or the server cannot be asked; some hooks stop an agent only on status 2.",
     ),
     Verb(
         "top",
-        "who owns what, and how much waits, again and again",
-        (flag("--every", "every", "SECONDS", "how often (2)", float), switch("--once", "once", "only once")),
-        module="commands.top",
+        "show held jobs and open tasks, and keep updating",
+        (
+            flag("--every", "every", "SECONDS", "update at least this often (2)", float),
+            switch("--once", "once", "print once and exit"),
+        ),
+        command="commands.overview:top",
     ),
 )

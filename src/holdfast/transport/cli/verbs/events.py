@@ -1,44 +1,43 @@
-"""Verbs about the log: what happened, and waiting for something to happen."""
+"""Verbs for the event log: list it, follow it, and wait for something to happen."""
 
 from __future__ import annotations
 
-from holdfast.transport.cli.verbs.jobs import HELD_STATUS, LIMIT
-from holdfast.transport.cli.verbs.verb import Verb, flag, switch, word
+from holdfast.transport.cli.verbs.verb import HELD_STATUS, LIMIT, Verb, flag, positional, switch
 
-_SUBJECT = flag("--subject", "subject", "SUBJECT", "only about this: task:tsk_…, lease:deploy/web; * at its end is any")
-_KIND = flag("--kind", "kind", "KIND", "only of this kind: task.claimed; * at its end is any")
-_AFTER = flag("--after", "after", "SEQ", "what came after this event", int)
-_WAIT = flag("-w --wait", "wait_seconds", "SECONDS", "give up after so long (waits for ever)", float)
+_SUBJECT = flag("--subject", "subject", "SUBJECT", "only this subject: task:tsk_…, lease:deploy/web, lease:deploy/*")
+_KIND = flag("--kind", "kind", "KIND", "only this kind: task.claimed, task.*")
+_AFTER = flag("--after", "after", "SEQ", "only events after this sequence number", int)
+_WAIT = flag("-w --wait", "wait_seconds", "SECONDS", "wait for at most this long (no limit)", float)
 EVENT_COLUMNS = ("seq", "at", "kind", "subject", "actor", "data")
 
-LOG_VERBS = (
+EVENT_VERBS = (
     Verb(
         "events",
-        "what happened, oldest first",
-        (switch("-f --follow", "follow", "go on with what happens from now on"), _SUBJECT, _KIND, _AFTER, LIMIT),
+        "list events, oldest first",
+        (switch("-f --follow", "follow", "print new events as they happen"), _SUBJECT, _KIND, _AFTER, LIMIT),
         "list_events",
-        "commands.events",
+        "commands.events:list_or_follow",
         rows="events",
         columns=EVENT_COLUMNS,
-        more="Without --after: the last 100, or with --follow what happens from now on.\n"
-        "JSON is one event a line, YAML one event a document.",
+        more="Without --after: the last 100 events, or with --follow only new ones.\n"
+        "JSON output is one event a line, YAML one document an event.",
     ),
     Verb(
         "await task",
         "wait until a task is finished, and show it",
-        (word("ID", "id", "which task"), _WAIT, HELD_STATUS),
+        (positional("ID", "id", "id of the task"), _WAIT, HELD_STATUS),
         "check_task_status",
-        "commands.await_task",
-        more="Exit status 0: completed, 1: still not finished (-E changes it), 5: cancelled or a dead letter.",
+        "commands.tasks:await_task",
+        more="Exit status 0: completed, 1: not finished in time (-E changes it), 5: cancelled or a dead letter.",
     ),
     Verb(
         "await event",
-        "wait until something happens, and show it",
+        "wait until an event happens, and show it",
         (_SUBJECT, _KIND, _AFTER, _WAIT, HELD_STATUS),
         "list_events",
-        "commands.await_event",
+        "commands.events:await_event",
         rows="events",
         columns=EVENT_COLUMNS,
-        more="Without --after: from now on. Exit status 1: nothing happened in time (-E changes it).",
+        more="Without --after: only new events. Exit status 1: no event in time (-E changes it).",
     ),
 )

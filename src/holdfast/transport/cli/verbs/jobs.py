@@ -1,62 +1,67 @@
-"""Verbs about jobs: named things that somebody owns."""
+"""Verbs for jobs: named leases with one owner at a time."""
 
 from __future__ import annotations
 
-import os
-
-from holdfast.transport.cli.verbs.verb import Verb, flag, json_or_text, json_text, switch, word
-
-NAME = word("NAME", "job_id", "which job")
-OWNER = flag("--owner", "owner", "WHO", "who you are, for others to read ($HOLDFAST_OWNER, or user@host)")
-TTL = flag("--ttl", "ttl_seconds", "SECONDS", "yours for so long without a heartbeat (120)", int)
-METADATA = flag(
-    "--metadata", "metadata", "JSON", "an object or a text, shown to everybody; @file reads one", json_or_text
+from holdfast.transport.cli.verbs.verb import (
+    CURSOR,
+    HELD_STATUS,
+    LIMIT,
+    Verb,
+    flag,
+    parse_json,
+    parse_json_or_text,
+    positional,
+    switch,
 )
-_LEASE = flag("--lease", "lease_id", "ID", "the proof that the claim answered ($HOLDFAST_LEASE)")
-_TOKEN = flag("--token", "token", "NUMBER", "the lease's token, checked as well", int)
-_NOTE = flag("--note", "note", "TEXT", "for the next owner")
-_CHECKPOINT = flag("--checkpoint", "checkpoint", "JSON", "for the next owner; @file reads one", json_text)
-HELD_STATUS = flag("-E", "conflict_status", "NUMBER", "exit status when it is held (1)", int)
-LIMIT = flag("--limit", "limit", "NUMBER", "at most so many (100)", int)
-CURSOR = flag("--cursor", "cursor", "CURSOR", "go on where the last page ended")
+
+_NAME = positional("NAME", "job_id", "name of the job")
+_OWNER = flag("--owner", "owner", "WHO", "your name, visible to others ($HOLDFAST_OWNER, or user@host)")
+_TTL = flag("--ttl", "ttl_seconds", "SECONDS", "the lease ends this long after the last heartbeat (120)", int)
+_METADATA = flag(
+    "--metadata", "metadata", "JSON", "an object or a string, visible to others; @file reads a file", parse_json_or_text
+)
+_LEASE = flag("--lease", "lease_id", "ID", "the lease_id from the claim ($HOLDFAST_LEASE)")
+_TOKEN = flag("--token", "token", "NUMBER", "the token from the claim, checked too", int)
+_NOTE = flag("--note", "note", "TEXT", "a note for the next owner")
+_CHECKPOINT = flag("--checkpoint", "checkpoint", "JSON", "data for the next owner; @file reads a file", parse_json)
 
 JOB_VERBS = (
     Verb(
         "claim",
-        "own a job if nobody does, or learn who does",
+        "claim a job; if it is held, show its owner",
         (
-            NAME,
-            OWNER,
-            flag("-w --wait", "wait_seconds", "SECONDS", "stand in line for so long (0)", float),
-            TTL,
-            METADATA,
-            flag("--session", "session_id", "ID", "the job goes when this session does"),
+            _NAME,
+            _OWNER,
+            flag("-w --wait", "wait_seconds", "SECONDS", "wait in its queue for at most this long (0)", float),
+            _TTL,
+            _METADATA,
+            flag("--session", "session_id", "ID", "release the job when this session ends"),
             HELD_STATUS,
         ),
         "claim_job",
-        "commands.claim",
-        claims=True,
+        "commands.jobs:claim",
+        is_claim=True,
     ),
     Verb(
         "heartbeat",
-        "still at work: start the time again",
+        "renew the lease of a job",
         (
-            NAME,
+            _NAME,
             _LEASE,
-            TTL,
+            _TTL,
             _TOKEN,
             _NOTE,
             _CHECKPOINT,
-            flag("--progress", "progress", "JSON", "shown to everybody while you hold it", json_text),
+            flag("--progress", "progress", "JSON", "visible to others while you hold the job", parse_json),
         ),
         "heartbeat_job",
     ),
-    Verb("release", "done: let the next one have it", (NAME, _LEASE, _TOKEN, _NOTE, _CHECKPOINT), "release_job"),
-    Verb("owner", "who owns a job, or how its last ownership ended", (NAME,), "get_job_owner"),
+    Verb("release", "release a job", (_NAME, _LEASE, _TOKEN, _NOTE, _CHECKPOINT), "release_job"),
+    Verb("owner", "show the owner of a job, or how its last ownership ended", (_NAME,), "get_job_owner"),
     Verb(
         "ls",
-        "jobs that somebody owns right now",
-        (word("PREFIX", "prefix", "only names that begin so", required=False), LIMIT, CURSOR),
+        "list the jobs that are held now",
+        (positional("PREFIX", "prefix", "only names with this prefix", required=False), LIMIT, CURSOR),
         "list_claimed_jobs",
         rows="jobs",
         columns=("job_id", "owner", "expires_in_seconds", "note"),
@@ -64,47 +69,25 @@ JOB_VERBS = (
     Verb(
         "force-release",
         "take a job from its holder (needs a key with the scope admin)",
-        (NAME, flag("--reason", "reason", "TEXT", "told to the former holder", required=True)),
+        (_NAME, flag("--reason", "reason", "TEXT", "shown to the former holder", required=True)),
         "force_release_job",
     ),
     Verb(
         "run",
         "hold a job while a command runs",
         (
-            NAME,
-            word("COMMAND", "command", "what to run, after --", many=True),
-            switch("-n --nonblock", "nonblock", "give up at once if somebody holds it"),
-            flag("-w --wait", "wait_seconds", "SECONDS", "give up after so long (waits for ever)", float),
-            OWNER,
-            TTL,
-            METADATA,
+            _NAME,
+            positional("COMMAND", "command", "the command to run, after --", many=True),
+            switch("-n --nonblock", "nonblock", "do not wait if the job is held"),
+            flag("-w --wait", "wait_seconds", "SECONDS", "wait for at most this long (no limit)", float),
+            _OWNER,
+            _TTL,
+            _METADATA,
             HELD_STATUS,
         ),
-        module="hold.run",
-        more="The command finds HOLDFAST_JOB, HOLDFAST_TOKEN, HOLDFAST_LEASE and HOLDFAST_EXPIRES_AT. Signals are\n"
-        "handed on to it. The exit status is its own, or 128 and the signal that ended it. When ownership is lost,\n"
-        "it gets TERM, then KILL, before the lease could be another's, and the exit status is 5.",
+        command="hold.run:run",
+        more="The command's environment has HOLDFAST_JOB, HOLDFAST_TOKEN, HOLDFAST_LEASE and HOLDFAST_EXPIRES_AT.\n"
+        "Signals are passed on to it. The exit status is the command's, or 128 plus the signal that ended it. If the\n"
+        "lease is lost, the command gets TERM, then KILL, before another owner could start; the exit status is 5.",
     ),
 )
-
-
-def fill_in(arguments: dict[str, object], verb: Verb) -> str | None:
-    """What the environment knows: the lease inside `run`, and who we are. Tells what is missing even so."""
-    fields = {argument.field for argument in verb.arguments}
-    if "lease_id" in fields and verb.operation.endswith("_job") and arguments.get("lease_id") is None:
-        arguments["lease_id"] = os.environ.get("HOLDFAST_LEASE")
-        if not arguments["lease_id"]:
-            return "--lease is needed: the lease_id that the claim answered ($HOLDFAST_LEASE has it inside `run`)"
-    if "owner" in fields and arguments.get("owner") is None:
-        arguments["owner"] = _somebody()
-    if "candidate_id" in fields and arguments.get("candidate_id") is None:
-        arguments["candidate_id"] = _somebody()
-    return None
-
-
-def _somebody() -> str:
-    """Who we are, if nobody says."""
-    return (
-        os.environ.get("HOLDFAST_OWNER")
-        or f"{os.environ.get('USER') or os.environ.get('LOGNAME') or 'somebody'}@{os.uname().nodename}"
-    )

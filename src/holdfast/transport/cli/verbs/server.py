@@ -1,8 +1,8 @@
-"""Verbs for whoever runs a server."""
+"""Verbs for operators: run a server, verify and move its store, and check the setup."""
 
 from __future__ import annotations
 
-from holdfast.transport.cli.verbs.verb import Argument, Verb, flag, output, switch, word
+from holdfast.transport.cli.verbs.verb import Argument, Verb, flag, output, positional, switch
 
 _STORE = "sqlite:///path.db (four slashes for an absolute path), postgresql://… or memory:"
 
@@ -11,11 +11,11 @@ def _setting(flags: str, value: str, help: str) -> Argument:
     return flag(flags, flags.removeprefix("--").replace("-", "_"), value, help)
 
 
-_FROM = _setting("--store", "URL", "which store (the same as for serve)")
-_REPLACE = switch("--replace", "replace", "take the place of what is there")
-_COPYING = (
-    output("how to report (text)"),
-    switch("--no-verify", "no_verify", "do not compare the log with the rows of the copy"),
+_FROM = _setting("--store", "URL", "the store, as for serve")
+_REPLACE = switch("--replace", "replace", "replace what is there")
+_COPY_FLAGS = (
+    output("output format (text)"),
+    switch("--no-verify", "no_verify", "do not compare the copy's rows with its log"),
 )
 
 SERVER_VERBS = (
@@ -23,79 +23,96 @@ SERVER_VERBS = (
         "serve",
         "start a server",
         (
-            _setting("--host", "ADDRESS", "where to listen (127.0.0.1)"),
-            _setting("--port", "NUMBER", "which port (7700); 0 takes a free one"),
+            _setting("--host", "ADDRESS", "address to listen on (127.0.0.1)"),
+            _setting("--port", "NUMBER", "port to listen on (7700); 0 picks a free one"),
             _setting("--store", "URL", _STORE),
-            _setting("--plan", "ID", "what accounts have that bought nothing (self-hosted: no limits)"),
-            _setting("--plans", "FILE", "plans of your own, as TOML"),
-            _setting("--workers", "NUMBER", "processes (1); more only with PostgreSQL"),
-            _setting("--public-url", "URL", "https://host[/path] where clients reach it"),
+            _setting("--plan", "ID", "plan of accounts without a purchase (self-hosted: no limits)"),
+            _setting("--plans", "FILE", "TOML file with plans"),
+            _setting("--workers", "NUMBER", "number of processes (1); more than one needs PostgreSQL"),
+            _setting("--public-url", "URL", "https://host[/path] under which clients reach the server"),
             _setting(
                 "--trusted-proxies",
                 "ADDRESSES",
-                "whose X-Forwarded-For and X-Forwarded-Proto to believe: addresses or\nCIDR blocks, between commas",
+                "proxies whose X-Forwarded-For and -Proto are trusted: addresses or\nCIDR blocks, separated by commas",
             ),
-            _setting("--tls-cert", "FILE", "speak https with this certificate (PEM)"),
-            _setting("--tls-key", "FILE", "and this key"),
-            switch("--allow-insecure-http", "allow_insecure_http", "let keys come over plain HTTP from other machines"),
+            _setting("--tls-cert", "FILE", "serve https with this certificate (PEM)"),
+            _setting("--tls-key", "FILE", "private key of the certificate (PEM)"),
+            switch("--allow-insecure-http", "allow_insecure_http", "accept keys over plain HTTP from other machines"),
         ),
-        module="commands.serve",
-        asks=False,
-        more="With no flags: an SQLite file in your state folder, on 127.0.0.1:7700. Every flag has a variable too:\n"
-        "--port is HOLDFAST_PORT. Secrets come from the environment only: HOLDFAST_ROOT_KEY, HOLDFAST_ADMIN_KEY,\n"
-        "HOLDFAST_STATIC_TOKENS, HOLDFAST_STATIC_TOKENS_FILE.",
+        command="commands.serve:run",
+        calls_server=False,
+        more="Without flags: an SQLite file in your state folder, on 127.0.0.1:7700. Every flag can also be set in\n"
+        "the environment: HOLDFAST_PORT for --port. Secrets are read only from the environment: HOLDFAST_ROOT_KEY,\n"
+        "HOLDFAST_ADMIN_KEY, HOLDFAST_STATIC_TOKENS, HOLDFAST_STATIC_TOKENS_FILE.",
     ),
     Verb(
         "verify",
-        "compare the log with the rows",
+        "compare the rows of a store with its event log",
         (
-            _setting("--store", "URL", "the same as for serve"),
-            output("how to report (text)"),
+            _setting("--store", "URL", "the store, as for serve"),
+            output("output format (text)"),
         ),
-        module="commands.verify",
-        asks=False,
-        more="Folds every event of the log and reports any difference with the rows. Safe while a server is at work.\n"
-        "Exit status 0: no difference, 3: some.",
+        command="commands.verify:run",
+        calls_server=False,
+        more="Folds all events and reports every difference to the rows. Safe while a server runs.\n"
+        "Exit status 0: no difference, 3: differences.",
     ),
     Verb(
         "backup",
-        "write everything a store holds to one file, while it is served",
-        (word("FILE", "file", "where to; it must not exist yet"), _FROM, *_COPYING, _REPLACE),
-        module="commands.backup",
-        asks=False,
-        more="The file has its name only when it is complete and has been verified; nobody but you can read it.\n"
-        "`holdfast restore` puts it back, into a file or into PostgreSQL, whichever it came from.",
+        "write a whole store to one file; the server may run",
+        (positional("FILE", "file", "the file to write; it must not exist"), _FROM, *_COPY_FLAGS, _REPLACE),
+        command="commands.backup:run_backup",
+        calls_server=False,
+        more="The file gets its name only when it is complete and verified; only you can read it.\n"
+        "`holdfast restore` restores it into SQLite or PostgreSQL, whichever store it came from.",
     ),
     Verb(
         "restore",
-        "make a store of a backup again",
+        "restore a store from a backup",
         (
-            word("FILE", "file", "a backup"),
-            flag("--to", "to", "URL", "into which store (the same as for serve)"),
-            *_COPYING,
+            positional("FILE", "file", "the backup file"),
+            flag("--to", "to", "URL", "the store to write, as for serve"),
+            *_COPY_FLAGS,
             _REPLACE,
         ),
-        module="commands.backup",
-        asks=False,
-        more="With every server stopped. What happened after the backup was taken is lost, so fencing tokens and the\n"
-        "numbers of events go on far beyond it: no token is granted twice, and whoever follows the log is told.",
+        command="commands.backup:run_restore",
+        calls_server=False,
+        more="Stop every server first. What happened after the backup is lost, so fencing tokens and event numbers\n"
+        "continue far above it: no token is granted twice, and clients that follow the log get an error.",
     ),
     Verb(
         "migrate",
-        "move a store from a file to PostgreSQL, or back",
-        (flag("--to", "to", "URL", "into which store, which must be empty", required=True), _FROM, *_COPYING),
-        module="commands.backup",
-        asks=False,
-        more="With every server stopped. If it is interrupted, run it again: it goes on where it was. Until it is\n"
-        "complete and compared, no server opens the new store. The old one stays as it is: do not serve it again.",
+        "copy a store from SQLite to PostgreSQL, or back",
+        (flag("--to", "to", "URL", "the store to write; it must be empty", required=True), _FROM, *_COPY_FLAGS),
+        command="commands.backup:run_migrate",
+        calls_server=False,
+        more="Stop every server first. If it is interrupted, run it again: it continues where it stopped. No server\n"
+        "opens the new store until it is complete and verified. The old store is left as it is: do not serve it again.",
     ),
     Verb(
         "mcp",
-        "speak MCP over stdin and stdout",
-        (_setting("--store", "URL", "the same as for serve; wins over HOLDFAST_URL"),),
-        module="commands.mcp",
-        asks=False,
-        more="For the server that HOLDFAST_URL names (with the key in HOLDFAST_API_KEY), or without a server for a\n"
-        "file of your own.",
+        "serve MCP over stdin and stdout",
+        (_setting("--store", "URL", "the store, as for serve; overrides HOLDFAST_URL"),),
+        command="commands.mcp:run",
+        calls_server=False,
+        more="Uses the server at HOLDFAST_URL with the key in HOLDFAST_API_KEY; without HOLDFAST_URL, or with\n"
+        "--store, it opens a store itself.",
+    ),
+)
+
+PROGRAM_VERBS = (
+    Verb(
+        "doctor",
+        "check the server, its store, your key and the clocks",
+        command="commands.doctor:run",
+        more="Exit status 0: no problem, 4: the key, 7: the server or its store.",
+    ),
+    Verb(
+        "completion",
+        "print a script that makes your shell complete verbs and flags",
+        (positional("SHELL", "shell", "bash, zsh or fish"),),
+        command="commands.completion:run",
+        calls_server=False,
+        more='bash, zsh: eval "$(holdfast completion bash)". fish: holdfast completion fish | source',
     ),
 )

@@ -1,113 +1,121 @@
-"""Verbs about tasks: work that waits in a queue until somebody holds it."""
+"""Verbs for tasks: work items that wait in a queue until a worker claims them."""
 
 from __future__ import annotations
 
-from holdfast.transport.cli.verbs.jobs import CURSOR, HELD_STATUS, LIMIT
-from holdfast.transport.cli.verbs.verb import Verb, flag, json_text, switch, word
+from holdfast.transport.cli.verbs.verb import (
+    CURSOR,
+    HELD_STATUS,
+    LIMIT,
+    Verb,
+    flag,
+    parse_json,
+    positional,
+    switch,
+)
 
-_ID = word("ID", "id", "which task")
-_WORKER = flag("--worker", "worker_id", "WHO", "who you are, for others to read")
-_SESSION = flag("--session", "session_id", "ID", "the task goes when this session does")
-_HELD = (
-    flag("--lease", "lease_id", "ID", "the proof that the claim answered"),
-    flag("--token", "fencing_token", "NUMBER", "its fencing token, checked as well", int),
+_ID = positional("ID", "id", "id of the task")
+_WORKER = flag("--worker", "worker_id", "WHO", "your name, visible to others")
+_SESSION = flag("--session", "session_id", "ID", "release the task when this session ends")
+_PROOF = (
+    flag("--lease", "lease_id", "ID", "the leaseId from the claim"),
+    flag("--token", "fencing_token", "NUMBER", "the fencingToken from the claim, checked too", int),
 )
-_LEFT = (
-    flag("--note", "note", "TEXT", "for the next attempt"),
-    flag("--checkpoint", "checkpoint", "JSON", "for the next attempt; @file reads one", json_text),
+_HANDOVER = (
+    flag("--note", "note", "TEXT", "a note for the next attempt"),
+    flag("--checkpoint", "checkpoint", "JSON", "data for the next attempt; @file reads a file", parse_json),
 )
-_WAIT = flag("-w --wait", "wait_seconds", "SECONDS", "wait for so long (0)", float)
-_REASON = flag("--reason", "reason", "TEXT", "what went wrong")
-_PROGRESS = flag("--progress", "progress", "JSON", "shown to everybody while you hold it", json_text)
+_WAIT = flag("-w --wait", "wait_seconds", "SECONDS", "wait for at most this long (0)", float)
+_REASON = flag("--reason", "reason", "TEXT", "why")
+_PROGRESS = flag("--progress", "progress", "JSON", "visible to others while you hold the task", parse_json)
 
 TASK_VERBS = (
     Verb(
         "next",
-        "take the next task",
+        "claim the next task",
         (
-            word("TYPE", "types", "only from these queues (all)", required=False, many=True),
+            positional("TYPE", "types", "only tasks of these types (all)", required=False, many=True),
             _WAIT,
             _WORKER,
             _SESSION,
             HELD_STATUS,
         ),
         "claim_task",
-        "commands.next",
-        claims=True,
-        more="Exit status 3: there was nothing to do.",
+        "commands.tasks:claim_next",
+        is_claim=True,
+        more="Exit status 3: no task is ready.",
     ),
     Verb(
         "task create",
-        "put work into its queue",
+        "put a task into its queue",
         (
-            word("TYPE", "type", "which queue"),
-            flag("--payload", "payload", "JSON", "an object that says what to do ({}); @file reads one", json_text),
-            flag("--priority", "priority", "NUMBER", "larger is sooner: 0 to 100 (0)", int),
+            positional("TYPE", "type", "type of the task, which names its queue"),
+            flag("--payload", "payload", "JSON", "an object for the worker ({}); @file reads a file", parse_json),
+            flag("--priority", "priority", "NUMBER", "0 to 100 (0); higher is claimed first", int),
             flag("--max-attempts", "maxAttempts", "NUMBER", "1 to 10 (3)", int),
-            flag("--lease-seconds", "leaseDurationSeconds", "SECONDS", "how long a claim holds: 30 to 3600 (300)", int),
-            flag("--at", "scheduledAt", "TIME", "not before then, as 2030-01-31T12:00:00Z"),
-            flag("--key", "uniqueKey", "KEY", "one live task per key: a second create answers with the first"),
-            flag("--tag", "tag", "TEXT", "a label, for lists"),
+            flag("--lease-seconds", "leaseDurationSeconds", "SECONDS", "length of a claim: 30 to 3600 (300)", int),
+            flag("--at", "scheduledAt", "TIME", "not before this time, such as 2030-01-31T12:00:00Z"),
+            flag("--key", "uniqueKey", "KEY", "one open task per key: a second create returns the first task"),
+            flag("--tag", "tag", "TEXT", "a label to filter lists by"),
         ),
         "create_task",
-        "commands.create",
+        "commands.tasks:create",
     ),
-    Verb("task claim", "take this task", (_ID, _WORKER, _SESSION, HELD_STATUS), "claim_task_by_id", claims=True),
-    Verb("task heartbeat", "still at work: the lease starts again", (_ID, *_HELD, *_LEFT, _PROGRESS), "heartbeat"),
+    Verb("task claim", "claim this task", (_ID, _WORKER, _SESSION, HELD_STATUS), "claim_task_by_id", is_claim=True),
+    Verb("task heartbeat", "renew the lease of a task", (_ID, *_PROOF, *_HANDOVER, _PROGRESS), "heartbeat"),
     Verb(
         "task complete",
-        "done, with its result",
+        "complete a task with its result",
         (
             _ID,
-            *_HELD,
-            flag("--result", "result", "JSON", "an object; @file reads one", json_text),
-            flag("--output-id", "output_id", "TEXT", "where the artifact is"),
+            *_PROOF,
+            flag("--result", "result", "JSON", "an object; @file reads a file", parse_json),
+            flag("--output-id", "output_id", "TEXT", "id or address of the artifact"),
         ),
         "complete_task",
     ),
     Verb(
         "task fail",
-        "it went wrong: again later, or a dead letter after the last attempt",
+        "report a failed attempt: it is retried, or a dead letter after the last",
         (
             _ID,
-            *_HELD,
+            *_PROOF,
             _REASON,
-            flag("--error-code", "error_code", "CODE", "the same for programs"),
-            flag("--retry-after", "retry_after_seconds", "SECONDS", "not before then", int),
-            switch("--permanent", "permanent", "no more attempts"),
-            *_LEFT,
+            flag("--error-code", "error_code", "CODE", "the reason as a code, for programs"),
+            flag("--retry-after", "retry_after_seconds", "SECONDS", "retry no sooner than this", int),
+            switch("--permanent", "permanent", "do not retry"),
+            *_HANDOVER,
         ),
         "fail_task",
     ),
     Verb(
         "task release",
-        "hand it back; the attempt is not counted",
-        (_ID, *_HELD, flag("--delay", "delay_seconds", "SECONDS", "not before then", int), *_LEFT),
+        "return a task to its queue without counting the attempt",
+        (_ID, *_PROOF, flag("--delay", "delay_seconds", "SECONDS", "ready again no sooner than this", int), *_HANDOVER),
         "release_task",
     ),
     Verb(
         "task cancel",
-        "nobody needs it any more",
+        "cancel a task",
         (
             _ID,
             _REASON,
             flag(
-                "--mode", "mode", "MODE", "pending (only if nobody holds it), request or force",
+                "--mode", "mode", "MODE", "pending (only if unclaimed), request (ask its holder) or force",
                 choices=("pending", "request", "force"),
             ),
         ),
         "cancel_task",
     ),
-    Verb("task requeue", "give a dead letter another life", (_ID,), "requeue_task"),
-    Verb("task get", "a task as it is", (_ID, _WAIT), "check_task_status"),
+    Verb("task requeue", "put a dead letter back into its queue", (_ID,), "requeue_task"),
+    Verb("task get", "show a task", (_ID, _WAIT), "check_task_status"),
     Verb(
         "task ls",
-        "tasks, newest first",
+        "list tasks, newest first",
         (
             flag("--status", "status", "STATE", "pending, claimed, completed, cancelled or dead_letter"),
-            flag("--type", "type", "TYPE", "only of this queue"),
-            flag("--tag", "tag", "TEXT", "only with this label"),
-            flag("--worker", "worker", "WHO", "only what they hold"),
+            flag("--type", "type", "TYPE", "only tasks of this type"),
+            flag("--tag", "tag", "TEXT", "only tasks with this label"),
+            flag("--worker", "worker", "WHO", "only tasks that this worker holds"),
             LIMIT,
             CURSOR,
         ),
@@ -117,7 +125,7 @@ TASK_VERBS = (
     ),
     Verb(
         "task history",
-        "everything that happened to a task",
+        "list the events of a task",
         (_ID, LIMIT),
         "task_events",
         rows="events",

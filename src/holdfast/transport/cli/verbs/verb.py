@@ -1,6 +1,6 @@
-"""What a verb is: one row of the tables that the parser, the help, the completion and the pages are made of.
+"""Types of the verb tables: the parser, the help, shell completion and docs/reference/cli.md are all made from them.
 
-Plain tuples and no imports to speak of: every start of the program reads all of them.
+Plain tuples with few imports, because every start of the program reads all tables.
 """
 
 from __future__ import annotations
@@ -10,53 +10,67 @@ from typing import Any, NamedTuple
 
 
 class Argument(NamedTuple):
-    """One word or flag, and which field of the operation it fills."""
+    """A positional argument or flag, and the field of the operation that it fills."""
 
     flags: tuple[str, ...]
-    """("NAME",) for a word in its place, ("-w", "--wait") for a flag."""
+    """("NAME",) for a positional argument, ("-w", "--wait") for a flag."""
     field: str
     help: str
     value: str | None = None
-    """What the value is called in the help; None for a switch."""
+    """Name of the value in the help; None for a switch."""
     kind: Callable[[str], Any] = str
     required: bool = False
     choices: tuple[str, ...] = ()
     many: bool = False
-    """Words that fill a list, or a flag that may be given again."""
+    """Whether a positional argument takes several values, or a flag may be repeated."""
 
     @property
-    def is_word(self) -> bool:
+    def is_positional(self) -> bool:
         return not self.flags[0].startswith("-")
 
 
 class Verb(NamedTuple):
-    """Something to say after `holdfast`."""
+    """One command of the program, such as `claim` or `task create`."""
 
     name: str
     summary: str
     arguments: tuple[Argument, ...] = ()
     operation: str = ""
-    """What the server is asked; empty for verbs that do more than ask."""
-    module: str = "commands.call"
-    """The module of `holdfast.transport.cli` whose function `run` does it."""
+    """Operation that the verb calls on the server; empty for verbs that call several, or none."""
+    command: str = "commands.call:call"
+    """Module below `holdfast.transport.cli` and function in it: imported only when the verb runs."""
     rows: str = ""
-    """Which field of the answer is a list to show as a table."""
+    """Field of the answer that holds the list to print as a table."""
     columns: tuple[str, ...] = ()
-    claims: bool = False
-    """Whether "somebody else has it" is the answer that the exit status tells."""
-    asks: bool = True
-    """Whether it speaks to a server, and takes the flags for that."""
+    is_claim: bool = False
+    """Whether the answer may be "another holder has it", which sets the exit status."""
+    calls_server: bool = True
+    """Whether it calls a server, and so takes the flags --output, --url and --key-file."""
     usage_status: int = 2
-    """The exit status of wrong usage."""
+    """Exit status for wrong usage."""
     more: str = ""
-    """What the help says below the flags."""
+    """Text below the flags in the help."""
+
+
+class Invocation(NamedTuple):
+    """A verb with its parsed arguments: what every implementation is called with."""
+
+    verb: Verb
+    arguments: dict[str, Any]
+    output: str = "text"
+    conflict_status: int | None = None
+    """Value of -E."""
+
+    def held_status(self, default: int) -> int:
+        """Exit status when another holder has it: -E if given."""
+        return default if self.conflict_status is None else self.conflict_status
 
 
 OUTPUTS = ("text", "wide", "json", "yaml")
 
 
-def word(name: str, field: str, help: str, *, required: bool = True, many: bool = False) -> Argument:
-    """A word in its place."""
+def positional(name: str, field: str, help: str, *, required: bool = True, many: bool = False) -> Argument:
+    """A positional argument."""
     return Argument((name,), field, help, name, required=required, many=many)
 
 
@@ -75,28 +89,33 @@ def flag(
     return Argument(tuple(flags.split()), field, help, value, kind, required, choices, many)
 
 
-def output(help: str) -> Argument:
-    """How to answer: the same four ways everywhere."""
-    return flag("-o --output", "output", "|".join(OUTPUTS), help, choices=OUTPUTS)
-
-
 def switch(flags: str, field: str, help: str) -> Argument:
-    """A flag that is there or not."""
+    """A flag without a value."""
     return Argument(tuple(flags.split()), field, help)
 
 
-def json_text(text: str) -> Any:
-    """JSON, or with `@file` the JSON in a file, `@-` on stdin."""
-    import json  # noqa: PLC0415 - read by every start, needed by few
+def output(help: str) -> Argument:
+    """The flag -o, with the same four formats everywhere."""
+    return flag("-o --output", "output", "|".join(OUTPUTS), help, choices=OUTPUTS)
+
+
+def parse_json(text: str) -> Any:
+    """JSON; `@file` reads it from a file, `@-` from stdin."""
+    import json
 
     if text.startswith("@"):
-        import sys  # noqa: PLC0415 - the same
-        from pathlib import Path  # noqa: PLC0415 - the same
+        import sys
+        from pathlib import Path
 
         text = sys.stdin.read() if text == "@-" else Path(text[1:]).read_text("utf-8")
     return json.loads(text)
 
 
-def json_or_text(text: str) -> Any:
-    """A JSON object if it is one, else the text itself."""
-    return json_text(text) if text.startswith(("{", "@")) else text
+def parse_json_or_text(text: str) -> Any:
+    """A JSON object, or any other text as it is."""
+    return parse_json(text) if text.startswith(("{", "@")) else text
+
+
+HELD_STATUS = flag("-E", "conflict_status", "NUMBER", "exit status when another holder has it (1)", int)
+LIMIT = flag("--limit", "limit", "NUMBER", "at most this many (100)", int)
+CURSOR = flag("--cursor", "cursor", "CURSOR", "continue after the previous page")

@@ -1,20 +1,19 @@
-"""Verbs about webhooks."""
+"""Verbs for webhooks and their deliveries."""
 
 from __future__ import annotations
 
-from holdfast.transport.cli.verbs.jobs import CURSOR, LIMIT
-from holdfast.transport.cli.verbs.verb import Verb, flag, word
+from holdfast.transport.cli.verbs.verb import CURSOR, LIMIT, Verb, flag, positional
 
-_ID = word("ID", "id", "which webhook")
+_ID = positional("ID", "id", "id of the webhook")
 _FILTERS = (
-    flag("--event", "events", "KIND", "only this kind: task.completed, lease.*; may be given again", many=True),
-    flag("--subject", "subject", "SUBJECT", "only about this: task:…, lease:deploy/*"),
+    flag("--event", "events", "KIND", "only this kind: task.completed, lease.*; may be repeated", many=True),
+    flag("--subject", "subject", "SUBJECT", "only this subject: task:…, lease:deploy/*"),
 )
 
 WEBHOOK_VERBS = (
     Verb(
         "webhook ls",
-        "the account's webhooks, without their secrets",
+        "list the account's webhooks, without their secrets",
         (),
         "list_webhooks",
         rows="webhooks",
@@ -22,23 +21,29 @@ WEBHOOK_VERBS = (
     ),
     Verb(
         "webhook add",
-        "be told of what happens; shows its secret this once",
-        (word("ADDRESS", "address", "where: https://…"), *_FILTERS),
+        "create a webhook; its secret is shown only once",
+        (positional("ADDRESS", "address", "where to send events: https://…"), *_FILTERS),
         "create_webhook",
-        "commands.webhook",
+        "commands.call:add_webhook",
     ),
-    Verb("webhook rm", "nobody wants to be told any more", (_ID,), "delete_webhook"),
-    Verb("webhook pause", "tell it nothing for now", (_ID,), "update_webhook", "commands.webhook"),
-    Verb("webhook resume", "go on where it stopped", (_ID,), "update_webhook", "commands.webhook"),
+    Verb("webhook rm", "delete a webhook", (_ID,), "delete_webhook"),
+    Verb("webhook pause", "stop sending to a webhook for now", (_ID,), "update_webhook", "commands.call:pause_webhook"),
+    Verb(
+        "webhook resume",
+        "send again, from where it was paused",
+        (_ID,),
+        "update_webhook",
+        "commands.call:resume_webhook",
+    ),
     Verb(
         "webhook rotate",
-        "a new secret; the old one signs beside it a while",
-        (_ID, flag("--grace", "grace_seconds", "SECONDS", "for how long (86400)", int)),
+        "give a webhook a new secret",
+        (_ID, flag("--grace", "grace_seconds", "SECONDS", "the old secret signs too for this long (86400)", int)),
         "rotate_webhook_secret",
     ),
     Verb(
         "webhook deliveries",
-        "what was sent, what waits, what nobody took",
+        "list deliveries: sent, waiting or dead",
         (
             _ID,
             flag("--state", "state", "STATE", "pending, delivered or dead", choices=("pending", "delivered", "dead")),
@@ -51,13 +56,13 @@ WEBHOOK_VERBS = (
     ),
     Verb(
         "webhook replay",
-        "send dead letters again, or one, or all after a number",
+        "send deliveries again: all dead ones, one, or all after a number",
         (
             _ID,
-            flag("--seq", "seq", "NUMBER", "only this one, settled or not", int),
-            flag("--after", "after", "NUMBER", "all after this one, delivered or dead", int),
+            flag("--seq", "seq", "NUMBER", "only this delivery, in any state", int),
+            flag("--after", "after", "NUMBER", "all deliveries after this one, delivered or dead", int),
         ),
         "replay_deliveries",
     ),
-    Verb("webhook test", "send a message that tells of nothing", (_ID,), "test_webhook"),
+    Verb("webhook test", "send a test message", (_ID,), "test_webhook"),
 )

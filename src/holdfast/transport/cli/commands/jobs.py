@@ -1,0 +1,36 @@
+"""Verbs `claim` and `guard`."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.client.errors import HoldfastError
+from holdfast.transport.cli import exit_status
+from holdfast.transport.cli.connection import client_for
+from holdfast.transport.cli.credentials import BadAddress
+from holdfast.transport.cli.long_wait import call_until, is_granted
+from holdfast.transport.cli.output import escape, print_answer, print_message
+from holdfast.transport.cli.verbs.verb import Invocation
+
+
+def claim(invocation: Invocation) -> int:
+    """Claim a job, and wait for it longer than one request can."""
+    arguments = invocation.arguments
+    wait = arguments.pop("wait_seconds") or 0.0
+    answer = call_until(client_for(arguments), invocation.verb.operation, arguments, wait, is_granted)
+    print_answer(answer, invocation.verb, invocation.output)
+    return exit_status.of_claim(answer, invocation.held_status(exit_status.HELD))
+
+
+def guard(invocation: Invocation) -> int:
+    """Check for hooks that a job is still held: prints nothing if it is. Any failed heartbeat means stop."""
+    arguments = invocation.arguments
+    job_id = arguments["job_id"] = arguments["job_id"] or os.environ.get("HOLDFAST_JOB")
+    if job_id is None or arguments["lease_id"] is None:
+        raise BadAddress("no job to guard: give its name and --lease, or run it inside `holdfast run`")
+    try:
+        client_for(arguments).call(invocation.verb.operation, **arguments)
+    except HoldfastError as error:
+        print_message(f"holdfast: stop work on {escape(job_id)}: {escape(error.message)} ({escape(error.code)})")
+        return invocation.held_status(exit_status.STALE)
+    return exit_status.OK
