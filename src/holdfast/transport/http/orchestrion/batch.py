@@ -1,4 +1,4 @@
-"""`POST /v1/tasks/batch`: up to 1,000 verbs in one request and one transaction, each with its own outcome."""
+"""`POST /v1/tasks/batch`: up to 1,000 task verbs in one transaction, each with its own outcome."""
 
 from __future__ import annotations
 
@@ -26,72 +26,72 @@ from holdfast.transport.http.orchestrion.documents import task_document
 from holdfast.transport.http.orchestrion.errors import error_document
 from holdfast.transport.http.orchestrion.task_verbs import (
     VERBS,
-    Body,
     CancelBody,
     CompleteBody,
     FailBody,
+    HolderBody,
     NoBody,
     ReleaseBody,
     RequeueBody,
     SnoozeBody,
     fields_of,
 )
-from holdfast.transport.http.orchestrion.tasks import CreateBody, creation, render_created
+from holdfast.transport.http.orchestrion.tasks import CreateBody, create_command, render_created
 from holdfast.transport.http.request import Request, Response, answer, encode, warned
 from holdfast.transport.times import milliseconds_or_none
 
 PRODUCERS = {"create", "cancel", "requeue", "resolve"}
-"""Verbs of those who make work; the others are for those who do it."""
+"""Verbs that need the scope tasks:produce; the others need tasks:work."""
 
 
 class CreateItem(CreateBody, tag_field="op", tag="create", forbid_unknown_fields=True, rename="camel"):
-    """A create among others."""
+    """A create in a batch."""
 
 
-class HeartbeatItem(Body, tag_field="op", tag="heartbeat", forbid_unknown_fields=True, kw_only=True):
-    """A heartbeat among others."""
+class HeartbeatItem(HolderBody, tag_field="op", tag="heartbeat", forbid_unknown_fields=True, kw_only=True):
+    """A heartbeat in a batch."""
 
     id: str
 
 
 class CompleteItem(CompleteBody, tag_field="op", tag="complete", forbid_unknown_fields=True, kw_only=True):
-    """A completion among others."""
+    """A completion in a batch."""
 
     id: str
 
 
 class FailItem(FailBody, tag_field="op", tag="fail", forbid_unknown_fields=True, kw_only=True):
-    """A failure among others."""
+    """A failure in a batch."""
 
     id: str
 
 
 class ReleaseItem(ReleaseBody, tag_field="op", tag="release", forbid_unknown_fields=True, kw_only=True):
-    """A release among others."""
+    """A release in a batch."""
 
     id: str
 
 
 class SnoozeItem(SnoozeBody, tag_field="op", tag="snooze", forbid_unknown_fields=True, kw_only=True):
-    """A snooze among others."""
+    """A snooze in a batch."""
 
     id: str
 
 
 class CancelItem(CancelBody, tag_field="op", tag="cancel", forbid_unknown_fields=True, kw_only=True):
-    """A cancellation among others."""
+    """A cancellation in a batch."""
 
     id: str
 
 
 class RequeueItem(RequeueBody, tag_field="op", tag="requeue", forbid_unknown_fields=True, kw_only=True):
-    """A requeueing among others."""
+    """A requeueing in a batch."""
 
     id: str
 
 
 class ResolveItem(NoBody, tag_field="op", tag="resolve", forbid_unknown_fields=True, kw_only=True):
-    """A resolution among others."""
+    """A resolution in a batch."""
 
     id: str
 
@@ -110,32 +110,32 @@ Item = (
 
 
 class BatchBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What batch takes: each item is the body of its verb, with `op` and, but for create, the task's `id`."""
+    """Body of batch_tasks: each item is the body of its verb with `op` and, except for create, the task's `id`."""
 
     items: list[msgspec.Raw]
     full: bool = False
-    """Whether whole tasks are answered rather than what changed."""
+    """Whether results contain whole tasks instead of the changed fields."""
 
 
-class TidyBody(msgspec.Struct, forbid_unknown_fields=True):
-    """The same, if every item is as it should be: then all of it is read in one go."""
+class ValidBatchBody(msgspec.Struct, forbid_unknown_fields=True):
+    """The same with typed items: a batch without errors is decoded in one call."""
 
     items: list[Item]
     full: bool = False
 
 
-_read_tidy = msgspec.json.Decoder(TidyBody).decode
+_decode_valid = msgspec.json.Decoder(ValidBatchBody).decode
 
 
-class Head(msgspec.Struct):
-    """What an item is about."""
+class ItemHead(msgspec.Struct):
+    """Verb and task of an item."""
 
     op: str
     id: str | None = None
 
 
 async def batch_tasks(ctx: HandlerContext, request: Request) -> Response:
-    """Up to 1,000 verbs in one transaction."""
+    """Apply up to 1,000 task verbs in one transaction."""
     await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, BatchBody, BATCH_BODY_BYTES)
     if not BATCH_ITEMS.least <= len(body.items) <= BATCH_ITEMS.most:
@@ -155,43 +155,43 @@ async def batch_tasks(ctx: HandlerContext, request: Request) -> Response:
 
 
 async def _charge(ctx: HandlerContext, request: Request, commands: list[Command[Any] | Refused]) -> None:
-    """Each item costs what it would have cost alone."""
-    costs = Counter(_class_of(command) for command in commands if isinstance(command, Command))
+    """Charge each item as if it were sent alone."""
+    costs = Counter(_limit_class(command) for command in commands if isinstance(command, Command))
     for limit_class, cost in costs.items():
         await ctx.charge(request, limit_class, cost)
 
 
-def _class_of(command: Command[Any]) -> str:
+def _limit_class(command: Command[Any]) -> str:
     return CREATE if isinstance(command, CreateTask) else HEARTBEAT if isinstance(command, HeartbeatTask) else MUTATION
 
 
 def _items(raw: bytes, body: BatchBody) -> Iterator[tuple[Any, msgspec.Raw]]:
-    """Each item, or the refusal that stands in its place, with the words it was sent in."""
+    """Each item, or its refusal, with its JSON as sent."""
     try:
-        items: list[Any] = list(_read_tidy(raw).items)
+        items: list[Any] = list(_decode_valid(raw).items)
     except msgspec.ValidationError:
-        items = [_leniently(bytes(item)) for item in body.items]
+        items = [_parse_item(bytes(item)) for item in body.items]
     return zip(items, body.items, strict=True)
 
 
-def _leniently(item: bytes) -> Any:
-    """One item of a batch in which something is amiss: read as a body of its own, or refused alone."""
+def _parse_item(item: bytes) -> Any:
+    """Parse one item of a batch with errors; an invalid item becomes its refusal."""
     try:
-        head = msgspec.json.decode(item, type=Head)
+        head = msgspec.json.decode(item, type=ItemHead)
     except msgspec.DecodeError as error:
-        return Invalid(f"an item is an object with `op`: {error}")
-    shapes = {kind.__struct_config__.tag: kind for kind in Item.__args__}
-    if head.op not in shapes:
-        return Invalid(f"`op` is one of {', '.join(map(str, shapes))}")
+        return Invalid(f"an item must be an object with `op`: {error}")
+    body_types = {kind.__struct_config__.tag: kind for kind in Item.__args__}
+    if head.op not in body_types:
+        return Invalid(f"`op` must be one of {', '.join(map(str, body_types))}")
     try:
-        read, _ = parse_body(item, shapes[head.op])
+        read, _ = parse_body(item, body_types[head.op])
     except Refused as refusal:
         return refusal
     return read
 
 
 def _command(request: Request, item: Any, original: msgspec.Raw, *, require: bool) -> Command[Any] | Refused:
-    """The command of one item. An item that is wrong is refused alone."""
+    """The command of one item, or its refusal."""
     if isinstance(item, Refused):
         return item
     try:
@@ -200,31 +200,31 @@ def _command(request: Request, item: Any, original: msgspec.Raw, *, require: boo
         if not request.by.may(scope):
             return Forbidden(f"this key lacks the scope {scope}", scope=scope)
         if isinstance(item, CreateItem):
-            return _creation(request, item, original)
-        if not is_storable(item.id):  # no store has such an id, and not every one would look for it
+            return _create_command(request, item, original)
+        if not is_storable(item.id):  # such an id cannot exist, and not every store accepts it in a query
             return TaskMissing("there is no such task")
         return VERBS[verb][0](**fields_of(request, verb, item, item.id, require=require))
     except Refused as refusal:
         return refusal
 
 
-def _creation(request: Request, item: CreateItem, original: msgspec.Raw) -> Command[Any]:
-    by_key = None
+def _create_command(request: Request, item: CreateItem, original: msgspec.Raw) -> Command[Any]:
+    idempotency = None
     if item.idempotency_key is not None:
-        # The same words as a create of its own: an item may be repeated alone, and the other way round.
-        words = msgspec.json.decode(original)
-        del words["op"]
+        # Hashed like a single create, so that an item can be repeated alone, and the other way round.
+        body = msgspec.json.decode(original)
+        del body["op"]
         render = functools.partial(render_created, [])
-        by_key = bind_task_key(item.idempotency_key, " POST /v1/tasks\n", encode(words), render)
-    return creation(request, item, Checks(), by_key)
+        idempotency = bind_task_key(item.idempotency_key, " POST /v1/tasks\n", encode(body), render)
+    return create_command(request, item, Checks(), idempotency)
 
 
 def _render(
     request: Request, commands: list[Any], warnings: list[str], outcome: Outcomes, *, full: bool
 ) -> tuple[int, bytes]:
-    came = iter(outcome.each)
+    outcomes = iter(outcome.each)
     results = [
-        _result(request, command if isinstance(command, Refused) else next(came), command, full=full)
+        _result(request, command if isinstance(command, Refused) else next(outcomes), command, full=full)
         for command in commands
     ]
     succeeded = sum(result["status"] < 400 for result in results)  # noqa: PLR2004 - HTTP's own number
@@ -234,7 +234,7 @@ def _render(
 
 
 def _result(request: Request, outcome: Any, command: Any, *, full: bool) -> dict[str, Any]:
-    """What one item would have been answered alone: its status, and the task or the refusal."""
+    """The result of one item: its status, and the task or the error."""
     if isinstance(outcome, Refused):
         status, document = error_document(request, outcome, getattr(command, "task_id", None))
         return {"status": status, **document}

@@ -1,4 +1,4 @@
-"""`GET /v1/tasks…`: one task, lists of them, how many there are."""
+"""Handlers that read tasks: one task, a filtered list, counts by state."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ SCAN_LIMIT = 10_000
 
 
 async def check_task_status(ctx: HandlerContext, request: Request) -> Response:
-    """A task as it is; with `wait_seconds`, its result as soon as there is one."""
+    """Read a task; with `wait_seconds`, wait until it is finished."""
     await ctx.authenticate(request)
     query = Query(request, {"wait_seconds"})
     wait = query.seconds("wait_seconds", bounds.WAIT)
     query.raise_errors()
     account, task_id = request.by.account, request.parameter
 
-    def look(reader: Reader) -> tuple[Task, Instant]:
+    def read_task(reader: Reader) -> tuple[Task, Instant]:
         return tasks.check_found(reader.row(Task, account, task_id)), reader.now
 
     def is_expired(found: tuple[Task, Instant]) -> bool:
         return found[0].state in tasks.FINAL_STATES
 
     if wait:
-        task, now = await ctx.wait_for((Task.table, account, task_id), look, is_expired, wait, request)
+        task, now = await ctx.wait_for((Task.table, account, task_id), read_task, is_expired, wait, request)
     else:
-        task, now = await ctx.read(look)
+        task, now = await ctx.read(read_task)
     return json_response(200, task_document(task, now), NO_STORE)
 
 
 async def list_tasks(ctx: HandlerContext, request: Request) -> Response:
-    """Tasks, newest first."""
+    """List tasks, newest first."""
     await ctx.authenticate(request)
     query = Query(request, _FILTERS)
     limit = query.number("limit", bounds.TASK_PAGE)
@@ -99,7 +99,7 @@ _FILTERS = {
 
 
 async def count_tasks(ctx: HandlerContext, request: Request) -> Response:
-    """How many tasks of each type are in each state."""
+    """Count tasks by type and state."""
     await ctx.authenticate(request)
     counted = await ctx.read(lambda reader: reader.task_counts(request.by.account))
     by_type: dict[str, dict[str, int]] = {}

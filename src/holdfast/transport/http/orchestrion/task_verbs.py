@@ -1,4 +1,4 @@
-"""`/v1/tasks/{id}/…`: how a task goes. Parse, submit one command, render."""
+"""Handlers of the task verbs: heartbeat, complete, fail, release, snooze, cancel, requeue, resolve."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from holdfast.transport.http.orchestrion.documents import task_document
 from holdfast.transport.http.request import Request, Response, answer, encode, warned
 
 
-class Body(msgspec.Struct, forbid_unknown_fields=True):
-    """What every write of a holder may carry: its proof, and what it leaves for the next one."""
+class HolderBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Fields of every write by a holder: its proof, and note, checkpoint and progress."""
 
     lease_id: str | None = None
     fencing_token: int | None = None
@@ -41,15 +41,15 @@ class Body(msgspec.Struct, forbid_unknown_fields=True):
     progress: msgspec.Raw = NOTHING
 
 
-class CompleteBody(Body, forbid_unknown_fields=True):
-    """What complete takes."""
+class CompleteBody(HolderBody, forbid_unknown_fields=True):
+    """Body of complete."""
 
     result: msgspec.Raw = NOTHING
     output_id: str | None = None
 
 
-class FailBody(Body, forbid_unknown_fields=True):
-    """What fail takes."""
+class FailBody(HolderBody, forbid_unknown_fields=True):
+    """Body of fail."""
 
     reason: str | None = None
     error_code: str | None = None
@@ -57,41 +57,41 @@ class FailBody(Body, forbid_unknown_fields=True):
     permanent: bool = False
 
 
-class ReleaseBody(Body, forbid_unknown_fields=True):
-    """What release takes."""
+class ReleaseBody(HolderBody, forbid_unknown_fields=True):
+    """Body of release."""
 
     delay_seconds: int | None = None
 
 
-class SnoozeBody(Body, forbid_unknown_fields=True, kw_only=True):
-    """What snooze takes."""
+class SnoozeBody(HolderBody, forbid_unknown_fields=True, kw_only=True):
+    """Body of snooze."""
 
     seconds: int
 
 
 class CancelBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What cancel takes."""
+    """Body of cancel."""
 
     mode: Literal["pending", "request", "force"] = "pending"
     reason: str | None = None
 
 
 class RequeueBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What requeue takes."""
+    """Body of requeue."""
 
     reset_attempts: bool = True
 
 
 class NoBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What takes nothing."""
+    """An empty body."""
 
 
 Fields = dict[str, Any]
 Handler = Callable[[HandlerContext, Request], Awaitable[Response]]
 
 
-def heartbeat_fields(body: Body, checks: Checks) -> Fields:
-    """What a holder shows and leaves."""
+def heartbeat_fields(body: HolderBody, checks: Checks) -> Fields:
+    """Command fields of heartbeat, and the proof of every write by a holder."""
     checks.check_text(body.lease_id, "lease_id", bounds.TASK_LABEL)
     checks.check_text(body.note, "note", bounds.NOTE)
     left = Handover(
@@ -103,14 +103,14 @@ def heartbeat_fields(body: Body, checks: Checks) -> Fields:
 
 
 def complete_fields(body: CompleteBody, checks: Checks) -> Fields:
-    """How it was done."""
+    """Command fields of complete."""
     result = checks.compact_object(body.result, "result", bounds.TASK_PAYLOAD)
     checks.check_text(body.output_id, "output_id", bounds.TASK_LABEL)
     return {**heartbeat_fields(body, checks), "result": result, "output_id": body.output_id}
 
 
 def fail_fields(body: FailBody, checks: Checks) -> Fields:
-    """What went wrong."""
+    """Command fields of fail."""
     checks.check_text(body.reason, "reason", bounds.REASON)
     checks.check_text(body.error_code, "error_code", bounds.TASK_ERROR_CODE)
     return {
@@ -119,34 +119,34 @@ def fail_fields(body: FailBody, checks: Checks) -> Fields:
         "code": body.error_code,
         "after": _delay(body.retry_after_seconds, "retry_after_seconds", checks),
         "permanent": body.permanent,
-        "random_fraction": random.random(),  # noqa: S311 - it spreads retries, it keeps no secret
+        "random_fraction": random.random(),  # noqa: S311 - spreads retries; not a secret
     }
 
 
 def release_fields(body: ReleaseBody, checks: Checks) -> Fields:
-    """When it may be claimed again."""
+    """Command fields of release."""
     after = _delay(body.delay_seconds, "delay_seconds", checks)
     return {**heartbeat_fields(body, checks), "outcome": "released", "after": after}
 
 
 def snooze_fields(body: SnoozeBody, checks: Checks) -> Fields:
-    """For how long it sleeps."""
+    """Command fields of snooze."""
     return {**heartbeat_fields(body, checks), "outcome": "snoozed", "after": _delay(body.seconds, "seconds", checks)}
 
 
 def cancel_fields(body: CancelBody, checks: Checks) -> Fields:
-    """How it ends."""
+    """Command fields of cancel."""
     checks.check_text(body.reason, "reason", bounds.REASON)
     return {"mode": body.mode, "reason": body.reason}
 
 
 def requeue_fields(body: RequeueBody, _: Checks) -> Fields:
-    """Whether its attempts are forgotten."""
+    """Command fields of requeue."""
     return {"keep_count": not body.reset_attempts}
 
 
 def resolve_fields(_: NoBody, __: Checks) -> Fields:
-    """Nothing more."""
+    """Command fields of resolve."""
     return {}
 
 
@@ -156,7 +156,7 @@ def _delay(seconds: int | None, field: str, checks: Checks) -> Instant | None:
 
 
 VERBS: dict[str, tuple[type[TaskCommand], type[msgspec.Struct], Any]] = {
-    "heartbeat": (HeartbeatTask, Body, heartbeat_fields),
+    "heartbeat": (HeartbeatTask, HolderBody, heartbeat_fields),
     "complete": (CompleteTask, CompleteBody, complete_fields),
     "fail": (FailTask, FailBody, fail_fields),
     "release": (HandBackTask, ReleaseBody, release_fields),
@@ -165,13 +165,13 @@ VERBS: dict[str, tuple[type[TaskCommand], type[msgspec.Struct], Any]] = {
     "requeue": (RequeueTask, RequeueBody, requeue_fields),
     "resolve": (ResolveTask, NoBody, resolve_fields),
 }
-"""Each verb: its command, what its body may hold, and how the one is made of the other."""
+"""Each verb: its command, its body, and the function that turns the body into command fields."""
 
 HOLDERS = frozenset({"heartbeat", "complete", "fail", "release", "snooze"})
 
 
 def fields_of(request: Request, verb: str, body: msgspec.Struct, task_id: str, *, require: bool) -> Fields:
-    """Everything that the command of a verb takes, but for its Idempotency-Key."""
+    """All fields of a verb's command except its idempotency key."""
     checks = Checks()
     fields: Fields = VERBS[verb][2](body, checks)
     checks.raise_errors()
@@ -182,7 +182,7 @@ def fields_of(request: Request, verb: str, body: msgspec.Struct, task_id: str, *
 
 
 def _handler(verb: str, name: str) -> Handler:
-    """The handler of a verb. They differ in what the table above says, and in nothing else."""
+    """The handler of a verb; handlers differ only in their row of VERBS."""
     command, shape, _ = VERBS[verb]
 
     async def handle(ctx: HandlerContext, request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""`/v1/tasks`: create and claim. Parse, submit one command, render."""
+"""Handlers that create and claim tasks: `POST /v1/tasks`, `/v1/tasks/claim`, `/v1/tasks/{id}/claim`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _TYPE_RULE = f"`type` must be {bounds.TASK_TYPE} of A-Z a-z 0-9 - _"
 
 
 class CreateBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    """What create takes."""
+    """Body of create_task."""
 
     type: str
     payload: msgspec.Raw
@@ -63,7 +63,7 @@ class CreateBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class ClaimBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What claim takes."""
+    """Body of claim_task."""
 
     type: str | None = None
     types: list[str] | None = None
@@ -75,7 +75,7 @@ class ClaimBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ClaimOneBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What claim by id takes."""
+    """Body of claim_task_by_id."""
 
     worker_id: str | None = None
     session_id: str | None = None
@@ -86,18 +86,18 @@ class ClaimOneBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 async def create_task(ctx: HandlerContext, request: Request) -> Response:
-    """Put work into its queue."""
+    """Put a task into the queue of its type."""
     await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, CreateBody)
     render = functools.partial(render_created, warnings)
-    command = creation(
+    command = create_command(
         request, body, Checks(), read_task_idempotency_key(request, raw, render, in_body=body.idempotency_key)
     )
     return answer(await ctx.run_idempotent(command), render)
 
 
-def creation(request: Request, body: CreateBody, checks: Checks, by_key: Any) -> CreateTask:
-    """The command of a create, if everything about it is within bounds."""
+def create_command(request: Request, body: CreateBody, checks: Checks, idempotency: Any) -> CreateTask:
+    """The command that creates a task, or a refusal with all errors of the body."""
     checks.require(TYPE.fullmatch(body.type) is not None, "type", _TYPE_RULE)
     payload = checks.compact_object(body.payload, "payload", bounds.TASK_PAYLOAD)
     checks.require(payload is not None, "payload", "`payload` must be a JSON object")
@@ -106,8 +106,8 @@ def creation(request: Request, body: CreateBody, checks: Checks, by_key: Any) ->
     lease = body.lease_duration_seconds
     checks.check_range(lease, "leaseDurationSeconds", bounds.TASK_LEASE)
     scheduled_at = None if body.scheduled_at is None else parse_time(body.scheduled_at)
-    good_time = body.scheduled_at is None or scheduled_at is not None
-    checks.require(good_time, "scheduledAt", "`scheduledAt` is an ISO 8601 time with its offset")
+    is_time_valid = body.scheduled_at is None or scheduled_at is not None
+    checks.require(is_time_valid, "scheduledAt", "`scheduledAt` must be an ISO 8601 time with its offset")
     checks.require(body.unique_key != "", "uniqueKey", "`uniqueKey` must not be empty")
     checks.check_text(body.unique_key, "uniqueKey", bounds.TASK_UNIQUE_KEY)
     checks.check_text(body.tag, "tag", bounds.TASK_LABEL)
@@ -137,7 +137,7 @@ def creation(request: Request, body: CreateBody, checks: Checks, by_key: Any) ->
     return CreateTask(
         account=request.by.account,
         cause=request.cause(),
-        once=by_key,
+        once=idempotency,
         task=task,
         replace_payload=body.on_duplicate == "replace",
         allowance=request.allowance,
@@ -145,7 +145,7 @@ def creation(request: Request, body: CreateBody, checks: Checks, by_key: Any) ->
 
 
 def render_created(warnings: list[str], outcome: Created) -> tuple[int, bytes]:
-    """201 for a new task, 200 for one that was there."""
+    """201 for a new task, 200 for an existing one with the same unique key."""
     document = task_document(outcome.task, outcome.now)
     if outcome.deduplicated:
         document["deduplicated"] = True
@@ -156,7 +156,7 @@ def render_created(warnings: list[str], outcome: Created) -> tuple[int, bytes]:
 
 
 async def claim_task(ctx: HandlerContext, request: Request) -> Response:
-    """Take the next task of some types, or the next few."""
+    """Claim the next task of some types, or the next few."""
     await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, ClaimBody)
     checks = Checks()
@@ -171,22 +171,22 @@ async def claim_task(ctx: HandlerContext, request: Request) -> Response:
     checks.raise_errors()
     render = functools.partial(_render_claimed, warnings, body.limit)
     command = ClaimTasks(
-        **_common(request, body, read_task_idempotency_key(request, raw, _kept, per_caller=True)),
+        **_claim_fields(request, body, read_task_idempotency_key(request, raw, _claim_record, per_caller=True)),
         types=types,
         limit=body.limit or 1,
     )
     if body.wait_seconds:
-        undo = functools.partial(_undelivered, command)
+        undo = functools.partial(_return_undelivered, command)
         outcome: Any = await ctx.run_waiting(command, body.wait_seconds, request, undo)
     else:
         outcome = await ctx.run_idempotent(command)
     if isinstance(outcome, Empty):
-        await ctx.charge_instead(request, READ)  # looking in vain takes nothing: it is a look
+        await ctx.charge_instead(request, READ)  # an empty claim counts as a read
     return await _answer_claim(ctx, request, outcome, render)
 
 
 async def claim_task_by_id(ctx: HandlerContext, request: Request) -> Response:
-    """Take this task."""
+    """Claim a task by its id."""
     await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, ClaimOneBody)
     checks = Checks()
@@ -195,22 +195,22 @@ async def claim_task_by_id(ctx: HandlerContext, request: Request) -> Response:
     checks.raise_errors()
     render = functools.partial(_render_claimed, warnings, None)
     command = ClaimTask(
-        **_common(request, body, read_task_idempotency_key(request, raw, _kept, per_caller=True)),
+        **_claim_fields(request, body, read_task_idempotency_key(request, raw, _claim_record, per_caller=True)),
         task_id=request.parameter,
     )
     return await _answer_claim(ctx, request, await ctx.run_idempotent(command), render)
 
 
-def _common(request: Request, body: ClaimBody | ClaimOneBody, by_key: Any) -> dict[str, Any]:
+def _claim_fields(request: Request, body: ClaimBody | ClaimOneBody, idempotency: Any) -> dict[str, Any]:
     session_id = None if body.session_id is None else parse_uuid(body.session_id)
     if body.session_id is not None and session_id is None:
         raise Invalid(
-            "`session_id` is a UUID", [{"pointer": "/session_id", "code": "invalid", "message": "not a UUID"}]
+            "`session_id` must be a UUID", [{"pointer": "/session_id", "code": "invalid", "message": "not a UUID"}]
         )
     return {
         "account": request.by.account,
         "cause": request.cause(),
-        "once": by_key,
+        "once": idempotency,
         "by": request.by,
         "worker": body.worker_id,
         "seed": ids.draw(),
@@ -221,7 +221,7 @@ def _common(request: Request, body: ClaimBody | ClaimOneBody, by_key: Any) -> di
 
 
 async def _answer_claim(ctx: HandlerContext, request: Request, outcome: Any, render: Render) -> Response:
-    """A repeated claim is the same leases as they stand now: a replay never grants time, nor pretends to."""
+    """Render a claim. A repeated claim returns the same leases as they are now: a replay never extends a lease."""
     if not isinstance(outcome, Replayed):
         return answer(outcome, render)
     granted: list[tuple[str, str]] = msgspec.json.decode(outcome.body)
@@ -236,8 +236,8 @@ async def _answer_claim(ctx: HandlerContext, request: Request, outcome: Any, ren
     return response
 
 
-def _kept(outcome: Claimed) -> tuple[int, bytes]:
-    """What is remembered of a claim: which leases it granted. The rest is told as it stands when it is asked for."""
+def _claim_record(outcome: Claimed) -> tuple[int, bytes]:
+    """What is stored under the idempotency key of a claim: the granted leases. A replay renders their present state."""
     return 200, encode([(taken.task.id, taken.lease_id) for taken in outcome.taken])
 
 
@@ -249,7 +249,7 @@ def _render_claimed(warnings: list[str], limit: int | None, outcome: Any) -> tup
         document = claimed_task_document(taken, outcome.now, contract)
         document["task"] = msgspec.Raw(encode(document))
     elif isinstance(outcome, Claimed):
-        # One contract for all of them: the same words a hundred times would be most of the answer.
+        # One contract for all of them: repeated in each task it would be most of the response.
         tasks_taken = [claimed_task_document(taken, outcome.now, {}) for taken in outcome.taken]
         document = {"tasks": tasks_taken, "count": len(tasks_taken), "agent_contract": task_advice.several_claimed()}
     elif isinstance(outcome, Busy):
@@ -262,8 +262,11 @@ def _render_claimed(warnings: list[str], limit: int | None, outcome: Any) -> tup
     return 200, encode(warned(document, warnings))
 
 
-def _undelivered(command: ClaimTasks, outcome: Any) -> Command[Any] | None:
-    """Tasks that nobody heard of are given back, unless their caller can ask for them again by its key."""
+def _return_undelivered(command: ClaimTasks, outcome: Any) -> Command[Any] | None:
+    """The command that returns claimed tasks to their queue if the response was not delivered.
+
+    None if the request had an idempotency key: the caller can repeat it.
+    """
     if not isinstance(outcome, Claimed) or command.once is not None:
         return None
     items = tuple(
