@@ -277,7 +277,7 @@ BODIES = {
         *(shape for _, shape, _ in task_verbs.VERBS.values()),
     ),
     "Plans and billing": (billing.CheckoutBody, billing.VerifyBody),
-    "Sessions that survive their process": (
+    "Named sessions": (
         sessions.BeginBody,
         sessions.HeartbeatBody,
         sessions.WriteBody,
