@@ -15,7 +15,7 @@ from holdfast.engine.cleanup import Cleanup
 from holdfast.engine.retention import Retention
 from holdfast.engine.verify import verify
 from holdfast.store.sqlite import queries
-from holdfast.transport.http.api.events import _look
+from holdfast.transport.http.api.events import _search
 from holdfast.transport.http.streams.hub import read_page
 from tests.support import ACCOUNT, START, check_log, claim, every, release, transact
 
@@ -53,7 +53,7 @@ def jump(store, last=4):
 
 def seqs(store, after):
     with store.read() as reader:
-        return [event.seq for event in _look(reader, ACCOUNT, after, EVERYTHING, 100).events]
+        return [event.seq for event in _search(reader, ACCOUNT, after, EVERYTHING, 100).events]
 
 
 def mark_of(store):

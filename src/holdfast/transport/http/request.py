@@ -81,7 +81,7 @@ def raw_json(text: str | None) -> msgspec.Raw | None:
     return None if text is None else msgspec.Raw(text.encode())
 
 
-def warned(document: dict[str, Any], warnings: list[str]) -> dict[str, Any]:
+def with_warnings(document: dict[str, Any], warnings: list[str]) -> dict[str, Any]:
     """The document, with the warnings about its request if there are any."""
     return document | {"warnings": warnings} if warnings else document
 

@@ -14,8 +14,8 @@ from holdfast.engine.verbs.webhooks import RotateWebhookSecret, UpdateWebhook
 from holdfast.operations.bounds import REPLAYED_DELIVERIES, WEBHOOK_GRACE
 from holdfast.store.contract import Reader, Store
 from holdfast.transport.dashboard.page import Action, Page, PageRequest, TemplateResponse
-from holdfast.transport.http.api.deliveries import FROM_THE_NEWEST
-from holdfast.transport.http.api.webhooks import hooks_of, new_secret
+from holdfast.transport.http.api.deliveries import MAX_SEQ
+from holdfast.transport.http.api.webhooks import new_secret, read_webhooks
 from holdfast.transport.http.request import HttpRefusal
 from holdfast.transport.times import wall_clock
 from holdfast.transport.webhooks.messages import build_test_delivery, message_id
@@ -32,7 +32,7 @@ MAX_DIGITS = 16
 async def show(request: PageRequest) -> TemplateResponse:
     """Every webhook of the account, with its last delivery."""
     account = request.account
-    hooks, now = await request.ctx.read(lambda reader: (hooks_of(reader, account), reader.now))
+    hooks, now = await request.ctx.read(lambda reader: (read_webhooks(reader, account), reader.now))
 
     def read_rows(store: Store) -> list[dict[str, Any]]:
         return [_row(store, hook) for hook in hooks]
@@ -113,7 +113,7 @@ async def _read_webhook(request: PageRequest) -> dict[str, Any]:
 
     def read_deliveries(store: Store) -> dict[str, Any]:
         page = store.deliveries.page
-        found = page((hook.account, hook.id), state, FROM_THE_NEWEST if before is None else before, PAGE_SIZE + 1)
+        found = page((hook.account, hook.id), state, MAX_SEQ if before is None else before, PAGE_SIZE + 1)
         tests = sorted(page((hook.account, hook.id), None, 0, TEST_SCAN_LIMIT), key=_creation_order, reverse=True)
         return _row(store, hook) | {
             "deliveries": [(each, message_id(each)) for each in found[:PAGE_SIZE] if each.seq >= 0],
@@ -138,7 +138,7 @@ async def _read_webhook(request: PageRequest) -> dict[str, Any]:
 
 
 def _row(store: Store, hook: Webhook) -> dict[str, Any]:
-    found = store.deliveries.page((hook.account, hook.id), None, FROM_THE_NEWEST, 1)
+    found = store.deliveries.page((hook.account, hook.id), None, MAX_SEQ, 1)
     counts = store.deliveries.counts((hook.account, hook.id))
     kinds = msgspec.json.decode(hook.events, type=list[str])
     return {

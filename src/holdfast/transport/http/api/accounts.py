@@ -1,4 +1,4 @@
-"""`/v1/keys/register`, `/v1/account`, `/v1/recover`: who is served, and how."""
+"""`/v1/keys/register`, `/v1/account` and `/v1/recover`."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.bodies.query import NO_STORE
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.orchestrion.documents import task_document
-from holdfast.transport.http.request import Request, Response, json_response, warned
+from holdfast.transport.http.request import Request, Response, json_response, with_warnings
 from holdfast.transport.ids import ids
 from holdfast.transport.plans import limits_document
 from holdfast.transport.times import milliseconds, milliseconds_or_none
 
-RECOVERED_AT_ONCE = 1_000
+MAX_RECOVERED = 1_000
 
 
 class NoBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Nothing is asked."""
+    """An empty body."""
 
 
 class AccountBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    """What an account can decide."""
+    """The settings of an account."""
 
     require_lease_id: bool | None = None
 
 
 async def register(ctx: HandlerContext, request: Request) -> Response:
-    """A new account and its first key, which is shown this once."""
+    """Create an account and its first key, which is shown only in this answer."""
     check_key_in_query(request)
     _, warnings, _ = await read_body(request, NoBody)
     await ctx.charge_address(request, REGISTRATION)
@@ -61,22 +61,22 @@ async def register(ctx: HandlerContext, request: Request) -> Response:
     )
     document: dict[str, Any] = {"apiKey": key, "accountId": account.id}
     document["agent_contract"] = task_advice.create_or_claim()
-    return json_response(201, warned(document, warnings), NO_STORE)
+    return json_response(201, with_warnings(document, warnings), NO_STORE)
 
 
 async def settle_account(ctx: HandlerContext, request: Request) -> Response:
-    """Decide how the account is served."""
+    """Change the account's settings."""
     await ctx.authenticate(request)
     body, warnings, _ = await read_body(request, AccountBody)
     account = await ctx.run(
         SettleAccount(account=request.by.account, cause=request.cause(), require_lease_id=body.require_lease_id)
     )
     ctx.access.accounts.put(account)
-    return json_response(200, warned(await _account_document(ctx, request, account), warnings))
+    return json_response(200, with_warnings(await _account_document(ctx, request, account), warnings))
 
 
 async def read_account(ctx: HandlerContext, request: Request) -> Response:
-    """The plan, what is used of it and when it starts anew: enough for an agent to pace itself."""
+    """The plan, its usage, and when the usage starts again at zero."""
     await ctx.authenticate(request)
     account_id = request.by.account
     found = await ctx.read(lambda reader: reader.row(Account, account_id, account_id))
@@ -108,11 +108,11 @@ async def _account_document(ctx: HandlerContext, request: Request, account: Acco
 
 
 async def recover(ctx: HandlerContext, request: Request) -> Response:
-    """End now whatever has run out in this account; the sweep does the same a moment later."""
+    """End everything in this account that has expired, without waiting for the sweep."""
     await ctx.authenticate(request)
     await read_body(request, NoBody)
     account = request.by.account
-    due = await ctx.read(lambda reader: reader.due(RECOVERED_AT_ONCE, account))
+    due = await ctx.read(lambda reader: reader.due(MAX_RECOVERED, account))
     recovered = await ctx.run(Recover(account=account, cause=request.cause(), due=tuple(due)))
     return json_response(
         200,
@@ -138,4 +138,4 @@ async def link_dashboard(ctx: HandlerContext, request: Request) -> Response:
         "expires_in_seconds": LINK_LIFETIME // SECOND,
         "agent_contract": task_advice.create_or_claim(),
     }
-    return json_response(201, warned(document, warnings), NO_STORE)
+    return json_response(201, with_warnings(document, warnings), NO_STORE)

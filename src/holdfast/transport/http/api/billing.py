@@ -1,4 +1,4 @@
-"""`/v1/billing`: plans, what an account has of its own, and how a person pays for more.
+"""`/v1/billing`: plans, an account's plan and usage, and payments.
 
 The provider is asked outside any transaction. What was paid is then written down together with the plan, so a server
 that dies in between has lost nothing: whoever verifies again finds the payment where it was made.
@@ -26,7 +26,7 @@ from holdfast.transport.http.api.billing_documents import purchase_document, sta
 from holdfast.transport.http.bodies.checks import check_key_in_query
 from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.context import HandlerContext
-from holdfast.transport.http.request import Request, Response, json_response, warned
+from holdfast.transport.http.request import Request, Response, json_response, with_warnings
 from holdfast.transport.ids import ids
 from holdfast.transport.plans import plan_document
 
@@ -34,22 +34,22 @@ log = logging.getLogger("holdfast.billing")
 
 
 class CheckoutBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    """What somebody wants to pay for."""
+    """The plan to buy."""
 
     plan_id: str
 
 
 class VerifyBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    """What somebody may have paid."""
+    """The purchase to verify."""
 
     purchase_id: str
 
 
-# -- looking -----------------------------------------------------------------------------------------------------
+# -- reading -----------------------------------------------------------------------------------------------------
 
 
 async def list_plans(ctx: HandlerContext, request: Request) -> Response:
-    """Every plan that accounts can have; what a server keeps for itself is not among them."""
+    """Every plan except the one for self-hosted servers."""
     check_key_in_query(request)
     await ctx.charge_address(request, DISCOVERY)
     plans = [plan_document(plan) for plan in ctx.settings.plans.values() if plan.id != SELF_HOSTED]
@@ -57,32 +57,32 @@ async def list_plans(ctx: HandlerContext, request: Request) -> Response:
 
 
 async def billing_status(ctx: HandlerContext, request: Request) -> Response:
-    """The caller's plan, its limits, and what is used of it."""
+    """The caller's plan, its limits and its usage."""
     await ctx.authenticate(request)
-    return json_response(200, await _status(ctx, request.by.account))
+    return json_response(200, await _billing_status(ctx, request.by.account))
 
 
-async def _status(ctx: HandlerContext, account_id: str) -> dict[str, Any]:
-    def look(reader: Reader) -> dict[str, Any]:
+async def _billing_status(ctx: HandlerContext, account_id: str) -> dict[str, Any]:
+    def query_status(reader: Reader) -> dict[str, Any]:
         account = reader.row(Account, account_id, account_id) or Account(account_id, account_id)
         allowance = accounts.allowance(account, ctx.settings.plans, ctx.settings.plan)
         return status_document(allowance, *reader.usage(account_id), reader.now)
 
-    return await ctx.read(look)
+    return await ctx.read(query_status)
 
 
 # -- buying ------------------------------------------------------------------------------------------------------
 
 
 async def checkout(ctx: HandlerContext, request: Request) -> Response:
-    """Prepare a payment. If we die before it is written down, nobody has its address, so nobody pays it."""
+    """Create an order with the provider. If the server dies before it is stored, its URL is lost and cannot be paid."""
     await ctx.authenticate(request)
     body, warnings, _ = await read_body(request, CheckoutBody)
-    plan = _for_sale(ctx, body.plan_id)
+    plan = _find_plan(ctx, body.plan_id)
     payments = _payments(ctx)
-    _check_sense(request)
+    _check_has_limits(request)
     purchase_id = "pur_" + ids.ulid()
-    order = await _order(ctx, payments, plan, purchase_id)
+    order = await _create_order(ctx, payments, plan, purchase_id)
     purchase = await ctx.run(
         BeginPurchase(
             account=request.by.account,
@@ -94,28 +94,28 @@ async def checkout(ctx: HandlerContext, request: Request) -> Response:
             checkout_url=order.approval_url,
         )
     )
-    return json_response(200, warned(purchase_document(purchase, plan), warnings))
+    return json_response(200, with_warnings(purchase_document(purchase, plan), warnings))
 
 
 async def verify_payment(ctx: HandlerContext, request: Request) -> Response:
-    """Take the money of an approved order and activate its plan. Asking again is always safe."""
+    """Capture the payment of an approved order and activate its plan. Repeating the request is safe."""
     await ctx.authenticate(request)
     body, warnings, _ = await read_body(request, VerifyBody)
-    purchase = await _find(ctx, request.by.account, body.purchase_id)
+    purchase = await _find_purchase(ctx, request.by.account, body.purchase_id)
     if purchase is None or purchase.state != COMPLETED:
         payments = _payments(ctx)
         if purchase is None:
             raise PurchaseMissing("there is no such purchase")
         capture = await _capture(ctx, payments, request, purchase)
         await _complete(ctx, request, purchase, capture)
-    document = await _status(ctx, purchase.account)
-    return json_response(200, warned(document | {"purchaseId": purchase.id, "status": COMPLETED}, warnings))
+    document = await _billing_status(ctx, purchase.account)
+    return json_response(200, with_warnings(document | {"purchaseId": purchase.id, "status": COMPLETED}, warnings))
 
 
-def _for_sale(ctx: HandlerContext, plan_id: str) -> Plan:
+def _find_plan(ctx: HandlerContext, plan_id: str) -> Plan:
     plan = ctx.settings.plans.get(plan_id)
     if plan is None or not is_for_sale(plan):
-        message = "`planId` is none of the plans that have a price"
+        message = "`planId` must be a plan that has a price"
         raise Invalid(message, [{"pointer": "/planId", "code": "unknown_plan", "message": message}])
     return plan
 
@@ -126,15 +126,15 @@ def _payments(ctx: HandlerContext) -> Payments:
     return ctx.payments
 
 
-def _check_sense(request: Request) -> None:
-    """Nobody shall pay for limits who would have none without."""
+def _check_has_limits(request: Request) -> None:
+    """Refuse a purchase by an account that has no limits without it."""
     assert request.allowance is not None
     if is_unlimited(request.allowance.fallback):
         raise Invalid("this account has no limits, so there is nothing to buy")
 
 
-async def _order(ctx: HandlerContext, payments: Payments, plan: Plan, purchase_id: str) -> Order:
-    wish = Wish(
+async def _create_order(ctx: HandlerContext, payments: Payments, plan: Plan, purchase_id: str) -> Order:
+    order_request = Wish(
         purchase_id=purchase_id,
         what=f"Holdfast {plan.name}, {plan.duration_days} days",
         cents=plan.price_cents,
@@ -143,12 +143,12 @@ async def _order(ctx: HandlerContext, payments: Payments, plan: Plan, purchase_i
         cancel_url=f"{ctx.settings.home}/?cancelled={purchase_id}",
     )
     try:
-        return await payments.create_order(wish)
+        return await payments.create_order(order_request)
     except PaymentError as error:
         raise _unavailable(purchase_id, error) from None
 
 
-async def _find(ctx: HandlerContext, account_id: str, purchase_id: str) -> Purchase | None:
+async def _find_purchase(ctx: HandlerContext, account_id: str, purchase_id: str) -> Purchase | None:
     if not is_storable(purchase_id):
         return None
     return await ctx.read(lambda reader: reader.row(Purchase, account_id, purchase_id))
@@ -173,8 +173,8 @@ async def _complete(ctx: HandlerContext, request: Request, purchase: Purchase, c
     try:
         await ctx.run(command)
     except PaymentFailed:
-        # Somebody's money was taken for nothing, and only a person can give it back.
-        log.error("purchase %s: capture %s is not its price", purchase.id, capture.id)  # noqa: TRY400 - no defect of ours
+        # The payment was taken but does not match the price: an operator must refund it.
+        log.error("purchase %s: capture %s is not its price", purchase.id, capture.id)  # noqa: TRY400 - expected
         raise
     ctx.access.accounts.forget(purchase.account)
 

@@ -1,4 +1,4 @@
-"""How purchases and an account's plan are shown."""
+"""Documents about purchases and an account's plan."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.transport.times import milliseconds, milliseconds_or_none
 
 
 def status_document(allowance: Allowance, usage: Usage, workers: int, now: Instant) -> dict[str, Any]:
-    """The plan that was bought, whether it has lapsed, and the limits that hold just now."""
+    """The plan that was bought, whether it has lapsed, and the limits in force."""
     began, is_lapsed = allowance.cycle(now), allowance.is_lapsed(now)
     return {
         "planId": allowance.plan.id,
@@ -29,7 +29,7 @@ def status_document(allowance: Allowance, usage: Usage, workers: int, now: Insta
 
 
 def purchase_document(purchase: Purchase, plan: Plan) -> dict[str, Any]:
-    """What a person is asked to pay, and where."""
+    """What a person must pay, and where."""
     return {
         "purchaseId": purchase.id,
         "orderId": purchase.order_id,

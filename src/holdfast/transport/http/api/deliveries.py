@@ -1,4 +1,4 @@
-"""What was sent to a webhook, what waits, what nobody took; and sending it again."""
+"""Deliveries of a webhook: list them, replay them, or send a test message."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.core.webhooks.delivery import PENDING, STATES, Delivery
 from holdfast.operations import bounds
 from holdfast.transport.advice import webhooks as webhook_advice
 from holdfast.transport.advice.contract import check_state
-from holdfast.transport.http.api.webhooks import find
+from holdfast.transport.http.api.webhooks import find_webhook
 from holdfast.transport.http.bodies.checks import Checks
 from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.bodies.query import NO_STORE, Query
@@ -22,20 +22,20 @@ from holdfast.transport.http.request import Request, Response, json_response
 from holdfast.transport.times import rfc3339, rfc3339_or_none, wall_clock
 from holdfast.transport.webhooks.messages import build_test_delivery, message_id
 
-FROM_THE_NEWEST = bounds.DELIVERY_NUMBER.most
+MAX_SEQ = bounds.DELIVERY_NUMBER.most
 
 _NUMBER = re.compile(r"-?[0-9]{1,16}")
 
 
 class ReplayBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Which deliveries: one, or all that are settled after a number, or else all dead ones."""
+    """Which deliveries to replay: `seq`, or all settled ones after `after`, or without both all dead letters."""
 
     seq: int | None = None
     after: int | None = None
 
 
 async def list_deliveries(ctx: HandlerContext, request: Request) -> Response:
-    """The newest first, of one state or of all."""
+    """Deliveries, newest first, in one state or in all."""
     await ctx.authenticate(request)
     query = Query(request, ("state", "limit", "cursor"))
     state = query.choice("state", STATES)
@@ -43,14 +43,14 @@ async def list_deliveries(ctx: HandlerContext, request: Request) -> Response:
     cursor = query.text("cursor")
     query.raise_errors()
     if cursor is not None and not _NUMBER.fullmatch(cursor):
-        message = "`cursor` is what the page before answered as `nextCursor`"
+        message = "`cursor` must be the `nextCursor` of the page before"
         raise Invalid(message, [{"pointer": "/cursor", "code": "invalid_cursor", "message": message}])
-    hook = await find(ctx, request)
-    before = FROM_THE_NEWEST if cursor is None else int(cursor)
+    hook = await find_webhook(ctx, request)
+    before = MAX_SEQ if cursor is None else int(cursor)
     found = await ctx.use_store(lambda store: store.deliveries.page((hook.account, hook.id), state, before, limit + 1))
     following = str(found[limit - 1].seq) if len(found) > limit else None
     shown = {
-        "deliveries": [document(delivery) for delivery in found[:limit]],
+        "deliveries": [delivery_document(delivery) for delivery in found[:limit]],
         "nextCursor": following,
         "hasMore": following is not None,
     }
@@ -62,25 +62,27 @@ async def list_deliveries(ctx: HandlerContext, request: Request) -> Response:
 
 
 async def test_webhook(ctx: HandlerContext, request: Request) -> Response:
-    """Send a message that tells of nothing. Whether it arrived is seen among the deliveries."""
+    """Send a test message; list the deliveries to see whether it arrived."""
     await ctx.authenticate(request)
-    hook = await find(ctx, request)
+    hook = await find_webhook(ctx, request)
     sent = await ctx.use_store(lambda store: store.deliveries.add(build_test_delivery(hook, wall_clock())))
     ctx.on_webhook()
-    return json_response(200, {"delivery": document(sent), "agent_contract": webhook_advice.changed(hook.id)}, NO_STORE)
+    return json_response(
+        200, {"delivery": delivery_document(sent), "agent_contract": webhook_advice.changed(hook.id)}, NO_STORE
+    )
 
 
 async def replay_deliveries(ctx: HandlerContext, request: Request) -> Response:
-    """Send again, under the same ids and with all their chances."""
+    """Send deliveries again, with the same ids and all their attempts."""
     await ctx.authenticate(request)
     body, _, _ = await read_body(request, ReplayBody)
     checks = Checks()
-    checks.require(body.seq is None or body.after is None, "after", "`seq` or `after`, not both")
+    checks.require(body.seq is None or body.after is None, "after", "send `seq` or `after`, not both")
     for name in ("seq", "after"):
         number = getattr(body, name)
         checks.check_range(number, name, bounds.DELIVERY_NUMBER)
     checks.raise_errors()
-    hook = await find(ctx, request)
+    hook = await find_webhook(ctx, request)
     again = await ctx.use_store(
         lambda store: store.deliveries.replay(
             (hook.account, hook.id), seq=body.seq, after=body.after, limit=bounds.REPLAYED_DELIVERIES
@@ -96,8 +98,8 @@ async def replay_deliveries(ctx: HandlerContext, request: Request) -> Response:
     return json_response(200, shown | {"agent_contract": contract})
 
 
-def document(delivery: Delivery) -> dict[str, Any]:
-    """A delivery as its account sees it."""
+def delivery_document(delivery: Delivery) -> dict[str, Any]:
+    """A delivery as the account's readers see it."""
     waits = delivery.state == PENDING
     return {
         "seq": delivery.seq,

@@ -1,4 +1,4 @@
-"""Events as their readers see them: times as times, and nothing that proves anything."""
+"""Events as readers see them: times in RFC 3339, and no secrets or proofs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from holdfast.core.event import Event
 from holdfast.transport.times import rfc3339
 
 _HIDDEN = {"proof", "holder", "secret", "old_secret"}
-"""Columns that prove something, if only by their hash."""
-_MOMENTS = ("_at", "_until", "_anchor")
-"""How the names of columns end that hold a moment."""
+"""Columns that contain a proof or the hash of one."""
+_TIME_SUFFIXES = ("_at", "_until", "_anchor")
+"""Suffixes of the names of columns that hold a time."""
 
 
 def event_document(event: Event) -> dict[str, Any]:
-    """An event as its readers see it: times as times, nothing that proves anything."""
+    """An event as readers see it."""
     document = {
         "seq": event.seq,
         "subject": event.subject,
@@ -26,23 +26,23 @@ def event_document(event: Event) -> dict[str, Any]:
         "at": rfc3339(event.at),
         "actor": event.actor,
         "request_id": event.request_id,
-        "data": shown_data(msgspec.json.decode(event.data)),
+        "data": public_event_data(msgspec.json.decode(event.data)),
     }
     return document | {"traceparent": event.traceparent} if event.traceparent else document
 
 
-def shown_data(told: dict[str, Any]) -> dict[str, Any]:
-    """What an event tells, without what proves anything."""
-    shown: dict[str, Any] = {}
-    for name, value in told.items():
+def public_event_data(data: dict[str, Any]) -> dict[str, Any]:
+    """The data of an event, without secrets and proofs."""
+    document: dict[str, Any] = {}
+    for name, value in data.items():
         if name in _HIDDEN:
             continue
         if name == "acl" and value is not None:
-            shown[name] = acl.redact(msgspec.json.encode(value).decode())
+            document[name] = acl.redact(msgspec.json.encode(value).decode())
         elif isinstance(value, dict) and name == "ended":
-            shown[name] = shown_data(value)
-        elif (name.endswith(_MOMENTS) or name == "at") and isinstance(value, int):
-            shown[name] = rfc3339(value)
+            document[name] = public_event_data(value)
+        elif (name.endswith(_TIME_SUFFIXES) or name == "at") and isinstance(value, int):
+            document[name] = rfc3339(value)
         else:
-            shown[name] = value
-    return shown
+            document[name] = value
+    return document

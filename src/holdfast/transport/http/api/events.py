@@ -1,4 +1,4 @@
-"""The log: `/v1/events` for an account, `/v1/tasks/{id}/events` and `/attempts` for one task."""
+"""The event log: `/v1/events` of an account, `/v1/tasks/{id}/events` and `/attempts` of one task."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from holdfast.transport.http.streams.event_stream import stream_events, wants_st
 from holdfast.transport.times import milliseconds_or_none
 
 PAGE_BYTES = 4 * 1024 * 1024
-"""About so much is told at once, however many events were asked for."""
-SCANNED, AT_ONCE = 10_000, 1_001
+"""Approximate size of one answer, however many events were asked for."""
+MAX_SCANNED, READ_AT_ONCE = 10_000, 1_001
 RECENT = 100_000
-"""How far back the events of one request are looked for."""
+"""How many of the newest events are searched for those of one request."""
 
 
 class _Page(msgspec.Struct, frozen=True):
-    """Events from a cursor on, and how far was looked."""
+    """Events after a cursor, and the cursor up to which the log was searched."""
 
     events: list[Event]
-    seen: int
+    cursor: int
     more: bool
 
 
 async def list_events(ctx: HandlerContext, request: Request) -> Response:
-    """The log of the account, oldest first, from a cursor on; with `wait_seconds`, as soon as there is something."""
+    """The account's events after a cursor, oldest first; with `wait_seconds`, wait until there is one."""
     await ctx.authenticate(request)
     if wants_stream(request):
         return await stream_events(ctx, request)
@@ -49,34 +49,36 @@ async def list_events(ctx: HandlerContext, request: Request) -> Response:
     limit = query.number("limit", bounds.EVENT_PAGE)
     wait = query.seconds("wait_seconds", bounds.WAIT)
     after = query.number("after", bounds.EVENT_CURSOR)
-    wanted = EventFilter(query.text("subject"), query.text("kind"), query.text("request_id"), request.by.name_prefix)
+    event_filter = EventFilter(
+        query.text("subject"), query.text("kind"), query.text("request_id"), request.by.name_prefix
+    )
     query.raise_errors()
     account = request.by.account
     explicit = "after" in query.values()
 
-    def look(reader: Reader) -> _Page:
+    def query_events(reader: Reader) -> _Page:
         floor, last = reader.log_bounds(account)
         if explicit and after < floor:
             raise CursorTooOld(f"events up to {floor} were removed", oldest=floor + 1)
-        if wanted.request_id is not None:
+        if event_filter.request_id is not None:
             found = reader.events_of_request(
-                account, wanted.request_id, max(after, _not_long_ago(reader, account, last))
+                account, event_filter.request_id, max(after, _recent_cursor(reader, account, last))
             )
-            return _cut([event for event in found if wanted.matches(event)], limit, last)
-        return _look(reader, account, max(after, floor), wanted, limit)
+            return _first_page([event for event in found if event_filter.matches(event)], limit, last)
+        return _search(reader, account, max(after, floor), event_filter, limit)
 
     if wait:
         page = await ctx.wait_for(
-            account_log_key(account), look, lambda page: bool(page.events) or page.more, wait, request
+            account_log_key(account), query_events, lambda page: bool(page.events) or page.more, wait, request
         )
     else:
-        page = await ctx.read(look)
-    following = urlencode(query.values() | {"after": page.seen, "wait_seconds": 30})
+        page = await ctx.read(query_events)
+    following = urlencode(query.values() | {"after": page.cursor, "wait_seconds": 30})
     return json_response(
         200,
         {
             "events": [event_document(event) for event in page.events],
-            "nextCursor": page.seen,
+            "nextCursor": page.cursor,
             "hasMore": page.more,
             "agent_contract": check_state("list_events", query=following),
         },
@@ -84,42 +86,42 @@ async def list_events(ctx: HandlerContext, request: Request) -> Response:
     )
 
 
-def _look(reader: Reader, account: str, after: int, wanted: EventFilter, limit: int) -> _Page:
+def _search(reader: Reader, account: str, after: int, event_filter: EventFilter, limit: int) -> _Page:
     found: list[Event] = []
-    seen, scanned, size = after, 0, 0
-    while scanned < SCANNED:
-        page = reader.events(account, seen, AT_ONCE, PAGE_BYTES)
+    cursor, scanned, size = after, 0, 0
+    while scanned < MAX_SCANNED:
+        page = reader.events(account, cursor, READ_AT_ONCE, PAGE_BYTES)
         scanned += len(page)
         for event in page:
-            if not is_next(event, seen):
+            if not is_next(event, cursor):
                 raise CursorTooOld(f"events up to {event.seq - 1} were removed", oldest=event.seq)
-            if wanted.matches(event):
+            if event_filter.matches(event):
                 if len(found) == limit or size >= PAGE_BYTES:
-                    return _Page(found, seen, more=True)
+                    return _Page(found, cursor, more=True)
                 found.append(event)
                 size += data_size(event)
-            seen = event.seq
-        if not is_full(page, AT_ONCE, PAGE_BYTES):
-            return _Page(found, seen, more=False)
-    return _Page(found, seen, more=True)
+            cursor = event.seq
+        if not is_full(page, READ_AT_ONCE, PAGE_BYTES):
+            return _Page(found, cursor, more=False)
+    return _Page(found, cursor, more=True)
 
 
-def _cut(found: list[Event], limit: int, last: int) -> _Page:
-    """The first of them; whoever has them all has looked at the log up to its last event."""
+def _first_page(found: list[Event], limit: int, last: int) -> _Page:
+    """The first `limit` events; if these are all, the log was searched up to its end."""
     shown = list(take_bytes(found[:limit], PAGE_BYTES))
     more = len(shown) < len(found)
     return _Page(shown, shown[-1].seq if more else last, more)
 
 
-def _not_long_ago(reader: Reader, account: str, last: int) -> int:
-    """Some events before the last one; those before a restore are not far away."""
+def _recent_cursor(reader: Reader, account: str, last: int) -> int:
+    """The cursor from which recent events are searched; a restore leaves a gap in the numbers."""
     first = reader.events(account, max(last - RECENT, 0), 1)
     return (last_kept_seq(first[0]) if first and first[0].kind == RESTORED else last) - RECENT
 
 
 async def task_events(ctx: HandlerContext, request: Request) -> Response:
-    """Everything that happened to a task, oldest first."""
-    history = await _history(ctx, request)
+    """The events of a task, oldest first."""
+    history = await _read_history(ctx, request)
     query = Query(request, {"after", "limit"})
     after = query.number("after", bounds.EVENT_CURSOR)
     limit = query.number("limit", bounds.TASK_EVENT_PAGE)
@@ -139,9 +141,9 @@ async def task_events(ctx: HandlerContext, request: Request) -> Response:
 
 
 async def task_attempts(ctx: HandlerContext, request: Request) -> Response:
-    """Who held a task, and how that went, oldest first."""
-    history = await _history(ctx, request)
-    tried = [
+    """The attempts at a task and their outcomes, oldest first."""
+    history = await _read_history(ctx, request)
+    documents = [
         {
             "attempt": attempt.attempt,
             "worker": attempt.worker,
@@ -155,11 +157,13 @@ async def task_attempts(ctx: HandlerContext, request: Request) -> Response:
         }
         for attempt in list_attempts(history)
     ]
-    return json_response(200, {"attempts": tried, "agent_contract": task_advice.read_task(request.parameter)}, NO_STORE)
+    return json_response(
+        200, {"attempts": documents, "agent_contract": task_advice.read_task(request.parameter)}, NO_STORE
+    )
 
 
-async def _history(ctx: HandlerContext, request: Request) -> list[Event]:
-    """The events of a task, which may be gone itself: its log outlives it."""
+async def _read_history(ctx: HandlerContext, request: Request) -> list[Event]:
+    """The events of a task; they are kept longer than the task itself."""
     await ctx.authenticate(request)
     account, task_id = request.by.account, request.parameter
     history = await ctx.read(lambda reader: reader.history(account, subject_of(Task(account, task_id))))

@@ -1,4 +1,4 @@
-"""An account takes everything with it, or leaves nothing behind: `GET /v1/account/export`, `DELETE /v1/account`."""
+"""`GET /v1/account/export` exports everything an account has; `DELETE /v1/account` erases it."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from holdfast.operations.bounds import EXPORT_PAGE
 from holdfast.store.contract import Reader
 from holdfast.store.rows import ROW_TYPES
 from holdfast.transport.advice.contract import account_deleted, check_state
-from holdfast.transport.http.api.event_documents import shown_data
+from holdfast.transport.http.api.event_documents import public_event_data
 from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.bodies.query import NO_STORE, Query
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Request, Response, json_response, raw_json
 
 SECRETS = frozenset({"key_hash", "old_key_hash", "listed_hash", "proof", "holder", "secret", "old_secret"})
-"""Columns that prove something: nobody needs them elsewhere."""
+"""Columns with secrets and proofs, which are not exported."""
 DOCUMENTS = frozenset({"payload", "result", "checkpoint", "ended_checkpoint", "context"})
-"""Columns of JSON that events tell by hash only: here they are whole."""
+"""JSON columns that events contain only as a hash; the export contains them in full."""
 EVENTS = "events"
 
 _TABLES = {row_type.table: row_type for row_type in ROW_TYPES}
@@ -36,20 +36,20 @@ _ORDER = (*_TABLES, EVENTS)
 
 
 class DeleteBody(msgspec.Struct, forbid_unknown_fields=True):
-    """The account's own id, so that nobody deletes one by mistake."""
+    """The account's id, so that it is not deleted by mistake."""
 
     confirm: str
 
 
 async def export_account(ctx: HandlerContext, request: Request) -> Response:
-    """A page of rows, kind by kind, then of the log. Following `nextCursor` to its end gives everything."""
+    """A page of the account's rows, table by table, then of its events; `nextCursor` leads to the next page."""
     await ctx.authenticate(request)
     query = Query(request, ("limit", "cursor"))
     limit = query.number("limit", EXPORT_PAGE)
-    table, after = _read_cursor(query.text("cursor"))
+    table, after = _parse_cursor(query.text("cursor"))
     query.raise_errors()
-    records, following = await ctx.read(lambda reader: _page(reader, request.by.account, table, after, limit))
-    cursor = None if following is None else _cursor(*following)
+    records, following = await ctx.read(lambda reader: _read_page(reader, request.by.account, table, after, limit))
+    cursor = None if following is None else _format_cursor(*following)
     document: dict[str, Any] = {"records": records, "nextCursor": cursor, "hasMore": cursor is not None}
     document["agent_contract"] = (
         check_state("export_account", query=f"cursor={cursor}") if cursor else check_state("read_account")
@@ -58,14 +58,14 @@ async def export_account(ctx: HandlerContext, request: Request) -> Response:
 
 
 async def delete_account(ctx: HandlerContext, request: Request) -> Response:
-    """Its keys stop working, then everything goes. What other servers still wrote goes within the hour."""
+    """Revoke the account's keys, then erase its data. What other servers still write is erased within the hour."""
     await ctx.authenticate(request)
     body, _, _ = await read_body(request, DeleteBody)
     account = request.by.account
     if account == DEFAULT_ACCOUNT:
         raise Forbidden("the server's own account cannot be deleted")
     if body.confirm != account:
-        message = "`confirm` is the id of the account to delete, as GET /v1/account shows it"
+        message = "`confirm` must be the id of this account, as GET /v1/account shows it"
         raise Invalid(message, [{"pointer": "/confirm", "code": "mismatch", "message": message}])
     keys = await ctx.read(lambda reader: reader.principals(account))
     await ctx.run(CloseAccount(account=account, cause=request.cause(), keys=tuple(key.id for key in keys)))
@@ -75,45 +75,45 @@ async def delete_account(ctx: HandlerContext, request: Request) -> Response:
     return json_response(200, {"accountId": account, "deleted": True, "agent_contract": account_deleted()})
 
 
-def _page(
+def _read_page(
     reader: Reader, account: str, table: str, after: str, limit: int
 ) -> tuple[list[dict[str, Any]], tuple[str, str] | None]:
-    """Up to so many records of one kind, and where to go on."""
+    """Up to `limit` records of one table, and the cursor of the next page."""
     if table == EVENTS:
         events = reader.events(account, int(after or "0"), limit + 1)
-        shown, following = [_event(event) for event in events[:limit]], None
-        return shown, ((EVENTS, str(events[limit - 1].seq)) if len(events) > limit else following)
+        records, following = [_event_record(event) for event in events[:limit]], None
+        return records, ((EVENTS, str(events[limit - 1].seq)) if len(events) > limit else following)
     rows = [row for row in reader.rows_after(_TABLES[table], account, after, limit + 1) if row.account == account]
-    shown = [_row(row) for row in rows[:limit]]
+    records = [_row_record(row) for row in rows[:limit]]
     if len(rows) > limit:
-        return shown, (table, rows[limit - 1].id)
-    return shown, (_ORDER[_ORDER.index(table) + 1], "")
+        return records, (table, rows[limit - 1].id)
+    return records, (_ORDER[_ORDER.index(table) + 1], "")
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row_record(row: Row) -> dict[str, Any]:
     documents = row.json | DOCUMENTS
-    shown: dict[str, Any] = {"record": row.noun}
+    record: dict[str, Any] = {"record": row.noun}
     for name in row.__struct_fields__:
         if name not in SECRETS:
             value = getattr(row, name)
-            shown[name] = raw_json(value) if name in documents else value
+            record[name] = raw_json(value) if name in documents else value
     if isinstance(row, Lease) and row.acl is not None:
-        shown["acl"] = access.redact(row.acl)
+        record["acl"] = access.redact(row.acl)
     if isinstance(row, Lease | Task) and row.ended is not None:
-        shown["ended"] = shown_data(msgspec.json.decode(row.ended))
-    return shown
+        record["ended"] = public_event_data(msgspec.json.decode(row.ended))
+    return record
 
 
-def _event(event: Event) -> dict[str, Any]:
-    told = shown_data(msgspec.json.decode(event.data))
-    return {"record": "event"} | msgspec.structs.asdict(event) | {"data": told}
+def _event_record(event: Event) -> dict[str, Any]:
+    data = public_event_data(msgspec.json.decode(event.data))
+    return {"record": "event"} | msgspec.structs.asdict(event) | {"data": data}
 
 
-def _cursor(table: str, after: str) -> str:
+def _format_cursor(table: str, after: str) -> str:
     return base64.urlsafe_b64encode(f"{table}\n{after}".encode()).decode().rstrip("=")
 
 
-def _read_cursor(text: str | None) -> tuple[str, str]:
+def _parse_cursor(text: str | None) -> tuple[str, str]:
     if text is None:
         return _ORDER[0], ""
     try:
@@ -121,6 +121,6 @@ def _read_cursor(text: str | None) -> tuple[str, str]:
     except ValueError:
         table = newline = after = ""
     if not newline or table not in _ORDER or (table == EVENTS and not (after or "0").isdecimal()) or "\0" in after:
-        message = "`cursor` is what the page before answered as `nextCursor`"
+        message = "`cursor` must be the `nextCursor` of the page before"
         raise Invalid(message, [{"pointer": "/cursor", "code": "invalid_cursor", "message": message}])
     return table, after

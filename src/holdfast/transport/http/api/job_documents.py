@@ -1,4 +1,4 @@
-"""How a job is shown: to its owner, to those who find it held, to whoever looks."""
+"""Documents about jobs: for the owner, for a caller that finds a job held, and for readers."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from holdfast.engine.verbs.jobs import Claimed
 from holdfast.transport.advice import jobs as job_advice
 from holdfast.transport.advice.contract import Contract, seconds_left, seconds_to_wait
 from holdfast.transport.http.context import HandlerContext
-from holdfast.transport.http.request import encode, raw_json, warned
+from holdfast.transport.http.request import encode, raw_json, with_warnings
 from holdfast.transport.times import rfc3339, rfc3339_or_none
 
 
 def render_claim(ctx: HandlerContext, warnings: list[str], outcome: Any) -> tuple[int, bytes]:
+    """Status and body of the answer to a claim."""
     lease, now = outcome.lease, outcome.now
     if isinstance(outcome, Claimed):
         document = {
@@ -24,17 +25,18 @@ def render_claim(ctx: HandlerContext, warnings: list[str], outcome: Any) -> tupl
             **ownership(lease, now),
             "lease_id": outcome.lease_id,
             "token": lease.token,
-            **pace(lease),
+            **ttl_fields(lease),
             "previous": _previous(outcome.previous, outcome.previous_checkpoint),
         }
-        return 200, encode(finish(document, warnings, holding(lease, now)))
+        return 200, encode(with_advice(document, warnings, holder_advice(lease, now)))
     wait = seconds_to_wait(lease.expires_at or lease.available_at, now)
     document = {"status": "held", **ownership(lease, now), "retry_after_seconds": wait}
     document["waiting"] = ctx.engine.name_waiters.length(lease.key)
-    return 200, encode(finish(document, warnings, job_advice.held(lease.id, wait)))
+    return 200, encode(with_advice(document, warnings, job_advice.held(lease.id, wait)))
 
 
 def render_ended(status: str, warnings: list[str], outcome: LeaseOutcome) -> tuple[int, bytes]:
+    """Status and body of the answer to a release."""
     lease = outcome.lease
     document = {
         "status": status,
@@ -42,25 +44,26 @@ def render_ended(status: str, warnings: list[str], outcome: LeaseOutcome) -> tup
         "released_at": rfc3339(outcome.now),
         "previous": _previous(leases.last_ending(lease), lease.ended_checkpoint),
     }
-    return 200, encode(finish(document, warnings, job_advice.released(lease.id)))
+    return 200, encode(with_advice(document, warnings, job_advice.released(lease.id)))
 
 
-def state(lease: Lease, now: Instant) -> dict[str, Any]:
-    story = leases.last_ending(lease)
+def job_document(lease: Lease, now: Instant) -> dict[str, Any]:
+    """A job as every reader may see it."""
+    ending = leases.last_ending(lease)
     if leases.is_live(lease, now):
         document = {"status": "claimed", **ownership(lease, now)}
         contract = job_advice.held(lease.id, seconds_to_wait(lease.expires_at, now))
     else:
         document, contract = {"status": "free", "job_id": lease.id, "owner": None}, job_advice.free(lease.id)
-        if leases.is_held(lease):  # its time ran out a moment ago and nobody has tidied up yet
+        if leases.is_held(lease):  # it has expired, but the sweep has not ended it yet
             ended = leases.end(lease, leases.EXPIRED, now=lease.expires_at or now)
-            story, lease = leases.last_ending(ended), ended
-    document["previous"] = _previous(story, lease.ended_checkpoint)
+            ending, lease = leases.last_ending(ended), ended
+    document["previous"] = _previous(ending, lease.ended_checkpoint)
     return document | {"agent_contract": contract}
 
 
 def ownership(lease: Lease, now: Instant) -> dict[str, Any]:
-    """What anybody may see of who owns a job; never the lease id, never the token."""
+    """What every reader may see of a job's lease: never the lease id or the token."""
     return {
         "job_id": lease.id,
         "owner": lease.owner,
@@ -74,35 +77,37 @@ def ownership(lease: Lease, now: Instant) -> dict[str, Any]:
     }
 
 
-def pace(lease: Lease) -> dict[str, Any]:
-    return {"ttl_seconds": lease.ttl // SECOND, "heartbeat_every_seconds": _every(lease)}
+def ttl_fields(lease: Lease) -> dict[str, Any]:
+    """How long the lease is, and how often to renew it."""
+    return {"ttl_seconds": lease.ttl // SECOND, "heartbeat_every_seconds": _heartbeat_seconds(lease)}
 
 
-def _every(lease: Lease) -> float:
-    pace = leases.renewal_interval(lease.ttl)
-    return pace // SECOND if pace >= SECOND else round(pace / SECOND, 3)
+def _heartbeat_seconds(lease: Lease) -> float:
+    interval = leases.renewal_interval(lease.ttl)
+    return interval // SECOND if interval >= SECOND else round(interval / SECOND, 3)
 
 
-def holding(lease: Lease, now: Instant) -> Contract:
-    return job_advice.claimed(lease.id, seconds_left(lease.expires_at, now), _every(lease))
+def holder_advice(lease: Lease, now: Instant) -> Contract:
+    """The agent_contract of the holder."""
+    return job_advice.claimed(lease.id, seconds_left(lease.expires_at, now), _heartbeat_seconds(lease))
 
 
-def _previous(story: Ended | None, checkpoint: str | None) -> dict[str, Any] | None:
-    """How the last ownership ended, for a successor."""
-    if story is None:
+def _previous(ending: Ended | None, checkpoint: str | None) -> dict[str, Any] | None:
+    """How the last lease ended, for the next owner."""
+    if ending is None:
         return None
     return {
-        "owner": story.owner,
-        "outcome": story.how,
-        "ended_at": rfc3339(story.at),
-        "by": story.by if story.how == leases.FORCED else None,
-        "reason": story.reason,
-        "note": story.note,
+        "owner": ending.owner,
+        "outcome": ending.how,
+        "ended_at": rfc3339(ending.at),
+        "by": ending.by if ending.how == leases.FORCED else None,
+        "reason": ending.reason,
+        "note": ending.note,
         "checkpoint": raw_json(checkpoint),
-        "context_from": story.context_from,
+        "context_from": ending.context_from,
     }
 
 
-def finish(document: dict[str, Any], warnings: list[str], contract: Contract) -> dict[str, Any]:
-    """What every answer about a job ends with."""
-    return warned(document, warnings) | {"agent_contract": contract}
+def with_advice(document: dict[str, Any], warnings: list[str], contract: Contract) -> dict[str, Any]:
+    """A document with its warnings and agent_contract."""
+    return with_warnings(document, warnings) | {"agent_contract": contract}

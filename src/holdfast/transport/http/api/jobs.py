@@ -21,13 +21,13 @@ from holdfast.operations import bounds
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import jobs as job_advice
 from holdfast.transport.http.api.job_documents import (
-    finish,
-    holding,
+    holder_advice,
+    job_document,
     ownership,
-    pace,
     render_claim,
     render_ended,
-    state,
+    ttl_fields,
+    with_advice,
 )
 from holdfast.transport.http.bodies.checks import NOTHING, Checks
 from holdfast.transport.http.bodies.idempotency import read_idempotency_key
@@ -76,19 +76,19 @@ class ForceBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 async def claim_job(ctx: HandlerContext, request: Request) -> Response:
-    """Own a job if nobody does, or learn who does."""
+    """Claim a job, or return its owner if it is held."""
     await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, ClaimBody)
-    checks = _checks(request)
-    checks.require(bool(body.owner.strip()), "owner", "`owner` says who claims; it must not be empty")
+    checks = _check_job_id(request)
+    checks.require(bool(body.owner.strip()), "owner", "`owner` must not be empty")
     checks.check_text(body.owner, "owner", bounds.JOB_OWNER)
     checks.check_range(body.ttl_seconds, "ttl_seconds", bounds.JOB_TTL)
     checks.check_range(body.wait_seconds, "wait_seconds", bounds.WAIT)
     metadata = checks.compact_json(body.metadata, "metadata", bounds.JOB_METADATA)
-    checks.require(metadata is None or metadata[0] in '{"', "metadata", "`metadata` is a JSON object or a string")
+    checks.require(metadata is None or metadata[0] in '{"', "metadata", "`metadata` must be a JSON object or a string")
     checks.check_text(body.session_lease_id, "session_lease_id", bounds.SESSION_LEASE_ID)
     session_id = None if body.session_id is None else parse_uuid(body.session_id)
-    checks.require(session_id is not None or body.session_id is None, "session_id", "`session_id` is a UUID")
+    checks.require(session_id is not None or body.session_id is None, "session_id", "`session_id` must be a UUID")
     checks.raise_errors()
     render = functools.partial(render_claim, ctx, warnings)
     command = ClaimJob(
@@ -103,7 +103,7 @@ async def claim_job(ctx: HandlerContext, request: Request) -> Response:
         session_lease_id=body.session_lease_id,
     )
     if body.wait_seconds:
-        undo = functools.partial(_undelivered, command)
+        undo = functools.partial(_release_undelivered, command)
         outcome = await ctx.run_waiting(command, body.wait_seconds, request, undo)
     else:
         outcome = await ctx.run(command)
@@ -113,19 +113,19 @@ async def claim_job(ctx: HandlerContext, request: Request) -> Response:
 
 
 async def heartbeat_job(ctx: HandlerContext, request: Request) -> Response:
-    """Still at work: renew, and leave a checkpoint."""
+    """Renew a job's lease, with a checkpoint, note or progress if given."""
     await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, HeartbeatBody)
-    checks = _checks(request)
-    written = _written(checks, body)
+    checks = _check_job_id(request)
+    written = _holder_fields(checks, body)
     ttl = body.ttl_seconds
     checks.check_range(ttl, "ttl_seconds", bounds.JOB_TTL)
     progress = checks.compact_json(body.progress, "progress", bounds.PROGRESS)
     checks.raise_errors()
 
     def render(outcome: LeaseOutcome) -> tuple[int, bytes]:
-        document = {"status": "claimed", **ownership(outcome.lease, outcome.now), **pace(outcome.lease)}
-        return 200, encode(finish(document, warnings, holding(outcome.lease, outcome.now)))
+        document = {"status": "claimed", **ownership(outcome.lease, outcome.now), **ttl_fields(outcome.lease)}
+        return 200, encode(with_advice(document, warnings, holder_advice(outcome.lease, outcome.now)))
 
     seconds = None if ttl is None else ttl * SECOND
     command = HeartbeatJob(**_common(request, raw, render), **written, ttl=seconds, progress=progress)
@@ -133,22 +133,22 @@ async def heartbeat_job(ctx: HandlerContext, request: Request) -> Response:
 
 
 async def release_job(ctx: HandlerContext, request: Request) -> Response:
-    """Done with it: let the next one have it."""
+    """Release a job, so that another worker can claim it."""
     await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, ReleaseBody)
-    checks = _checks(request)
-    written = _written(checks, body)
+    checks = _check_job_id(request)
+    written = _holder_fields(checks, body)
     checks.raise_errors()
     render = functools.partial(render_ended, "released", warnings)
     return answer(await ctx.run(ReleaseJob(**_common(request, raw, render), **written)), render)
 
 
 async def force_release_job(ctx: HandlerContext, request: Request) -> Response:
-    """Take a job from its holder."""
+    """Release a job that another worker holds."""
     await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, ForceBody)
-    checks = _checks(request)
-    checks.require(bool(body.reason.strip()), "reason", "`reason` is told to the former holder; it must not be empty")
+    checks = _check_job_id(request)
+    checks.require(bool(body.reason.strip()), "reason", "`reason` must not be empty")
     checks.check_text(body.reason, "reason", bounds.FORCE_REASON)
     checks.raise_errors()
     render = functools.partial(render_ended, "released", warnings)
@@ -157,20 +157,20 @@ async def force_release_job(ctx: HandlerContext, request: Request) -> Response:
 
 
 async def get_job_owner(ctx: HandlerContext, request: Request) -> Response:
-    """Who owns a job, or how its last ownership ended."""
+    """The owner of a job, or how its last lease ended."""
     await ctx.authenticate(request)
-    _checks(request).raise_errors()
+    _check_job_id(request).raise_errors()
     account, name = request.by.account, request.parameter
 
-    def look(reader: Reader) -> tuple[Lease, Instant]:
+    def query_job(reader: Reader) -> tuple[Lease, Instant]:
         return reader.row(Lease, account, name) or Lease(account, name), reader.now
 
-    lease, now = await ctx.read(look)
-    return json_response(200, state(lease, now), ((b"cache-control", b"no-store"),))
+    lease, now = await ctx.read(query_job)
+    return json_response(200, job_document(lease, now), ((b"cache-control", b"no-store"),))
 
 
 async def list_claimed_jobs(ctx: HandlerContext, request: Request) -> Response:
-    """Jobs that somebody owns right now, by id."""
+    """Jobs that are held now, by id."""
     await ctx.authenticate(request)
     query = dict(parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True, errors="replace"))
     checks = Checks()
@@ -181,18 +181,22 @@ async def list_claimed_jobs(ctx: HandlerContext, request: Request) -> Response:
     if not request.by.covers(prefix):
         raise Forbidden(f"your key covers only names that begin with {request.by.name_prefix}")
     checks.require(is_storable(prefix), "prefix", "`prefix` must not contain U+0000")
-    after = _read_cursor(query.get("cursor", ""))
+    after = _parse_cursor(query.get("cursor", ""))
     checks.raise_errors()
     account = request.by.account
 
-    def look(reader: Reader) -> tuple[list[Lease], Instant]:
-        return _page(reader, account, prefix, after, limit + 1), reader.now
+    def query_jobs(reader: Reader) -> tuple[list[Lease], Instant]:
+        return _read_jobs(reader, account, prefix, after, limit + 1), reader.now
 
-    found, now = await ctx.read(look)
+    found, now = await ctx.read(query_jobs)
     page, more = found[:limit], len(found) > limit
     jobs = [{"status": "claimed", **ownership(lease, now)} for lease in page]
-    document: dict[str, Any] = {"jobs": jobs, "nextCursor": _cursor(page[-1].id) if more else None, "hasMore": more}
-    following = urlencode({"prefix": prefix, "limit": limit, "cursor": _cursor(page[-1].id)}) if more else None
+    document: dict[str, Any] = {
+        "jobs": jobs,
+        "nextCursor": _format_cursor(page[-1].id) if more else None,
+        "hasMore": more,
+    }
+    following = urlencode({"prefix": prefix, "limit": limit, "cursor": _format_cursor(page[-1].id)}) if more else None
     document["agent_contract"] = job_advice.listed(page[0].id if page else None, following)
     return json_response(200, document, ((b"cache-control", b"no-store"),))
 
@@ -200,7 +204,7 @@ async def list_claimed_jobs(ctx: HandlerContext, request: Request) -> Response:
 # -- parsing -----------------------------------------------------------------------------------------------------
 
 
-def _checks(request: Request) -> Checks:
+def _check_job_id(request: Request) -> Checks:
     problem = job_id_problem(request.parameter)
     if problem is not None:
         raise Invalid(problem, [{"pointer": "", "code": "invalid_job_id", "message": problem}])
@@ -208,7 +212,7 @@ def _checks(request: Request) -> Checks:
 
 
 def _common(request: Request, raw: bytes, render: Render) -> dict[str, Any]:
-    """What every command about a job carries."""
+    """The fields that every command about a job has."""
     return {
         "account": request.by.account,
         "cause": request.cause(),
@@ -217,17 +221,17 @@ def _common(request: Request, raw: bytes, render: Render) -> dict[str, Any]:
     }
 
 
-def _written(checks: Checks, body: HeartbeatBody | ReleaseBody) -> dict[str, Any]:
-    """What a holder writes: its proof, and what it leaves for the next one."""
+def _holder_fields(checks: Checks, body: HeartbeatBody | ReleaseBody) -> dict[str, Any]:
+    """The fields that a holder sends: its lease, and what it leaves for the next holder."""
     lease_id = parse_uuid(body.lease_id)
-    checks.require(lease_id is not None, "lease_id", "`lease_id` is the UUID that the claim answered")
+    checks.require(lease_id is not None, "lease_id", "`lease_id` must be the UUID from the answer to the claim")
     checks.check_text(body.note, "note", bounds.NOTE)
     checkpoint = checks.compact_json(body.checkpoint, "checkpoint", bounds.CHECKPOINT)
     return {"lease_id": lease_id or "", "token": body.token, "note": body.note, "checkpoint": checkpoint}
 
 
-def _page(reader: Reader, account: str, prefix: str, after: str, limit: int) -> list[Lease]:
-    """Live leases that are jobs by name; a page of the store may hold others."""
+def _read_jobs(reader: Reader, account: str, prefix: str, after: str, limit: int) -> list[Lease]:
+    """Live leases whose names are job ids; a page of the store may contain others."""
     found: list[Lease] = []
     while len(found) < limit:
         page = reader.leases(account, prefix, after, limit)
@@ -238,24 +242,25 @@ def _page(reader: Reader, account: str, prefix: str, after: str, limit: int) -> 
     return found[:limit]
 
 
-def _cursor(job_id: str) -> str:
+def _format_cursor(job_id: str) -> str:
     return base64.urlsafe_b64encode(job_id.encode()).decode().rstrip("=")
 
 
-def _read_cursor(cursor: str) -> str:
+def _parse_cursor(cursor: str) -> str:
     try:
         after = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
         after = "\0"
     if not is_storable(after):
         raise Invalid(
-            "`cursor` is not one of ours", [{"pointer": "/cursor", "code": "invalid_cursor", "message": "unknown"}]
+            "`cursor` must be the `nextCursor` of the page before",
+            [{"pointer": "/cursor", "code": "invalid_cursor", "message": "unknown"}],
         )
     return after
 
 
-def _undelivered(command: ClaimJob, outcome: Any) -> Command[Any] | None:
-    """A grant nobody heard of is given back, unless its caller can ask for it again by its key."""
+def _release_undelivered(command: ClaimJob, outcome: Any) -> Command[Any] | None:
+    """Release a grant whose caller is gone, unless the caller can repeat its claim by the Idempotency-Key."""
     if not isinstance(outcome, Claimed) or command.once is not None:
         return None
     return ReleaseJob(

@@ -1,4 +1,4 @@
-"""`/v1/keys`: who may do what. A key is shown once, in the answer that made it; only its hash is kept."""
+"""`/v1/keys`: the keys of an account. A key is shown once, when it is created; only its hash is stored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from holdfast.transport.http.bodies.checks import Checks
 from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.bodies.query import NO_STORE
 from holdfast.transport.http.context import HandlerContext
-from holdfast.transport.http.request import Request, Response, json_response, warned
+from holdfast.transport.http.request import Request, Response, json_response, with_warnings
 from holdfast.transport.ids import ids
 from holdfast.transport.times import milliseconds, milliseconds_or_none
 
@@ -27,7 +27,7 @@ KEY_BYTES = 24
 
 
 class KeyBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    """What a new key is like."""
+    """The body of create_key."""
 
     name: str
     scopes: list[str]
@@ -37,13 +37,13 @@ class KeyBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class RotateBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    """How long the old key works on."""
+    """The body of a rotation: how long the old key still works."""
 
     grace_seconds: int = bounds.KEY_GRACE.default
 
 
 def new_key(kind: str = "live") -> str:
-    """A key that nobody has."""
+    """A new random key."""
     return format_key(ids.draw() + ids.draw()[: KEY_BYTES - 16], kind)
 
 
@@ -67,22 +67,22 @@ async def read_key(ctx: HandlerContext, request: Request) -> Response:
 
 
 async def create_key(ctx: HandlerContext, request: Request) -> Response:
-    """A new key, for no more than its maker may do."""
+    """Create a key, with no more rights than the caller's key has."""
     await ctx.authenticate(request)
     body, warnings, _ = await read_body(request, KeyBody)
     secret, made = await make(ctx, request.by, request.cause(), body)
-    return _shown_once(201, secret, made, warnings)
+    return _response_with_secret(201, secret, made, warnings)
 
 
 async def make(ctx: HandlerContext, by: Principal, cause: Cause, body: KeyBody) -> tuple[str, Principal]:
-    """(the key, which nobody sees again, and what is kept of it)."""
+    """Create a key; returns (the secret, which is not stored, and the key)."""
     checks = Checks()
     checks.require(body.name != "", "name", "`name` must not be empty")
     checks.check_text(body.name, "name", bounds.KEY_NAME)
     checks.check_text(body.prefix, "prefix", bounds.KEY_PREFIX)
     checks.require(body.prefix != "", "prefix", "`prefix` must not be empty; leave it out")
     known = bool(body.scopes) and all(scope in SCOPES for scope in body.scopes)
-    checks.require(known, "scopes", f"`scopes` is one or more of {', '.join(SCOPES)}")
+    checks.require(known, "scopes", f"`scopes` must be one or more of {', '.join(SCOPES)}")
     life = body.expires_in_seconds
     checks.check_range(life, "expiresInSeconds", bounds.KEY_LIFETIME)
     checks.raise_errors()
@@ -109,7 +109,7 @@ async def make(ctx: HandlerContext, by: Principal, cause: Cause, body: KeyBody) 
 
 
 async def rotate_key(ctx: HandlerContext, request: Request) -> Response:
-    """A new secret for a key of the account."""
+    """Replace the secret of one of the account's keys."""
     await ctx.authenticate(request)
     account, key_id = request.by.account, _key_id(request)
     key = await ctx.read(lambda reader: reader.row(Principal, account, key_id))
@@ -119,7 +119,7 @@ async def rotate_key(ctx: HandlerContext, request: Request) -> Response:
 
 
 async def rotate_own_key(ctx: HandlerContext, request: Request) -> Response:
-    """A new secret for the key that was sent."""
+    """Replace the secret of the key that was sent."""
     await ctx.authenticate(request)
     return await _rotate(ctx, request, request.by)
 
@@ -130,13 +130,13 @@ async def _rotate(ctx: HandlerContext, request: Request, key: Principal) -> Resp
     secret, rotated = await rotate(
         ctx, request.by, request.cause(), key, by_hash=by_hash, grace_seconds=body.grace_seconds
     )
-    return _shown_once(200, secret, rotated, warnings)
+    return _response_with_secret(200, secret, rotated, warnings)
 
 
 async def rotate(
     ctx: HandlerContext, by: Principal, cause: Cause, key: Principal, *, by_hash: str, grace_seconds: int
 ) -> tuple[str, Principal]:
-    """(the new secret of a key, which nobody sees again, and what is kept of it)."""
+    """Replace a key's secret; returns (the new secret, which is not stored, and the key)."""
     checks = Checks()
     checks.check_range(grace_seconds, "graceSeconds", bounds.KEY_GRACE)
     checks.raise_errors()
@@ -157,14 +157,14 @@ async def rotate(
 
 
 async def revoke_key(ctx: HandlerContext, request: Request) -> Response:
-    """A key stops working: here at once, on other servers within five seconds."""
+    """Revoke a key: on this server at once, on others within five seconds."""
     await ctx.authenticate(request)
     revoked = await revoke(ctx, request.by, request.cause(), _key_id(request))
     return json_response(200, key_document(revoked, None) | {"agent_contract": task_advice.create_or_claim()})
 
 
 async def revoke(ctx: HandlerContext, by: Principal, cause: Cause, key_id: str) -> Principal:
-    """The key, which opens nothing any more."""
+    """Revoke a key; returns it."""
     keys = await ctx.read(lambda reader: reader.principals(by.account))
     others = tuple(key.id for key in keys if key.id != key_id and key.may("admin"))
     revoked = await ctx.run(RevokeKey(account=by.account, cause=cause, by=by, key_id=key_id, others=others))
@@ -173,14 +173,14 @@ async def revoke(ctx: HandlerContext, by: Principal, cause: Cause, key_id: str) 
 
 
 def _key_id(request: Request) -> str:
-    """Which key is meant; a text that no store can keep is nobody's."""
+    """The key id in the path; text that no store can hold is not one."""
     if not is_storable(request.parameter):
         raise Missing("there is no such key")
     return request.parameter
 
 
 def key_document(key: Principal, used_at: Instant | None) -> dict[str, Any]:
-    """A key as its administrators see it: never the secret, never its hash."""
+    """A key as administrators see it: without its secret and hash."""
     return {
         "keyId": key.id,
         "name": key.name,
@@ -196,10 +196,10 @@ def key_document(key: Principal, used_at: Instant | None) -> dict[str, Any]:
     }
 
 
-def _shown_once(status: int, secret: str, key: Principal, warnings: list[str]) -> Response:
+def _response_with_secret(status: int, secret: str, key: Principal, warnings: list[str]) -> Response:
     document: dict[str, Any] = {
         "apiKey": secret,
         **key_document(key, None),
         "agent_contract": task_advice.create_or_claim(),
     }
-    return json_response(status, warned(document, warnings), NO_STORE)
+    return json_response(status, with_warnings(document, warnings), NO_STORE)

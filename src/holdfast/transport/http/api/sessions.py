@@ -1,4 +1,4 @@
-"""`/v1/sessions`: sessions that survive their process. Parse, submit one command, render."""
+"""`/v1/sessions`: named sessions, which an agent resumes after a restart."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.bodies.query import NO_STORE, Query
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore.bodies import parse_uuid
-from holdfast.transport.http.request import Request, Response, json_response, raw_json, warned
+from holdfast.transport.http.request import Request, Response, json_response, raw_json, with_warnings
 from holdfast.transport.ids import ids
 from holdfast.transport.times import rfc3339, rfc3339_or_none
 
@@ -31,7 +31,7 @@ _NAMES = uuid.UUID("3a9f6d5c-6f3e-5b0a-8f4a-9b8d0c2e7f11")
 
 
 class ContextBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What an agent writes down for its next life."""
+    """What an agent saves to read when it resumes."""
 
     turn: int | None = None
     last_action: str | None = None
@@ -70,12 +70,12 @@ class CloseBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def session_id_of(account: str, name: str) -> str:
-    """The same name is the same session in every life."""
+    """The id of the session with this name; the same each time it is resumed."""
     return str(uuid.uuid5(_NAMES, f"{account}\x1f{name}"))
 
 
 async def begin_session(ctx: HandlerContext, request: Request) -> Response:
-    """Open a session by its stable name, or resume it."""
+    """Open a session by name, or resume it."""
     await ctx.authenticate(request)
     body, warnings, _ = await read_body(request, BeginBody)
     checks = Checks()
@@ -83,7 +83,7 @@ async def begin_session(ctx: HandlerContext, request: Request) -> Response:
     checks.check_text(body.name, "name", bounds.SESSION_NAME)
     checks.check_text(body.secret, "secret", bounds.SESSION_SECRET)
     checks.check_range(body.ttl_seconds, "ttl_seconds", bounds.SESSION_TTL)
-    context = _context(body, checks)
+    context = _parse_context(body, checks)
     checks.raise_errors()
     account = request.by.account
     begun = await ctx.run(
@@ -102,7 +102,7 @@ async def begin_session(ctx: HandlerContext, request: Request) -> Response:
         )
     )
     assert isinstance(begun, Begun)
-    document = {"status": "resumed" if begun.resumed else "opened", **_document(begun)}
+    document = {"status": "resumed" if begun.resumed else "opened", **_session_document(begun)}
     document["lease_id"] = lease_id_from(begun.seed, begun.session.id)
     document["token"] = begun.session.token
     if begun.secret is not None:
@@ -115,35 +115,35 @@ async def begin_session(ctx: HandlerContext, request: Request) -> Response:
 
 
 async def heartbeat_session(ctx: HandlerContext, request: Request) -> Response:
-    """Renew it and all that it holds."""
+    """Renew a session and everything it holds."""
     await ctx.authenticate(request)
     body, warnings, _ = await read_body(request, HeartbeatBody)
     checks = Checks()
-    context = _context(body, checks)
+    context = _parse_context(body, checks)
     checks.raise_errors()
-    living = await ctx.run(HeartbeatSession(**_common(request), lease_id=body.lease_id, context=context))
-    return _response(200, {"status": "live", **_document(living)}, warnings)
+    outcome = await ctx.run(HeartbeatSession(**_command_fields(request), lease_id=body.lease_id, context=context))
+    return _response(200, {"status": "live", **_session_document(outcome)}, warnings)
 
 
 async def write_context(ctx: HandlerContext, request: Request) -> Response:
-    """Write down what the next life must know."""
+    """Save the context that the agent reads when it resumes."""
     await ctx.authenticate(request)
     body, warnings, _ = await read_body(request, WriteBody)
     checks = Checks()
-    context = _context(body, checks)
+    context = _parse_context(body, checks)
     checks.raise_errors()
-    living = await ctx.run(
-        WriteContext(**_common(request), lease_id=body.lease_id, context=context, if_version=body.if_version)
+    outcome = await ctx.run(
+        WriteContext(**_command_fields(request), lease_id=body.lease_id, context=context, if_version=body.if_version)
     )
-    return _response(200, {"status": "live", **_document(living)}, warnings)
+    return _response(200, {"status": "live", **_session_document(outcome)}, warnings)
 
 
 async def close_session(ctx: HandlerContext, request: Request) -> Response:
-    """End it and give everything back; its context stays for its next life."""
+    """End a session and release what it holds; its context is kept until it is resumed."""
     await ctx.authenticate(request)
     body, warnings, _ = await read_body(request, CloseBody)
-    living = await ctx.run(EndLife(**_common(request), lease_id=body.lease_id))
-    return _response(200, {"status": "ended", **_document(living)}, warnings)
+    outcome = await ctx.run(EndLife(**_command_fields(request), lease_id=body.lease_id))
+    return _response(200, {"status": "ended", **_session_document(outcome)}, warnings)
 
 
 async def read_session(ctx: HandlerContext, request: Request) -> Response:
@@ -151,32 +151,32 @@ async def read_session(ctx: HandlerContext, request: Request) -> Response:
     await ctx.authenticate(request)
     account, session_id = request.by.account, _session_id(request)
 
-    def look(reader: Reader) -> Living:
+    def query_session(reader: Reader) -> Living:
         session = reader.row(Session, account, session_id)
         if session is None or session.name is None or not sessions.is_visible(session, request.by):
             raise SessionMissing("there is no such session")
         jobs, tasks = reader.holdings(account, session_id)
         return Living(session=session, jobs=tuple(jobs), tasks=tuple(tasks), now=reader.now)
 
-    living = await ctx.read(look)
-    return _response(200, {"status": _status(living.session, living.now), **_document(living)}, [])
+    outcome = await ctx.read(query_session)
+    return _response(200, {"status": _status(outcome.session, outcome.now), **_session_document(outcome)}, [])
 
 
 async def list_sessions(ctx: HandlerContext, request: Request) -> Response:
-    """Sessions with a name."""
+    """The account's named sessions."""
     await ctx.authenticate(request)
     query = Query(request, {"limit", "cursor"})
     limit = query.number("limit", bounds.SESSION_PAGE)
     after = query.text("cursor") or ""
     query.raise_errors()
 
-    def look(reader: Reader) -> tuple[list[Session], Instant]:
+    def query_sessions(reader: Reader) -> tuple[list[Session], Instant]:
         return reader.sessions(request.by.account, after, limit + 1), reader.now
 
-    found, now = await ctx.read(look)
+    found, now = await ctx.read(query_sessions)
     named = [one for one in found[:limit] if one.name is not None and sessions.is_visible(one, request.by)]
     more = found[limit - 1].id if len(found) > limit else None
-    shown = [{"status": _status(session, now), **_shown(session)} for session in named]
+    shown = [{"status": _status(session, now), **_session_fields(session)} for session in named]
     document = {"sessions": shown, "nextCursor": more, "hasMore": more is not None}
     return json_response(200, document | {"agent_contract": session_advice.listed()}, NO_STORE)
 
@@ -184,7 +184,7 @@ async def list_sessions(ctx: HandlerContext, request: Request) -> Response:
 # -- parsing -----------------------------------------------------------------------------------------------------
 
 
-def _common(request: Request) -> dict[str, Any]:
+def _command_fields(request: Request) -> dict[str, Any]:
     return {
         "account": request.by.account,
         "cause": request.cause(),
@@ -200,7 +200,7 @@ def _session_id(request: Request) -> str:
     return found
 
 
-def _context(body: ContextBody, checks: Checks) -> Context:
+def _parse_context(body: ContextBody, checks: Checks) -> Context:
     checks.check_range(body.turn, "turn", bounds.SESSION_TURN)
     for name in ("last_action", "next_action", "context_hash", "memory_ref"):
         checks.check_text(getattr(body, name), name, bounds.SESSION_TEXT)
@@ -221,7 +221,7 @@ def _response(status: int, document: dict[str, Any], warnings: list[str]) -> Res
     over = document["status"] in {"ended", "expired"}
     contract = session_advice.ended if over else session_advice.active
     document["agent_contract"] = contract(document["session_id"])
-    return json_response(status, warned(document, warnings), NO_STORE)
+    return json_response(status, with_warnings(document, warnings), NO_STORE)
 
 
 def _status(session: Session, now: Instant) -> str:
@@ -230,16 +230,16 @@ def _status(session: Session, now: Instant) -> str:
     return "ended" if session.ended_how == sessions.DELETED else "expired"
 
 
-def _document(living: Living) -> dict[str, Any]:
+def _session_document(outcome: Living) -> dict[str, Any]:
     return {
-        **_shown(living.session),
-        "jobs": [_job(job) for job in living.jobs],
-        "tasks": [_task(task) for task in living.tasks],
+        **_session_fields(outcome.session),
+        "jobs": [_job_document(job) for job in outcome.jobs],
+        "tasks": [_task_document(task) for task in outcome.tasks],
     }
 
 
-def _shown(session: Session) -> dict[str, Any]:
-    """What anybody in the account may see: never the secret, never the lease id."""
+def _session_fields(session: Session) -> dict[str, Any]:
+    """What every reader of the account may see: without the secret and the lease id."""
     return {
         "session_id": session.id,
         "name": session.name,
@@ -260,7 +260,7 @@ def _shown(session: Session) -> dict[str, Any]:
     }
 
 
-def _job(lease: Lease) -> dict[str, Any]:
+def _job_document(lease: Lease) -> dict[str, Any]:
     return {
         "job_id": lease.id,
         "owner": lease.owner,
@@ -271,7 +271,7 @@ def _job(lease: Lease) -> dict[str, Any]:
     }
 
 
-def _task(task: Task) -> dict[str, Any]:
+def _task_document(task: Task) -> dict[str, Any]:
     return {
         "id": task.id,
         "type": task.type,

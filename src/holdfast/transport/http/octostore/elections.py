@@ -1,4 +1,4 @@
-"""OctoStore's `/elections`: rooms without accounts. Parse, submit one command, render."""
+"""OctoStore's `/elections`: elections that need no account."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class CampaignBody(msgspec.Struct):
 
 
 class LeaderBody(msgspec.Struct):
-    """What renew and resign take; resign reads the TTL's type and forgets it."""
+    """What renew and resign take; resign checks the type of the TTL but does not use it."""
 
     leader_token: str
     ttl_seconds: U32 | None = None
 
 
 async def create_election(ctx: HandlerContext, request: Request) -> Response:
-    """Mint a room. It needs no place in the store until somebody leads."""
+    """Create an election id. Nothing is stored until a candidate leads."""
     check_enabled(ctx)
     ctx.network.count_election_request(request)
     election_id = base64.urlsafe_b64encode(secrets.token_bytes(24)).decode()
@@ -66,7 +66,7 @@ async def create_election(ctx: HandlerContext, request: Request) -> Response:
 
 
 async def campaign(ctx: HandlerContext, request: Request) -> Response:
-    """Lead if nobody does."""
+    """Become the leader, or return the present one."""
     body = await read_body(request, CampaignBody)
     check_enabled(ctx)
     ctx.network.count_election_request(request)
@@ -74,7 +74,7 @@ async def campaign(ctx: HandlerContext, request: Request) -> Response:
     check_candidate(body.candidate_id)
     if body.metadata is not None:
         check_metadata(body.metadata)
-    ttl = _ttl(body.ttl_seconds)
+    ttl = _check_ttl(body.ttl_seconds)
     holder, lease_id = ids.uuid(), ids.uuid()
     outcome: Any = await ctx.run(
         Campaign(
@@ -91,7 +91,7 @@ async def campaign(ctx: HandlerContext, request: Request) -> Response:
     )
     if isinstance(outcome, Leading):
         ctx.stats.acquired()
-        return json_response(200, _leading(outcome, leader_token(holder, lease_id), ttl))
+        return json_response(200, _leader_document(outcome, leader_token(holder, lease_id), ttl))
     lease, now = outcome.lease, outcome.now
     return json_response(
         200,
@@ -106,16 +106,16 @@ async def campaign(ctx: HandlerContext, request: Request) -> Response:
 
 
 async def renew_leadership(ctx: HandlerContext, request: Request) -> Response:
-    """Lead for longer, or for less."""
+    """Set how long the leadership lasts from now."""
     body = await read_body(request, LeaderBody)
     check_enabled(ctx)
     room = election_lease_name(request.parameter)
-    ttl = _ttl(body.ttl_seconds)
+    ttl = _check_ttl(body.ttl_seconds)
     holder, lease_id = read_leader_token(body.leader_token)
     command = RenewLeadership(
         account=DEFAULT_ACCOUNT, cause=request.cause(), room=room, holder=holder, lease_id=lease_id, ttl=ttl
     )
-    return json_response(200, _leading(await ctx.run(command), body.leader_token, ttl))
+    return json_response(200, _leader_document(await ctx.run(command), body.leader_token, ttl))
 
 
 async def resign(ctx: HandlerContext, request: Request) -> Response:
@@ -140,14 +140,14 @@ async def resign(ctx: HandlerContext, request: Request) -> Response:
 
 
 async def get_election_status(ctx: HandlerContext, request: Request) -> Response:
-    """Who leads."""
+    """The present leader, if there is one."""
     check_enabled(ctx)
     room, election_id = election_lease_name(request.parameter), request.parameter
 
-    def look(reader: Reader) -> tuple[Lease | None, Instant]:
+    def query_leader(reader: Reader) -> tuple[Lease | None, Instant]:
         return reader.row(Lease, DEFAULT_ACCOUNT, room), reader.now
 
-    lease, now = await ctx.read(look)
+    lease, now = await ctx.read(query_leader)
     if lease is None or not leases.is_live(lease, now):
         return json_response(
             200,
@@ -171,7 +171,7 @@ async def get_election_status(ctx: HandlerContext, request: Request) -> Response
 
 
 def leader_token(holder: str, lease_id: str) -> str:
-    """A leader's whole authority in 43 characters."""
+    """The token of a leader: holder and lease id in 43 characters."""
     return base64.urlsafe_b64encode(bytes.fromhex((holder + lease_id).replace("-", ""))).decode().rstrip("=")
 
 
@@ -187,12 +187,12 @@ def read_leader_token(token: str) -> tuple[str, str]:
 
 
 def check_enabled(ctx: HandlerContext) -> None:
-    """Whoever runs the server may do without elections."""
+    """Refuse if the operator has disabled elections."""
     if not ctx.settings.public_elections:
         raise Forbidden("public elections are disabled on this server")
 
 
-def _ttl(seconds: int | None) -> Instant:
+def _check_ttl(seconds: int | None) -> Instant:
     ttl = ELECTION_TTL.default if seconds is None else seconds
     if not ELECTION_TTL.allows(ttl):
         raise InvalidTtl(f"must be between {ELECTION_TTL.least} and {ELECTION_TTL.most} seconds")
@@ -200,14 +200,14 @@ def _ttl(seconds: int | None) -> Instant:
 
 
 def leader(lease: Lease) -> dict[str, Any]:
-    """Who leads, as everybody may see it."""
+    """The leader as every reader may see it."""
     shown: dict[str, Any] = {"candidate_id": lease.owner}
     if lease.metadata is not None:
         shown["metadata"] = metadata_text(lease)
     return shown | {"term": lease.token, "expires_at": rfc3339(lease.expires_at or 0)}
 
 
-def _leading(outcome: LeaseOutcome, token: str, ttl: Instant) -> dict[str, Any]:
+def _leader_document(outcome: LeaseOutcome, token: str, ttl: Instant) -> dict[str, Any]:
     election_id = outcome.lease.id.removeprefix(ELECTION_PREFIX)
     return {
         "status": "leader",

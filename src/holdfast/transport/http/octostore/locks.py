@@ -1,4 +1,4 @@
-"""OctoStore's `/locks`: parse, submit one command, render."""
+"""OctoStore's `/locks`."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ class PutAclBody(msgspec.Struct):
 
 
 async def acquire_lock(ctx: HandlerContext, request: Request) -> Response:
-    """Take a lock, or keep it."""
+    """Acquire a lock, or extend it if the caller holds it."""
     body = await read_body(request, AcquireBody)
     session_id = None if body.session_id is None else body_uuid(body.session_id)
     await ctx.authenticate(request)
     name = usable_name(request)
-    ttl = _ttl(body.ttl_seconds)
+    ttl = _check_ttl(body.ttl_seconds)
     if body.metadata is not None:
         check_metadata(body.metadata)
     delay = body.lock_delay_seconds or 0
@@ -103,12 +103,16 @@ async def acquire_lock(ctx: HandlerContext, request: Request) -> Response:
     )
     if isinstance(outcome, Acquired):
         ctx.stats.acquired()
-        return json_response(200, _acquired(outcome))
-    return json_response(409, _delayed(outcome)) if isinstance(outcome, Delayed) else json_response(200, _held(outcome))
+        return json_response(200, _acquired_document(outcome))
+    return (
+        json_response(409, _delayed_document(outcome))
+        if isinstance(outcome, Delayed)
+        else json_response(200, _held_document(outcome))
+    )
 
 
 async def renew_lock(ctx: HandlerContext, request: Request) -> Response:
-    """Hold it for longer, or for less."""
+    """Set how long the lock is held from now."""
     body = await read_body(request, RenewBody)
     lease_id = body_uuid(body.lease_id)
     await ctx.authenticate(request)
@@ -119,7 +123,7 @@ async def renew_lock(ctx: HandlerContext, request: Request) -> Response:
         by=request.by,
         name=name,
         lease_id=lease_id,
-        ttl=_ttl(body.ttl_seconds),
+        ttl=_check_ttl(body.ttl_seconds),
     )
     outcome: Any = await ctx.run(command)
     lease, left = outcome.lease, milliseconds_left(outcome.lease.expires_at, outcome.now)
@@ -135,7 +139,7 @@ async def renew_lock(ctx: HandlerContext, request: Request) -> Response:
 
 
 async def release_lock(ctx: HandlerContext, request: Request) -> Response:
-    """Let it go. Clients of this API expect the body `null` and nothing else."""
+    """Release a lock. Clients of this API expect the body `null` and nothing else."""
     body = await read_body(request, ReleaseBody)
     lease_id = body_uuid(body.lease_id)
     await ctx.authenticate(request)
@@ -148,10 +152,10 @@ async def release_lock(ctx: HandlerContext, request: Request) -> Response:
 
 
 async def set_lock_acl(ctx: HandlerContext, request: Request) -> Response:
-    """Say who may take it."""
+    """Set who may acquire a lock."""
     body = await read_body(request, PutAclBody)
     await ctx.authenticate(request)
-    name = _name(request)
+    name = _lock_name(request)
     acl = access.normalise(body.acl.acquire)
     await ctx.run(SetLockAcl(account=request.by.account, cause=request.cause(), by=request.by, name=name, acl=acl))
     document = {"name": name, "acl": {"acquire": access.redact(acl)}, "agent_contract": lock_advice.free(name)}
@@ -159,18 +163,20 @@ async def set_lock_acl(ctx: HandlerContext, request: Request) -> Response:
 
 
 async def get_lock_status(ctx: HandlerContext, request: Request) -> Response:
-    """Who holds it. A name nobody ever used is free."""
+    """The state of a lock. A name that was never used is free."""
     await ctx.authenticate(request)
     name = usable_name(request)
     account = request.by.account
 
-    def look(reader: Reader) -> tuple[Lease, Instant, int]:
+    def query_lock(reader: Reader) -> tuple[Lease, Instant, int]:
         return reader.row(Lease, account, name) or Lease(account, name), reader.now, reader.next_token()
 
-    lease, now, next_token = await ctx.read(look)
+    lease, now, next_token = await ctx.read(query_lock)
     live = leases.is_live(lease, now)
     document = (
-        _status(lease, next_token) if live else _free(lease, lease.token if leases.is_held(lease) else next_token)
+        _status_document(lease, next_token)
+        if live
+        else _free_document(lease, lease.token if leases.is_held(lease) else next_token)
     )
     if lease.acl is not None:
         document["acl"] = {"acquire": access.redact(lease.acl)}
@@ -180,28 +186,28 @@ async def get_lock_status(ctx: HandlerContext, request: Request) -> Response:
 
 
 async def list_locks(ctx: HandlerContext, request: Request) -> Response:
-    """Everything held, whoever holds it, that this API's grammar can name."""
-    prefix = _prefix(request)
+    """All held locks whose names are valid in this API."""
+    prefix = _parse_prefix(request)
     await ctx.authenticate(request)
     prefix = request.by.name_prefix if prefix is None else prefix
     if not request.by.covers(prefix or ""):
         raise Forbidden("the prefix is outside your namespace")
     found = await ctx.read(lambda reader: reader.leases(request.by.account, prefix or "", "", ALL))
-    locks = [_status(lease, 0) for lease in found if _listable(lease.id)]
+    locks = [_status_document(lease, 0) for lease in found if _listable(lease.id)]
     return json_response(
         200, {"locks": locks, "total": len(locks), "prefix": prefix, "agent_contract": lock_advice.listed()}
     )
 
 
 def check_metadata(metadata: str) -> None:
-    """A short text that every store keeps as it is."""
+    """Refuse metadata that is too long or cannot be stored."""
     if len(metadata) > bounds.LOCK_METADATA.most:
         raise Invalid(f"metadata must be at most {bounds.LOCK_METADATA.most} characters")
     if not is_storable(metadata):
         raise Invalid("metadata must not contain U+0000")
 
 
-def _name(request: Request) -> str:
+def _lock_name(request: Request) -> str:
     problem = lock_name_problem(request.parameter)
     if problem is not None:
         raise InvalidLockName(problem)
@@ -209,8 +215,8 @@ def _name(request: Request) -> str:
 
 
 def usable_name(request: Request) -> str:
-    """The name in the path, if it is one, and the caller's to use."""
-    name = _name(request)
+    """The lock name in the path, if it is valid and the caller's key covers it."""
+    name = _lock_name(request)
     check_reserved(name)
     if not request.by.covers(name):
         raise Forbidden("the name is outside your namespace")
@@ -221,7 +227,7 @@ def _listable(name: str) -> bool:
     return not name.startswith(ELECTION_PREFIX) and lock_name_problem(name) is None
 
 
-def _prefix(request: Request) -> str | None:
+def _parse_prefix(request: Request) -> str | None:
     query = parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True, errors="replace")
     prefixes = [value for key, value in query if key == "prefix"]
     if len(prefixes) > 1:
@@ -229,14 +235,14 @@ def _prefix(request: Request) -> str | None:
     return prefixes[0].replace("\0", "\ufffd") if prefixes else None
 
 
-def _ttl(seconds: int | None) -> Instant:
+def _check_ttl(seconds: int | None) -> Instant:
     ttl = bounds.LOCK_TTL.default if seconds is None else seconds
     if not bounds.LOCK_TTL.allows(ttl):
         raise InvalidTtl(f"must be between {bounds.LOCK_TTL.least} and {bounds.LOCK_TTL.most} seconds")
     return ttl * SECOND
 
 
-def _acquired(outcome: Acquired) -> dict[str, Any]:
+def _acquired_document(outcome: Acquired) -> dict[str, Any]:
     lease = outcome.lease
     return {
         "status": "acquired",
@@ -249,7 +255,7 @@ def _acquired(outcome: Acquired) -> dict[str, Any]:
     }
 
 
-def _held(outcome: Held) -> dict[str, Any]:
+def _held_document(outcome: Held) -> dict[str, Any]:
     lease = outcome.lease
     return {
         "status": "held",
@@ -261,9 +267,9 @@ def _held(outcome: Held) -> dict[str, Any]:
     }
 
 
-def _delayed(outcome: LeaseOutcome) -> dict[str, Any]:
-    lease, story = outcome.lease, leases.last_ending(outcome.lease)
-    delay = (lease.available_at or 0) - (story.at if story else 0)
+def _delayed_document(outcome: LeaseOutcome) -> dict[str, Any]:
+    lease, ended = outcome.lease, leases.last_ending(outcome.lease)
+    delay = (lease.available_at or 0) - (ended.at if ended else 0)
     return {
         "status": "delayed",
         "available_at": rfc3339(lease.available_at or 0),
@@ -273,7 +279,7 @@ def _delayed(outcome: LeaseOutcome) -> dict[str, Any]:
     }
 
 
-def _status(lease: Lease, next_token: int) -> dict[str, Any]:
+def _status_document(lease: Lease, next_token: int) -> dict[str, Any]:
     return {
         "name": lease.id,
         "status": "held",
@@ -284,7 +290,7 @@ def _status(lease: Lease, next_token: int) -> dict[str, Any]:
     }
 
 
-def _free(lease: Lease, token: int) -> dict[str, Any]:
+def _free_document(lease: Lease, token: int) -> dict[str, Any]:
     return {
         "name": lease.id,
         "status": "free",

@@ -1,4 +1,4 @@
-"""OctoStore's `/sessions`: parse, submit one command, render."""
+"""OctoStore's `/sessions`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class OpenBody(msgspec.Struct):
 
 
 async def open_session(ctx: HandlerContext, request: Request) -> Response:
-    """Begin a session."""
+    """Open a session."""
     body = await read_body(request, OpenBody)
     await ctx.authenticate(request)
     session = await ctx.run(
@@ -48,7 +48,7 @@ async def open_session(ctx: HandlerContext, request: Request) -> Response:
 
 
 async def keepalive_session(ctx: HandlerContext, request: Request) -> Response:
-    """Keep it alive."""
+    """Renew a session."""
     session_id = path_uuid(request.parameter)
     await ctx.authenticate(request)
     session = await ctx.run(
@@ -65,15 +65,15 @@ async def keepalive_session(ctx: HandlerContext, request: Request) -> Response:
 
 
 async def get_session(ctx: HandlerContext, request: Request) -> Response:
-    """Whether it lives, and how many locks carry it."""
+    """Whether a session is live, and how many locks belong to it."""
     session_id = path_uuid(request.parameter)
     await ctx.authenticate(request)
     account = request.by.account
 
-    def look(reader: Reader) -> tuple[Session | None, int, Instant]:
+    def query_session(reader: Reader) -> tuple[Session | None, int, Instant]:
         return reader.row(Session, account, session_id), reader.count_session_leases(account, session_id), reader.now
 
-    found, count, now = await ctx.read(look)
+    found, count, now = await ctx.read(query_session)
     session = rules.find(found, request.by.id, now)
     live = rules.is_live(session, now)
     return json_response(
@@ -90,7 +90,7 @@ async def get_session(ctx: HandlerContext, request: Request) -> Response:
 
 
 async def end_session(ctx: HandlerContext, request: Request) -> Response:
-    """End it and free what it held."""
+    """End a session and release its locks."""
     session_id = path_uuid(request.parameter)
     await ctx.authenticate(request)
     await ctx.run(EndSession(account=request.by.account, cause=request.cause(), by=request.by, session_id=session_id))

@@ -1,4 +1,4 @@
-"""OctoStore's `/auth`: users of locks who take a name of their own, and tokens that are rotated."""
+"""OctoStore's `/auth`: registration of users and rotation of their tokens."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore.bodies import read_body
 from holdfast.transport.http.request import Header, HttpRefusal, Request, Response, json_response
 
-NEVER_KEPT: tuple[Header, ...] = ((b"cache-control", b"no-store"), (b"pragma", b"no-cache"))
+NO_CACHE: tuple[Header, ...] = ((b"cache-control", b"no-store"), (b"pragma", b"no-cache"))
 
 _NAMESPACE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class UserBody(msgspec.Struct):
-    """Who wants to be known."""
+    """The name and namespace of a new user."""
 
     username: str
     namespace: str | None = None
 
 
 async def register_user(ctx: HandlerContext, request: Request) -> Response:
-    """A token under a name that nobody has, where the server's settings allow it."""
+    """Register a user under an unused name and issue a token, if the settings allow registration."""
     if not ctx.settings.local_registration:
         raise HttpRefusal(404, "no operation has this path")
     body = await read_body(request, UserBody)
@@ -56,11 +56,11 @@ async def register_user(ctx: HandlerContext, request: Request) -> Response:
             shown=mask_key(token),
         )
     )
-    return _given(token, made.key, "username")
+    return _token_response(token, made.key, "username")
 
 
 async def rotate_token(ctx: HandlerContext, request: Request) -> Response:
-    """A new token for whoever sent the old one, which is over at once; what it holds stays its own."""
+    """Replace the caller's token at once; the user keeps its locks."""
     if not request.headers.get(b"authorization", b"").startswith(b"Bearer "):
         raise Unauthenticated("a bearer token is required")
     for name in (b"x-admin-key", b"x-octostore-admin-key"):
@@ -80,10 +80,10 @@ async def rotate_token(ctx: HandlerContext, request: Request) -> Response:
         )
     )
     ctx.access.forget_key(rotated.key)
-    return _given(token, rotated.key, "github_username")
+    return _token_response(token, rotated.key, "github_username")
 
 
-def _given(token: str, user: Principal, name: str) -> Response:
-    """A token, shown this once, and whose it is."""
+def _token_response(token: str, user: Principal, name: str) -> Response:
+    """The answer with a token, which is shown only here."""
     document = {"token": token, "user_id": user.id, name: user.name, "namespace": user.namespace}
-    return json_response(200, document | {"agent_contract": lock_advice.token_issued()}, NEVER_KEPT)
+    return json_response(200, document | {"agent_contract": lock_advice.token_issued()}, NO_CACHE)

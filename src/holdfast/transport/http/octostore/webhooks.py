@@ -1,4 +1,4 @@
-"""OctoStore's `/webhooks`: users of locks are told of their own locks."""
+"""OctoStore's `/webhooks`: events about a user's own locks."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from holdfast.core.webhooks.webhook import ACTIVE, LEASE_SUBJECT, OCTOSTORE, OCT
 from holdfast.engine.verbs.webhooks import RemoveWebhook
 from holdfast.operations import bounds
 from holdfast.transport.advice import locks as lock_advice
-from holdfast.transport.http.api.webhooks import create, hooks_of
+from holdfast.transport.http.api.webhooks import insert_webhook, read_webhooks
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore.bodies import path_uuid, read_body
 from holdfast.transport.http.request import Request, Response, json_response
 from holdfast.transport.ids import ids
 from holdfast.transport.times import rfc3339
 
-_WORDS = {*OCTOSTORE_EVENTS.values(), "*"}
+_EVENTS = {*OCTOSTORE_EVENTS.values(), "*"}
 
 
 class LockWebhookBody(msgspec.Struct):
-    """Where to be told, and of which locks."""
+    """The URL, and which locks and events to send."""
 
     url: str
     secret: str | None = None
@@ -34,7 +34,7 @@ class LockWebhookBody(msgspec.Struct):
 
 
 async def create_lock_webhook(ctx: HandlerContext, request: Request) -> Response:
-    """Checked in OctoStore's order: the address, the events, then how many there are."""
+    """Create a webhook. Checks run in OctoStore's order: URL, events, then the number of webhooks."""
     body = await read_body(request, LockWebhookBody)
     await ctx.authenticate(request)
     if len(body.url) > bounds.WEBHOOK_URL.most:
@@ -46,8 +46,8 @@ async def create_lock_webhook(ctx: HandlerContext, request: Request) -> Response
     if problem is not None:
         raise Invalid(problem)
     events = ["*"] if body.events is None else body.events
-    if not _WORDS.issuperset(events):
-        raise Invalid(f"events are some of {', '.join(sorted(_WORDS))}")
+    if not _EVENTS.issuperset(events):
+        raise Invalid(f"events must be some of {', '.join(sorted(_EVENTS))}")
     _check_texts(body)
     hook = Webhook(
         request.by.account,
@@ -59,30 +59,30 @@ async def create_lock_webhook(ctx: HandlerContext, request: Request) -> Response
         subject=None if body.lock_pattern is None else LEASE_SUBJECT + body.lock_pattern,
         secret=body.secret,
     )
-    made = await create(ctx, request, hook, bounds.LOCK_WEBHOOKS_PER_USER, own=True)
-    return json_response(201, document(made) | {"agent_contract": lock_advice.listed()})
+    made = await insert_webhook(ctx, request, hook, bounds.LOCK_WEBHOOKS_PER_USER, own=True)
+    return json_response(201, webhook_document(made) | {"agent_contract": lock_advice.listed()})
 
 
 def _check_texts(body: LockWebhookBody) -> None:
-    """What no lock's name and no key of a signature needs is not kept."""
+    """Refuse a secret or pattern that is too long or cannot be stored."""
     for name, bound in (("secret", bounds.LOCK_WEBHOOK_SECRET), ("lock_pattern", bounds.LOCK_WEBHOOK_PATTERN)):
         text = getattr(body, name) or ""
         if len(text) > bound.most:
             raise Invalid(f"{name} must have {bound}")
         if not is_storable(text):
-            raise Invalid(f"U+0000 has no place in {name}")
+            raise Invalid(f"{name} must not contain U+0000")
 
 
 async def list_lock_webhooks(ctx: HandlerContext, request: Request) -> Response:
-    """The caller's own."""
+    """The caller's webhooks."""
     await ctx.authenticate(request)
     account, mine = request.by.account, (OCTOSTORE, request.by.id)
-    hooks = await ctx.read(lambda reader: hooks_of(reader, account))
-    return json_response(200, [document(hook) for hook in hooks if (hook.family, hook.principal) == mine])
+    hooks = await ctx.read(lambda reader: read_webhooks(reader, account))
+    return json_response(200, [webhook_document(hook) for hook in hooks if (hook.family, hook.principal) == mine])
 
 
 async def delete_lock_webhook(ctx: HandlerContext, request: Request) -> Response:
-    """One of the caller's own; another's is as good as none."""
+    """Delete one of the caller's webhooks; those of other users are not found."""
     hook_id = path_uuid(request.parameter)
     await ctx.authenticate(request)
     command = RemoveWebhook(account=request.by.account, cause=request.cause(), hook_id=hook_id, principal=request.by.id)
@@ -90,7 +90,7 @@ async def delete_lock_webhook(ctx: HandlerContext, request: Request) -> Response
     return Response(204)
 
 
-def document(hook: Webhook) -> dict[str, Any]:
+def webhook_document(hook: Webhook) -> dict[str, Any]:
     """A webhook as OctoStore shows it."""
     return {
         "id": hook.id,

@@ -37,7 +37,7 @@ from holdfast.transport.http.orchestrion.task_verbs import (
     fields_of,
 )
 from holdfast.transport.http.orchestrion.tasks import CreateBody, create_command, render_created
-from holdfast.transport.http.request import Request, Response, answer, encode, warned
+from holdfast.transport.http.request import Request, Response, answer, encode, with_warnings
 from holdfast.transport.times import milliseconds_or_none
 
 PRODUCERS = {"create", "cancel", "requeue", "resolve"}
@@ -230,7 +230,7 @@ def _render(
     succeeded = sum(result["status"] < 400 for result in results)  # noqa: PLR2004 - HTTP's own number
     document: dict[str, Any] = {"results": results, "succeeded": succeeded, "failed": len(results) - succeeded}
     document["agent_contract"] = task_advice.create_or_claim()
-    return 200, encode(warned(document, warnings))
+    return 200, encode(with_warnings(document, warnings))
 
 
 def _result(request: Request, outcome: Any, command: Any, *, full: bool) -> dict[str, Any]:

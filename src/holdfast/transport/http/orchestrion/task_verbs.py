@@ -28,7 +28,7 @@ from holdfast.transport.http.bodies.idempotency import read_task_idempotency_key
 from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.orchestrion.documents import task_document
-from holdfast.transport.http.request import Request, Response, answer, encode, warned
+from holdfast.transport.http.request import Request, Response, answer, encode, with_warnings
 
 
 class HolderBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -203,7 +203,7 @@ def _handler(verb: str, name: str) -> Handler:
 
 
 def _render(warnings: list[str], outcome: TaskOutcome) -> tuple[int, bytes]:
-    return 200, encode(warned(task_document(outcome.task, outcome.now), warnings))
+    return 200, encode(with_warnings(task_document(outcome.task, outcome.now), warnings))
 
 
 heartbeat = _handler("heartbeat", "heartbeat")

@@ -33,7 +33,7 @@ from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore.bodies import parse_uuid
 from holdfast.transport.http.orchestrion.documents import claimed_task_document, task_document
-from holdfast.transport.http.request import Render, Request, Response, answer, encode, warned
+from holdfast.transport.http.request import Render, Request, Response, answer, encode, with_warnings
 from holdfast.transport.ids import ids
 from holdfast.transport.times import parse as parse_time
 
@@ -149,7 +149,7 @@ def render_created(warnings: list[str], outcome: Created) -> tuple[int, bytes]:
     document = task_document(outcome.task, outcome.now)
     if outcome.deduplicated:
         document["deduplicated"] = True
-    return 200 if outcome.deduplicated else 201, encode(warned(document, warnings))
+    return 200 if outcome.deduplicated else 201, encode(with_warnings(document, warnings))
 
 
 # -- claim -------------------------------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ def _render_claimed(warnings: list[str], limit: int | None, outcome: Any) -> tup
         document = {"task": None, "message": "no_tasks", "agent_contract": task_advice.nothing_to_claim()}
         if limit is not None:
             document |= {"tasks": [], "count": 0}
-    return 200, encode(warned(document, warnings))
+    return 200, encode(with_warnings(document, warnings))
 
 
 def _return_undelivered(command: ClaimTasks, outcome: Any) -> Command[Any] | None:

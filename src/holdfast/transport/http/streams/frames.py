@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from holdfast.core.event import Event
-from holdfast.transport.http.api.event_documents import shown_data
+from holdfast.transport.http.api.event_documents import public_event_data
 from holdfast.transport.times import rfc3339
 
 MEDIA = b"text/event-stream"
@@ -38,7 +38,7 @@ def cloud_event(event: Event, source: str) -> dict[str, Any]:
         "version": event.version,
         "actor": event.actor,
         "requestid": event.request_id,
-        "data": shown_data(msgspec.json.decode(event.data)),
+        "data": public_event_data(msgspec.json.decode(event.data)),
     }
     return document | {"traceparent": event.traceparent} if event.traceparent else document
 
