@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,7 @@ pytest.register_assert_rewrite(
 from tests.lending import Lender  # noqa: E402
 from tests.postgres import Postgres  # noqa: E402
 from tests.proof_size import FULL  # noqa: E402
+from tests.scheduling import Scheduling, sort_by_waiting  # noqa: E402
 from tests.support import DrivenClock  # noqa: E402
 
 MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 - a file system in memory, where the machine has one
@@ -38,6 +40,16 @@ def pytest_configure() -> None:
     """
     if not FULL and MEMORY_FOLDER.is_dir() and shutil.disk_usage(MEMORY_FOLDER).free >= MEMORY_NEEDED:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY_FOLDER))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    sort_by_waiting(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling | None:
+    return Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,8 @@ from tests.cli.shell import Shell
 from tests.cli.supervisor import Supervisor
 from tests.compat.octostore.server import Server, bearer, free_port
 
+pytestmark = pytest.mark.waits(30)
+
 NOBODY_KNOWS = "a-token-that-this-server-never-saw"
 
 

@@ -12,6 +12,8 @@ import pytest
 from tests.cli.shell import Shell, until
 from tests.compat.octostore.server import Server
 
+pytestmark = pytest.mark.waits(20)
+
 SAY = "import os, sys, time; print(os.getpid(), flush=True)"
 SLEEP = f"{SAY}; time.sleep(60)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEP}"

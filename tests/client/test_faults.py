@@ -22,6 +22,8 @@ from tests.faults.books import assert_books_balance
 from tests.proof_size import sized
 from tests.support import wait_until
 
+pytestmark = pytest.mark.waits(50)
+
 RUNS = sized(2, 200)
 
 

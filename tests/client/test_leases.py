@@ -11,6 +11,8 @@ from holdfast.client.lease_state import LeaseState, Terms
 from holdfast.client.worker_errors import Permanent, Retry
 from tests.support import wait_until
 
+pytestmark = pytest.mark.waits(14)
+
 
 def test_a_job_is_ours_inside_and_the_next_ones_after(client, name):
     with client.job(name, "agent-3", {"branch": "fix"}) as job:

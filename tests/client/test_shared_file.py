@@ -17,6 +17,8 @@ from tests.faults.books import assert_books_balance
 from tests.proof_size import sized
 from tests.support import wait_until
 
+pytestmark = pytest.mark.waits(15)
+
 ROUNDS = sized(9, 100)
 KILLS = sized(3, 60)
 PROGRAM = """

@@ -20,9 +20,9 @@ PATIENCE = 15_000
 expect.set_options(timeout=PATIENCE)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser():
-    """A browser keeps an event loop on this thread: it must be gone before the tests of another file run their own."""
+    """A browser keeps an event loop on this thread: it must be gone before tests of another folder run their own."""
     with sync_playwright() as playwright:
         found = shutil.which("chromium")
         assert found, "the dashboard's tests need chromium"
@@ -69,7 +69,9 @@ def browse(stranger):
 
     def open_page(key=agents.ROOT_KEY, path="/", **more):
         page = stranger(**more)
-        sign_in(page, key, path)
+        page.context.request.post("/ui/sign-in", form={"key": key})
+        page.goto(path)
+        page.wait_for_selector("nav[aria-label=Pages]")
         return page
 
     return open_page

@@ -12,7 +12,7 @@ from tests.compat.octostore.wire import lock_path
 from tests.dashboard.client import DashboardClient
 from tests.dashboard.payloads import HIDDEN, MARKUP, PAYLOADS
 from tests.http.agent import ROOT_KEY, root
-from tests.proof_size import FULL
+from tests.proof_size import sized
 
 BAITS = [
     "script:not([src^='/ui/static/'])", "link:not([href^='/ui/static/'])", "img:not([src^='/ui/static/'])", "iframe",
@@ -22,7 +22,7 @@ BAITS = [
 ]  # fmt: skip
 """What none of our templates has, and a payload would."""
 LONG = "x" * 250
-AT_ONCE = 1 if FULL else 8
+AT_ONCE = sized(16, 1)
 """How many of them share one job: a page for each of them only at full size."""
 
 

@@ -10,10 +10,10 @@ from tests.dashboard.payloads import HIDDEN, PAYLOADS
 from tests.dashboard.task_batches import post
 from tests.dashboard.test_hostile import BAITS
 from tests.http.agent import root as root_of
-from tests.proof_size import FULL
+from tests.proof_size import sized
 
 LONG = "x" * 250
-AT_ONCE = 1 if FULL else 8
+AT_ONCE = sized(16, 1)
 """How many of them share one task: a page for each of them only at full size."""
 PHONE = 390
 

@@ -31,9 +31,9 @@ def new_server():
     yield build
     for server in built:
         if hasattr(server, "process") and server.process.poll() is None:
-            # A polite end takes a second; only a parent must be asked, or its workers would stay behind.
-            server.stop() if "WORKERS" in server.settings else server.kill()
-        server.output.close()
+            server.close()
+        else:
+            server.output.close()
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@ from tests.faults.raw import connect, parse, talk
 from tests.http.agent import agent, fresh, job_path, ok, problem
 from tests.proof_size import FULL
 
+pytestmark = pytest.mark.waits(10)
+
 HEAD_SECONDS = 10.0
 BODY_SECONDS = 30.0
 

@@ -4,6 +4,7 @@ import os
 import resource
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import psutil
@@ -115,8 +116,17 @@ def immutable():
             subprocess.run([chattr, "-i", path], check=False)
 
 
-def test_a_file_that_became_read_only_refuses_writes_until_it_is_writable_again(tmp_path, new_server, immutable, job):
-    path = tmp_path / "x.db"
+@pytest.fixture
+def disk_folder():
+    """A folder on the disk: `tmp_path` may be in memory, where no file is immutable."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+def test_a_file_that_became_read_only_refuses_writes_until_it_is_writable_again(
+    disk_folder, new_server, immutable, job
+):
+    path = disk_folder / "x.db"
     server = new_server(f"sqlite:///{path}").start()
     worker = agent(server)
     lease = claimed(worker.claim(job, "me", ttl_seconds=3600))

@@ -13,6 +13,8 @@ from tests.compat.octostore.server import Server
 from tests.http.agent import ROOT_KEY, agent, claimed, fresh, lost, ok
 from tests.postgres import Postgres
 
+pytestmark = pytest.mark.waits(12)
+
 AWAY_SECONDS = 6.0
 TTL = 3
 GRACE_SECONDS = 10

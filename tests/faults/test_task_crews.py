@@ -14,6 +14,8 @@ from tests.faults.books import assert_books_balance, histories, log_of
 from tests.http.replies import done
 from tests.proof_size import sized
 
+pytestmark = pytest.mark.waits(14)
+
 TASKS = sized(500, 20_000)
 KILLS = sized(2, 40)
 CREWS, WORKERS = 4, 8

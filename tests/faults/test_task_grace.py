@@ -18,6 +18,8 @@ from tests.http.agent import ROOT_KEY, together
 from tests.http.lives import beat, begin, claim_task, path
 from tests.http.replies import done, events, refused, turned_away
 
+pytestmark = pytest.mark.waits(34)
+
 LEASE_SECONDS = 30
 SESSION_SECONDS = 10
 SESSION_AFTER_SECONDS = 19.5

@@ -4,6 +4,8 @@ import http.client
 import random
 import threading
 
+import pytest
+
 from tests.compat.octostore.expect import eventually
 from tests.compat.octostore.wire import Answer
 from tests.compat.orchestrion.account import Account, register
@@ -14,6 +16,8 @@ from tests.http.agent import fresh, together
 from tests.http.lives import begin, resume
 from tests.http.replies import done
 from tests.proof_size import sized
+
+pytestmark = pytest.mark.waits(15)
 
 KILLS = sized(2, 20)
 WORKERS = 8

@@ -42,9 +42,10 @@ def test_a_server_that_stops_ends_the_stream_in_good_order(tmp_path):
             over_http(server, NEW) as me,
             me.client.listen(resource_subscriptions=["holdfast://leases/x"]) as subscription,
         ):
-            stopping = asyncio.ensure_future(asyncio.to_thread(server.close))
+            stopping = asyncio.ensure_future(asyncio.to_thread(server.stop))
             assert [event async for event in subscription] == []
             await stopping
 
     asyncio.run(asyncio.wait_for(listen(), 25))
     assert server.process.returncode == 0
+    server.output.close()

@@ -71,12 +71,13 @@ def test_a_server_that_stops_sends_the_waiting_away_with_an_answer(tmp_path):
         heads = [{}, heading(messages[1])]
         said = [pool.submit(post, server, message, **head) for message, head in zip(messages, heads, strict=True)]
         wait_until(lambda: waiting(server) == 2, seconds=20)
-        server.close()
+        server.stop()
         for answer in said:
             result = answer.result().json["result"]
             assert result["isError"] is True
             assert (result["structuredContent"]["error"], result["structuredContent"]["applied"]) == ("draining", "no")
     assert server.process.returncode == 0
+    server.output.close()
 
 
 def test_a_call_that_is_cancelled_leaves_nothing_behind():

@@ -12,7 +12,7 @@ from holdfast.operations.table import OPERATIONS, Operation
 from holdfast.transport.http.schemas.all_operations import OPERATION_SCHEMAS
 from holdfast.transport.http.system.openapi import openapi
 from tests.openapi.belongings import Belongings
-from tests.proof_size import FULL
+from tests.proof_size import sized
 
 load_all_checks()
 ACCEPTED, REJECTED, METHODS, GUARDED = CHECKS.get_by_names(
@@ -32,8 +32,8 @@ BY_RULE = {
 }
 """Refusals of requests that are as they should be, by rules that JSON Schema cannot tell."""
 
-EXAMPLES = 50 if FULL else 4
-EVERY = 1 if FULL else 3
+EXAMPLES = sized(2, 50)
+EVERY = sized(7, 1)
 """One corner of so many is asked about."""
 CONFIG = {
     "generation": {"deterministic": True, "with-security-parameters": False},

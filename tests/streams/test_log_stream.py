@@ -11,6 +11,8 @@ from tests.compat.orchestrion.states import completed, pending
 from tests.http.replies import done
 from tests.streams.reading import Ended, Stream, fields, follow
 
+pytestmark = pytest.mark.waits(17)
+
 PER_KEY = 100
 
 

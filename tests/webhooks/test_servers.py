@@ -11,6 +11,8 @@ from tests.proof_size import sized
 from tests.support import wait_until
 from tests.webhooks.conftest import sending
 
+pytestmark = pytest.mark.waits(25)
+
 SUBJECTS = sized(10, 25)
 EVENTS = sized(15, 40)
 KILLS = sized(2, 5)

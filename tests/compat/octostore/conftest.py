@@ -8,6 +8,7 @@ import pytest
 from tests.compat.octostore.lifetimes import Lifetimes
 from tests.compat.octostore.server import PAIRS, Server
 
+STORES = ("sqlite", "postgres")
 PLENTY = {"PUBLIC_ELECTION_REQUESTS_PER_MINUTE": "100000"}
 STRICT = {
     "PUBLIC_ELECTION_REQUESTS_PER_MINUTE": "5",
@@ -20,13 +21,7 @@ STRICT = {
 pairs = itertools.cycle(range(1, PAIRS + 1))
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items):
-    """Sessions live at least ten seconds: tests that see one die come last, when it has died meanwhile."""
-    items.sort(key=lambda item: "lifetimes" in getattr(item, "fixturenames", ()))
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=STORES)
 def store(request):
     return request.param
 
@@ -34,14 +29,14 @@ def store(request):
 @pytest.fixture
 def server(request, store):
     """The server of this store, shared by all tests."""
-    request.getfixturevalue(f"{store}_lifetimes")  # its clocks run down while the other tests run
     return request.getfixturevalue(f"{store}_server")
 
 
 @pytest.fixture
 def lifetimes(request, store):
-    """Sessions and a room that were left alone until they died, and what they answered on the way."""
-    return request.getfixturevalue(f"{store}_lifetimes").story()
+    """Sessions and an election that were left alone until they expired; those of both stores run down side by side."""
+    begun = {each: request.getfixturevalue(f"{each}_lifetimes") for each in STORES}
+    return begun[store].story()
 
 
 @pytest.fixture

@@ -1,8 +1,7 @@
-"""A session and a room left alone until they die, watched from a thread.
+"""A session and an election left alone until they expire, observed from a thread.
 
-A session lives at least ten seconds and is remembered five more. Watching that from a test would
-make everybody wait, so a thread writes down what it sees while the other tests run, and the last
-tests read the story. It draws no fencing token after `start`, so nobody's counting is disturbed.
+A session lives at least ten seconds and is remembered five more. One thread per store records what it sees, so that
+both stores spend these seconds at the same time; the tests read the record.
 """
 
 import threading

@@ -82,8 +82,8 @@ class Server:
         self.process.wait()
 
     def close(self) -> None:
-        """Stop for good."""
-        self.stop()
+        """End it for good, and at once: only a parent of workers is asked, as its workers would stay behind."""
+        self.stop() if "WORKERS" in self.settings else self.kill()
         self.output.close()
 
     def log(self) -> str:

@@ -1,11 +1,13 @@
 """A session nobody keeps alive: expired for five seconds, then forgotten. And a room whose leader fell silent.
 
-These tests read what `lifetimes` saw while the others ran; they come last.
+These tests read what `lifetimes` recorded.
 """
 
 import pytest
 
 from tests.compat.octostore.expect import acquired, no_such_session, refused, success
+
+pytestmark = pytest.mark.waits(16)
 
 
 def test_a_session_is_inactive_from_its_end_on_and_still_shown(lifetimes):

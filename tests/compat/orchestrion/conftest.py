@@ -9,12 +9,6 @@ from tests.compat.orchestrion.lapses import Lapses
 STORES = ("sqlite", "postgres")
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items):
-    """A lease lives at least thirty seconds: tests that see one lapse come last, when it has lapsed meanwhile."""
-    items.sort(key=lambda item: "lapses" in getattr(item, "fixturenames", ()))
-
-
 @pytest.fixture(params=STORES)
 def store(request):
     return request.param
@@ -23,7 +17,6 @@ def store(request):
 @pytest.fixture
 def server(request, store):
     """The server of this store, shared by all tests."""
-    request.getfixturevalue(f"{store}_lapses")  # its leases run down while the other tests run
     return request.getfixturevalue(f"{store}_task_server")
 
 

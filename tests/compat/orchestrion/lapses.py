@@ -1,7 +1,7 @@
-"""Tasks whose holders fall silent, watched from threads.
+"""Tasks whose holders stop renewing, observed from threads.
 
-The shortest lease lives thirty seconds. Watching that from a test would make everybody wait, so a few threads
-write down what they see while the other tests run, and the last tests read the story.
+The shortest lease lives thirty seconds. Threads record what they see on both stores at the same time, so that these
+seconds are spent once; the tests read the record.
 """
 
 import threading

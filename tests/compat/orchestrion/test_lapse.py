@@ -4,6 +4,8 @@ import pytest
 
 from tests.compat.orchestrion.expect import bare, claimed, envelope, ids_of, no_tasks, page, refused, task
 
+pytestmark = pytest.mark.waits(31)
+
 LATE = ("heartbeat", "complete", "fail")
 
 

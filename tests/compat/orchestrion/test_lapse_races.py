@@ -2,8 +2,12 @@
 
 import itertools
 
+import pytest
+
 from tests.compat.orchestrion.contracts import begins_with, of_error, of_task, plain
 from tests.compat.orchestrion.expect import envelope, task
+
+pytestmark = pytest.mark.waits(31)
 
 # Two clocks on one machine, and the milliseconds of the wire.
 TOLERANCE_SECONDS = 0.003

@@ -1,0 +1,40 @@
+"""Order and units in which xdist hands the tests to its workers."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from pathlib import Path
+
+import pytest
+from xdist.scheduler import LoadFileScheduling
+
+BROWSER_FOLDER = "tests/dashboard"
+
+
+class Scheduling(LoadFileScheduling):
+    """File by file; one worker gets the whole dashboard, because starting a browser is expensive."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = super()._split_scope(nodeid)
+        return BROWSER_FOLDER if path.startswith(f"{BROWSER_FOLDER}/") else path
+
+
+def sort_by_waiting(items: list[pytest.Item]) -> None:
+    """Put the longest units first, then the files that mostly wait, each followed by one that computes.
+
+    The seconds of a lease or of a grace period then pass while the other workers are busy.
+    """
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    browser = [path for path, tests in files.items() if tests[0].nodeid.startswith(f"{BROWSER_FOLDER}/")]
+    waits = {path: max(map(_waiting_seconds, tests)) for path, tests in files.items()}
+    waiting = sorted((path for path in files if waits[path]), key=lambda path: -waits[path])
+    computing = [path for path in files if not waits[path] and path not in browser]
+    pairs = [path for pair in zip_longest(waiting, computing) for path in pair if path is not None]
+    items[:] = [item for path in (*browser, *pairs) for item in files[path]]
+
+
+def _waiting_seconds(item: pytest.Item) -> int:
+    marker = item.get_closest_marker("waits")
+    return marker.args[0] if marker else 0
