@@ -41,12 +41,12 @@ def test_every_operation_is_told(text, operation):
 def test_every_action_and_every_error_code_is_told(text):
     codes = advised()
     assert {"claim_job", "retry_after_wait", "upgrade_plan", "stop_work"} <= codes
-    for code in codes | {word.code for word in vocabulary.error_words()}:
+    for code in codes | {word.code for word in vocabulary.error_codes()}:
         assert re.search(rf"[`\"]{code}[`\"]", text), code
 
 
 def test_every_error_names_actions_that_are_known():
-    words = {word.code: word for word in vocabulary.error_words()}
+    words = {word.code: word for word in vocabulary.error_codes()}
     assert {"invalid_request", "task_not_found", "quota_exceeded", "lease_lost", "storage_full"} <= words.keys()
     for word in words.values():
         assert word.actions

@@ -11,7 +11,7 @@ import holdfast
 from holdfast.settings import Settings
 from holdfast.transport.cli.table import VERBS
 from holdfast.transport.documents.guides import skill_md
-from holdfast.transport.documents.server_json import MOST_DESCRIBED, server_json
+from holdfast.transport.documents.server_json import MAX_DESCRIPTION, server_json
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,7 +23,7 @@ def test_the_registrys_entry_is_the_codes_own():
     (package,) = written["packages"]
     assert package["identifier"] == project["name"]
     assert written["version"] == package["version"] == project["version"] == holdfast.__version__
-    assert len(written["description"]) <= MOST_DESCRIBED
+    assert len(written["description"]) <= MAX_DESCRIPTION
     assert re.fullmatch(r"[a-z0-9.-]+/[a-z0-9._-]+", written["name"])
     assert f"<!-- mcp-name: {written['name']} -->" in (ROOT / "README.md").read_text()
     assert [word["value"] for word in package["packageArguments"]] == [VERBS["mcp"].name]

@@ -1,1 +1,1 @@
-"""What an agent reads that knows only an address: made from the table of operations and the running settings."""
+"""Documents for agents that know only the server's URL, generated from the table of operations and the settings."""

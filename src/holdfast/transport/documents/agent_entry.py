@@ -1,4 +1,4 @@
-"""Where an agent begins: `/.well-known/agent.json` and the A2A agent card."""
+"""Entry documents for agents: `/.well-known/agent.json` and the A2A agent card."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ _SKILLS = (
     (
         "own-a-job",
         "Own a named job",
-        "Be the only one who works on a named thing, for as long as you renew it; leave a note for the next owner.",
+        "Hold a named piece of work exclusively for as long as you renew it; leave a note for the next owner.",
         ["lock", "lease", "fencing", "coordination"],
         ["Claim github-issue-1842 before you touch it."],
     ),
     (
         "work-a-queue",
         "Work through a queue of tasks",
-        "Create tasks, claim the next one, renew it while you work, complete or fail it; retries follow.",
+        "Create tasks, claim the next one, renew it while you work, complete or fail it; failed tasks are retried.",
         ["queue", "tasks", "retries", "dead letters"],
         ["Take the next task of type process_document."],
     ),
     (
         "survive-a-restart",
         "Survive a restart",
-        "Keep your context and what you hold in a session that your next life resumes by its name.",
+        "Keep your context and what you hold in a session that you resume by its name after a restart.",
         ["session", "context", "recovery"],
         ["Resume my session and go on where I was."],
     ),
     (
         "lead-a-group",
         "Lead a group",
-        "Be elected leader of a group until you resign or are not heard of.",
+        "Be elected leader of a group until you resign or stop renewing.",
         ["election", "leader"],
         ["Campaign for the nightly report."],
     ),
@@ -44,7 +44,7 @@ _SKILLS = (
 
 
 def agent_json(settings: Settings) -> dict[str, Any]:
-    """The entry document. Addresses are relative to this server."""
+    """The entry document. URLs are relative to this server."""
     return {
         "name": "Holdfast",
         "description": DESCRIPTION,
@@ -65,7 +65,7 @@ def agent_json(settings: Settings) -> dict[str, Any]:
 
 
 def agent_card(settings: Settings) -> dict[str, Any]:
-    """An A2A 1.0 card. No A2A interface is listed, as none is spoken: the skills say what the HTTP API is for."""
+    """An A2A 1.0 agent card. It lists no A2A interface, for the server has none; the skills describe the HTTP API."""
     return {
         "name": "Holdfast",
         "description": DESCRIPTION,

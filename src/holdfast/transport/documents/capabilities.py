@@ -1,4 +1,4 @@
-"""`/v1/capabilities`: states, bounds, errors, actions, budgets and plans, for programs."""
+"""`/v1/capabilities`: states, bounds, error codes, action codes, rate limits and plans, for programs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.operations import bounds
 from holdfast.operations.table import DISCOVERY, OPERATIONS, REGISTRATION
 from holdfast.settings import Settings
 from holdfast.transport.advice.contract import VERSION
-from holdfast.transport.documents.vocabulary import ACTIONS, error_words
+from holdfast.transport.documents.vocabulary import ACTIONS, error_codes
 from holdfast.transport.plans import plan_document
 
 _P, _C, _DONE, _DEAD, _GONE = tasks.PENDING, tasks.CLAIMED, tasks.COMPLETED, tasks.DEAD, tasks.CANCELLED
@@ -33,11 +33,11 @@ TRANSITIONS = (
     (_C, _GONE, "cancel_task"),
     (_DEAD, _P, "requeue_task"),
 )
-"""(from, to, by what)."""
+"""(from, to, cause)."""
 
 
 def capabilities(settings: Settings) -> dict[str, Any]:
-    """Everything a program may want to know before it sends its first request."""
+    """States, bounds, codes and limits that a client needs before its first request."""
     given = settings.plans[settings.plan]
     return {
         "name": "Holdfast",
@@ -55,7 +55,7 @@ def capabilities(settings: Settings) -> dict[str, Any]:
             "transitions": [{"from": before, "to": after, "by": cause} for before, after, cause in TRANSITIONS],
         },
         "constraints": _constraints(),
-        "error_codes": [msgspec.to_builtins(word) for word in error_words()],
+        "error_codes": [msgspec.to_builtins(each) for each in error_codes()],
         "action_codes": [{"code": code, "meaning": ACTIONS[code]} for code in sorted(ACTIONS)],
         "operations": [
             {"name": operation.name, "method": operation.method, "endpoint": operation.path.replace("...", "")}

@@ -1,4 +1,4 @@
-"""What agents read in words: `/llms.txt`, `/AGENTS.md`, `/skill/SKILL.md`. Tables in them come from the code."""
+"""Guides for agents: `/llms.txt`, `/AGENTS.md`, `/skill/SKILL.md`. Their tables are generated."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from holdfast.core.principal import SCOPES
 from holdfast.operations.table import HOLDFAST_API, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTEM
 from holdfast.settings import Settings
 from holdfast.transport.documents.agent_entry import DESCRIPTION
-from holdfast.transport.documents.vocabulary import ACTIONS, error_words
+from holdfast.transport.documents.vocabulary import ACTIONS, error_codes
 
 _FAMILIES = {
-    HOLDFAST_API: "Jobs, sessions, events, keys",
-    ORCHESTRION: "Tasks (as Orchestrion V1 has them)",
-    OCTOSTORE: "Locks, sessions, elections (as OctoStore has them)",
-    SYSTEM: "Probes and documents",
+    HOLDFAST_API: "Jobs, sessions, events, webhooks, keys, accounts",
+    ORCHESTRION: "Tasks and billing (Orchestrion V1)",
+    OCTOSTORE: "Locks, sessions, elections (OctoStore 0.14)",
+    SYSTEM: "Probes, metrics and documents",
 }
 
 
 def llms_txt(settings: Settings) -> str:
-    """A page of links."""
+    """The link list `/llms.txt`."""
     url = settings.home
     return f"""# Holdfast
 
@@ -27,28 +27,28 @@ def llms_txt(settings: Settings) -> str:
 
 ## Start here
 
-- [How an agent works with this server]({url}/AGENTS.md): claim, hold, finish, and what loss means
-- [The same as a skill]({url}/skill/SKILL.md): for agents that load skills
-- [Entry document]({url}/.well-known/agent.json): where everything else is, as JSON
+- [How an agent works with this server]({url}/AGENTS.md): claim, renew, finish, and what to do when a lease is lost
+- [The same as a skill]({url}/skill/SKILL.md): the same rules for agents that load skills
+- [Entry document]({url}/.well-known/agent.json): the URLs of all documents, as JSON
 
 ## For programs
 
-- [Capabilities]({url}/v1/capabilities): states, bounds, error codes, action codes, budgets, plans
-- [Tools]({url}/v1/tool): every operation with the schema of its input
+- [Capabilities]({url}/v1/capabilities): states, bounds, error codes, action codes, rate limits, plans
+- [Tools]({url}/v1/tool): every operation with its input schema
 - [OpenAPI 3.1]({url}/v1/schema): every operation, field and error
-- [MCP]({url}/mcp): the same work as tools of the Model Context Protocol
-- [Register]({url}/v1/keys/register): POST makes an account and its first key
+- [MCP]({url}/mcp): the main operations as tools of the Model Context Protocol
+- [Register]({url}/v1/keys/register): POST creates an account and its first key
 
 ## Optional
 
-- [Agent card]({url}/.well-known/agent-card.json): the same for A2A
+- [Agent card]({url}/.well-known/agent-card.json): for A2A
 - [OpenAPI as YAML]({url}/openapi.yaml)
-- [Health]({url}/health): whether the server answers
+- [Health]({url}/health): whether the server responds
 """
 
 
 def agents_md(settings: Settings) -> str:
-    """The guide: how to work, then every operation, action and error."""
+    """`/AGENTS.md`: how to work, then every operation, action and error."""
     return f"""# Working with Holdfast
 
 {DESCRIPTION}
@@ -57,23 +57,23 @@ def agents_md(settings: Settings) -> str:
 ## Every operation
 
 {_operations()}
-## What `next_actions` may say
+## Actions in `next_actions`
 
 | action | meaning |
 | --- | --- |
 {_rows((f"`{code}`", ACTIONS[code]) for code in sorted(ACTIONS))}
-Codes nobody told you about may appear: take the first recommended one you know.
+New codes may be added: do the first recommended action that you know.
 
 ## Errors
 
-| code | what to do | may the same request succeed later? |
+| code | what to do | can the same request succeed later? |
 | --- | --- | --- |
-{_rows((f"`{word.code}`", word.meaning, "yes" if word.retryable else "no") for word in error_words())}
+{_rows((f"`{each.code}`", each.meaning, "yes" if each.retryable else "no") for each in error_codes())}
 """
 
 
 def skill_md(settings: Settings) -> str:
-    """The guide as a skill: when to use it, and the rules, on one page."""
+    """`/skill/SKILL.md`: the rules on one page, with when to use them."""
     return f"""---
 name: holdfast
 description: Coordinate with other agents through Holdfast. Use before starting work that others might also start
@@ -94,49 +94,49 @@ def _how_to(settings: Settings) -> str:
     return f"""## Get a key
 
 Send `Authorization: Bearer $HOLDFAST_API_KEY` with every request. No key yet? `POST {url}/v1/keys/register` (no body)
-answers `apiKey` once: keep it. A key never belongs in an address, a log or a prompt. Scopes: {", ".join(SCOPES)}.
+returns `apiKey` once: keep it. Never put a key into a URL, a log or a prompt. Scopes: {", ".join(SCOPES)}.
 
 ## The one rule
 
-Every answer has `agent_contract`. Do the first action in `next_actions` with `recommended: true`; where none is, the
-first one. `retry_after_seconds` says how long to wait before it. `retryable: false` means that the same request will
+Every response has an `agent_contract`. Do the first action in `next_actions` with `recommended: true`, or the first
+one if none is recommended; wait `retry_after_seconds` before it. `retryable: false` means that the same request will
 not succeed later.
 
-## Own a job before you touch it
+## Claim a job before you start it
 
 1. `POST {url}/v1/jobs/github-issue-1842/claim` with `{{"owner": "your-name"}}`. `status` is `claimed` or `held`.
-2. `held` is an ordinary answer: somebody is at it. Take other work, or send `"wait_seconds": 30` to stand in line.
-3. While you work: `POST …/heartbeat` with your `lease_id`, at `heartbeat_every_seconds`. Leave `checkpoint` and `note`.
+2. `held` is not an error: another worker holds it. Take other work, or send `"wait_seconds": 30` to wait in its queue.
+3. While you work: `POST …/heartbeat` with `lease_id`, every `heartbeat_every_seconds`; add `checkpoint` and `note`.
 4. When done: `POST …/release` with your `lease_id` and a `note` for the next owner.
-5. Read `previous`: what the last owner left for you.
+5. Read `previous`: the note and checkpoint of the last owner.
 
-Hand your `token` to whatever you write to; it should refuse smaller ones.
+Send your `token` with every write to an external system, which should refuse smaller tokens.
 
 ## Work through a queue
 
 1. `POST {url}/v1/tasks/claim` with `{{"type": "…", "worker_id": "your-name", "wait_seconds": 30}}`. `task: null` means
-   that there is nothing to do.
-2. Keep `leaseId` and send it as `lease_id` with every call about the task. Read `previousAttempt`.
+   that no task is ready.
+2. Keep `leaseId` and send it as `lease_id` with every request about the task. Read `previousAttempt`.
 3. While you work: `POST /v1/tasks/{{id}}/heartbeat` at least every third of `leaseDurationSeconds`, with a
    `checkpoint`. `cancelRequested: true` asks you to stop.
 4. Then one of `complete` (with `result`), `fail` (with `reason`; `permanent: true` if retrying is pointless), `release`
-   (not yours to do; costs no attempt), `snooze` (not now).
-5. Make work for others with `POST /v1/tasks`, `{{"type": "…", "payload": {{…}}}}`.
+   (you cannot do it; the attempt is not counted), `snooze` (retry later).
+5. Create tasks for others with `POST /v1/tasks`, `{{"type": "…", "payload": {{…}}}}`.
 
-## What loss means
+## When a lease is lost
 
-`lease_lost`, `lease_expired` and `lease_superseded` mean: it is not yours any more, perhaps somebody else is at it.
-Stop at once, publish nothing, claim again if the work still needs doing.
+`lease_lost`, `lease_expired` and `lease_superseded` mean that you no longer hold it; another worker may.
+Stop at once, publish nothing, and claim again if the work is still needed.
 
-## Repeat without fear
+## Repeat requests safely
 
-Send an `Idempotency-Key` of your own with every POST that makes or claims something. If an answer was lost, send the
-same request with the same key: it has one effect. Do not repeat without one.
+Send an `Idempotency-Key` of your choice with every POST that creates or claims something. If a response was lost, send
+the same request with the same key: it takes effect once. Do not repeat such a request without a key.
 
 ## Survive a restart
 
-`POST {url}/v1/sessions` with a stable `name` answers a `secret`: keep it where your next life finds it. Write what
-that one must know with `POST /v1/sessions/{{id}}/context`. Resuming with the secret gives back the context and all that
+`POST {url}/v1/sessions` with a stable `name` returns a `secret`: keep it where you find it after a restart. Store
+what you need then with `POST /v1/sessions/{{id}}/context`. Resuming with the secret returns the context and everything
 you held.
 
 """

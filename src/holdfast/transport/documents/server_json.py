@@ -10,13 +10,13 @@ import msgspec
 from holdfast import __version__
 
 NAME = "io.github.holdfast/holdfast"
-"""The README carries it too: that is how the registry knows that the package is ours."""
+"""Also in the README, where the registry looks for it to verify the owner of the package."""
 SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
-MOST_DESCRIBED = 100
+MAX_DESCRIPTION = 100
 
 
 def server_json() -> dict[str, Any]:
-    """What a host needs to know to start us over stdio: for a server, or without one for a file."""
+    """How an MCP host starts Holdfast over stdio, for a server or for a local file."""
     return {
         "$schema": SCHEMA,
         "name": NAME,
@@ -36,12 +36,12 @@ def server_json() -> dict[str, Any]:
                 "environmentVariables": [
                     {
                         "name": "HOLDFAST_URL",
-                        "description": "The server to speak for; without one, a file of your own is used.",
+                        "description": "URL of the server; without one, a local file is used.",
                         "format": "string",
                     },
                     {
                         "name": "HOLDFAST_API_KEY",
-                        "description": "A key of that server.",
+                        "description": "API key of that server.",
                         "format": "string",
                         "isSecret": True,
                     },

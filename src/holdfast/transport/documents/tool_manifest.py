@@ -1,4 +1,4 @@
-"""`/v1/tool`: every operation as a tool, with the schema of what it takes. Made from the OpenAPI document."""
+"""`/v1/tool`: every operation as a tool with its input schema, generated from the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Node = dict[str, Any]
 
 
 def tool_manifest(openapi: Node) -> Node:
-    """One entry per operation that does something: path, query and body are one flat object of arguments."""
+    """One tool for each operation; path, query and body are one flat object of arguments."""
     return {"tools": [_tool(operation, openapi) for operation in OPERATIONS if operation.family != SYSTEM]}
 
 
@@ -26,7 +26,7 @@ def _tool(operation: Operation, openapi: Node) -> Node:
     schema: Node = {"type": "object"}
     body = described.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
     if body is not None:
-        whole = _resolved(body, openapi)
+        whole = _resolve(body, openapi)
         properties |= whole.get("properties", {})
         required += whole.get("required", [])
     schema |= {"properties": properties, "required": sorted(set(required))}
@@ -40,43 +40,45 @@ def _tool(operation: Operation, openapi: Node) -> Node:
 
 
 def standalone(schema: Node, openapi: Node) -> Node:
-    """A schema that brings along everything it refers to, under `$defs`."""
-    used = _used(schema, openapi, {})
-    whole: Node = _local(schema) | ({"$defs": used} if used else {})
+    """A schema with all schemas that it refers to, under `$defs`."""
+    found = _collect_references(schema, openapi, {})
+    whole: Node = _with_local_references(schema) | ({"$defs": found} if found else {})
     return whole
 
 
-def _resolved(node: Node, openapi: Node) -> Node:
+def _resolve(node: Node, openapi: Node) -> Node:
     reference = node.get("$ref")
     found: Node = openapi["components"]["schemas"][reference.rsplit("/", 1)[1]] if reference else node
     return found
 
 
-def _used(node: Any, openapi: Node, found: Node) -> Node:
-    """Every schema that is referred to, under `$defs`; the references are made to point there."""
+def _collect_references(node: Any, openapi: Node, found: Node) -> Node:
+    """Collect all schemas that a node refers to, directly or not, with local references."""
     if isinstance(node, list):
         for element in node:
-            _used(element, openapi, found)
+            _collect_references(element, openapi, found)
     if isinstance(node, dict):
         for name, value in node.items():
             if name == "$ref" and value.startswith("#/components/schemas/"):
                 target = value.rsplit("/", 1)[1]
                 if target not in found:
                     found[target] = {}
-                    found[target] = _local(openapi["components"]["schemas"][target])
-                    _used(openapi["components"]["schemas"][target], openapi, found)
+                    found[target] = _with_local_references(openapi["components"]["schemas"][target])
+                    _collect_references(openapi["components"]["schemas"][target], openapi, found)
             else:
-                _used(value, openapi, found)
+                _collect_references(value, openapi, found)
     return found
 
 
-def _local(node: Any) -> Any:
-    """The same schema, with references that stay within the document."""
+def _with_local_references(node: Any) -> Any:
+    """The same schema with references to `$defs`."""
     if isinstance(node, list):
-        return [_local(element) for element in node]
+        return [_with_local_references(element) for element in node]
     if isinstance(node, dict):
         return {
-            name: value.replace("#/components/schemas/", "#/$defs/") if name == "$ref" else _local(value)
+            name: value.replace("#/components/schemas/", "#/$defs/")
+            if name == "$ref"
+            else _with_local_references(value)
             for name, value in node.items()
         }
     return node

@@ -1,4 +1,4 @@
-"""The words of the API: every action code and every error code, with what each means."""
+"""Every action code and every error code of the API, with its meaning."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ ACTIONS = {operation.name: operation.summary for operation in OPERATIONS} | {
     "upgrade_plan": "Somebody has to pay for a larger plan.",
     "verify_payment": "Tell the server that the payment was approved.",
 }
-"""Every code that may stand in `next_actions`. Those named like an operation are that operation."""
+"""Every code that `next_actions` may contain. A code with the name of an operation means that operation."""
 
 
-class ErrorWord(msgspec.Struct, frozen=True):
+class ErrorCode(msgspec.Struct, frozen=True):
     """One error code."""
 
     code: str
@@ -37,13 +37,13 @@ class ErrorWord(msgspec.Struct, frozen=True):
     actions: list[str]
 
 
-def error_words() -> list[ErrorWord]:
-    """Every code that a refusal may carry, and what its contract advises."""
-    words = {code: ErrorWord(code, meaning, *_advice(code)) for code, meaning in _DOOR_WORDS.items()}
-    for kind in _tree(HoldfastError):
-        if kind.code not in words and kind.hint:
-            words[kind.code] = ErrorWord(kind.code, kind.hint, *_advice(kind.code))
-    return [words[code] for code in sorted(words)]
+def error_codes() -> list[ErrorCode]:
+    """Every error code, with the actions that its agent_contract advises."""
+    codes = {code: ErrorCode(code, meaning, *_advice(code)) for code, meaning in _HTTP_LAYER_CODES.items()}
+    for kind in _subclasses(HoldfastError):
+        if kind.code not in codes and kind.hint:
+            codes[kind.code] = ErrorCode(kind.code, kind.hint, *_advice(kind.code))
+    return [codes[code] for code in sorted(codes)]
 
 
 def _advice(code: str) -> tuple[bool, list[str]]:
@@ -51,15 +51,15 @@ def _advice(code: str) -> tuple[bool, list[str]]:
     return contract["retryable"], [step["action"] for step in contract["next_actions"]]
 
 
-def _tree(root: type[HoldfastError]) -> list[type[Any]]:
-    return [root, *(kind for child in root.__subclasses__() for kind in _tree(child))]
+def _subclasses(root: type[HoldfastError]) -> list[type[Any]]:
+    return [root, *(kind for child in root.__subclasses__() for kind in _subclasses(child))]
 
 
-_DOOR_WORDS = {
+_HTTP_LAYER_CODES = {
     "wrong_method": "This path answers other methods.",
     "method_not_allowed": "This path answers other methods.",
     "unsupported_media_type": "The body must be application/json.",
     "not_found": errors.Missing.hint,
     "server_error": "Something went wrong on the server's side.",
 }
-"""What the door itself says, before any rule is asked."""
+"""Codes of the HTTP layer, which have no error class."""

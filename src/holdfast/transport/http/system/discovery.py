@@ -1,4 +1,4 @@
-"""Documents about the API: the same bytes for everybody, made once at the start."""
+"""Handlers of the API's documents: generated on first request, then served with an ETag."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MARKDOWN = b"text/markdown; charset=utf-8"
 
 
 class StaticDocument(msgspec.Struct, frozen=True):
-    """Bytes that do not change while this server runs."""
+    """A document that does not change while the server runs."""
 
     body: bytes
     content_type: bytes
@@ -29,25 +29,25 @@ class StaticDocument(msgspec.Struct, frozen=True):
 
 
 def static(body: bytes, content_type: bytes = b"application/json") -> StaticDocument:
-    """A document under a strong ETag of its bytes."""
+    """A document with a strong ETag, the hash of its bytes."""
     return StaticDocument(body, content_type, b'"' + hashlib.sha256(body).hexdigest()[:32].encode() + b'"')
 
 
 def show(document: StaticDocument, request: Request) -> Response:
-    """The document, or 304 for a caller who has it."""
+    """The document, or 304 if the client already has it."""
     headers: tuple[Header, ...] = ((b"etag", document.etag), (b"cache-control", CACHE))
-    if _has_it(request.headers.get(b"if-none-match", b""), document.etag):
+    if _matches_etag(request.headers.get(b"if-none-match", b""), document.etag):
         return Response(304, b"", headers)
     return Response(200, document.body, headers, document.content_type)
 
 
-def _has_it(known: bytes, etag: bytes) -> bool:
-    """Compared weakly, as HTTP has it for this header."""
+def _matches_etag(known: bytes, etag: bytes) -> bool:
+    """Weak comparison, as RFC 9110 requires for If-None-Match."""
     return any(tag.strip().removeprefix(b"W/") in {etag, b"*"} for tag in known.split(b","))
 
 
-async def _shown(ctx: HandlerContext, request: Request, make: Callable[[], bytes], content_type: bytes) -> Response:
-    """The document of an operation; whoever asks too often from one address waits."""
+async def _serve(ctx: HandlerContext, request: Request, make: Callable[[], bytes], content_type: bytes) -> Response:
+    """Serve an operation's document, within the rate limit of the client's address."""
     await ctx.charge_address(request, DISCOVERY)
     assert request.operation is not None
     name = request.operation.path
@@ -58,18 +58,18 @@ async def _shown(ctx: HandlerContext, request: Request, make: Callable[[], bytes
 
 
 async def openapi_json(ctx: HandlerContext, request: Request) -> Response:
-    """Every operation, as OpenAPI 3.1."""
-    return await _shown(ctx, request, lambda: encode(_openapi()), JSON)
+    """The OpenAPI 3.1 document."""
+    return await _serve(ctx, request, lambda: encode(_openapi()), JSON)
 
 
 async def schema(ctx: HandlerContext, request: Request) -> Response:
-    """The same, where clients of Orchestrion look for it."""
-    return await _shown(ctx, request, lambda: encode(_openapi()), JSON)
+    """The OpenAPI document at Orchestrion's path."""
+    return await _serve(ctx, request, lambda: encode(_openapi()), JSON)
 
 
 async def openapi_yaml(ctx: HandlerContext, request: Request) -> Response:
-    """The same in YAML, where clients of OctoStore look for it."""
-    return await _shown(ctx, request, lambda: encode_yaml(_openapi()), b"application/yaml")
+    """The OpenAPI document in YAML, at OctoStore's path."""
+    return await _serve(ctx, request, lambda: encode_yaml(_openapi()), b"application/yaml")
 
 
 def encode_yaml(document: dict[str, Any]) -> bytes:
@@ -85,38 +85,38 @@ def encode_yaml(document: dict[str, Any]) -> bytes:
 
 
 async def agent_json(ctx: HandlerContext, request: Request) -> Response:
-    """Where an agent begins."""
-    return await _shown(ctx, request, lambda: encode(_document("agent_entry").agent_json(ctx.settings)), JSON)
+    """The entry document for agents."""
+    return await _serve(ctx, request, lambda: encode(_document("agent_entry").agent_json(ctx.settings)), JSON)
 
 
 async def agent_card(ctx: HandlerContext, request: Request) -> Response:
-    """The same as an A2A agent card."""
-    return await _shown(ctx, request, lambda: encode(_document("agent_entry").agent_card(ctx.settings)), JSON)
+    """The A2A agent card."""
+    return await _serve(ctx, request, lambda: encode(_document("agent_entry").agent_card(ctx.settings)), JSON)
 
 
 async def capabilities(ctx: HandlerContext, request: Request) -> Response:
-    """States, bounds, errors, actions and plans."""
-    return await _shown(ctx, request, lambda: encode(_document("capabilities").capabilities(ctx.settings)), JSON)
+    """States, bounds, error codes, action codes and plans."""
+    return await _serve(ctx, request, lambda: encode(_document("capabilities").capabilities(ctx.settings)), JSON)
 
 
 async def tool(ctx: HandlerContext, request: Request) -> Response:
-    """Every operation as a tool."""
-    return await _shown(ctx, request, lambda: encode(_document("tool_manifest").tool_manifest(_openapi())), JSON)
+    """Every operation as a tool with its input schema."""
+    return await _serve(ctx, request, lambda: encode(_document("tool_manifest").tool_manifest(_openapi())), JSON)
 
 
 async def llms_txt(ctx: HandlerContext, request: Request) -> Response:
-    """What there is to read."""
-    return await _shown(ctx, request, lambda: _document("guides").llms_txt(ctx.settings).encode(), TEXT)
+    """The link list for language models."""
+    return await _serve(ctx, request, lambda: _document("guides").llms_txt(ctx.settings).encode(), TEXT)
 
 
 async def agents_md(ctx: HandlerContext, request: Request) -> Response:
-    """How an agent works with this server."""
-    return await _shown(ctx, request, lambda: _document("guides").agents_md(ctx.settings).encode(), MARKDOWN)
+    """The guide for agents."""
+    return await _serve(ctx, request, lambda: _document("guides").agents_md(ctx.settings).encode(), MARKDOWN)
 
 
 async def skill_md(ctx: HandlerContext, request: Request) -> Response:
-    """The same as a skill."""
-    return await _shown(ctx, request, lambda: _document("guides").skill_md(ctx.settings).encode(), MARKDOWN)
+    """The guide as a skill."""
+    return await _serve(ctx, request, lambda: _document("guides").skill_md(ctx.settings).encode(), MARKDOWN)
 
 
 def _document(name: str) -> Any:

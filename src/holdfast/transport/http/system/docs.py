@@ -1,4 +1,4 @@
-"""`/docs`: the routes as one page for people. Made once from the table of operations; it runs nothing."""
+"""`/docs`: all routes on one static HTML page, generated from the table of operations."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _page() -> bytes:
 <head><meta charset="utf-8"><title>Holdfast {__version__}</title><style>{_STYLE}</style></head>
 <body>
 <h1>Holdfast {__version__}</h1>
-<p>Locks, sessions and elections answer as the OctoStore API Documentation says, tasks as in Orchestrion V1.
+<p>Locks, sessions and elections follow the OctoStore API Documentation, tasks follow Orchestrion V1.
 This page is intentionally read-only: it sends nothing and runs no script. For programs there is
 <a href="/openapi.yaml">/openapi.yaml</a>.</p>
 <table>
