@@ -158,7 +158,7 @@ class Lane:
             view = View(transaction.load(needs))
             loaded = time.perf_counter()
             decided = [(ticket, *_decide(ticket, view)) for ticket in batch]
-            if view.came_up_short and retry_skipped and view.passed_over(transaction.seen_ready(needs)):
+            if view.came_up_short and retry_skipped and view.passed_over(transaction.count_claimable(needs)):
                 raise SkippedTasks
             tokens = transaction.draw(view.tokens_drawn) if view.tokens_drawn else []
             replies: list[Reply] = []

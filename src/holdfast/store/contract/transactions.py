@@ -15,7 +15,7 @@ class Transaction(Protocol):
     def load(self, needs: AllNeeds) -> Rows:
         """Everything the batch needs, locked until this transaction ends, in one fixed order."""
 
-    def seen_ready(self, needs: AllNeeds) -> dict[tuple[str, str], int]:
+    def count_claimable(self, needs: AllNeeds) -> dict[tuple[str, str], int]:
         """(account, type): how many claimable tasks there are, also those that another server has locked.
 
         Counted up to the number in `needs.ready`. Empty if no other server can hold locks.

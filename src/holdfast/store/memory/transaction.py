@@ -50,8 +50,8 @@ class MemoryTransaction:
                 for account in needs.election_counts
             },
             webhook_counts={
-                peers: sum(isinstance(row, Webhook) and is_in_group(row, peers) for row in store.rows.values())
-                for peers in needs.webhook_counts
+                group: sum(isinstance(row, Webhook) and is_in_group(row, group) for row in store.rows.values())
+                for group in needs.webhook_counts
             },
             answers=[store.answers[key] for key in needs.answers if key in store.answers],
             versions=self._last_versions(absent_subjects(needs, rows)),
@@ -92,7 +92,7 @@ class MemoryTransaction:
                 found[key] = max(versions)
         return found
 
-    def seen_ready(self, needs: AllNeeds) -> dict[tuple[str, str], int]:
+    def count_claimable(self, needs: AllNeeds) -> dict[tuple[str, str], int]:
         """No other server holds locks, so everything claimable was loaded."""
         return {}
 

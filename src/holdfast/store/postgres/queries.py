@@ -2,7 +2,7 @@
 
 A batch is sent as one JSON document per statement: encoding it costs less than arrays of parameters. Loading and
 saving go straight over libpq (`wire.py`), with the placeholders $1, $2; reads and housekeeping go through psycopg, with
-the placeholder ? (`dialect.py`).
+the placeholder ? (`reader.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.store.changes import Answer
 from holdfast.store.rows import ROW_TYPES
-from holdfast.store.sql.column_groups import Shape, sql_types
+from holdfast.store.sql.column_groups import ColumnNames, sql_types
 from holdfast.store.sql.queries import columns, held_tasks
 
 
@@ -76,11 +76,11 @@ READY_ANY = _first_of("ready", "-priority")
 DUE_TASKS = _first_of(f"type = queues.type AND {_DUE}")
 DUE_TASKS_ANY = _first_of(_DUE)
 # How many tasks could be claimed, also those that other servers have locked, up to the number asked for.
-_SEEN = "(SELECT count(*) FROM (SELECT FROM tasks WHERE tasks.account = queues.account AND {} LIMIT most) AS seen)"
+_COUNT = "(SELECT count(*) FROM (SELECT FROM tasks WHERE tasks.account = queues.account AND {} LIMIT most) AS found)"
 _OF_TYPE = "tasks.type = queues.type AND "
-SEEN_READY = (
-    f"WITH {_QUEUES} SELECT account, type, {_SEEN.format(_OF_TYPE + 'ready')} + {_SEEN.format(_OF_TYPE + _DUE)}"
-    f" FROM queues WHERE type <> '' UNION ALL SELECT account, type, {_SEEN.format('ready')} + {_SEEN.format(_DUE)}"
+COUNT_CLAIMABLE = (
+    f"WITH {_QUEUES} SELECT account, type, {_COUNT.format(_OF_TYPE + 'ready')} + {_COUNT.format(_OF_TYPE + _DUE)}"
+    f" FROM queues WHERE type <> '' UNION ALL SELECT account, type, {_COUNT.format('ready')} + {_COUNT.format(_DUE)}"
     " FROM queues WHERE type = ''"
 )
 LAST_VERSIONS = (
@@ -113,10 +113,10 @@ ROLLBACK = "ROLLBACK"
 # -- saving ------------------------------------------------------------------------------------------------------
 
 
-def _recordset(row: type[Row], shape: Shape, more: str = "") -> str:
+def _recordset(row: type[Row], names: ColumnNames, more: str = "") -> str:
     """A JSON document as rows of these columns."""
     types = sql_types(row)
-    return f"json_to_recordset($1::json) AS new({', '.join(f'{name} {types[name]}' for name in shape)}{more})"
+    return f"json_to_recordset($1::json) AS new({', '.join(f'{name} {types[name]}' for name in names)}{more})"
 
 
 def _expect(write: str) -> str:
@@ -125,20 +125,20 @@ def _expect(write: str) -> str:
 
 
 @cache
-def insert_row(row: type[Row], shape: Shape) -> str:
+def insert_row(row: type[Row], names: ColumnNames) -> str:
     """INSERT_ROW with these columns; the others have their defaults."""
-    columns = ", ".join(shape)
+    columns = ", ".join(names)
     return _expect(
-        f"INSERT INTO {row.table} ({columns}) SELECT {columns} FROM {_recordset(row, shape)} ON CONFLICT DO NOTHING"
+        f"INSERT INTO {row.table} ({columns}) SELECT {columns} FROM {_recordset(row, names)} ON CONFLICT DO NOTHING"
     )
 
 
 @cache
-def update_row(row: type[Row], shape: Shape) -> str:
+def update_row(row: type[Row], names: ColumnNames) -> str:
     """UPDATE_ROW of these columns; `was` is the version that was loaded."""
-    assignments = ", ".join(f"{name} = new.{name}" for name in shape[2:])
+    assignments = ", ".join(f"{name} = new.{name}" for name in names[2:])
     return _expect(
-        f"UPDATE {row.table} AS old SET {assignments} FROM {_recordset(row, shape, ', was bigint')}"
+        f"UPDATE {row.table} AS old SET {assignments} FROM {_recordset(row, names, ', was bigint')}"
         " WHERE old.account = new.account AND old.id = new.id AND old.version = new.was"
     )
 

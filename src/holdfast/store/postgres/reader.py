@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from functools import cache
 from typing import Any
 
 import psycopg
@@ -11,7 +12,6 @@ from holdfast.core.row import Instant
 from holdfast.store.contract import Clock
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.connection import Connection
-from holdfast.store.postgres.dialect import render
 from holdfast.store.sql.reader import SqlReader
 
 
@@ -38,3 +38,9 @@ class PostgresReader(SqlReader):
     def next_token(self) -> int:
         """The token that the next grant would get."""
         return int(self.value(queries.NEXT_TOKEN))
+
+
+@cache
+def render(statement: str) -> str:
+    """A statement of `store/sql` with psycopg's placeholder and PostgreSQL's function to unpack a JSON array."""
+    return statement.replace("json_each(?)", "json_array_elements(?::json)").replace("?", "%s")

@@ -29,7 +29,7 @@ from holdfast.store.postgres import queries
 from holdfast.store.postgres.connection import SESSION_SETTINGS, Connection, is_broken, translate
 from holdfast.store.postgres.wire import ResultRows, Statement, Wire
 from holdfast.store.rows import ROW_TYPES, Rows, absent_subjects
-from holdfast.store.sql.column_groups import Shape, by_shape, values
+from holdfast.store.sql.column_groups import ColumnNames, column_values, group_by_columns
 
 _encode = msgspec.json.Encoder().encode
 _RECORDS: tuple[type[Any], ...] = (*ROW_TYPES, Answer)
@@ -67,9 +67,9 @@ class PostgresTransaction:
         counting: list[Statement] = []
         for owner in needs.lock_counts:
             counting += [(queries.COUNT_LOCK, ("\x1f".join(owner),)), (queries.LIVE_LOCKS, (*owner, test_time))]
-        for peers in needs.webhook_counts:
-            lock = "\x1f".join((Webhook.table, *peers))
-            counting += [(queries.COUNT_LOCK, (lock,)), (queries.WEBHOOKS, peers)]
+        for group in needs.webhook_counts:
+            lock = "\x1f".join((Webhook.table, *group))
+            counting += [(queries.COUNT_LOCK, (lock,)), (queries.WEBHOOKS, group)]
         elections: list[Statement] = [
             (queries.LIVE_ELECTIONS, (account, test_time)) for account in needs.election_counts
         ]
@@ -84,9 +84,9 @@ class PostgresTransaction:
         rows: dict[Key, Row] = {}
         now = _add_rows(rows, [row_type for row_type, _ in locking], _take(found, len(locking)))
         metered = _take(found, len(metering))
-        counts = [_number(answer) for answer in _take(found, len(counting))[1::2]]
-        election_counts = [_number(answer) for answer in _take(found, len(elections))]
-        known = _decode(Answer, found.pop(0)) if answers else []
+        counts = [_number(result) for result in _take(found, len(counting))[1::2]]
+        election_counts = [_number(result) for result in _take(found, len(elections))]
+        remembered = _decode(Answer, found.pop(0)) if answers else []
         now = max(now, self._load_more(rows, needs))
         if clock:
             now = max(now, _number(found.pop(0)))
@@ -96,7 +96,7 @@ class PostgresTransaction:
             lock_counts=dict(zip(needs.lock_counts, counts, strict=False)),
             webhook_counts=dict(zip(needs.webhook_counts, counts[len(needs.lock_counts) :], strict=True)),
             election_counts=dict(zip(needs.election_counts, election_counts, strict=True)),
-            answers=known,
+            answers=remembered,
             versions=self._versions,
             usage={
                 account: Usage(int(used[0][0] or b"0"), int(used[0][1] or b"0"))
@@ -122,11 +122,13 @@ class PostgresTransaction:
                 self._versions[absent[(account or b"").decode(), (subject or b"").decode()]] = int(version)
         return now
 
-    def seen_ready(self, needs: AllNeeds) -> dict[tuple[str, str], int]:
+    def count_claimable(self, needs: AllNeeds) -> dict[tuple[str, str], int]:
         """How many claimable tasks there are, also those that another server has locked."""
         test_time = None if self._clock is None else self._clock()
-        found = self._run((queries.SEEN_READY, (_document(needs.ready), test_time)))[0]
-        return {((account or b"").decode(), (name or b"").decode()): int(seen or b"0") for account, name, seen in found}
+        found = self._run((queries.COUNT_CLAIMABLE, (_document(needs.ready), test_time)))[0]
+        return {
+            ((account or b"").decode(), (name or b"").decode()): int(count or b"0") for account, name, count in found
+        }
 
     def draw(self, count: int) -> list[int]:
         """Fencing tokens from the sequence, exactly as many as are needed."""
@@ -193,10 +195,10 @@ def _save_statements(changes: Changes) -> list[Statement]:
     """The statements that write everything, the counters last."""
     statements: list[Statement] = []
     for row_type in ROW_TYPES:
-        for shape, rows in by_shape(changes.updates.get(row_type.table, []), changes.touched):
-            statements.append((queries.update_row(row_type, shape), (_rows(shape, rows, changes), len(rows))))
-        for shape, rows in by_shape(changes.inserts.get(row_type.table, []), changes.touched):
-            statements.append((queries.insert_row(row_type, shape), (_rows(shape, rows), len(rows))))
+        for names, rows in group_by_columns(changes.updates.get(row_type.table, []), changes.touched):
+            statements.append((queries.update_row(row_type, names), (_rows(names, rows, changes), len(rows))))
+        for names, rows in group_by_columns(changes.inserts.get(row_type.table, []), changes.touched):
+            statements.append((queries.insert_row(row_type, names), (_rows(names, rows), len(rows))))
         if deleted := changes.deletes.get(row_type.table):
             gone = _rows(("account", "id"), deleted, changes)
             statements.append((queries.DELETE_ROW[row_type.table], (gone, len(deleted))))
@@ -213,10 +215,10 @@ def _save_statements(changes: Changes) -> list[Statement]:
     return statements
 
 
-def _rows(shape: Shape, rows: list[Row], changes: Changes | None = None) -> str:
+def _rows(names: ColumnNames, rows: list[Row], changes: Changes | None = None) -> str:
     """Rows as JSON objects with these columns, and with the versions that were loaded if `changes` is given."""
-    read_columns = values(shape)
-    documents: list[dict[str, Any]] = [dict(zip(shape, read_columns(row), strict=True)) for row in rows]
+    read_columns = column_values(names)
+    documents: list[dict[str, Any]] = [dict(zip(names, read_columns(row), strict=True)) for row in rows]
     if changes is not None:
         for row, document in zip(rows, documents, strict=True):
             document["was"] = changes.loaded[row.key].version
@@ -233,28 +235,28 @@ def _number_events(events: list[Event]) -> list[Event]:
     return numbered
 
 
-def _add_rows(rows: dict[Key, Row], row_types: list[type[Row]], answers: list[ResultRows]) -> Instant:
+def _add_rows(rows: dict[Key, Row], row_types: list[type[Row]], results: list[ResultRows]) -> Instant:
     """Add the rows that were found; returns the time at which the last of them was read."""
     now = 0
-    for row_type, answer in zip(row_types, answers, strict=True):
-        rows.update((row.key, row) for row in _decode(row_type, answer))
-        now = int(answer[0][1] or b"0")
+    for row_type, result in zip(row_types, results, strict=True):
+        rows.update((row.key, row) for row in _decode(row_type, result))
+        now = int(result[0][1] or b"0")
     return now
 
 
-def _decode(record: type[Any], answer: ResultRows) -> list[Any]:
-    found: list[Any] = _DECODERS[record](answer[0][0] or b"[]")
+def _decode(record: type[Any], result: ResultRows) -> list[Any]:
+    found: list[Any] = _DECODERS[record](result[0][0] or b"[]")
     return found
 
 
-def _take(answers: list[ResultRows], count: int) -> list[ResultRows]:
+def _take(results: list[ResultRows], count: int) -> list[ResultRows]:
     """Remove and return the first results."""
-    taken, answers[:count] = answers[:count], []
+    taken, results[:count] = results[:count], []
     return taken
 
 
-def _number(answer: ResultRows) -> int:
-    return int(answer[0][0] or b"0")
+def _number(result: ResultRows) -> int:
+    return int(result[0][0] or b"0")
 
 
 def _document(records: list[Any]) -> str:

@@ -15,30 +15,30 @@ from typing import Any, get_type_hints
 from holdfast.core.row import Key, Row
 from holdfast.core.task import LIVE_STATES, Task
 
-Shape = tuple[str, ...]
+ColumnNames = tuple[str, ...]
 """Column names; the first two are the key."""
 
 _SQL_TYPES = {int: "bigint", int | None: "bigint", str: "text", str | None: "text", bool: "boolean"}
 
 
-def by_shape(rows: list[Row], touched: dict[Key, tuple[str, ...]]) -> Iterator[tuple[Shape, list[Row]]]:
+def group_by_columns(rows: list[Row], touched: dict[Key, tuple[str, ...]]) -> Iterator[tuple[ColumnNames, list[Row]]]:
     """The rows, grouped by the columns that must be written: those that differ from what is stored, or from blank.
 
     Finished tasks come first: they give up their unique keys, which other tasks may take in the same batch.
     """
-    groups: dict[tuple[bool, Shape], list[Row]] = {}
+    groups: dict[tuple[bool, ColumnNames], list[Row]] = {}
     for row in rows:
         row_type = type(row)
-        shape = _columns_for(row_type, touched[row.key]) if row_type.parts else row_type.__struct_fields__
+        names = _columns_for(row_type, touched[row.key]) if row_type.parts else row_type.__struct_fields__
         is_live = not isinstance(row, Task) or row.state in LIVE_STATES
-        groups.setdefault((is_live, shape), []).append(row)
-    return ((shape, groups[is_live, shape]) for is_live, shape in sorted(groups))
+        groups.setdefault((is_live, names), []).append(row)
+    return ((names, groups[is_live, names]) for is_live, names in sorted(groups))
 
 
 @cache
-def values(shape: Shape) -> Callable[[Row], tuple[Any, ...]]:
+def column_values(names: ColumnNames) -> Callable[[Row], tuple[Any, ...]]:
     """A function that returns a row's values in these columns."""
-    return attrgetter(*shape)
+    return attrgetter(*names)
 
 
 @cache
@@ -49,7 +49,7 @@ def sql_types(row_type: type[Row]) -> dict[str, str]:
 
 
 @lru_cache(maxsize=10_000)
-def _columns_for(row_type: type[Row], touched: tuple[str, ...]) -> Shape:
+def _columns_for(row_type: type[Row], touched: tuple[str, ...]) -> ColumnNames:
     """The key, all columns in no group, and every group in which a column changed."""
     grouped = {name for part in row_type.parts for name in part}
     always = [name for name in row_type.__struct_fields__ if name not in grouped]

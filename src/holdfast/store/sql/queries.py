@@ -1,7 +1,7 @@
 """Statements that SQLite and PostgreSQL understand alike.
 
 They are written with SQLite's placeholder and its `json_each(?)`, which unpacks a JSON array into rows with a column
-`value`; `postgres/dialect.py` replaces the two. What differs more is in `sqlite/queries.py` and
+`value`; `postgres/reader.py` replaces the two. What differs more is in `sqlite/queries.py` and
 `postgres/queries.py`, under the same names.
 """
 
@@ -114,7 +114,7 @@ TASKS_BY_UNIQUE_KEY = (
     f"SELECT {columns(Task)} FROM tasks WHERE account = ? AND unique_key = ? AND id < ? ORDER BY id DESC LIMIT ?"
 )
 TASKS_BY_ID = f"SELECT {columns(Task)} FROM tasks WHERE account = ? AND id < ? ORDER BY id DESC LIMIT ?"
-TASKS_OF_HOLDER = f"SELECT {columns(Task)} FROM tasks WHERE account = ? AND session = ? ORDER BY id"
+SESSION_TASKS = f"SELECT {columns(Task)} FROM tasks WHERE account = ? AND session = ? ORDER BY id"
 FINISHED_TASKS = (
     "SELECT account, id FROM tasks WHERE account = ? AND state IN ('completed', 'dead_letter', 'cancelled')"
     " AND changed_at < ? AND (? OR state <> 'dead_letter') ORDER BY changed_at LIMIT ?"
@@ -144,7 +144,7 @@ OLDEST_READY = (
     " SELECT min((SELECT place FROM tasks WHERE tasks.account = heads.account AND -priority = heads.rank AND ready"
     " ORDER BY place LIMIT 1)) FROM heads WHERE rank IS NOT NULL"
 )
-LEASES_OF_HOLDER = f"SELECT {columns(Lease)} FROM leases WHERE account = ? AND session = ? AND ephemeral ORDER BY id"
+SESSION_LEASES = f"SELECT {columns(Lease)} FROM leases WHERE account = ? AND session = ? AND ephemeral ORDER BY id"
 LIVE_SESSIONS = (
     f"SELECT {columns(Session)} FROM sessions WHERE account = ? AND id > ? AND ended_at IS NULL"
     " AND expires_at > ? ORDER BY id LIMIT ?"

@@ -87,8 +87,8 @@ class SqlReader(ABC):
     def holdings(self, account: str, session_id: str) -> tuple[list[Lease], list[Task]]:
         """The ephemeral leases and the tasks that a session holds."""
         return (
-            self.rows(Lease, queries.LEASES_OF_HOLDER, account, session_id),
-            self.rows(Task, queries.TASKS_OF_HOLDER, account, session_id),
+            self.rows(Lease, queries.SESSION_LEASES, account, session_id),
+            self.rows(Task, queries.SESSION_TASKS, account, session_id),
         )
 
     def tasks(self, account: str, by: TaskPath, before: str, limit: int) -> list[Task]:

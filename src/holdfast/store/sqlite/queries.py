@@ -16,7 +16,7 @@ from holdfast.core.row import Row
 from holdfast.core.task import Task
 from holdfast.store.changes import Answer
 from holdfast.store.rows import ROW_TYPES
-from holdfast.store.sql.column_groups import Shape
+from holdfast.store.sql.column_groups import ColumnNames
 from holdfast.store.sql.queries import columns
 
 
@@ -29,15 +29,15 @@ def _object(row: type[Row]) -> str:
     return f"json_object({', '.join(pairs)})"
 
 
-def _placeholders(shape: Shape, count: int) -> str:
+def _placeholders(names: ColumnNames, count: int) -> str:
     """Placeholders for that many records."""
-    one = f"({', '.join('?' * len(shape))})"
+    one = f"({', '.join('?' * len(names))})"
     return ", ".join([one] * count)
 
 
-def _assignments(shape: Shape) -> str:
+def _assignments(names: ColumnNames) -> str:
     """SET clauses: each column from the same position in VALUES; the first two are the key."""
-    return ", ".join(f"{name} = new.column{place}" for place, name in enumerate(shape[2:], 3))
+    return ", ".join(f"{name} = new.column{place}" for place, name in enumerate(names[2:], 3))
 
 
 # -- loading -----------------------------------------------------------------------------------------------------
@@ -100,16 +100,16 @@ STATE = "SELECT token, now, boot_id, boot_at FROM state"
 
 
 @cache
-def insert_row(row: type[Row], shape: Shape, count: int) -> str:
+def insert_row(row: type[Row], names: ColumnNames, count: int) -> str:
     """INSERT_ROW for that many rows in one statement."""
-    return f"INSERT INTO {row.table} ({', '.join(shape)}) VALUES {_placeholders(shape, count)}"
+    return f"INSERT INTO {row.table} ({', '.join(names)}) VALUES {_placeholders(names, count)}"
 
 
 @cache
-def update_row(row: type[Row], shape: Shape, count: int) -> str:
+def update_row(row: type[Row], names: ColumnNames, count: int) -> str:
     """UPDATE_ROW for that many rows in one statement."""
     return (
-        f"UPDATE {row.table} SET {_assignments(shape)} FROM (VALUES {_placeholders(shape, count)}) AS new"
+        f"UPDATE {row.table} SET {_assignments(names)} FROM (VALUES {_placeholders(names, count)}) AS new"
         f" WHERE {row.table}.account = new.column1 AND {row.table}.id = new.column2"
     )
 

@@ -22,7 +22,7 @@ from holdfast.store.contract import Clock
 from holdfast.store.needs import AllNeeds
 from holdfast.store.rows import ROW_TYPES, Rows, absent_subjects
 from holdfast.store.sql import queries as sql
-from holdfast.store.sql.column_groups import by_shape, values
+from holdfast.store.sql.column_groups import column_values, group_by_columns
 from holdfast.store.sqlite import clock as clocks
 from holdfast.store.sqlite import queries
 
@@ -69,7 +69,7 @@ class SqliteTransaction:
             election_counts={
                 account: self._value(queries.LIVE_ELECTIONS, (account, self.now)) for account in needs.election_counts
             },
-            webhook_counts={peers: self._value(queries.WEBHOOKS, (*peers, peers[2])) for peers in needs.webhook_counts},
+            webhook_counts={group: self._value(queries.WEBHOOKS, (*group, group[2])) for group in needs.webhook_counts},
             answers=[Answer(*found) for key in needs.answers for found in self._execute(queries.ANSWER, key)],
             versions=self._last_versions(absent_subjects(needs, rows)),
             usage={account: self._usage(account) for account in needs.usage},
@@ -101,7 +101,7 @@ class SqliteTransaction:
             found: Any = self._execute(query, (_document(keys),)).fetchone()
             rows.update((row.key, row) for row in _DECODERS[row_type](found[0]))
 
-    def seen_ready(self, needs: AllNeeds) -> dict[tuple[str, str], int]:
+    def count_claimable(self, needs: AllNeeds) -> dict[tuple[str, str], int]:
         """No other server holds locks, so everything claimable was loaded."""
         return {}
 
@@ -115,8 +115,8 @@ class SqliteTransaction:
         """All rows that changed, their events and the remembered answers."""
         for row_type in ROW_TYPES:
             for statement, saved in ((queries.update_row, changes.updates), (queries.insert_row, changes.inserts)):
-                for shape, rows in by_shape(saved.get(row_type.table, []), changes.touched):
-                    self._write(partial(statement, row_type, shape), rows, values(shape))
+                for names, rows in group_by_columns(saved.get(row_type.table, []), changes.touched):
+                    self._write(partial(statement, row_type, names), rows, column_values(names))
             if deleted := changes.deletes.get(row_type.table):
                 self._execute(queries.DELETE_ROW[row_type.table], (_document([row.key[1:] for row in deleted]),))
         if changes.created:
