@@ -163,11 +163,16 @@ def test_the_diagram_of_a_task_is_what_core_does():
     assert {tuple(getattr(row, "state", row) for row in step) for step in done} == transitions(2)
 
 
-def test_every_file_on_the_path_of_a_claim_exists():
-    path = blocks(ROOT / "docs/architecture.md", "")[0]
-    files = re.findall(r"[\w/]+\.py", path)
-    assert len(files) >= 6
-    for file in files:
+def test_the_four_paths_name_at_most_ten_files_each_and_all_exist():
+    page = (ROOT / "docs/architecture.md").read_text()
+    paths = blocks(ROOT / "docs/architecture.md", "")
+    assert len(paths) == 4
+    for path in paths:
+        files = re.findall(r"^(\S+)", path, re.MULTILINE)
+        assert 6 <= len(files) <= 10
+        for file in files:
+            assert (ROOT / "src/holdfast" / file).is_file(), file
+    for file in re.findall(r"\b[\w]+(?:/[\w]+)*/[\w]+\.(?:py|html)", page):
         assert (ROOT / "src/holdfast" / file).is_file(), file
 
 
