@@ -1,4 +1,4 @@
-"""A real server, and `holdfast` as a shell starts it."""
+"""A real server, and `holdfast` as a process."""
 
 import itertools
 
@@ -20,11 +20,11 @@ def server(tmp_path_factory):
 
 @pytest.fixture
 def shell(server, tmp_path):
-    """A shell that knows the server and its root key."""
+    """A shell with the address of the server and its root key."""
     return Shell(server.port, ROOT_KEY, tmp_path)
 
 
 @pytest.fixture
 def job():
-    """A job nobody claimed before."""
+    """An unused job name."""
     return f"job/{next(names)}"

@@ -1,4 +1,4 @@
-"""`holdfast` as a process of its own: its exit status, what it answers, what it says."""
+"""Runs `holdfast` as a process: its exit status, stdout and stderr."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ TIMEOUT_SECONDS = 30
 
 
 @dataclass
-class Said:
-    """How a verb went."""
+class Result:
+    """Exit status and output of a verb."""
 
     status: int
     out: str
@@ -33,13 +33,13 @@ class Said:
 
     @property
     def fields(self) -> dict[str, str]:
-        """What a script reads: a name, a tab, a value."""
+        """Text output as a script reads it: a name, a tab and a value a line."""
         return dict(line.split("\t", 1) for line in self.out.splitlines())
 
 
 @dataclass
 class Shell:
-    """Where verbs are typed."""
+    """Environment in which verbs are run."""
 
     port: int
     key: str | None
@@ -53,7 +53,7 @@ class Shell:
         ours |= {} if self.key is None else {"HOLDFAST_API_KEY": self.key}
         return ours | self.more
 
-    def __call__(self, *words: object, stdin: str = "") -> Said:
+    def __call__(self, *words: object, stdin: str = "") -> Result:
         """Run a verb to its end."""
         with TemporaryFile("w+") as given, TemporaryFile("w+") as out, TemporaryFile("w+") as err:
             given.write(stdin)
@@ -65,11 +65,11 @@ class Shell:
                 process.kill()
             out.seek(0)
             err.seek(0)
-            return Said(status, out.read(), err.read())
+            return Result(status, out.read(), err.read())
 
     def _begin(self, words: list[str], given: IO[str], out: IO[str], err: IO[str]) -> subprocess.Popen[bytes] | Forked:
-        """What holds something while a command runs shall be a process from nothing, as signals reach it; so shall one
-        that is told where its modules are, which a fork knows already."""
+        """A fork, which starts faster. Verbs that hold a lease need a new process for signals, and so does one with
+        PYTHONPATH, because a fork has already imported its modules."""
         if FULL or words[:1] in (["run"], ["lock"]) or "PYTHONPATH" in self.more:
             return subprocess.Popen(
                 [*PROGRAM, *words], env=self.environment, cwd=self.home, stdin=given, stdout=out, stderr=err
@@ -85,7 +85,7 @@ class Shell:
 
 
 def until(true: Any, seconds: float = 10.0) -> Any:
-    """What it answers once that is something; one that never comes is told."""
+    """The first truthy result of a function; fails after the deadline."""
     deadline = time.monotonic() + seconds
     while not (answer := true()):
         assert time.monotonic() < deadline, f"still waiting after {seconds} s"

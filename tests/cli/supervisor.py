@@ -1,4 +1,4 @@
-"""Reads what `hold --json` tells as a supervisor does: it believes nothing that it has not checked."""
+"""Reads the events of `hold --json` as a supervisor does, and checks each of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ORDER = [
 
 
 class Supervisor:
-    """Follows one holder."""
+    """Reads the events of one holder."""
 
     def __init__(self, process: subprocess.Popen[str], kind: str, name: str, candidate: str | None = None) -> None:
         self.process, self.kind, self.name, self.candidate = process, kind, name, candidate
@@ -37,7 +37,7 @@ class Supervisor:
         self.term: int | None = None
 
     def until(self, *wanted: str) -> dict[str, Any]:
-        """The next event of these; everything on the way is checked."""
+        """The next event of these kinds; all events before it are checked too."""
         while True:
             line = self.process.stdout.readline()
             assert line, f"the stream ended before {wanted}: {self.process.communicate()} {self.events}"
@@ -49,14 +49,14 @@ class Supervisor:
             assert event["event"] not in ENDS, f"{event} came before {wanted}"
 
     def end(self, seconds: float = 20) -> int:
-        """How the holder ended."""
+        """Exit status of the holder."""
         out, err = self.process.communicate(timeout=seconds)
-        assert not out, f"more was told after the end: {out}"
+        assert not out, f"events after the last one: {out}"
         assert "Traceback" not in err
         return self.process.returncode
 
     def _check(self, event: dict[str, Any]) -> None:
-        assert list(event) == [field for field in ORDER if field in event], "fields stand in their order"
+        assert list(event) == [field for field in ORDER if field in event], "fields are in their order"
         assert event["schema_version"] == 1
         assert event["sequence"] == len(self.events) + 1
         assert (event["kind"], event["name"], event.get("candidate_id")) == (self.kind, self.name, self.candidate)
@@ -68,5 +68,5 @@ class Supervisor:
         continuous = time.clock_gettime(time.CLOCK_BOOTTIME) * 1000
         age = max(time.time() * 1000 - event["authority_observed_unix_ms"],
                   continuous - event["authority_observed_continuous_ms"])  # fmt: skip
-        assert age >= -1, "told from the future"
+        assert age >= -1, "the event is from the future"
         assert 0 < event["authority_remaining_ms"] <= 300_000

@@ -1,4 +1,4 @@
-"""Verbs about sessions, elections and keys, and about the command line itself."""
+"""Verbs for sessions, elections and keys, and for the command line itself."""
 
 import subprocess
 import sys
@@ -60,9 +60,9 @@ def test_webhooks_are_made_tested_paused_rotated_and_removed(shell):
 
 
 def test_one_leader_at_a_time(shell, server):
-    room = server.anyone.post("/elections", {}).json["election_id"]
+    election = server.anyone.post("/elections", {}).json["election_id"]
     program = "import os, time; print(os.environ['HOLDFAST_TOKEN'], flush=True); time.sleep(60)"
-    words = ("elect", room, "--ttl", 5, "--candidate")
+    words = ("elect", election, "--ttl", 5, "--candidate")
     first = shell.start(*words, "ann", "--", sys.executable, "-c", program)
     term = int(first.stdout.readline())
     assert shell(*words, "bob", "-n", "--", "true").status == 1
@@ -73,7 +73,7 @@ def test_one_leader_at_a_time(shell, server):
     assert int(second.stdout.readline()) > term
     second.terminate()
     second.communicate(timeout=10)
-    until(lambda: server.anyone.get(f"/elections/{room}").json["status"] == "vacant")
+    until(lambda: server.anyone.get(f"/elections/{election}").json["status"] == "vacant")
 
 
 def test_a_link_opens_the_dashboard(shell, server):
@@ -82,9 +82,9 @@ def test_a_link_opens_the_dashboard(shell, server):
     place, _, secret = printed.out.strip().rpartition("/")
     assert place == f"http://127.0.0.1:{server.port}/ui/enter"
     assert "10 minutes" in printed.err
-    told = shell("dashboard", "-o", "json").json
-    assert told["url"].startswith(f"{place}/")
-    assert secret not in told["url"]
+    link = shell("dashboard", "-o", "json").json
+    assert link["url"].startswith(f"{place}/")
+    assert secret not in link["url"]
     assert Shell(shell.port, "no-such-key-but-long-enough", shell.home)("dashboard").status == 4
 
 
@@ -95,9 +95,9 @@ def test_the_doctor_finds_what_is_wrong(shell):
     keyless = Shell(shell.port, None, shell.home)("doctor")
     assert keyless.status == 4
     assert "HOLDFAST_API_KEY" in keyless.out
-    nobody = Shell(free_port(), shell.key, shell.home)("doctor", "-o", "json")
-    assert nobody.status == 7
-    assert {finding["what"]: finding["ok"] for finding in nobody.json} == {
+    unreachable = Shell(free_port(), shell.key, shell.home)("doctor", "-o", "json")
+    assert unreachable.status == 7
+    assert {finding["what"]: finding["ok"] for finding in unreachable.json} == {
         "program": True, "server": False, "store": False,
     }  # fmt: skip
 

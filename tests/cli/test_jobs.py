@@ -1,4 +1,4 @@
-"""Verbs about jobs, and what every verb owes a script: exit statuses, plain output, talk on stderr."""
+"""Verbs for jobs, and what scripts rely on: exit statuses, plain output, messages on stderr."""
 
 import json
 import os
@@ -19,8 +19,8 @@ def test_a_job_is_claimed_kept_and_released(shell, job):
     assert mine["metadata"] == {"branch": "b"}
     beat = shell("heartbeat", job, "--lease", mine["lease_id"], "--note", "half", "--progress", "[1, 2]")
     assert beat.status == 0
-    looked = shell("owner", job).fields
-    assert (looked["owner"], looked["note"], looked["progress"]) == ("ann", "half", "[1, 2]")
+    shown = shell("owner", job).fields
+    assert (shown["owner"], shown["note"], shown["progress"]) == ("ann", "half", "[1, 2]")
     assert job in [line.split("\t")[0] for line in shell("ls", "job/").out.splitlines()]
     assert shell("release", job, "--lease", mine["lease_id"], "--note", "done").status == 0
     left = shell("owner", job, "-o", "json").json
@@ -56,8 +56,8 @@ def test_who_we_are_and_our_lease_come_from_the_environment(shell, job):
 
 def test_statuses_tell_what_went_wrong(shell, job):
     shell("claim", job, "--owner", "ann")
-    nobody = "00000000-0000-4000-8000-000000000000"
-    lost = shell("heartbeat", job, "--lease", nobody)
+    unknown = "00000000-0000-4000-8000-000000000000"
+    lost = shell("heartbeat", job, "--lease", unknown)
     assert (lost.status, lost.out) == (5, "")
     assert "lease_lost" in lost.err
     assert "next: " in lost.err
@@ -92,7 +92,7 @@ def test_wrong_usage_is_told_in_words_that_help(shell, words, says):
     wrong = shell(*words)
     assert (wrong.status, wrong.out) == (2, "")
     assert says in wrong.err
-    assert len(wrong.err.splitlines()) <= 3, "nobody has to scroll back for the reason"
+    assert len(wrong.err.splitlines()) <= 3, "the reason stays on the screen"
 
 
 def test_a_refusal_says_its_reason_once(shell):

@@ -1,4 +1,4 @@
-"""`holdfast backup`, `restore` and `migrate` as somebody types them."""
+"""`holdfast backup`, `restore` and `migrate` on the command line."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from tests.compat.octostore.server import Server
 
 @pytest.fixture(scope="module")
 def backup(server, tmp_path_factory):
-    """A backup of the served store, and what the verb said."""
+    """A backup of the served store, and the output of the verb."""
     folder = tmp_path_factory.mktemp("backup")
     shell = Shell(server.port, ROOT_KEY, folder)
     shell("claim", "before/the/backup", "--owner", "ann", "--ttl", 600)
@@ -22,10 +22,10 @@ def backup(server, tmp_path_factory):
 
 
 def test_a_backup_tells_what_it_holds_and_takes_no_place(backup, server, shell):
-    file, told = backup
-    assert told["counts"]["leases"] >= 1
-    assert told["bytes"] == file.stat().st_size
-    assert told["taken_at"].endswith("Z")
+    file, answer = backup
+    assert answer["counts"]["leases"] >= 1
+    assert answer["bytes"] == file.stat().st_size
+    assert answer["taken_at"].endswith("Z")
     again = shell("backup", file, "--store", server.store)
     assert again.status == 1
     assert "--replace" in again.err

@@ -1,4 +1,4 @@
-"""OctoStore's `hold`, `status` and `watch`: takeovers, deadlines, exit statuses, and no secrets told."""
+"""OctoStore's `hold`, `status` and `watch`: takeovers, deadlines, exit statuses, and no printed secrets."""
 
 import json
 import re
@@ -24,7 +24,7 @@ def lock(job):
 
 
 @pytest.fixture
-def room(server):
+def election(server):
     return server.anyone.post("/elections", {}).json["election_id"]
 
 
@@ -32,9 +32,9 @@ def hold_lock(shell, lock, *words, ttl=3):
     return Supervisor(shell.start("lock", "hold", lock, "--json", "--ttl", ttl, *words), "lock", lock)
 
 
-def hold_election(shell, room, candidate):
-    process = shell.start("election", "hold", room, "--json", "--ttl", 5, "--candidate", candidate)
-    return Supervisor(process, "election", room, candidate)
+def hold_election(shell, election, candidate):
+    process = shell.start("election", "hold", election, "--json", "--ttl", 5, "--candidate", candidate)
+    return Supervisor(process, "election", election, candidate)
 
 
 def test_a_lock_passes_from_one_process_to_the_next(shell, lock):
@@ -91,12 +91,12 @@ def test_a_lock_is_trusted_for_no_longer_than_its_session(shell, lock):
     assert holder.end() == 143
 
 
-def test_the_lead_passes_from_one_process_to_the_next(shell, room):
-    anybody = Shell(shell.port, None, shell.home)
-    first = hold_election(anybody, room, "ann")
+def test_the_lead_passes_from_one_process_to_the_next(shell, election):
+    keyless = Shell(shell.port, None, shell.home)
+    first = hold_election(keyless, election, "ann")
     leading = first.until("leader")
     assert leading["authority_remaining_ms"] <= 4000, "a fifth of the time to live is not trusted"
-    second = hold_election(anybody, room, "bob")
+    second = hold_election(keyless, election, "bob")
     assert second.until("waiting")["reason_code"] == "follower"
     first.process.kill()
     first.process.communicate()
@@ -104,7 +104,7 @@ def test_the_lead_passes_from_one_process_to_the_next(shell, room):
     second.process.send_signal(signal.SIGTERM)
     second.until("released")
     assert second.end() == 143
-    assert json.loads(anybody("election", "status", room, "--json").out)["status"] == "vacant"
+    assert json.loads(keyless("election", "status", election, "--json").out)["status"] == "vacant"
 
 
 def test_authority_ends_before_the_lease_when_the_server_is_gone(shell, lock, tmp_path):
@@ -154,8 +154,8 @@ def test_no_secret_is_ever_told(shell, server, lock):
     assert list(json.loads(status)) == sorted(json.loads(status))
     holder.process.terminate()
     holder.until("released")
-    told = json.dumps(holder.events) + status
-    assert shell.key not in told
+    printed = json.dumps(holder.events) + status
+    assert shell.key not in printed
     assert not re.search(r"[0-9a-f]{8}-[0-9a-f]{4}", json.dumps(holder.events)), "no lease, no session"
     holder.end()
 
@@ -172,14 +172,14 @@ def test_no_secret_is_ever_told(shell, server, lock):
         (["lock", "status", "x", "--server", "https://u@h"], 64, "http"),
         (["lock", "hold", "__election/x", "--acquire-timeout", "5s"], 64, ""),
         (["lock", "status", "x", "--server", "http://127.0.0.1:1"], 70, "transport_error"),
-        (["election", "hold", "no room", "--candidate", "ann"], 64, "invalid_input"),
-        (["election", "status", "no room"], 70, "invalid_input"),
+        (["election", "hold", "no election", "--candidate", "ann"], 64, "invalid_input"),
+        (["election", "status", "no election"], 70, "invalid_input"),
     ],
 )
 def test_statuses_of_wrong_usage_and_of_failures(shell, words, status, says):
-    said = shell(*words)
-    assert said.status == status
-    assert says in said.out + said.err
+    result = shell(*words)
+    assert result.status == status
+    assert says in result.out + result.err
 
 
 def test_a_token_is_needed_and_must_be_known(shell, lock):
@@ -205,9 +205,9 @@ def test_a_token_file_that_others_could_read_or_swap_is_refused(shell, lock, fau
         token = shell.home / "link"
         token.symlink_to("token")
     name = "absent" if fault == "missing" else token.name
-    said = Shell(shell.port, None, shell.home, {"OCTOSTORE_TOKEN_FILE": name})("lock", "status", lock)
-    assert (said.status, said.out) == (64, "")
-    assert shell.key not in said.err
+    result = Shell(shell.port, None, shell.home, {"OCTOSTORE_TOKEN_FILE": name})("lock", "status", lock)
+    assert (result.status, result.out) == (64, "")
+    assert shell.key not in result.err
 
 
 def test_a_token_may_come_from_stdin(shell, lock):
@@ -232,11 +232,11 @@ def test_watching_a_lock_tells_who_has_it(shell, lock):
     holder.end()
 
 
-def test_watching_tells_every_change(shell, room):
-    watching = shell.start("election", "watch", room, "--json")
+def test_watching_tells_every_change(shell, election):
+    watching = shell.start("election", "watch", election, "--json")
     first = json.loads(watching.stdout.readline())
     assert (first["sequence"], first["event"], first["snapshot"]["status"]) == (1, "snapshot", "vacant")
-    leader = hold_election(shell, room, "ann")
+    leader = hold_election(shell, election, "ann")
     leader.until("leader")
     second = json.loads(watching.stdout.readline())
     assert second["snapshot"]["leader"]["candidate_id"] == "ann"
@@ -256,19 +256,19 @@ def test_a_watched_lock_is_told_by_its_stream_also_after_the_server_was_away(she
         server.kill()
         server.start()
         assert bearer(server.port, shell.key).acquire(lock).status == 200
-        told = json.loads(watching.stdout.readline())
-        assert (told["sequence"], told["snapshot"]["status"]) == (2, "held")
+        event = json.loads(watching.stdout.readline())
+        assert (event["sequence"], event["snapshot"]["status"]) == (2, "held")
     finally:
         watching.terminate()
         watching.communicate()
         server.close()
 
 
-def test_people_read_lines_of_words(shell, room):
+def test_people_read_lines_of_words(shell, election):
     created = shell("election", "create")
     assert created.fields["election_id"]
-    process = shell.start("election", "hold", room, "--candidate", "ann")
-    assert process.stdout.readline().startswith(f"election · {room} · leader · term=")
+    process = shell.start("election", "hold", election, "--candidate", "ann")
+    assert process.stdout.readline().startswith(f"election · {election} · leader · term=")
     process.terminate()
     process.communicate(timeout=10)
 

@@ -1,4 +1,4 @@
-"""The four ways to answer, and the places where a key is looked for."""
+"""The four output formats, and the places where a key is searched."""
 
 import json
 
@@ -19,8 +19,8 @@ def test_yaml_is_the_same_document_as_json(shell, job, words):
     assert as_yaml.out.isascii()
     assert "\x1b" not in as_yaml.out
     assert "\x7f" not in as_yaml.out
-    told = [json.loads(line) for line in as_json.out.splitlines()]
-    assert [steady(document) for document in yaml.safe_load_all(as_yaml.out)] == [steady(line) for line in told]
+    documents = [json.loads(line) for line in as_json.out.splitlines()]
+    assert [steady(document) for document in yaml.safe_load_all(as_yaml.out)] == [steady(line) for line in documents]
 
 
 def steady(value):
@@ -60,7 +60,7 @@ def get_password(service, name):
 
 @pytest.fixture
 def keyless(shell):
-    """A shell that was told no key."""
+    """A shell without a key."""
     config = {"XDG_CONFIG_HOME": str(shell.home / "config")}
     return Shell(shell.port, None, shell.home, config)
 

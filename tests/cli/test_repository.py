@@ -21,9 +21,9 @@ def test_init_teaches_and_undo_leaves_everything_as_it_was(shell):
     (repository / "AGENTS.md").write_text("# Ours\n\nBe kind.\n")
     (repository / ".mcp.json").write_text(json.dumps(OTHERS, indent=2) + "\n")
     before = contents(repository)
-    taught = shell("init", repository, "--yes", "--url", "https://holdfast.example")
-    assert taught.status == 0
-    assert "+<!-- holdfast: begin -->" in taught.out
+    written = shell("init", repository, "--yes", "--url", "https://holdfast.example")
+    assert written.status == 0
+    assert "+<!-- holdfast: begin -->" in written.out
     after = contents(repository)
     assert after["AGENTS.md"].startswith(before["AGENTS.md"])
     servers = json.loads(after[".mcp.json"])["mcpServers"]
@@ -50,8 +50,8 @@ def test_init_in_an_empty_folder_leaves_nothing_behind_after_undo(shell):
 def test_init_asks_first(shell):
     folder = shell.home / "asked"
     folder.mkdir()
-    nobody = shell("init", folder)
-    assert (nobody.status, contents(folder)) == (2, {})
+    refused = shell("init", folder)
+    assert (refused.status, contents(folder)) == (2, {})
     for answer, written in ((b"n\n", False), (b"y\n", True)):
         here, there = pty.openpty()
         process = subprocess.Popen(
@@ -80,14 +80,14 @@ def test_init_touches_nothing_that_it_does_not_understand(shell):
 def test_prime_tells_the_rules_and_how_things_stand(shell, job):
     shell("claim", job, "--owner", "ann\x1b[2J")
     shell("task", "create", "primed")
-    told = shell("prime")
-    assert told.status == 0
-    assert "holdfast run NAME" in told.out
-    assert f'"{job}" by "ann\\x1b[2J"' in told.out
-    assert '"primed": 1 ready' in told.out
-    nobody = Shell(free_port(), shell.key, shell.home)("prime")
-    assert nobody.status == 7
-    assert "holdfast run NAME" in nobody.out
+    primed = shell("prime")
+    assert primed.status == 0
+    assert "holdfast run NAME" in primed.out
+    assert f'"{job}" by "ann\\x1b[2J"' in primed.out
+    assert '"primed": 1 ready' in primed.out
+    offline = Shell(free_port(), shell.key, shell.home)("prime")
+    assert offline.status == 7
+    assert "holdfast run NAME" in offline.out
 
 
 def test_guard_is_silent_while_the_job_is_ours(shell, job):

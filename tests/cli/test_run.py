@@ -1,4 +1,4 @@
-"""`holdfast run`: the command lives under the lease, and never longer."""
+"""Verb `run`: the command runs under the lease, and never longer."""
 
 import os
 import signal
@@ -201,7 +201,7 @@ signal.signal(signal.SIGTTOU, signal.SIG_IGN)
 job = subprocess.Popen(sys.argv[1:], process_group=0)
 os.tcsetpgrp(0, job.pid)
 while os.WIFSTOPPED(status := os.waitpid(job.pid, os.WUNTRACED)[1]):
-    assert os.tcgetpgrp(0) == job.pid, "whoever stops has the terminal"
+    assert os.tcgetpgrp(0) == job.pid, "the stopped process has the terminal"
     os.tcsetpgrp(0, os.getpgrp())
     print("stopped", flush=True)
     sys.stdin.readline()
@@ -213,7 +213,7 @@ print("ended", os.waitstatus_to_exitcode(status), flush=True)
 
 
 def test_the_terminal_is_the_commands(shell, job):
-    """Ctrl-Z stops both, `fg` wakes both, Ctrl-C reaches the command alone, and `holdfast` tells how it went."""
+    """Ctrl-Z stops both, `fg` wakes both, Ctrl-C reaches the command alone, and `holdfast` exits with its status."""
     here, there = os.openpty()
     program = "signal.signal(signal.SIGINT, lambda *_: sys.exit(21)); print('ready', flush=True); time.sleep(60)"
     words = [sys.executable, "-m", "holdfast", "run", job, *python("import signal, sys, time; " + program)]

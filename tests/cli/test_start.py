@@ -1,4 +1,4 @@
-"""A verb is done before anything heavy is imported. Which modules are imported is compared, not the clock."""
+"""Verbs import nothing heavy. The test compares imported modules, because times vary."""
 
 import functools
 import re
@@ -20,13 +20,13 @@ def imported(shell, *words):
         text=True,
         check=False,
     )
-    told = set(re.findall(r"^import time:.*\| +(\S+)$", done.stderr, re.MULTILINE))
-    return told - already()
+    modules = set(re.findall(r"^import time:.*\| +(\S+)$", done.stderr, re.MULTILINE))
+    return modules - already()
 
 
 @functools.cache
 def already():
-    """What Python imports by itself."""
+    """Modules that Python imports by itself."""
     done = subprocess.run([sys.executable, "-X", "importtime", "-c", ""], capture_output=True, text=True, check=True)
     return set(re.findall(r"^import time:.*\| +(\S+)$", done.stderr, re.MULTILINE))
 

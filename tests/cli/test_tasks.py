@@ -13,7 +13,7 @@ numbers = itertools.count(1)
 
 @pytest.fixture
 def queue():
-    """A queue nobody used before."""
+    """An unused queue."""
     return f"queue-{next(numbers)}"
 
 
@@ -83,7 +83,7 @@ def test_a_payload_may_come_from_a_file_or_stdin(shell, queue):
 
 
 def make_news(shell, job, process):
-    """Claim and release until somebody who listens has heard of it: they may be late for the first time."""
+    """Claim and release until the follower has seen it: it may connect too late for the first events."""
     for _ in range(10):
         lease = shell("claim", job, "-o", "json").json["lease_id"]
         shell("release", job, "--lease", lease)
@@ -97,14 +97,14 @@ def test_the_log_is_followed(shell, job):
     make_news(shell, job, following)
     lease = shell("claim", job, "-o", "json").json["lease_id"]
     shell("release", job, "--lease", lease)
-    told = [json.loads(following.stdout.readline()) for _ in range(3)]
+    followed = [json.loads(following.stdout.readline()) for _ in range(3)]
     following.send_signal(signal.SIGINT)
     following.communicate(timeout=10)
     assert following.returncode == 130
-    assert [event["version"] - told[0]["version"] for event in told] == [0, 1, 2]
+    assert [event["version"] - followed[0]["version"] for event in followed] == [0, 1, 2]
     shown = [int(line.split("\t")[0]) for line in shell("events", "--subject", f"lease:{job}").out.splitlines()]
-    place = shown.index(told[0]["seq"])
-    assert shown[place : place + 3] == [event["seq"] for event in told]
+    place = shown.index(followed[0]["seq"])
+    assert shown[place : place + 3] == [event["seq"] for event in followed]
 
 
 def test_an_event_is_awaited(shell, job):

@@ -47,7 +47,7 @@ def client(request):
 
 @pytest.fixture
 def name():
-    """A name nobody used before."""
+    """An unused name."""
     return f"name-{uuid.uuid4().hex}"
 
 

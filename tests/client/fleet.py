@@ -57,7 +57,7 @@ class Period:
 
 
 class Fleet:
-    """Agents, their network, and what each of them was told."""
+    """Agents, their network, and the answers they got."""
 
     def __init__(self, server, name, seed, names):
         self.server, self.name, self.seed, self.names = server, name, seed, names
@@ -117,7 +117,7 @@ class Fleet:
             period.end = how
 
     def hold(self, job, period):
-        """Work for a while; whoever clings works until it is told to stop."""
+        """Work for a while; a stubborn agent works until it is stopped."""
         until = time.monotonic() + random.Random(f"{self.seed}{job.token}").uniform(0.1, 2.0)
         while time.monotonic() < until or period.clings:
             period.clings = self.cling.is_set()
@@ -185,7 +185,7 @@ class Fleet:
         self.server.process.send_signal(SIGCONT)
 
     def nameless(self):
-        """Connections end and names are gone, until somebody has asked for one in vain."""
+        """Connections end and names do not resolve, until one lookup has failed."""
         before = self.names.in_vain
         self.names.gone = True
         for proxy in self.proxies.values():

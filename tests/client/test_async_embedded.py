@@ -45,7 +45,7 @@ def test_others_go_on_while_one_waits_and_whoever_is_cancelled_leaves_the_line(t
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiting
-            # A release that comes before word of the leaving would find somebody in line, and rightly give it to them.
+            # A release that is handled before the disconnect would correctly grant the job to the waiter.
             await asyncio.to_thread(wait_until, lambda: engine.name_waiters.size() == 0)
             await client.release_job("a", held["lease_id"])
             return await client.claim_job("a", "fourth", wait_seconds=20)
@@ -73,7 +73,7 @@ def test_events_are_followed_and_whoever_stops_is_let_go_at_once(tmp_path):
 
     began = time.monotonic()
     assert asyncio.run(program()) == ["lease.claimed", "lease.released"]
-    assert time.monotonic() - began < 30, "a thread still waited for a part that nobody wanted"
+    assert time.monotonic() - began < 30, "a thread still waited for a chunk that was not needed"
 
 
 def test_a_file_that_is_no_store_is_told_as_ours(tmp_path):

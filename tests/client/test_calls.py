@@ -31,12 +31,12 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize(("operation", "arguments", "told"), REFUSALS, ids=lambda value: str(value)[:20])
-def test_refusals_are_classes_that_help_to_decide(client, operation, arguments, told):
+@pytest.mark.parametrize(("operation", "arguments", "expected"), REFUSALS, ids=lambda value: str(value)[:20])
+def test_refusals_are_classes_that_help_to_decide(client, operation, arguments, expected):
     with pytest.raises(errors.HoldfastError) as caught:
         client.call(operation, **arguments)
     error = caught.value
-    assert (type(error), error.code, error.status) == told
+    assert (type(error), error.code, error.status) == expected
     assert error.request_id
     assert error.hint in str(error)
     assert error.hint

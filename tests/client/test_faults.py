@@ -1,4 +1,4 @@
-"""Lost answers, dead, paused and unreachable servers: no double effect, and nobody works on what another may have."""
+"""Lost answers, dead, paused and unreachable servers: no effect twice, no work without a certain lease."""
 
 import itertools
 import os
@@ -58,7 +58,7 @@ def test_what_cannot_be_repeated_safely_is_not(sqlite_server, name):
             client.create_key(name, ["jobs"])
         assert caught.value.applied == "unknown"
         assert proxy.fates == [LOSE]
-        with pytest.raises(Unreachable):  # a look changes nothing, so there is nothing to doubt
+        with pytest.raises(Unreachable):  # a read changes nothing, so its outcome is not in doubt
             client.get_job_owner(name)
         assert len(proxy.fates) > 2
     with client_of(sqlite_server) as honest:
@@ -109,8 +109,8 @@ def test_a_paused_server_and_a_silent_network_are_lost_in_time(tmp_path, new_ser
             job.check()
             server.process.send_signal(signal.SIGSTOP)
             threading.Timer(2.5, server.process.send_signal, [signal.SIGCONT]).start()
-            told = until_lost(job)
-        assert told < 2.3  # the server still slept
+            lost_after = until_lost(job)
+        assert lost_after < 2.3  # the server still slept
         # The server is well, but its answers never come: others can have the job, and do.
         with client_of(server) as other, pytest.raises(LeaseLost), client.job(f"{name}-2", "me", ttl=1) as job:
             fate[0] = HANG

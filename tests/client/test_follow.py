@@ -150,14 +150,14 @@ def test_a_cursor_too_old_is_told(tmp_path, name):
             lease = client.claim_job(name, "me", None)
             client.release_job(name, lease["lease_id"])
         client._transport._engine.store.forget_events("default", 4)
-        with pytest.raises(CursorTooOld) as told:
+        with pytest.raises(CursorTooOld) as caught:
             next(client.follow(after=1))
-        assert told.value.document["oldest"] == 5
+        assert caught.value.document["oldest"] == 5
         assert next(client.follow(after=4)).seq == 5
     stream = StreamState("list_events", {}, deadline=1)
-    with pytest.raises(CursorTooOld) as told:
+    with pytest.raises(CursorTooOld) as caught:
         list(stream.feed(RESET))
-    assert told.value.document["oldest"] == 9
+    assert caught.value.document["oldest"] == 9
 
 
 def test_what_came_before_a_reset_is_given_even_if_it_came_with_it():

@@ -51,8 +51,8 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path, new_server, 
 
 def test_many_threads_share_one_client_and_its_connections(sqlite_server, name):
     with holdfast.Client(url_of(sqlite_server), KEY) as client, ThreadPoolExecutor(8) as pool:
-        told = list(pool.map(lambda number: client.claim_job(name, f"agent-{number}")["status"], range(40)))
-    assert (told.count("claimed"), told.count("held")) == (1, 39)
+        statuses = list(pool.map(lambda number: client.claim_job(name, f"agent-{number}")["status"], range(40)))
+    assert (statuses.count("claimed"), statuses.count("held")) == (1, 39)
 
 
 def _listens(port):

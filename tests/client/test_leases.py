@@ -73,14 +73,14 @@ def test_waiting_in_line_ends_in_the_job(client, name):
 
 
 def test_one_leads_at_a_time(client, name):
-    room = name[:60]
-    with client.leader(room, "one", ttl=5) as lead:
+    election = name[:60]
+    with client.leader(election, "one", ttl=5) as lead:
         lead.check()
         first = lead.token
-        with pytest.raises(Held) as caught, client.leader(room, "two", ttl=5):
+        with pytest.raises(Held) as caught, client.leader(election, "two", ttl=5):
             pytest.fail("two leaders at once")
         assert caught.value.owner == "one"
-    with client.leader(room, "two", ttl=5, wait=5) as lead:
+    with client.leader(election, "two", ttl=5, wait=5) as lead:
         assert lead.token > first
 
 
@@ -93,12 +93,12 @@ def test_a_task_is_completed_at_the_end_of_its_block(client, name):
     done = client.check_task_status(made["id"])
     assert (done["status"], done["result"]) == ("completed", {"sum": 2})
     with pytest.raises(NotFound) as caught, client.task(name):
-        pytest.fail("there was nothing to do")
+        pytest.fail("no task was ready")
     assert caught.value.code == "no_tasks"
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "fields"),
     [
         (KeyError("x"), {"status": "pending", "attemptCount": 1}),
         (Retry("later", after=900), {"status": "pending", "attemptCount": 1}),
@@ -107,12 +107,12 @@ def test_a_task_is_completed_at_the_end_of_its_block(client, name):
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_an_exception_says_how_a_task_failed(client, name, error, told):
+def test_an_exception_says_how_a_task_failed(client, name, error, fields):
     made = client.create_task(name, {})
     with pytest.raises(type(error)), client.task(name):
         raise error
     after = client.check_task_status(made["id"])
-    assert told.items() <= after.items()
+    assert fields.items() <= after.items()
     if isinstance(error, Retry):
         assert after["scheduledAt"] > after["updatedAt"]
     if isinstance(error, Exception):
@@ -149,11 +149,11 @@ def test_what_can_be_proved_is_counted_from_the_sending(monkeypatch):
     held.check()
     clock[0] = 111.98
     held.check()
-    clock[0] = 112.0  # the machine slept; nobody ran meanwhile
+    clock[0] = 112.0  # the machine slept
     with pytest.raises(LeaseLost):
         held.check()
     held.renewed(112.0, {})
-    with pytest.raises(LeaseLost):  # what was told stays true
+    with pytest.raises(LeaseLost):  # a reported loss stays a loss
         held.check()
 
 

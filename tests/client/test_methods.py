@@ -1,4 +1,4 @@
-"""One method for every operation, and every field of every body can be said."""
+"""One method for every operation, with a parameter for every field."""
 
 import inspect
 import re
@@ -14,7 +14,7 @@ from holdfast.transport.http.schemas.all_operations import OPERATION_SCHEMAS
 EVERY = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 
 
-class Heard(Methods):
+class Recorder(Methods):
     """Keeps what a method calls, and calls nothing."""
 
     def call(self, operation, /, **arguments):
@@ -25,7 +25,7 @@ class Heard(Methods):
 
 @EVERY
 def test_every_operation_has_a_method_that_calls_it_with_all_its_fields(operation):
-    method = getattr(Heard(), operation.name)
+    method = getattr(Recorder(), operation.name)
     parameters = inspect.signature(method).parameters
     name, arguments = method(**dict.fromkeys(parameters, "x"))
     shape = OPERATION_SCHEMAS[operation.name]

@@ -1,4 +1,4 @@
-"""What is sent again, when, and what is said when it is not."""
+"""Which requests are repeated, when, and which error is raised otherwise."""
 
 import time
 
@@ -23,8 +23,8 @@ def answer(status, body=b"{}", **headers):
 
 
 def trouble(status, applied=None, code="x", **headers):
-    told = f',"applied":"{applied}"' if applied else ""
-    return answer(status, f'{{"error":"{code}"{told}}}'.encode(), **headers)
+    field = f',"applied":"{applied}"' if applied else ""
+    return answer(status, f'{{"error":"{code}"{field}}}'.encode(), **headers)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Two programs with the engine inside and a server, all on one SQLite file: one winner each time, whoever is killed."""
+"""Two embedded programs and a server on one SQLite file: one winner each time, whichever is killed."""
 
 import json
 import os
@@ -92,20 +92,20 @@ class Served:
 
 
 def race(agents, name):
-    """All claim at the same moment; what each was told."""
-    told = [None] * len(agents)
+    """All claim at the same moment; the answers."""
+    answers = [None] * len(agents)
     gate = threading.Barrier(len(agents))
 
     def run(place):
         gate.wait()
-        told[place] = agents[place].call("claim_job", job_id=name, owner=f"agent-{place}", ttl_seconds=3)
+        answers[place] = agents[place].call("claim_job", job_id=name, owner=f"agent-{place}", ttl_seconds=3)
 
     threads = [threading.Thread(target=run, args=(place,)) for place in range(len(agents))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(30)
-    return told
+    return answers
 
 
 @pytest.fixture
@@ -131,13 +131,13 @@ def test_programs_and_a_server_on_one_file_have_one_winner_each_round(agents, pa
     for number in range(ROUNDS):
         # A name that is new to the store races differently from one with a row to lock.
         job = f"{name}-{number}" if number % 3 == 1 else name
-        told = race(agents, job)
-        winners = [place for place, answer in enumerate(told) if answer["status"] == "claimed"]
-        assert len(winners) == 1, told
+        answers = race(agents, job)
+        winners = [place for place, answer in enumerate(answers) if answer["status"] == "claimed"]
+        assert len(winners) == 1, answers
         (winner,) = winners
-        assert {answer["owner"] for answer in told} == {f"agent-{winner}"}
-        tokens.append(told[winner]["token"])
-        lease_id = told[winner]["lease_id"]
+        assert {answer["owner"] for answer in answers} == {f"agent-{winner}"}
+        tokens.append(answers[winner]["token"])
+        lease_id = answers[winner]["lease_id"]
         if number % 3 == 0 or winner not in killed:
             killed.add(winner)
             agents[winner].kill()
@@ -145,7 +145,7 @@ def test_programs_and_a_server_on_one_file_have_one_winner_each_round(agents, pa
         else:
             agents[winner].call("release_job", job_id=job, lease_id=lease_id)
         wait_until(lambda job=job: agents[0].call("get_job_owner", job_id=job)["status"] == "free", 20)
-        if number % 3 == 2:  # whoever asks, the old lease proves nothing any more
+        if number % 3 == 2:  # the old lease is refused, whichever agent sends it
             with pytest.raises(LeaseLost):
                 agents[2].call("heartbeat_job", job_id=job, lease_id=lease_id)
     assert tokens == sorted(set(tokens))
@@ -154,7 +154,7 @@ def test_programs_and_a_server_on_one_file_have_one_winner_each_round(agents, pa
 
 
 class Busy:
-    """Claims, renews and releases through one agent, and knows what it was told."""
+    """Claims, renews and releases through one agent, and remembers the answers."""
 
     def __init__(self, agent, number):
         self.agent = agent

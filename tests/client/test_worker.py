@@ -1,4 +1,4 @@
-"""The worker: runs functions on tasks, and tells how it went."""
+"""The worker: runs handlers on tasks and reports their outcome."""
 
 import asyncio
 import os

@@ -115,8 +115,8 @@ def test_the_program_says_it_in_one_line(files):
 def test_without_any_key_it_does_not_start_where_others_can_reach_it(host):
     port = free_port()
     ended = run("--store", "memory:", "--host", host, "--port", str(port))
-    reason = f"{host} is open to other machines, and there is no key yet"
-    ways = "set HOLDFAST_ROOT_KEY or HOLDFAST_STATIC_TOKENS, or start once on 127.0.0.1 to be given one"
+    reason = f"{host} is open to other machines and has no key"
+    ways = "set HOLDFAST_ROOT_KEY or HOLDFAST_STATIC_TOKENS, or start once on 127.0.0.1 to get a key"
     assert ended.lines == [f"holdfast: {reason}: {ways}"]
     assert ended.status == 2
 
