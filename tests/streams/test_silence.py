@@ -48,7 +48,7 @@ def test_an_election_that_is_silent_says_that_it_is_alive(client):
 
 
 def test_so_many_names_may_be_watched_and_no_more(client):
-    client._transport._door.stream_limits.watched_names._limit = 2
+    client._transport._context.stream_limits.watched_names._limit = 2
     with stream(client, "/locks/one/watch") as (one, _), stream(client, "/elections/quiet-room-2/watch") as (two, _):
         assert (one.status, two.status) == (200, 200)
         with stream(client, "/locks/one/watch") as (again, _):
@@ -61,7 +61,7 @@ def test_so_many_names_may_be_watched_and_no_more(client):
 
 
 def test_a_look_at_the_head_alone_takes_no_place(client):
-    ctx = client._transport._door
+    ctx = client._transport._context
     with stream(client, "/v1/events", method="HEAD") as (head, pieces):
         assert head.status == 200
         assert list(pieces) == []

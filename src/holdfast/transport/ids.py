@@ -1,7 +1,7 @@
-"""Random ids, drawn from the system in large gulps.
+"""Random ids from a buffered urandom pool.
 
-Asking the system releases Python's lock, and with the engine's threads busy it takes a while to get it
-back: 50 µs a call, three calls a request, were measured. One gulp serves 256 ids.
+`os.urandom` releases the interpreter's lock, and while the engine's threads are busy it takes long to get it back:
+50 µs a call, with three calls a request, were measured. One call fills the pool for 256 ids.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import time
 
 ID_BYTES = 16
-GULP = 256 * ID_BYTES
+POOL_BYTES = 256 * ID_BYTES
 
 _VARIANTS = "89ab"
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -19,21 +19,21 @@ _LAST_COUNT = 2**30 - 2
 
 
 class Ids:
-    """Sixteen random bytes at a time, none of them ever given twice."""
+    """Source of ids; no bytes of the pool are used twice."""
 
     def __init__(self) -> None:
         self._pool = b""
-        self._place = GULP
+        self._offset = POOL_BYTES
         self._moment = 0
         self._prefix = ""
         self._count = 0
 
     def draw(self) -> bytes:
-        """The next sixteen bytes."""
-        if self._place >= GULP:
-            self._pool, self._place = os.urandom(GULP), 0
-        self._place += ID_BYTES
-        return self._pool[self._place - ID_BYTES : self._place]
+        """Sixteen random bytes."""
+        if self._offset >= POOL_BYTES:
+            self._pool, self._offset = os.urandom(POOL_BYTES), 0
+        self._offset += ID_BYTES
+        return self._pool[self._offset - ID_BYTES : self._offset]
 
     def request_id(self) -> str:
         """req_ and 32 hexadecimal digits."""
@@ -46,9 +46,9 @@ class Ids:
         return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
     def ulid(self) -> str:
-        """Ten characters of time, sixteen of chance; in one process each is larger than the one before.
+        """Ten characters of time and sixteen random ones; within one process each id is larger than the one before.
 
-        Within a millisecond only the last six characters count up, so that most ids cost next to nothing.
+        Within a millisecond only the last six characters count up, which makes most ids cheap.
         """
         moment = max(time.time_ns() // 1_000_000, self._moment)
         if moment > self._moment or self._count > _LAST_COUNT:
@@ -62,7 +62,7 @@ class Ids:
 
 
 def _crockford(number: int, width: int) -> str:
-    """A number in ULID's alphabet."""
+    """A number in ULID's base 32."""
     return "".join(_PAIRS[number >> shift & 1023] for shift in range((width - 2) * 5, -1, -10))
 
 

@@ -1,4 +1,4 @@
-"""Origins of web pages: which of them are this server's own."""
+"""Web origins that count as this server's own."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from holdfast.addresses import is_loopback
 from holdfast.settings import Settings
 
 _LOCAL = ("localhost", "127.0.0.1", "[::1]")
-_EVERYWHERE = {"0.0.0.0", "::"}  # noqa: S104 - compared, never bound
+_ANY_ADDRESS = {"0.0.0.0", "::"}  # noqa: S104 - compared, never bound
 _PORTS = {"http": 80, "https": 443}
 
 
 def own_origins(settings: Settings) -> frozenset[str]:
-    """Origins of pages that this server may have given out itself, and those that the settings add."""
+    """Origins of pages that this server serves, and those that the settings add."""
     own = {origin_of(settings.url), origin_of(settings.home), *settings.allowed_origins}
-    if is_loopback(settings.host) or settings.host in {"localhost", *_EVERYWHERE}:
+    if is_loopback(settings.host) or settings.host in {"localhost", *_ANY_ADDRESS}:
         scheme = urlsplit(settings.url).scheme
         own |= {origin_of(f"{scheme}://{name}:{settings.port}") for name in _LOCAL}
     return frozenset(own)
 
 
 def origin_of(url: str) -> str:
-    """An address as browsers spell its Origin: no path, no port where the usual one is meant."""
+    """The Origin of a URL as browsers write it: without a path and without the default port."""
     parts = urlsplit(url.lower())
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     port = "" if parts.port in {None, _PORTS.get(parts.scheme)} else f":{parts.port}"

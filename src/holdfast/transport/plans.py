@@ -1,4 +1,4 @@
-"""A plan as documents and answers show it."""
+"""Documents about plans."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holdfast.core.plan import Plan
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
-    """A plan as the catalogue shows it; null is as much as one likes."""
+    """A plan with its price and limits; null means no limit."""
     return {
         "planId": plan.id,
         "planName": plan.name,
@@ -19,7 +19,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
 
 
 def limits_document(plan: Plan) -> dict[str, int | None]:
-    """What a plan allows; null is as much as one likes."""
+    """The limits of a plan; null means no limit."""
     return {
         "maxWorkers": plan.max_workers,
         "maxTasksPerMonth": plan.tasks_per_month,

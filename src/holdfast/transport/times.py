@@ -46,7 +46,7 @@ def _format_seconds(seconds: int) -> str:
 
 
 def wall_clock() -> Instant:
-    """The time of this machine; close enough to the store's clock to tell which plan is in force."""
+    """The time of this machine; close enough to the store's clock to decide which plan is in force."""
     return time.time_ns() // 1000
 
 

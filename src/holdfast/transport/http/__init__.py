@@ -1,1 +1,1 @@
-"""The HTTP door, as plain ASGI: the wire rules of two older APIs leave a router of our own little to add."""
+"""The HTTP API, as plain ASGI: two older APIs prescribe rules that web frameworks do not follow."""

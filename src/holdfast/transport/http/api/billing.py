@@ -1,7 +1,7 @@
 """`/v1/billing`: plans, an account's plan and usage, and payments.
 
 The provider is asked outside any transaction. What was paid is then written down together with the plan, so a server
-that dies in between has lost nothing: whoever verifies again finds the payment where it was made.
+that dies in between has lost nothing: verifying again finds the payment at the provider.
 """
 
 from __future__ import annotations

@@ -49,16 +49,16 @@ async def list_deliveries(ctx: HandlerContext, request: Request) -> Response:
     before = MAX_SEQ if cursor is None else int(cursor)
     found = await ctx.use_store(lambda store: store.deliveries.page((hook.account, hook.id), state, before, limit + 1))
     following = str(found[limit - 1].seq) if len(found) > limit else None
-    shown = {
+    document = {
         "deliveries": [delivery_document(delivery) for delivery in found[:limit]],
         "nextCursor": following,
         "hasMore": following is not None,
     }
     if following is None:
-        return json_response(200, shown | {"agent_contract": webhook_advice.deliveries_listed(hook.id)}, NO_STORE)
+        return json_response(200, document | {"agent_contract": webhook_advice.deliveries_listed(hook.id)}, NO_STORE)
     more = urlencode(query.values() | {"cursor": following})
     contract = check_state("list_deliveries", hook.id, query=more)
-    return json_response(200, shown | {"agent_contract": contract}, NO_STORE)
+    return json_response(200, document | {"agent_contract": contract}, NO_STORE)
 
 
 async def test_webhook(ctx: HandlerContext, request: Request) -> Response:
@@ -93,9 +93,9 @@ async def replay_deliveries(ctx: HandlerContext, request: Request) -> Response:
     ctx.on_webhook()
     more = len(again) == bounds.REPLAYED_DELIVERIES
     following = again[-1] if more and body.after is not None else None
-    shown = {"replayed": len(again), "hasMore": more, "nextAfter": following}
+    document = {"replayed": len(again), "hasMore": more, "nextAfter": following}
     contract = webhook_advice.replay_unfinished(hook.id) if more else webhook_advice.changed(hook.id)
-    return json_response(200, shown | {"agent_contract": contract})
+    return json_response(200, document | {"agent_contract": contract})
 
 
 def delivery_document(delivery: Delivery) -> dict[str, Any]:

@@ -108,9 +108,9 @@ def _search(reader: Reader, account: str, after: int, event_filter: EventFilter,
 
 def _first_page(found: list[Event], limit: int, last: int) -> _Page:
     """The first `limit` events; if these are all, the log was searched up to its end."""
-    shown = list(take_bytes(found[:limit], PAGE_BYTES))
-    more = len(shown) < len(found)
-    return _Page(shown, shown[-1].seq if more else last, more)
+    events = list(take_bytes(found[:limit], PAGE_BYTES))
+    more = len(events) < len(found)
+    return _Page(events, events[-1].seq if more else last, more)
 
 
 def _recent_cursor(reader: Reader, account: str, last: int) -> int:
@@ -127,13 +127,13 @@ async def task_events(ctx: HandlerContext, request: Request) -> Response:
     limit = query.number("limit", bounds.TASK_EVENT_PAGE)
     query.raise_errors()
     found = [event for event in history if event.version > after]
-    shown = list(take_bytes(found[:limit], PAGE_BYTES))
+    events = list(take_bytes(found[:limit], PAGE_BYTES))
     return json_response(
         200,
         {
-            "events": [event_document(event) for event in shown],
-            "nextCursor": shown[-1].version if shown else after,
-            "hasMore": len(shown) < len(found),
+            "events": [event_document(event) for event in events],
+            "nextCursor": events[-1].version if events else after,
+            "hasMore": len(events) < len(found),
             "agent_contract": task_advice.read_task(request.parameter),
         },
         NO_STORE,

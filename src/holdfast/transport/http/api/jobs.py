@@ -260,7 +260,7 @@ def _parse_cursor(cursor: str) -> str:
 
 
 def _release_undelivered(command: ClaimJob, outcome: Any) -> Command[Any] | None:
-    """Release a grant whose caller is gone, unless the caller can repeat its claim by the Idempotency-Key."""
+    """Release a grant whose caller disconnected, unless the caller can repeat its claim by the Idempotency-Key."""
     if not isinstance(outcome, Claimed) or command.once is not None:
         return None
     return ReleaseJob(

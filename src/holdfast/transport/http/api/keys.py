@@ -52,8 +52,8 @@ async def list_keys(ctx: HandlerContext, request: Request) -> Response:
     await ctx.authenticate(request)
     account = request.by.account
     keys, uses = await ctx.read(lambda reader: (reader.principals(account), reader.key_uses(account)))
-    shown = [key_document(key, uses.get(key.id)) for key in keys]
-    return json_response(200, {"keys": shown, "agent_contract": task_advice.create_or_claim()})
+    documents = [key_document(key, uses.get(key.id)) for key in keys]
+    return json_response(200, {"keys": documents, "agent_contract": task_advice.create_or_claim()})
 
 
 async def read_key(ctx: HandlerContext, request: Request) -> Response:
@@ -83,8 +83,8 @@ async def make(ctx: HandlerContext, by: Principal, cause: Cause, body: KeyBody) 
     checks.require(body.prefix != "", "prefix", "`prefix` must not be empty; leave it out")
     known = bool(body.scopes) and all(scope in SCOPES for scope in body.scopes)
     checks.require(known, "scopes", f"`scopes` must be one or more of {', '.join(SCOPES)}")
-    life = body.expires_in_seconds
-    checks.check_range(life, "expiresInSeconds", bounds.KEY_LIFETIME)
+    lifetime = body.expires_in_seconds
+    checks.check_range(lifetime, "expiresInSeconds", bounds.KEY_LIFETIME)
     checks.raise_errors()
     secret = new_key("test" if body.test else "live")
     key = Principal(
@@ -102,7 +102,7 @@ async def make(ctx: HandlerContext, by: Principal, cause: Cause, body: KeyBody) 
         by=by,
         key_id=key.id,
         key=key,
-        lasts=None if life is None else life * SECOND,
+        lasts=None if lifetime is None else lifetime * SECOND,
     )
     made = await ctx.run(command)
     return secret, made.key

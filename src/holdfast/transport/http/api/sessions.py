@@ -176,8 +176,8 @@ async def list_sessions(ctx: HandlerContext, request: Request) -> Response:
     found, now = await ctx.read(query_sessions)
     named = [one for one in found[:limit] if one.name is not None and sessions.is_visible(one, request.by)]
     more = found[limit - 1].id if len(found) > limit else None
-    shown = [{"status": _status(session, now), **_session_fields(session)} for session in named]
-    document = {"sessions": shown, "nextCursor": more, "hasMore": more is not None}
+    documents = [{"status": _status(session, now), **_session_fields(session)} for session in named]
+    document = {"sessions": documents, "nextCursor": more, "hasMore": more is not None}
     return json_response(200, document | {"agent_contract": session_advice.listed()}, NO_STORE)
 
 

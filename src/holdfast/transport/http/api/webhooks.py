@@ -223,12 +223,12 @@ def new_secret() -> str:
 
 
 def _response_with_secret(status: int, hook: Webhook, warnings: list[str]) -> Response:
-    shown: dict[str, Any] = {
+    document: dict[str, Any] = {
         "secret": hook.secret,
         **webhook_document(hook),
         "agent_contract": webhook_advice.changed(hook.id),
     }
-    return json_response(status, with_warnings(shown, warnings), NO_STORE)
+    return json_response(status, with_warnings(document, warnings), NO_STORE)
 
 
 def _check_no_prefix(request: Request) -> None:

@@ -70,7 +70,7 @@ async def campaign(ctx: HandlerContext, request: Request) -> Response:
     body = await read_body(request, CampaignBody)
     check_enabled(ctx)
     ctx.network.count_election_request(request)
-    room = election_lease_name(request.parameter)
+    name = election_lease_name(request.parameter)
     check_candidate(body.candidate_id)
     if body.metadata is not None:
         check_metadata(body.metadata)
@@ -80,7 +80,7 @@ async def campaign(ctx: HandlerContext, request: Request) -> Response:
         Campaign(
             account=DEFAULT_ACCOUNT,
             cause=request.cause(),
-            room=room,
+            room=name,
             candidate=body.candidate_id,
             holder=holder,
             lease_id=lease_id,
@@ -109,11 +109,11 @@ async def renew_leadership(ctx: HandlerContext, request: Request) -> Response:
     """Set how long the leadership lasts from now."""
     body = await read_body(request, LeaderBody)
     check_enabled(ctx)
-    room = election_lease_name(request.parameter)
+    name = election_lease_name(request.parameter)
     ttl = _check_ttl(body.ttl_seconds)
     holder, lease_id = read_leader_token(body.leader_token)
     command = RenewLeadership(
-        account=DEFAULT_ACCOUNT, cause=request.cause(), room=room, holder=holder, lease_id=lease_id, ttl=ttl
+        account=DEFAULT_ACCOUNT, cause=request.cause(), room=name, holder=holder, lease_id=lease_id, ttl=ttl
     )
     return json_response(200, _leader_document(await ctx.run(command), body.leader_token, ttl))
 
@@ -122,10 +122,10 @@ async def resign(ctx: HandlerContext, request: Request) -> Response:
     """Stop leading."""
     body = await read_body(request, LeaderBody)
     check_enabled(ctx)
-    room = election_lease_name(request.parameter)
+    name = election_lease_name(request.parameter)
     holder, lease_id = read_leader_token(body.leader_token)
     outcome: Any = await ctx.run(
-        Resign(account=DEFAULT_ACCOUNT, cause=request.cause(), room=room, holder=holder, lease_id=lease_id)
+        Resign(account=DEFAULT_ACCOUNT, cause=request.cause(), room=name, holder=holder, lease_id=lease_id)
     )
     ctx.stats.released()
     return json_response(
@@ -142,10 +142,10 @@ async def resign(ctx: HandlerContext, request: Request) -> Response:
 async def get_election_status(ctx: HandlerContext, request: Request) -> Response:
     """The present leader, if there is one."""
     check_enabled(ctx)
-    room, election_id = election_lease_name(request.parameter), request.parameter
+    name, election_id = election_lease_name(request.parameter), request.parameter
 
     def query_leader(reader: Reader) -> tuple[Lease | None, Instant]:
-        return reader.row(Lease, DEFAULT_ACCOUNT, room), reader.now
+        return reader.row(Lease, DEFAULT_ACCOUNT, name), reader.now
 
     lease, now = await ctx.read(query_leader)
     if lease is None or not leases.is_live(lease, now):
@@ -201,10 +201,10 @@ def _check_ttl(seconds: int | None) -> Instant:
 
 def leader(lease: Lease) -> dict[str, Any]:
     """The leader as every reader may see it."""
-    shown: dict[str, Any] = {"candidate_id": lease.owner}
+    document: dict[str, Any] = {"candidate_id": lease.owner}
     if lease.metadata is not None:
-        shown["metadata"] = metadata_text(lease)
-    return shown | {"term": lease.token, "expires_at": rfc3339(lease.expires_at or 0)}
+        document["metadata"] = metadata_text(lease)
+    return document | {"term": lease.token, "expires_at": rfc3339(lease.expires_at or 0)}
 
 
 def _leader_document(outcome: LeaseOutcome, token: str, ttl: Instant) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from holdfast.core.errors import Forbidden, Invalid
 from holdfast.core.lease import Lease
 from holdfast.core.names import ELECTION_PREFIX, check_reserved, is_storable, lock_name_problem
 from holdfast.core.row import SECOND, Instant
-from holdfast.engine.command import Held, LeaseOutcome
 from holdfast.engine.verbs.locks import Acquired, AcquireLock, Delayed, ReleaseLock, RenewLock, SetLockAcl
 from holdfast.operations import bounds
 from holdfast.store.contract import Reader
@@ -23,14 +22,19 @@ from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore.bodies import (
     U32,
     body_uuid,
-    metadata_text,
     milliseconds_left,
-    pseudonym,
     read_body,
 )
 from holdfast.transport.http.octostore.errors import InvalidLockName, InvalidTtl
+from holdfast.transport.http.octostore.lock_documents import (
+    acquired_document,
+    delayed_document,
+    free_document,
+    held_document,
+    status_document,
+)
 from holdfast.transport.http.request import HttpRefusal, Request, Response, json_response
-from holdfast.transport.times import rfc3339, rfc3339_or_none
+from holdfast.transport.times import rfc3339
 
 ALL = 1_000_000
 
@@ -103,12 +107,10 @@ async def acquire_lock(ctx: HandlerContext, request: Request) -> Response:
     )
     if isinstance(outcome, Acquired):
         ctx.stats.acquired()
-        return json_response(200, _acquired_document(outcome))
-    return (
-        json_response(409, _delayed_document(outcome))
-        if isinstance(outcome, Delayed)
-        else json_response(200, _held_document(outcome))
-    )
+        return json_response(200, acquired_document(outcome))
+    if isinstance(outcome, Delayed):
+        return json_response(409, delayed_document(outcome))
+    return json_response(200, held_document(outcome))
 
 
 async def renew_lock(ctx: HandlerContext, request: Request) -> Response:
@@ -174,9 +176,9 @@ async def get_lock_status(ctx: HandlerContext, request: Request) -> Response:
     lease, now, next_token = await ctx.read(query_lock)
     live = leases.is_live(lease, now)
     document = (
-        _status_document(lease, next_token)
+        status_document(lease, next_token)
         if live
-        else _free_document(lease, lease.token if leases.is_held(lease) else next_token)
+        else free_document(lease, lease.token if leases.is_held(lease) else next_token)
     )
     if lease.acl is not None:
         document["acl"] = {"acquire": access.redact(lease.acl)}
@@ -193,7 +195,7 @@ async def list_locks(ctx: HandlerContext, request: Request) -> Response:
     if not request.by.covers(prefix or ""):
         raise Forbidden("the prefix is outside your namespace")
     found = await ctx.read(lambda reader: reader.leases(request.by.account, prefix or "", "", ALL))
-    locks = [_status_document(lease, 0) for lease in found if _listable(lease.id)]
+    locks = [status_document(lease, 0) for lease in found if _listable(lease.id)]
     return json_response(
         200, {"locks": locks, "total": len(locks), "prefix": prefix, "agent_contract": lock_advice.listed()}
     )
@@ -231,7 +233,7 @@ def _parse_prefix(request: Request) -> str | None:
     query = parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True, errors="replace")
     prefixes = [value for key, value in query if key == "prefix"]
     if len(prefixes) > 1:
-        raise HttpRefusal(400, "prefix is given twice")
+        raise HttpRefusal(400, "prefix must be sent only once")
     return prefixes[0].replace("\0", "\ufffd") if prefixes else None
 
 
@@ -240,62 +242,3 @@ def _check_ttl(seconds: int | None) -> Instant:
     if not bounds.LOCK_TTL.allows(ttl):
         raise InvalidTtl(f"must be between {bounds.LOCK_TTL.least} and {bounds.LOCK_TTL.most} seconds")
     return ttl * SECOND
-
-
-def _acquired_document(outcome: Acquired) -> dict[str, Any]:
-    lease = outcome.lease
-    return {
-        "status": "acquired",
-        "lease_id": outcome.lease_id,
-        "fencing_token": lease.token,
-        "expires_at": rfc3339(lease.expires_at or 0),
-        "renew_after_ms": milliseconds_left(lease.expires_at, outcome.now) // 2,
-        "metadata": metadata_text(lease),
-        "agent_contract": lock_advice.acquired(lease.id),
-    }
-
-
-def _held_document(outcome: Held) -> dict[str, Any]:
-    lease = outcome.lease
-    return {
-        "status": "held",
-        "holder_id": pseudonym(lease.holder or ""),
-        "expires_at": rfc3339(lease.expires_at or 0),
-        "retry_after_ms": milliseconds_left(lease.expires_at, outcome.now),
-        "metadata": metadata_text(lease),
-        "agent_contract": lock_advice.held(lease.id, seconds_to_wait(lease.expires_at, outcome.now)),
-    }
-
-
-def _delayed_document(outcome: LeaseOutcome) -> dict[str, Any]:
-    lease, ended = outcome.lease, leases.last_ending(outcome.lease)
-    delay = (lease.available_at or 0) - (ended.at if ended else 0)
-    return {
-        "status": "delayed",
-        "available_at": rfc3339(lease.available_at or 0),
-        "lock_delay_seconds": delay // SECOND,
-        "retry_after_ms": milliseconds_left(lease.available_at, outcome.now),
-        "agent_contract": lock_advice.held(lease.id, seconds_to_wait(lease.available_at, outcome.now)),
-    }
-
-
-def _status_document(lease: Lease, next_token: int) -> dict[str, Any]:
-    return {
-        "name": lease.id,
-        "status": "held",
-        "holder_id": pseudonym(lease.holder or ""),
-        "fencing_token": lease.token or next_token,
-        "expires_at": rfc3339_or_none(lease.expires_at),
-        "metadata": metadata_text(lease),
-    }
-
-
-def _free_document(lease: Lease, token: int) -> dict[str, Any]:
-    return {
-        "name": lease.id,
-        "status": "free",
-        "holder_id": None,
-        "fencing_token": token,
-        "expires_at": None,
-        "metadata": None,
-    }

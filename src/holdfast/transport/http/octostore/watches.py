@@ -55,8 +55,8 @@ async def watch_lock(ctx: HandlerContext, request: Request) -> Response:
 async def watch_election(ctx: HandlerContext, request: Request) -> Response:
     """The leader, then every change of it, for at most as long as the settings allow."""
     check_enabled(ctx)
-    room = election_lease_name(request.parameter)
-    return Response(200, b"", HEAD, frames.MEDIA, await begin(_election_frames(ctx, request, room)))
+    name = election_lease_name(request.parameter)
+    return Response(200, b"", HEAD, frames.MEDIA, await begin(_election_frames(ctx, request, name)))
 
 
 async def _lock_frames(ctx: HandlerContext, request: Request, name: str) -> AsyncGenerator[bytes, None]:
@@ -84,12 +84,12 @@ async def _lock_frames(ctx: HandlerContext, request: Request, name: str) -> Asyn
                     yield frame
 
 
-async def _election_frames(ctx: HandlerContext, request: Request, room: str) -> AsyncGenerator[bytes, None]:
-    follower = _make_follower(request, DEFAULT_ACCOUNT, room)
+async def _election_frames(ctx: HandlerContext, request: Request, name: str) -> AsyncGenerator[bytes, None]:
+    follower = _make_follower(request, DEFAULT_ACCOUNT, name)
     with ExitStack() as limits:
         limits.enter_context(ctx.stream_limits.election_watches.acquire(ctx.network.client(request)))
-        limits.enter_context(ctx.stream_limits.watched_names.acquire((DEFAULT_ACCOUNT, room)))
-        lease, now, end = await ctx.read(lambda reader: _read_state(reader, DEFAULT_ACCOUNT, room))
+        limits.enter_context(ctx.stream_limits.watched_names.acquire((DEFAULT_ACCOUNT, name)))
+        lease, now, end = await ctx.read(lambda reader: _read_state(reader, DEFAULT_ACCOUNT, name))
         lifetime = ctx.settings.public_election_watch_max_seconds
         limits.callback(asyncio.get_running_loop().call_later(lifetime, follower.end).cancel)
         yield _election_frame(lease, now)

@@ -56,7 +56,7 @@ def account_share(max_streams: int) -> int:
 
 
 class StreamLimit:
-    """At most so many streams for each client, and in total."""
+    """A limit of open streams for each client, and in total."""
 
     def __init__(self, each: int, total: int | None, each_full: Refusal, all_full: Refusal | None = None) -> None:
         self._max_each, self._max_total = each, total
@@ -83,7 +83,7 @@ class StreamLimit:
 
 
 class WatchedNames:
-    """At most so many different names watched at once, each by any number of streams."""
+    """A limit of different names watched at once; any number of streams may watch one name."""
 
     def __init__(self, limit: int, full: Refusal) -> None:
         self._limit, self._full = limit, full

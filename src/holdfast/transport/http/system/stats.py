@@ -62,8 +62,8 @@ class KindStats(msgspec.Struct):
     @classmethod
     def read(cls, cells: list[float], kind: str) -> KindStats:
         """Read the numbers of a kind from the registry's cells."""
-        place = metric_names.REQUEST_SECONDS.at(kind)
-        *buckets, seconds = cells[place : place + metric_names.REQUEST_SECONDS.width]
+        cell = metric_names.REQUEST_SECONDS.at(kind)
+        *buckets, seconds = cells[cell : cell + metric_names.REQUEST_SECONDS.width]
         statuses = [cells[metric_names.REQUESTS.at(kind, status)] for status in metric_names.STATUSES]
         return cls(
             buckets, statuses, seconds, cells[metric_names.SHORTEST.at(kind)], cells[metric_names.LONGEST.at(kind)]
@@ -81,10 +81,10 @@ class KindStats(msgspec.Struct):
 
     def percentile(self, part: float) -> float:
         """Seconds within which that share of requests was answered: the upper bound of its bucket."""
-        wanted, seen = part * self.count, 0.0
+        target, seen = part * self.count, 0.0
         for bound, count in zip(BOUNDS, self.buckets, strict=False):
             seen += count
-            if seen >= wanted:
+            if seen >= target:
                 return bound if self.count else 0.0
         return self.longest
 
