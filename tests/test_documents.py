@@ -1,4 +1,4 @@
-"""Documents that cannot lie: what they show is run, what they list is compared with the code."""
+"""Documentation: its programs are run, and its tables and lists are compared with the code."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_readme_s_http_program_prints_what_it_says(tmp_path):
 
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory):
-    """A server, and the surroundings of somebody who reads the documents beside it."""
+    """A server, and the folder and variables for programs of the pages."""
     place = tmp_path_factory.mktemp("reader")
     key = "a-key-for-the-readers-0123456789"
     server = Server(f"sqlite:///{place}/x.db", tokens=f"reader:{key}").start()
@@ -64,9 +64,9 @@ def reader(tmp_path_factory):
 
 def test_the_readme_s_four_lines_of_python_run(reader):
     program = blocks(ROOT / "README.md", "python")[0]
-    look = "\nprint(holdfast.get_job_owner('github-issue-1842')['previous']['checkpoint'])"
+    read_owner = "\nprint(holdfast.get_job_owner('github-issue-1842')['previous']['checkpoint'])"
     result = subprocess.run(
-        [sys.executable, "-c", program + look], capture_output=True, text=True, check=True, timeout=60, **reader
+        [sys.executable, "-c", program + read_owner], capture_output=True, text=True, check=True, timeout=60, **reader
     )
     assert result.stdout == "{'branch': 'fix-1842'}\n"
 
@@ -82,15 +82,15 @@ PROGRAMS = [
 
 @pytest.mark.parametrize(("program", "printed"), PROGRAMS)
 def test_every_program_of_these_pages_prints_what_it_says(reader, program, printed):
-    """A worker runs until it is told to stop: it is, as soon as it has said its first line."""
+    """A worker runs until SIGTERM, which is sent after its first line of output."""
     command = [sys.executable, "-c", program]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **reader) as running:
         first = running.stdout.readline()
         if "worker.run()" in program:
             running.terminate()
-        # `communicate` would not see what was read ahead together with the first line.
-        rest, said = running.stdout.read(), running.stderr.read()
-    assert (first + rest, running.returncode) == (printed, 0), said
+        # `communicate` would not return what was buffered together with the first line.
+        rest, errors_printed = running.stdout.read(), running.stderr.read()
+    assert (first + rest, running.returncode) == (printed, 0), errors_printed
 
 
 def transitions(number: int) -> set[tuple[str, str, str]]:
@@ -223,22 +223,22 @@ def test_the_errors_page_lists_every_code_of_octostores_routes_with_its_status()
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_links_between_documents_lead_somewhere(document):
+def test_links_between_documents_exist(document):
     for target in re.findall(r"\]\(([^)#]+)\)", document.read_text()):
         assert (document.parent / target).exists(), target
 
 
-def test_every_operation_has_one_handler_that_bears_its_name():
+def test_every_operation_has_one_handler_with_its_name():
     for operation in OPERATIONS:
         assert find_handler(operation.name).__name__ == operation.name
 
 
-def test_the_front_door_opens_only_on_purpose():
-    front_door = (
+def test_the_public_names_change_only_on_purpose():
+    public_names = (
         "AsyncClient Client Held HoldfastError LeaseLost Permanent Retry Worker __version__ "
         "claim_job get_job_owner heartbeat_job list_claimed_jobs open open_async release_job"
     )
-    assert holdfast.__all__ == front_door.split()
+    assert holdfast.__all__ == public_names.split()
     for name in holdfast.__all__:
         assert getattr(holdfast, name) is not None
 
@@ -251,11 +251,11 @@ def test_importing_the_package_imports_nothing_else():
     assert result.stdout.split() == ["holdfast"]
 
 
-def test_the_version_is_told_once():
+def test_the_version_is_that_of_the_package():
     assert f'version = "{holdfast.__version__}"' in (ROOT / "pyproject.toml").read_text()
 
 
-def test_every_promise_is_kept_by_a_test_or_says_not_yet():
+def test_every_promise_is_proven_by_a_test_or_says_not_yet():
     functions = set()
     for path in (ROOT / "tests").rglob("test_*.py"):
         functions |= set(re.findall(r"^def (test_\w+)", path.read_text(), re.MULTILINE))
@@ -263,9 +263,9 @@ def test_every_promise_is_kept_by_a_test_or_says_not_yet():
         r"^\| (P\d+) \| (.+?) \| (.+?) \|$", (ROOT / "docs/explanation/promises.md").read_text(), re.MULTILINE
     )
     assert [name for name, _, _ in rows] == [f"P{number}" for number in range(1, 23)]
-    for name, _, kept_by in rows:
-        tests = re.findall(r"`(test_\w+)`", kept_by)
-        assert tests or kept_by == "not yet", name
+    for name, _, proven_by in rows:
+        tests = re.findall(r"`(test_\w+)`", proven_by)
+        assert tests or proven_by == "not yet", name
         assert set(tests) <= functions, (name, set(tests) - functions)
 
 

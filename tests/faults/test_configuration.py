@@ -1,4 +1,4 @@
-"""Bad configuration: the server does not start, and one line says exactly what is wrong."""
+"""Wrong settings: the server does not start, and prints one line for each problem."""
 
 import socket
 
@@ -92,7 +92,7 @@ def test_several_wrong_settings_are_all_named_at_once():
     assert ended.status == 2
 
 
-def test_secrets_are_never_told_back():
+def test_problems_never_repeat_a_secret():
     ended = run("--store", "memory:", ADMIN_KEY="canary-1", ROOT_KEY="canary-2", STATIC_TOKENS="bob:canary-3")
     assert len(ended.lines) == 3
     assert "canary" not in "".join(ended.lines)
@@ -153,12 +153,12 @@ def test_a_path_that_cannot_be_opened_is_named(tmp_path):
 
 def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path):
     path = tmp_path / "x.db"
-    path.write_bytes(b"a letter to my aunt\n" * 500)
+    path.write_bytes(b"this is no database\n" * 500)
     ended = run("--port", "0", "--store", f"sqlite:///{path}")
     assert len(ended.lines) == 1, ended.lines
     assert ended.lines[0].startswith("holdfast: the database file cannot be used: ")
     assert ended.status == 1
-    assert path.read_bytes() == b"a letter to my aunt\n" * 500
+    assert path.read_bytes() == b"this is no database\n" * 500
 
 
 def test_a_newer_schema_is_refused_on_sqlite(tmp_path):
