@@ -215,7 +215,7 @@ def test_a_key_opens_only_what_its_maker_s_opens(held, wanted):
 
 
 def test_one_scope_too_many_is_one_too_many():
-    with pytest.raises(Forbidden, match="does not open jobs"):
+    with pytest.raises(Forbidden, match="does not have the scope jobs"):
         made(Principal("default", "maker", scopes="tasks"), None, scopes="tasks jobs")
 
 

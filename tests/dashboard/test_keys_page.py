@@ -74,7 +74,7 @@ def test_a_key_is_for_no_more_than_its_maker_and_needs_a_name_and_a_scope(server
     short = DashboardClient(server.port).sign_in(shown(made[2]))
     longer = {"act": "create", "token": short.token(), "name": "longer", "scope-read": "yes", "days": "30"}
     status, _, page = short.post("/ui/keys", **longer)
-    assert (status, "your own key ends before that" in page) == (403, True)
+    assert (status, "your own key expires before that" in page) == (403, True)
 
 
 def test_configured_keys_stay_as_they_are(client, root):

@@ -1,4 +1,4 @@
-"""An account: one tenant. Nothing ever crosses from one to another."""
+"""Accounts: one per tenant. No data is shared between accounts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.core.row import Instant, Row
 
 
 class Account(Row, frozen=True):
-    """What a tenant has settled for itself. One that has settled nothing needs no row."""
+    """The settings and the plan of an account. One with default settings needs no row."""
 
     table: ClassVar[str] = "accounts"
     noun: ClassVar[str] = "account"
@@ -20,23 +20,21 @@ class Account(Row, frozen=True):
 
     created_at: Instant = 0
     require_lease_id: bool = False
-    """Workers must show their lease id: the rule of clients that know none is off."""
+    """Whether workers must send their lease id, also those that otherwise need none."""
     plan: str = ""
-    """What was bought; empty is what this server gives to everybody."""
+    """The plan that was bought; empty means the server's default plan."""
     plan_expires_at: Instant | None = None
     cycle_anchor: Instant = 0
-    """From when on its months are counted."""
+    """When its first quota cycle began."""
 
 
-def allowance(account: Account, plans: Catalogue, given: str) -> Allowance:
-    """What an account may do; `given` is the plan of those that bought none. The server's own is never limited."""
-    if account.id == DEFAULT_ACCOUNT:
-        given = SELF_HOSTED
-    fallback = plans[given]
+def allowance(account: Account, plans: Catalogue, default_plan: str) -> Allowance:
+    """The limits of an account. The server's own account is never limited."""
+    fallback = plans[SELF_HOSTED if account.id == DEFAULT_ACCOUNT else default_plan]
     plan = plans.get(account.plan, fallback) if account.plan else fallback
     return Allowance(plan, fallback, account.plan_expires_at, account.cycle_anchor or account.created_at)
 
 
 def change_settings(account: Account, *, require_lease_id: bool | None) -> Account:
-    """Change what is given."""
+    """The account with the given settings; None leaves a setting as it is."""
     return account if require_lease_id is None else replace(account, require_lease_id=require_lease_id)

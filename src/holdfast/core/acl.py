@@ -1,4 +1,4 @@
-"""Who may claim a name: `user:<name>` and `token:<bearer token>`, of which only the hash is kept."""
+"""Access lists of names. An entry is `user:<name>` or `token:<bearer token>`, of which only the hash is stored."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _USER = re.compile(r"[A-Za-z0-9-]{1,64}")
 
 
 def token_entry(token_hash: str) -> str:
-    """How an access list names the bearer of a token."""
+    """The access-list entry of a token."""
     return f"token:{token_hash}"
 
 
 def hash_token(token: str) -> str:
-    """What is kept of a bearer token, here and among the keys."""
+    """SHA-256 of a bearer token, as stored in access lists and in keys."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
 def normalise(entries: list[str]) -> str:
-    """The one stored form of an access list: checked, trimmed, sorted, without doubles, as JSON text."""
+    """The stored form of an access list: checked, trimmed, sorted, without duplicates, as JSON text."""
     if not 1 <= len(entries) <= MAX_ACL_ENTRIES:
         raise Invalid(f"acl.acquire needs 1 to {MAX_ACL_ENTRIES} entries")
     return msgspec.json.encode(sorted({_normalise_entry(entry.strip()) for entry in entries})).decode()
@@ -45,13 +45,13 @@ def _normalise_entry(entry: str) -> str:
 
 
 def redact(acl: str) -> list[str]:
-    """The list as anybody may see it: which tokens are on it stays hidden."""
+    """The entries for display: tokens are hidden."""
     entries: list[str] = msgspec.json.decode(acl, type=list[str])
     return ["token:[redacted]" if entry.startswith("token:") else entry for entry in entries]
 
 
 def check_allowed(acl: str | None, by: Principal) -> None:
-    """Refuse a claimer who is not on the list; the administrator needs none."""
+    """Refuse a caller that is not on the list; the administrator is always allowed."""
     if acl is None or by.id == ADMIN_ID:
         return
     entries = msgspec.json.decode(acl, type=list[str])

@@ -4,55 +4,55 @@ Refused                       an ordinary answer: nothing was changed
 ├── Invalid                   the request itself is wrong
 │   └── TooLarge              a value is over its limit
 ├── Unauthenticated           no usable credential
-│   └── UnknownKey            a credential nobody issued
+│   └── UnknownKey            a credential that this server did not issue
 ├── Forbidden                 known, but not allowed
 │   └── InsecureTransport     a key came over plain HTTP
 ├── PaymentRequired           the plan does not allow it; waiting does not help
 │   ├── QuotaExceeded         this month's tasks are used
 │   ├── PlanExpired           the plan that would have allowed it has lapsed
-│   └── PaymentFailed         there is no money; the purchase is as it was
-├── Missing                   no such thing (or not yours: the two look alike)
+│   └── PaymentFailed         the payment was not made; the purchase is unchanged
+├── Missing                   it does not exist, or belongs to another account: the answer is the same
 │   ├── SessionMissing
 │   ├── TaskMissing
 │   ├── PurchaseMissing
 │   └── WebhookMissing
-├── Conflict                  the thing is in another state than you think
-│   ├── LeaseLost             it was yours and is no longer
+├── Conflict                  the state is not what the request assumes
+│   ├── LeaseLost             the caller held it and no longer does
 │   ├── LeaseGone             nothing is held under that name
-│   ├── LeaseMismatch         it is held, but not by the lease you showed
-│   ├── WrongToken            the right lease with another's token
-│   ├── NotHeld               there is no holder to take it from
+│   ├── LeaseMismatch         it is held under another lease
+│   ├── WrongToken            the right lease with a wrong token
+│   ├── NotHeld               there is no holder
 │   ├── SessionExpired
-│   ├── SessionTaken          the name lives, and you did not show its secret
-│   ├── SessionBusy           a lane has one task in flight, and this session has it
-│   ├── ContextConflict       somebody wrote the context since you read it
+│   ├── SessionTaken          the name belongs to a live session, and its secret was not sent
+│   ├── SessionBusy           the session allows one task in flight and has one
+│   ├── ContextConflict       the context changed since it was read
 │   ├── InvalidTransition     the task's state does not allow that
-│   ├── LeaseExpired          the task's lease ran out before this call
-│   ├── LeaseSuperseded       the task is another worker's now, or finished
-│   ├── TaskClaimed           somebody holds the task
+│   ├── LeaseExpired          the task's lease expired before this call
+│   ├── LeaseSuperseded       another worker holds the task now, or it is finished
+│   ├── TaskClaimed           another worker holds the task
 │   ├── NotYetClaimable       the task is scheduled for later
 │   ├── AclConflict
-│   ├── NameTaken             somebody else has this name
+│   ├── NameTaken             another user has this name
 │   ├── ConfiguredKey         the key is part of the server's settings
-│   ├── LastAdmin             without it nobody could administer the account
-│   ├── TooManyWebhooks       the account has as many as it may
-│   ├── CursorTooOld          retention has removed what comes after that cursor
+│   ├── LastAdmin             the last key that can administer the account
+│   ├── TooManyWebhooks       the limit of webhooks is reached
+│   ├── CursorTooOld          events after that cursor were removed
 │   └── IdempotencyConflict   the key was used for another request
-└── Limited                   too much at once; carries when to come back
+└── Limited                   a limit is reached; says when to retry, where waiting helps
     ├── LockLimit
     ├── TooManyElections
     ├── TooManyWaiters
-    ├── MaxWorkersReached     as many tasks are held as the plan allows
+    ├── MaxWorkersReached     the plan's limit of held tasks is reached
     └── RateLimited
 
-Trouble                       the store could not do it: says whether it was applied
-├── Overloaded                never started; come back
-├── Draining                  this server is going away; come back
+Trouble                       the server could not do it; says whether it was applied
+├── Overloaded                applied: no; retry
+├── Draining                  applied: no; this server is shutting down, retry
 ├── InFlight                  the first request under this Idempotency-Key still runs
 ├── StoreUnavailable          applied: no
 ├── StoreFull                 applied: no, and more space is needed first
-├── ValueRefused              applied: no; the database would not take a value of this request
-├── PaymentUnavailable        applied: unknown, the payment provider did not tell; asking again is safe
+├── ValueRefused              applied: no; the database refused a value of this request
+├── PaymentUnavailable        applied: unknown, the payment provider did not answer; a retry is safe
 └── OutcomeUnknown            applied: unknown, the connection broke inside COMMIT
 
 `code` is a promise to clients. `hint` is the next step, in words an agent can follow.
@@ -64,7 +64,7 @@ from typing import Any, ClassVar
 
 
 class HoldfastError(Exception):
-    """The root: a message for people, a code for programs, a hint for whoever decides what to do next."""
+    """The root: a message for people, a code for programs, and a hint that names the next step."""
 
     code: ClassVar[str] = "error"
     hint: ClassVar[str] = ""
@@ -80,7 +80,7 @@ class Refused(HoldfastError):
 
 
 class Invalid(Refused):
-    """The request is wrong as it stands; `errors` lists each place."""
+    """The request is invalid; `errors` lists each field."""
 
     code = "invalid_request"
     hint = "Mend the fields named in `errors` and send it again."
@@ -105,7 +105,7 @@ class Unauthenticated(Refused):
 
 
 class UnknownKey(Unauthenticated):
-    """The credential is not one of ours, or no longer."""
+    """The server did not issue this credential, or it was revoked or has expired."""
 
     code = "invalid_api_key"
     hint = "Use a key that this server issued."
@@ -140,21 +140,21 @@ class PlanExpired(PaymentRequired):
 
 
 class InsecureTransport(Forbidden):
-    """A key came over plain HTTP from another machine: whoever listened on the way has it now."""
+    """A key was sent over plain HTTP from another machine, where it could be read on the way."""
 
     code = "insecure_transport"
     hint = "Use the server's https address, and replace this key."
 
 
 class PaymentFailed(PaymentRequired):
-    """There is no money: not approved, declined, not the price, or nobody here takes payments."""
+    """The payment was not made: not approved, declined, a wrong amount, or payments are turned off."""
 
     code = "payment_failed"
     hint = "Let the payer approve the checkout, then verify again; or start a new checkout."
 
 
 class Missing(Refused):
-    """There is no such thing, or it belongs to somebody else: the two look alike on purpose."""
+    """It does not exist, or belongs to another account: the answer is the same on purpose."""
 
     code = "not_found"
     hint = "Check the id."
@@ -189,63 +189,63 @@ class WebhookMissing(Missing):
 
 
 class Conflict(Refused):
-    """The thing is in another state than the caller thinks."""
+    """The state is not what the request assumes."""
 
     code = "conflict"
     hint = "Look at its present state, then decide."
 
 
 class LeaseLost(Conflict):
-    """Somebody else has it now, or it ended: the caller must stop."""
+    """Another holder has it now, or the lease ended: the caller must stop."""
 
     code = "lease_lost"
     hint = "Stop work on it. Claim again if the work still needs doing."
 
 
 class LeaseGone(Conflict):
-    """Nothing is held under that name, or the lease shown has run out."""
+    """Nothing is held under that name, or the lease has expired."""
 
     code = "lease_gone"
     hint = LeaseLost.hint
 
 
 class LeaseMismatch(Conflict):
-    """The name is held, but not by the lease shown."""
+    """The name is held under another lease."""
 
     code = "lease_mismatch"
     hint = LeaseLost.hint
 
 
 class WrongToken(Conflict):
-    """The lease is the caller's, but the fencing token that came with it is another's."""
+    """The lease is the caller's, but the fencing token sent with it is not."""
 
     code = "wrong_token"
     hint = "Send the token that the claim answered, or none."
 
 
 class NotHeld(Conflict):
-    """Nobody holds it, so there is nobody to take it from."""
+    """It has no holder to release it from."""
 
     code = "not_held"
     hint = "Nothing to do: it is free."
 
 
 class SessionExpired(Conflict):
-    """The session ran out a moment ago."""
+    """The session has expired."""
 
     code = "session_expired"
     hint = "Open a new session."
 
 
 class SessionTaken(Conflict):
-    """The name belongs to a live session, and the caller did not show its secret."""
+    """The name belongs to a live session, and the request has not its secret."""
 
     code = "session_taken"
     hint = "Send the `secret` that opening it answered, choose another name, or wait until it has run out."
 
 
 class SessionBusy(Conflict):
-    """The session is a lane, and it has a task in flight."""
+    """The session allows one task in flight and has one."""
 
     code = "session_busy"
     hint = "Finish the task in flight first."
@@ -266,21 +266,21 @@ class InvalidTransition(Conflict):
 
 
 class LeaseExpired(Conflict):
-    """The task's lease ran out before this call."""
+    """The task's lease expired before this call."""
 
     code = "lease_expired"
     hint = "Stop work on it and look at its state; somebody else may have it by now."
 
 
 class LeaseSuperseded(Conflict):
-    """The lease shown is over: the task is another worker's now, or finished."""
+    """The lease is over: another worker holds the task now, or it is finished."""
 
     code = "lease_superseded"
     hint = "Stop work on it. What you did after losing the lease must not be published."
 
 
 class TaskClaimed(Conflict):
-    """Somebody holds the task."""
+    """Another worker holds the task."""
 
     code = "task_currently_claimed"
     hint = "Wait for the lease to end, or take other work."
@@ -298,7 +298,7 @@ class NotYetClaimable(Conflict):
 
 
 class CursorTooOld(Conflict):
-    """Events after this cursor are gone, by retention or by a restore: following from it would skip them."""
+    """Events after this cursor were removed by retention or lost in a restore: reading on would skip them."""
 
     code = "cursor_too_old"
     hint = "Start again from `oldest`, knowing that something was missed."
@@ -312,7 +312,7 @@ class AclConflict(Conflict):
 
 
 class NameTaken(Conflict):
-    """Somebody else has this name."""
+    """Another user has this name."""
 
     hint = "Choose another name."
 
@@ -325,14 +325,14 @@ class ConfiguredKey(Conflict):
 
 
 class LastAdmin(Conflict):
-    """Without this key nobody could administer the account."""
+    """It is the last key that can administer the account."""
 
     code = "last_admin_key"
     hint = "Make another key with the scope `admin` first."
 
 
 class TooManyWebhooks(Conflict):
-    """The account has as many webhooks as it may."""
+    """The limit of webhooks is reached."""
 
     code = "too_many_webhooks"
     hint = "Delete a webhook that nobody needs any more."
@@ -346,7 +346,7 @@ class IdempotencyConflict(Conflict):
 
 
 class Limited(Refused):
-    """Too much at once. `retry_after` is in seconds, where waiting helps."""
+    """A limit is reached. `retry_after` is in seconds, where waiting helps."""
 
     code = "rate_limited"
     hint = "Wait, then send the same request again."
@@ -357,42 +357,42 @@ class Limited(Refused):
 
 
 class LockLimit(Limited):
-    """The caller holds as many locks as it may."""
+    """The caller's limit of held locks is reached."""
 
     code = "lock_limit_exceeded"
     hint = "Release locks you no longer need."
 
 
 class TooManyElections(Limited):
-    """As many elections are live as this server allows."""
+    """The server's limit of live elections is reached."""
 
     code = "capacity_exceeded"
 
 
 class TooManyWaiters(Limited):
-    """The line for this name is as long as it may get."""
+    """The limit of callers that wait for this is reached."""
 
     code = "too_many_waiters"
 
 
 class MaxWorkersReached(Limited):
-    """As many tasks are held as the plan allows."""
+    """The plan's limit of held tasks is reached."""
 
     code = "max_workers_reached"
     hint = "Finish a task that is held, wait for a lease to end, or take a larger plan."
     billing: dict[str, Any] | None = None
-    """The plan, and how much of it is in use."""
+    """The plan, the workers in use and their limit."""
 
     def __init__(self, message: str, retry_after: int | None = 30, **facts: Any) -> None:
         super().__init__(message, retry_after, **facts)
 
 
 class RateLimited(Limited):
-    """The budget of this window is spent."""
+    """The request budget of this window is used up."""
 
 
 class Trouble(HoldfastError):
-    """The store could not do it. `applied` is "no" or "unknown"; "no" is a promise."""
+    """The server could not do it. `applied` is "no", which is a promise, or "unknown"."""
 
     code = "store_unavailable"
     hint = "Nothing was changed. Wait, then send the same request again."
@@ -401,13 +401,13 @@ class Trouble(HoldfastError):
 
 
 class Overloaded(Trouble):
-    """The queue in front of the store is full; the request was never started."""
+    """The backlog is full; the request was not started."""
 
     code = "overloaded"
 
 
 class Draining(Trouble):
-    """This server is shutting down; another one, or its successor, will answer."""
+    """This server is shutting down; another server, or the restarted one, will answer."""
 
     code = "draining"
 
@@ -421,7 +421,7 @@ class InFlight(Trouble):
 
 
 class StoreUnavailable(Trouble):
-    """The store cannot be reached or written just now."""
+    """The store cannot be reached or written at the moment."""
 
 
 class StoreFull(Trouble):
@@ -433,7 +433,7 @@ class StoreFull(Trouble):
 
 
 class ValueRefused(Trouble):
-    """The database would not take a value of this request."""
+    """The database refused a value of this request."""
 
     code = "value_refused"
     hint = "Nothing was changed. Send plain text without control characters."
@@ -449,7 +449,7 @@ class PaymentUnavailable(Trouble):
 
 
 class OutcomeUnknown(Trouble):
-    """The connection broke while committing: it may or may not have happened."""
+    """The connection broke during the commit: the change may or may not have happened."""
 
     code = "outcome_unknown"
     hint = "It may have happened. Look at the present state, or repeat with the same Idempotency-Key."

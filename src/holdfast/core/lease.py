@@ -1,4 +1,4 @@
-"""A lease: one owner, one deadline, one token that only grows. Jobs, locks and elections are all leases."""
+"""Leases: one holder, one deadline, one token that only grows. Jobs, locks and elections are leases on names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RELEASED, EXPIRED, FORCED, SESSION_ENDED, UNDELIVERED = "released", "expired", "
 
 
 class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How the last ownership of a name came to its end."""
+    """How the last lease on a name ended."""
 
     owner: str | None
     how: str
@@ -30,25 +30,25 @@ class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
     principal: str | None = None
     note: str | None = None
     context_from: str | None = None
-    """Whose note and checkpoint these are: the last owner's who left any."""
+    """The owner that left the note and the checkpoint: the last one that left any."""
     by: str | None = None
     reason: str | None = None
 
 
 class Leased(Protocol):
-    """Whatever can be held: a name, or a task."""
+    """A row that can be held: a name or a task."""
 
     @property
     def proof(self) -> str | None:
-        """What is kept of the lease id, while it is held."""
+        """SHA-256 of the lease id while it is held, else None."""
 
     @property
     def expires_at(self) -> Instant | None:
-        """When the holder's time runs out, while it is held."""
+        """When the lease expires while it is held, else None."""
 
 
 class Lease(Row, frozen=True):
-    """The row behind a name. It is held while `proof` is set; what `ended` tells outlives the holder."""
+    """The row of a name. It is held while `proof` is set; `ended` records the last holder after it is gone."""
 
     table: ClassVar[str] = "leases"
     noun: ClassVar[str] = "lease"
@@ -58,26 +58,26 @@ class Lease(Row, frozen=True):
 
     kind: str | None = None
     holder: str | None = None
-    """Who holds it, for the question "is this the same holder?"; an id, never shown as it is."""
+    """Id of the holder, to recognise the same holder; never displayed."""
     owner: str | None = None
-    """The label the holder gave itself: shown, never proof."""
+    """The label the holder chose: displayed, never proof."""
     principal: str | None = None
-    """Whose credential claimed it, for limits and audit."""
+    """The principal whose key claimed it, for limits and audit."""
     proof: str | None = None
-    """SHA-256 of the lease id, which alone is authority."""
+    """SHA-256 of the lease id. Only the lease id proves who holds it."""
     token: int = 0
-    """The newest token granted under this name; it stays when the lease ends."""
+    """The newest token granted for this name; it stays when the lease ends."""
     ttl: Instant = 0
     claimed_at: Instant | None = None
     expires_at: Instant | None = None
     metadata: str | None = None
     session: str | None = None
     ephemeral: bool = False
-    """Whether it was claimed for its session's life."""
+    """Whether it ends with its session."""
     delay: Instant = 0
-    """How long the name rests after this lease ends."""
+    """How long the name cannot be claimed after this lease ends."""
     available_at: Instant | None = None
-    """Until when the name rests."""
+    """Until when the name cannot be claimed."""
     note: str | None = None
     checkpoint: str | None = None
     progress: str | None = None
@@ -102,46 +102,46 @@ class Claim(msgspec.Struct, frozen=True):
 
 
 def proof_of(lease_id: str) -> str:
-    """What is kept of a lease id: enough to recognise it, not enough to use it."""
+    """SHA-256 of a lease id: enough to recognise it, not enough to use it."""
     return hashlib.sha256(lease_id.encode()).hexdigest()
 
 
 def derive_lease_id(secret: bytes, account: str, name: str, claimed_at: Instant) -> str:
-    """A lease id that its holder's credential can make again, so that the same holder is shown the same id.
+    """A lease id derived from the holder's key, so that the same holder gets the same id again.
 
-    Rows keep only its hash; without the credential nobody can tell it, not even with the whole database.
+    Rows keep only its hash: without the key the id cannot be found, not even with the whole database.
     """
     digest = hmac.digest(secret, f"{account}\x1f{name}\x1f{claimed_at}".encode(), "sha256")
     return str(uuid.UUID(bytes=digest[:16], version=4))
 
 
 def is_held(lease: Leased) -> bool:
-    """Somebody's lease is on the row, run out or not."""
+    """Whether the row has a lease, expired or not."""
     return lease.proof is not None
 
 
 def is_live(lease: Leased, now: Instant) -> bool:
-    """Held, and its time has not run out: at `expires_at` itself it has."""
+    """Whether it is held and has not expired; at `expires_at` itself it has."""
     return lease.expires_at is not None and lease.expires_at > now
 
 
 def is_due(lease: Leased, now: Instant) -> bool:
-    """Held, and its time has run out: the sweep may take it."""
+    """Whether it is held and has expired: the sweep may end it."""
     return lease.expires_at is not None and lease.expires_at <= now
 
 
 def is_delayed(lease: Lease, now: Instant) -> bool:
-    """Free, but nobody may claim it yet."""
+    """Whether the name is free but cannot be claimed yet."""
     return lease.available_at is not None and lease.available_at > now
 
 
 def counts_toward_limit(lease: Lease, kind: str, now: Instant) -> bool:
-    """It uses up a place in a limit on live leases of that kind."""
+    """Whether it counts toward a limit on live leases of that kind."""
     return lease.kind == kind and is_live(lease, now)
 
 
 def last_ending(lease: Lease) -> Ended | None:
-    """How the last ownership ended, if there was one."""
+    """How the last lease ended, if there was one."""
     return None if lease.ended is None else msgspec.json.decode(lease.ended, type=Ended)
 
 
@@ -174,19 +174,19 @@ def extend(lease: Lease, *, ttl: Instant, now: Instant) -> Lease:
 def end(
     lease: Lease, how: str, *, now: Instant, note: str | None = None, by: str | None = None, reason: str | None = None
 ) -> Lease:
-    """Free the name, remember how it went, and let it rest if its holder asked for that.
+    """Free the name, record how the lease ended, and start its delay if the holder asked for one.
 
-    What an earlier owner left stays for the next one if this owner was cut off and left nothing: a successor that
-    dies before its first checkpoint does not wipe out the work before it.
+    If this holder was cut off and left neither note nor checkpoint, those of the earlier holder stay: a successor that
+    dies before its first checkpoint does not erase the work before it.
     """
     assert lease.proof is not None
     assert lease.kind is not None
     if how == UNDELIVERED:
-        return _clear_holder(lease, now)  # nobody ever heard that they had it, so there is no story to tell
-    left = lease.note if note is None else note
-    wrote = left is not None or lease.checkpoint is not None
-    before = None if wrote or how == RELEASED else last_ending(lease)
-    story = Ended(
+        return _clear_holder(lease, now)  # the claim never reached its caller, so there is no ending to record
+    last_note = lease.note if note is None else note
+    left_context = last_note is not None or lease.checkpoint is not None
+    previous = None if left_context or how == RELEASED else last_ending(lease)
+    ending = Ended(
         owner=lease.owner,
         how=how,
         at=now,
@@ -194,15 +194,15 @@ def end(
         proof=lease.proof,
         claimed_at=lease.claimed_at,
         principal=lease.principal,
-        note=before.note if before else left,
-        context_from=before.context_from if before else lease.owner if wrote else None,
+        note=previous.note if previous else last_note,
+        context_from=previous.context_from if previous else lease.owner if left_context else None,
         by=by,
         reason=reason,
     )
     return replace(
         _clear_holder(lease, now),
-        ended=msgspec.json.encode(story).decode(),
-        ended_checkpoint=lease.ended_checkpoint if before else lease.checkpoint,
+        ended=msgspec.json.encode(ending).decode(),
+        ended_checkpoint=lease.ended_checkpoint if previous else lease.checkpoint,
     )
 
 
@@ -235,25 +235,25 @@ def check_holder(lease: Lease, proof: str, now: Instant) -> None:
     if lease.proof != proof:
         raise LeaseMismatch(f"{lease.id} is held under another lease")
     if not is_live(lease, now):
-        raise LeaseGone(f"the lease on {lease.id} has run out")
+        raise LeaseGone(f"the lease on {lease.id} has expired")
 
 
 def lease_lost_error(lease: Lease, proof: str, now: Instant) -> LeaseLost:
-    """Tell a former holder what became of its lease: who has it now, how it ended, by whom and why."""
-    story = last_ending(lease)
+    """The error for a former holder: who holds the name now, how its lease ended, by whom and why."""
+    ending = last_ending(lease)
     facts: dict[str, object] = {"job_id": lease.id}
-    if story is not None and story.proof == proof:
-        facts |= {"ended": story.how, "ended_at": story.at, "ended_by": story.by, "reason": story.reason}
+    if ending is not None and ending.proof == proof:
+        facts |= {"ended": ending.how, "ended_at": ending.at, "ended_by": ending.by, "reason": ending.reason}
     elif lease.proof == proof:
         facts |= {"ended": EXPIRED, "ended_at": lease.expires_at}
     if is_live(lease, now) and lease.proof != proof:
         facts |= {"held_by": lease.owner, "held_since": lease.claimed_at, "expires_at": lease.expires_at}
         return LeaseLost(f"{lease.id} is now held by another owner", **facts)
     if facts.get("ended") == RELEASED:
-        return LeaseLost(f"you released {lease.id} already", **facts)
-    return LeaseLost(f"your lease on {lease.id} is over and nobody holds it now", **facts)
+        return LeaseLost(f"you have already released {lease.id}", **facts)
+    return LeaseLost(f"your lease on {lease.id} is over; it has no holder now", **facts)
 
 
 def renewal_interval(ttl: Instant) -> Instant:
-    """How often a holder should renew: two tries may fail before the third comes too late."""
+    """How often a holder should renew: a third of its TTL, so that two attempts may fail."""
     return max(ttl // 3, SECOND // 3)

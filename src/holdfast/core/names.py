@@ -1,4 +1,4 @@
-"""What things may be called. Two grammars for one set of leases: job ids are ASCII, lock names are OctoStore's."""
+"""Grammar of names. Leases have two: job ids are ASCII, lock names follow OctoStore."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ ELECTION_PREFIX = "__election/"
 
 _CIRCLED = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
 _POINTS = range(10, 37)
-"""Combining classes of Hebrew and Arabic points, which count as alphabetic; accents do not."""
+"""Combining classes of Hebrew and Arabic points, which are alphabetic; accents are not."""
 _NOT_LETTERS = ((0x034F, 0x034F), (0x180B, 0x180F), (0xFE00, 0xFE0F), (0xE0100, 0xE01EF))
-"""Marks that join nothing and are no letters: joiners and variation selectors."""
+"""Marks that are not letters: joiners and variation selectors."""
 
 _JOB_ID = re.compile(r"[A-Za-z0-9._:@/-]+")
 _ELECTION_ID = re.compile(r"[A-Za-z0-9_-]{8,64}")
@@ -23,25 +23,25 @@ _CANDIDATE_ID = re.compile(r"[A-Za-z0-9._:@-]{1,64}")
 
 
 def job_id_problem(job_id: str) -> str | None:
-    """Say what is wrong with a job id, or None."""
+    """What is wrong with a job id, or None."""
     if not 1 <= len(job_id) <= NAME_LIMIT:
         return f"a job id has 1 to {NAME_LIMIT} characters, this one has {len(job_id)}"
     if not _JOB_ID.fullmatch(job_id):
-        return "a job id is made of letters, digits and . _ : @ - /"
+        return "a job id may contain only letters, digits and . _ : @ - /"
     if any(part in {"", ".."} for part in job_id.split("/")):
         return "no part of a job id between slashes may be empty or '..'"
     if job_id.startswith(ELECTION_PREFIX):
-        return f"ids under {ELECTION_PREFIX} belong to elections"
+        return f"ids that begin with {ELECTION_PREFIX} are reserved for elections"
     return None
 
 
 def lock_name_problem(name: str) -> str | None:
-    """Say what is wrong with a lock name, or None."""
+    """What is wrong with a lock name, or None."""
     size = len(name.encode())
     if not 1 <= size <= NAME_LIMIT:
         return f"must be 1 to {NAME_LIMIT} bytes, got {size}"
     if name.startswith("/") or name.endswith("/") or "//" in name:
-        return "slashes separate parts: none at either end, no two together"
+        return "must not begin or end with '/' or contain '//'"
     parts = name.split("/")
     if ".." in parts:
         return "no part may be '..'"
@@ -67,13 +67,13 @@ def _is_alphanumeric(character: str) -> bool:
 
 
 def check_reserved(name: str) -> None:
-    """Elections live under a prefix of their own that no lock call may touch."""
+    """Refuse the prefix that is reserved for elections."""
     if name.startswith(ELECTION_PREFIX):
-        raise Forbidden(f"names under {ELECTION_PREFIX} belong to elections")
+        raise Forbidden(f"names that begin with {ELECTION_PREFIX} are reserved for elections")
 
 
 def election_lease_name(election_id: str) -> str:
-    """The lease name behind an election id."""
+    """The lease name of an election."""
     if not _ELECTION_ID.fullmatch(election_id):
         raise Invalid("an election id is 8 to 64 characters of A-Z a-z 0-9 _ -")
     return ELECTION_PREFIX + election_id
@@ -86,7 +86,7 @@ def check_candidate(candidate_id: str) -> None:
 
 
 def is_storable(text: str) -> bool:
-    """Every store keeps this text byte for byte: no U+0000, no lone surrogate."""
+    """Whether every store can keep this text unchanged: no U+0000, no lone surrogate."""
     if "\0" in text:
         return False
     try:

@@ -1,8 +1,8 @@
-"""Plans: how much an account may do, and what holds when a paid plan has lapsed.
+"""Plans: the limits of an account, and which limits apply when a paid plan has lapsed.
 
-The numbers of one plan must fit together: whoever may claim so many tasks must be able to finish them, and so many
-workers must be able to renew the shortest lease and to look for work at the pace that empty queues advise.
-`misfits` says where they do not.
+The limits of one plan must be consistent: an account must be able to finish as many tasks as it may claim, and all its
+workers must be able to renew the shortest lease and to poll at the pace that empty queues advise.
+`find_inconsistencies` checks this.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ FREE, SELF_HOSTED = "free", "self-hosted"
 
 DAY: Instant = 24 * 3600 * SECOND
 CYCLE: Instant = 30 * DAY
-"""A month of any quota."""
+"""Length of a quota's month."""
 
 RENEWALS_PER_HOUR = 360
 """A worker with the shortest lease, 30 seconds, renews at a third of it."""
 POLLS_PER_HOUR = 720
-"""An idle worker that follows the advice of empty queues looks every 5 seconds. Such looks are charged as reads."""
+"""An idle worker that follows the advice of empty queues polls every 5 seconds. Such polls are charged as reads."""
 
 CREATE, CLAIM, READ, MUTATION, HEARTBEAT = "create", "claim", "read", "mutation", "heartbeat"
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What one kind of account may do. None is: as much as it likes."""
+    """The limits of one plan. None means unlimited."""
 
     id: str
     name: str
@@ -44,7 +44,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     mutations_per_hour: int | None = None
     heartbeats_per_hour: int | None = None
     retention_days: int | None = None
-    """How long finished tasks are kept; None is what the server keeps."""
+    """How long finished tasks are kept; None means the server's setting."""
 
     def per_hour(self, limit_class: str) -> int | None:
         """How many requests of a class one key may send in an hour."""
@@ -64,7 +64,7 @@ Catalogue = Mapping[str, Plan]
 def derive_plan(
     plan_id: str, name: str, cents: int, *, workers: int, tasks: int, claims: int, creates: int, days: int
 ) -> Plan:
-    """A plan whose other numbers follow from these, so that they fit together."""
+    """A plan whose other limits are derived from these, so that they are consistent."""
     return Plan(
         id=plan_id,
         name=name,
@@ -93,18 +93,18 @@ PLANS: Catalogue = {
 
 
 def find_inconsistencies(plan: Plan) -> list[str]:
-    """Where a plan promises what its own limits forbid."""
+    """Where a plan's limits contradict each other."""
     workers, claims = plan.max_workers, plan.claims_per_hour
     wanted = (
         ("mutations_per_hour", 2 * claims if claims is not None else None, "every claim can be finished"),
         ("heartbeats_per_hour", RENEWALS_PER_HOUR * workers if workers is not None else None, "every worker can renew"),
-        ("reads_per_hour", POLLS_PER_HOUR * workers if workers is not None else None, "idle workers can look for work"),
+        ("reads_per_hour", POLLS_PER_HOUR * workers if workers is not None else None, "every idle worker can poll"),
     )
     found = []
     for name, least, why in wanted:
         limit: int | None = getattr(plan, name)
         if least is not None and limit is not None and limit < least:
-            found.append(f"{name} is {limit}; with less than {least} not {why}")
+            found.append(f"{name} is {limit}; it must be at least {least} so that {why}")
     return found
 
 
@@ -116,18 +116,18 @@ class Usage(msgspec.Struct, frozen=True):
     created: int = 0
 
     def in_cycle(self, cycle: Instant) -> int:
-        """How many tasks were created since then: what was counted in an earlier cycle is over."""
+        """How many tasks were created in this cycle; a count of an earlier cycle is 0."""
         return self.created if self.cycle >= cycle else 0
 
     def plus(self, more: Usage) -> Usage:
-        """Both together. The later cycle counts: nobody gets a quota twice by counting in an old one."""
+        """The sum of both. The later cycle wins, so that no quota is granted twice."""
         if more.cycle > self.cycle:
             return more
         return Usage(self.cycle, self.created + more.created)
 
 
 class Allowance(msgspec.Struct, frozen=True):
-    """What an account may do: its plan until that lapses, then the one to fall back to."""
+    """The limits of an account: its plan until that lapses, then the fallback plan."""
 
     plan: Plan
     fallback: Plan
@@ -136,11 +136,11 @@ class Allowance(msgspec.Struct, frozen=True):
     """When its first cycle began."""
 
     def in_force(self, now: Instant) -> Plan:
-        """The plan that counts just now."""
+        """The plan that applies now."""
         return self.fallback if self.is_lapsed(now) else self.plan
 
     def is_lapsed(self, now: Instant) -> bool:
-        """Whether what was paid for is over."""
+        """Whether the paid plan has lapsed."""
         return self.until is not None and self.until <= now
 
     @property
@@ -149,20 +149,20 @@ class Allowance(msgspec.Struct, frozen=True):
         return self.plan.is_metered or self.fallback.is_metered
 
     def cycle(self, now: Instant) -> Instant:
-        """When the present cycle began."""
+        """When the current cycle began."""
         return now - (now - self.anchor) % CYCLE
 
     def check_quota(self, usage: Usage, now: Instant) -> None:
-        """Whether one more task may be created."""
+        """Refuse another task if the quota of this cycle is used up."""
         used = usage.in_cycle(self.cycle(now))
         limit = self.in_force(now).tasks_per_month
         if limit is not None and used >= limit:
             resets_in = (self.cycle(now) + CYCLE - now) // SECOND
-            message = f"this month's {limit} tasks are used; the next cycle begins in {resets_in} seconds"
+            message = f"this month's {limit} tasks are used up; the next cycle begins in {resets_in} seconds"
             raise self._refusal(QuotaExceeded, self.plan.tasks_per_month, used, message, now)
 
     def free_workers(self, in_use: int, now: Instant) -> int | None:
-        """How many tasks more may be held; refuses if none may, None is as many as one likes."""
+        """How many more tasks may be held, None if unlimited; refuses if none may."""
         plan = self.in_force(now)
         if plan.max_workers is None:
             return None
@@ -175,7 +175,7 @@ class Allowance(msgspec.Struct, frozen=True):
         return plan.max_workers - in_use
 
     def _refusal(self, kind: type[Refused], bought: int | None, used: int, message: str, now: Instant) -> Refused:
-        """A lapsed plan that would have allowed it is what stands in the way, not the limit."""
+        """The refusal: PlanExpired if the lapsed plan would have allowed it, else the limit's own error."""
         if self.is_lapsed(now) and (bought is None or used < bought):
             return PlanExpired(f"the plan {self.plan.name} has lapsed: {message}")
         return kind(message)

@@ -1,4 +1,4 @@
-"""A principal: whoever a credential stands for. Identity comes from the key, never from a label."""
+"""Principals: the identity behind a key. Identity comes from the key, never from a label."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ SCOPES = {
 ALL_SCOPES = "admin jobs tasks"
 WORK_SCOPES = "jobs tasks"
 ANY = "any"
-"""What any key opens."""
+"""The scope that every key has."""
 
 ROOT, STATIC, ISSUED, LOCAL, ROTATED = "root", "static", "issued", "local", "rotated"
-"""Where a credential comes from: the settings (two), an administrator, registration by name, a listed one rotated."""
+"""Where a key comes from: the settings (two), an administrator, registration by name, rotation of a configured one."""
 
 ADMIN_ID = "00000000-0000-0000-0000-000000000000"
 """The principal behind the admin key: OctoStore's all-zero user."""
@@ -36,7 +36,7 @@ _BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 
 
 class Principal(Row, frozen=True):
-    """A named holder of one credential."""
+    """A named identity with one key."""
 
     table: ClassVar[str] = "principals"
     noun: ClassVar[str] = "principal"
@@ -50,34 +50,34 @@ class Principal(Row, frozen=True):
     created_at: Instant = 0
     revoked_at: Instant | None = None
     shown: str = ""
-    """What may be shown of its key: the beginning and the end."""
+    """The masked key, for display: its beginning and its end."""
     prefix: str | None = None
-    """The names of jobs and locks it uses must begin with this."""
+    """Prefix of the job and lock names it may use."""
     expires_at: Instant | None = None
     old_key_hash: str | None = None
     """The key before the last rotation, which still works until `old_until`."""
     old_until: Instant | None = None
     listed_hash: str | None = None
-    """The token in the settings that its user has rotated away: it never works again."""
+    """Hash of the configured token that its user rotated: that token never works again."""
 
     def may(self, scope: str) -> bool:
-        """Whether its key opens doors marked with this scope, or with one of several."""
+        """Whether its key has this scope, or one of several."""
         return grants(self.scopes, scope)
 
     def covers(self, name: str) -> bool:
         """Whether it may use this name."""
-        within = self.name_prefix
-        return within is None or name.startswith(within)
+        prefix = self.name_prefix
+        return prefix is None or name.startswith(prefix)
 
     @property
     def name_prefix(self) -> str | None:
-        """What the names it uses must begin with."""
+        """The prefix of the names it may use; None if it may use all."""
         return self.prefix if self.namespace is None else f"{self.namespace}."
 
 
 @lru_cache(maxsize=1_000)
 def grants(scopes: str, wanted: str) -> bool:
-    """Whether any of the wanted scopes is opened. `tasks` opens `tasks:work`; looking at tasks needs any of theirs."""
+    """Whether any wanted scope is granted. `tasks` grants `tasks:work`; any task scope grants reading tasks."""
     held = set(scopes.split())
     return bool(held) and ("admin" in held or any(_grants(held, scope) for scope in wanted.split()))
 
@@ -90,12 +90,12 @@ def _grants(held: set[str], wanted: str) -> bool:
 
 
 def admin_principal(account: str, key_hash: str) -> Principal:
-    """Who the admin key stands for; it is configured, never stored."""
+    """The principal of the admin key; it is configured, never stored."""
     return Principal(account, ADMIN_ID, version=1, name="admin", source=ROOT, key_hash=key_hash, scopes=ALL_SCOPES)
 
 
 def accepts_key(principal: Principal, key_hash: str, now: Instant) -> bool:
-    """Whether a key stands for this principal just now: its own, or until then the one before the last rotation."""
+    """Whether a key is valid for this principal now: its own, or within the grace the one before the last rotation."""
     if principal.revoked_at is not None or (principal.expires_at is not None and principal.expires_at <= now):
         return False
     is_old = principal.old_key_hash == key_hash and principal.old_until is not None and principal.old_until > now
@@ -103,40 +103,40 @@ def accepts_key(principal: Principal, key_hash: str, now: Instant) -> bool:
 
 
 def revoke(principal: Principal, now: Instant) -> Principal:
-    """Its key stops working; what it did stays in the log under its id."""
+    """Make its key invalid; the log keeps what it did under its id."""
     return replace(principal, revoked_at=now)
 
 
 def delegate(maker: Principal, key: Principal, expires_at: Instant | None, now: Instant) -> Principal:
-    """A key as its maker may make it: for no more than its own scopes, names and time."""
+    """A new key made by `maker`, with no more than the maker's scopes, names and lifetime."""
     key = replace(key, expires_at=expires_at, created_at=now)
     check_delegation(maker, key)
     return key
 
 
 def check_delegation(maker: Principal, key: Principal) -> None:
-    """Nobody is given a key that reaches further than their own."""
+    """Refuse a key with more scopes, names or lifetime than its maker has."""
     beyond = [scope for scope in key.scopes.split() if not grants(maker.scopes, scope)]
     if beyond:
-        raise Forbidden(f"your own key does not open {', '.join(beyond)}")
+        raise Forbidden(f"your own key does not have the scope {', '.join(beyond)}")
     if not maker.covers(key.name_prefix or ""):
         raise Forbidden(f"your own key covers only names that begin with {maker.name_prefix}")
     if maker.expires_at is not None and (key.expires_at is None or key.expires_at > maker.expires_at):
-        raise Forbidden("your own key ends before that")
+        raise Forbidden("your own key expires before that")
 
 
 def is_permanent_admin(principal: Principal) -> bool:
-    """Whether it can administer its account, now and for good."""
+    """Whether it can administer its account and never expires."""
     return principal.may("admin") and principal.revoked_at is None and principal.expires_at is None
 
 
 def rotate(principal: Principal, key_hash: str, shown: str, until: Instant) -> Principal:
-    """A new key takes over; the old one works until then."""
-    listed = principal.source == STATIC
+    """Replace its key; the old one works until `until`."""
+    is_configured = principal.source == STATIC
     return replace(
         principal,
-        source=ROTATED if listed else principal.source,
-        listed_hash=principal.key_hash if listed else principal.listed_hash,
+        source=ROTATED if is_configured else principal.source,
+        listed_hash=principal.key_hash if is_configured else principal.listed_hash,
         key_hash=key_hash,
         shown=shown,
         old_key_hash=principal.key_hash,
@@ -145,18 +145,18 @@ def rotate(principal: Principal, key_hash: str, shown: str, until: Instant) -> P
 
 
 def mask_key(key: str) -> str:
-    """What may be shown of a key, for people to tell one from another."""
+    """The masked form of a key, by which people recognise it."""
     return f"{key[:12]}…{key[-4:]}"
 
 
 def format_key(random: bytes, kind: str = "live") -> str:
-    """A key with a checksum, so that a mistyped one is refused without a look-up: hf_live_<32>_<6>."""
+    """A key with a checksum, so that a mistyped one is refused without a query: hf_live_<32>_<6>."""
     body = base62(int.from_bytes(random, "big"), 32)
     return f"hf_{kind}_{body}_{_checksum(kind, body)}"
 
 
 def is_well_formed(key: str) -> bool:
-    """Whether a key that looks like ours has its right checksum. Keys of other forms are static tokens."""
+    """Whether a key in Holdfast's format has the right checksum. Keys in other formats are configured tokens."""
     if not key.startswith(("hf_live_", "hf_test_")):
         return True
     _, kind, body, checksum = [*key.split("_"), "", "", ""][:4]
@@ -164,7 +164,7 @@ def is_well_formed(key: str) -> bool:
 
 
 def base62(number: int, width: int) -> str:
-    """A number in digits and letters, cut or filled to a width."""
+    """A number in base 62, cut or padded to a width."""
     digits = []
     for _ in range(width):
         number, digit = divmod(number, 62)

@@ -1,7 +1,6 @@
-"""A purchase: a plan that somebody wants to pay for, from the first ask to the money.
+"""Purchases of plans, from the checkout to the payment.
 
-Money decides. A purchase is completed by a capture of exactly its price and by nothing else; the same capture heard
-of twice changes nothing.
+Only a capture of exactly its price completes a purchase. The same capture reported twice changes nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _LIMITS = ("max_workers", "tasks_per_month", *(f"{name}s_per_hour" for name in L
 
 
 class Purchase(Row, frozen=True):
-    """What was asked for at which price. The price and the days are those of the day: plans may change meanwhile."""
+    """A plan ordered at a price. Price and days are fixed when it begins: plans may change meanwhile."""
 
     table: ClassVar[str] = "purchases"
     noun: ClassVar[str] = "purchase"
@@ -38,7 +37,7 @@ class Purchase(Row, frozen=True):
     order_id: str = ""
     checkout_url: str = ""
     state: str = CREATED
-    """Only `completed` is final: a payer who was declined may still find another way to pay the same order."""
+    """Only `completed` is final: a payer whose payment was declined may still pay the same order in another way."""
     capture_id: str | None = None
     created_at: Instant = 0
     expires_at: Instant = 0
@@ -47,28 +46,28 @@ class Purchase(Row, frozen=True):
 
 
 class Capture(msgspec.Struct, frozen=True):
-    """Money that a provider has taken."""
+    """A payment that the provider has taken."""
 
     id: str
-    """One payment, one id: it activates a plan once."""
+    """Unique per payment, so that it activates a plan once."""
     purchase_id: str
-    """What the provider was told the money is for."""
+    """The purchase that the provider recorded with the payment."""
     cents: int
     currency: str
 
 
 def is_for_sale(plan: Plan) -> bool:
-    """Whether anybody can pay for it."""
+    """Whether the plan has a price."""
     return plan.price_cents > 0
 
 
 def is_unlimited(plan: Plan) -> bool:
-    """Whoever has this would get less for their money."""
+    """Whether the plan has no limits, so that any purchase would give less."""
     return all(getattr(plan, name) is None for name in _LIMITS)
 
 
 def begin(purchase: Purchase, plan: Plan, now: Instant) -> Purchase:
-    """Somebody wants this plan, at today's price."""
+    """Order a plan at its current price."""
     return replace(
         purchase,
         plan=plan.id,
@@ -81,14 +80,14 @@ def begin(purchase: Purchase, plan: Plan, now: Instant) -> Purchase:
 
 
 def fail(purchase: Purchase) -> Purchase:
-    """The payment was declined."""
+    """Record that the payment was declined; a completed purchase stays completed."""
     return purchase if purchase.state == COMPLETED else replace(purchase, state=FAILED)
 
 
 def complete(purchase: Purchase, capture: Capture, account: Account, now: Instant) -> tuple[Purchase, Account]:
-    """The money is there: the plan holds from now on, and what was left of the last one is added to it.
+    """Activate the plan from now on, and add the time left of the previous one.
 
-    The newest tier applies to the whole time, and its months are counted from now.
+    The new plan applies to the whole time, and its quota cycles are counted from now.
     """
     check_capture(purchase, capture)
     left_until = now if account.plan_expires_at is None else max(now, account.plan_expires_at)
@@ -104,8 +103,8 @@ def complete(purchase: Purchase, capture: Capture, account: Account, now: Instan
 
 
 def check_capture(purchase: Purchase, capture: Capture) -> None:
-    """Money that is not the price of this purchase buys nothing."""
+    """Refuse a payment that does not match the price of this purchase."""
     paid, price = (capture.cents, capture.currency), (purchase.price_cents, purchase.currency)
     if paid != price or capture.purchase_id != purchase.id:
-        message = "what was paid does not match the price of this purchase; nothing was activated"
+        message = "the payment does not match the price of this purchase; nothing was activated"
         raise PaymentFailed(message, reason="mismatch")

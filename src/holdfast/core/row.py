@@ -1,4 +1,4 @@
-"""What a stored thing is: frozen columns, a key inside an account, a version that counts its events."""
+"""Rows: frozen columns, a key inside an account, and a version that counts the row's events."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ Instant = int
 SECOND: Instant = 1_000_000
 
 Key = tuple[str, str, str]
-"""(table, account, id): names one row in every store."""
+"""(table, account, id) of one row."""
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One row. Its fields are its columns, in order; all are plain scalars, so every store keeps them alike."""
+    """One row. Its fields are its columns, in order; all are scalars, so that every store keeps them alike."""
 
     table: ClassVar[str]
     noun: ClassVar[str]
-    """What events call it: the subject of `lease:deploy/web` is a lease."""
+    """Its name in events: `lease` in the subject `lease:deploy/web`."""
     hashed: ClassVar[frozenset[str]] = frozenset()
-    """Columns that events show only by hash and size."""
+    """Columns that events record only by hash and size."""
     json: ClassVar[frozenset[str]] = frozenset()
     """Columns that hold JSON text."""
     booleans: ClassVar[frozenset[str]] = frozenset()
-    """Columns that are true or false, for databases that have to be told."""
+    """Boolean columns, for databases without a boolean type."""
 
     parts: ClassVar[tuple[tuple[str, ...], ...]] = ()
-    """Columns that change together, for stores that save only what changed; the others are always saved."""
+    """Groups of columns that change together: a store saves only groups that changed, and all other columns."""
 
     hidden: ClassVar[frozenset[str]] = frozenset()
-    """Columns of which events show only whether there is anything."""
+    """Secret columns: events record only whether they are set."""
 
     special: ClassVar[frozenset[str]] = frozenset()
-    """All columns that events do not show as they are."""
+    """All columns that events do not record as they are."""
 
     account: str
     id: str
@@ -49,5 +49,5 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> Key:
-        """Where this row lives."""
+        """The key of this row."""
         return (self.table, self.account, self.id)

@@ -1,4 +1,7 @@
-"""A session: an agent's life. What it claimed for its life goes when it goes; its context stays for its next life."""
+"""Sessions of agents. What a session claimed ends with it; its context stays for when the agent resumes.
+
+Each time a named session is opened or resumed it starts a new generation, and only the newest generation may act.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,13 @@ from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND, Instant, Row
 
 EXPIRED_MEMORY = 5 * SECOND
-"""How long a session that ran out is told apart from one that never was."""
+"""How long an expired session is answered with session_expired; after that with session_not_found."""
 
 DELETED, EXPIRED = "deleted", "expired"
 
 
 class Session(Row, frozen=True):
-    """The row of a session; it is over once `ended_at` is set."""
+    """The row of a session; it has ended once `ended_at` is set."""
 
     table: ClassVar[str] = "sessions"
     noun: ClassVar[str] = "session"
@@ -33,14 +36,14 @@ class Session(Row, frozen=True):
     ended_at: Instant | None = None
     ended_how: str | None = None
     name: str | None = None
-    """What an agent calls itself in every life; sessions without one cannot be resumed."""
+    """The agent's stable name; sessions without one cannot be resumed."""
     secret: str | None = None
-    """SHA-256 of what resuming needs."""
+    """SHA-256 of the secret that resuming requires."""
     proof: str | None = None
-    """SHA-256 of this life's lease id."""
+    """SHA-256 of this generation's lease id."""
     token: int = 0
     generation: int = 0
-    """How many lives it has had."""
+    """How often it was opened or resumed."""
     lane: bool = False
     """At most one task in flight."""
     turn: int | None = None
@@ -53,27 +56,27 @@ class Session(Row, frozen=True):
 
 
 def clamp_ttl(seconds: int | None) -> int:
-    """A session's time to live is never refused, only bounded."""
+    """The TTL within its bounds; a value outside is never refused."""
     return min(max(DEFAULT_SESSION_TTL if seconds is None else seconds, MIN_SESSION_TTL), MAX_SESSION_TTL)
 
 
 def is_live(session: Session, now: Instant) -> bool:
-    """It may still act."""
+    """Whether it has neither ended nor expired."""
     return session.ended_at is None and session.expires_at > now
 
 
 def is_due(session: Session, now: Instant) -> bool:
-    """It ran out and nobody has tidied up after it: the sweep may."""
+    """Whether it has expired and was not ended yet: the sweep may end it."""
     return session.ended_at is None and session.expires_at <= now
 
 
 def is_visible(session: Session, by: Principal) -> bool:
-    """A key that is bound to some names sees the sessions that it opened itself; others see all of the account's."""
+    """Whether a key may read it: a key bound to a name prefix only the sessions it opened, any other key all."""
     return by.name_prefix is None or session.principal == by.id
 
 
 def find(session: Session | None, principal: str, now: Instant) -> Session:
-    """The caller's session, live or just run out. Absent, foreign and long gone look alike."""
+    """The caller's session, live or just expired. Absent, foreign and long expired ones get the same refusal."""
     if session is None or session.version == 0 or session.principal != principal or session.ended_how == DELETED:
         raise SessionMissing("there is no such session")
     if now >= (session.ended_at or session.expires_at) + EXPIRED_MEMORY:
@@ -82,15 +85,15 @@ def find(session: Session | None, principal: str, now: Instant) -> Session:
 
 
 def check_live(session: Session | None, principal: str, now: Instant) -> Session:
-    """The caller's session, which must still be able to act."""
+    """The caller's session, or a refusal if it is not live."""
     found = find(session, principal, now)
     if not is_live(found, now):
-        raise SessionExpired("the session has run out")
+        raise SessionExpired("the session has expired")
     return found
 
 
 def check_claimer(session: Session | None, principal: str, proof: str | None, now: Instant) -> Session:
-    """The session for whose life something is claimed; who shows a life's lease id must be its newest life."""
+    """The session to claim for. A caller that sends a session lease id must be the newest generation."""
     found = check_live(session, principal, now)
     if proof is not None:
         check_generation(found, proof, now)
@@ -103,15 +106,15 @@ def keep_alive(session: Session, now: Instant) -> Session:
 
 
 def end(session: Session, how: str, now: Instant) -> Session:
-    """Close the session; what it held is freed beside this, in the same transaction."""
+    """Close the session; the engine frees what it held in the same transaction."""
     return replace(session, ended_at=now, ended_how=how)
 
 
-# -- sessions that survive their process -------------------------------------------------------------------------
+# -- named sessions, which can be resumed ------------------------------------------------------------------------
 
 
 class Context(msgspec.Struct, frozen=True):
-    """What an agent wants to know in its next life. What is left out stays as it was."""
+    """What an agent needs when it resumes. None leaves a field as it was."""
 
     turn: int | None = None
     last_action: str | None = None
@@ -122,9 +125,9 @@ class Context(msgspec.Struct, frozen=True):
 
 
 def check_name(session: Session, secret: str | None, principal: str, now: Instant) -> None:
-    """Only who knows the secret may resume a live session; a name whose session is over is free to whoever used it."""
-    knows = secret is not None and session.secret == secret
-    if session.version == 0 or (knows and session.principal == principal):
+    """A live session can be resumed only with its secret; once it is over, its principal may open it without."""
+    has_secret = secret is not None and session.secret == secret
+    if session.version == 0 or (has_secret and session.principal == principal):
         return
     if session.principal != principal or is_live(session, now):
         raise SessionTaken("this name belongs to a live session", expires_at=session.expires_at)
@@ -133,7 +136,7 @@ def check_name(session: Session, secret: str | None, principal: str, now: Instan
 
 
 def begin(session: Session, *, proof: str, token: int, now: Instant) -> Session:
-    """A new life: its former self is fenced, its context stays."""
+    """Start a new generation: the previous one is fenced off, the context stays."""
     return replace(
         session,
         opened_at=now,
@@ -147,15 +150,15 @@ def begin(session: Session, *, proof: str, token: int, now: Instant) -> Session:
 
 
 def check_generation(session: Session, proof: str | None, now: Instant) -> None:
-    """Only the newest life may act."""
+    """Only the newest generation may act."""
     if proof is not None and session.proof != proof:
-        raise LeaseLost("this session goes on in a newer life", held_since=session.opened_at)
+        raise LeaseLost("this session was resumed since: a newer process holds it", held_since=session.opened_at)
     if not is_live(session, now):
-        raise SessionExpired("the session has run out")
+        raise SessionExpired("the session has expired")
 
 
 def write_context(session: Session, context: Context, if_version: int | None) -> Session:
-    """The session with its newer context."""
+    """The session with its new context."""
     if if_version is not None and if_version != session.context_version:
         raise ContextConflict(
             f"the context has version {session.context_version}, not {if_version}", version=session.context_version

@@ -1,4 +1,4 @@
-"""Where a request belongs in a trace: the W3C `traceparent`, kept as text and never trusted to be one."""
+"""W3C trace context of a request: a checked `traceparent` header."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _FORM = re.compile(r"(?P<version>[0-9a-f]{2})-(?P<trace>[0-9a-f]{32})-(?P<span>[
 
 
 def traceparent(text: str) -> str:
-    """The text, if it names a trace and a span; else nothing. What a later version adds behind it is left off."""
+    """The header if it is valid, else an empty string. Fields added by later versions are removed."""
     found = _FORM.fullmatch(text)
     if found is None or found["version"] == "ff" or (found["more"] and found["version"] == "00"):
         return ""
