@@ -9,7 +9,7 @@ from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.task import CLAIMED, Task
 from holdfast.engine.sweep import expiry_command
-from holdfast.engine.verbs.sessions import BeginSession, EndLife, HeartbeatSession, WriteContext
+from holdfast.engine.verbs.sessions import BeginSession, CloseSession, HeartbeatSession, WriteContext
 from holdfast.engine.verbs.tasks.outcomes import (
     CancelTask,
     CompleteTask,
@@ -153,8 +153,8 @@ def write(session_id: str = "s1", seed: str | None = "life-1", **more: Any) -> W
     return _life(WriteContext, session_id, seed, more)
 
 
-def end_life(session_id: str = "s1", seed: str | None = "life-1", **more: Any) -> EndLife:
-    return _life(EndLife, session_id, seed, more)
+def end_life(session_id: str = "s1", seed: str | None = "life-1", **more: Any) -> CloseSession:
+    return _life(CloseSession, session_id, seed, more)
 
 
 # -- time --------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from holdfast.core.principal import ALL_SCOPES, ISSUED, ROOT, ROTATED, STATIC, W
 from holdfast.engine.alerts import KINDS, Alerts
 from holdfast.engine.engine import Engine
 from holdfast.engine.retention import Retention
-from holdfast.engine.verbs.accounts import SyncPrincipals, Wanted
+from holdfast.engine.verbs.accounts import KeySetting, SyncConfiguredKeys
 from holdfast.settings import Settings, sqlite_path
 from holdfast.store.contract import MissingDriver, Store
 from holdfast.telemetry.shared_memory import inherited
@@ -115,14 +115,14 @@ def _has_issued(engine: Engine) -> bool:
 def settle_identities(engine: Engine, settings: Settings) -> str | None:
     """Make credentials match the settings. A server that has none yet gets a first key, returned this once."""
     known = engine.read(lambda reader: reader.principals(DEFAULT_ACCOUNT))
-    wanted = [Wanted(name, STATIC, hash_token(token), WORK_SCOPES) for name, token in settings.static_tokens]
+    wanted = [KeySetting(name, STATIC, hash_token(token), WORK_SCOPES) for name, token in settings.static_tokens]
     if settings.root_key is not None:
-        wanted.append(Wanted("root", ROOT, hash_token(settings.root_key), ALL_SCOPES))
+        wanted.append(KeySetting("root", ROOT, hash_token(settings.root_key), ALL_SCOPES))
     first_key = None
     if not wanted and not _has_issued(engine):
         first_key = format_key(secrets.token_bytes(KEY_BYTES))
-        wanted.append(Wanted("first", ISSUED, hash_token(first_key), ALL_SCOPES))
-    command = SyncPrincipals(
+        wanted.append(KeySetting("first", ISSUED, hash_token(first_key), ALL_SCOPES))
+    command = SyncConfiguredKeys(
         account=DEFAULT_ACCOUNT,
         cause=Cause("settings", ""),
         wanted=tuple(wanted),

@@ -134,13 +134,13 @@ class Script:
                 return octostore_sessions.EndSession(**base, by=by, session_id=session)
             case "campaign":
                 return elections.Campaign(
-                    **base, room=name, candidate=by.name, holder=by.id, lease_id=f"room-lease-{self.made}", ttl=ttl,
+                    **base, name=name, candidate=by.name, holder=by.id, lease_id=f"room-lease-{self.made}", ttl=ttl,
                     max_rooms=[1, 2, 9][extra % 3],
                 )  # fmt: skip
             case "lead on":
-                return elections.RenewLeadership(**base, room=name, holder=by.id, lease_id=lease_id, ttl=ttl)
+                return elections.RenewLeadership(**base, name=name, holder=by.id, lease_id=lease_id, ttl=ttl)
             case "resign":
-                return elections.Resign(**base, room=name, holder=by.id, lease_id=lease_id)
+                return elections.Resign(**base, name=name, holder=by.id, lease_id=lease_id)
             case "expire lease":
                 return expiry.ExpireLease(**base, name=[*NAMES, *ROOMS][extra % 5])
             case "expire session":
@@ -149,10 +149,11 @@ class Script:
                 return expiry.GiveGrace(**base, key=("leases", account, name), seen=START + extra * 10 * SECOND)
             case "sync":
                 wanted = tuple(
-                    accounts.Wanted(f"n{n}", STATIC, f"{account}-hash-{extra}-{n}", "jobs") for n in range(extra % 3)
+                    accounts.KeySetting(f"n{n}", STATIC, f"{account}-hash-{extra}-{n}", "jobs")
+                    for n in range(extra % 3)
                 )
                 known = tuple(accounts.principal_id(STATIC, f"n{n}") for n in range(3))
-                return accounts.SyncPrincipals(**base, wanted=wanted, known=known)
+                return accounts.SyncConfiguredKeys(**base, wanted=wanted, known=known)
         raise AssertionError(drawn["verb"])
 
     def heed(self, commands: list[Any], outcomes: list[Any]) -> None:
@@ -161,6 +162,6 @@ class Script:
             if isinstance(outcome, jobs.Claimed | locks.Acquired):
                 self.lease_ids.setdefault((command.account, command.name), []).append(outcome.lease_id)
             elif isinstance(outcome, elections.Leading) and isinstance(command, elections.Campaign):
-                self.lease_ids.setdefault((command.account, command.room), []).append(command.lease_id)
+                self.lease_ids.setdefault((command.account, command.name), []).append(command.lease_id)
             elif isinstance(outcome, Session) and isinstance(command, octostore_sessions.OpenSession):
                 self.sessions.setdefault(command.account, []).append(outcome.id)

@@ -11,7 +11,7 @@ from holdfast.engine import expiry, retention
 from holdfast.engine.command import Once
 from holdfast.engine.verbs import accounts
 from holdfast.engine.verbs.batch import Batch, Outcomes
-from holdfast.engine.verbs.sessions import Begun
+from holdfast.engine.verbs.sessions import BegunSession
 from holdfast.engine.verbs.tasks import queueing
 from tests import chores
 from tests.engine.script import Script
@@ -184,7 +184,7 @@ class TaskScript(Script):
         return retention.WriteSnapshot(**base, cause=CAUSE, key=self.key(drawn))
 
     def account(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
-        return accounts.SettleAccount(**base, cause=CAUSE, require_lease_id=[None, True, False][extra % 3])
+        return accounts.ChangeAccountSettings(**base, cause=CAUSE, require_lease_id=[None, True, False][extra % 3])
 
     def claim(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         session = self.life(drawn) if extra >= 3 else None
@@ -214,12 +214,12 @@ class TaskScript(Script):
             elif isinstance(outcome, queueing.Claimed):
                 for taken in outcome.taken:
                     self.seeds.setdefault((command.account, taken.task.id), []).append(command.seed.decode())
-            elif isinstance(outcome, Begun):
+            elif isinstance(outcome, BegunSession):
                 self._begun(command, outcome)
             elif isinstance(outcome, Outcomes):
                 self.heed(list(command.items), list(outcome.each))
 
-    def _begun(self, command: Any, outcome: Begun) -> None:
+    def _begun(self, command: Any, outcome: BegunSession) -> None:
         seed, account = command.seed.decode(), command.account
         self.seeds.setdefault((account, outcome.session.id), []).append(seed)
         for task in outcome.tasks:

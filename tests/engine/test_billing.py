@@ -12,7 +12,7 @@ from holdfast.core.purchase import COMPLETED, CREATED, FAILED, Capture, Purchase
 from holdfast.core.row import SECOND
 from holdfast.engine.cleanup import Cleanup
 from holdfast.engine.retention import Retention
-from holdfast.engine.verbs.accounts import SettleAccount
+from holdfast.engine.verbs.accounts import ChangeAccountSettings
 from holdfast.engine.verbs.billing import BeginPurchase, CompletePurchase, FailPurchase
 from tests.support import CAUSE, START, check_log, every, run, transact
 
@@ -63,7 +63,7 @@ def test_money_changes_purchase_and_plan_in_one_transaction(store, clock):
 
 
 def test_what_the_account_has_settled_stays(store):
-    run(store, SettleAccount(account=TENANT, cause=CAUSE, require_lease_id=True))
+    run(store, ChangeAccountSettings(account=TENANT, cause=CAUSE, require_lease_id=True))
     run(store, begin())
     run(store, complete())
     assert the_account(store).require_lease_id is True

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from holdfast.core.principal import ISSUED, STATIC, Principal
-from holdfast.engine.verbs.accounts import SyncPrincipals, Wanted, principal_id
+from holdfast.engine.verbs.accounts import KeySetting, SyncConfiguredKeys, principal_id
 from tests.support import ACCOUNT, CAUSE, check_log, every, run
 
 
 def sync(store, *pairs, revoke=(STATIC,), source=STATIC):
-    wanted = tuple(Wanted(name, source, key, "jobs") for name, key in pairs)
+    wanted = tuple(KeySetting(name, source, key, "jobs") for name, key in pairs)
     with store.read() as reader:
         known = tuple(row.id for row in reader.principals(ACCOUNT))
-    return run(store, SyncPrincipals(account=ACCOUNT, cause=CAUSE, wanted=wanted, known=known, revoke=revoke))
+    return run(store, SyncConfiguredKeys(account=ACCOUNT, cause=CAUSE, wanted=wanted, known=known, revoke=revoke))
 
 
 def who_has(store, key):

@@ -19,7 +19,7 @@ from holdfast.core.principal import (
     admin_principal,
 )
 from holdfast.core.row import SECOND
-from holdfast.engine.verbs.accounts import RegisterAccount, SyncPrincipals, Wanted, principal_id
+from holdfast.engine.verbs.accounts import KeySetting, RegisterAccount, SyncConfiguredKeys, principal_id
 from holdfast.engine.verbs.keys import CreateKey, RegisterUser, RevokeKey, RotateKey
 from tests.support import ACCOUNT, CAUSE, START, check_log, every, put, run, transact
 
@@ -32,7 +32,7 @@ def key_named(name="new", **more):
 
 
 def make(key, by=ROOT_USER, lasts=None):
-    return CreateKey(**BASE, by=by, key_id=key.id, key=key, lasts=lasts)
+    return CreateKey(**BASE, by=by, key_id=key.id, key=key, lifetime=lasts)
 
 
 def rotate(key_id="new", key_hash="second", grace=0, by=ROOT_USER, sent="", **more):
@@ -67,11 +67,11 @@ def register(name, key_hash="h", namespace=None):
 
 def sync(store, *pairs, source=STATIC):
     """As a server does that starts with these tokens."""
-    wanted = tuple(Wanted(name, source, key, "jobs tasks") for name, key in pairs)
+    wanted = tuple(KeySetting(name, source, key, "jobs tasks") for name, key in pairs)
     with store.read() as reader:
         known = tuple(row.id for row in reader.principals(ACCOUNT))
     revoked = (STATIC, ROTATED, ROOT)
-    return run(store, SyncPrincipals(account=ACCOUNT, cause=CAUSE, wanted=wanted, known=known, revoke=revoked))
+    return run(store, SyncConfiguredKeys(account=ACCOUNT, cause=CAUSE, wanted=wanted, known=known, revoke=revoked))
 
 
 def who_has(store, *keys):

@@ -1,6 +1,6 @@
-"""A delivery: one event on its way to one webhook, until it is there or nobody tries any more.
+"""Deliveries: one event for one webhook, until it was delivered or given up.
 
-Deliveries are not in the log: whoever reads the log must not write to it.
+Deliveries are not in the log: the reader of the log must not write to it.
 """
 
 from __future__ import annotations
@@ -18,108 +18,108 @@ PENDING, DELIVERED, DEAD = "pending", "delivered", "dead"
 STATES = (PENDING, DELIVERED, DEAD)
 
 SCHEDULE: tuple[float, ...] = (5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400)
-"""Seconds to wait after the first failure, the second, and so on; after the last of them nobody tries again."""
+"""Seconds to wait after the first failure, the second, and so on; after the last one it is given up."""
 JITTER = 0.2
-"""How much longer a wait may be: those who failed together must not come back together."""
+"""Random share added to a wait, so that deliveries that failed together are not retried together."""
 MAX_RETRY_AFTER = 24 * 3600
-"""Seconds: no receiver can put us off for longer."""
+"""Seconds: a longer Retry-After of a receiver is cut to this."""
 MAX_PENDING = 1_000
-"""A webhook reads on in the log only while it has fewer deliveries than this under way."""
+"""A webhook reads further events only while it has fewer pending deliveries than this."""
 
 WebhookKey = tuple[str, str]
-"""(account, webhook)."""
+"""(account, webhook id)."""
 
 
 class Delivery(msgspec.Struct, frozen=True):
-    """One row."""
+    """One delivery."""
 
     account: str
     hook: str
     seq: int
-    """The event's place in the log. A test is no event: its number is below zero."""
+    """The event's `seq` in the log. A test message is no event: its number is negative."""
     subject: str
     kind: str
     body: str
-    """What is sent, to the byte: retention may remove the event meanwhile."""
+    """The exact body to send: retention may remove the event meanwhile."""
     created_at: Instant
     state: str = PENDING
     attempts: int = 0
-    """How often it was tried, as far as we know."""
+    """How many attempts are known to have been made."""
     next_at: Instant = 0
-    """Not before then."""
+    """When the next attempt may be made."""
     claims: int = 0
-    """How often a server took it in hand: whoever was too slow cannot settle what another has taken since."""
+    """How often a server claimed it: a slow server cannot settle a delivery that another one claimed since."""
     claimed_until: Instant | None = None
     status: int | None = None
-    """What the receiver answered last."""
+    """HTTP status of the last attempt."""
     error: str | None = None
-    """What went wrong last."""
+    """Error of the last attempt."""
     settled_at: Instant | None = None
 
     @property
     def webhook_key(self) -> WebhookKey:
-        """Whose it is."""
+        """The webhook it belongs to."""
         return (self.account, self.hook)
 
     @property
     def ordering_key(self) -> tuple[str, str, str]:
-        """Where it stands in line: nobody in it is sent before the one in front is settled."""
+        """Deliveries with the same key are sent in order: one only after the previous one is settled."""
         return (self.account, self.hook, self.subject)
 
 
 class AttemptResult(msgspec.Struct, frozen=True):
-    """What came of one attempt."""
+    """The result of one attempt."""
 
     arrived: bool
     status: int | None = None
     error: str | None = None
     retry_after: float | None = None
-    """Seconds for which the receiver asked to be left alone."""
+    """Seconds from the receiver's Retry-After header."""
     gone: bool = False
-    """The receiver wants nothing from us, ever."""
+    """The receiver answered 410: it wants no more messages."""
 
 
 def retry_wait(
-    attempts: int, verdict: AttemptResult, schedule: tuple[float, ...], random_fraction: float
+    attempts: int, result: AttemptResult, schedule: tuple[float, ...], random_fraction: float
 ) -> Instant | None:
-    """How long to wait after failing for the n-th time; None if that was the last time."""
+    """How long to wait after the n-th failure; None if that was the last attempt."""
     if attempts > len(schedule):
         return None
     planned = schedule[attempts - 1] * (1 + JITTER * random_fraction)
-    asked = min(verdict.retry_after or 0.0, MAX_RETRY_AFTER)
+    asked = min(result.retry_after or 0.0, MAX_RETRY_AFTER)
     return int(max(planned, asked) * SECOND)
 
 
 class FinishedAttempt(msgspec.Struct, frozen=True):
-    """An attempt that is over; without a verdict nobody knows how it went, so it is free to be tried again."""
+    """An attempt that has ended; without a result it is unknown, and the delivery may be tried again."""
 
     delivery: Delivery
-    verdict: AttemptResult | None
+    result: AttemptResult | None
     wait: Instant | None = None
-    """How long until the next attempt; None for never."""
+    """How long until the next attempt; None if there is none."""
 
 
-def settle(outcome: FinishedAttempt, now: Instant) -> Delivery:
+def settle(attempt: FinishedAttempt, now: Instant) -> Delivery:
     """The delivery after an attempt."""
-    delivery, verdict = replace(outcome.delivery, claimed_until=None), outcome.verdict
-    if verdict is None:
+    delivery, result = replace(attempt.delivery, claimed_until=None), attempt.result
+    if result is None:
         return delivery
-    tried = replace(delivery, attempts=delivery.attempts + 1, status=verdict.status, error=verdict.error)
-    if verdict.arrived:
+    tried = replace(delivery, attempts=delivery.attempts + 1, status=result.status, error=result.error)
+    if result.arrived:
         return replace(tried, state=DELIVERED, settled_at=now)
-    if outcome.wait is None:
+    if attempt.wait is None:
         return replace(tried, state=DEAD, settled_at=now)
-    return replace(tried, next_at=now + outcome.wait)
+    return replace(tried, next_at=now + attempt.wait)
 
 
 def is_sendable(delivery: Delivery, now: Instant) -> bool:
-    """Whether anybody may try it now, if it stands first in its line."""
+    """Whether it may be sent now, if no earlier delivery with its ordering key is pending."""
     free = delivery.claimed_until is None or delivery.claimed_until <= now
     return delivery.state == PENDING and delivery.next_at <= now and free
 
 
 def due_deliveries(deliveries: Iterable[Delivery], active: set[WebhookKey], now: Instant) -> list[Delivery]:
-    """What can be sent now, longest waiting first. The stores' queries must find the same."""
+    """What can be sent now, longest waiting first. The stores' queries apply the same rule."""
     pending = [delivery for delivery in deliveries if delivery.state == PENDING]
     first: dict[tuple[str, str, str], int] = {}
     for delivery in pending:
@@ -133,7 +133,7 @@ def due_deliveries(deliveries: Iterable[Delivery], active: set[WebhookKey], now:
 
 
 def at_capacity(busy: Mapping[WebhookKey, int], per_hook: int, per_account: int) -> tuple[list[WebhookKey], list[str]]:
-    """Webhooks, and accounts, that have no place left: nothing of theirs need be looked at."""
+    """The webhooks, and the accounts, that have reached their limit of attempts: none of theirs is started."""
     of_accounts = _by_account(busy)
     hooks = [hook for hook, attempts in busy.items() if attempts >= per_hook]
     return hooks, [account for account, attempts in of_accounts.items() if attempts >= per_account]
@@ -142,7 +142,7 @@ def at_capacity(busy: Mapping[WebhookKey, int], per_hook: int, per_account: int)
 def choose_fairly(
     found: Iterable[Delivery], busy: Mapping[WebhookKey, int], per_hook: int, per_account: int, in_all: int
 ) -> list[Delivery]:
-    """As many as there is room for. Accounts with the least under way come first: the slow fill their own places."""
+    """As many as the limits allow. Accounts with the fewest attempts come first: slow ones block only themselves."""
     of_hooks, of_accounts = Counter(busy), _by_account(busy)
     ranked: list[tuple[int, Delivery]] = []
     for delivery in found:
@@ -162,16 +162,16 @@ def _by_account(busy: Mapping[WebhookKey, int]) -> Counter[str]:
 
 
 def claim(delivery: Delivery, until: Instant) -> Delivery:
-    """A server takes it in hand."""
+    """Claim it for one server."""
     return replace(delivery, claims=delivery.claims + 1, claimed_until=until)
 
 
 def replay(delivery: Delivery, now: Instant) -> Delivery:
-    """Send it again, with all its chances; whoever has it in hand just now no longer does."""
+    """Send it again with all its attempts; a server that has claimed it loses the claim."""
     afresh = replace(delivery, state=PENDING, attempts=0, next_at=now, settled_at=None)
     return replace(afresh, claims=delivery.claims + 1, claimed_until=None)
 
 
 def retry_now(delivery: Delivery, now: Instant) -> Delivery:
-    """Try it as soon as it is first in its line: what it waited for has changed."""
+    """End its wait: send it as soon as its order allows."""
     return replace(delivery, next_at=min(delivery.next_at, now)) if delivery.state == PENDING else delivery

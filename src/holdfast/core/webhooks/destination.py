@@ -1,7 +1,7 @@
-"""Where a webhook may lead: to the public internet, unless whoever runs the server says otherwise.
+"""Allowed destinations of webhooks: the public internet, unless the operator allows private addresses.
 
-An address that somebody else chose must not reach what only this server can reach. Names are checked when a webhook is
-made; the addresses behind them are checked again at every attempt, because a name may lead elsewhere tomorrow.
+A URL chosen by a client must not reach what only this server can reach. Host names are checked when a webhook is
+created; the addresses they resolve to are checked again at every attempt, because a name may change.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CLOSED_IPV4 = [IPv4Network(block) for block in (
 )]  # fmt: skip
 _OPEN_IPV6 = IPv6Network("2000::/3")
 _CLOSED_IPV6 = [IPv6Network(block) for block in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")]
-"""Of what is given out at all: tunnels that carry IPv4 inside, and addresses for books."""
+"""Within the assigned range: tunnels that carry IPv4, and documentation addresses."""
 
 _NUMBER = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*")
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
@@ -34,19 +34,19 @@ _UNQUOTED = "/%:@!$&'()*+,;=~-._"
 
 
 class Target(msgspec.Struct, frozen=True):
-    """A web address, read once."""
+    """A parsed URL."""
 
     url: str
-    """As it is kept and shown."""
+    """The normalised URL, as stored and displayed."""
     scheme: str
     host: str
     port: int
     address: str | None
-    """What the host says if it is no name."""
+    """The IP address, if the host is one."""
 
 
 def is_public(text: str) -> bool:
-    """Whether an address is one of the open internet. An explicit list: what nobody listed as open is closed."""
+    """Whether an IP address is on the public internet. The lists are explicit: what is not listed as open is closed."""
     try:
         address: Address = ip_address(text)
     except ValueError:
@@ -59,8 +59,8 @@ def is_public(text: str) -> bool:
 
 
 def parse_url(text: str) -> Target | str:
-    """The address in its one spelling, or what is wrong with it."""
-    problem = "must be an address like https://example.com/path"
+    """The URL in its normal form, or what is wrong with it."""
+    problem = "must be a URL like https://example.com/path"
     if len(text) > MAX_WEBHOOK_URL or any(character <= " " or character == "\x7f" for character in text):
         return problem
     try:
@@ -73,7 +73,7 @@ def parse_url(text: str) -> Target | str:
     if parts.scheme not in {"https", "http"} or not host:
         return problem
     if parts.username is not None or parts.password is not None:
-        return "must not carry a user or a password"
+        return "must not contain a user or a password"
     usual = HTTPS_PORT if parts.scheme == "https" else HTTP_PORT
     shown = f"[{address}]" if address is not None and ":" in address else address or host
     where = shown if port in {None, usual} else f"{shown}:{port}"
@@ -83,20 +83,20 @@ def parse_url(text: str) -> Target | str:
 
 
 def url_problem(target: Target, *, private: bool) -> str | None:
-    """What is wrong with an address for our own webhooks, or None. `private`: the operator allows any."""
+    """What is wrong with a URL of a standard webhook, or None. `private`: the operator allows any."""
     if private:
         return None
     if target.scheme != "https":
         return "must begin with https://"
     if target.port != HTTPS_PORT:
-        return f"must not name another port than {HTTPS_PORT}"
+        return f"must use port {HTTPS_PORT}"
     if target.address is not None or target.host.rstrip(".") == "localhost":
-        return "must name a host of the public internet, not an address"
+        return "must have a public host name, not an IP address"
     return None
 
 
 def octostore_url_problem(target: Target, *, private: bool) -> str | None:
-    """The same by OctoStore's rule, which allows any port and public addresses."""
+    """What is wrong with a URL by OctoStore's rule, which allows any port and public IP addresses; or None."""
     if private:
         return None
     if target.scheme != "https":
@@ -107,9 +107,9 @@ def octostore_url_problem(target: Target, *, private: bool) -> str | None:
 
 
 def _normalise_host(text: str) -> str:
-    """A host in lower case and ASCII. A dot at the end is another spelling of the same name, and is kept."""
+    """The host in lower case and ASCII. A trailing dot is kept."""
     if ":" in text:
-        if "%" in text:  # the name of one of this machine's own networks
+        if "%" in text:  # a zone id: one of this machine's own networks
             raise ValueError(text)
         return str(IPv6Address(text))
     host = text.lower() if text.isascii() else text.encode("idna").decode().lower()
@@ -120,7 +120,7 @@ def _normalise_host(text: str) -> str:
 
 
 def _literal_address(host: str) -> str | None:
-    """The address that a host is, in any of the spellings that resolvers understand: 127.1 and 0x7f000001 too."""
+    """The IP address that a host is, in any form that resolvers accept: 127.1 and 0x7f000001 too."""
     if ":" in host:
         return host
     if not _NUMBER.fullmatch(host.removesuffix(".").rpartition(".")[2]):

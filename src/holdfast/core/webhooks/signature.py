@@ -1,4 +1,4 @@
-"""Signatures on webhooks: by them a receiver knows that a message is ours, whole, and fresh."""
+"""Webhook signatures: they prove that a message comes from this server, unchanged and recent."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ SECRET_BYTES = 32
 
 
 def format_secret(random: bytes) -> str:
-    """A secret as its receiver keeps it."""
+    """A signing secret in the form that receivers store."""
     return PREFIX + base64.b64encode(random).decode()
 
 
 def signing_key(secret: str) -> bytes:
-    """The bytes that a secret stands for: one of ours spells them in base64, any other is its own text."""
+    """The key bytes of a secret: base64 after `whsec_`, otherwise the text itself."""
     if secret.startswith(PREFIX):
         try:
             return base64.b64decode(secret.removeprefix(PREFIX), validate=True)
@@ -26,7 +26,7 @@ def signing_key(secret: str) -> bytes:
 
 
 def sign(secrets: list[str], message_id: str, timestamp: int, body: bytes) -> str:
-    """The header `webhook-signature` of Standard Webhooks: one signature a secret, so that both work in a rotation."""
+    """The header `webhook-signature` of Standard Webhooks: one signature per secret, as a rotation has two."""
     signed = f"{message_id}.{timestamp}.".encode() + body
     digests = (hmac.digest(signing_key(secret), signed, "sha256") for secret in secrets)
     return " ".join(f"v1,{base64.b64encode(digest).decode()}" for digest in digests)

@@ -1,4 +1,4 @@
-"""A webhook: somebody who wants to be told of what happens, at an address of their own."""
+"""Webhooks: URLs that receive the events of an account, and the filter of each."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.core.event import SNAPSHOT, Event, apply
-from holdfast.core.event_filter import matches_pattern
+from holdfast.core.event_filter import is_election_event, matches_pattern
 from holdfast.core.lease import EXPIRED, FORCED, LOCK, RELEASED
-from holdfast.core.names import ELECTION_PREFIX
 from holdfast.core.row import Instant, Row
 
 STANDARD, OCTOSTORE = "standard", "octostore"
-"""Whose rules a webhook follows: Standard Webhooks, or OctoStore's."""
+"""The protocol of a webhook: Standard Webhooks, or OctoStore's."""
 
 ACTIVE, PAUSED, DISABLED = "active", "paused", "disabled"
 STATES = (ACTIVE, PAUSED, DISABLED)
@@ -28,29 +27,28 @@ OCTOSTORE_EVENTS = {
     FORCED: "released",
     EXPIRED: EXPIRED,
 }
-"""What OctoStore calls what happens to a lock."""
+"""Event verbs of locks, and OctoStore's names for them."""
 LEASE_SUBJECT = "lease:"
-_ELECTION_SUBJECTS = LEASE_SUBJECT + ELECTION_PREFIX
 
 
 class Webhook(Row, frozen=True):
-    """Where to send what. It reads the log from its own creation on."""
+    """One webhook. It receives events from its creation on."""
 
     table: ClassVar[str] = "webhooks"
     noun: ClassVar[str] = "webhook"
     hashed: ClassVar[frozenset[str]] = frozenset({"url"})
-    """An address may be a secret by itself: whoever knows it can post there."""
+    """A URL may be a secret: anyone who knows it can post there."""
     json: ClassVar[frozenset[str]] = frozenset({"events"})
     hidden: ClassVar[frozenset[str]] = frozenset({"secret", "old_secret"})
 
     principal: str = ""
-    """Who made it. OctoStore's tell only of this one's own locks."""
+    """The principal that created it. OctoStore's webhooks receive only events of that principal's locks."""
     family: str = STANDARD
     url: str = ""
     events: str = ALL
-    """A JSON list of kinds; one that ends in `*` stands for all that begin so."""
+    """A JSON list of event kinds; one that ends in `*` is a prefix."""
     subject: str | None = None
-    """Only about this one, or with `*` at its end about all that begin so."""
+    """Only events of this subject; a subject that ends in `*` is a prefix."""
     state: str = ACTIVE
     reason: str | None = None
     """Why it is not active."""
@@ -62,11 +60,11 @@ class Webhook(Row, frozen=True):
 
 
 Filters = tuple[tuple[int, Webhook], ...]
-"""(the event of the log since which it was so, the webhook with the filter that it had)."""
+"""(seq of the event that changed the filter, the webhook with that filter), oldest first."""
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """What the log said of a lease when it was granted: the events after that tell only what changed."""
+    """The columns of a lease's `claimed` event: later events of the lease record only what changed."""
 
     kind: str | None = None
     holder: str | None = None
@@ -75,74 +73,74 @@ class Grant(msgspec.Struct, frozen=True):
 
 
 LimitGroup = tuple[str, str, str]
-"""(account, family, whoever made them or "" for everybody's): webhooks that count towards one limit."""
+"""(account, family, principal or "" for all): the webhooks that count toward one limit."""
 
 
-def is_in_group(hook: Webhook, peers: LimitGroup) -> bool:
-    """Whether it counts. The stores' queries must count the same."""
-    return (hook.account, hook.family) == peers[:2] and peers[2] in {"", hook.principal}
+def is_in_group(hook: Webhook, group: LimitGroup) -> bool:
+    """Whether it counts toward that limit. The stores' queries apply the same rule."""
+    return (hook.account, hook.family) == group[:2] and group[2] in {"", hook.principal}
 
 
 def active_secrets(hook: Webhook, now: Instant) -> list[str]:
-    """Every secret that signs just now, the newest first."""
+    """The secrets that sign now, the newest first."""
     old = hook.old_secret if hook.old_until is not None and hook.old_until > now else None
     return [secret for secret in (hook.secret, old) if secret is not None]
 
 
 def rotate(hook: Webhook, secret: str, until: Instant) -> Webhook:
-    """A new secret; the old one signs beside it until then."""
+    """Replace the secret; the old one also signs until `until`."""
     return replace(hook, secret=secret, old_secret=hook.secret, old_until=until)
 
 
 def set_state(hook: Webhook, state: str, reason: str | None = None) -> Webhook:
-    """Let it rest, or let it go on where it stopped."""
+    """Pause, disable or resume it; a resumed webhook continues where it stopped."""
     return replace(hook, state=state, reason=None if state == ACTIVE else reason)
 
 
 def wants_event(hook: Webhook, event: Event) -> bool:
-    """Whether a webhook of ours is told of an event. Rooms of elections belong to no account, so nobody is."""
+    """Whether a standard webhook receives an event. Elections belong to no account, so no webhook receives theirs."""
     kinds = msgspec.json.decode(hook.events, type=list[str])
     return (
-        not event.subject.startswith(_ELECTION_SUBJECTS)
+        not is_election_event(event)
         and any(matches_pattern(kind, event.kind) for kind in kinds)
         and matches_pattern(hook.subject, event.subject)
     )
 
 
 def filter_history(hook: Webhook, history: Iterable[Event]) -> Filters:
-    """What it wanted since when, as its own events tell: whatever happened is judged by the filter of its time."""
+    """Its filters over time, from its own events: each event is matched against the filter of its time."""
     found: list[tuple[int, Webhook]] = []
-    told: Webhook | None = None
+    state: Webhook | None = None
     for event in history:
         if event.version > hook.version:
             break
-        if told is None and event.version != 1 and not event.kind.endswith(f".{SNAPSHOT}"):
-            continue  # retention has cut the beginning off
-        told = apply(told or Webhook(hook.account, hook.id), event)
-        then = replace(hook, events=told.events, subject=told.subject)
-        if not found or found[-1][1] != then:
-            found.append((event.seq, then))
+        if state is None and event.version != 1 and not event.kind.endswith(f".{SNAPSHOT}"):
+            continue  # retention has removed its first events
+        state = apply(state or Webhook(hook.account, hook.id), event)
+        filtered = replace(hook, events=state.events, subject=state.subject)
+        if not found or found[-1][1] != filtered:
+            found.append((event.seq, filtered))
     return tuple(found) or ((0, hook),)
 
 
 def filter_at(filters: Filters, seq: int) -> Webhook:
-    """The webhook as it was when this event happened; before its story begins, as it was first told."""
+    """The webhook with the filter of that time; before its first known event, with its first known filter."""
     return next((hook for since, hook in reversed(filters) if since <= seq), filters[0][1])
 
 
 def octostore_event(event: Event) -> str | None:
-    """What OctoStore calls an event, if it knows it at all."""
+    """OctoStore's name for an event, or None if it has none."""
     noun, _, verb = event.kind.partition(".")
-    return OCTOSTORE_EVENTS.get(verb) if noun == "lease" and not event.subject.startswith(_ELECTION_SUBJECTS) else None
+    return OCTOSTORE_EVENTS.get(verb) if noun == "lease" and not is_election_event(event) else None
 
 
 def wants_lock_event(hook: Webhook, event: Event, grant: Grant) -> bool:
-    """Whether a webhook of OctoStore's is told: only of its owner's own locks."""
-    word = octostore_event(event)
+    """Whether an OctoStore webhook receives an event: only those of its owner's locks."""
+    name = octostore_event(event)
     wanted = msgspec.json.decode(hook.events, type=list[str])
     return (
-        word is not None
-        and (word in wanted or "*" in wanted)
+        name is not None
+        and (name in wanted or "*" in wanted)
         and matches_pattern(hook.subject, event.subject)
         and grant.kind == LOCK
         and grant.principal == hook.principal

@@ -1,1 +1,1 @@
-"""The commands of the engine, by noun: what each must load, and what it decides."""
+"""The commands of the engine, by noun: the rows each needs and what it decides."""

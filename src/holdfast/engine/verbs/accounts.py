@@ -1,4 +1,4 @@
-"""The verbs of identity: accounts register and settle things; configured tokens come, change and go."""
+"""Commands of accounts: register, change settings, close; and the sync of configured keys."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from holdfast.store.needs import Needs
 _NAMESPACE = uuid.UUID("6f1d6a0e-5b0f-5a76-9a0e-1f0b6a9c1d42")
 
 
-class Wanted(msgspec.Struct, frozen=True):
-    """A credential that should work."""
+class KeySetting(msgspec.Struct, frozen=True):
+    """A key that should exist."""
 
     name: str
     source: str
@@ -29,21 +29,21 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 def principal_id(source: str, name: str) -> str:
-    """The same name is the same principal, whatever its token is today."""
+    """The id of a configured principal: it depends on the name only, so that its token may change."""
     return str(uuid.uuid5(_NAMESPACE, f"{source}:{name.lower()}"))
 
 
-class SyncPrincipals(Command[int], frozen=True):
-    """Add what is wanted; revoke configured tokens that are wanted no longer."""
+class SyncConfiguredKeys(Command[int], frozen=True):
+    """Add configured keys, and revoke those that are not configured any more."""
 
-    wanted: tuple[Wanted, ...]
+    wanted: tuple[KeySetting, ...]
     known: tuple[str, ...]
-    """Ids of the principals there are."""
+    """Ids of the existing principals."""
     revoke: tuple[str, ...] = (STATIC, ROTATED)
-    """Sources whose principals go when they are not wanted."""
+    """Sources whose principals are revoked when they are not configured any more."""
 
     def needs(self) -> Needs:
-        """Everybody concerned."""
+        """Every principal that is known or wanted."""
         ids = {*self.known, *(principal_id(wanted.source, wanted.name) for wanted in self.wanted)}
         return Needs(rows=tuple((Principal.table, self.account, row_id) for row_id in ids))
 
@@ -60,9 +60,9 @@ class SyncPrincipals(Command[int], frozen=True):
             row_id = principal_id(wanted.source, wanted.name)
             row = view.find(Principal, self.account, row_id) or Principal(self.account, row_id, created_at=view.now)
             if row.version and wanted.source == ISSUED and row.revoked_at is None:
-                continue  # an issued key is never replaced by the way
+                continue  # an issued key is never replaced here
             if row.source == ROTATED and row.listed_hash == wanted.key_hash:
-                continue  # its user has rotated the listed token away: it must not come back
+                continue  # its user has rotated this configured token: it must not work again
             after = replace(
                 row,
                 name=wanted.name,
@@ -70,7 +70,7 @@ class SyncPrincipals(Command[int], frozen=True):
                 key_hash=wanted.key_hash,
                 scopes=wanted.scopes,
                 revoked_at=None,
-                old_key_hash=None,  # what the settings say holds at once, and alone
+                old_key_hash=None,  # a configured key replaces any other at once
                 old_until=None,
                 listed_hash=None,
             )
@@ -81,7 +81,7 @@ class SyncPrincipals(Command[int], frozen=True):
 
 
 class RegisterAccount(Command[Account], frozen=True):
-    """A new tenant with its first key."""
+    """Create an account with its first key."""
 
     principal_id: str
     key_hash: str
@@ -92,7 +92,7 @@ class RegisterAccount(Command[Account], frozen=True):
         return Needs()
 
     def decide(self, view: View) -> Account:
-        """The account; its key opens everything in it, and nothing anywhere else."""
+        """The account; its key has every scope in this account."""
         account = Account(self.account, self.account, created_at=view.now, cycle_anchor=view.now)
         account = view.put(account, "registered")
         key = Principal(
@@ -110,17 +110,17 @@ class RegisterAccount(Command[Account], frozen=True):
 
 
 class CloseAccount(Command[None], frozen=True):
-    """An account goes: its keys stop working, and the server's own log remembers who asked for it."""
+    """Close an account: revoke its keys, and record in the server's own log who closed it."""
 
     keys: tuple[str, ...]
 
     def needs(self) -> Needs:
-        """Its keys, and the stone that will stand in its place."""
-        stone = (Account.table, DEFAULT_ACCOUNT, self.account)
-        return Needs(rows=(*((Principal.table, self.account, key) for key in self.keys), stone))
+        """Its keys, and its tombstone."""
+        tombstone = (Account.table, DEFAULT_ACCOUNT, self.account)
+        return Needs(rows=(*((Principal.table, self.account, key) for key in self.keys), tombstone))
 
     def decide(self, view: View) -> None:
-        """Nothing works any more; what is left is for the store to erase."""
+        """Revoke every key and write the tombstone; the store erases the rows afterwards."""
         for key in self.keys:
             row = view.find(Principal, self.account, key)
             if row is not None and row.revoked_at is None:
@@ -129,8 +129,8 @@ class CloseAccount(Command[None], frozen=True):
             view.put(Account(DEFAULT_ACCOUNT, self.account, created_at=view.now), "deleted")
 
 
-class SettleAccount(Command[Account], frozen=True):
-    """An account decides how it wants to be served."""
+class ChangeAccountSettings(Command[Account], frozen=True):
+    """Change the settings of an account."""
 
     require_lease_id: bool | None = None
 
@@ -139,7 +139,7 @@ class SettleAccount(Command[Account], frozen=True):
         return Needs(rows=((Account.table, self.account, self.account),))
 
     def decide(self, view: View) -> Account:
-        """As it is settled now."""
+        """The account with its settings."""
         found = view.find(Account, self.account, self.account)
         account = found or Account(self.account, self.account, created_at=view.now)
         after = accounts.change_settings(account, require_lease_id=self.require_lease_id)

@@ -1,4 +1,4 @@
-"""Many verbs in one request and one transaction, each with an outcome of its own."""
+"""Batches: several commands in one request and one transaction, each with its own outcome."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Result = Outcome | Replayed | Refused
 
 
 class Outcomes(Outcome, frozen=True):
-    """What came of each, in order; a refusal changes nothing and stops nobody else."""
+    """The outcome of each command, in order; a refused one changes nothing and does not stop the others."""
 
     each: tuple[Any, ...]
 
     def with_tokens(self, tokens: list[int]) -> Self:
-        """Itself, with the tokens that were drawn."""
-        real = (one.with_tokens(tokens) if isinstance(one, Outcome) else one for one in self.each)
-        return replace(self, each=tuple(real))
+        """The outcomes with the tokens drawn for them."""
+        each = (item.with_tokens(tokens) if isinstance(item, Outcome) else item for item in self.each)
+        return replace(self, each=tuple(each))
 
 
 class Batch(Command[Outcomes], frozen=True):
@@ -32,7 +32,7 @@ class Batch(Command[Outcomes], frozen=True):
 
     @property
     def urgent(self) -> bool:  # type: ignore[override]
-        """Holders' writes go first, many at a time as well as alone."""
+        """Whether every item is urgent."""
         return all(item.urgent for item in self.items)
 
     def all_needs(self) -> Needs:
@@ -41,12 +41,12 @@ class Batch(Command[Outcomes], frozen=True):
         return needs if self.once is None else replace(needs, answers=self.once_keys())
 
     def once_keys(self) -> tuple[tuple[str, str], ...]:
-        """Its own and its items'."""
+        """The keys of the batch and of its items."""
         own = () if self.once is None else ((self.account, self.once.key),)
         return (*own, *(key for item in self.items for key in item.once_keys()))
 
     def size(self) -> int:
-        """What they carry together."""
+        """The sum of its items."""
         return sum(item.size() for item in self.items)
 
     def weight(self) -> int:
@@ -54,15 +54,15 @@ class Batch(Command[Outcomes], frozen=True):
         return len(self.items)
 
     def decide(self, view: View) -> Outcomes:
-        """One after the other over the same view; a defect in one of them undoes them all."""
+        """Run the items over the same view; an unexpected error in one undoes all."""
         mark = view.mark()
         try:
-            return Outcomes(each=tuple(self._one(item, view) for item in self.items), now=view.now)
+            return Outcomes(each=tuple(self._run_item(item, view) for item in self.items), now=view.now)
         except Exception:
             view.rewind(mark)
             raise
 
-    def _one(self, item: Command[Any], view: View) -> Result:
+    def _run_item(self, item: Command[Any], view: View) -> Result:
         steps, drawn = len(view.steps), view.tokens_drawn
         try:
             outcome: Outcome | Replayed = item.run(view)

@@ -1,4 +1,4 @@
-"""The verbs of buying. Money is asked for at the door; what it changes is decided here, in one transaction."""
+"""Commands of purchases. The payment happens outside; what it changes is decided here, in one transaction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.store.needs import Needs
 
 
 class BeginPurchase(Command[Purchase], frozen=True):
-    """Somebody wants a plan, and the provider waits for the payer."""
+    """Record a purchase whose checkout is open at the provider."""
 
     purchase_id: str
     plan: Plan
@@ -26,7 +26,7 @@ class BeginPurchase(Command[Purchase], frozen=True):
         return Needs()
 
     def decide(self, view: View) -> Purchase:
-        """As it stands on the bill."""
+        """The purchase, with its price."""
         asked = Purchase(
             self.account,
             self.purchase_id,
@@ -38,17 +38,17 @@ class BeginPurchase(Command[Purchase], frozen=True):
 
 
 class PurchaseCommand(Command[Purchase], frozen=True):
-    """Something about one purchase, and the account it is for."""
+    """A command about one purchase and its account."""
 
     purchase_id: str
 
     def needs(self) -> Needs:
-        """Both."""
+        """The purchase and the account."""
         rows = ((Purchase.table, self.account, self.purchase_id), (Account.table, self.account, self.account))
         return Needs(rows=rows)
 
     def purchase(self, view: View) -> Purchase:
-        """The purchase, or that there is none."""
+        """The purchase, or PurchaseMissing."""
         found = view.find(Purchase, self.account, self.purchase_id)
         if found is None:
             raise PurchaseMissing("there is no such purchase")
@@ -56,7 +56,7 @@ class PurchaseCommand(Command[Purchase], frozen=True):
 
 
 class CompletePurchase(PurchaseCommand, frozen=True):
-    """The provider has the money. Whoever says so again hears that it is done."""
+    """Complete a purchase that the provider has captured; completing it again changes nothing."""
 
     capture: Capture
 
@@ -76,7 +76,7 @@ class FailPurchase(PurchaseCommand, frozen=True):
     """The provider declined the payment."""
 
     def decide(self, view: View) -> Purchase:
-        """As it is now: what was paid meanwhile stays paid."""
+        """The purchase as it is now; one that was paid meanwhile stays paid."""
         purchase = self.purchase(view)
         failed = purchases.fail(purchase)
         return purchase if failed == purchase else view.put(failed, "failed")

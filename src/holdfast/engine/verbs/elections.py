@@ -1,4 +1,4 @@
-"""The verbs of elections: campaign, renew, resign. A room is a lease; its leader's token is holder and lease id."""
+"""Commands of elections: campaign, renew, resign. An election is a lease; the leader holds it."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from holdfast.store.needs import Needs
 
 
 class Leading(LeaseOutcome, frozen=True):
-    """The caller leads, newly or still."""
+    """The caller leads, newly or as before."""
 
 
 class Resigned(LeaseOutcome, frozen=True):
-    """The room is vacant again; `lease.token` is the term that ended."""
+    """The election is vacant; `lease.token` is the term that ended."""
 
 
 class ElectionCommand(Command[LeaseOutcome], frozen=True):
-    """A verb about one room."""
+    """A command about one election."""
 
-    room: str
+    name: str
 
     def needs(self) -> Needs:
-        """The lease behind the room."""
-        return Needs(rows=((Lease.table, self.account, self.room),))
+        """The election's lease."""
+        return Needs(rows=((Lease.table, self.account, self.name),))
 
 
 class Campaign(ElectionCommand, frozen=True):
-    """Lead if nobody does. It is not re-entrant: a leader that campaigns again is told that somebody leads."""
+    """Become the leader of a vacant election. It is not re-entrant: a leader that campaigns again is refused."""
 
     claims = ELECTION
     candidate: str
@@ -42,12 +42,12 @@ class Campaign(ElectionCommand, frozen=True):
     metadata: str | None = None
 
     def needs(self) -> Needs:
-        """The room, and how many others are live."""
-        return Needs(rows=((Lease.table, self.account, self.room),), election_counts=(self.account,))
+        """The election, and the number of live elections."""
+        return Needs(rows=((Lease.table, self.account, self.name),), election_counts=(self.account,))
 
     def decide(self, view: View) -> Leading | Held:
-        """Capacity first, then the contest."""
-        lease = expire_lease_if_due(view, self.account, self.room)
+        """Report the leader, or check the limit and grant the lease."""
+        lease = expire_lease_if_due(view, self.account, self.name)
         if leases.is_live(lease, view.now):
             return Held(lease=lease, now=view.now)
         if view.live_elections(self.account) >= self.max_rooms:
@@ -72,23 +72,23 @@ class LeaderCommand(ElectionCommand, frozen=True):
     holder: str
     lease_id: str
 
-    def led(self, view: View) -> Lease:
-        """The caller's live lease on the room."""
-        lease = view.lease(self.account, self.room)
+    def held(self, view: View) -> Lease:
+        """The caller's live lease on the election."""
+        lease = view.lease(self.account, self.name)
         if leases.is_held(lease) and lease.holder != self.holder:
-            raise LeaseMismatch("somebody else leads")
+            raise LeaseMismatch("another candidate leads")
         leases.check_holder(lease, proof_of(self.lease_id), view.now)
         return lease
 
 
 class RenewLeadership(LeaderCommand, frozen=True):
-    """Lead for longer, or for less."""
+    """Set a new deadline, earlier or later."""
 
     ttl: Instant
 
     def decide(self, view: View) -> Leading:
         """The same term with a new deadline."""
-        lease = view.put(leases.extend(self.led(view), ttl=self.ttl, now=view.now), "renewed")
+        lease = view.put(leases.extend(self.held(view), ttl=self.ttl, now=view.now), "renewed")
         return Leading(lease=lease, now=view.now)
 
 
@@ -96,6 +96,6 @@ class Resign(LeaderCommand, frozen=True):
     """Stop leading."""
 
     def decide(self, view: View) -> Resigned:
-        """The vacant room."""
-        lease = view.put(leases.end(self.led(view), RELEASED, now=view.now), "released")
+        """The vacant election."""
+        lease = view.put(leases.end(self.held(view), RELEASED, now=view.now), "released")
         return Resigned(lease=lease, now=view.now)

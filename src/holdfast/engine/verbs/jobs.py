@@ -1,4 +1,4 @@
-"""The verbs of jobs: claim, heartbeat, release, force-release."""
+"""Commands of jobs: claim, heartbeat, release, force-release."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from holdfast.store.needs import Needs
 
 
 class Claimed(LeaseOutcome, frozen=True):
-    """The caller owns it now. Only this answer ever shows the lease id."""
+    """The caller holds the job now. Only this answer contains the lease id."""
 
     lease_id: str
     previous: Ended | None
@@ -31,21 +31,21 @@ class Claimed(LeaseOutcome, frozen=True):
 
 
 class Changed(LeaseOutcome, frozen=True):
-    """The holder did something with it, or let it go."""
+    """The job after a heartbeat or a release."""
 
 
 class JobCommand(Command[LeaseOutcome], frozen=True):
-    """A verb about one job."""
+    """A command about one job."""
 
     name: str
 
     def needs(self) -> Needs:
-        """The lease behind the job."""
+        """The job's lease."""
         return Needs(rows=((Lease.table, self.account, self.name),))
 
 
 class ClaimJob(JobCommand, frozen=True):
-    """Own the job if nobody does."""
+    """Claim the job if it is free."""
 
     claims = JOB
     by: Principal
@@ -59,26 +59,26 @@ class ClaimJob(JobCommand, frozen=True):
     yields: bool = False
 
     def needs(self) -> Needs:
-        """The lease, and the session for whose life it is claimed."""
+        """The lease, and the session that it is claimed for."""
         rows: tuple[Key, ...] = ((Lease.table, self.account, self.name),)
         if self.session_id is not None:
             rows += ((Session.table, self.account, self.session_id),)
         return Needs(rows=rows)
 
     def wait_key(self) -> Key:
-        """Claimers of one job wait for each other."""
+        """The job's lease: callers that claim one job wait in its queue."""
         return (Lease.table, self.account, self.name)
 
     def yield_to_waiters(self) -> ClaimJob:
-        """Others wait: even a free job is not for this caller."""
+        """A claim that is not granted, even if the job is free: others wait for it."""
         return replace(self, yields=True)
 
     def size(self) -> int:
-        """Its metadata."""
+        """The size of its metadata."""
         return len(self.metadata or "")
 
     def decide(self, view: View) -> Claimed | Held:
-        """Grant a free job; tell of the holder otherwise."""
+        """Grant a free job, or report its holder."""
         if self.session_id is not None:
             proof = None if self.session_lease_id is None else proof_of(self.session_lease_id)
             sessions.check_claimer(view.find(Session, self.account, self.session_id), self.by.id, proof, view.now)
@@ -101,10 +101,10 @@ class ClaimJob(JobCommand, frozen=True):
         return self._claimed(granted, view, self.lease_id)
 
     def replay(self, view: View, answer: Answer) -> Claimed:
-        """The same lease again, as it stands now; a replay never grants time."""
+        """The same lease as it is now; a replay never extends it."""
         lease_id = str(msgspec.json.decode(answer.body)["lease_id"])
         lease = view.lease(self.account, self.name)
-        if lease.version == 0:  # it was made between our look at the rows and our look at the answers
+        if lease.version == 0:  # it was created between the read of the rows and the read of the answers
             raise Rerun
         check_owner(view, lease, lease_id)
         return self._claimed(lease, view, lease_id, replayed=True)
@@ -121,7 +121,7 @@ class ClaimJob(JobCommand, frozen=True):
 
 
 class HolderCommand(JobCommand, frozen=True):
-    """A write by whoever holds the job: the lease id is its proof."""
+    """A write by the holder of a job; the lease id is its proof."""
 
     urgent = True
     lease_id: str
@@ -130,11 +130,11 @@ class HolderCommand(JobCommand, frozen=True):
     checkpoint: str | None = None
 
     def size(self) -> int:
-        """What it carries."""
+        """The size of its texts."""
         return len(self.checkpoint or "") + len(self.note or "")
 
     def held(self, view: View) -> Lease:
-        """The caller's lease with its newest note and checkpoint, or LeaseLost."""
+        """The caller's lease with the new note and checkpoint, or LeaseLost."""
         lease = view.lease(self.account, self.name)
         check_owner(view, lease, self.lease_id)
         if self.token is not None and self.token != lease.token:
@@ -147,13 +147,13 @@ class HolderCommand(JobCommand, frozen=True):
 
 
 class HeartbeatJob(HolderCommand, frozen=True):
-    """Still at work: start the time again."""
+    """Renew the lease."""
 
     ttl: Instant | None = None
     progress: str | None = None
 
     def replay(self, view: View, answer: Answer) -> LeaseOutcome | Replayed:
-        """What was answered before, if the lease still stands; a replay never grants time."""
+        """The first answer, if the lease is still held; a replay never extends it."""
         check_owner(view, view.lease(self.account, self.name), self.lease_id)
         return super().replay(view, answer)
 
@@ -167,12 +167,12 @@ class HeartbeatJob(HolderCommand, frozen=True):
 
 
 class ReleaseJob(HolderCommand, frozen=True):
-    """Done with it: the next one may have it."""
+    """Release the job."""
 
     undelivered: bool = False
 
     def decide(self, view: View) -> Changed:
-        """The job is free; its note and checkpoint stay for the successor."""
+        """The free job; its note and checkpoint stay for the next holder."""
         how = UNDELIVERED if self.undelivered else RELEASED
         lease = view.put(leases.end(self.held(view), how, now=view.now), how)
         return Changed(lease=lease, now=view.now)
@@ -186,16 +186,16 @@ class ForceRelease(JobCommand, frozen=True):
     reason: str
 
     def decide(self, view: View) -> Changed:
-        """The job is free; the former holder's next call is told by whom and why."""
+        """The free job; the former holder's next call reports who took it and why."""
         lease = expire_lease_if_due(view, self.account, self.name)
         if not leases.is_held(lease):
-            raise NotHeld(f"nobody holds {self.name}")
+            raise NotHeld(f"{self.name} has no holder")
         lease = view.put(leases.end(lease, FORCED, now=view.now, by=self.by, reason=self.reason), FORCED)
         return Changed(lease=lease, now=view.now)
 
 
 def check_owner(view: View, lease: Lease, lease_id: str) -> None:
-    """Only the newest live holder may act; anybody else is told what became of the job."""
+    """Refuse every caller but the newest live holder, and report what happened to the job."""
     proof = proof_of(lease_id)
     try:
         leases.check_holder(lease, proof, view.now)

@@ -1,4 +1,4 @@
-"""The verbs of keys: make one, rotate it, revoke it. Each is an event; none of them ever sees a key, only its hash."""
+"""Commands of keys: create, rotate, revoke. They never see a key, only its hash."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class KeyOutcome(Outcome, frozen=True):
 
 
 class KeyCommand(Command[KeyOutcome], frozen=True, kw_only=True):
-    """Something about one key of an account."""
+    """A command about one key of an account."""
 
     key_id: str
 
@@ -27,7 +27,7 @@ class KeyCommand(Command[KeyOutcome], frozen=True, kw_only=True):
         return Needs(rows=((Principal.table, self.account, self.key_id),))
 
     def find(self, view: View) -> Principal:
-        """The key, if it still works."""
+        """The key, or Missing if it is absent or revoked."""
         found = view.find(Principal, self.account, self.key_id)
         if found is None or found.revoked_at is not None:
             raise Missing("there is no such key")
@@ -35,32 +35,32 @@ class KeyCommand(Command[KeyOutcome], frozen=True, kw_only=True):
 
 
 class CreateKey(KeyCommand, frozen=True, kw_only=True):
-    """A key for somebody else, who may do no more than its maker."""
+    """Create a key that may do no more than its maker's."""
 
     by: Principal
     key: Principal
     """Everything but its times."""
-    lasts: Instant | None = None
+    lifetime: Instant | None = None
 
     def decide(self, view: View) -> KeyOutcome:
-        """The key as it was made."""
-        expires_at = None if self.lasts is None else view.now + self.lasts
+        """The new key."""
+        expires_at = None if self.lifetime is None else view.now + self.lifetime
         key = principals.delegate(self.by, self.key, expires_at, view.now)
         return KeyOutcome(key=view.put(key, "created"), now=view.now)
 
 
 class RotateKey(KeyCommand, frozen=True, kw_only=True):
-    """A new secret for the same key; the old one works for a while yet."""
+    """Replace the secret of a key; the old one works during the grace period."""
 
     by: Principal
     by_hash: str
-    """The key that was sent: one that was rotated away may not rotate again, or a thief could lock the owner out."""
+    """Hash of the key that was sent: a rotated key may not rotate again, or a thief could lock out its owner."""
     key_hash: str
     shown: str
     grace: Instant
 
     def decide(self, view: View) -> KeyOutcome:
-        """The key with its new secret, which nobody may see who could not have made it."""
+        """The key with its new secret, which only a caller that could have created the key may get."""
         key = None if self.key_id == ADMIN_ID else self.find(view)
         if key is None or key.source == ROOT:
             raise ConfiguredKey("this key is part of the server's settings: change it there")
@@ -73,11 +73,11 @@ class RotateKey(KeyCommand, frozen=True, kw_only=True):
 
 
 class RevokeKey(KeyCommand, frozen=True, kw_only=True):
-    """A key stops working."""
+    """Revoke a key."""
 
     by: Principal
     others: tuple[str, ...]
-    """The other keys of the account: one of them must be an administrator's."""
+    """The other keys of the account: one of them must be able to administer it."""
 
     def needs(self) -> Needs:
         """All of them."""
@@ -85,7 +85,7 @@ class RevokeKey(KeyCommand, frozen=True, kw_only=True):
         return Needs(rows=tuple((Principal.table, self.account, key_id) for key_id in ids))
 
     def decide(self, view: View) -> KeyOutcome:
-        """The key, revoked; a second time changes nothing."""
+        """The revoked key; revoking it again changes nothing."""
         found = view.find(Principal, self.account, self.key_id)
         if found is None:
             raise Missing("there is no such key")
@@ -104,7 +104,7 @@ class RevokeKey(KeyCommand, frozen=True, kw_only=True):
 
 
 class RegisterUser(KeyCommand, frozen=True, kw_only=True):
-    """A user of locks with a name that nobody else has."""
+    """Register a user of locks under a name that is free."""
 
     name: str
     namespace: str | None
@@ -112,7 +112,7 @@ class RegisterUser(KeyCommand, frozen=True, kw_only=True):
     shown: str
 
     def decide(self, view: View) -> KeyOutcome:
-        """The new user; a name in any letter case is taken once."""
+        """The new user; names that differ only in letter case are the same."""
         if view.find(Principal, self.account, self.key_id) is not None:
             raise NameTaken("this name is taken")
         user = Principal(

@@ -1,4 +1,4 @@
-"""The verbs of locks, with OctoStore's rules: the same holder may acquire again, names have access lists and rests."""
+"""Commands of locks, by OctoStore's rules: re-entrant, with access lists and delays after a release."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from holdfast.store.needs import Needs
 
 
 class Acquired(LeaseOutcome, frozen=True):
-    """The caller has the lock, newly or again. A lock acquired again shows the same lease id."""
+    """The caller has the lock, newly or again. Acquiring it again returns the same lease id."""
 
     lease_id: str
 
 
 class Delayed(LeaseOutcome, frozen=True):
-    """The name rests after its last holder; nobody may have it yet."""
+    """The lock is free, but its delay is not over yet."""
 
 
 class Changed(LeaseOutcome, frozen=True):
@@ -42,25 +42,25 @@ class Changed(LeaseOutcome, frozen=True):
 
 
 class LockCommand(Command[LeaseOutcome], frozen=True):
-    """A verb about one lock."""
+    """A command about one lock."""
 
     by: Principal
     name: str
 
     def needs(self) -> Needs:
-        """The lease behind the lock."""
+        """The lock's lease."""
         return Needs(rows=((Lease.table, self.account, self.name),))
 
 
 class AcquireLock(LockCommand, frozen=True):
-    """Take the lock if it is free, or keep it if it is already ours."""
+    """Acquire a free lock, or renew one that the caller holds."""
 
     claims = LOCK
     secret: bytes
-    """The caller's credential: from it, and from nothing that is stored, the lease id can be made again."""
+    """The caller's key, from which the lease id is derived; nothing stored reveals the id."""
     ttl: Instant
     limit: int
-    """How many live locks the caller may have."""
+    """How many live locks the caller may hold."""
     metadata: str | None = None
     session_id: str | None = None
     ephemeral: bool = False
@@ -75,31 +75,31 @@ class AcquireLock(LockCommand, frozen=True):
         return Needs(rows=rows, lock_counts=((self.account, self.by.id),))
 
     def decide(self, view: View) -> Acquired | Held | Delayed:
-        """OctoStore's order of questions: list, rest, session, limit, then who has it."""
+        """Check in OctoStore's order: access list, delay, session, limit, then the holder."""
         lease = view.lease(self.account, self.name)
-        self._check_list(lease)
+        self._check_acl(lease)
         if leases.is_delayed(lease, view.now):
             return Delayed(lease=lease, now=view.now)
         if self.session_id is not None:
             sessions.check_live(view.find(Session, self.account, self.session_id), self.by.id, view.now)
-        ours = leases.is_live(lease, view.now) and lease.kind == LOCK and lease.holder == self._holder()
-        if not ours and view.live_locks(self.account, self.by.id) >= self.limit:
+        is_ours = leases.is_live(lease, view.now) and lease.kind == LOCK and lease.holder == self._holder()
+        if not is_ours and view.live_locks(self.account, self.by.id) >= self.limit:
             raise LockLimit(f"a user may hold at most {self.limit} locks")
-        if ours:
-            return self._again(lease, view)
+        if is_ours:
+            return self._renew(lease, view)
         lease = expire_lease_if_due(view, self.account, self.name)
         if leases.is_delayed(lease, view.now):
             return Delayed(lease=lease, now=view.now)
         if leases.is_live(lease, view.now):
             return Held(lease=lease, now=view.now)
-        return self._first(lease, view)
+        return self._grant(lease, view)
 
-    def _check_list(self, lease: Lease) -> None:
+    def _check_acl(self, lease: Lease) -> None:
         if lease.acl is not None and self.acl is not None and self.acl != lease.acl:
             raise AclConflict("the lock already has another access list")
         access.check_allowed(lease.acl or self.acl, self.by)
 
-    def _first(self, lease: Lease, view: View) -> Acquired:
+    def _grant(self, lease: Lease, view: View) -> Acquired:
         lease_id = derive_lease_id(self.secret, self.account, self.name, view.now)
         claim = Claim(
             kind=LOCK,
@@ -116,7 +116,7 @@ class AcquireLock(LockCommand, frozen=True):
         granted = replace(leases.grant(lease, claim, token=view.token(), now=view.now), acl=lease.acl or self.acl)
         return Acquired(lease=view.put(granted, "claimed"), now=view.now, lease_id=lease_id)
 
-    def _again(self, lease: Lease, view: View) -> Acquired:
+    def _renew(self, lease: Lease, view: View) -> Acquired:
         lease_id = derive_lease_id(self.secret, self.account, self.name, lease.claimed_at or 0)
         kept = replace(
             lease,
@@ -131,7 +131,7 @@ class AcquireLock(LockCommand, frozen=True):
 
 
 class HolderCommand(LockCommand, frozen=True):
-    """A write by whoever holds the lock."""
+    """A write by the holder of a lock."""
 
     urgent = True
     lease_id: str
@@ -141,30 +141,30 @@ class HolderCommand(LockCommand, frozen=True):
         lease = view.lease(self.account, self.name)
         proof = proof_of(self.lease_id)
         if not leases.is_held(lease):
-            self._check_gone(lease, proof, view)
+            self._check_expired_session(lease, proof, view)
             raise LeaseGone("nothing is held")
         if lease.ephemeral and lease.session is not None:
             session = view.find(Session, self.account, lease.session)
             if session is None or session.principal != self.by.id:
                 raise SessionMissing("there is no such session")
             if not sessions.is_live(session, view.now):
-                raise SessionExpired("the session has run out")
+                raise SessionExpired("the session has expired")
         elif lease.principal != self.by.id:
             raise LeaseMismatch("held under another lease")
         leases.check_holder(lease, proof, view.now)
         return lease
 
-    def _check_gone(self, lease: Lease, proof: str, view: View) -> None:
-        """A session that ran out a moment ago is told so, although the sweep has already freed its locks."""
-        story = leases.last_ending(lease)
-        if story is None or story.how != SESSION_ENDED or story.proof != proof or story.principal != self.by.id:
+    def _check_expired_session(self, lease: Lease, proof: str, view: View) -> None:
+        """Report a session that expired just now, although the sweep has already freed its locks."""
+        ending = leases.last_ending(lease)
+        if ending is None or ending.how != SESSION_ENDED or ending.proof != proof or ending.principal != self.by.id:
             return
-        if story.reason == f"session {sessions.EXPIRED}" and view.now < story.at + sessions.EXPIRED_MEMORY:
-            raise SessionExpired("the session has run out")
+        if ending.reason == f"session {sessions.EXPIRED}" and view.now < ending.at + sessions.EXPIRED_MEMORY:
+            raise SessionExpired("the session has expired")
 
 
 class RenewLock(HolderCommand, frozen=True):
-    """Move the deadline, nearer or further."""
+    """Set a new deadline, earlier or later."""
 
     ttl: Instant
 
@@ -175,7 +175,7 @@ class RenewLock(HolderCommand, frozen=True):
 
 
 class ReleaseLock(HolderCommand, frozen=True):
-    """Let it go; the name rests if its holder asked for that."""
+    """Release the lock, and start its delay if the holder asked for one."""
 
     def decide(self, view: View) -> Changed:
         """The free lock."""
@@ -184,7 +184,7 @@ class ReleaseLock(HolderCommand, frozen=True):
 
 
 class SetLockAcl(LockCommand, frozen=True):
-    """Replace the access list: by the holder, or by the administrator on any name."""
+    """Replace the access list; only the holder may, or the administrator."""
 
     acl: str
 
@@ -198,9 +198,9 @@ class SetLockAcl(LockCommand, frozen=True):
     def _check_holder(self, lease: Lease, view: View) -> None:
         if not leases.is_held(lease):
             raise Missing(self.name)
-        holds = leases.is_live(lease, view.now) and lease.principal == self.by.id
-        if holds and lease.ephemeral:
+        is_holder = leases.is_live(lease, view.now) and lease.principal == self.by.id
+        if is_holder and lease.ephemeral:
             session = view.find(Session, self.account, lease.session or "")
-            holds = session is not None and sessions.is_live(session, view.now)
-        if not holds:
+            is_holder = session is not None and sessions.is_live(session, view.now)
+        if not is_holder:
             raise Forbidden("only the holder of a lock may change its access list")

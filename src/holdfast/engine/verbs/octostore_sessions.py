@@ -1,4 +1,4 @@
-"""The verbs of OctoStore's sessions: open, keep alive, end. `lives.py` has those that survive their process."""
+"""Commands of OctoStore's sessions, which have no name and cannot be resumed: open, keep alive, end."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from holdfast.store.needs import Needs
 
 
 def with_holdings(account: str, session_id: str) -> Needs:
-    """A session and what was claimed for its life."""
+    """A session and what it holds."""
     return Needs(rows=((Session.table, account, session_id),), holdings=((account, session_id),))
 
 
 class SessionCommand(Command[Session], frozen=True):
-    """A verb about one session of the caller's."""
+    """A command about one session of the caller."""
 
     by: Principal
     session_id: str
@@ -28,18 +28,18 @@ class SessionCommand(Command[Session], frozen=True):
         return Needs(rows=((Session.table, self.account, self.session_id),))
 
     def unnamed(self, view: View) -> Session | None:
-        """The session, if it has no name: one with a name has lives, and only its newest may act."""
+        """The session if it has no name: only the newest generation of a named one may act."""
         session = view.find(Session, self.account, self.session_id)
         return None if session is None or session.name is not None else session
 
 
 class OpenSession(SessionCommand, frozen=True):
-    """Begin a life."""
+    """Open a session."""
 
     ttl_seconds: int | None = None
 
     def decide(self, view: View) -> Session:
-        """A session under the id it was given, with its time to live bounded."""
+        """The new session, with its TTL within the bounds."""
         ttl = sessions.clamp_ttl(self.ttl_seconds) * SECOND
         session = Session(
             self.account,
@@ -53,7 +53,7 @@ class OpenSession(SessionCommand, frozen=True):
 
 
 class KeepSessionAlive(SessionCommand, frozen=True):
-    """Still there: start its time to live again."""
+    """Renew the session."""
 
     urgent = True
 
@@ -64,7 +64,7 @@ class KeepSessionAlive(SessionCommand, frozen=True):
 
 
 class EndSession(SessionCommand, frozen=True):
-    """End a life: what was claimed for it is freed in the same transaction."""
+    """End the session and free what it holds, in the same transaction."""
 
     urgent = True
 
@@ -73,7 +73,7 @@ class EndSession(SessionCommand, frozen=True):
         return with_holdings(self.account, self.session_id)
 
     def decide(self, view: View) -> Session:
-        """The session as it was; one that has just run out may still be ended."""
+        """The session as it was; one that has just expired may still be ended."""
         session = sessions.find(self.unnamed(view), self.by.id, view.now)
         end_session(view, session, sessions.DELETED)
         return session

@@ -1,4 +1,4 @@
-"""Recovery on request: the same as the sweep does, at once, and telling what it did."""
+"""Recovery on request: what the sweep does, at once, and with a report of what it ended."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Recovered(Outcome, frozen=True):
 
 
 class Recover(Command[Recovered], frozen=True):
-    """End everything that has run out, now: what the sweep does by itself a moment later."""
+    """End everything that has expired, without waiting for the sweep."""
 
     due: tuple[Key, ...]
 
     def needs(self) -> Needs:
-        """What may be due, and what due sessions hold."""
+        """The rows that may be due, and what due sessions hold."""
         sessions_due = (key[1:] for key in self.due if key[0] == Session.table)
         return Needs(rows=self.due, holdings=tuple(sessions_due))
 
@@ -34,7 +34,7 @@ class Recover(Command[Recovered], frozen=True):
         return len(self.due)
 
     def decide(self, view: View) -> Recovered:
-        """Whatever this ended."""
+        """The rows that this ended."""
         over: list[Row] = []
         for key in self.due:
             row = view.at(key)

@@ -1,4 +1,4 @@
-"""The verbs of sessions that survive their process: open or resume, heartbeat, context, end."""
+"""Commands of named sessions, which can be resumed: open or resume, heartbeat, context, end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from holdfast.engine.view import View
 from holdfast.store.needs import Needs
 
 
-class Living(Outcome, frozen=True, kw_only=True):
+class SessionState(Outcome, frozen=True, kw_only=True):
     """The session and what it holds."""
 
     session: Session
@@ -32,7 +32,7 @@ class Living(Outcome, frozen=True, kw_only=True):
     tasks: tuple[Task, ...] = ()
 
     def with_tokens(self, tokens: list[int]) -> Self:
-        """Itself, with the tokens that were drawn."""
+        """The state with the tokens drawn for it."""
         return replace(
             self,
             session=with_token(self.session, tokens),
@@ -41,16 +41,16 @@ class Living(Outcome, frozen=True, kw_only=True):
         )
 
 
-class Begun(Living, frozen=True, kw_only=True):
-    """A new life. Only this answer ever shows the lease ids, and only the first one the secret."""
+class BegunSession(SessionState, frozen=True, kw_only=True):
+    """A new generation. Only this answer contains the lease ids, and only the first one the secret."""
 
     resumed: bool
     secret: str | None
     seed: bytes
 
 
-class SessionCommand(Command[Living], frozen=True):
-    """A verb about one session."""
+class SessionCommand(Command[SessionState], frozen=True):
+    """A command about one session."""
 
     by: Principal
     session_id: str
@@ -61,23 +61,23 @@ class SessionCommand(Command[Living], frozen=True):
 
 
 class BeginSession(SessionCommand, frozen=True):
-    """Open a session by its stable name, or resume it in a new life."""
+    """Open a session by its stable name, or resume it."""
 
     name: str
     ttl: Instant
     seed: bytes
-    """Chance, from which lease ids are made."""
+    """Random bytes from which lease ids are derived."""
     fresh_secret: str
     secret: str | None = None
     lane: bool | None = None
     context: Context = Context()
 
     def size(self) -> int:
-        """What it carries."""
+        """The size of its context."""
         return len(self.context.context or "")
 
-    def decide(self, view: View) -> Begun:
-        """The newest life: whatever the former one still holds comes along under new leases."""
+    def decide(self, view: View) -> BegunSession:
+        """The new generation: what the previous one still holds gets new lease ids and tokens."""
         found = view.find(Session, self.account, self.session_id)
         session = found or Session(self.account, self.session_id)
         proof = None if self.secret is None else proof_of(self.secret)
@@ -85,14 +85,14 @@ class BeginSession(SessionCommand, frozen=True):
         if found is not None and sessions.is_due(found, view.now):
             end_session(view, found, sessions.EXPIRED)
             session = view.find(Session, self.account, self.session_id) or found
-        knows = proof is not None and proof == session.secret
+        has_secret = proof is not None and proof == session.secret
         begun = sessions.begin(
             replace(
                 session,
                 principal=self.by.id,
                 name=self.name,
                 ttl=self.ttl,
-                secret=session.secret if knows else proof_of(self.fresh_secret),
+                secret=session.secret if has_secret else proof_of(self.fresh_secret),
                 lane=session.lane if self.lane is None else self.lane,
             ),
             proof=proof_of(lease_id_from(self.seed, self.session_id)),
@@ -102,43 +102,43 @@ class BeginSession(SessionCommand, frozen=True):
         resumed = session.version > 0
         expire_holdings(view, self.account, self.session_id)
         begun = view.put(sessions.write_context(begun, self.context, None), "resumed" if resumed else "opened")
-        return Begun(
+        return BegunSession(
             session=begun,
             jobs=tuple(self._reissue_job(view, lease) for lease in view.leases_of(self.account, self.session_id)),
             tasks=tuple(self._reissue_task(view, task) for task in view.tasks_of(self.account, self.session_id)),
             now=view.now,
             resumed=resumed,
-            secret=None if knows else self.fresh_secret,
+            secret=None if has_secret else self.fresh_secret,
             seed=self.seed,
         )
 
     def _reissue_job(self, view: View, lease: Lease) -> Lease:
         proof = proof_of(lease_id_from(self.seed, lease.id))
-        again = replace(lease, proof=proof, token=view.token())
-        return view.put(leases.extend(again, ttl=lease.ttl, now=view.now), "reissued")
+        reissued = replace(lease, proof=proof, token=view.token())
+        return view.put(leases.extend(reissued, ttl=lease.ttl, now=view.now), "reissued")
 
     def _reissue_task(self, view: View, task: Task) -> Task:
         proof = proof_of(lease_id_from(self.seed, task.id))
         return view.put(tasks.reissue(task, proof=proof, token=view.token(), now=view.now), "reissued")
 
 
-class LifeCommand(SessionCommand, frozen=True):
-    """A write by a session's newest life."""
+class GenerationCommand(SessionCommand, frozen=True):
+    """A write by the newest generation of a session."""
 
     urgent = True
     lease_id: str | None
 
     def session(self, view: View) -> Session:
-        """The caller's session, if this is its newest life."""
+        """The caller's session; refuses an older generation."""
         session = view.find(Session, self.account, self.session_id)
         if session is None or session.principal != self.by.id or session.name is None:
             raise SessionMissing("there is no such session")
         sessions.check_generation(session, None if self.lease_id is None else proof_of(self.lease_id), view.now)
         return session
 
-    def living(self, view: View, session: Session) -> Living:
+    def state(self, view: View, session: Session) -> SessionState:
         """The session and what it holds."""
-        return Living(
+        return SessionState(
             session=session,
             jobs=tuple(view.leases_of(self.account, self.session_id)),
             tasks=tuple(view.tasks_of(self.account, self.session_id)),
@@ -146,17 +146,17 @@ class LifeCommand(SessionCommand, frozen=True):
         )
 
 
-class HeartbeatSession(LifeCommand, frozen=True):
-    """Still there: renew the session and all that it holds."""
+class HeartbeatSession(GenerationCommand, frozen=True):
+    """Renew the session and all that it holds."""
 
     context: Context = Context()
 
     def size(self) -> int:
-        """What it carries."""
+        """The size of its context."""
         return len(self.context.context or "")
 
-    def decide(self, view: View) -> Living:
-        """Everything with a full time to live again."""
+    def decide(self, view: View) -> SessionState:
+        """The session and its holdings, with their deadlines moved."""
         kept = sessions.write_context(sessions.keep_alive(self.session(view), view.now), self.context, None)
         session = view.put(kept, "renewed")
         for lease in view.leases_of(self.account, self.session_id):
@@ -165,33 +165,33 @@ class HeartbeatSession(LifeCommand, frozen=True):
         for task in view.tasks_of(self.account, self.session_id):
             if leases.is_live(task, view.now):
                 view.put(tasks.heartbeat(task, view.now), "renewed")
-        return self.living(view, session)
+        return self.state(view, session)
 
 
-class WriteContext(LifeCommand, frozen=True):
-    """Write down what the next life must know."""
+class WriteContext(GenerationCommand, frozen=True):
+    """Write the context that the agent needs when it resumes."""
 
     context: Context
     if_version: int | None = None
 
     def size(self) -> int:
-        """What it carries."""
+        """The size of its context."""
         return len(self.context.context or "")
 
-    def decide(self, view: View) -> Living:
-        """The session with its newer context; this also shows that it is alive."""
+    def decide(self, view: View) -> SessionState:
+        """The session with its new context; this also renews the session."""
         written = sessions.write_context(self.session(view), self.context, self.if_version)
         session = view.put(sessions.keep_alive(written, view.now), "context")
-        return self.living(view, session)
+        return self.state(view, session)
 
 
-class EndLife(LifeCommand, frozen=True):
-    """Done for now: give everything back; the context stays for the next life."""
+class CloseSession(GenerationCommand, frozen=True):
+    """Close the session and free what it holds; the context stays."""
 
-    def decide(self, view: View) -> Living:
-        """The session, which is over. An administrator need not show this life's lease id."""
+    def decide(self, view: View) -> SessionState:
+        """The closed session. An administrator need not send its lease id."""
         session = self.session(view)
         if self.lease_id is None and not self.by.may("admin"):
             raise Forbidden("closing a session takes its `lease_id`, or a key with the scope admin", scope="admin")
         end_session(view, session, sessions.DELETED)
-        return Living(session=view.find(Session, self.account, self.session_id) or session, now=view.now)
+        return SessionState(session=view.find(Session, self.account, self.session_id) or session, now=view.now)

@@ -1,4 +1,4 @@
-"""The verbs of webhooks: make one, change it, rotate its secret, remove it. What they are told is not decided here."""
+"""Commands of webhooks: create, update, rotate the secret, remove. Deliveries are decided elsewhere."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from holdfast.store.needs import Needs
 
 
 class WebhookCommand(Command[Webhook], frozen=True, kw_only=True):
-    """Something about one webhook of an account."""
+    """A command about one webhook of an account."""
 
     hook_id: str
     principal: str | None = None
-    """Whose it must be, where webhooks belong to somebody."""
+    """Its required owner, where webhooks belong to users."""
 
     def needs(self) -> Needs:
         """The webhook."""
         return Needs(rows=((Webhook.table, self.account, self.hook_id),))
 
     def find(self, view: View) -> Webhook:
-        """The webhook; another's is as good as none."""
+        """The webhook, or WebhookMissing if it is absent or another user's."""
         found = view.find(Webhook, self.account, self.hook_id)
         if found is None or self.principal not in {None, found.principal}:
             raise WebhookMissing("there is no such webhook")
@@ -33,42 +33,42 @@ class WebhookCommand(Command[Webhook], frozen=True, kw_only=True):
 
 
 class CreateWebhook(WebhookCommand, frozen=True, kw_only=True):
-    """Somebody wants to be told from now on."""
+    """Create a webhook, which receives events from now on."""
 
     hook: Webhook
     """Everything but its times."""
     limit: int
     own: bool = False
-    """Whether only its maker's count towards the limit, or all of the account's."""
+    """Whether only its creator's webhooks count toward the limit, or all of the account's."""
 
     def needs(self) -> Needs:
-        """How many there are already."""
-        return Needs(webhook_counts=(self._peers,))
+        """The number of webhooks."""
+        return Needs(webhook_counts=(self._group,))
 
     def decide(self, view: View) -> Webhook:
-        """The webhook as it was made."""
-        live = view.webhooks(self._peers)
+        """The new webhook."""
+        live = view.webhooks(self._group)
         if live >= self.limit:
             raise TooManyWebhooks(f"there are {live} webhooks already, the limit is {self.limit}")
         return view.put(replace(self.hook, created_at=view.now), "created")
 
     @property
-    def _peers(self) -> LimitGroup:
+    def _group(self) -> LimitGroup:
         return (self.account, self.hook.family, self.hook.principal if self.own else "")
 
 
 class UpdateWebhook(WebhookCommand, frozen=True, kw_only=True):
-    """Change where it leads, what it is told of, or whether it is told at all."""
+    """Change its URL, its filter or its state."""
 
     url: str | None = None
     events: str | None = None
     subject: str | None = None
-    """Empty for: about everything."""
+    """Empty means every subject."""
     state: str | None = None
     reason: str | None = None
 
     def decide(self, view: View) -> Webhook:
-        """The webhook as it is now; what is not given stays."""
+        """The webhook as it is now; fields that are None stay."""
         before = self.find(view)
         after = replace(
             before,
@@ -84,10 +84,10 @@ class UpdateWebhook(WebhookCommand, frozen=True, kw_only=True):
 
 
 class DisableWebhook(WebhookCommand, frozen=True, kw_only=True):
-    """Its receiver wants nothing from us. What the receiver at its old address said does not concern the new one."""
+    """Disable a webhook whose receiver answered 410, unless its URL was changed meanwhile."""
 
     url: str
-    """Who said so."""
+    """The URL that answered."""
     reason: str
 
     def decide(self, view: View) -> Webhook:
@@ -99,7 +99,7 @@ class DisableWebhook(WebhookCommand, frozen=True, kw_only=True):
 
 
 class RotateWebhookSecret(WebhookCommand, frozen=True, kw_only=True):
-    """A new secret; the old one signs beside it for a while."""
+    """Replace the secret; the old one also signs during the grace period."""
 
     secret: str
     grace: Instant
@@ -110,7 +110,7 @@ class RotateWebhookSecret(WebhookCommand, frozen=True, kw_only=True):
 
 
 class RemoveWebhook(WebhookCommand, frozen=True, kw_only=True):
-    """Nobody wants to be told any more. What is still on its way goes with it."""
+    """Remove a webhook and its pending deliveries."""
 
     def decide(self, view: View) -> Webhook:
         """The webhook as it was."""

@@ -209,8 +209,8 @@ class Dispatcher:
 
     def _finish(self, outcome: FinishedAttempt) -> None:
         self._outcomes.append(outcome)
-        if outcome.verdict is not None:
-            label = "delivered" if outcome.verdict.arrived else "dead" if outcome.wait is None else "failed"
+        if outcome.result is not None:
+            label = "delivered" if outcome.result.arrived else "dead" if outcome.wait is None else "failed"
             self._engine.board.add(metric_names.DELIVERIES, label)
         self.wake()
 

@@ -15,7 +15,7 @@ from holdfast.core.principal import mask_key
 from holdfast.core.row import SECOND
 from holdfast.core.session import Session
 from holdfast.core.task import Task
-from holdfast.engine.verbs.accounts import RegisterAccount, SettleAccount
+from holdfast.engine.verbs.accounts import ChangeAccountSettings, RegisterAccount
 from holdfast.engine.verbs.recovery import Recover
 from holdfast.operations.table import REGISTRATION
 from holdfast.transport.advice import tasks as task_advice
@@ -69,7 +69,7 @@ async def settle_account(ctx: HandlerContext, request: Request) -> Response:
     await ctx.authenticate(request)
     body, warnings, _ = await read_body(request, AccountBody)
     account = await ctx.run(
-        SettleAccount(account=request.by.account, cause=request.cause(), require_lease_id=body.require_lease_id)
+        ChangeAccountSettings(account=request.by.account, cause=request.cause(), require_lease_id=body.require_lease_id)
     )
     ctx.access.accounts.put(account)
     return json_response(200, with_warnings(await _account_document(ctx, request, account), warnings))

@@ -102,7 +102,7 @@ async def make(ctx: HandlerContext, by: Principal, cause: Cause, body: KeyBody) 
         by=by,
         key_id=key.id,
         key=key,
-        lasts=None if lifetime is None else lifetime * SECOND,
+        lifetime=None if lifetime is None else lifetime * SECOND,
     )
     made = await ctx.run(command)
     return secret, made.key

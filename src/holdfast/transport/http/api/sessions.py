@@ -13,7 +13,14 @@ from holdfast.core.lease import Lease, renewal_interval
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.session import Context, Session
 from holdfast.core.task import Task
-from holdfast.engine.verbs.sessions import BeginSession, Begun, EndLife, HeartbeatSession, Living, WriteContext
+from holdfast.engine.verbs.sessions import (
+    BeginSession,
+    BegunSession,
+    CloseSession,
+    HeartbeatSession,
+    SessionState,
+    WriteContext,
+)
 from holdfast.engine.verbs.tasks.queueing import lease_id_from
 from holdfast.operations import bounds
 from holdfast.store.contract import Reader
@@ -101,7 +108,7 @@ async def begin_session(ctx: HandlerContext, request: Request) -> Response:
             context=context,
         )
     )
-    assert isinstance(begun, Begun)
+    assert isinstance(begun, BegunSession)
     document = {"status": "resumed" if begun.resumed else "opened", **_session_document(begun)}
     document["lease_id"] = lease_id_from(begun.seed, begun.session.id)
     document["token"] = begun.session.token
@@ -142,7 +149,7 @@ async def close_session(ctx: HandlerContext, request: Request) -> Response:
     """End a session and release what it holds; its context is kept until it is resumed."""
     await ctx.authenticate(request)
     body, warnings, _ = await read_body(request, CloseBody)
-    outcome = await ctx.run(EndLife(**_command_fields(request), lease_id=body.lease_id))
+    outcome = await ctx.run(CloseSession(**_command_fields(request), lease_id=body.lease_id))
     return _response(200, {"status": "ended", **_session_document(outcome)}, warnings)
 
 
@@ -151,12 +158,12 @@ async def read_session(ctx: HandlerContext, request: Request) -> Response:
     await ctx.authenticate(request)
     account, session_id = request.by.account, _session_id(request)
 
-    def query_session(reader: Reader) -> Living:
+    def query_session(reader: Reader) -> SessionState:
         session = reader.row(Session, account, session_id)
         if session is None or session.name is None or not sessions.is_visible(session, request.by):
             raise SessionMissing("there is no such session")
         jobs, tasks = reader.holdings(account, session_id)
-        return Living(session=session, jobs=tuple(jobs), tasks=tuple(tasks), now=reader.now)
+        return SessionState(session=session, jobs=tuple(jobs), tasks=tuple(tasks), now=reader.now)
 
     outcome = await ctx.read(query_session)
     return _response(200, {"status": _status(outcome.session, outcome.now), **_session_document(outcome)}, [])
@@ -230,7 +237,7 @@ def _status(session: Session, now: Instant) -> str:
     return "ended" if session.ended_how == sessions.DELETED else "expired"
 
 
-def _session_document(outcome: Living) -> dict[str, Any]:
+def _session_document(outcome: SessionState) -> dict[str, Any]:
     return {
         **_session_fields(outcome.session),
         "jobs": [_job_document(job) for job in outcome.jobs],

@@ -80,7 +80,7 @@ async def campaign(ctx: HandlerContext, request: Request) -> Response:
         Campaign(
             account=DEFAULT_ACCOUNT,
             cause=request.cause(),
-            room=name,
+            name=name,
             candidate=body.candidate_id,
             holder=holder,
             lease_id=lease_id,
@@ -113,7 +113,7 @@ async def renew_leadership(ctx: HandlerContext, request: Request) -> Response:
     ttl = _check_ttl(body.ttl_seconds)
     holder, lease_id = read_leader_token(body.leader_token)
     command = RenewLeadership(
-        account=DEFAULT_ACCOUNT, cause=request.cause(), room=name, holder=holder, lease_id=lease_id, ttl=ttl
+        account=DEFAULT_ACCOUNT, cause=request.cause(), name=name, holder=holder, lease_id=lease_id, ttl=ttl
     )
     return json_response(200, _leader_document(await ctx.run(command), body.leader_token, ttl))
 
@@ -125,7 +125,7 @@ async def resign(ctx: HandlerContext, request: Request) -> Response:
     name = election_lease_name(request.parameter)
     holder, lease_id = read_leader_token(body.leader_token)
     outcome: Any = await ctx.run(
-        Resign(account=DEFAULT_ACCOUNT, cause=request.cause(), room=name, holder=holder, lease_id=lease_id)
+        Resign(account=DEFAULT_ACCOUNT, cause=request.cause(), name=name, holder=holder, lease_id=lease_id)
     )
     ctx.stats.released()
     return json_response(
