@@ -23,7 +23,7 @@ pytest.register_assert_rewrite(
 
 # After the line that makes their asserts speak.
 from tests.lending import Lender  # noqa: E402
-from tests.postgres import Postgres  # noqa: E402
+from tests.postgres import SharedPostgres, remove_shared_postgres  # noqa: E402
 from tests.proof_size import FULL  # noqa: E402
 from tests.scheduling import Scheduling, sort_by_waiting  # noqa: E402
 from tests.support import DrivenClock  # noqa: E402
@@ -52,18 +52,30 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling |
     return Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Postgres]:
-    """A PostgreSQL server for this run."""
-    server = Postgres()
-    yield server
-    server.remove()
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Every worker is done when the controller comes here, and the temporary folder is still there."""
+    if not hasattr(session.config, "workerinput"):
+        remove_shared_postgres(session.config._tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture(scope="session")
-def new_postgres_database(postgres: Postgres) -> Callable[[], str]:
-    """Call it for the address of a fresh, empty database."""
+def postgres(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> SharedPostgres:
+    """The PostgreSQL server of this run, shared by all workers."""
+    folder = tmp_path_factory.getbasetemp()
+    return SharedPostgres(folder.parent if hasattr(request.config, "workerinput") else folder)
+
+
+@pytest.fixture(scope="session")
+def new_postgres_database(postgres: SharedPostgres) -> Callable[[], str]:
+    """Call it for the address of a fresh database, with the schema and no rows."""
     return postgres.new_database
+
+
+@pytest.fixture(scope="session")
+def new_empty_postgres_database(postgres: SharedPostgres) -> Callable[[], str]:
+    """Call it for the address of a fresh database without a schema."""
+    return postgres.new_empty_database
 
 
 @pytest.fixture(scope="module")

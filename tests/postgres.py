@@ -5,10 +5,12 @@ The wheel's own starter is not used: as root it opens folders to everybody and m
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -16,11 +18,18 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 
+from holdfast.store.postgres import PostgresStore
 from tests.proof_size import FULL
 
 START_SECONDS = 30
+STOP_SECONDS = 30
+RECORD = "postgres"
+SCHEMA_TEMPLATE = "holdfast_schema"
+CONNECTIONS = 600
+"""Every worker of a run has several servers on it."""
 _DURABILITY = [] if FULL else ["-c", "fsync=off", "-c", "full_page_writes=off"]
 """Tests crash the server, never the machine: what was written survives without waiting for the disk."""
 
@@ -71,7 +80,8 @@ class Postgres:
         """Start it and wait until it answers."""
         with (self.home / "log").open("ab") as log:
             self._server = subprocess.Popen(
-                [self._programs / "postgres", "-D", self.home / "data", "-k", self.home, "-h", "", *_DURABILITY],
+                [self._programs / "postgres", "-D", self.home / "data", "-k", self.home, "-h", "",
+                 "-N", str(CONNECTIONS), *_DURABILITY],
                 env=self._environment, cwd=self.home, stdout=log, stderr=log, **self._who,
             )  # fmt: skip
         deadline = time.monotonic() + START_SECONDS
@@ -85,28 +95,79 @@ class Postgres:
             else:
                 return
 
-    def stop(self, signal: int = 2) -> None:
-        """End it: 2 is PostgreSQL's fast shutdown, 3 its immediate one, which is as good as a crash."""
+    def stop(self, number: int = signal.SIGINT) -> None:
+        """End it: SIGINT is PostgreSQL's fast shutdown, SIGQUIT its immediate one, which equals a crash."""
         assert self._server is not None
-        self._server.send_signal(signal)
-        self._server.wait(30)
+        self._server.send_signal(number)
+        self._server.wait(STOP_SECONDS)
 
     def url(self, database: str) -> str:
         """The address of one of its databases."""
-        return f"postgresql://postgres@/{database}?host={self.home}"
+        return _address(self.home, database)
 
     def new_database(self) -> str:
         """The address of a fresh, empty database."""
-        name = f"t{uuid.uuid4().hex[:12]}"
-        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}")
-        return self.url(name)
+        return _create_database(self.home)
 
     def remove(self) -> None:
         """Stop it and leave nothing behind."""
         if self._server is not None and self._server.poll() is None:
-            self.stop(3)
+            self.stop(signal.SIGQUIT)
         shutil.rmtree(self.home, ignore_errors=True)
+
+
+_started: list[Postgres] = []
+"""Keeps the process object of a shared server: it outlives the worker that started it."""
+
+
+class SharedPostgres:
+    """The server of a whole run: the first worker that needs it starts it, the others find it by a file."""
+
+    def __init__(self, folder: Path) -> None:
+        record = folder / RECORD
+        with (folder / f"{RECORD}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not record.exists():
+                _started.append(Postgres())
+                self.home = _started[0].home
+                _create_database(self.home, name=SCHEMA_TEMPLATE)
+                store = PostgresStore(_address(self.home, SCHEMA_TEMPLATE))
+                store.open()
+                store.close()
+                record.write_text(str(self.home))
+            self.home = Path(record.read_text())
+
+    def new_database(self) -> str:
+        """The address of a fresh database that has Holdfast's schema already."""
+        return _create_database(self.home, SCHEMA_TEMPLATE)
+
+    def new_empty_database(self) -> str:
+        return _create_database(self.home)
+
+
+def remove_shared_postgres(folder: Path) -> None:
+    """Stop the server of this run, if it was ever started, and leave nothing behind."""
+    record = folder / RECORD
+    if record.exists():
+        home = Path(record.read_text())
+        server = psutil.Process(int((home / "data" / "postmaster.pid").read_text().split()[0]))
+        server.send_signal(signal.SIGQUIT)
+        deadline = time.monotonic() + STOP_SECONDS
+        while server.is_running() and server.status() != psutil.STATUS_ZOMBIE and time.monotonic() < deadline:
+            time.sleep(0.02)
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _address(home: Path, database: str) -> str:
+    return f"postgresql://postgres@/{database}?host={home}"
+
+
+def _create_database(home: Path, template: str = "template1", name: str | None = None) -> str:
+    """The address of a new copy of another database."""
+    name = name or f"t{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(_address(home, "postgres"), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+    return _address(home, name)
 
 
 def _wheel() -> Path:

@@ -13,11 +13,11 @@ numbers = itertools.count(1)
 
 
 @pytest.fixture
-def new_store_settings(new_postgres_database, tmp_path):
+def new_store_settings(new_empty_postgres_database, tmp_path):
     """Call it with a kind of store: the settings of a store that does not exist yet."""
 
     def make(kind):
-        url = new_postgres_database() if kind == "postgres" else f"sqlite:///{tmp_path}/{next(numbers)}.db"
+        url = new_empty_postgres_database() if kind == "postgres" else f"sqlite:///{tmp_path}/{next(numbers)}.db"
         return Settings(store=url)
 
     return make

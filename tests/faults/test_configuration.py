@@ -173,8 +173,8 @@ def test_a_newer_schema_is_refused_on_sqlite(tmp_path):
     assert ended.status == 1
 
 
-def test_a_newer_schema_is_refused_on_postgres(new_postgres_database):
-    url = new_postgres_database()
+def test_a_newer_schema_is_refused_on_postgres(new_empty_postgres_database):
+    url = new_empty_postgres_database()
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("CREATE TABLE schema_version (number integer PRIMARY KEY)")
         connection.execute("INSERT INTO schema_version VALUES (999)")

@@ -39,7 +39,11 @@ ALL_VERSIONS = list(range(1, SCHEMA_VERSION + 1))
 @pytest.fixture(params=["sqlite", "postgres"])
 def place(request, tmp_path):
     """Where nothing is yet."""
-    return str(tmp_path / "new.db") if request.param == "sqlite" else request.getfixturevalue("new_postgres_database")()
+    return (
+        str(tmp_path / "new.db")
+        if request.param == "sqlite"
+        else request.getfixturevalue("new_empty_postgres_database")()
+    )
 
 
 def store_at(place):
