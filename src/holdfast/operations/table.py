@@ -1,4 +1,4 @@
-"""Every operation, once. Routes, documents and clients are made from this table, so that they cannot drift."""
+"""The table of all operations. Routes, OpenAPI, MCP tools, documents and clients are generated from it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ import msgspec
 from holdfast.core.plan import CLAIM, CREATE, HEARTBEAT, MUTATION, READ
 
 OCTOSTORE, ORCHESTRION, HOLDFAST_API, SYSTEM = "octostore", "orchestrion", "house", "system"
+"""Families: routes compatible with OctoStore and Orchestrion, Holdfast's own, and probes and documents.
+
+The family decides the form of errors. The values are the tags of the OpenAPI document.
+"""
 
 DISCOVERY, REGISTRATION = "discovery", "registration"
-"""Budgets of addresses, for callers without a key."""
+"""Rate limits by client address, for requests without a key."""
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """One thing a caller can ask for. `{name}` in a path is one segment, `{job_id...}` is any number."""
+    """One operation. `{name}` in a path is one segment, `{job_id...}` is one or more."""
 
     name: str
     method: str
@@ -21,13 +25,13 @@ class Operation(msgspec.Struct, frozen=True):
     family: str
     summary: str
     scope: str | None = None
-    """What the caller's key must open, one of several words; None for anybody."""
+    """Scopes of which the caller's key needs one, separated by spaces; None if no key is needed."""
     limit: str | None = None
-    """Which budget of requests it is charged to."""
+    """The rate limit that it counts against."""
 
 
 _WORKERS = "jobs tasks:work"
-"""Sessions belong to whoever holds something."""
+"""Scopes of clients that hold jobs or tasks."""
 _JOBS = (
     ("claim_job", "POST", "/{job_id...}/claim", "Own a job if nobody does, or learn who does.", "jobs", CLAIM),
     (
@@ -63,7 +67,7 @@ _TASKS = (
     ("task_attempts", "GET", "/{id}/attempts", "Who held a task, and how that went.", "tasks:read", READ),
 )
 _BUYERS = "tasks:produce tasks:work"
-"""Whoever may find the plan too small."""
+"""Scopes of clients that may reach a limit of the plan."""
 _BILLING = (
     ("list_plans", "GET", "/plans", "What can be bought, and what it allows.", None, DISCOVERY),
     ("billing_status", "GET", "/status", "Your plan, its limits, and what is used of it.", "any", READ),
@@ -105,7 +109,7 @@ _KEYS = (
     ("settle_account", "PATCH", "/v1/account", "Decide how your account is served.", "admin", MUTATION),
     ("recover", "POST", "/v1/recover", "End now whatever has run out.", "admin", MUTATION),
 )
-_LIVES = (
+_SESSIONS = (
     ("begin_session", "POST", "", "Open a session by its name, or resume it.", _WORKERS, MUTATION),
     ("list_sessions", "GET", "", "Sessions with a name.", "jobs:read tasks:read", READ),
     ("read_session", "GET", "/{id}", "A session, its context and what it holds.", "jobs:read tasks:read", READ),
@@ -197,7 +201,7 @@ OPERATIONS = (
     *_under("/v1/tasks", ORCHESTRION, _TASKS),
     *_under("/v1/billing", ORCHESTRION, _BILLING),
     *_under("", HOLDFAST_API, _KEYS),
-    *_under("/v1/sessions", HOLDFAST_API, _LIVES),
+    *_under("/v1/sessions", HOLDFAST_API, _SESSIONS),
     *_under("/v1/webhooks", HOLDFAST_API, _WEBHOOKS),
     Operation(
         "list_events",
