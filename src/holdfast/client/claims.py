@@ -11,8 +11,8 @@ import msgspec
 from holdfast.client.errors import Document, Held, HoldfastError, LeaseLost, NotFound, OutcomeUnknown
 from holdfast.client.lease_clock import now
 from holdfast.client.lease_state import LeaseState, Terms
+from holdfast.operations.bounds import WAIT
 
-MAX_WAIT = 60.0
 """Seconds that the server lets one claim wait."""
 RETRY_SECONDS = 0.2
 UNCERTAIN = (LeaseLost, OutcomeUnknown)
@@ -188,7 +188,7 @@ class TaskClaim(msgspec.Struct, frozen=True):
 
 
 def _wait_seconds(left: float) -> float | None:
-    return min(MAX_WAIT, left) if left > 0 else None
+    return min(WAIT.most, left) if left > 0 else None
 
 
 def _retry_after(document: Document) -> float:

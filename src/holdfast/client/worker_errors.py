@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.client.errors import CancelRequested
-
-MAX_REASON, MAX_CODE = 500, 100
+from holdfast.operations.bounds import REASON, TASK_ERROR_CODE
 
 
 class Retry(Exception):
@@ -29,8 +28,8 @@ def is_failure(error: BaseException) -> bool:
 def failure(error: BaseException) -> dict[str, Any]:
     """Fields of `fail_task` for an exception. The error code is its class, so that failures can be grouped by it."""
     fields: dict[str, Any] = {
-        "reason": (str(error) or type(error).__name__).replace("\0", "")[:MAX_REASON],
-        "error_code": type(error).__name__[:MAX_CODE],
+        "reason": (str(error) or type(error).__name__).replace("\0", "")[: REASON.most],
+        "error_code": type(error).__name__[: TASK_ERROR_CODE.most],
     }
     if isinstance(error, Permanent):
         fields["permanent"] = True

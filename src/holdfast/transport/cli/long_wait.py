@@ -9,8 +9,9 @@ from typing import Any
 from holdfast.client.client import Client
 from holdfast.client.errors import Limited, ServerError, Unreachable
 from holdfast.client.lease_clock import now
+from holdfast.operations.bounds import WAIT
 
-LONGEST_WAIT = 60.0
+LONGEST_WAIT = float(WAIT.most)
 """Seconds that the server lets one request wait."""
 RETRY_SECONDS = 1.0
 NO_LIMIT = float("inf")

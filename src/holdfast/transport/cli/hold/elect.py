@@ -10,13 +10,14 @@ from typing import Any
 from holdfast.client.client import Client
 from holdfast.client.errors import HoldfastError, Limited, ServerError, Unreachable
 from holdfast.client.lease_clock import now
+from holdfast.operations.bounds import ELECTION_TTL
 from holdfast.transport.cli import exit_status
 from holdfast.transport.cli.connection import client_for
 from holdfast.transport.cli.hold.supervisor import HeldLease, Signals, Stopped, hold
 from holdfast.transport.cli.output import escape, print_message
 from holdfast.transport.cli.verbs.verb import Invocation
 
-TTL = 30
+TTL = ELECTION_TTL.default
 RESIGN_SECONDS = 5.0
 LONGEST_PAUSE = 2.0
 """Longest time between two campaigns, in seconds: a leader may resign long before its TTL is over."""

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from holdfast.client.errors import HoldfastError, Unreachable
 from holdfast.client.lease_clock import now
+from holdfast.operations.bounds import ELECTION_TTL
 from holdfast.transport.cli.credentials import BadAddress
 from holdfast.transport.cli.octostore import failures
 from holdfast.transport.cli.octostore.reports import Reports
@@ -25,7 +26,8 @@ TIMED_OUT, LOST, USAGE, FAILED = 11, 20, 64, 70
 _POLL_SECONDS = 0.1
 """How often deadlines are checked."""
 _SHUTDOWN_SECONDS = 2.0
-_LOCK_TTL, _ELECTION_TTL = 120, 30
+_LOCK_TTL = 120
+"""Twice the server's default, as in OctoStore's own program."""
 _CLIENT_ERRORS = 4
 """First digit of the HTTP statuses for which the client is to blame."""
 
@@ -53,7 +55,7 @@ def run(invocation: Invocation) -> int:
     if is_lock:
         target = Lock(requester, name, arguments["ttl"] or _LOCK_TTL)
     else:
-        target = Election(requester, name, arguments["ttl"] or _ELECTION_TTL, str(candidate))
+        target = Election(requester, name, arguments["ttl"] or ELECTION_TTL.default, str(candidate))
     reports = Reports(target.kind, name, requester.server, as_json=bool(arguments["json"]), candidate=candidate)
     shutdown = min(arguments["shutdown_timeout"] or _SHUTDOWN_SECONDS, _SHUTDOWN_SECONDS)
     return Hold(target, reports, requester.request_timeout, shutdown).run(arguments["acquire_timeout"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from holdfast.operations import bounds
 from holdfast.transport.cli.verbs.verb import Argument, Verb, flag, positional, switch
 
 USAGE = 64
@@ -27,19 +28,19 @@ def timeout(text: str) -> float:
     return seconds
 
 
-def _between(least: int, most: int, text: str) -> int:
+def _parse_seconds(text: str, bound: bounds.Range) -> int:
     number = int(text)
-    if not least <= number <= most:
-        raise ValueError(f"expected {least} to {most} seconds")
+    if not bound.allows(number):
+        raise ValueError(f"expected {bound} seconds")
     return number
 
 
 def lock_ttl(text: str) -> int:
-    return _between(1, 3600, text)
+    return _parse_seconds(text, bounds.LOCK_TTL)
 
 
 def election_ttl(text: str) -> int:
-    return _between(5, 300, text)
+    return _parse_seconds(text, bounds.ELECTION_TTL)
 
 
 def candidate(text: str) -> str:
@@ -84,7 +85,7 @@ OCTOSTORE_VERBS = (
     _verb(
         "lock hold",
         "acquire a lock and hold it until a signal",
-        (_NAME, flag("--ttl", "ttl", "SECONDS", "1 to 3600 (120)", lock_ttl), _ACQUIRE, _INSECURE),
+        (_NAME, flag("--ttl", "ttl", "SECONDS", f"{bounds.LOCK_TTL} (120)", lock_ttl), _ACQUIRE, _INSECURE),
         "hold:run",
         f"{_AUTH_HELP}\n{_STATUSES}",
     ),
@@ -97,7 +98,7 @@ OCTOSTORE_VERBS = (
         (
             _ID,
             flag("--candidate", "candidate", "WHO", "your name as a candidate", candidate, required=True),
-            flag("--ttl", "ttl", "SECONDS", "5 to 300 (30)", election_ttl),
+            flag("--ttl", "ttl", "SECONDS", bounds.ELECTION_TTL.with_default(), election_ttl),
             _ACQUIRE,
             _INSECURE,
         ),

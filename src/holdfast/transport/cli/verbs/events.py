@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.transport.cli.verbs.verb import HELD_STATUS, LIMIT, Verb, flag, positional, switch
+from holdfast.operations import bounds
+from holdfast.transport.cli.verbs.verb import HELD_STATUS, Verb, flag, limit, positional, switch
 
 _SUBJECT = flag("--subject", "subject", "SUBJECT", "only this subject: task:tsk_…, lease:deploy/web, lease:deploy/*")
 _KIND = flag("--kind", "kind", "KIND", "only this kind: task.claimed, task.*")
@@ -14,7 +15,13 @@ EVENT_VERBS = (
     Verb(
         "events",
         "list events, oldest first",
-        (switch("-f --follow", "follow", "print new events as they happen"), _SUBJECT, _KIND, _AFTER, LIMIT),
+        (
+            switch("-f --follow", "follow", "print new events as they happen"),
+            _SUBJECT,
+            _KIND,
+            _AFTER,
+            limit(bounds.EVENT_PAGE),
+        ),
         "list_events",
         "commands.events:list_or_follow",
         rows="events",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from holdfast.operations import bounds
 from holdfast.transport.cli.verbs.verb import (
     CURSOR,
     HELD_STATUS,
-    LIMIT,
     Verb,
     flag,
+    limit,
     parse_json,
     parse_json_or_text,
     positional,
@@ -16,7 +17,13 @@ from holdfast.transport.cli.verbs.verb import (
 
 _NAME = positional("NAME", "job_id", "name of the job")
 _OWNER = flag("--owner", "owner", "WHO", "your name, visible to others ($HOLDFAST_OWNER, or user@host)")
-_TTL = flag("--ttl", "ttl_seconds", "SECONDS", "the lease ends this long after the last heartbeat (120)", int)
+_TTL = flag(
+    "--ttl",
+    "ttl_seconds",
+    "SECONDS",
+    f"the lease ends this long after the last heartbeat ({bounds.JOB_TTL.default})",
+    int,
+)
 _METADATA = flag(
     "--metadata", "metadata", "JSON", "an object or a string, visible to others; @file reads a file", parse_json_or_text
 )
@@ -32,7 +39,13 @@ JOB_VERBS = (
         (
             _NAME,
             _OWNER,
-            flag("-w --wait", "wait_seconds", "SECONDS", "wait in its queue for at most this long (0)", float),
+            flag(
+                "-w --wait",
+                "wait_seconds",
+                "SECONDS",
+                f"wait in its queue for at most this long ({bounds.WAIT.default})",
+                float,
+            ),
             _TTL,
             _METADATA,
             flag("--session", "session_id", "ID", "release the job when this session ends"),
@@ -61,7 +74,7 @@ JOB_VERBS = (
     Verb(
         "ls",
         "list the jobs that are held now",
-        (positional("PREFIX", "prefix", "only names with this prefix", required=False), LIMIT, CURSOR),
+        (positional("PREFIX", "prefix", "only names with this prefix", required=False), limit(bounds.JOB_PAGE), CURSOR),
         "list_claimed_jobs",
         rows="jobs",
         columns=("job_id", "owner", "expires_in_seconds", "note"),

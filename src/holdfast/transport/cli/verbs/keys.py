@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from holdfast.operations import bounds
 from holdfast.transport.cli.verbs.verb import Verb, flag, positional, switch
 
 _ID = positional("ID", "id", "id of the key")
+_GRACE_HELP = f"the old secret works for this long ({bounds.KEY_GRACE.default})"
+_GRACE = flag("--grace", "graceSeconds", "SECONDS", _GRACE_HELP, int)
 
 KEY_VERBS = (
     Verb("key ls", "list the account's keys, without their secrets", (), "list_keys", rows="keys",
@@ -24,7 +27,7 @@ KEY_VERBS = (
     Verb(
         "key rotate",
         "give a key a new secret",
-        (_ID, flag("--grace", "graceSeconds", "SECONDS", "the old secret works for this long (3600)", int)),
+        (_ID, _GRACE),
         "rotate_key",
     ),
     Verb("key revoke", "revoke a key", (_ID,), "revoke_key"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from holdfast.operations import bounds
 from holdfast.transport.cli.verbs.verb import (
     CURSOR,
     HELD_STATUS,
-    LIMIT,
     Verb,
     flag,
+    limit,
     parse_json,
     positional,
     switch,
@@ -29,7 +30,13 @@ SESSION_VERBS = (
         (
             positional("NAME", "name", "name of the session, the same after every restart"),
             flag("--secret-file", "secret_file", "FILE", "resume with the secret in this file, - for stdin"),
-            flag("--ttl", "ttl_seconds", "SECONDS", "the session ends this long after the last heartbeat (120)", int),
+            flag(
+                "--ttl",
+                "ttl_seconds",
+                "SECONDS",
+                f"the session ends this long after the last heartbeat ({bounds.SESSION_TTL.default})",
+                int,
+            ),
             switch("--lane", "lane", "at most one claimed task at a time"),
             *_CONTEXT,
         ),
@@ -53,7 +60,7 @@ SESSION_VERBS = (
     Verb(
         "session ls",
         "list the sessions that have a name",
-        (LIMIT, CURSOR),
+        (limit(bounds.SESSION_PAGE), CURSOR),
         "list_sessions",
         rows="sessions",
         columns=("session_id", "name", "status", "generation", "next_action"),
@@ -66,6 +73,8 @@ SESSION_VERBS = (
     ),
 )
 
+_LEADER_TTL_HELP = f"leadership ends this long after the last renewal: {bounds.ELECTION_TTL.with_default()}"
+
 ELECTION_VERBS = (
     Verb(
         "elect",
@@ -75,7 +84,7 @@ ELECTION_VERBS = (
             positional("COMMAND", "command", "the command that the leader runs, after --", many=True),
             flag("--candidate", "candidate_id", "WHO", "your name as a candidate ($HOLDFAST_OWNER, or user@host)"),
             switch("-n --nonblock", "nonblock", "do not wait if another candidate leads"),
-            flag("--ttl", "ttl_seconds", "SECONDS", "leadership ends this long after the last renewal: 5 to 300 (30)",
+            flag("--ttl", "ttl_seconds", "SECONDS", _LEADER_TTL_HELP,
                  int),
             HELD_STATUS,
         ),

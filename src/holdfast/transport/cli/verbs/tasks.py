@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from holdfast.operations import bounds
 from holdfast.transport.cli.verbs.verb import (
     CURSOR,
     HELD_STATUS,
-    LIMIT,
     Verb,
     flag,
+    limit,
     parse_json,
     positional,
     switch,
@@ -24,7 +25,11 @@ _HANDOVER = (
     flag("--note", "note", "TEXT", "a note for the next attempt"),
     flag("--checkpoint", "checkpoint", "JSON", "data for the next attempt; @file reads a file", parse_json),
 )
-_WAIT = flag("-w --wait", "wait_seconds", "SECONDS", "wait for at most this long (0)", float)
+_PRIORITY_HELP = f"{bounds.TASK_PRIORITY.with_default()}; higher is claimed first"
+_PRIORITY = flag("--priority", "priority", "NUMBER", _PRIORITY_HELP, int)
+_LEASE_HELP = f"length of a claim: {bounds.TASK_LEASE.with_default()}"
+_LEASE = flag("--lease-seconds", "leaseDurationSeconds", "SECONDS", _LEASE_HELP, int)
+_WAIT = flag("-w --wait", "wait_seconds", "SECONDS", f"wait for at most this long ({bounds.WAIT.default})", float)
 _REASON = flag("--reason", "reason", "TEXT", "why")
 _PROGRESS = flag("--progress", "progress", "JSON", "visible to others while you hold the task", parse_json)
 
@@ -50,9 +55,9 @@ TASK_VERBS = (
         (
             positional("TYPE", "type", "type of the task, which names its queue"),
             flag("--payload", "payload", "JSON", "an object for the worker ({}); @file reads a file", parse_json),
-            flag("--priority", "priority", "NUMBER", "0 to 100 (0); higher is claimed first", int),
-            flag("--max-attempts", "maxAttempts", "NUMBER", "1 to 10 (3)", int),
-            flag("--lease-seconds", "leaseDurationSeconds", "SECONDS", "length of a claim: 30 to 3600 (300)", int),
+            _PRIORITY,
+            flag("--max-attempts", "maxAttempts", "NUMBER", bounds.TASK_MAX_ATTEMPTS.with_default(), int),
+            _LEASE,
             flag("--at", "scheduledAt", "TIME", "not before this time, such as 2030-01-31T12:00:00Z"),
             flag("--key", "uniqueKey", "KEY", "one open task per key: a second create returns the first task"),
             flag("--tag", "tag", "TEXT", "a label to filter lists by"),
@@ -116,7 +121,7 @@ TASK_VERBS = (
             flag("--type", "type", "TYPE", "only tasks of this type"),
             flag("--tag", "tag", "TEXT", "only tasks with this label"),
             flag("--worker", "worker", "WHO", "only tasks that this worker holds"),
-            LIMIT,
+            limit(bounds.TASK_PAGE),
             CURSOR,
         ),
         "list_tasks",
@@ -126,7 +131,7 @@ TASK_VERBS = (
     Verb(
         "task history",
         "list the events of a task",
-        (_ID, LIMIT),
+        (_ID, limit(bounds.TASK_EVENT_PAGE)),
         "task_events",
         rows="events",
         columns=("version", "at", "kind", "actor", "data"),

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from holdfast.operations.bounds import Range
+
 
 class Argument(NamedTuple):
     """A positional argument or flag, and the field of the operation that it fills."""
@@ -117,5 +119,9 @@ def parse_json_or_text(text: str) -> Any:
 
 
 HELD_STATUS = flag("-E", "conflict_status", "NUMBER", "exit status when another holder has it (1)", int)
-LIMIT = flag("--limit", "limit", "NUMBER", "at most this many (100)", int)
 CURSOR = flag("--cursor", "cursor", "CURSOR", "continue after the previous page")
+
+
+def limit(page: Range) -> Argument:
+    """The flag for the size of a page."""
+    return flag("--limit", "limit", "NUMBER", f"at most this many ({page.default})", int)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.transport.cli.verbs.verb import CURSOR, LIMIT, Verb, flag, positional
+from holdfast.operations import bounds
+from holdfast.transport.cli.verbs.verb import CURSOR, Verb, flag, limit, positional
 
 _ID = positional("ID", "id", "id of the webhook")
 _FILTERS = (
@@ -38,7 +39,16 @@ WEBHOOK_VERBS = (
     Verb(
         "webhook rotate",
         "give a webhook a new secret",
-        (_ID, flag("--grace", "grace_seconds", "SECONDS", "the old secret signs too for this long (86400)", int)),
+        (
+            _ID,
+            flag(
+                "--grace",
+                "grace_seconds",
+                "SECONDS",
+                f"the old secret signs too for this long ({bounds.WEBHOOK_GRACE.default})",
+                int,
+            ),
+        ),
         "rotate_webhook_secret",
     ),
     Verb(
@@ -47,7 +57,7 @@ WEBHOOK_VERBS = (
         (
             _ID,
             flag("--state", "state", "STATE", "pending, delivered or dead", choices=("pending", "delivered", "dead")),
-            LIMIT,
+            limit(bounds.DELIVERY_PAGE),
             CURSOR,
         ),
         "list_deliveries",
