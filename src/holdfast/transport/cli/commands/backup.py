@@ -23,7 +23,7 @@ from holdfast.transport.times import rfc3339
 
 OK, FAILED, CONFIGURATION = 0, 1, 2
 
-_KEYS_UNKNOWN = "holdfast: keys revoked or rotated since the backup work again: check them with `holdfast key ls`"
+_KEYS_UNKNOWN = "holdfast: keys revoked or rotated since the backup was taken work again: check `holdfast key ls`"
 
 
 class Progress:
