@@ -15,7 +15,7 @@ pytest.register_assert_rewrite(
     "tests.compat.orchestrion.expect",
     "tests.billing.buying",
     "tests.support",
-    "tests.http.agent",
+    "tests.http.job_client",
     "tests.http.replies",
     "tests.faults.ledger",
     "tests.compat.octostore.expect",

@@ -19,7 +19,7 @@ from holdfast.engine.verify import verify
 from holdfast.settings import Settings
 from tests.backup.sample_store import no_report, opened
 from tests.compat.octostore.server import Server
-from tests.http.agent import agent, claimed, ok
+from tests.http.job_client import agent, claimed, ok
 from tests.support import wait_until
 
 WRITERS = 3

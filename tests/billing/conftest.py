@@ -6,7 +6,7 @@ from tests.billing.buying import newcomer
 from tests.billing.stand_in import CLIENT_ID, SECRET, PayPalStandIn
 from tests.compat.octostore.server import Server
 from tests.faults.books import assert_books_balance
-from tests.http.agent import fresh
+from tests.http.job_client import fresh
 
 PUBLIC_URL = "https://agents.test/holdfast"
 

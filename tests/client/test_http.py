@@ -9,7 +9,7 @@ import holdfast
 from holdfast.client.errors import AuthError, Unreachable
 from holdfast.client.http import auth_headers, server_url
 from tests.client.ways import KEY, url_of
-from tests.http.networked import make_certificate
+from tests.http.network_servers import make_certificate
 from tests.support import wait_until
 
 

@@ -5,7 +5,7 @@ import http.client
 import re
 from urllib.parse import urlencode
 
-from tests.http.agent import ROOT_KEY
+from tests.http.job_client import ROOT_KEY
 
 FORM = "application/x-www-form-urlencoded"
 

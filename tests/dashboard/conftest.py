@@ -8,7 +8,7 @@ from playwright.sync_api import expect, sync_playwright
 from tests.compat.octostore.server import Server
 from tests.dashboard.in_process import InProcessDashboard
 from tests.dashboard.watched_page import WatchedPage
-from tests.http import agent as agents
+from tests.http import job_client as agents
 
 FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",

@@ -16,7 +16,7 @@ from holdfast.settings import Settings
 from holdfast.store.memory.store import MemoryStore
 from holdfast.transport.http.app import App
 from holdfast.transport.http.context import HandlerContext
-from tests.http.agent import ROOT_KEY, Agent, job_path
+from tests.http.job_client import ROOT_KEY, Agent, job_path
 from tests.support import wait_until
 
 MINUTES = 40

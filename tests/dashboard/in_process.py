@@ -11,8 +11,8 @@ from holdfast.store.memory.store import MemoryStore
 from holdfast.transport.http.app import App
 from holdfast.transport.http.context import HandlerContext
 from tests.compat.octostore.wire import Answer
-from tests.http.agent import ROOT_KEY
-from tests.http.house import Headers
+from tests.http.in_process_app import Headers
+from tests.http.job_client import ROOT_KEY
 from tests.support import DrivenClock
 
 

@@ -9,7 +9,7 @@ from playwright.sync_api import sync_playwright
 from tests.dashboard import demo_data
 from tests.dashboard.conftest import FLAGS, sign_in
 from tests.dashboard.demo_server import DemoServer, play
-from tests.http.agent import ROOT_KEY
+from tests.http.job_client import ROOT_KEY
 
 PLACE = Path(__file__).parents[2] / "docs" / "screenshots"
 PAGES = {

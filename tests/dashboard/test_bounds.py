@@ -15,7 +15,7 @@ from tests.dashboard.client import DashboardClient, text_of
 from tests.dashboard.in_process import InProcessDashboard
 from tests.support import ACCOUNT, START, STORES, make_store, put
 
-pytest_plugins = ["tests.http.planned"]
+pytest_plugins = ["tests.http.plan_servers"]
 
 FORM = "application/x-www-form-urlencoded"
 TYPES = 600

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from tests.dashboard import task_batches
 from tests.dashboard.client import DashboardClient, text_of
-from tests.http.agent import fresh
+from tests.http.job_client import fresh
 
 
 @pytest.fixture

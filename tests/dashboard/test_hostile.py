@@ -11,7 +11,7 @@ import pytest
 from tests.compat.octostore.wire import lock_path
 from tests.dashboard.client import DashboardClient
 from tests.dashboard.payloads import HIDDEN, MARKUP, PAYLOADS
-from tests.http.agent import ROOT_KEY, root
+from tests.http.job_client import ROOT_KEY, root
 from tests.proof_size import sized
 
 BAITS = [

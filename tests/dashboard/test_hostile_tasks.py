@@ -9,7 +9,7 @@ import pytest
 from tests.dashboard.payloads import HIDDEN, PAYLOADS
 from tests.dashboard.task_batches import post
 from tests.dashboard.test_hostile import BAITS
-from tests.http.agent import root as root_of
+from tests.http.job_client import root as root_of
 from tests.proof_size import sized
 
 LONG = "x" * 250

@@ -7,9 +7,9 @@ from playwright.sync_api import expect
 
 from tests.dashboard.client import DashboardClient, text_of
 from tests.dashboard.conftest import sign_in
-from tests.http.agent import Agent
+from tests.http.job_client import Agent
 
-pytest_plugins = ["tests.http.planned"]
+pytest_plugins = ["tests.http.plan_servers"]
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from concurrent.futures import as_completed
 import pytest
 from playwright.sync_api import expect
 
-from tests.http import agent as agents
-from tests.http.agent import Crowd, agent, fresh
+from tests.http import job_client as agents
+from tests.http.job_client import Crowd, agent, fresh
 from tests.support import wait_until
 
 FIVE = [f"agent-{number}" for number in range(1, 6)]

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.dashboard.client import DashboardClient
-from tests.http.agent import ROOT_KEY, Crowd, fresh
+from tests.http.job_client import ROOT_KEY, Crowd, fresh
 from tests.support import wait_until
 
 

@@ -12,8 +12,8 @@ from playwright.sync_api import expect
 from tests.compat.octostore.server import ADMIN_KEY
 from tests.dashboard.client import FORM, DashboardClient
 from tests.dashboard.conftest import sign_in
-from tests.http import agent as agents
-from tests.http.agent import fresh
+from tests.http import job_client as agents
+from tests.http.job_client import fresh
 from tests.support import wait_until
 
 

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from tests.dashboard.client import DashboardClient, text_of
 from tests.dashboard.conftest import sign_in
-from tests.http.agent import ROOT_KEY, fresh, root
+from tests.http.job_client import ROOT_KEY, fresh, root
 from tests.support import wait_until
 from tests.webhooks.conftest import sending
 from tests.webhooks.receiver import Receiver

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.compat.octostore.server import Server
-from tests.http.agent import ROOT_KEY, fresh
+from tests.http.job_client import ROOT_KEY, fresh
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -6,7 +6,7 @@ from tests.compat.octostore.expect import acquired
 from tests.compat.octostore.server import Server
 from tests.compat.octostore.wire import lock_path
 from tests.faults.ledger import events
-from tests.http.agent import ROOT_KEY, agent, claimed, fresh, job_path, ok
+from tests.http.job_client import ROOT_KEY, agent, claimed, fresh, job_path, ok
 
 DEEP = b"[" * 2000 + b"]" * 2000
 DEEP_OBJECT = b'{"a":' * 2000 + b"1" + b"}" * 2000

@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 
 from tests.faults.program import Program
-from tests.http.agent import Agent, claimed, fresh, ok
+from tests.http.job_client import Agent, claimed, fresh, ok
 
 KEY = re.compile(r"hf_live_[0-9A-Za-z]{32}_[0-9A-Za-z]{6}")
 

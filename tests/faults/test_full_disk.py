@@ -12,7 +12,7 @@ import pytest
 
 from tests.compat.octostore.expect import eventually
 from tests.faults.ledger import assert_log_tells_all
-from tests.http.agent import agent, claimed, fresh, job_path, lost, ok, problem, unavailable
+from tests.http.job_client import agent, claimed, fresh, job_path, lost, ok, problem, unavailable
 
 HEAL_SECONDS = 5.0
 

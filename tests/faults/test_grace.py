@@ -10,7 +10,7 @@ import pytest
 
 from tests.compat.octostore.expect import acquired, assert_lasts, instant, refused
 from tests.compat.octostore.server import Server
-from tests.http.agent import ROOT_KEY, agent, claimed, fresh, lost, ok
+from tests.http.job_client import ROOT_KEY, agent, claimed, fresh, lost, ok
 from tests.postgres import Postgres
 
 pytestmark = pytest.mark.waits(12)

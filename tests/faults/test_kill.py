@@ -6,7 +6,7 @@ import threading
 import time
 
 from tests.faults.ledger import assert_log_tells_all, events
-from tests.http.agent import Agent, agent, claimed, fresh, lost, ok, root, together
+from tests.http.job_client import Agent, agent, claimed, fresh, lost, ok, root, together
 from tests.proof_size import sized
 
 KILLS = sized(2, 20)

@@ -9,7 +9,7 @@ import pytest
 from tests.compat.octostore.expect import eventually
 from tests.compat.octostore.server import Server
 from tests.faults.ledger import assert_log_tells_all
-from tests.http.agent import ROOT_KEY, agent, claimed, fresh, held, ok, unavailable
+from tests.http.job_client import ROOT_KEY, agent, claimed, fresh, held, ok, unavailable
 from tests.postgres import Postgres
 
 FAST_STOP, CRASH = 2, 3

@@ -7,7 +7,7 @@ import psycopg
 
 from tests.compat.octostore.expect import eventually
 from tests.faults.ledger import assert_log_tells_all
-from tests.http.agent import agent, claimed, fresh, held, ok, together
+from tests.http.job_client import agent, claimed, fresh, held, ok, together
 from tests.proof_size import sized
 
 CLAIMERS = 32

@@ -14,9 +14,9 @@ from tests.compat.octostore.server import Server
 from tests.compat.orchestrion.account import register
 from tests.compat.orchestrion.expect import instant
 from tests.compat.orchestrion.states import held
-from tests.http.agent import ROOT_KEY, together
-from tests.http.lives import beat, begin, claim_task, path
+from tests.http.job_client import ROOT_KEY, together
 from tests.http.replies import done, events, refused, turned_away
+from tests.http.session_client import beat, begin, claim_task, path
 
 pytestmark = pytest.mark.waits(34)
 

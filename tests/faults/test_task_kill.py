@@ -12,9 +12,9 @@ from tests.compat.orchestrion.account import Account, register
 from tests.compat.orchestrion.expect import claimed, created, task
 from tests.faults import crew
 from tests.faults.books import assert_books_balance, histories, log_of
-from tests.http.agent import fresh, together
-from tests.http.lives import begin, resume
+from tests.http.job_client import fresh, together
 from tests.http.replies import done
+from tests.http.session_client import begin, resume
 from tests.proof_size import sized
 
 pytestmark = pytest.mark.waits(15)

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from tests.compat.octostore.server import PAIRS, Server
-from tests.http import agent as agents
+from tests.http import job_client as agents
 
 pairs = itertools.cycle(range(1, PAIRS + 1))
 

@@ -9,10 +9,10 @@ from tests.compat.octostore.expect import acquired, leads, refused, released, su
 from tests.compat.octostore.server import ADMIN_KEY, Server, bearer
 from tests.compat.orchestrion.account import register
 from tests.faults.program import Program
-from tests.http import agent as agents
-from tests.http.agent import ROOT_KEY, Agent, Crowd, agent, claimed, fresh
-from tests.http.house import House
-from tests.http.scrape import scrape
+from tests.http import job_client as agents
+from tests.http.in_process_app import House
+from tests.http.job_client import ROOT_KEY, Agent, Crowd, agent, claimed, fresh
+from tests.http.metrics_parser import scrape
 from tests.support import acquire, wait_until
 
 PAGES = ("/admin/status", "/metrics", "/metrics/prometheus", "/admin/metrics/timeseries")

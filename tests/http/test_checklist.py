@@ -21,12 +21,12 @@ from tests.compat.octostore.server import Server
 from tests.compat.orchestrion.account import register
 from tests.compat.orchestrion.expect import claimed, created
 from tests.compat.orchestrion.states import dead, held, pending
-from tests.http.agent import Crowd, job_path
-from tests.http.lives import beat, begin, path, resume, write
+from tests.http.job_client import Crowd, job_path
 from tests.http.replies import done, events, nothing_changes, refused, turned_away
+from tests.http.session_client import beat, begin, path, resume, write
 from tests.support import ACCOUNT, CAUSE, DrivenClock, stop_in_time
 
-pytest_plugins = ["tests.http.tenants", "tests.http.library"]
+pytest_plugins = ["tests.http.fresh_accounts", "tests.http.embedded_engines"]
 
 LEASE_SECONDS = chores.LEASE // SECOND
 

@@ -16,7 +16,7 @@ from tests.compat.orchestrion.states import dead, held
 from tests.http.replies import done, events
 from tests.support import make_store, stop_in_time, wait_until
 
-pytest_plugins = ["tests.http.tenants", "tests.http.library"]
+pytest_plugins = ["tests.http.fresh_accounts", "tests.http.embedded_engines"]
 
 LEASE_SECONDS = chores.LEASE // SECOND
 

@@ -8,12 +8,12 @@ import pytest
 from tests.compat.orchestrion.account import Account, register
 from tests.compat.orchestrion.expect import claimed
 from tests.compat.orchestrion.states import completed, held, pending
-from tests.http.agent import Crowd, agent, job_path, pointers, problem
-from tests.http.lives import begin, write
+from tests.http.job_client import Crowd, agent, job_path, pointers, problem
 from tests.http.replies import caused_by, done, events, nothing_changes
+from tests.http.session_client import begin, write
 from tests.proof_size import sized
 
-pytest_plugins = ["tests.http.tenants"]
+pytest_plugins = ["tests.http.fresh_accounts"]
 
 LARGE = 80
 WRITERS = 6

@@ -5,11 +5,11 @@ import json
 import pytest
 
 from tests.compat.orchestrion.states import held, pending
-from tests.http.agent import fresh, job_path
-from tests.http.lives import begin
+from tests.http.job_client import fresh, job_path
 from tests.http.replies import done, refused, turned_away
+from tests.http.session_client import begin
 
-pytest_plugins = ["tests.http.tenants"]
+pytest_plugins = ["tests.http.fresh_accounts"]
 
 
 def exported(account, limit=3):

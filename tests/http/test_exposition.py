@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.transport.http.system.exposition import COUNTER, GAUGE, HISTOGRAM, INFO, Family, Sample, histogram, render
-from tests.http.scrape import scrape
+from tests.http.metrics_parser import scrape
 
 FAMILIES = [
     Family("x_requests", COUNTER, 'How many "requests"\nthere \\were.', (Sample(3, {"class": "a"}), Sample(4))),

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.compat.octostore.wire import Caller
-from tests.http.agent import Agent, claimed, fresh, job_path, ok, pointers, problem, stranger
+from tests.http.job_client import Agent, claimed, fresh, job_path, ok, pointers, problem, stranger
 
 LARGE_INTEGER = 10**30
 

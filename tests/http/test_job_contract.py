@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.http.agent import claimed, fresh, held, job_path, lost, ok, problem
+from tests.http.job_client import claimed, fresh, held, job_path, lost, ok, problem
 
 
 def advice(body):

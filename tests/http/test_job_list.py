@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.http.agent import claimed, fresh, ok, pointers, problem
+from tests.http.job_client import claimed, fresh, ok, pointers, problem
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import socket
 import time
 
 from tests.compat.octostore.expect import eventually, instant
-from tests.http.agent import Crowd, agent, claimed, fresh, held, job_path, lost, ok
+from tests.http.job_client import Crowd, agent, claimed, fresh, held, job_path, lost, ok
 from tests.support import promptly
 
 PROMPT_SECONDS = 0.1

@@ -7,7 +7,7 @@ import pytest
 
 from tests.compat.octostore.expect import acquired, assert_lasts, eventually, instant
 from tests.compat.octostore.expect import held as lock_held
-from tests.http.agent import ABSENT_LEASE, claimed, fresh, held, job_path, lost, ok, problem
+from tests.http.job_client import ABSENT_LEASE, claimed, fresh, held, job_path, lost, ok, problem
 
 # -- claim -------------------------------------------------------------------------------------------------------
 

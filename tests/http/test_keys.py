@@ -20,8 +20,8 @@ from tests.compat.octostore.server import Server
 from tests.compat.orchestrion.account import Account, register
 from tests.compat.orchestrion.expect import instant, seconds_left
 from tests.compat.orchestrion.states import held
-from tests.http.agent import ROOT_KEY, fresh, job_path, pointers, problem
-from tests.http.agent import root as root_of
+from tests.http.job_client import ROOT_KEY, fresh, job_path, pointers, problem
+from tests.http.job_client import root as root_of
 from tests.http.replies import done, events
 
 DOCUMENT = {

@@ -8,11 +8,11 @@ from tests.compat.octostore.wire import Caller
 from tests.compat.orchestrion.account import Account
 from tests.compat.orchestrion.expect import envelope
 from tests.compat.orchestrion.states import pending
-from tests.http.agent import fresh, job_path
-from tests.http.newcomers import addresses, newcomer
+from tests.http.job_client import fresh, job_path
+from tests.http.new_accounts import addresses, newcomer
 from tests.http.replies import done
 
-pytest_plugins = ["tests.http.planned"]
+pytest_plugins = ["tests.http.plan_servers"]
 
 LIMITS = {"create": 5, "claim": 3, "read": 40, "mutation": 8, "heartbeat": 4}
 POLICY = re.compile(r'"([a-z]+)";q=(\d+);w=(\d+)')

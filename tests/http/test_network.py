@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from holdfast.settings import Settings
 from holdfast.transport.http.access import rate_window
 from holdfast.transport.http.request import Request
-from tests.http.house import AFAR, House
+from tests.http.in_process_app import AFAR, House
 
 KEY = "a-key-for-the-network-tests-1"
 ADMIN_KEY = "the-admin-key-of-the-network"

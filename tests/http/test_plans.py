@@ -9,11 +9,11 @@ from holdfast.core.row import SECOND
 from tests.compat.orchestrion.account import all_at_once
 from tests.compat.orchestrion.expect import envelope, instant
 from tests.compat.orchestrion.states import held, pending
-from tests.http.lives import begin
-from tests.http.newcomers import buy, newcomer
+from tests.http.new_accounts import buy, newcomer
 from tests.http.replies import done, nothing_changes
+from tests.http.session_client import begin
 
-pytest_plugins = ["tests.http.planned"]
+pytest_plugins = ["tests.http.plan_servers"]
 
 CYCLE_SECONDS = 30 * 24 * 3600
 

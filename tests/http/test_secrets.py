@@ -14,7 +14,7 @@ from tests.compat.orchestrion.account import Account
 from tests.faults.books import opened
 from tests.faults.program import Program
 from tests.faults.test_first_key import everything
-from tests.http.agent import ROOT_KEY, fresh, job_path
+from tests.http.job_client import ROOT_KEY, fresh, job_path
 from tests.support import every
 
 LISTED = {"carol": "carol-s-listed-token-of-the-secrets", "dave": "dave-s-listed-token-of-the-secrets"}

@@ -8,7 +8,7 @@ import pytest
 from holdfast.settings import BadSettings, Settings, load
 from tests.compat.octostore.server import free_port
 from tests.faults.program import run
-from tests.http.networked import Networked, make_certificate, outer_address
+from tests.http.network_servers import Networked, make_certificate, outer_address
 
 KEY = "a-key-for-the-serving-tests-1"
 BEARER = f"Bearer {KEY}"

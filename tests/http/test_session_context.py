@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.http.agent import Crowd, fresh, pointers
-from tests.http.lives import begin, path, write
+from tests.http.job_client import Crowd, fresh, pointers
 from tests.http.replies import done, nothing_changes, turned_away
+from tests.http.session_client import begin, path, write
 
-pytest_plugins = ["tests.http.tenants"]
+pytest_plugins = ["tests.http.fresh_accounts"]
 
 CONTEXT = {
     "turn": 7,

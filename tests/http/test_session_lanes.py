@@ -2,11 +2,11 @@
 
 from tests.compat.orchestrion.expect import claimed
 from tests.compat.orchestrion.states import pending
-from tests.http.agent import Crowd
-from tests.http.lives import begin, claim_task
+from tests.http.job_client import Crowd
 from tests.http.replies import done, nothing_changes, refused
+from tests.http.session_client import begin, claim_task
 
-pytest_plugins = ["tests.http.tenants"]
+pytest_plugins = ["tests.http.fresh_accounts"]
 
 
 def test_a_lane_has_one_task_in_flight(account):

@@ -8,10 +8,10 @@ import pytest
 from tests.compat.orchestrion.account import Account
 from tests.compat.orchestrion.expect import assert_task, claimed, created
 from tests.compat.orchestrion.states import completed, dead, held, pending
-from tests.http.agent import Crowd, fresh
+from tests.http.job_client import Crowd, fresh
 from tests.http.replies import caused_by, done, events, nothing_changes, refused
 
-pytest_plugins = ["tests.http.tenants"]
+pytest_plugins = ["tests.http.fresh_accounts"]
 
 
 def batch(account: Account, *items, **fields):

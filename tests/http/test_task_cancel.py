@@ -4,10 +4,10 @@ import pytest
 
 from tests.compat.orchestrion.expect import claimed
 from tests.compat.orchestrion.states import completed, dead, held, pending, retrying, scheduled
-from tests.http.agent import Crowd
+from tests.http.job_client import Crowd
 from tests.http.replies import caused_by, done, nothing_changes, refused
 
-pytest_plugins = ["tests.http.tenants"]
+pytest_plugins = ["tests.http.fresh_accounts"]
 
 MODES = ("pending", "request", "force")
 THEN = {

@@ -4,12 +4,12 @@ import pytest
 
 from tests.compat.orchestrion.expect import claimed, instant, task
 from tests.compat.orchestrion.states import pending
-from tests.http.agent import Crowd, fresh
-from tests.http.fading import TTL_SECONDS
-from tests.http.lives import begin
+from tests.http.expiring_session import TTL_SECONDS
+from tests.http.job_client import Crowd, fresh
 from tests.http.replies import claimed_many, done, events, nothing_changes, refused
+from tests.http.session_client import begin
 
-pytest_plugins = ["tests.http.tenants"]
+pytest_plugins = ["tests.http.fresh_accounts"]
 
 
 def ids(tasks):

@@ -4,10 +4,10 @@ import pytest
 
 from tests.compat.orchestrion.expect import assert_lasts, claimed
 from tests.compat.orchestrion.states import held
-from tests.http.lives import begin
 from tests.http.replies import done, refused
+from tests.http.session_client import begin
 
-pytest_plugins = ["tests.http.tenants"]
+pytest_plugins = ["tests.http.fresh_accounts"]
 
 LEFT = {"checkpoint": {"page": [1, 2, {"x": None}]}, "note": "mind the gap"}
 LEAVING = {"fail": {"reason": "it broke"}, "release": {}, "snooze": {"seconds": 0}}

@@ -4,10 +4,10 @@ import pytest
 
 from tests.compat.orchestrion.expect import ABSENT, claimed
 from tests.compat.orchestrion.states import held, pending
-from tests.http.lives import begin
 from tests.http.replies import done, events, refused
+from tests.http.session_client import begin
 
-pytest_plugins = ["tests.http.tenants"]
+pytest_plugins = ["tests.http.fresh_accounts"]
 
 
 def history(account, task_id):

@@ -6,11 +6,11 @@ import pytest
 
 from tests.compat.orchestrion.expect import ABSENT, created
 from tests.compat.orchestrion.states import held, pending
-from tests.http.agent import fresh, job_path, problem
-from tests.http.lives import begin
+from tests.http.job_client import fresh, job_path, problem
 from tests.http.replies import done, events, nothing_changes, refused, turned_away
+from tests.http.session_client import begin
 
-pytest_plugins = ["tests.http.tenants"]
+pytest_plugins = ["tests.http.fresh_accounts"]
 
 TASK_ROUTES = {
     "events": lambda caller, task: caller.get(f"/v1/tasks/{task}/events"),

@@ -7,11 +7,11 @@ import pytest
 
 from tests.compat.orchestrion.expect import assert_task, claimed, ids_of, in_seconds
 from tests.compat.orchestrion.states import cancelled, completed, dead, held, pending, retrying
-from tests.http.agent import Crowd
-from tests.http.lives import begin
+from tests.http.job_client import Crowd
 from tests.http.replies import done, refused
+from tests.http.session_client import begin
 
-pytest_plugins = ["tests.http.tenants"]
+pytest_plugins = ["tests.http.fresh_accounts"]
 
 SCANNED = 10_000
 """No page looks at more tasks than this."""

@@ -4,10 +4,10 @@ import pytest
 
 from tests.compat.orchestrion.expect import claimed, task
 from tests.compat.orchestrion.states import held
-from tests.http.agent import agent, problem
+from tests.http.job_client import agent, problem
 from tests.http.replies import done, nothing_changes, refused, settle
 
-pytest_plugins = ["tests.http.tenants"]
+pytest_plugins = ["tests.http.fresh_accounts"]
 
 HOLDER_VERBS = {"heartbeat": {}, "complete": {}, "fail": {}, "release": {}, "snooze": {"seconds": 1}}
 NOT_YOURS = {"leaseId", "lease_id", "fencingToken", "fencing_token", "token"}

@@ -3,11 +3,11 @@
 import time
 
 from tests.compat.orchestrion.account import Account, register
-from tests.http.agent import Crowd, agent, job_path, problem
-from tests.http.lives import begin
+from tests.http.job_client import Crowd, agent, job_path, problem
 from tests.http.replies import done, events, nothing_changes
+from tests.http.session_client import begin
 
-pytest_plugins = ["tests.http.tenants"]
+pytest_plugins = ["tests.http.fresh_accounts"]
 
 JOBS = 60
 

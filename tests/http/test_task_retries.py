@@ -6,7 +6,7 @@ from tests.compat.orchestrion.expect import claimed, ids_of, instant
 from tests.compat.orchestrion.states import dead, held
 from tests.http.replies import caused_by, done, nothing_changes, refused
 
-pytest_plugins = ["tests.http.tenants"]
+pytest_plugins = ["tests.http.fresh_accounts"]
 
 MILLISECOND = 0.001
 

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import pytest
 
 from tests.compat.orchestrion.states import pending
-from tests.http.agent import fresh, job_path
-from tests.http.lives import beat, begin, close, path, write
+from tests.http.job_client import fresh, job_path
 from tests.http.replies import done, events
+from tests.http.session_client import beat, begin, close, path, write
 
-pytest_plugins = ["tests.http.tenants"]
+pytest_plugins = ["tests.http.fresh_accounts"]
 
 
 class Secrets(set):

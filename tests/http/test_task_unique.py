@@ -4,10 +4,10 @@ import pytest
 
 from tests.compat.orchestrion.expect import claimed, created, in_seconds, task
 from tests.compat.orchestrion.states import held
-from tests.http.agent import Crowd
+from tests.http.job_client import Crowd
 from tests.http.replies import done, events, nothing_changes, refused
 
-pytest_plugins = ["tests.http.tenants"]
+pytest_plugins = ["tests.http.fresh_accounts"]
 
 
 def make(account, **fields):

@@ -15,11 +15,11 @@ from tests.compat.orchestrion.account import Account, register
 from tests.compat.orchestrion.expect import claimed, no_tasks
 from tests.compat.orchestrion.states import held, pending
 from tests.faults.raw import read_answer
-from tests.http.agent import Crowd, fresh
+from tests.http.job_client import Crowd, fresh
 from tests.http.replies import claimed_many, done, events, nothing_changes, refused
 from tests.proof_size import sized
 
-pytest_plugins = ["tests.http.tenants"]
+pytest_plugins = ["tests.http.fresh_accounts"]
 
 IDLE_SECONDS = sized(1, 45)
 SETTLED_SECONDS = 0.1

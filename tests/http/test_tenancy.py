@@ -20,10 +20,10 @@ from holdfast.transport.http.routing import Router
 from tests.compat.octostore.wire import NOTHING
 from tests.compat.orchestrion.account import Account, register
 from tests.compat.orchestrion.states import held, pending
-from tests.http.agent import fresh, job_path
-from tests.http.belongings import OPERATORS, REQUESTS, Absent, Belongings
-from tests.http.lives import begin
+from tests.http.account_resources import OPERATORS, REQUESTS, Absent, Belongings
+from tests.http.job_client import fresh, job_path
 from tests.http.replies import done, events
+from tests.http.session_client import begin
 from tests.proof_size import FULL
 
 SCOPED = {each.name: each for each in OPERATIONS if each.scope is not None and each.name not in OPERATORS}

@@ -7,7 +7,7 @@ from tests.compat.octostore.expect import acquired, refused, success
 from tests.compat.octostore.server import ADMIN_KEY, Server, bearer
 from tests.compat.orchestrion.account import all_at_once
 from tests.faults.program import Program
-from tests.http.agent import ROOT_KEY, fresh
+from tests.http.job_client import ROOT_KEY, fresh
 from tests.http.replies import done
 
 NEVER_KEPT = {"Cache-Control": "no-store", "Pragma": "no-cache"}

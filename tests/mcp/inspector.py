@@ -7,7 +7,7 @@ import sys
 import tempfile
 
 from tests.compat.octostore.server import Server
-from tests.http.agent import ROOT_KEY
+from tests.http.job_client import ROOT_KEY
 
 PROGRAM = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
 JOB, WORK = "inspected/job", "inspected"

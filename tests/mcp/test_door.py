@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.settings import BadSettings, Settings, load
 from holdfast.transport.origins import own_origins
-from tests.http.house import AFAR, House
+from tests.http.in_process_app import AFAR, House
 from tests.mcp.clients import KEY, NEW
 from tests.mcp.raw import heading, new, old, post
 

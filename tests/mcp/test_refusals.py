@@ -7,7 +7,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from tests.compat.octostore.server import bearer
-from tests.http.agent import ABSENT_LEASE, ROOT_KEY
+from tests.http.job_client import ABSENT_LEASE, ROOT_KEY
 from tests.mcp.clients import NEW, OLD, over_http
 from tests.mcp.raw import heading, new, old, post
 

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.transport.mcp.tools import TOOLS
 from tests.compat.octostore.server import ADMIN_KEY
-from tests.http.agent import ROOT_KEY
+from tests.http.job_client import ROOT_KEY
 from tests.mcp.clients import KEY, NEW, OLD, over_http, over_stdio
 
 SECRETS = (KEY, ROOT_KEY, ADMIN_KEY)

@@ -12,8 +12,8 @@ from holdfast.settings import Settings
 from holdfast.transport.mcp.in_process import InProcessSender, ToolRequest
 from holdfast.transport.mcp.notices import end_of_log
 from tests.compat.octostore.server import Server
-from tests.http.agent import agent, claimed, ok
-from tests.http.house import House
+from tests.http.in_process_app import House
+from tests.http.job_client import agent, claimed, ok
 from tests.mcp.clients import KEY, NEW, OLD, over_http
 from tests.mcp.raw import connect, heading, new, old, post, send
 from tests.support import wait_until

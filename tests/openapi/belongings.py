@@ -8,7 +8,7 @@ from schemathesis import Case
 from schemathesis.core.parameters import ParameterLocation
 
 from tests.compat.octostore.server import Server
-from tests.http.agent import fresh, root
+from tests.http.job_client import fresh, root
 
 WAIT_SECONDS = 0.01
 ADDRESS = "https://hooks.example.com/asked"

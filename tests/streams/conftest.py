@@ -4,7 +4,7 @@ import pytest
 
 from tests.compat.octostore.server import Server
 from tests.compat.orchestrion.account import Account, register
-from tests.http.agent import ROOT_KEY
+from tests.http.job_client import ROOT_KEY
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

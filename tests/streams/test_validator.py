@@ -11,7 +11,7 @@ from tests.compat.octostore.server import Server
 from tests.compat.orchestrion.account import Account, register
 from tests.compat.orchestrion.expect import claimed
 from tests.compat.orchestrion.states import pending
-from tests.http.agent import ROOT_KEY
+from tests.http.job_client import ROOT_KEY
 from tests.http.replies import done
 from tests.proof_size import sized
 from tests.streams.conftest import elsewhere

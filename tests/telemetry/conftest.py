@@ -3,8 +3,8 @@
 import pytest
 
 from tests.compat.octostore.server import Server
-from tests.http.agent import ROOT_KEY
-from tests.http.scrape import scrape
+from tests.http.job_client import ROOT_KEY
+from tests.http.metrics_parser import scrape
 
 
 @pytest.fixture(scope="package", params=["sqlite", "postgres"])

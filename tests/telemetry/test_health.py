@@ -8,7 +8,7 @@ from holdfast.engine import engine as rooms
 from holdfast.settings import Settings
 from holdfast.telemetry.heartbeats import LoopHeartbeats
 from holdfast.telemetry.registry import Registry
-from tests.http.house import House
+from tests.http.in_process_app import House
 from tests.support import claim, wait_until
 
 

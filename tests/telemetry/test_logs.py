@@ -9,7 +9,7 @@ import pytest
 from holdfast.telemetry import logs
 from tests.compat.octostore.expect import success
 from tests.compat.orchestrion.account import register
-from tests.http.agent import agent, claimed, fresh
+from tests.http.job_client import agent, claimed, fresh
 from tests.support import wait_until
 
 KEY = "hf_live_" + "a" * 32 + "_Zz9y8x"

@@ -4,7 +4,7 @@ import time
 
 from tests.compat.octostore.expect import acquired, leads, released, success
 from tests.compat.orchestrion.account import register
-from tests.http.agent import Crowd, agent, claimed, fresh, held
+from tests.http.job_client import Crowd, agent, claimed, fresh, held
 from tests.streams.reading import follow
 from tests.support import wait_until
 

@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from holdfast import Client, Worker
 from tests.compat.octostore.server import Server
 from tests.faults.program import environment, run
-from tests.http.agent import ROOT_KEY, fresh
+from tests.http.job_client import ROOT_KEY, fresh
 from tests.mcp.raw import heading, new, post
 from tests.support import wait_until
 from tests.telemetry.receiver import Receiver

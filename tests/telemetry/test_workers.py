@@ -9,7 +9,7 @@ import pytest
 from tests.compat.octostore.expect import acquired, success
 from tests.compat.octostore.server import Server
 from tests.faults.test_drain import workers_of
-from tests.http.agent import ROOT_KEY, Crowd, agent, claimed, fresh
+from tests.http.job_client import ROOT_KEY, Crowd, agent, claimed, fresh
 from tests.support import wait_until
 from tests.telemetry.conftest import Watch
 

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from tests.compat.octostore.server import Server
-from tests.http.agent import ROOT_KEY, root
+from tests.http.job_client import ROOT_KEY, root
 from tests.http.replies import done
 from tests.webhooks.receiver import Receiver
 

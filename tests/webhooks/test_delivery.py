@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from tests.http.agent import claimed, fresh, ok
-from tests.http.scrape import scrape
+from tests.http.job_client import claimed, fresh, ok
+from tests.http.metrics_parser import scrape
 from tests.support import wait_until
 
 

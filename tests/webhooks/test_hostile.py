@@ -13,7 +13,7 @@ from holdfast.core.webhooks.webhook import Webhook
 from holdfast.transport.webhooks.checked_network import CheckedNetwork, NotPublic
 from holdfast.transport.webhooks.dns import CURRENT_WEBHOOK, PER_HOOK, NoSuchHost, Resolver
 from holdfast.transport.webhooks.sender import Sender
-from tests.http.networked import make_certificate
+from tests.http.network_servers import make_certificate
 from tests.webhooks.receiver import Receiver
 
 NAME = "hooks.example.com"

@@ -12,7 +12,7 @@ from holdfast.transport.http.octostore.bodies import pseudonym
 from tests.compat.octostore.expect import acquired, malformed, refused, success
 from tests.compat.octostore.server import Server
 from tests.compat.octostore.wire import NOTHING
-from tests.http.agent import ROOT_KEY, agent, fresh, root
+from tests.http.job_client import ROOT_KEY, agent, fresh, root
 from tests.support import wait_until
 
 HERE = "https://hooks.example.com/locks"

@@ -13,7 +13,7 @@ from holdfast.operations.bounds import REPLAYED_DELIVERIES
 from holdfast.store.sql import delivery_queries
 from tests.compat.octostore.server import Server
 from tests.faults.books import assert_books_balance, opened
-from tests.http.agent import ROOT_KEY, Agent, claimed, fresh, ok, pointers, problem, root
+from tests.http.job_client import ROOT_KEY, Agent, claimed, fresh, ok, pointers, problem, root
 from tests.http.replies import done
 from tests.support import every, wait_until
 from tests.webhooks.conftest import sending

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from tests.http.agent import claimed, fresh, ok, root, together
+from tests.http.job_client import claimed, fresh, ok, root, together
 from tests.http.replies import done
 from tests.proof_size import sized
 from tests.support import wait_until

@@ -1,4 +1,4 @@
-"""Somebody with several lives: the verbs of `/v1/sessions`, so that tests read as sentences."""
+"""Client for `/v1/sessions`."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from tests.compat.octostore.wire import Answer
 from tests.compat.orchestrion.account import Account
 from tests.compat.orchestrion.expect import claimed
 from tests.compat.orchestrion.states import pending
-from tests.http.agent import fresh, job_path
+from tests.http.job_client import fresh, job_path
 from tests.http.replies import Body, done
 
 

@@ -1,6 +1,6 @@
 """Servers whose accounts have small plans.
 
-This is a plugin: a file that says `pytest_plugins = ["tests.http.planned"]` may ask for its fixtures.
+This is a plugin: a file that says `pytest_plugins = ["tests.http.plan_servers"]` may ask for its fixtures.
 """
 
 import pytest

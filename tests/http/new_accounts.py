@@ -1,4 +1,4 @@
-"""Accounts that come from anywhere, and plans that were bought beside the server."""
+"""Accounts registered from different addresses, and plans set directly in the store."""
 
 import itertools
 

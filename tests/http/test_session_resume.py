@@ -5,11 +5,11 @@ import pytest
 from tests.compat.octostore.expect import assert_lasts, instant
 from tests.compat.orchestrion.account import Account
 from tests.compat.orchestrion.expect import claimed
-from tests.http.agent import Crowd, fresh, job_path, lost, pointers
-from tests.http.lives import beat, begin, claim_job, claim_task, close, path, resume, write
+from tests.http.job_client import Crowd, fresh, job_path, lost, pointers
 from tests.http.replies import done, events, nothing_changes, refused, turned_away
+from tests.http.session_client import beat, begin, claim_job, claim_task, close, path, resume, write
 
-pytest_plugins = ["tests.http.tenants"]
+pytest_plugins = ["tests.http.fresh_accounts"]
 
 CONTEXT = {
     "turn": 7,

@@ -1,4 +1,4 @@
-"""The whole application over a store in memory; a test says who is at the other end of the connection."""
+"""The application over a store in memory; a test chooses the address of the peer."""
 
 import asyncio
 

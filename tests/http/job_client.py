@@ -1,4 +1,4 @@
-"""Somebody who works: the verbs of `/v1/jobs`, so that tests read as sentences, and what every answer owes an agent."""
+"""Client for `/v1/jobs`, and checks of what every answer must contain."""
 
 import re
 import time

@@ -1,12 +1,12 @@
 """Fresh accounts for the tests of tasks, sessions and events.
 
-This is a plugin: a file that says `pytest_plugins = ["tests.http.tenants"]` may ask for its fixtures.
+This is a plugin: a file that says `pytest_plugins = ["tests.http.fresh_accounts"]` may ask for its fixtures.
 """
 
 import pytest
 
 from tests.compat.orchestrion.account import register
-from tests.http.fading import Fading
+from tests.http.expiring_session import Fading
 
 
 @pytest.hookimpl(trylast=True)

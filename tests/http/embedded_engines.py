@@ -1,6 +1,6 @@
-"""Holdfast without a server: an engine on each store, in this very process, by a clock that is driven.
+"""Engines without a server: one on each store, in this process, with a clock that the test drives.
 
-This is a plugin: a file that says `pytest_plugins = ["tests.http.library"]` may ask for `library`.
+This is a plugin: a file that says `pytest_plugins = ["tests.http.embedded_engines"]` may ask for `library`.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""Servers as they stand on a network: on an address that others can reach, with a certificate, behind a proxy."""
+"""Servers on a network: on a reachable address, with a certificate, or behind a proxy."""
 
 import http.client
 import shutil

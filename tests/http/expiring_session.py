@@ -1,4 +1,4 @@
-"""A session that falls silent, and what it held: claimed at once, looked at when its time has run out.
+"""A session that is left to expire, and what it held, observed after its expiry.
 
 A session lives at least ten seconds. They pass while other tests run.
 """
@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from tests.compat.octostore.wire import Answer
 from tests.compat.orchestrion.account import Account
-from tests.http.agent import job_path
+from tests.http.job_client import job_path
 
 TTL_SECONDS = 10
 PATIENCE_SECONDS = 18

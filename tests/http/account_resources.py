@@ -1,4 +1,4 @@
-"""What an account has, made when it is first asked for; and the same with ids that nobody has.
+"""Resources of an account, created at first use; and the same with ids that do not exist.
 
 A row of `REQUESTS` is how one operation is asked for: (path, body) about somebody's belongings. Whoever adds an
 operation with a scope adds its row here.
@@ -14,9 +14,9 @@ from tests.compat.octostore.wire import NOTHING, lock_path
 from tests.compat.orchestrion import states
 from tests.compat.orchestrion.account import Account
 from tests.compat.orchestrion.expect import ABSENT
-from tests.http.agent import fresh, job_path
-from tests.http.lives import begin
+from tests.http.job_client import fresh, job_path
 from tests.http.replies import done
+from tests.http.session_client import begin
 
 
 @dataclass(frozen=True)
