@@ -10,8 +10,9 @@ from bench.baseline import PAYLOAD
 from bench.engine import BY, CAUSE
 from holdfast.core.task import Task
 from holdfast.engine.engine import Engine
-from holdfast.engine.verbs.tasks.outcomes import CompleteTask
-from holdfast.engine.verbs.tasks.queueing import Claimed, ClaimTasks, Created, CreateTask
+from holdfast.engine.verbs.tasks.claiming import Claimed, ClaimTasks
+from holdfast.engine.verbs.tasks.creating import Created, CreateTask
+from holdfast.engine.verbs.tasks.holding import CompleteTask
 from holdfast.store.contract import Store
 from holdfast.transport.ids import Ids
 

@@ -10,17 +10,10 @@ from holdfast.core.row import SECOND, Instant
 from holdfast.core.task import CLAIMED, Task
 from holdfast.engine.sweep import expiry_command
 from holdfast.engine.verbs.sessions import BeginSession, CloseSession, HeartbeatSession, WriteContext
-from holdfast.engine.verbs.tasks.outcomes import (
-    CancelTask,
-    CompleteTask,
-    FailTask,
-    HandBackTask,
-    HeartbeatTask,
-    RequeueTask,
-    ResolveTask,
-    UndeliverTask,
-)
-from holdfast.engine.verbs.tasks.queueing import ClaimTask, ClaimTasks, CreateTask, lease_id_from
+from holdfast.engine.verbs.tasks.claiming import ClaimTask, ClaimTasks, lease_id_from
+from holdfast.engine.verbs.tasks.creating import CreateTask
+from holdfast.engine.verbs.tasks.ending import CancelTask, RequeueTask, ResolveTask
+from holdfast.engine.verbs.tasks.holding import CompleteTask, FailTask, HandBackTask, HeartbeatTask, UndeliverTask
 from tests.support import ACCOUNT, ALICE, CAUSE, START, transact
 
 LEASE = 300 * SECOND

@@ -12,7 +12,8 @@ from holdfast.engine.command import Once
 from holdfast.engine.verbs import accounts
 from holdfast.engine.verbs.batch import Batch, Outcomes
 from holdfast.engine.verbs.sessions import BegunSession
-from holdfast.engine.verbs.tasks import queueing
+from holdfast.engine.verbs.tasks.claiming import Claimed
+from holdfast.engine.verbs.tasks.creating import Created
 from tests import chores
 from tests.engine.script import Script
 from tests.support import CAUSE, START, claim
@@ -101,7 +102,7 @@ class TaskScript(Script):
 
     def beat(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         left = Handover([None, "note"][extra % 2], [None, '{"c":1}'][extra // 3], [None, "0.5"][extra % 2])
-        return self.held(chores.beat, drawn, left=left, token=self.made if extra == 4 else None)
+        return self.held(chores.beat, drawn, handover=left, token=self.made if extra == 4 else None)
 
     def complete(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         return self.held(chores.complete, drawn, result=[None, '{"r":1}'][extra % 2], output_id=[None, "o"][extra // 3])
@@ -209,9 +210,9 @@ class TaskScript(Script):
         """Remember the ids, seeds and secrets that answers showed."""
         super().heed(commands, outcomes)
         for command, outcome in zip(commands, outcomes, strict=True):
-            if isinstance(outcome, queueing.Created) and not outcome.deduplicated:
+            if isinstance(outcome, Created) and not outcome.deduplicated:
                 self.tasks.setdefault(command.account, []).append(outcome.task.id)
-            elif isinstance(outcome, queueing.Claimed):
+            elif isinstance(outcome, Claimed):
                 for taken in outcome.taken:
                     self.seeds.setdefault((command.account, taken.task.id), []).append(command.seed.decode())
             elif isinstance(outcome, BegunSession):

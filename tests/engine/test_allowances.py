@@ -18,7 +18,8 @@ from holdfast.core.row import SECOND
 from holdfast.core.task import CLAIMED, PENDING, Task
 from holdfast.engine.command import Once, Replayed
 from holdfast.engine.verbs.batch import Batch
-from holdfast.engine.verbs.tasks.queueing import Claimed, Created, Empty
+from holdfast.engine.verbs.tasks.claiming import Claimed, Empty
+from holdfast.engine.verbs.tasks.creating import Created
 from tests.chores import BASE, LEASE, begin, cancel, complete, create, fail, hand_back, sweep, take, take_this
 from tests.support import ACCOUNT, START, check_log, every, run, transact
 

@@ -7,7 +7,7 @@ import pytest
 from holdfast.core.errors import LeaseLost
 from holdfast.core.session import Session
 from holdfast.core.task import Task
-from holdfast.engine.verbs.tasks.queueing import Claimed, lease_id_from
+from holdfast.engine.verbs.tasks.claiming import Claimed, lease_id_from
 from tests.chores import begin, create, take, take_this
 from tests.support import claim, every, run
 

@@ -7,7 +7,7 @@ import pytest
 from holdfast.core.errors import SessionBusy
 from holdfast.core.row import SECOND
 from holdfast.core.task import CLAIMED, PENDING, Task
-from holdfast.engine.verbs.tasks.queueing import Busy, Claimed, Empty
+from holdfast.engine.verbs.tasks.claiming import Busy, Claimed, Empty
 from tests.chores import LEASE, begin, complete, create, take, take_this
 from tests.support import every, run, transact
 

@@ -49,7 +49,7 @@ class Trial:
             run(self.store, take("work", seed="A", worker="A"))
         for _ in range(self.rng.randint(0, 2)):
             self.clock.advance(self.rng.randint(1, LEASE // SECOND - 1))
-            run(self.store, beat(self.task_id, "A", left=Handover(note="from A")))
+            run(self.store, beat(self.task_id, "A", handover=Handover(note="from A")))
         self.clock.now = self.row().expires_at + self.rng.choice([0, 1, SECOND])
         if self.rng.random() < 0.3:
             sweep(self.store)
@@ -63,7 +63,7 @@ class Trial:
         task_id = self.task_id
         verbs = [
             fail(task_id, "A", reason="A says so"), fail(task_id, "A", permanent=True), hand_back(task_id, "A"),
-            undeliver(task_id, "A"), beat(task_id, "A", left=Handover(note="A again")),
+            undeliver(task_id, "A"), beat(task_id, "A", handover=Handover(note="A again")),
         ]  # fmt: skip
         doing = [complete(task_id, "A", result='{"by":"A"}'), *self.rng.choices(verbs, k=self.rng.randint(0, 3))]
         self.rng.shuffle(doing)

@@ -9,7 +9,7 @@ from holdfast.core.row import SECOND
 from holdfast.core.session import Session
 from holdfast.core.task import CLAIMED, DEAD, Task
 from holdfast.engine.expiry import GiveGrace, UpdateDueTask
-from holdfast.engine.verbs.tasks.queueing import Claimed
+from holdfast.engine.verbs.tasks.claiming import Claimed
 from tests.chores import BASE, LEASE, a_claimed, a_task, begin, complete, create, take
 from tests.support import START, a_session, check_log, every, put, run, transact
 

@@ -10,7 +10,7 @@ import pytest
 from holdfast.core.errors import Draining, SessionExpired, TooManyWaiters
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.timer import Timer
-from holdfast.engine.verbs.tasks.queueing import Claimed, Empty, Taken
+from holdfast.engine.verbs.tasks.claiming import Claimed, Empty, Taken
 from holdfast.engine.waiting import tasks as task_waiters
 from holdfast.engine.waiting.tasks import TaskWaiters
 from tests.chores import a_task, take

@@ -13,7 +13,7 @@ from holdfast.core.errors import Draining, InvalidTransition
 from holdfast.core.row import SECOND
 from holdfast.core.task import CLAIMED, Task
 from holdfast.engine.verbs.batch import Batch
-from holdfast.engine.verbs.tasks.queueing import Claimed, Empty
+from holdfast.engine.verbs.tasks.claiming import Claimed, Empty
 from tests.chores import BASE, cancel, complete, create, fail, hand_back, requeue, take, take_this, undeliver
 from tests.support import Futures, Keep, check_log, every, promptly, results, stop_in_time, wait_until
 

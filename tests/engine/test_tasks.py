@@ -9,7 +9,8 @@ from holdfast.core.event import Event
 from holdfast.core.lease import proof_of
 from holdfast.core.row import SECOND
 from holdfast.core.task import CLAIMED, PENDING, Task
-from holdfast.engine.verbs.tasks.queueing import Claimed, Created, Empty
+from holdfast.engine.verbs.tasks.claiming import Claimed, Empty
+from holdfast.engine.verbs.tasks.creating import Created
 from tests.chores import (
     LEASE,
     cancel,

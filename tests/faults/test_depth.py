@@ -8,8 +8,8 @@ import pytest
 from holdfast.core.row import SECOND
 from holdfast.core.task import Task, queue_position
 from holdfast.engine.engine import Engine
-from holdfast.engine.verbs.tasks.outcomes import CompleteTask
-from holdfast.engine.verbs.tasks.queueing import Claimed, ClaimTasks
+from holdfast.engine.verbs.tasks.claiming import Claimed, ClaimTasks
+from holdfast.engine.verbs.tasks.holding import CompleteTask
 from holdfast.store.postgres import PostgresStore, queries
 from holdfast.store.sqlite import SqliteStore
 from tests.proof_size import FULL, sized

@@ -14,7 +14,7 @@ from holdfast.core.row import SECOND
 from holdfast.core.task import CLAIMED, COMPLETED, DEAD, PENDING, Handover
 from holdfast.engine.engine import Engine
 from holdfast.engine.verbs.recovery import Recover
-from holdfast.engine.verbs.tasks.queueing import Busy, Claimed
+from holdfast.engine.verbs.tasks.claiming import Busy, Claimed
 from holdfast.store.sqlite import SqliteStore
 from tests import chores
 from tests.compat.octostore.server import Server
@@ -233,7 +233,7 @@ def test_the_acceptance_story_of_the_brief(library):
         library.call(chores.create(name))
     library.call(chores.take("work", session_id="s1"))
     assert isinstance(library.call(chores.take("work", seed="x", session_id="s1")), Busy)
-    library.call(chores.beat("t1", left=Handover(checkpoint="1")))
+    library.call(chores.beat("t1", handover=Handover(checkpoint="1")))
     assert library.call(chores.complete("t1")).task.state == COMPLETED
     library.call(chores.complete("t1"))
     assert library.kinds("task:t1") == ["task.created", "task.claimed", "task.renewed", "task.completed"]

@@ -9,7 +9,7 @@ from holdfast.core.errors import HoldfastError, LeaseExpired, StoreUnavailable
 from holdfast.core.row import SECOND
 from holdfast.core.task import DEAD, PENDING
 from holdfast.engine.engine import Engine
-from holdfast.engine.verbs.tasks.queueing import Claimed
+from holdfast.engine.verbs.tasks.claiming import Claimed
 from holdfast.settings import sqlite_path
 from tests import chores
 from tests.compat.orchestrion.states import dead, held

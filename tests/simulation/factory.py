@@ -9,8 +9,11 @@ from holdfast.core.errors import Conflict
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.task import CANCELLED, CLAIMED, FINAL_STATES, Task
 from holdfast.engine.expiry import UpdateDueTask
-from holdfast.engine.verbs.tasks.outcomes import CancelTask, HandBackTask, RequeueTask, TaskOutcome, UndeliverTask
-from holdfast.engine.verbs.tasks.queueing import Claimed, Created, Empty
+from holdfast.engine.verbs.tasks.base import TaskOutcome
+from holdfast.engine.verbs.tasks.claiming import Claimed, Empty
+from holdfast.engine.verbs.tasks.creating import Created
+from holdfast.engine.verbs.tasks.ending import CancelTask, RequeueTask
+from holdfast.engine.verbs.tasks.holding import HandBackTask, UndeliverTask
 from holdfast.store.memory.store import MemoryStore
 from tests.chores import BASE, beat, cancel, complete, create, fail, hand_back, requeue, take, take_this, undeliver
 from tests.simulation.inspector import Inspector

@@ -6,7 +6,7 @@ from collections import Counter
 
 from holdfast.core.row import Instant
 from holdfast.core.task import CANCELLED, COMPLETED, DEAD, FINAL_STATES, PERMANENT, Task
-from holdfast.engine.verbs.tasks.queueing import Taken
+from holdfast.engine.verbs.tasks.claiming import Taken
 
 
 class Inspector:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast.core.errors import InvalidTransition, TaskClaimed
 from holdfast.core.task import CLAIMED, DEAD, Task
 from holdfast.engine.ticket import Ticket
-from holdfast.engine.verbs.tasks.queueing import Claimed, Empty
+from holdfast.engine.verbs.tasks.claiming import Claimed, Empty
 from holdfast.engine.view import View
 from holdfast.store.contract import Rerun
 from holdfast.store.needs import AllNeeds, Needs

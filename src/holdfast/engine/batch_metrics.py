@@ -15,7 +15,7 @@ from holdfast.core.task import Task
 from holdfast.engine.command import Held
 from holdfast.engine.steps import Step
 from holdfast.engine.verbs.locks import Delayed
-from holdfast.engine.verbs.tasks.queueing import Busy, Empty
+from holdfast.engine.verbs.tasks.claiming import Busy, Empty
 from holdfast.telemetry import metric_names
 from holdfast.telemetry.registry import Registry, note
 

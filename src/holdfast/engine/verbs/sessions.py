@@ -19,7 +19,7 @@ from holdfast.engine.command import Command, Outcome
 from holdfast.engine.expiry import end_session, expire_holdings
 from holdfast.engine.steps import with_token
 from holdfast.engine.verbs.octostore_sessions import with_holdings
-from holdfast.engine.verbs.tasks.queueing import lease_id_from
+from holdfast.engine.verbs.tasks.claiming import lease_id_from
 from holdfast.engine.view import View
 from holdfast.store.needs import Needs
 

@@ -20,7 +20,8 @@ from holdfast.core.row import Instant
 from holdfast.core.task import CLAIMED, DEAD, PENDING
 from holdfast.engine.change_signal import account_log_key
 from holdfast.engine.verbs.batch import Batch, Outcomes
-from holdfast.engine.verbs.tasks.outcomes import CancelTask, RequeueTask, ResolveTask, TaskCommand
+from holdfast.engine.verbs.tasks.base import TaskCommand
+from holdfast.engine.verbs.tasks.ending import CancelTask, RequeueTask, ResolveTask
 from holdfast.transport.dashboard.task_filter import DashboardFilter
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.ids import ids

@@ -6,8 +6,10 @@ from typing import Any
 
 from holdfast.engine.command import Command
 from holdfast.engine.verbs.batch import Batch, Outcomes
-from holdfast.engine.verbs.tasks.outcomes import CompleteTask, FailTask, HandBackTask
-from holdfast.engine.verbs.tasks.queueing import ClaimCommand, Claimed, Created, CreateTask, TaskOutcome
+from holdfast.engine.verbs.tasks.base import TaskOutcome
+from holdfast.engine.verbs.tasks.claiming import ClaimCommand, Claimed
+from holdfast.engine.verbs.tasks.creating import Created, CreateTask
+from holdfast.engine.verbs.tasks.holding import CompleteTask, FailTask, HandBackTask
 from holdfast.telemetry import trace_names as names
 from holdfast.telemetry.traces import CONSUMER, INTERNAL, PRODUCER, SERVER, Span, Traces
 from holdfast.transport.http.request import Request

@@ -13,7 +13,7 @@ from holdfast.core.principal import Principal
 from holdfast.core.row import Instant
 from holdfast.core.task import STATES, Task
 from holdfast.core.task.attempts import AttemptRecord, list_attempts
-from holdfast.engine.verbs.tasks.outcomes import CancelTask, RequeueTask, ResolveTask
+from holdfast.engine.verbs.tasks.ending import CancelTask, RequeueTask, ResolveTask
 from holdfast.operations.bounds import REASON
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import tasks as task_advice

@@ -21,7 +21,7 @@ from holdfast.engine.verbs.sessions import (
     SessionState,
     WriteContext,
 )
-from holdfast.engine.verbs.tasks.queueing import lease_id_from
+from holdfast.engine.verbs.tasks.claiming import lease_id_from
 from holdfast.operations import bounds
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import sessions as session_advice

@@ -14,8 +14,9 @@ from holdfast.core.names import is_storable
 from holdfast.core.plan import CREATE, HEARTBEAT, MUTATION
 from holdfast.engine.command import Command, Replayed
 from holdfast.engine.verbs.batch import Batch, Outcomes
-from holdfast.engine.verbs.tasks.outcomes import HeartbeatTask
-from holdfast.engine.verbs.tasks.queueing import Created, CreateTask, TaskOutcome
+from holdfast.engine.verbs.tasks.base import TaskOutcome
+from holdfast.engine.verbs.tasks.creating import Created, CreateTask
+from holdfast.engine.verbs.tasks.holding import HeartbeatTask
 from holdfast.operations.bounds import BATCH_BODY_BYTES, BATCH_ITEMS
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.http.bodies.checks import Checks

@@ -9,7 +9,7 @@ import msgspec
 from holdfast.core import task as tasks
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.task import Task
-from holdfast.engine.verbs.tasks.queueing import Taken
+from holdfast.engine.verbs.tasks.claiming import Taken
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.advice.contract import Contract
 from holdfast.transport.http.request import raw_json

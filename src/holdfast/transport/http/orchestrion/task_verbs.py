@@ -11,17 +11,9 @@ import msgspec
 
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.task import Handover
-from holdfast.engine.verbs.tasks.outcomes import (
-    CancelTask,
-    CompleteTask,
-    FailTask,
-    HandBackTask,
-    HeartbeatTask,
-    RequeueTask,
-    ResolveTask,
-    TaskCommand,
-)
-from holdfast.engine.verbs.tasks.queueing import TaskOutcome
+from holdfast.engine.verbs.tasks.base import TaskCommand, TaskOutcome
+from holdfast.engine.verbs.tasks.ending import CancelTask, RequeueTask, ResolveTask
+from holdfast.engine.verbs.tasks.holding import CompleteTask, FailTask, HandBackTask, HeartbeatTask
 from holdfast.operations import bounds
 from holdfast.transport.http.bodies.checks import NOTHING, Checks
 from holdfast.transport.http.bodies.idempotency import read_task_idempotency_key
@@ -94,12 +86,12 @@ def heartbeat_fields(body: HolderBody, checks: Checks) -> Fields:
     """Command fields of heartbeat, and the proof of every write by a holder."""
     checks.check_text(body.lease_id, "lease_id", bounds.TASK_LABEL)
     checks.check_text(body.note, "note", bounds.NOTE)
-    left = Handover(
+    handover = Handover(
         note=body.note,
         checkpoint=checks.compact_json(body.checkpoint, "checkpoint", bounds.CHECKPOINT),
         progress=checks.compact_json(body.progress, "progress", bounds.PROGRESS),
     )
-    return {"lease_id": body.lease_id, "token": body.fencing_token, "left": left}
+    return {"lease_id": body.lease_id, "token": body.fencing_token, "handover": handover}
 
 
 def complete_fields(body: CompleteBody, checks: Checks) -> Fields:

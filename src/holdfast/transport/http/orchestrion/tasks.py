@@ -15,16 +15,9 @@ from holdfast.core.task import Task, retry
 from holdfast.core.task.retry import Backoff
 from holdfast.engine.command import Command, Replayed
 from holdfast.engine.verbs.batch import Batch
-from holdfast.engine.verbs.tasks.outcomes import ReviewClaim, UndeliverTask
-from holdfast.engine.verbs.tasks.queueing import (
-    Busy,
-    Claimed,
-    ClaimTask,
-    ClaimTasks,
-    Created,
-    CreateTask,
-    Empty,
-)
+from holdfast.engine.verbs.tasks.claiming import Busy, Claimed, ClaimTask, ClaimTasks, Empty, ReviewClaim
+from holdfast.engine.verbs.tasks.creating import Created, CreateTask
+from holdfast.engine.verbs.tasks.holding import UndeliverTask
 from holdfast.operations import bounds
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.http.bodies.checks import Checks

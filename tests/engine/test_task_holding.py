@@ -18,7 +18,7 @@ from holdfast.core.event import Event
 from holdfast.core.row import SECOND
 from holdfast.core.task import CANCELLED, CLAIMED, COMPLETED, DEAD, LAPSED, PENDING, Handover, Task, last_attempt
 from holdfast.core.task.retry import Backoff
-from holdfast.engine.verbs.tasks.outcomes import ReviewClaim
+from holdfast.engine.verbs.tasks.claiming import ReviewClaim
 from tests.chores import (
     BASE,
     LEASE,
@@ -153,7 +153,7 @@ def test_a_task_that_never_was_is_missing(store):
 
 
 def test_the_next_holder_finds_what_the_last_one_left_who_left_anything(held, clock):
-    run(held, beat(left=Handover("step 4 next", '{"step":4}', "0.5")))
+    run(held, beat(handover=Handover("step 4 next", '{"step":4}', "0.5")))
     assert (the_task(held).note, the_task(held).progress) == ("step 4 next", "0.5")
     clock.advance(LEASE // SECOND)
     (again,) = run(held, take_this("t1", seed="2", worker="crasher")).taken
@@ -163,7 +163,7 @@ def test_the_next_holder_finds_what_the_last_one_left_who_left_anything(held, cl
     story = last_attempt(third.task)
     assert (story.worker, story.outcome, story.attempt) == ("crasher", "released", 2)
     assert (story.note, story.context_from, third.task.ended_checkpoint) == ("step 4 next", 1, '{"step":4}')
-    run(held, fail("t1", "3", left=Handover(note="worse")))
+    run(held, fail("t1", "3", handover=Handover(note="worse")))
     story = last_attempt(the_task(held))
     assert (story.note, story.context_from, the_task(held).ended_checkpoint) == ("worse", 3, None)
 

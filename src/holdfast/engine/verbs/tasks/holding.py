@@ -1,0 +1,145 @@
+"""Commands of the holder of a task: heartbeat, complete, fail, hand back."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from holdfast.core import session as sessions
+from holdfast.core import task as tasks
+from holdfast.core.errors import Invalid, LeaseExpired, WrongToken
+from holdfast.core.lease import proof_of
+from holdfast.core.row import Instant
+from holdfast.core.session import Session
+from holdfast.core.task import Handover, Task
+from holdfast.engine.command import Replayed
+from holdfast.engine.expiry import task_verb
+from holdfast.engine.verbs.tasks.base import TaskCommand, TaskOutcome
+from holdfast.engine.view import View
+from holdfast.store.changes import Answer
+
+
+class HolderCommand(TaskCommand, frozen=True):
+    """A write by the holder of a task."""
+
+    urgent = True
+    lease_id: str | None = None
+    token: int | None = None
+    needs_lease_id: bool = False
+    """Whether the account requires a lease id."""
+    handover: Handover = Handover()
+
+    def size(self) -> int:
+        """The size of its texts."""
+        return len(self.handover.checkpoint or "") + len(self.handover.note or "")
+
+    @property
+    def proof(self) -> str | None:
+        """SHA-256 of the lease id."""
+        return None if self.lease_id is None else proof_of(self.lease_id)
+
+    def held(self, view: View) -> Task:
+        """The task with the holder's newest notes, or a refusal that says what happened to it."""
+        if self.lease_id is None and self.needs_lease_id:
+            message = "`lease_id` is required in this account: send the one that the claim returned"
+            raise Invalid(message, [{"pointer": "/lease_id", "code": "missing", "message": message}])
+        task = self.task(view)
+        tasks.check_holder(task, self.proof, view.now)
+        if self.token is not None and self.token != task.token:
+            raise WrongToken(f"the lease is yours, but its token is not {self.token}")
+        if task.session is not None:
+            session = view.find(Session, self.account, task.session)
+            if session is None or not sessions.is_live(session, view.now):
+                raise LeaseExpired("the session that held this task is over")
+        return tasks.with_handover(task, self.handover)
+
+    def ended(self, view: View, outcome: str, after: Task) -> TaskOutcome:
+        """Record how the attempt ended."""
+        return TaskOutcome(task=view.put(after, task_verb(after, outcome)), now=view.now)
+
+    def repeated(self, view: View, outcome: str) -> TaskOutcome | None:
+        """The answer to a repeated report whose first answer was lost, or None; nothing is changed."""
+        task = self.task(view)
+        return TaskOutcome(task=task, now=view.now) if tasks.is_repeat(task, self.proof, outcome) else None
+
+
+class HeartbeatTask(HolderCommand, frozen=True):
+    """Renew the lease."""
+
+    def replay(self, view: View, answer: Answer) -> TaskOutcome | Replayed:
+        """The first answer, if the task is still held; a replay never extends the lease."""
+        self.held(view)
+        return super().replay(view, answer)
+
+    def decide(self, view: View) -> TaskOutcome:
+        """The task with its new deadline."""
+        task = tasks.heartbeat(self.held(view), view.now)
+        return TaskOutcome(task=view.put(task, "renewed"), now=view.now)
+
+
+class CompleteTask(HolderCommand, frozen=True):
+    """Complete the task."""
+
+    result: str | None = None
+    output_id: str | None = None
+
+    def size(self) -> int:
+        """The size of its texts."""
+        return super().size() + len(self.result or "")
+
+    def decide(self, view: View) -> TaskOutcome:
+        """The finished task; completing it again changes nothing."""
+        done = tasks.complete
+        return self.repeated(view, tasks.COMPLETED) or self.ended(
+            view,
+            tasks.COMPLETED,
+            done(self.held(view), result=self.result, output_id=self.output_id, now=view.now),
+        )
+
+
+class FailTask(HolderCommand, frozen=True):
+    """Report a failure: the task is retried later, or becomes a dead letter."""
+
+    reason: str | None = None
+    code: str | None = None
+    after: Instant | None = None
+    permanent: bool = False
+    random_fraction: float = 0.0
+    """From 0 to 1, for a backoff with jitter."""
+
+    def decide(self, view: View) -> TaskOutcome:
+        """The task in its queue, or as a dead letter."""
+        if self.lease_id is not None and (again := self.repeated(view, tasks.FAILED)) is not None:
+            return again
+        failed = tasks.fail(
+            self.held(view),
+            reason=self.reason,
+            code=self.code,
+            now=view.now,
+            after=self.after,
+            permanent=self.permanent,
+            random_fraction=self.random_fraction,
+        )
+        return self.ended(view, tasks.FAILED, failed)
+
+
+class HandBackTask(HolderCommand, frozen=True):
+    """Release or snooze the task; the attempt is not counted."""
+
+    outcome: Literal["released", "snoozed"] = "released"
+    after: Instant | None = None
+
+    def decide(self, view: View) -> TaskOutcome:
+        """The task in its queue."""
+        if self.lease_id is not None and (again := self.repeated(view, self.outcome)) is not None:
+            return again
+        back = tasks.hand_back(self.held(view), self.outcome, now=view.now, after=self.after)
+        return self.ended(view, self.outcome, back)
+
+
+class UndeliverTask(HolderCommand, frozen=True):
+    """Undo a claim whose answer never reached the worker."""
+
+    def decide(self, view: View) -> TaskOutcome:
+        """The task in its queue."""
+        back = tasks.undeliver(self.held(view), view.now)
+        return self.ended(view, tasks.UNDELIVERED, back)
