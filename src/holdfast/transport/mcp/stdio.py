@@ -36,7 +36,7 @@ async def _serve_remote(url: str, key: str) -> None:
 
 
 async def _serve_embedded(engine: Engine, settings: Settings) -> None:
-    # Whoever starts this process can read the database file anyway: the key only satisfies authentication.
+    # The user who starts this process can read the database file anyway: the key only satisfies authentication.
     key = secrets.token_hex()
     ctx = HandlerContext(engine, replace(settings, admin_key=key))
     ctx.open()

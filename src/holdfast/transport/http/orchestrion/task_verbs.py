@@ -175,11 +175,11 @@ def fields_of(request: Request, verb: str, body: msgspec.Struct, task_id: str, *
 
 def _handler(verb: str, name: str) -> Handler:
     """The handler of a verb; handlers differ only in their row of VERBS."""
-    command, shape, _ = VERBS[verb]
+    command, body_type, _ = VERBS[verb]
 
     async def handle(ctx: HandlerContext, request: Request) -> Response:
         await ctx.authenticate(request)
-        body, warnings, raw = await read_body(request, shape)
+        body, warnings, raw = await read_body(request, body_type)
         require = verb in HOLDERS and (await ctx.access.accounts.get(request.by.account)).require_lease_id
         fields = fields_of(request, verb, body, request.parameter, require=require)
         render = functools.partial(_render, warnings)
