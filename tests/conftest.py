@@ -13,7 +13,7 @@ import pytest
 pytest.register_assert_rewrite(
     "tests.conformance",
     "tests.compat.orchestrion.expect",
-    "tests.billing.buying",
+    "tests.billing.purchases",
     "tests.support",
     "tests.http.job_client",
     "tests.http.replies",

@@ -1,4 +1,4 @@
-"""Addresses of machines, as text from settings, sockets and headers: read once, compared by what they mean."""
+"""IP addresses and URLs from settings, sockets and headers: parsing and checks."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from urllib.parse import urlsplit
 Address = IPv4Address | IPv6Address
 Block = IPv4Network | IPv6Network
 
-NEIGHBOURHOOD = 64
-"""Bits of an IPv6 address that name a network; one household or attacker has all of the rest."""
+IPV6_NETWORK_BITS = 64
+"""Prefix of an IPv6 address that identifies a network; one customer usually has all addresses within it."""
 
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Address | None:
-    """The address, or None. An IPv4 address in IPv6's clothes, as a socket for both shows it, is an IPv4 address."""
+    """The address, or None. An IPv4-mapped IPv6 address, as a dual-stack socket reports it, becomes IPv4."""
     try:
         address = ip_address(text)
     except ValueError:
@@ -26,26 +26,26 @@ def parse(text: str) -> Address | None:
 
 @lru_cache(maxsize=4096)
 def is_loopback(text: str) -> bool:
-    """Whether whoever has this address is on this machine."""
+    """Whether it is an address of this machine."""
     address = parse(text)
     return address is not None and address.is_loopback
 
 
 def parse_block(text: str) -> Block:
-    """An address or a CIDR block; ValueError if it is neither, or if bits beyond its length are set."""
+    """An address or a CIDR block; ValueError if it is neither, or if bits after the prefix are set."""
     return ip_network(text)
 
 
-def neighbourhood(text: str) -> str:
-    """Whom to count for an address: itself, or its network where addresses are given out by the billion."""
+def rate_limit_key(text: str) -> str:
+    """What to count for an address: an IPv4 address itself, or the /64 network of an IPv6 address."""
     address = parse(text)
     if isinstance(address, IPv6Address):
-        return str(IPv6Network((int(address), NEIGHBOURHOOD), strict=False))
+        return str(IPv6Network((int(address), IPV6_NETWORK_BITS), strict=False))
     return text if address is None else str(address)
 
 
 def url_problem(text: str) -> str | None:
-    """Say what is wrong with an address that keys or people are sent to, or None."""
+    """What is wrong with the URL of a server, or None."""
     try:
         parts = urlsplit(text)
         _ = parts.port
@@ -55,7 +55,7 @@ def url_problem(text: str) -> str | None:
     if parts.scheme not in {"https", "http"} or not host or any(character <= " " for character in text):
         return "expected https://host[/path]"
     if parts.scheme == "http" and not (host == "localhost" or is_loopback(host)):
-        return "only https leads over a network; http is for this machine alone"
+        return "must be https; http is allowed only for this machine"
     if parts.username is not None or "?" in text or "#" in text:
-        return "a user, a query or a fragment has no place in it"
+        return "must not contain a user, a query or a fragment"
     return None

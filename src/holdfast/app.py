@@ -1,4 +1,4 @@
-"""Puts the house together. Only this file knows which concrete store is behind the contract."""
+"""Assembly: builds the engine from the settings. Only this module knows the concrete stores and providers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from holdfast import extras
-from holdfast.billing.provider import Payments
+from holdfast.billing.provider import PaymentProvider
 from holdfast.core.acl import hash_token
 from holdfast.core.event import Cause
 from holdfast.core.names import DEFAULT_ACCOUNT
@@ -19,14 +19,14 @@ from holdfast.engine.retention import Retention
 from holdfast.engine.verbs.accounts import KeySetting, SyncConfiguredKeys
 from holdfast.settings import Settings, sqlite_path
 from holdfast.store.contract import MissingDriver, Store
-from holdfast.telemetry.shared_memory import inherited
+from holdfast.telemetry.shared_memory import open_registry
 from holdfast.telemetry.traces import Traces, check_installed
 
 KEY_BYTES = 24
 
 
 def make_store(settings: Settings) -> Store:
-    """The store that an address names. Drivers are loaded here: a server on a file starts without PostgreSQL's."""
+    """The store of the configured URL. Its driver is imported here, so a SQLite server does not load PostgreSQL's."""
     if settings.store == "memory:":
         from holdfast.store.memory.store import MemoryStore
 
@@ -44,8 +44,8 @@ def make_store(settings: Settings) -> Store:
     )
 
 
-def retention_of(settings: Settings) -> Retention:
-    """How long what is over is kept. Names nobody uses are forgotten when their last events are."""
+def make_retention(settings: Settings) -> Retention:
+    """How long finished tasks, events and unused names are kept; a name is removed with its last events."""
     return Retention(
         tasks=settings.task_retention_days * DAY,
         events=settings.event_retention_days * DAY,
@@ -56,8 +56,8 @@ def retention_of(settings: Settings) -> Retention:
     )
 
 
-def payments_of(settings: Settings) -> Payments | None:
-    """Who takes money; nobody unless a merchant is named."""
+def make_payment_provider(settings: Settings) -> PaymentProvider | None:
+    """The payment provider, if one is configured."""
     if settings.paypal_client_id is None or settings.paypal_secret is None:
         return None
     from holdfast.billing.paypal import PayPal
@@ -65,8 +65,8 @@ def payments_of(settings: Settings) -> Payments | None:
     return PayPal(settings.paypal_client_id, settings.paypal_secret, settings.paypal_url)
 
 
-def traces_of(settings: Settings) -> Traces | None:
-    """Where traces go; nowhere unless asked for. OpenTelemetry is loaded here, and only then."""
+def make_traces(settings: Settings) -> Traces | None:
+    """OpenTelemetry traces, if they are configured; OpenTelemetry is imported only then."""
     if not settings.traces:
         return None
     check_installed()
@@ -75,22 +75,22 @@ def traces_of(settings: Settings) -> Traces | None:
     return OtelTraces(settings.otlp_endpoint)
 
 
-def alerts_of(settings: Settings) -> Alerts:
-    """What is worth a warning."""
+def make_alerts(settings: Settings) -> Alerts:
+    """The hourly alert thresholds."""
     return Alerts({kind: getattr(settings, f"alert_{kind}") for kind in KINDS})
 
 
 @contextmanager
 def running_engine(settings: Settings, *, serving: bool = True) -> Iterator[Engine]:
-    """An engine over an open store, for as long as a server runs; `serving` is for servers alone."""
+    """A started engine over an open store; `serving` is true for servers and false for embedded use."""
     store = make_store(settings)
     store.open()
     engine = Engine(
         store,
         serving=serving,
-        retention=retention_of(settings),
-        alerts=alerts_of(settings),
-        board=inherited(settings.workers),
+        retention=make_retention(settings),
+        alerts=make_alerts(settings),
+        registry=open_registry(settings.workers),
     )
     engine.start()
     try:
@@ -101,7 +101,7 @@ def running_engine(settings: Settings, *, serving: bool = True) -> Iterator[Engi
 
 
 def has_credential(engine: Engine, settings: Settings) -> bool:
-    """Whether anybody could sign in without a first key being made."""
+    """Whether a credential exists, so that no first key has to be created."""
     if settings.root_key is not None or settings.admin_key is not None or settings.static_tokens:
         return True
     return _has_issued(engine)
@@ -112,8 +112,8 @@ def _has_issued(engine: Engine) -> bool:
     return any(principal.source == ISSUED and principal.revoked_at is None for principal in known)
 
 
-def settle_identities(engine: Engine, settings: Settings) -> str | None:
-    """Make credentials match the settings. A server that has none yet gets a first key, returned this once."""
+def sync_credentials(engine: Engine, settings: Settings) -> str | None:
+    """Make stored credentials match the settings. A server without any gets a first key, which is returned once."""
     known = engine.read(lambda reader: reader.principals(DEFAULT_ACCOUNT))
     wanted = [KeySetting(name, STATIC, hash_token(token), WORK_SCOPES) for name, token in settings.static_tokens]
     if settings.root_key is not None:
@@ -131,5 +131,5 @@ def settle_identities(engine: Engine, settings: Settings) -> str | None:
     )
     engine.call(command)
     if first_key is not None and engine.read(lambda reader: reader.principal(hash_token(first_key))) is None:
-        return None  # another server, starting at the same moment, made it first
+        return None  # another server that started at the same moment has created one first
     return first_key

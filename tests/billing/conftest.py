@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.billing.buying import newcomer
-from tests.billing.stand_in import CLIENT_ID, SECRET, PayPalStandIn
+from tests.billing.fake_paypal import CLIENT_ID, SECRET, FakePayPal
+from tests.billing.purchases import new_account
 from tests.compat.octostore.server import Server
 from tests.faults.books import assert_books_balance
 from tests.http.job_client import fresh
@@ -12,30 +12,30 @@ PUBLIC_URL = "https://agents.test/holdfast"
 
 
 @pytest.fixture
-def paypal():
-    stand_in = PayPalStandIn().start()
+def new_paypal():
+    stand_in = FakePayPal().start()
     yield stand_in
     stand_in.stop()
 
 
 @pytest.fixture(scope="session")
-def bank_of_all():
-    stand_in = PayPalStandIn().start()
+def shared_paypal():
+    stand_in = FakePayPal().start()
     yield stand_in
     stand_in.stop()
 
 
 @pytest.fixture
-def bank(bank_of_all):
+def paypal(shared_paypal):
     """The PayPal behind the servers, in a good mood."""
-    bank_of_all.calm()
-    yield bank_of_all
-    bank_of_all.calm()
+    shared_paypal.reset()
+    yield shared_paypal
+    shared_paypal.reset()
 
 
-def shop(url, bank):
+def shop(url, paypal):
     """A server with limits and a merchant."""
-    merchant = {"PAYPAL_CLIENT_ID": CLIENT_ID, "PAYPAL_SECRET": SECRET, "PAYPAL_URL": bank.url}
+    merchant = {"PAYPAL_CLIENT_ID": CLIENT_ID, "PAYPAL_SECRET": SECRET, "PAYPAL_URL": paypal.url}
     return Server(url, PLAN="free", PUBLIC_URL=PUBLIC_URL, **merchant)
 
 
@@ -47,13 +47,13 @@ def running(server):
 
 
 @pytest.fixture(scope="session")
-def sqlite_shop(tmp_path_factory, bank_of_all):
-    yield from running(shop(f"sqlite:///{tmp_path_factory.mktemp('shop')}/x.db", bank_of_all))
+def sqlite_shop(tmp_path_factory, shared_paypal):
+    yield from running(shop(f"sqlite:///{tmp_path_factory.mktemp('shop')}/x.db", shared_paypal))
 
 
 @pytest.fixture(scope="session")
-def postgres_shop(new_postgres_database, bank_of_all):
-    yield from running(shop(new_postgres_database(), bank_of_all))
+def postgres_shop(new_postgres_database, shared_paypal):
+    yield from running(shop(new_postgres_database(), shared_paypal))
 
 
 @pytest.fixture(scope="session")
@@ -75,12 +75,12 @@ def server(request, store):
 @pytest.fixture
 def account(server):
     """An account that has bought nothing yet."""
-    return newcomer(server)
+    return new_account(server)
 
 
 @pytest.fixture
 def stranger(server):
-    return newcomer(server)
+    return new_account(server)
 
 
 @pytest.fixture

@@ -2,48 +2,48 @@
 
 import pytest
 
-from tests.billing.buying import (
+from tests.billing.conftest import PUBLIC_URL, shop
+from tests.billing.fake_paypal import PAYPAL_MESSAGE, SECRET
+from tests.billing.purchases import (
     PAID_PLANS,
     THIRTY_DAYS,
-    approved,
-    ask_for,
-    checked_out,
+    approved_purchase,
     completed,
-    newcomer,
+    event_kinds,
+    expect_checkout,
+    new_account,
     not_found,
     payment_failed,
+    request_checkout,
     status_of,
-    told,
     unavailable,
     verify,
 )
-from tests.billing.conftest import PUBLIC_URL, shop
-from tests.billing.stand_in import OWN_WORDS, SECRET
 from tests.compat.octostore.server import Server
 from tests.compat.orchestrion.account import all_at_once
 from tests.compat.orchestrion.expect import assert_lasts, envelope, instant
 
 
 def events_of(account, purchase):
-    return told(account, f"purchase:{purchase['purchaseId']}")
+    return event_kinds(account, f"purchase:{purchase['purchaseId']}")
 
 
 @pytest.mark.parametrize("plan", PAID_PLANS)
-def test_a_checkout_hands_over_an_address_to_pay_at(account, bank, plan):
-    purchase = checked_out(ask_for(account, plan), plan)
-    assert purchase["checkoutUrl"] == f"{bank.url}/checkoutnow?token={purchase['orderId']}"
+def test_a_checkout_hands_over_an_address_to_pay_at(account, paypal, plan):
+    purchase = expect_checkout(request_checkout(account, plan), plan)
+    assert purchase["checkoutUrl"] == f"{paypal.url}/checkoutnow?token={purchase['orderId']}"
     assert_lasts(purchase["checkoutExpiresAt"], 3 * 3600)
-    (unit,) = bank.orders[purchase["orderId"]]["purchase_units"]
+    (unit,) = paypal.orders[purchase["orderId"]]["purchase_units"]
     assert unit["custom_id"] == purchase["purchaseId"]
     assert float(unit["amount"]["value"]) == purchase["priceUsd"]
     assert status_of(account)["planId"] == "free", "asking is not paying"
 
 
-def test_the_payer_comes_back_to_where_people_reach_the_server(account, bank):
+def test_the_payer_comes_back_to_where_people_reach_the_server(account, paypal):
     seen = []
-    create, bank._create = bank._create, lambda body: seen.append(body) or create(body)
-    purchase = checked_out(ask_for(account))
-    bank._create = create
+    create, paypal._create = paypal._create, lambda body: seen.append(body) or create(body)
+    purchase = expect_checkout(request_checkout(account))
+    paypal._create = create
     experience = seen[0]["payment_source"]["paypal"]["experience_context"]
     assert experience["return_url"] == f"{PUBLIC_URL}/?approved={purchase['purchaseId']}"
     assert experience["cancel_url"] == f"{PUBLIC_URL}/?cancelled={purchase['purchaseId']}"
@@ -61,75 +61,75 @@ BAD_PLANS = {
 
 
 @pytest.mark.parametrize("body", BAD_PLANS.values(), ids=BAD_PLANS)
-def test_a_plan_without_a_price_cannot_be_bought(account, bank, body):
-    asked = len(bank.asked)
+def test_a_plan_without_a_price_cannot_be_bought(account, paypal, body):
+    requests = len(paypal.requests)
     refusal = envelope(account.post("/v1/billing/checkout", body), 400)
     assert refusal["error"] == "invalid_request"
     assert [error["pointer"] for error in refusal["errors"]] == ["/planId"]
-    assert len(bank.asked) == asked
+    assert len(paypal.requests) == requests
 
 
-def test_an_approved_payment_activates_the_plan(account, bank):
-    purchase = approved(account, bank)
+def test_an_approved_payment_activates_the_plan(account, paypal):
+    purchase = approved_purchase(account, paypal)
     body = completed(verify(account, purchase), purchase)
     assert_lasts(body["planExpiresAt"], THIRTY_DAYS)
     assert_lasts(body["cycleEndsAt"], THIRTY_DAYS)
     assert (body["limits"]["maxWorkers"], body["limits"]["retentionDays"]) == (25, 60)
-    assert bank.charged(purchase["orderId"]) == ["24.99 USD"]
+    assert paypal.charged(purchase["orderId"]) == ["24.99 USD"]
     assert status_of(account) == {key: value for key, value in body.items() if key not in {"purchaseId", "status"}}
     assert events_of(account, purchase) == ["purchase.begun", "purchase.completed"]
-    assert told(account, f"account:{account.id}") == ["account.registered", "account.upgraded"]
+    assert event_kinds(account, f"account:{account.id}") == ["account.registered", "account.upgraded"]
 
 
-def test_both_spellings_are_understood(account, bank):
+def test_both_spellings_are_understood(account, paypal):
     purchase = account.post("/v1/billing/checkout", {"plan_id": "basic"}).json
-    bank.approve(purchase["orderId"])
+    paypal.approve(purchase["orderId"])
     completed(account.post("/v1/billing/verify", {"purchase_id": purchase["purchaseId"]}), purchase)
 
 
-def test_verifying_again_answers_the_same_and_charges_nothing(account, bank):
-    purchase = approved(account, bank)
+def test_verifying_again_answers_the_same_and_charges_nothing(account, paypal):
+    purchase = approved_purchase(account, paypal)
     first = completed(verify(account, purchase), purchase)
-    asked = len(bank.asked)
+    requests = len(paypal.requests)
     assert completed(verify(account, purchase), purchase) == first
-    assert len(bank.asked) == asked, "what is paid needs no provider"
-    assert len(bank.charged(purchase["orderId"])) == 1
+    assert len(paypal.requests) == requests, "what is paid needs no provider"
+    assert len(paypal.charged(purchase["orderId"])) == 1
     assert events_of(account, purchase) == ["purchase.begun", "purchase.completed"]
 
 
-def test_all_who_verify_at_once_hear_of_one_payment(account, bank):
-    purchase = approved(account, bank)
+def test_all_who_verify_at_once_hear_of_one_payment(account, paypal):
+    purchase = approved_purchase(account, paypal)
     answers = all_at_once(8, lambda _: verify(account, purchase))
     ends = {completed(answer, purchase)["planExpiresAt"] for answer in answers}
     assert len(ends) == 1
-    assert bank.charged(purchase["orderId"]) == ["24.99 USD"]
-    assert told(account, f"account:{account.id}") == ["account.registered", "account.upgraded"]
+    assert paypal.charged(purchase["orderId"]) == ["24.99 USD"]
+    assert event_kinds(account, f"account:{account.id}") == ["account.registered", "account.upgraded"]
 
 
-def test_buying_again_adds_thirty_days_and_takes_the_newest_tier(account, bank):
-    first = approved(account, bank, "agency")
+def test_buying_again_adds_thirty_days_and_takes_the_newest_tier(account, paypal):
+    first = approved_purchase(account, paypal, "agency")
     ends = completed(verify(account, first), first)["planExpiresAt"]
-    second = approved(account, bank, "basic")
+    second = approved_purchase(account, paypal, "basic")
     body = completed(verify(account, second), second)
     assert instant(body["planExpiresAt"]) - instant(ends) == THIRTY_DAYS
     assert body["planId"] == "basic"
 
 
-def test_a_payer_who_has_not_approved_yet_can_do_so_later(account, bank):
-    purchase = checked_out(ask_for(account))
+def test_a_payer_who_has_not_approved_yet_can_do_so_later(account, paypal):
+    purchase = expect_checkout(request_checkout(account))
     payment_failed(verify(account, purchase), "not_approved")
     assert status_of(account)["planId"] == "free"
     assert events_of(account, purchase) == ["purchase.begun"]
-    bank.approve(purchase["orderId"])
+    paypal.approve(purchase["orderId"])
     completed(verify(account, purchase), purchase)
 
 
-def test_a_declined_payment_buys_nothing(account, bank):
-    bank.declines = True
-    purchase = approved(account, bank)
+def test_a_declined_payment_buys_nothing(account, paypal):
+    paypal.declines = True
+    purchase = approved_purchase(account, paypal)
     payment_failed(verify(account, purchase), "declined")
     assert status_of(account)["planId"] == "free"
-    assert bank.charged(purchase["orderId"]) == []
+    assert paypal.charged(purchase["orderId"]) == []
     assert events_of(account, purchase) == ["purchase.begun", "purchase.failed"]
 
 
@@ -138,9 +138,9 @@ def test_a_declined_payment_buys_nothing(account, bank):
     [{"currency_code": "USD", "value": "0.01"}, {"currency_code": "EUR", "value": "24.99"}],
     ids=["less", "another currency"],
 )
-def test_money_that_is_not_the_price_activates_nothing(server, account, bank, amount):
-    bank.take_instead = amount
-    purchase = approved(account, bank)
+def test_money_that_is_not_the_price_activates_nothing(server, account, paypal, amount):
+    paypal.take_instead = amount
+    purchase = approved_purchase(account, paypal)
     assert "match" in payment_failed(verify(account, purchase), "mismatch")["message"]
     payment_failed(verify(account, purchase), "mismatch")
     assert status_of(account)["planId"] == "free"
@@ -148,15 +148,15 @@ def test_money_that_is_not_the_price_activates_nothing(server, account, bank, am
     assert purchase["purchaseId"] in server.log(), "somebody must give the money back"
 
 
-def test_an_order_that_pays_for_another_purchase_activates_nothing(account, bank):
-    purchase = approved(account, bank)
-    (unit,) = bank.orders[purchase["orderId"]]["purchase_units"]
+def test_an_order_that_pays_for_another_purchase_activates_nothing(account, paypal):
+    purchase = approved_purchase(account, paypal)
+    (unit,) = paypal.orders[purchase["orderId"]]["purchase_units"]
     unit["custom_id"] = "pur_of_somebody_else"
     payment_failed(verify(account, purchase), "mismatch")
 
 
-def test_unknown_and_foreign_purchases_look_alike(account, stranger, bank):
-    purchase = approved(account, bank)
+def test_unknown_and_foreign_purchases_look_alike(account, stranger, paypal):
+    purchase = approved_purchase(account, paypal)
     for answer in (
         verify(stranger, purchase),
         verify(account, {"purchaseId": "pur_01ARZ3NDEKTSV4RRFFQ69G5FAV"}),
@@ -164,7 +164,7 @@ def test_unknown_and_foreign_purchases_look_alike(account, stranger, bank):
         verify(account, {"purchaseId": ""}),
     ):
         assert not_found(answer)["message"] == "there is no such purchase"
-    assert bank.charged(purchase["orderId"]) == []
+    assert paypal.charged(purchase["orderId"]) == []
 
 
 @pytest.mark.parametrize("body", [{}, {"purchaseId": 5}, {"purchaseId": None}], ids=["none", "a number", "null"])
@@ -173,81 +173,81 @@ def test_a_purchase_must_be_named(account, body):
     assert [error["pointer"] for error in refusal["errors"]] == ["/purchaseId"]
 
 
-def gone(bank):
-    bank.stop()
+def gone(paypal):
+    paypal.stop()
 
 
-def failing(bank):
-    bank.answer_with = 500
+def failing(paypal):
+    paypal.answer_with = 500
 
 
-def losing_answers(bank):
-    bank.lose_answers = True
+def losing_answers(paypal):
+    paypal.lose_answers = True
 
 
-def undecided(bank):
-    bank.capture_status = "PENDING"
+def undecided(paypal):
+    paypal.capture_status = "PENDING"
 
 
 @pytest.mark.parametrize("trouble", [gone, failing, losing_answers])
-def test_nothing_is_lost_while_paypal_does_not_answer(account, bank, trouble):
-    purchase = approved(account, bank)
-    trouble(bank)
+def test_nothing_is_lost_while_paypal_does_not_answer(account, paypal, trouble):
+    purchase = approved_purchase(account, paypal)
+    trouble(paypal)
     told_them = unavailable(verify(account, purchase))
-    assert OWN_WORDS not in str(told_them)
+    assert PAYPAL_MESSAGE not in str(told_them)
     assert status_of(account)["planId"] == "free"
-    bank.calm()
+    paypal.reset()
     completed(verify(account, purchase), purchase)
-    assert bank.charged(purchase["orderId"]) == ["24.99 USD"]
+    assert paypal.charged(purchase["orderId"]) == ["24.99 USD"]
 
 
 @pytest.mark.parametrize("trouble", [gone, failing])
-def test_a_checkout_that_paypal_does_not_answer_can_be_asked_again(account, bank, trouble):
-    trouble(bank)
-    unavailable(ask_for(account))
-    bank.calm()
-    checked_out(ask_for(account))
+def test_a_checkout_that_paypal_does_not_answer_can_be_asked_again(account, paypal, trouble):
+    trouble(paypal)
+    unavailable(request_checkout(account))
+    paypal.reset()
+    expect_checkout(request_checkout(account))
 
 
-def test_a_payment_under_review_activates_when_it_is_decided(account, bank):
-    undecided(bank)
-    purchase = approved(account, bank)
+def test_a_payment_under_review_activates_when_it_is_decided(account, paypal):
+    undecided(paypal)
+    purchase = approved_purchase(account, paypal)
     unavailable(verify(account, purchase))
-    (unit,) = bank.orders[purchase["orderId"]]["purchase_units"]
+    (unit,) = paypal.orders[purchase["orderId"]]["purchase_units"]
     unit["payments"]["captures"][0]["status"] = "COMPLETED"
     completed(verify(account, purchase), purchase)
 
 
-def test_the_merchants_secret_is_in_no_log(server, account, bank):
-    failing(bank)
-    unavailable(ask_for(account))
+def test_the_merchants_secret_is_in_no_log(server, account, paypal):
+    failing(paypal)
+    unavailable(request_checkout(account))
     assert SECRET not in server.log()
     assert "token-canary" not in server.log()
 
 
-def test_two_servers_asked_at_once_take_the_money_once(postgres_shop, bank):
-    account = newcomer(postgres_shop)
-    other = shop(postgres_shop.store, bank).start()
+def test_two_servers_asked_at_once_take_the_money_once(postgres_shop, paypal):
+    account = new_account(postgres_shop)
+    other = shop(postgres_shop.store, paypal).start()
     try:
         beside = type(account)(other.port, account.headers, id=account.id)
         for _ in range(3):
-            purchase = approved(account, bank)
+            purchase = approved_purchase(account, paypal)
             answers = all_at_once(6, lambda n, purchase=purchase: verify(beside if n % 2 else account, purchase))
             assert len({completed(answer, purchase)["planExpiresAt"] for answer in answers}) == 1
-            assert len(bank.charged(purchase["orderId"])) == 1
-        assert told(account, f"account:{account.id}") == ["account.registered", *["account.upgraded"] * 3]
+            assert len(paypal.charged(purchase["orderId"])) == 1
+        assert event_kinds(account, f"account:{account.id}") == ["account.registered", *["account.upgraded"] * 3]
     finally:
         other.close()
 
 
-def test_a_paid_purchase_is_known_where_nobody_takes_money(server, account, bank):
+def test_a_paid_purchase_is_known_where_nobody_takes_money(server, account, paypal):
     """Another server on the same store, without the merchant."""
-    purchase = approved(account, bank)
+    purchase = approved_purchase(account, paypal)
     completed(verify(account, purchase), purchase)
     other = Server(server.store, PLAN="free").start()
     try:
         beside = type(account)(other.port, account.headers, id=account.id)
         completed(verify(beside, purchase), purchase)
-        payment_failed(verify(beside, approved(account, bank)), "not_set_up")
+        payment_failed(verify(beside, approved_purchase(account, paypal)), "not_set_up")
     finally:
         other.close()

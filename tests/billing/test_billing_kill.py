@@ -5,23 +5,23 @@ import threading
 
 import pytest
 
-from tests.billing.buying import approved, completed, newcomer, status_of, told, verify
 from tests.billing.conftest import shop
+from tests.billing.purchases import approved_purchase, completed, event_kinds, new_account, status_of, verify
 from tests.faults.books import assert_books_balance
 
 
 @pytest.fixture
-def killed_shop(new_store_url, paypal):
-    server = shop(new_store_url, paypal).start()
+def killed_shop(new_store_url, new_paypal):
+    server = shop(new_store_url, new_paypal).start()
     yield server
     server.kill()
     server.output.close()
 
 
-def test_a_server_killed_between_payment_and_plan_has_lost_nothing(killed_shop, paypal):
-    account = newcomer(killed_shop)
-    purchase = approved(account, paypal)
-    paypal.may_answer.clear()
+def test_a_server_killed_between_payment_and_plan_has_lost_nothing(killed_shop, new_paypal):
+    account = new_account(killed_shop)
+    purchase = approved_purchase(account, new_paypal)
+    new_paypal.may_answer.clear()
 
     def verify_in_vain():
         with pytest.raises((OSError, http.client.HTTPException)):
@@ -29,24 +29,24 @@ def test_a_server_killed_between_payment_and_plan_has_lost_nothing(killed_shop, 
 
     caller = threading.Thread(target=verify_in_vain)
     caller.start()
-    assert paypal.taken.wait(10), "the money was never taken"
+    assert new_paypal.taken.wait(10), "the money was never taken"
     killed_shop.kill()
     caller.join()
-    paypal.may_answer.set()
+    new_paypal.may_answer.set()
 
     killed_shop.start()
     assert status_of(account)["planId"] == "free", "it was killed before the plan was written down"
     completed(verify(account, purchase), purchase)
     completed(verify(account, purchase), purchase)
-    assert paypal.charges == [(purchase["orderId"], "24.99 USD")]
-    assert told(account, f"account:{account.id}") == ["account.registered", "account.upgraded"]
+    assert new_paypal.charges == [(purchase["orderId"], "24.99 USD")]
+    assert event_kinds(account, f"account:{account.id}") == ["account.registered", "account.upgraded"]
     killed_shop.kill()
     assert_books_balance(killed_shop.store)
 
 
-def test_a_paid_plan_survives_the_server(killed_shop, paypal):
-    account = newcomer(killed_shop)
-    purchase = approved(account, paypal)
+def test_a_paid_plan_survives_the_server(killed_shop, new_paypal):
+    account = new_account(killed_shop)
+    purchase = approved_purchase(account, new_paypal)
     before = completed(verify(account, purchase), purchase)
     killed_shop.kill()
     killed_shop.start()

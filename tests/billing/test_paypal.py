@@ -9,36 +9,38 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.billing.paypal import PayPal
-from holdfast.billing.provider import Declined, NotApproved, Unavailable, Wish
+from holdfast.billing.provider import Declined, NotApproved, OrderRequest, Unavailable
 from holdfast.core.purchase import Capture
-from tests.billing.stand_in import CLIENT_ID, OWN_WORDS, SECRET
+from tests.billing.fake_paypal import CLIENT_ID, PAYPAL_MESSAGE, SECRET
 
-WISH = Wish("pur_1", "Holdfast Pro, 30 days", 2499, "USD", "http://here.test/?paid", "http://here.test/?cancelled")
+ORDER_REQUEST = OrderRequest(
+    "pur_1", "Holdfast Pro, 30 days", 2499, "USD", "http://here.test/?paid", "http://here.test/?cancelled"
+)
 TOKEN = ("POST", "/v1/oauth2/token")
 
 
 @asynccontextmanager
-async def merchant(paypal, secret=SECRET, seconds=5.0):
+async def merchant(new_paypal, secret=SECRET, seconds=5.0):
     """Our side, for as long as a test needs it."""
-    provider = PayPal(CLIENT_ID, secret, paypal.url, seconds)
+    provider = PayPal(CLIENT_ID, secret, new_paypal.url, seconds)
     try:
         yield provider
     finally:
         await provider.close()
 
 
-def talk(paypal, *steps, **how):
+def talk(new_paypal, *steps, **how):
     """Run steps one after the other with one provider; what each answered. A refusal is raised."""
 
     async def run():
-        async with merchant(paypal, **how) as provider:
+        async with merchant(new_paypal, **how) as provider:
             return [await step(provider) for step in steps]
 
     return asyncio.run(run())
 
 
-def create(wish=WISH):
-    return lambda provider: provider.create_order(wish)
+def create(order=ORDER_REQUEST):
+    return lambda provider: provider.create_order(order)
 
 
 def capture(order_id):
@@ -46,226 +48,228 @@ def capture(order_id):
 
 
 @pytest.fixture
-def order(paypal):
+def order(new_paypal):
     """An order that nobody has approved yet."""
-    return talk(paypal, create())[0]
+    return talk(new_paypal, create())[0]
 
 
 @pytest.fixture
-def approved(paypal, order):
-    paypal.approve(order.id)
+def approved_purchase(new_paypal, order):
+    new_paypal.approve(order.id)
     return order
 
 
-def test_an_order_names_the_purchase_its_price_and_where_to_approve(paypal, order):
-    (unit,) = paypal.orders[order.id]["purchase_units"]
+def test_an_order_names_the_purchase_its_price_and_where_to_approve(new_paypal, order):
+    (unit,) = new_paypal.orders[order.id]["purchase_units"]
     assert unit["custom_id"] == unit["invoice_id"] == "pur_1"
     assert unit["amount"] == {"currency_code": "USD", "value": "24.99"}
-    assert order.approval_url == f"{paypal.url}/checkoutnow?token={order.id}"
+    assert order.approval_url == f"{new_paypal.url}/checkoutnow?token={order.id}"
 
 
-def test_the_older_name_of_the_approval_link_is_understood(paypal):
-    paypal.approve_rel = "approve"
-    assert talk(paypal, create())[0].approval_url.startswith(f"{paypal.url}/checkoutnow")
+def test_the_older_name_of_the_approval_link_is_understood(new_paypal):
+    new_paypal.approve_rel = "approve"
+    assert talk(new_paypal, create())[0].approval_url.startswith(f"{new_paypal.url}/checkoutnow")
 
 
-def test_an_order_without_an_approval_link_is_no_order(paypal):
-    paypal.approve_rel = "update"
+def test_an_order_without_an_approval_link_is_no_order(new_paypal):
+    new_paypal.approve_rel = "update"
     with pytest.raises(Unavailable):
-        talk(paypal, create())
+        talk(new_paypal, create())
 
 
 @pytest.mark.parametrize(("cents", "value"), [(999, "9.99"), (5999, "59.99"), (1000, "10.00"), (5, "0.05")])
-def test_prices_keep_their_cents(paypal, cents, value):
-    (order,) = talk(paypal, create(replace(WISH, cents=cents)))
-    assert paypal.orders[order.id]["purchase_units"][0]["amount"]["value"] == value
-    paypal.approve(order.id)
-    assert talk(paypal, capture(order.id))[0].cents == cents
+def test_prices_keep_their_cents(new_paypal, cents, value):
+    (order,) = talk(new_paypal, create(replace(ORDER_REQUEST, cents=cents)))
+    assert new_paypal.orders[order.id]["purchase_units"][0]["amount"]["value"] == value
+    new_paypal.approve(order.id)
+    assert talk(new_paypal, capture(order.id))[0].cents == cents
 
 
-def test_the_same_purchase_gets_the_same_order(paypal):
-    first, second = talk(paypal, create(), create())
+def test_the_same_purchase_gets_the_same_order(new_paypal):
+    first, second = talk(new_paypal, create(), create())
     assert first == second
-    assert len(paypal.orders) == 1
-    assert talk(paypal, create(replace(WISH, purchase_id="pur_2")))[0] != first
+    assert len(new_paypal.orders) == 1
+    assert talk(new_paypal, create(replace(ORDER_REQUEST, purchase_id="pur_2")))[0] != first
 
 
-def test_an_approved_order_is_captured_once(paypal, approved):
-    first, second = talk(paypal, capture(approved.id), capture(approved.id))
+def test_an_approved_order_is_captured_once(new_paypal, approved_purchase):
+    first, second = talk(new_paypal, capture(approved_purchase.id), capture(approved_purchase.id))
     assert first == second == Capture(first.id, "pur_1", 2499, "USD")
-    assert paypal.charges == [(approved.id, "24.99 USD")]
+    assert new_paypal.charges == [(approved_purchase.id, "24.99 USD")]
 
 
-def test_captures_at_the_same_time_take_money_once(paypal, approved):
+def test_captures_at_the_same_time_take_money_once(new_paypal, approved_purchase):
     async def run():
-        async with merchant(paypal) as one, merchant(paypal) as other:
-            return await asyncio.gather(*(side.capture(approved.id) for side in (one, other) for _ in range(4)))
+        async with merchant(new_paypal) as one, merchant(new_paypal) as other:
+            return await asyncio.gather(
+                *(side.capture(approved_purchase.id) for side in (one, other) for _ in range(4))
+            )
 
     captures = asyncio.run(run())
     assert len(set(captures)) == 1
-    assert len(paypal.charges) == 1
+    assert len(new_paypal.charges) == 1
 
 
-def test_a_payer_who_has_not_said_yes_is_not_charged(paypal, order):
+def test_a_payer_who_has_not_said_yes_is_not_charged(new_paypal, order):
     with pytest.raises(NotApproved):
-        talk(paypal, capture(order.id))
-    assert paypal.charges == []
-    paypal.approve(order.id)
-    assert talk(paypal, capture(order.id))[0].cents == 2499, "asking too early must not spoil the order"
+        talk(new_paypal, capture(order.id))
+    assert new_paypal.charges == []
+    new_paypal.approve(order.id)
+    assert talk(new_paypal, capture(order.id))[0].cents == 2499, "asking too early must not spoil the order"
 
 
-def test_an_approval_withdrawn_before_the_capture_is_noticed(paypal, approved):
+def test_an_approval_withdrawn_before_the_capture_is_noticed(new_paypal, approved_purchase):
     """The order was approved when we looked, and is not when we ask for the money."""
-    seen = paypal._look
+    seen = new_paypal._read_order
 
-    def look(order_id):
+    def check(order_id):
         status, order = seen(order_id)
         found = dict(order)
-        paypal.orders[order_id]["status"] = "PAYER_ACTION_REQUIRED"
+        new_paypal.orders[order_id]["status"] = "PAYER_ACTION_REQUIRED"
         return status, found
 
-    paypal._look = look
+    new_paypal._read_order = check
     with pytest.raises(NotApproved):
-        talk(paypal, capture(approved.id))
-    assert ("POST", f"/v2/checkout/orders/{approved.id}/capture") in paypal.asked
+        talk(new_paypal, capture(approved_purchase.id))
+    assert ("POST", f"/v2/checkout/orders/{approved_purchase.id}/capture") in new_paypal.requests
 
 
-def test_an_order_that_paypal_forgot_is_not_approved(paypal):
+def test_an_order_that_paypal_forgot_is_not_approved(new_paypal):
     with pytest.raises(NotApproved):
-        talk(paypal, capture("ORDER-OF-LAST-YEAR"))
+        talk(new_paypal, capture("ORDER-OF-LAST-YEAR"))
 
 
-def test_a_declined_card_is_told_as_such(paypal, approved):
-    paypal.declines = True
+def test_a_declined_card_is_told_as_such(new_paypal, approved_purchase):
+    new_paypal.declines = True
     with pytest.raises(Declined):
-        talk(paypal, capture(approved.id))
-    assert paypal.charges == []
+        talk(new_paypal, capture(approved_purchase.id))
+    assert new_paypal.charges == []
 
 
 @pytest.mark.parametrize("status", ["DECLINED", "FAILED", "REFUNDED"])
-def test_a_completed_order_without_the_money_is_declined(paypal, approved, status):
-    paypal.capture_status = status
+def test_a_completed_order_without_the_money_is_declined(new_paypal, approved_purchase, status):
+    new_paypal.capture_status = status
     with pytest.raises(Declined):
-        talk(paypal, capture(approved.id))
+        talk(new_paypal, capture(approved_purchase.id))
 
 
-def test_a_payment_under_review_is_not_known_yet(paypal, approved):
-    paypal.capture_status = "PENDING"
+def test_a_payment_under_review_is_not_known_yet(new_paypal, approved_purchase):
+    new_paypal.capture_status = "PENDING"
     with pytest.raises(Unavailable):
-        talk(paypal, capture(approved.id))
+        talk(new_paypal, capture(approved_purchase.id))
 
 
-def test_a_capture_whose_answer_was_lost_is_found_again(paypal, approved):
-    paypal.lose_answers = True
+def test_a_capture_whose_answer_was_lost_is_found_again(new_paypal, approved_purchase):
+    new_paypal.lose_answers = True
     with pytest.raises(Unavailable):
-        talk(paypal, capture(approved.id))
-    paypal.lose_answers = False
-    (found,) = talk(paypal, capture(approved.id))
+        talk(new_paypal, capture(approved_purchase.id))
+    new_paypal.lose_answers = False
+    (found,) = talk(new_paypal, capture(approved_purchase.id))
     assert found.purchase_id == "pur_1"
-    assert len(paypal.charges) == 1
+    assert len(new_paypal.charges) == 1
 
 
-def test_a_capture_that_paypal_refuses_to_repeat_is_read_from_the_order(paypal, approved):
+def test_a_capture_that_paypal_refuses_to_repeat_is_read_from_the_order(new_paypal, approved_purchase):
     """Between our look and our capture another server of ours took the money, under a request id long forgotten."""
-    talk(paypal, capture(approved.id))
-    paypal.forgets_request_ids = True
-    real, looks = paypal._look, []
+    talk(new_paypal, capture(approved_purchase.id))
+    new_paypal.forgets_request_ids = True
+    real, looks = new_paypal._read_order, []
 
-    def look(order_id):
+    def check(order_id):
         looks.append(order_id)
         status, found = real(order_id)
         return (status, found | {"status": "APPROVED"}) if len(looks) == 1 else (status, found)
 
-    paypal._look = look
-    (found,) = talk(paypal, capture(approved.id))
+    new_paypal._read_order = check
+    (found,) = talk(new_paypal, capture(approved_purchase.id))
     assert found.cents == 2499
     assert len(looks) == 2
-    assert len(paypal.charges) == 1
+    assert len(new_paypal.charges) == 1
 
 
-def test_what_was_taken_is_told_as_it_is(paypal, approved):
-    paypal.take_instead = {"currency_code": "EUR", "value": "0.01"}
-    (found,) = talk(paypal, capture(approved.id))
+def test_what_was_taken_is_told_as_it_is(new_paypal, approved_purchase):
+    new_paypal.take_instead = {"currency_code": "EUR", "value": "0.01"}
+    (found,) = talk(new_paypal, capture(approved_purchase.id))
     assert (found.cents, found.currency) == (1, "EUR")
 
 
 @pytest.mark.parametrize("value", ["24.999", "-24.99", "24,99", "", "1e3", "NaN"])
-def test_an_amount_that_is_no_money_is_not_believed(paypal, approved, value):
-    paypal.take_instead = {"currency_code": "USD", "value": value}
+def test_an_amount_that_is_no_money_is_not_believed(new_paypal, approved_purchase, value):
+    new_paypal.take_instead = {"currency_code": "USD", "value": value}
     with pytest.raises(Unavailable):
-        talk(paypal, capture(approved.id))
+        talk(new_paypal, capture(approved_purchase.id))
 
 
-def test_one_token_serves_many_requests(paypal, order):
-    paypal.asked.clear()
-    talk(paypal, create(), create(), create())
-    assert paypal.asked.count(TOKEN) == 1
+def test_one_token_serves_many_requests(new_paypal, order):
+    new_paypal.requests.clear()
+    talk(new_paypal, create(), create(), create())
+    assert new_paypal.requests.count(TOKEN) == 1
 
 
-def test_a_token_that_ends_soon_is_replaced_before_it_is_used(paypal):
-    paypal.token_seconds = 30
-    talk(paypal, create(), create())
-    assert paypal.asked.count(TOKEN) == 2
+def test_a_token_that_ends_soon_is_replaced_before_it_is_used(new_paypal):
+    new_paypal.token_seconds = 30
+    talk(new_paypal, create(), create())
+    assert new_paypal.requests.count(TOKEN) == 2
 
 
-def test_a_token_that_paypal_withdrew_is_replaced(paypal, approved):
+def test_a_token_that_paypal_withdrew_is_replaced(new_paypal, approved_purchase):
     async def run():
-        async with merchant(paypal) as provider:
-            await provider.create_order(WISH)
-            paypal.expire_tokens()
-            return await provider.capture(approved.id)
+        async with merchant(new_paypal) as provider:
+            await provider.create_order(ORDER_REQUEST)
+            new_paypal.expire_tokens()
+            return await provider.capture(approved_purchase.id)
 
     assert asyncio.run(run()).cents == 2499
 
 
-def test_wrong_credentials_are_unavailable_and_asked_with_twice_at_most(paypal, order):
-    paypal.asked.clear()
+def test_wrong_credentials_are_unavailable_and_asked_with_twice_at_most(new_paypal, order):
+    new_paypal.requests.clear()
     with pytest.raises(Unavailable):
-        talk(paypal, create(), secret="another secret")
-    assert paypal.asked.count(TOKEN) <= 2
+        talk(new_paypal, create(), secret="another secret")
+    assert new_paypal.requests.count(TOKEN) <= 2
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-def test_a_provider_in_trouble_is_unavailable(paypal, approved, status):
-    paypal.answer_with = status
+def test_a_provider_in_trouble_is_unavailable(new_paypal, approved_purchase, status):
+    new_paypal.answer_with = status
     with pytest.raises(Unavailable):
-        talk(paypal, capture(approved.id))
-    paypal.answer_with = None
-    assert talk(paypal, capture(approved.id))[0].cents == 2499
+        talk(new_paypal, capture(approved_purchase.id))
+    new_paypal.answer_with = None
+    assert talk(new_paypal, capture(approved_purchase.id))[0].cents == 2499
 
 
-def test_a_provider_that_is_gone_is_unavailable(paypal, approved):
-    paypal.stop()
+def test_a_provider_that_is_gone_is_unavailable(new_paypal, approved_purchase):
+    new_paypal.stop()
     with pytest.raises(Unavailable):
-        talk(paypal, capture(approved.id))
-    paypal.start()
-    assert talk(paypal, capture(approved.id))[0].cents == 2499
+        talk(new_paypal, capture(approved_purchase.id))
+    new_paypal.start()
+    assert talk(new_paypal, capture(approved_purchase.id))[0].cents == 2499
 
 
-def test_a_slow_provider_is_given_up_in_time(paypal, approved):
-    paypal.delay = 1.0
+def test_a_slow_provider_is_given_up_in_time(new_paypal, approved_purchase):
+    new_paypal.delay = 1.0
     with pytest.raises(Unavailable):
-        talk(paypal, capture(approved.id), seconds=0.3)
+        talk(new_paypal, capture(approved_purchase.id), seconds=0.3)
 
 
 @pytest.mark.parametrize("trouble", ["gone", "slow", "refusing", "in trouble"])
-def test_no_error_tells_a_secret_or_what_paypal_said(paypal, approved, trouble, caplog):
+def test_no_error_tells_a_secret_or_what_paypal_said(new_paypal, approved_purchase, trouble, caplog):
     caplog.set_level(logging.DEBUG)
 
     async def run():
-        async with merchant(paypal, seconds=0.5) as provider:
-            await provider.create_order(WISH)
+        async with merchant(new_paypal, seconds=0.5) as provider:
+            await provider.create_order(ORDER_REQUEST)
             if trouble == "gone":
-                paypal.stop()
-            paypal.delay = 1.0 if trouble == "slow" else 0.0
-            paypal.declines = trouble == "refusing"
-            paypal.answer_with = 500 if trouble == "in trouble" else None
+                new_paypal.stop()
+            new_paypal.delay = 1.0 if trouble == "slow" else 0.0
+            new_paypal.declines = trouble == "refusing"
+            new_paypal.answer_with = 500 if trouble == "in trouble" else None
             try:
-                await provider.capture(approved.id)
+                await provider.capture(approved_purchase.id)
             except (Declined, Unavailable):
                 return traceback.format_exc() + repr(vars(provider))
             raise AssertionError("it went well")
 
-    told = asyncio.run(run()) + caplog.text
-    for secret in (SECRET, "token-canary", OWN_WORDS):
-        assert secret not in told
+    output = asyncio.run(run()) + caplog.text
+    for secret in (SECRET, "token-canary", PAYPAL_MESSAGE):
+        assert secret not in output

@@ -5,17 +5,17 @@ from msgspec.structs import replace
 
 from holdfast.core.account import Account
 from holdfast.core.row import SECOND
-from tests.billing.buying import (
+from tests.billing.purchases import (
     CHECKOUT,
     PAID_PLANS,
     THIRTY_DAYS,
-    approved,
-    ask_for,
+    approved_purchase,
     completed,
-    newcomer,
+    event_kinds,
+    new_account,
     payment_failed,
+    request_checkout,
     status_of,
-    told,
     verify,
 )
 from tests.compat.octostore.expect import assert_agent_contract
@@ -71,7 +71,7 @@ def test_the_status_counts_what_is_used(account):
     assert status_of(account)["usage"] == {"tasksCreated": 2, "workersInUse": 0}
 
 
-def test_a_bought_plan_starts_its_month_anew_and_lifts_the_limit_at_once(account, bank):
+def test_a_bought_plan_starts_its_month_anew_and_lifts_the_limit_at_once(account, paypal):
     for _ in range(3):
         account.create()
     for _ in range(2):
@@ -79,13 +79,13 @@ def test_a_bought_plan_starts_its_month_anew_and_lifts_the_limit_at_once(account
     refusal = envelope(account.claim(), 429)
     assert refusal["error"] == "max_workers_reached"
     assert refusal["agent_contract"]["billing_context"] == {"plan": "free", "workers_in_use": 2, "workers_limit": 2}
-    body = completed(verify(account, purchase := approved(account, bank)), purchase)
+    body = completed(verify(account, purchase := approved_purchase(account, paypal)), purchase)
     assert body["usage"] == {"tasksCreated": 0, "workersInUse": 2}
     claimed(account.claim())
 
 
-def test_a_plan_that_has_lapsed_says_so_and_smaller_limits_hold(server, account, bank):
-    completed(verify(account, purchase := approved(account, bank)), purchase)
+def test_a_plan_that_has_lapsed_says_so_and_smaller_limits_hold(server, account, paypal):
+    completed(verify(account, purchase := approved_purchase(account, paypal)), purchase)
     with opened(server.store) as store:
         with store.read() as reader:
             row = reader.row(Account, account.id, account.id)
@@ -96,29 +96,29 @@ def test_a_plan_that_has_lapsed_says_so_and_smaller_limits_hold(server, account,
     assert status["limits"].items() >= FREE_LIMITS.items()
     renew = contracts.action("renew_plan", CHECKOUT, best=True)
     assert contracts.plain(status["agent_contract"])["next_actions"][0] == renew
-    again = completed(verify(account, purchase := approved(account, bank)), purchase)
+    again = completed(verify(account, purchase := approved_purchase(account, paypal)), purchase)
     assert_lasts(again["planExpiresAt"], THIRTY_DAYS)
-    assert told(account, f"account:{account.id}")[-1] == "account.upgraded"
+    assert event_kinds(account, f"account:{account.id}")[-1] == "account.upgraded"
 
 
 def test_a_server_without_a_merchant_shows_plans_and_takes_no_money(closed_shop):
-    account = newcomer(closed_shop)
+    account = new_account(closed_shop)
     assert len(success(closed_shop.anyone.get("/v1/billing/plans"))["plans"]) == 4
     status = status_of(account)
     assert status["planId"] == "self-hosted"
     assert set(status["limits"].values()) == {None}
-    for answer in (ask_for(account), verify(account, {"purchaseId": "pur_1"})):
+    for answer in (request_checkout(account), verify(account, {"purchaseId": "pur_1"})):
         assert "not set up" in payment_failed(answer, "not_set_up")["message"]
 
 
-def test_nobody_pays_for_limits_who_has_none(server, bank):
+def test_nobody_pays_for_limits_who_has_none(server, paypal):
     """The server's own account is never limited."""
-    orders = len(bank.orders)
-    answer = ask_for(server.user("alice-1"))
+    orders = len(paypal.orders)
+    answer = request_checkout(server.user("alice-1"))
     assert "nothing to buy" in envelope(answer, 400)["message"]
-    assert len(bank.orders) == orders
+    assert len(paypal.orders) == orders
 
 
-def test_a_purchase_belongs_to_no_other_key(account, bank, server):
+def test_a_purchase_belongs_to_no_other_key(account, paypal, server):
     impostor = bearer(server.port, "hf_live_" + "0" * 32 + "_000000")
-    assert envelope(verify(impostor, approved(account, bank)), 401)["error"] == "invalid_api_key"
+    assert envelope(verify(impostor, approved_purchase(account, paypal)), 401)["error"] == "invalid_api_key"

@@ -10,7 +10,7 @@ import time
 
 import uvicorn
 
-from holdfast.app import settle_identities
+from holdfast.app import sync_credentials
 from holdfast.engine.engine import Engine
 from holdfast.settings import Settings
 from holdfast.store.memory.store import MemoryStore
@@ -35,7 +35,7 @@ class DemoServer:
         listener = socket.create_server(("127.0.0.1", 0))
         self.port = listener.getsockname()[1]
         settings = Settings(port=self.port, root_key=ROOT_KEY)
-        settle_identities(self.engine, settings)
+        sync_credentials(self.engine, settings)
         config = uvicorn.Config(App(HandlerContext(self.engine, settings)), log_config=None, ws="none", lifespan="on")
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [listener]}, daemon=True)

@@ -4,7 +4,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlencode
 
-from holdfast.app import settle_identities
+from holdfast.app import sync_credentials
 from holdfast.engine.engine import Engine
 from holdfast.settings import Settings
 from holdfast.store.memory.store import MemoryStore
@@ -24,7 +24,7 @@ class InProcessDashboard:
         settings = Settings(root_key=ROOT_KEY, public_url="https://holdfast.example")
         self.engine = Engine(store or MemoryStore(self.clock))
         self.engine.start()
-        settle_identities(self.engine, settings)
+        sync_credentials(self.engine, settings)
         self.ctx = HandlerContext(self.engine, settings)
         self.app = App(self.ctx)
         # The browser of other tests keeps a loop of its own on this thread.

@@ -17,16 +17,16 @@ class Numbers:
     """What has been counted since it was last asked."""
 
     def __init__(self, engine):
-        self.board, self.before = engine.board, engine.board.read()
+        self.registry, self.before = engine.registry, engine.registry.read()
 
     def more(self, metric, *labels):
         place = metric.at(*labels)
-        return self.board.read()[place] - self.before[place]
+        return self.registry.read()[place] - self.before[place]
 
     def late(self, family):
         """(how many were ended late, how late together)."""
         place = metric_names.LATENESS.at(family)
-        cells = [after - before for after, before in zip(self.board.read(), self.before, strict=True)]
+        cells = [after - before for after, before in zip(self.registry.read(), self.before, strict=True)]
         *buckets, total = cells[place : place + metric_names.LATENESS.width]
         return sum(buckets), total
 
@@ -106,14 +106,14 @@ def test_batches_are_timed_and_lanes_are_seen_at_work(engine, numbers):
     assert 1 <= batches <= numbers.more(metric_names.COMMANDS)
     for phase in metric_names.PHASES:
         place = metric_names.PHASE_SECONDS.at(phase)
-        cells = engine.board.read()[place : place + metric_names.PHASE_SECONDS.width]
+        cells = engine.registry.read()[place : place + metric_names.PHASE_SECONDS.width]
         assert sum(cells[:-1]) >= batches, phase
     wait_until(lambda: numbers.more(metric_names.LANE_BUSY) > 0)
     engine.sample()
-    assert engine.board.read()[metric_names.LANES.at()] == engine.store.lanes
+    assert engine.registry.read()[metric_names.LANES.at()] == engine.store.lanes
 
 
 def test_the_sweep_says_when_it_last_looked(engine):
-    wait_until(lambda: engine.board.read()[metric_names.LOOP_SUCCESS.at("sweep")] > 0)
+    wait_until(lambda: engine.registry.read()[metric_names.LOOP_SUCCESS.at("sweep")] > 0)
     assert engine.parts()["sweep"].stuck is False
     assert engine.parts()["lanes"].stuck is False

@@ -16,8 +16,8 @@ GOOD = "0123456789abcdefghijklmn"
 TOO_WEAK = "must be at least 24 visible ASCII characters without spaces"
 EQUAL = "static tokens: a token equals the admin key or the root key"
 MERCHANT = {"PAYPAL_CLIENT_ID": "m", "PAYPAL_SECRET": "s"}
-NO_USER = "a user, a query or a fragment has no place in it"
-PLAIN_HTTP = "HOLDFAST_PAYPAL_URL: only https leads over a network; http is for this machine alone"
+NO_USER = "must not contain a user, a query or a fragment"
+PLAIN_HTTP = "HOLDFAST_PAYPAL_URL: must be https; http is allowed only for this machine"
 
 
 WRONG = [
@@ -58,7 +58,7 @@ WRONG = [
     (
         {},
         {"PUBLIC_URL": "https://me:pw@here.test"},
-        "HOLDFAST_PUBLIC_URL: a user, a query or a fragment has no place in it",
+        "HOLDFAST_PUBLIC_URL: must not contain a user, a query or a fragment",
     ),
     ({}, {"PUBLIC_ELECTIONS": "maybe"}, "HOLDFAST_PUBLIC_ELECTIONS: expected true or false, got 'maybe'"),
     ({}, {"LOCAL_REGISTRATION": "true", "HOST": "0.0.0.0"},  # noqa: S104 - it is what must be refused

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from holdfast.app import settle_identities
+from holdfast.app import sync_credentials
 from holdfast.engine.engine import Engine
 from holdfast.settings import Settings
 from holdfast.store.memory.store import MemoryStore
@@ -19,7 +19,7 @@ class House:
     def __init__(self, settings: Settings) -> None:
         self.engine = Engine(MemoryStore())
         self.engine.start()
-        settle_identities(self.engine, settings)
+        sync_credentials(self.engine, settings)
         self.ctx = HandlerContext(self.engine, settings)
         self.app = App(self.ctx)
         self.runner = asyncio.Runner()

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from holdfast.app import settle_identities
+from holdfast.app import sync_credentials
 from holdfast.core.principal import SCOPES, format_key, is_well_formed
 from holdfast.engine.engine import Engine
 from holdfast.settings import Settings
@@ -374,7 +374,7 @@ def test_a_mistyped_key_is_refused_without_a_look(tmp_path):
     store.open()
     engine = Engine(store)
     engine.start()
-    key = settle_identities(engine, Settings(store=f"sqlite:///{tmp_path}/x.db"))
+    key = sync_credentials(engine, Settings(store=f"sqlite:///{tmp_path}/x.db"))
     unknown = format_key(b"another twenty-four byte")
     slips = [key[:-1] + ("0" if key[-1] != "0" else "1"), key[:-1], key + "x", key.replace("hf_live_", "hf_test_")]
 

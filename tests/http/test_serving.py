@@ -78,17 +78,17 @@ def files(tmp_path_factory):
 
 
 PAIRS = [
-    ("cert", None, "HOLDFAST_TLS_KEY: a certificate and its key belong together: set both"),
-    (None, "key", "HOLDFAST_TLS_CERT: a certificate and its key belong together: set both"),
+    ("cert", None, "HOLDFAST_TLS_KEY: a certificate needs its key: set both"),
+    (None, "key", "HOLDFAST_TLS_CERT: a certificate needs its key: set both"),
     ("none", "key", "--tls-cert: cannot read {none}: No such file or directory"),
     ("cert", "none", "--tls-key: cannot read {none}: No such file or directory"),
     ("folder", "key", "--tls-cert: cannot read {folder}: Is a directory"),
-    ("text", "key", "--tls-cert: {text} holds no certificate in PEM form"),
-    ("key", "key", "--tls-cert: {key} holds no certificate in PEM form"),
-    ("cert", "text", "--tls-key: {text} holds no private key in PEM form that fits a certificate"),
-    ("cert", "cert", "--tls-key: {cert} holds no private key in PEM form that fits a certificate"),
+    ("text", "key", "--tls-cert: {text} contains no certificate in PEM format"),
+    ("key", "key", "--tls-cert: {key} contains no certificate in PEM format"),
+    ("cert", "text", "--tls-key: {text} contains no private key in PEM format that fits the certificate"),
+    ("cert", "cert", "--tls-key: {cert} contains no private key in PEM format that fits the certificate"),
     ("cert", "other", "--tls-key: {other} is not the key of the certificate in {cert}"),
-    ("cert", "locked", "--tls-key: {locked} is locked with a password; a server needs one without"),
+    ("cert", "locked", "--tls-key: {locked} is encrypted with a password; remove the password"),
 ]
 
 
@@ -189,11 +189,11 @@ WRONG_SETTINGS = [
     ({"public_url": "https://[::1"}, "--public-url: expected https://host[/path]"),
     (
         {"public_url": "http://holdfast.example"},
-        "--public-url: only https leads over a network; http is for this machine alone",
+        "--public-url: must be https; http is allowed only for this machine",
     ),
-    ({"public_url": "https://me:x@host"}, "--public-url: a user, a query or a fragment has no place in it"),
-    ({"public_url": "https://host/?a"}, "--public-url: a user, a query or a fragment has no place in it"),
-    ({"public_url": "https://host/#a"}, "--public-url: a user, a query or a fragment has no place in it"),
+    ({"public_url": "https://me:x@host"}, "--public-url: must not contain a user, a query or a fragment"),
+    ({"public_url": "https://host/?a"}, "--public-url: must not contain a user, a query or a fragment"),
+    ({"public_url": "https://host/#a"}, "--public-url: must not contain a user, a query or a fragment"),
     (
         {"trusted_proxies": "10.0.0.1, proxy"},
         "--trusted-proxies: 'proxy' does not appear to be an IPv4 or IPv6 network",

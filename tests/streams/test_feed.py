@@ -61,7 +61,7 @@ def hub_over(engine):
     async def look(question):
         return await asyncio.get_running_loop().run_in_executor(None, engine.read, question)
 
-    return Hub(engine.change_signal, look, "test", engine.board)
+    return Hub(engine.change_signal, look, "test", engine.registry)
 
 
 def write(engine, count, name="job-0", at_once=4):

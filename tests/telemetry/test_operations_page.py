@@ -5,7 +5,7 @@ from pathlib import Path
 
 from holdfast.settings import Settings, load
 from holdfast.telemetry import logs
-from holdfast.telemetry.metric_names import HOLDFAST_API
+from holdfast.telemetry.metric_names import METRICS
 from holdfast.transport.http.access import access_log
 from holdfast.transport.http.system.metrics import STORE_METRICS
 
@@ -18,8 +18,8 @@ def test_every_metric_is_on_the_page_and_nothing_else_is():
     listed = {name: (kind, labels, text) for name, kind, labels, text in ROW.findall(PAGE.read_text())}
     known = {
         metric.name + ENDINGS.get(metric.kind, ""): (metric.kind, labelled(metric.labels), metric.help)
-        for metric in HOLDFAST_API.metrics
-        if metric.shown
+        for metric in METRICS.metrics
+        if metric.exported
     }
     for name, text in STORE_METRICS.items():
         kind = "info" if name == "build" else "gauge"
@@ -33,12 +33,12 @@ def labelled(labels):
 
 
 def test_names_keep_to_base_units_and_their_kind():
-    for metric in HOLDFAST_API.metrics:
-        if metric.shown:
+    for metric in METRICS.metrics:
+        if metric.exported:
             assert re.fullmatch(r"holdfast_[a-z_]+", metric.name)
             assert not re.search(r"_(total|count|sum|bucket|ms|millis|minutes|kb|mb)$", metric.name)
             assert metric.help.endswith(".")
-    assert len({metric.name for metric in HOLDFAST_API.metrics}) == len(HOLDFAST_API.metrics)
+    assert len({metric.name for metric in METRICS.metrics}) == len(METRICS.metrics)
 
 
 def test_what_the_page_says_of_settings_is_what_is_taken():

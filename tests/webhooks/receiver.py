@@ -1,4 +1,4 @@
-"""A receiver in a thread of its own: it writes down what it is sent, and can be as rude as receivers are."""
+"""Webhook receiver on a background thread: records the messages, and answers with configured statuses or failures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support import wait_until
 
 @dataclass(frozen=True)
 class Message:
-    """One request as it came."""
+    """One received request."""
 
     path: str
     headers: dict[str, str]
@@ -42,19 +42,19 @@ class Message:
         return self.json["data"]["seq"]
 
     def verify(self, secret: str) -> None:
-        """By the judge's own library; it raises for a wrong signature."""
+        """Verify the signature with the reference library, which raises if it is wrong."""
         Webhook(secret).verify(self.raw, self.headers)
 
 
 class Receiver:
-    """What each path does is a plan: statuses to answer one after the other, the last of them for ever."""
+    """Answers each path with its configured statuses in order; the last one is repeated."""
 
     def __init__(self, trust: ssl.SSLContext | None = None) -> None:
         self.messages: list[Message] = []
         self.plans: dict[str, list[int | Callable[[Any], None]]] = {}
         self.headers: dict[str, str] = {}
         self.inside = 0
-        """How many requests are being answered."""
+        """Requests in progress."""
         self.most_inside = 0
         self._lock = threading.Lock()
         receiver = self

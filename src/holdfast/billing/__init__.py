@@ -1,1 +1,1 @@
-"""Who takes the money. Holdfast only asks, and believes nothing but what the provider confirms."""
+"""Payments: the provider interface and PayPal. Holdfast trusts only what the provider confirms."""

@@ -1,4 +1,4 @@
-"""The token that opens PayPal: asked for with the merchant's credentials, kept until shortly before its end."""
+"""PayPal's OAuth access token: requested with the merchant's credentials, cached until shortly before it expires."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ import httpx2
 from holdfast.billing.provider import Unavailable
 
 _MARGIN_SECONDS = 60.0
-"""A token that ends within this is as good as over: the request it opens takes time as well."""
+"""A token that expires within this time is renewed: the request that uses it takes time too."""
 
 
-class Token:
-    """One token for all requests; whoever finds it over asks, and the others wait for that answer."""
+class AccessToken:
+    """One token for all requests; concurrent requests wait for one renewal."""
 
     def __init__(self, http: httpx2.AsyncClient, client_id: str, secret: str) -> None:
         self._http = http
         self._credentials = httpx2.BasicAuth(client_id, secret)
-        self._asking = asyncio.Lock()
+        self._renewing = asyncio.Lock()
         self._token = ""
-        self._good_until = 0.0
+        self._valid_until = 0.0
 
     async def current(self) -> str:
-        """A token that opens."""
-        async with self._asking:
-            if time.monotonic() >= self._good_until:
+        """A valid token."""
+        async with self._renewing:
+            if time.monotonic() >= self._valid_until:
                 await self._renew()
             return self._token
 
     def forget(self) -> None:
-        """PayPal did not take it."""
-        self._good_until = 0.0
+        """Renew the token at the next use, because PayPal has refused it."""
+        self._valid_until = 0.0
 
     async def _renew(self) -> None:
-        asked_at = time.monotonic()
+        requested_at = time.monotonic()
         answer = await self._http.post(
             "/v1/oauth2/token", data={"grant_type": "client_credentials"}, auth=self._credentials
         )
@@ -45,4 +45,4 @@ class Token:
         except (ValueError, KeyError, TypeError):
             raise Unavailable(f"PayPal gave no token (status {answer.status_code})") from None
         self._token = str(token)
-        self._good_until = asked_at + seconds - _MARGIN_SECONDS
+        self._valid_until = requested_at + seconds - _MARGIN_SECONDS

@@ -1,4 +1,4 @@
-"""What Holdfast asks of a payment provider: an order that a person can approve, and the money once they have."""
+"""Payment provider interface: create an order that a person approves, then capture its payment."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import msgspec
 from holdfast.core.purchase import Capture
 
 
-class Wish(msgspec.Struct, frozen=True):
-    """What is to be paid for, and where the payer goes afterwards."""
+class OrderRequest(msgspec.Struct, frozen=True):
+    """What is to be paid for, and where the payer is sent afterwards."""
 
     purchase_id: str
-    what: str
+    description: str
     cents: int
     currency: str
     return_url: str
@@ -21,39 +21,39 @@ class Wish(msgspec.Struct, frozen=True):
 
 
 class Order(msgspec.Struct, frozen=True):
-    """The provider knows of it, and waits for the payer."""
+    """An order at the provider that waits for the payer's approval."""
 
     id: str
     approval_url: str
-    """Only a person can say yes, and only there."""
+    """The page on which a person approves the payment."""
 
 
 class PaymentError(Exception):
-    """There is no money. The text is safe to show: it never holds a secret or what the provider sent."""
+    """No payment was made. Its message is safe to show: it contains no secret and nothing that the provider sent."""
 
 
 class NotApproved(PaymentError):
-    """The payer has not said yes, or said it too long ago. Nothing was taken."""
+    """The payer has not approved the payment, or the approval has expired. No money was taken."""
 
 
 class Declined(PaymentError):
-    """The payer said yes, but their means of payment did not. Nothing was kept."""
+    """The payer approved the payment, but it was declined. No money was taken."""
 
 
 class Unavailable(PaymentError):
-    """Nothing is known: the provider did not answer, or not in a way we understand. Asking again is safe."""
+    """The outcome is unknown: the provider did not answer, or not in a form we understand. A retry is safe."""
 
 
-class Payments(Protocol):
-    """A payment provider. Every question may be asked again: it never pays twice."""
+class PaymentProvider(Protocol):
+    """A payment provider. Every call may be repeated: it never takes money twice."""
 
     name: str
 
-    async def create_order(self, wish: Wish) -> Order:
-        """Prepare a payment. The same purchase gets the same order again."""
+    async def create_order(self, order: OrderRequest) -> Order:
+        """Create an order. The same purchase gets the same order again."""
 
     async def capture(self, order_id: str) -> Capture:
-        """Take the money of an approved order, or find that it was taken already."""
+        """Capture the payment of an approved order, or return the capture if that has happened already."""
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""

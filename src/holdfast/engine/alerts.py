@@ -62,11 +62,11 @@ class Alerts:
                 for kind in KINDS
             }
 
-    def sample(self, board: Registry) -> None:
+    def sample(self, registry: Registry) -> None:
         """Write the counts to the registry, from which the counts of all worker processes are added up."""
         for kind, numbers in self.report().items():
-            board.set(RARE_RECENT, kind, to=numbers["last_hour"])
-            board.cells[RARE_TOTAL.at(kind)] = numbers["total"]
+            registry.set(RARE_RECENT, kind, to=numbers["last_hour"])
+            registry.cells[RARE_TOTAL.at(kind)] = numbers["total"]
 
     def is_alert(self, kind: str, recent: float) -> bool:
         """Whether a count of one hour passes the threshold."""

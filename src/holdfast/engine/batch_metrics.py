@@ -17,7 +17,7 @@ from holdfast.engine.steps import Step
 from holdfast.engine.verbs.locks import Delayed
 from holdfast.engine.verbs.tasks.claiming import Busy, Empty
 from holdfast.telemetry import metric_names
-from holdfast.telemetry.registry import Registry, note
+from holdfast.telemetry.registry import Registry, observe_at
 
 if TYPE_CHECKING:
     from holdfast.engine.lane import Committed
@@ -48,8 +48,8 @@ _COUNTERS: dict[tuple[str, str], int] = {
 class BatchMetrics:
     """Adds committed batches to the metrics registry."""
 
-    def __init__(self, board: Registry) -> None:
-        self._board = board
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
 
     def conflicts(self, committed: Committed) -> int:
         """Count the claims that were not granted; returns how many replies were conflicts with another holder."""
@@ -100,12 +100,12 @@ class BatchMetrics:
     def _add(self, found: Counter[int], late: list[tuple[str, float]] | None = None) -> None:
         if not found:
             return
-        cells = self._board.cells
-        with self._board.lock:
+        cells = self._registry.cells
+        with self._registry.lock:
             for cell, many in found.items():
                 cells[cell] += many
             for family, seconds in late or ():
-                note(cells, metric_names.LATENESS.at(family), metric_names.DELAYS, seconds)
+                observe_at(cells, metric_names.LATENESS.at(family), metric_names.DELAYS, seconds)
 
 
 _Class = tuple[bool, str | None]

@@ -55,12 +55,12 @@ class Engine:
         max_queued: int = MAX_QUEUED,
         retention: Retention | None = None,
         alerts: Alerts | None = None,
-        board: Registry | None = None,
+        registry: Registry | None = None,
     ) -> None:
         self.store = store
-        self.board = board or Registry()
-        self.loop_heartbeats = LoopHeartbeats(self.board)
-        self._batch_metrics = BatchMetrics(self.board)
+        self.registry = registry or Registry()
+        self.loop_heartbeats = LoopHeartbeats(self.registry)
+        self._batch_metrics = BatchMetrics(self.registry)
         self._sink = _ThreadSink()
         self._outages = Outages()
         # All lanes take from one backlog: while one waits for its commit, the next batch is on its way.
@@ -73,7 +73,7 @@ class Engine:
                 self._outages,
                 on_commit=self._committed,
                 on_return=self._grace,
-                board=self.board,
+                registry=self.registry,
             )
             for number in range(store.lanes)
         ]
@@ -133,7 +133,7 @@ class Engine:
         if ticket.wait_key is None or command.once is not None or not self.name_waiters.join_queue(ticket):
             self._backlog.put(ticket)
         else:
-            self.board.add(metric_names.CONTENDED, command.claims)
+            self.registry.add(metric_names.CONTENDED, command.claims)
         return ticket
 
     def call(self, command: Command[T], wait_seconds: float = 0.0) -> T | Replayed:
@@ -170,10 +170,10 @@ class Engine:
             "change": self.change_signal.size(),
         }
         for what, many in waiting.items():
-            self.board.set(metric_names.WAITERS, what, to=many)
-        self.board.set(metric_names.BACKLOG, to=self._backlog.size())
-        self.board.set(metric_names.LANES, to=len(self._lanes))
-        self.alerts.sample(self.board)
+            self.registry.set(metric_names.WAITERS, what, to=many)
+        self.registry.set(metric_names.BACKLOG, to=self._backlog.size())
+        self.registry.set(metric_names.LANES, to=len(self._lanes))
+        self.alerts.sample(self.registry)
 
     def read(self, query: Callable[[Reader], T]) -> T:
         """Run a query over the committed state, on the caller's thread."""

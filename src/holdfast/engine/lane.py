@@ -24,7 +24,7 @@ from holdfast.store.contract import Rerun, StaleConnection, Store
 from holdfast.store.needs import AllNeeds
 from holdfast.store.rows import Rows
 from holdfast.telemetry import metric_names, trace_names
-from holdfast.telemetry.registry import Registry, note
+from holdfast.telemetry.registry import Registry, observe_at
 from holdfast.telemetry.traces import INTERNAL, Traces
 
 MAX_RERUNS = 50
@@ -71,7 +71,7 @@ class Lane:
         *,
         on_commit: Callable[[Committed], None],
         on_return: Callable[[], list[Command[Any]]],
-        board: Registry | None = None,
+        registry: Registry | None = None,
     ) -> None:
         self._number = number
         self._store = store
@@ -81,7 +81,7 @@ class Lane:
         self._outages = outages
         self._outages_seen = outages.count
         self._isolated: dict[str, float] = {}
-        self._board = board or Registry()
+        self._registry = registry or Registry()
         self.traces: Traces | None = None
         """Where its batches are traced; None if tracing is off."""
         self.busy_since: float | None = None
@@ -94,7 +94,7 @@ class Lane:
             for part in self._isolate(batch):
                 self._work(part)
             self.busy_since = None
-            self._board.add(metric_names.LANE_BUSY, by=time.monotonic() - began)
+            self._registry.add(metric_names.LANE_BUSY, by=time.monotonic() - began)
         self._backlog.finish()
 
     def _isolate(self, batch: list[Ticket]) -> list[list[Ticket]]:
@@ -177,19 +177,21 @@ class Lane:
             causes = dict.fromkeys(ticket.command.cause.traceparent for ticket in batch)
             attributes = {trace_names.COMMANDS: len(batch)}
             links = [cause for cause in causes if cause]
-            self.traces.tell(trace_names.BATCH, INTERNAL, parent="", links=links, attributes=attributes, began=began_ns)
+            self.traces.record(
+                trace_names.BATCH, INTERNAL, parent="", links=links, attributes=attributes, began=began_ns
+            )
         self._outages.writable = self._outages.writable or view.has_changes
         return Committed(replies, view)
 
     def _measure(self, size: int, *moments: float) -> None:
         """Count a batch, its size, and the duration of each phase of its transaction."""
-        cells = self._board.cells
-        with self._board.lock:
+        cells = self._registry.cells
+        with self._registry.lock:
             cells[_BATCHES] += 1
             cells[_COMMANDS] += size
-            note(cells, _BATCH_SIZE, metric_names.SIZES, size)
+            observe_at(cells, _BATCH_SIZE, metric_names.SIZES, size)
             for cell, before, after in zip(_PHASES, moments, moments[1:], strict=False):
-                note(cells, cell, metric_names.SHORT_TIMES, after - before)
+                observe_at(cells, cell, metric_names.SHORT_TIMES, after - before)
 
     def _split(self, batch: list[Ticket], error: Exception) -> None:
         """Run the halves of a batch separately, to find the one command that fails; only its caller gets the error."""

@@ -246,7 +246,7 @@ GROUPS: dict[str, tuple[Field, ...]] = {
 FIELDS = tuple(field for fields in GROUPS.values() for field in fields)
 BY_NAME = {field.name: field for field in FIELDS}
 
-NOT_SETTINGS = {"URL", "API_KEY", "PROOF", "SOCKET_FD", "BOARD_FD", "BOARD_ROW"}
+NOT_SETTINGS = {"URL", "API_KEY", "PROOF", "SOCKET_FD", "METRICS_FD", "METRICS_ROW"}
 """HOLDFAST_ variables of clients, tests, and of a server for its own worker processes."""
 NOT_SUPPORTED = {
     "ADMIN_USERNAME", "GITHUB_CLIENT_ID", "GITHUB_CLIENT_SECRET", "GITHUB_REDIRECT_URI", "OAUTH_DASHBOARD_URL",

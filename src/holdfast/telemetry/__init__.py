@@ -1,1 +1,1 @@
-"""What the house tells of itself: numbers, lines and traces. It knows nothing of leases, tasks or doors."""
+"""Metrics, logs and traces. Knows nothing of leases, tasks or transports."""

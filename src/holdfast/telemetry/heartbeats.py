@@ -1,4 +1,4 @@
-"""Whether what runs by itself still does: each loop says when it last did its work, and how late is too late."""
+"""Heartbeats of background loops: when each loop last finished a pass, and whether it is stuck."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from holdfast.telemetry.registry import Registry
 
 
 class LoopHeartbeat(msgspec.Struct, frozen=True):
-    """One loop, as it stands now."""
+    """The state of one loop."""
 
     seconds_ago: float | None
-    """When it last did its work; None if it never did."""
+    """Time since its last pass; None if it has made none."""
     stuck: bool
 
 
 class LoopHeartbeats:
-    """Every loop of this process. Loops of other rooms join with `expect` and say `beat`."""
+    """The background loops of this process. A loop registers with `expect` and calls `beat` after each pass."""
 
-    def __init__(self, board: Registry, clock: Callable[[], float] = time.monotonic) -> None:
-        self._board = board
+    def __init__(self, registry: Registry, clock: Callable[[], float] = time.monotonic) -> None:
+        self._registry = registry
         self._clock = clock
         self._lock = threading.Lock()
         self._limits: dict[str, float] = {}
@@ -32,19 +32,19 @@ class LoopHeartbeats:
         self._seen: dict[str, float] = {}
 
     def expect(self, loop: str, within: float) -> None:
-        """From now on this loop does its work at least so often, in seconds; one that falls behind is stuck."""
+        """Register a loop: it is stuck when its last pass is longer ago than this many seconds."""
         with self._lock:
             self._limits[loop] = within
             self._since[loop] = self._clock()
 
     def beat(self, loop: str) -> None:
-        """It has just done its work."""
+        """Record that a loop has just finished a pass."""
         with self._lock:
             self._seen[loop] = self._clock()
-        self._board.set(LOOP_SUCCESS, loop, to=time.time())
+        self._registry.set(LOOP_SUCCESS, loop, to=time.time())
 
     def report(self) -> dict[str, LoopHeartbeat]:
-        """Each loop that is expected to run."""
+        """The state of every registered loop."""
         moment = self._clock()
         with self._lock:
             return {

@@ -1,20 +1,20 @@
-"""Every number that Holdfast tells of itself. A new one is a line here and a line in docs/guides/operations.md.
+"""Every metric of Holdfast. A new one needs a line here and a line in docs/guides/operations.md.
 
-Units are seconds and bytes; nothing that a caller chose is ever a label.
+Units are seconds and bytes; no value chosen by a caller is ever a label.
 """
 
 from __future__ import annotations
 
-from holdfast.telemetry.kinds import LEAST, MOST, Catalogue
+from holdfast.telemetry.kinds import LEAST, MOST, MetricSet
 
 FAMILIES = ("job", "lock", "election", "task", "session")
 CLAIMED = FAMILIES[:4]
-"""What can be claimed; a session is opened."""
+"""Families with claims; a session is opened, not claimed."""
 
 TIMES = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 1.0, 10.0)
-"""Upper ends of the buckets of requests, in seconds: those that OctoStore's percentiles are told by."""
+"""Bucket bounds of request durations, in seconds; OctoStore's percentiles are computed from them."""
 SHORT_TIMES = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 1.0)
-"""For what happens inside a batch."""
+"""Bucket bounds of the phases of a batch, in seconds."""
 DELAYS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
@@ -31,21 +31,21 @@ REASONS = (
 )  # fmt: skip
 RARE = ("conflicts", "lapses", "dead_letters", "recovery_failures")
 
-HOLDFAST_API = Catalogue()
-_counter, _gauge, _histogram = HOLDFAST_API.counter, HOLDFAST_API.gauge, HOLDFAST_API.histogram
+METRICS = MetricSet()
+_counter, _gauge, _histogram = METRICS.counter, METRICS.gauge, METRICS.histogram
 
 # -- requests ----------------------------------------------------------------------------------------------------
 
 REQUESTS = _counter("holdfast_requests", "Requests answered.", class_=KINDS, status=STATUSES)
 REQUEST_SECONDS = _histogram(
-    "holdfast_request_duration_seconds", "From a request's head to its answer's.", TIMES, class_=KINDS
+    "holdfast_request_duration_seconds", "Time from a request's head to its response's.", TIMES, class_=KINDS
 )
-SHORTEST = _counter("shortest", "The quickest answer.", merge=LEAST, shown=False, class_=KINDS)
-LONGEST = _counter("longest", "The slowest answer.", merge=MOST, shown=False, class_=KINDS)
+SHORTEST = _counter("shortest", "The quickest answer.", merge=LEAST, exported=False, class_=KINDS)
+LONGEST = _counter("longest", "The slowest answer.", merge=MOST, exported=False, class_=KINDS)
 REFUSED = _counter(
-    "holdfast_refused", "Requests turned away with 429, 503 or 507, by the code of the refusal.", reason=REASONS
+    "holdfast_refused", "Requests refused with 429, 503 or 507, by the code of the refusal.", reason=REASONS
 )
-STREAMS = _gauge("holdfast_streams", "Readers of event streams that are connected now.")
+STREAMS = _gauge("holdfast_streams", "Connected readers of event streams.")
 DELIVERIES = _counter(
     "holdfast_webhook_deliveries", "Attempts to deliver an event to a webhook.", outcome=("delivered", "failed", "dead")
 )
@@ -54,35 +54,38 @@ DELIVERIES = _counter(
 
 CLAIMS = _counter(
     "holdfast_claims",
-    "Claims answered: granted, held by another, nothing there, or refused.",
+    "Claims answered: granted, held by another holder, nothing to claim, or refused.",
     family=CLAIMED,
     outcome=("granted", "held", "empty", "refused"),
 )
 CONTENDED = _counter("holdfast_contended_claims", "Claims that met another holder, whether they waited or not.",
                      family=CLAIMED)  # fmt: skip
-RENEWALS = _counter("holdfast_renewals", "Holders that said they are still there.", family=FAMILIES)
+RENEWALS = _counter("holdfast_renewals", "Renewals by holders.", family=FAMILIES)
 RELEASES = _counter(
     "holdfast_releases",
-    "Leases given back by their holder or with its session, taken away by an administrator, or never delivered.",
+    "Leases released by their holder or with its session, forced by an administrator, or never delivered.",
     family=CLAIMED,
     how=("released", "forced", "undelivered"),
 )
-EXPIRIES = _counter("holdfast_expiries", "Holders whose time ran out.", family=FAMILIES)
-TAKEOVERS = _counter("holdfast_takeovers", "Claims of something whose last holder's time had run out.", family=CLAIMED)
+EXPIRIES = _counter("holdfast_expiries", "Leases and sessions that expired.", family=FAMILIES)
+TAKEOVERS = _counter("holdfast_takeovers", "Claims of something whose last lease had expired.", family=CLAIMED)
 LATENESS = _histogram(
-    "holdfast_expiry_lateness_seconds", "How long after its deadline something was ended.", DELAYS, family=FAMILIES
+    "holdfast_expiry_lateness_seconds",
+    "Time between the deadline and the end of an expired lease or session.",
+    DELAYS,
+    family=FAMILIES,
 )
 LOCK_ACQUIRES = _counter("holdfast_lock_acquires", "Locks and leaderships granted or kept.")
 LOCK_RELEASES = _counter("holdfast_lock_releases", "Locks released and leaderships resigned.")
 
 # -- tasks -------------------------------------------------------------------------------------------------------
 
-CREATED = _counter("holdfast_tasks_created", "Tasks put into their queues.")
-COMPLETED = _counter("holdfast_tasks_completed", "Tasks done.")
-FAILED = _counter("holdfast_tasks_failed", "Attempts that their workers said went wrong.")
+CREATED = _counter("holdfast_tasks_created", "Tasks created.")
+COMPLETED = _counter("holdfast_tasks_completed", "Tasks completed.")
+FAILED = _counter("holdfast_tasks_failed", "Attempts that their workers reported as failed.")
 CANCELLED = _counter("holdfast_tasks_cancelled", "Tasks cancelled.")
 REQUEUED = _counter("holdfast_tasks_requeued", "Dead letters put back into their queues.")
-DEAD_LETTERS = _counter("holdfast_dead_letters", "Tasks given up, by cause.",
+DEAD_LETTERS = _counter("holdfast_dead_letters", "Tasks that became dead letters, by cause.",
                         cause=("attempts_exhausted", "permanent", "lease_expired"))  # fmt: skip
 
 # -- the engine --------------------------------------------------------------------------------------------------
@@ -95,19 +98,22 @@ PHASE_SECONDS = _histogram(
     phase=PHASES,
 )  # fmt: skip
 LANE_BUSY = _counter(
-    "holdfast_lane_busy_seconds", "Time that lanes spent on batches: its rate over the lanes is their use."
+    "holdfast_lane_busy_seconds",
+    "Time that lanes spent on batches; its rate divided by the number of lanes is their utilisation.",
 )
-LANES = _gauge("holdfast_lanes", "Lanes that take batches.")
+LANES = _gauge("holdfast_lanes", "Lanes that run batches.")
 BACKLOG = _gauge("holdfast_backlog_commands", "Commands that wait for a lane.")
-WAITERS = _gauge("holdfast_waiters", "Callers that wait here for a name, for work or for a change.", for_=WAITS)
+WAITERS = _gauge(
+    "holdfast_waiters", "Calls that wait on this server for a name, for a task or for a change.", for_=WAITS
+)
 LOOP_SUCCESS = _gauge(
     "holdfast_loop_last_success_timestamp_seconds",
-    "When each loop in the background last did its work; of several processes the one that is longest behind.",
+    "When each background loop last finished a pass; of several processes, the oldest.",
     merge=LEAST,
     loop=LOOPS,
 )
-RARE_TOTAL = _counter("rare", "What should be rare.", shown=False, kind=RARE)
-RARE_RECENT = _gauge("rare_recent", "The same in the last hour.", shown=False, kind=RARE)
+RARE_TOTAL = _counter("rare", "Events that should be rare.", exported=False, kind=RARE)
+RARE_RECENT = _gauge("rare_recent", "The same in the last hour.", exported=False, kind=RARE)
 
 # -- the process -------------------------------------------------------------------------------------------------
 

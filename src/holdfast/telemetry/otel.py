@@ -1,4 +1,4 @@
-"""Traces through OpenTelemetry, sent by OTLP over HTTP. Loaded only when somebody asks for traces."""
+"""Traces through OpenTelemetry, sent by OTLP over HTTP. Loaded only if tracing is configured."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from holdfast import __version__
 from holdfast.telemetry.traces import CONSUMER, INTERNAL, PRODUCER, SERVER, Attributes
 
 CLOSE_SECONDS = 2.0
-MOST_LINKS = 128
-"""As many as the SDK keeps."""
+MAX_LINKS = 128
+"""The SDK keeps no more."""
 _KINDS = {
     SERVER: SpanKind.SERVER,
     PRODUCER: SpanKind.PRODUCER,
@@ -30,18 +30,18 @@ _propagator = TraceContextTextMapPropagator()
 
 
 class ServerSpan:
-    """One request."""
+    """The span of one request."""
 
     def __init__(self, span: OtelSpan) -> None:
         self._span = span
 
     @property
     def traceparent(self) -> str:
-        """How others name it."""
-        return written(self._span.get_span_context())
+        """The W3C traceparent of the span."""
+        return format_traceparent(self._span.get_span_context())
 
     def end(self, name: str, attributes: Attributes, *, failed: bool = False) -> None:
-        """It has been answered."""
+        """End the span with its final name and attributes."""
         self._span.update_name(name)
         self._span.set_attributes(dict(attributes))
         if failed:
@@ -50,10 +50,10 @@ class ServerSpan:
 
 
 class OtelTraces:
-    """Gathers spans and sends them from a thread of its own; whoever makes one does not wait."""
+    """Collects spans and sends them from a background thread, so that requests do not wait."""
 
     def __init__(self, endpoint: str | None) -> None:
-        """An endpoint of None is what OpenTelemetry's own variables say."""
+        """An endpoint of None means OpenTelemetry's own environment variables."""
         resource = Resource.create({"service.name": "holdfast", "service.version": __version__})
         self._exporter = OTLPSpanExporter(endpoint=None if endpoint is None else f"{endpoint}/v1/traces")
         self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
@@ -61,37 +61,37 @@ class OtelTraces:
         self._tracer = self._provider.get_tracer("holdfast", __version__)
 
     def begin(self, name: str, kind: str, headers: Mapping[str, str]) -> ServerSpan:
-        """A span of a request, as its caller's child if the caller said where it belongs."""
+        """Begin the span of a request, as a child of the caller's span if the headers name one."""
         return ServerSpan(self._tracer.start_span(name, _propagator.extract(headers, Context()), _KINDS[kind]))
 
-    def tell(
+    def record(
         self, name: str, kind: str, *, parent: str, links: Iterable[str], attributes: Attributes, began: int
     ) -> None:
-        """A span that is over already."""
-        found = [read(text) for text in links]
+        """Record a span that has ended already."""
+        found = [parse_traceparent(text) for text in links]
         self._tracer.start_span(
             name,
             _propagator.extract({"traceparent": parent}, Context()) if parent else Context(),
             _KINDS[kind],
             dict(attributes),
-            [Link(context) for context in found[:MOST_LINKS] if context is not None],
+            [Link(context) for context in found[:MAX_LINKS] if context is not None],
             began,
         ).end()
 
     def close(self) -> None:
-        """Send what has not been sent; a collector that is not there must not keep a server from ending."""
+        """Send the remaining spans; an unreachable collector must not delay shutdown."""
         sending = threading.Thread(target=self._provider.shutdown, name="holdfast-traces", daemon=True)
         sending.start()
         sending.join(CLOSE_SECONDS)
         self._exporter.shutdown()  # type: ignore[no-untyped-call]
 
 
-def read(text: str) -> SpanContext | None:
-    """The span that a traceparent names."""
+def parse_traceparent(text: str) -> SpanContext | None:
+    """The span context of a traceparent."""
     context = get_current_span(_propagator.extract({"traceparent": text}, Context())).get_span_context()
     return context if context.is_valid else None
 
 
-def written(context: SpanContext) -> str:
-    """The traceparent of a span."""
+def format_traceparent(context: SpanContext) -> str:
+    """The traceparent of a span context."""
     return f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"

@@ -1,7 +1,7 @@
-"""Where numbers are written: one row of cells a process.
+"""Metrics registry: one row of cells per process.
 
-Nobody waits to write: a cell belongs to one process, and within it to one thread or to whoever holds the lock. Whoever
-reads adds the rows of all processes up.
+Writing does not wait for other processes: a cell belongs to one process, and within it to one thread or to the holder
+of the lock. Reading combines the rows of all processes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Protocol, TypeAlias
 import msgspec
 
 from holdfast.telemetry.kinds import LEAST, MOST, Counter, Gauge, Histogram, Metric
-from holdfast.telemetry.metric_names import HOLDFAST_API
+from holdfast.telemetry.metric_names import METRICS
 
 Cells: TypeAlias = "MutableSequence[float] | memoryview[float]"
 
@@ -25,7 +25,7 @@ CELL = 8
 
 
 class Minute(msgspec.Struct):
-    """A minute that is over."""
+    """Totals of one past minute."""
 
     started: int
     """Unix seconds."""
@@ -33,69 +33,69 @@ class Minute(msgspec.Struct):
     acquires: int
     releases: int
     live: int = 0
-    """Leases that lived when somebody asked; 0 if nobody did."""
+    """Live leases when it was last queried; 0 if it was not."""
 
 
-class Together(Protocol):
-    """Whoever knows what other processes have counted."""
+class ProcessGroup(Protocol):
+    """The metrics of all worker processes of one server."""
 
     started: float
 
     def rows(self) -> list[list[float]]:
-        """The cells of every process, and of those that have died."""
+        """The cells of every process, and the totals of those that have ended."""
 
     def minutes(self) -> list[Minute]:
-        """Those that are over, oldest first."""
+        """Past minutes, oldest first."""
 
 
 class Registry:
-    """The numbers of one process."""
+    """The metrics of one process."""
 
-    def __init__(self, cells: Cells | None = None, together: Together | None = None) -> None:
-        self.cells: Cells = array("d", bytes(HOLDFAST_API.size * CELL)) if cells is None else cells
+    def __init__(self, cells: Cells | None = None, group: ProcessGroup | None = None) -> None:
+        self.cells: Cells = array("d", bytes(METRICS.size * CELL)) if cells is None else cells
         self.lock = threading.Lock()
         """For cells that several threads write."""
-        self.together = together
-        self.started = time.monotonic() if together is None else together.started
+        self.group = group
+        self.started = time.monotonic() if group is None else group.started
 
     def add(self, metric: Counter | Gauge, *labels: str, by: float = 1) -> None:
-        """So many more."""
-        place = metric.at(*labels)
+        """Add to a counter or gauge."""
+        offset = metric.at(*labels)
         with self.lock:
-            self.cells[place] += by
+            self.cells[offset] += by
 
     def set(self, gauge: Gauge, *labels: str, to: float) -> None:
-        """So many now."""
+        """Set a gauge."""
         self.cells[gauge.at(*labels)] = to
 
     def observe(self, histogram: Histogram, value: float, *labels: str) -> None:
-        """One more of that size."""
-        place = histogram.at(*labels)
+        """Add a value to a histogram."""
+        offset = histogram.at(*labels)
         with self.lock:
-            note(self.cells, place, histogram.bounds, value)
+            observe_at(self.cells, offset, histogram.bounds, value)
 
     def read(self) -> list[float]:
-        """All cells, of all processes together."""
-        return list(self.cells) if self.together is None else merged(self.together.rows())
+        """All cells, combined over all processes."""
+        return list(self.cells) if self.group is None else merge_rows(self.group.rows())
 
 
-def note(cells: Cells, place: int, bounds: tuple[float, ...], value: float) -> None:
-    """Put a value into the histogram at a place; the caller sees to it that nobody else writes there."""
-    cells[place + bisect_left(bounds, value)] += 1
-    cells[place + len(bounds) + 1] += value
+def observe_at(cells: Cells, offset: int, bounds: tuple[float, ...], value: float) -> None:
+    """Add a value to the histogram at an offset; the caller must be the only writer of these cells."""
+    cells[offset + bisect_left(bounds, value)] += 1
+    cells[offset + len(bounds) + 1] += value
 
 
-def merged(rows: list[list[float]]) -> list[float]:
-    """What several rows say together."""
+def merge_rows(rows: list[list[float]]) -> list[float]:
+    """Combine the rows of several processes."""
     sums = [sum(column) for column in zip(*rows, strict=True)]
-    for metric in HOLDFAST_API.metrics:
+    for metric in METRICS.metrics:
         if metric.merge in {LEAST, MOST}:
             choose = min if metric.merge == LEAST else max
-            for place in span(metric):
-                sums[place] = choose((row[place] for row in rows if row[place]), default=0.0)
+            for offset in offsets_of(metric):
+                sums[offset] = choose((row[offset] for row in rows if row[offset]), default=0.0)
     return sums
 
 
-def span(metric: Metric) -> range:
-    """The places of a metric."""
+def offsets_of(metric: Metric) -> range:
+    """The offsets of a metric's cells."""
     return range(metric.first, metric.first + metric.size)

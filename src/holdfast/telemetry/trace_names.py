@@ -1,4 +1,4 @@
-"""What spans and their attributes are called. OpenTelemetry's conventions move: they are spelled nowhere else."""
+"""Names of spans and their attributes. OpenTelemetry's conventions change, so they are written only here."""
 
 from __future__ import annotations
 

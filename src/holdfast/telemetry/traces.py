@@ -1,4 +1,4 @@
-"""What traces are to the rest of the house: spans that begin, end and point at each other. Nothing of OpenTelemetry."""
+"""Interface of tracing: spans that begin, end and link to each other, without OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ Attributes = Mapping[str, str | int]
 
 
 class Span(Protocol):
-    """Something under way."""
+    """A span in progress."""
 
     @property
     def traceparent(self) -> str:
-        """How others name it."""
+        """The W3C traceparent of the span."""
 
     def end(self, name: str, attributes: Attributes, *, failed: bool = False) -> None:
-        """It is over; what it was is known only now."""
+        """End the span with its final name and attributes, which are known only now."""
 
 
 class Traces(Protocol):
-    """Where spans go."""
+    """A receiver of spans."""
 
     def begin(self, name: str, kind: str, headers: Mapping[str, str]) -> Span:
-        """A span of a request; its caller's context is in the headers, if anywhere."""
+        """Begin the span of a request; the headers may contain the caller's trace context."""
 
-    def tell(
+    def record(
         self, name: str, kind: str, *, parent: str, links: Iterable[str], attributes: Attributes, began: int
     ) -> None:
-        """A span that is over already; it began then, in nanoseconds. Parent and links are traceparents, or empty."""
+        """Record a span that has ended. `began` is in nanoseconds; parent and links are traceparents or empty."""
 
     def close(self) -> None:
-        """Send what has not been sent."""
+        """Send the remaining spans."""
 
 
 class NoOpenTelemetry(Exception):
-    """Traces are asked for, but the library that makes them is not installed."""
+    """Tracing is configured, but OpenTelemetry is not installed."""
 
 
 def check_installed() -> None:
-    """Refuse to start without what was asked for."""
+    """Raise NoOpenTelemetry if OpenTelemetry is not installed."""
     if not extras.is_installed(extras.OTEL):
         raise NoOpenTelemetry(
-            f"traces are asked for, but OpenTelemetry is not installed: {extras.install_command(extras.OTEL)},"
+            f"tracing is configured, but OpenTelemetry is not installed: {extras.install_command(extras.OTEL)},"
             " or unset OTEL_EXPORTER_OTLP_ENDPOINT and HOLDFAST_OTLP_ENDPOINT"
         )

@@ -17,7 +17,7 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPDeprecationWarning
 
-from holdfast.app import running_engine, settle_identities
+from holdfast.app import running_engine, sync_credentials
 from holdfast.settings import Settings
 from holdfast.transport.http.app import App
 from holdfast.transport.http.context import HandlerContext
@@ -96,7 +96,7 @@ def main(port, *, sessions):
     warnings.simplefilter("ignore", MCPDeprecationWarning)  # the old era's logging is what is asked for
     settings = Settings(store="memory:", port=port, root_key=KEY)
     with running_engine(settings) as engine:
-        settle_identities(engine, settings)
+        sync_credentials(engine, settings)
         ctx = HandlerContext(engine, settings)
         app = App(ctx)
         app._mcp = Endpoint(app, ctx, partial(make, sessions=sessions))

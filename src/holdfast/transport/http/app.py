@@ -134,7 +134,7 @@ class App:
         response = render_error(request, error)
         if response.status in _REFUSED_FOR_LOAD:
             reason = getattr(error, "code", "")
-            self._ctx.engine.board.add(REFUSED, reason if reason in REASONS else "other")
+            self._ctx.engine.registry.add(REFUSED, reason if reason in REASONS else "other")
         if isinstance(error, HttpRefusal) and error.close:
             response.headers += ((b"connection", b"close"),)
         return response

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from holdfast.billing.provider import Payments
+from holdfast.billing.provider import PaymentProvider
 from holdfast.core.errors import HoldfastError
 from holdfast.core.plan import Allowance
 from holdfast.core.row import Key
@@ -39,7 +39,7 @@ class HandlerContext:
         self,
         engine: Engine,
         settings: Settings,
-        payments: Payments | None = None,
+        payments: PaymentProvider | None = None,
         on_webhook: Callable[[], None] = lambda: None,
         traces: Traces | None = None,
     ) -> None:
@@ -49,7 +49,7 @@ class HandlerContext:
         """The payment provider, if one is configured."""
         self.traces = traces
         """The exporter of traces, if one is configured."""
-        self.stats = Stats(engine.board)
+        self.stats = Stats(engine.registry)
         self.on_webhook = on_webhook
         """To be called when a webhook has work that no event in the log announces."""
         self.network = Network(settings)
@@ -58,7 +58,7 @@ class HandlerContext:
         self.access = Admission(settings, self.network, self._reads)
         self.documents: dict[str, Any] = {}
         """Documents about the API, rendered once."""
-        self.hub = Hub(engine.change_signal, self._reads.query, settings.public_url or "urn:holdfast", engine.board)
+        self.hub = Hub(engine.change_signal, self._reads.query, settings.public_url or "urn:holdfast", engine.registry)
         self.stream_keys = StreamKeyMonitor(self.access.check_key)
         self.stream_limits = StreamLimits(settings)
         self._loops: list[asyncio.Task[None]] = []
@@ -68,7 +68,7 @@ class HandlerContext:
         self._submission.open(asyncio.get_running_loop())
         self._loops.append(asyncio.ensure_future(self._record_key_uses()))
         self.engine.loop_heartbeats.expect("uses", 10 * KEY_USE_SECONDS)
-        if self.engine.board.together is not None:
+        if self.engine.registry.group is not None:
             self._loops.append(asyncio.ensure_future(self._sample_process()))
 
     def close(self) -> None:

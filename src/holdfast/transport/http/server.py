@@ -14,11 +14,11 @@ from contextlib import contextmanager
 
 import uvicorn
 
-from holdfast.billing.provider import Payments
+from holdfast.billing.provider import PaymentProvider
 from holdfast.engine.engine import Engine
 from holdfast.settings import Settings
 from holdfast.telemetry.registry import Registry
-from holdfast.telemetry.shared_memory import BOARD_FD, BOARD_ROW, SharedRegistry
+from holdfast.telemetry.shared_memory import METRICS_FD, METRICS_ROW, SharedRegistry
 from holdfast.telemetry.traces import Traces
 from holdfast.transport.http.app import App
 from holdfast.transport.http.context import HandlerContext
@@ -56,7 +56,7 @@ def serve(
     engine: Engine,
     settings: Settings,
     listener: socket.socket,
-    payments: Payments | None = None,
+    payments: PaymentProvider | None = None,
     on_webhook: Callable[[], None] = lambda: None,
     *,
     traces: Traces | None = None,
@@ -107,26 +107,26 @@ def bind(settings: Settings) -> socket.socket:
     return listener
 
 
-def record_minute(stats: Stats, board: SharedRegistry) -> None:
+def record_minute(stats: Stats, registry: SharedRegistry) -> None:
     """Write a finished minute to the history that all workers share, if it had requests."""
     if stats.minute_is_over():
         minute = stats.close_minute()
         if minute.requests:
-            board.write_minute(minute)
+            registry.write_minute(minute)
 
 
 def supervise(settings: Settings, listener: socket.socket) -> None:
     """Run several workers on one socket, restart those that die, and pass SIGTERM to all of them."""
     stopping = False
-    board = SharedRegistry.made(settings.workers)
-    stats = Stats(Registry(together=board))
-    inherited_fds = [listener.fileno(), board.descriptor]
-    environment = os.environ | {SOCKET_FD: str(inherited_fds[0]), BOARD_FD: str(inherited_fds[1])}
+    registry = SharedRegistry.create(settings.workers)
+    stats = Stats(Registry(group=registry))
+    inherited_fds = [listener.fileno(), registry.descriptor]
+    environment = os.environ | {SOCKET_FD: str(inherited_fds[0]), METRICS_FD: str(inherited_fds[1])}
 
     def start(row: int) -> subprocess.Popen[bytes]:
         return subprocess.Popen(  # noqa: S603 - our own command line
             [sys.executable, "-m", "holdfast", *sys.argv[1:]],
-            env=environment | {BOARD_ROW: str(row)},
+            env=environment | {METRICS_ROW: str(row)},
             pass_fds=inherited_fds,
         )
 
@@ -144,9 +144,9 @@ def supervise(settings: Settings, listener: socket.socket) -> None:
         time.sleep(RESTART_SECONDS)
         for row, worker in enumerate(workers):
             if worker.poll() is not None and not stopping:
-                board.bury(row)
+                registry.retire(row)
                 workers[row] = start(row)
-        record_minute(stats, board)
+        record_minute(stats, registry)
     for worker in workers:
         worker.terminate()  # a worker that was just started may have missed the first signal
     for worker in workers:

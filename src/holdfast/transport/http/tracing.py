@@ -71,4 +71,4 @@ def trace_task_command(traces: Traces, command: Command[Any], outcome: Any, bega
         attributes[names.MESSAGE_ID] = found[0].id
     links = () if step == names.SEND else [task.traceparent for task in found if task.traceparent]
     parent = command.cause.traceparent
-    traces.tell(f"{step} {found[0].type}", kind, parent=parent, links=links, attributes=attributes, began=began)
+    traces.record(f"{step} {found[0].type}", kind, parent=parent, links=links, attributes=attributes, began=began)

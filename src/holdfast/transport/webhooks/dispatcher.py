@@ -211,7 +211,7 @@ class Dispatcher:
         self._outcomes.append(outcome)
         if outcome.result is not None:
             label = "delivered" if outcome.result.arrived else "dead" if outcome.wait is None else "failed"
-            self._engine.board.add(metric_names.DELIVERIES, label)
+            self._engine.registry.add(metric_names.DELIVERIES, label)
         self.wake()
 
     def _disable(self, hook: Webhook) -> None:

@@ -9,7 +9,7 @@ import sys
 from msgspec.structs import replace
 
 from holdfast.addresses import is_loopback
-from holdfast.app import has_credential, payments_of, running_engine, settle_identities, traces_of
+from holdfast.app import has_credential, make_payment_provider, make_traces, running_engine, sync_credentials
 from holdfast.core.errors import HoldfastError
 from holdfast.engine.engine import Engine
 from holdfast.settings import BadSettings, Settings, load, sqlite_path
@@ -63,7 +63,7 @@ def _start(settings: Settings) -> int:
                     f"holdfast: {settings.host} is open to other machines and has no key: {_HOW_TO_GET_A_KEY}"
                 )
                 return CONFIGURATION
-            first_key = settle_identities(engine, settings)
+            first_key = sync_credentials(engine, settings)
             if SOCKET_FD not in os.environ:
                 # The link gives full access, so it is printed only on a terminal: anything else may be a shared log.
                 _print_addresses(
@@ -85,11 +85,11 @@ def _start(settings: Settings) -> int:
 
 
 def _serve(engine: Engine, settings: Settings, listener: socket.socket) -> None:
-    traces = traces_of(settings)
+    traces = make_traces(settings)
     engine.trace(traces)
     try:
         with dispatching(engine, settings) as webhooks:
-            serve_http(engine, settings, listener, payments_of(settings), webhooks.wake, traces=traces)
+            serve_http(engine, settings, listener, make_payment_provider(settings), webhooks.wake, traces=traces)
     finally:
         engine.trace(None)
         if traces is not None:

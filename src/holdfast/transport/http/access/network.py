@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from holdfast.addresses import is_loopback, neighbourhood, parse, parse_block
+from holdfast.addresses import is_loopback, parse, parse_block, rate_limit_key
 from holdfast.core.errors import InsecureTransport
 from holdfast.settings import Settings
 from holdfast.transport.http.access.rate_window import FixedWindowLimit
@@ -77,7 +77,7 @@ class Network:
         """Count a wrong secret, wherever it was sent."""
         client = self.client(request)
         if not is_loopback(client):
-            self._failures.count(neighbourhood(client))
+            self._failures.count(rate_limit_key(client))
 
     def _first_untrusted(self, peer: str, hops: list[str]) -> str:
         """Each proxy appends its caller, so the client is the last address that is not a trusted proxy."""

@@ -11,7 +11,15 @@ from typing import Any
 
 import msgspec
 
-from holdfast.billing.provider import Declined, NotApproved, Order, PaymentError, Payments, Unavailable, Wish
+from holdfast.billing.provider import (
+    Declined,
+    NotApproved,
+    Order,
+    OrderRequest,
+    PaymentError,
+    PaymentProvider,
+    Unavailable,
+)
 from holdfast.core import account as accounts
 from holdfast.core.account import Account
 from holdfast.core.errors import Invalid, PaymentFailed, PaymentUnavailable, PurchaseMissing
@@ -120,7 +128,7 @@ def _find_plan(ctx: HandlerContext, plan_id: str) -> Plan:
     return plan
 
 
-def _payments(ctx: HandlerContext) -> Payments:
+def _payments(ctx: HandlerContext) -> PaymentProvider:
     if ctx.payments is None:
         raise PaymentFailed("payments are not set up on this server", reason="not_set_up")
     return ctx.payments
@@ -133,10 +141,10 @@ def _check_has_limits(request: Request) -> None:
         raise Invalid("this account has no limits, so there is nothing to buy")
 
 
-async def _create_order(ctx: HandlerContext, payments: Payments, plan: Plan, purchase_id: str) -> Order:
-    order_request = Wish(
+async def _create_order(ctx: HandlerContext, payments: PaymentProvider, plan: Plan, purchase_id: str) -> Order:
+    order_request = OrderRequest(
         purchase_id=purchase_id,
-        what=f"Holdfast {plan.name}, {plan.duration_days} days",
+        description=f"Holdfast {plan.name}, {plan.duration_days} days",
         cents=plan.price_cents,
         currency=USD,
         return_url=f"{ctx.settings.home}/?approved={purchase_id}",
@@ -154,7 +162,7 @@ async def _find_purchase(ctx: HandlerContext, account_id: str, purchase_id: str)
     return await ctx.read(lambda reader: reader.row(Purchase, account_id, purchase_id))
 
 
-async def _capture(ctx: HandlerContext, payments: Payments, request: Request, purchase: Purchase) -> Capture:
+async def _capture(ctx: HandlerContext, payments: PaymentProvider, request: Request, purchase: Purchase) -> Capture:
     try:
         return await payments.capture(purchase.order_id)
     except Unavailable as error:

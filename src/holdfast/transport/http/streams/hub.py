@@ -35,7 +35,7 @@ Query = Callable[[Callable[[Reader], Any]], Awaitable[Any]]
 class Hub:
     """Opens a feed with its first follower and closes it with its last."""
 
-    def __init__(self, change_signal: ChangeSignal, query: Query, source: str, board: Registry) -> None:
+    def __init__(self, change_signal: ChangeSignal, query: Query, source: str, registry: Registry) -> None:
         self._change_signal = change_signal
         self._query = query
         self._source = source
@@ -44,7 +44,7 @@ class Hub:
         self._running: set[asyncio.Task[Any]] = set()
         self._heartbeats: asyncio.Task[Any] | None = None
         self._catching_up = asyncio.Semaphore(CATCHING_UP)
-        self._board = board
+        self._registry = registry
 
     def size(self) -> int:
         """How many streams are open."""
@@ -57,7 +57,7 @@ class Hub:
         """
         feed = await self._get_feed(account)
         feed.enter(follower)
-        self._board.add(metric_names.STREAMS)
+        self._registry.add(metric_names.STREAMS)
         try:
             has_joined = False
             while not (has_joined or follower.is_over):
@@ -74,7 +74,7 @@ class Hub:
                 yield batches
         finally:
             feed.leave(follower)
-            self._board.add(metric_names.STREAMS, by=-1)
+            self._registry.add(metric_names.STREAMS, by=-1)
             if not feed.users:
                 feed.wake()
 

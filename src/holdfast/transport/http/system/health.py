@@ -75,8 +75,8 @@ def _background_job(last: Instant | None, now: Instant | None, stale_after: int)
 async def status(ctx: HandlerContext, request: Request) -> Response:  # noqa: ARG001 - the signature of a handler
     """Counts since the server started."""
     counts = await ctx.read(lambda reader: reader.counts(DEFAULT_ACCOUNT))
-    ctx.engine.alerts.sample(ctx.engine.board)
-    cells = ctx.engine.board.read()
+    ctx.engine.alerts.sample(ctx.engine.registry)
+    cells = ctx.engine.registry.read()
     _, acquires, releases = totals(cells)
     return json_response(
         200,

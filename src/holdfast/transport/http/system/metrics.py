@@ -41,7 +41,7 @@ async def metrics(ctx: HandlerContext, request: Request) -> Response:
         return await _render_text(ctx, accepted)
     counts = await ctx.read(lambda reader: reader.counts(DEFAULT_ACCOUNT))
     sample_process(ctx.engine)
-    cells, uptime = ctx.engine.board.read(), ctx.stats.uptime()
+    cells, uptime = ctx.engine.registry.read(), ctx.stats.uptime()
     total, acquires, releases = totals(cells)
     return json_response(
         200,
@@ -76,7 +76,7 @@ async def _render_text(ctx: HandlerContext, accepted: str) -> Response:
     found = await ctx.read(lambda reader: reader.totals())
     openmetrics = preference(accepted, OPENMETRICS) > preference(accepted, TEXT)
     sample_process(ctx.engine)
-    families = [*_registry_families(ctx.engine.board.read()), *_store_families(ctx, found)]
+    families = [*_registry_families(ctx.engine.registry.read()), *_store_families(ctx, found)]
     body = exposition.render(families, openmetrics=openmetrics)
     kind = exposition.OPENMETRICS if openmetrics else exposition.PLAIN
     return Response(200, body, (_VARY, *NO_STORE), kind)
@@ -118,7 +118,7 @@ def _endpoint_document(stats: KindStats) -> dict[str, Any]:
 
 def _registry_families(cells: list[float]) -> list[Family]:
     """Every public metric. A series with labels appears once it has a value, the others from the start."""
-    return [_family(metric, cells) for metric in metric_names.HOLDFAST_API.metrics if metric.shown]
+    return [_family(metric, cells) for metric in metric_names.METRICS.metrics if metric.exported]
 
 
 def _family(metric: Metric, cells: list[float]) -> Family:

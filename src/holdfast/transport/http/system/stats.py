@@ -92,8 +92,8 @@ class KindStats(msgspec.Struct):
 class Stats:
     """Statistics since the start, of this process or of all workers that share a registry."""
 
-    def __init__(self, board: Registry | None = None) -> None:
-        self.board = board or Registry()
+    def __init__(self, registry: Registry | None = None) -> None:
+        self.registry = registry or Registry()
         self.minutes: deque[Minute] = deque(maxlen=KEPT_MINUTES)
         """Finished minutes; with several workers the parent process records them."""
         self._cells_of = {kind: _KindCells(kind) for kind in KINDS}
@@ -112,7 +112,7 @@ class Stats:
         """Count an answer; returns how long it took."""
         seconds = time.perf_counter() - began
         kind = None if operation is None else self._by_operation.get(operation.name)
-        kind_cells, cells = kind or self._cells_of[kind_of(path)], self.board.cells
+        kind_cells, cells = kind or self._cells_of[kind_of(path)], self.registry.cells
         cells[kind_cells.buckets + bisect_left(BOUNDS, seconds)] += 1
         cells[kind_cells.seconds] += seconds
         cells[kind_cells.statuses + status // 100] += 1
@@ -125,46 +125,46 @@ class Stats:
     @property
     def acquires(self) -> int:
         """Locks and leaderships granted or kept."""
-        return int(self.board.read()[_ACQUIRES])
+        return int(self.registry.read()[_ACQUIRES])
 
     @property
     def releases(self) -> int:
         """Locks released and leaderships resigned."""
-        return int(self.board.read()[_RELEASES])
+        return int(self.registry.read()[_RELEASES])
 
     def acquired(self) -> None:
         """Count a lock or leadership that was granted or kept."""
-        self.board.cells[_ACQUIRES] += 1
+        self.registry.cells[_ACQUIRES] += 1
 
     def released(self) -> None:
         """Count a lock that was released or a leadership that was resigned."""
-        self.board.cells[_RELEASES] += 1
+        self.registry.cells[_RELEASES] += 1
 
     @property
     def by_kind(self) -> dict[str, KindStats]:
         """The requests of each kind."""
-        cells = self.board.read()
+        cells = self.registry.read()
         return {kind: KindStats.read(cells, kind) for kind in KINDS}
 
     def total(self) -> int:
         """Requests of every kind but the probes."""
-        return totals(self.board.read())[0]
+        return totals(self.registry.read())[0]
 
     def uptime(self) -> int:
         """Whole seconds since the start."""
-        return int(time.monotonic() - self.board.started)
+        return int(time.monotonic() - self.registry.started)
 
     def history(self, seconds: int) -> list[Minute]:
         """The finished minutes that began within the last `seconds`."""
         if time.perf_counter() >= self._minute_ends:
             self.close_minute()
         since = time.time() - seconds
-        minutes = self.minutes if self.board.together is None else self.board.together.minutes()
+        minutes = self.minutes if self.registry.group is None else self.registry.group.minutes()
         return [minute for minute in minutes if minute.started >= since]
 
     def close_minute(self) -> Minute:
         """Record the current minute and begin the next."""
-        now = totals(self.board.read())
+        now = totals(self.registry.read())
         requests, acquires, releases = (after - before for after, before in zip(now, self._before, strict=True))
         minute = Minute(self._minute, requests, acquires, releases)
         self.minutes.append(minute)
@@ -209,8 +209,8 @@ def totals(cells: list[float]) -> tuple[int, int, int]:
 def sample_process(engine: Engine) -> None:
     """Write what is only known at the moment of asking to the registry: queue lengths and memory."""
     engine.sample()
-    engine.board.set(metric_names.WORKERS, to=1)
-    engine.board.set(metric_names.MEMORY, to=memory_bytes())
+    engine.registry.set(metric_names.WORKERS, to=1)
+    engine.registry.set(metric_names.MEMORY, to=memory_bytes())
 
 
 def memory_bytes() -> int:

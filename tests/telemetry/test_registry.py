@@ -11,16 +11,16 @@ import pytest
 from holdfast.telemetry import metric_names
 from holdfast.telemetry import shared_memory as rooms
 from holdfast.telemetry.registry import Minute, Registry
-from holdfast.telemetry.shared_memory import BOARD_FD, BOARD_ROW, SharedRegistry, inherited
+from holdfast.telemetry.shared_memory import METRICS_FD, METRICS_ROW, SharedRegistry, open_registry
 from holdfast.transport.http.server import record_minute
 from holdfast.transport.http.system.stats import Stats
 
 
 @pytest.fixture
 def shared():
-    made = SharedRegistry.made(2)
-    yield made
-    os.close(made.descriptor)
+    create = SharedRegistry.create(2)
+    yield create
+    os.close(create.descriptor)
 
 
 def worker(shared, number):
@@ -50,7 +50,7 @@ def test_what_the_dead_counted_stays_and_what_they_had_is_gone(shared):
         one.add(metric_names.CREATED, by=10)
         one.set(metric_names.LANES, to=2)
         one.cells[metric_names.LONGEST.at("job")] = 3.0 - life
-        shared.bury(1)
+        shared.retire(1)
     cells = worker(shared, 0).read()
     assert (cells[metric_names.CREATED.at()], cells[metric_names.LANES.at()]) == (30, 0)
     assert cells[metric_names.LONGEST.at("job")] == 3.0
@@ -67,7 +67,7 @@ def test_a_reader_beside_a_burial_never_sees_a_counter_fall_or_jump(shared):
     reader.start()
     for _ in range(30):
         worker(shared, 1).add(metric_names.CREATED)
-        shared.bury(1)
+        shared.retire(1)
     done.set()
     reader.join()
     assert seen == sorted(seen)
@@ -76,18 +76,18 @@ def test_a_reader_beside_a_burial_never_sees_a_counter_fall_or_jump(shared):
 
 
 def test_threads_of_one_process_lose_no_count():
-    board = Registry()
+    registry = Registry()
 
     def count():
         for _ in range(5_000):
-            board.add(metric_names.CREATED)
+            registry.add(metric_names.CREATED)
 
     threads = [threading.Thread(target=count) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert board.read()[metric_names.CREATED.at()] == 20_000
+    assert registry.read()[metric_names.CREATED.at()] == 20_000
 
 
 def test_minutes_are_kept_in_order_and_no_more_than_a_week(shared, monkeypatch):
@@ -98,12 +98,12 @@ def test_minutes_are_kept_in_order_and_no_more_than_a_week(shared, monkeypatch):
 
 
 def test_a_worker_finds_its_row_by_what_its_parent_handed_down(shared, monkeypatch):
-    monkeypatch.setenv(BOARD_FD, str(os.dup(shared.descriptor)))
-    monkeypatch.setenv(BOARD_ROW, "1")
-    inherited(2).add(metric_names.CREATED)
+    monkeypatch.setenv(METRICS_FD, str(os.dup(shared.descriptor)))
+    monkeypatch.setenv(METRICS_ROW, "1")
+    open_registry(2).add(metric_names.CREATED)
     assert shared.row(1)[metric_names.CREATED.at()] == 1
-    monkeypatch.delenv(BOARD_ROW)
-    assert inherited(2).together is None
+    monkeypatch.delenv(METRICS_ROW)
+    assert open_registry(2).group is None
 
 
 def test_shared_memory_has_no_name_that_could_stay_behind(shared):
@@ -117,30 +117,30 @@ def test_a_disk_without_room_is_no_trouble_or_is_told(tmp_path):
         from holdfast.telemetry.shared_memory import SharedRegistry
         tempfile.tempdir = sys.argv[1]
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        board = SharedRegistry.made(2)
+        board = SharedRegistry.create(2)
         board.row(1)[0] = 7.0
         assert board.rows()[2][0] == 7.0
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
         if hasattr(os, "memfd_create"):
             del os.memfd_create
-        SharedRegistry.made(2)
+        SharedRegistry.create(2)
     """
     ended = subprocess.run([sys.executable, "-c", program, tmp_path], capture_output=True, text=True, check=False)
-    assert "no room for the numbers of the workers" in ended.stderr
+    assert "no space for the workers" in ended.stderr
 
 
 def test_without_memory_that_has_no_file_there_is_a_file_without_holes(monkeypatch, tmp_path):
     monkeypatch.delattr(os, "memfd_create")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    board = SharedRegistry.made(1)
-    found = os.fstat(board.descriptor)
+    registry = SharedRegistry.create(1)
+    found = os.fstat(registry.descriptor)
     assert (found.st_nlink, list(tmp_path.iterdir())) == (0, [])
     assert found.st_blocks * 512 >= found.st_size
-    os.close(board.descriptor)
+    os.close(registry.descriptor)
 
 
 def test_a_minute_is_kept_for_all_workers_if_anybody_came_in_it(shared):
-    stats, own = Stats(Registry(together=shared)), Stats(worker(shared, 1))
+    stats, own = Stats(Registry(group=shared)), Stats(worker(shared, 1))
     for requests in (3, 0, 1):
         for _ in range(requests):
             own.note(None, "/locks", 200, own.begin())

@@ -1,4 +1,4 @@
-"""Buying in sentences, and what every answer of `/v1/billing` owes its caller."""
+"""Steps of a purchase, with the checks that every answer of `/v1/billing` must pass."""
 
 import itertools
 from typing import Any
@@ -22,18 +22,18 @@ THIRTY_DAYS = 30 * 86_400
 _addresses = itertools.count(1)
 
 
-def newcomer(server: Server) -> Account:
-    """A new account, each from an address of its own: one address may not register many."""
+def new_account(server: Server) -> Account:
+    """A new account, each from a different address: one address may not register many."""
     number = next(_addresses)
     return register(server.anyone.saying(CF_Connecting_IP=f"10.0.{number // 250}.{number % 250 + 1}"))
 
 
-def ask_for(account: Account, plan: str = "pro") -> Answer:
+def request_checkout(account: Account, plan: str = "pro") -> Answer:
     return account.post("/v1/billing/checkout", {"planId": plan})
 
 
-def checked_out(answer: Answer, plan: str = "pro") -> dict[str, Any]:
-    """A purchase that waits for its payer."""
+def expect_checkout(answer: Answer, plan: str = "pro") -> dict[str, Any]:
+    """A purchase that waits for the payer's approval."""
     body = success(answer)
     name, price = PAID_PLANS[plan]
     assert body.keys() == {
@@ -46,10 +46,10 @@ def checked_out(answer: Answer, plan: str = "pro") -> dict[str, Any]:
     return body
 
 
-def approved(account: Account, bank: Any, plan: str = "pro") -> dict[str, Any]:
-    """A purchase whose payer has said yes."""
-    purchase = checked_out(ask_for(account, plan), plan)
-    bank.approve(purchase["orderId"])
+def approved_purchase(account: Account, paypal: Any, plan: str = "pro") -> dict[str, Any]:
+    """A purchase that the payer has approved."""
+    purchase = expect_checkout(request_checkout(account, plan), plan)
+    paypal.approve(purchase["orderId"])
     return purchase
 
 
@@ -77,8 +77,8 @@ def payment_failed(answer: Answer, reason: str) -> dict[str, Any]:
     body = envelope(answer, 402)
     assert (body["error"], body["reason"]) == ("payment_failed", reason)
     retry = contracts.action("retry_checkout", CHECKOUT, best=True)
-    look = contracts.action("check_billing_status", STATUS)
-    assert contracts.plain(body["agent_contract"]) == contracts.contract(retry, look)
+    check = contracts.action("check_billing_status", STATUS)
+    assert contracts.plain(body["agent_contract"]) == contracts.contract(retry, check)
     return body
 
 
@@ -100,7 +100,7 @@ def not_found(answer: Answer) -> dict[str, Any]:
     return body
 
 
-def told(account: Account, subject: str) -> list[str]:
+def event_kinds(account: Account, subject: str) -> list[str]:
     """What the log says happened to a subject, in order."""
     events = account.get(f"/v1/events?subject={subject}").json["events"]
     return [event["kind"] for event in events]

@@ -1,7 +1,7 @@
-"""A stand-in for PayPal on this machine: a real HTTP server that keeps orders, takes money once, and can misbehave.
+"""Fake PayPal: a local HTTP server that keeps orders, captures each payment once, and can fail on request.
 
-It answers what PayPal documents for the requests that we make, and refuses every other. Tests approve orders by a
-method instead of a browser.
+It answers what PayPal documents for the requests that we make, and refuses all others. Tests approve orders by a method
+call instead of a browser.
 """
 
 import base64
@@ -14,48 +14,48 @@ from typing import Any
 
 CLIENT_ID = "the-merchant"
 SECRET = "the-merchants-secret-canary"
-OWN_WORDS = "words-of-paypal-canary"
-"""What PayPal says of itself in errors; our callers must never see it."""
+PAYPAL_MESSAGE = "words-of-paypal-canary"
+"""PayPal's own error text, which our callers must never see."""
 
 Reply = tuple[int, dict[str, Any]]
 
 
-class PayPalStandIn:
-    """Orders, money and moods."""
+class FakePayPal:
+    """Orders, captured payments, and the failures to simulate."""
 
     def __init__(self) -> None:
         self.orders: dict[str, dict[str, Any]] = {}
         self.charges: list[tuple[str, str]] = []
-        """(order, amount) of all money that was ever taken."""
-        self.asked: list[tuple[str, str]] = []
+        """(order, amount) of every captured payment."""
+        self.requests: list[tuple[str, str]] = []
         """(method, path) of every request."""
         self.tokens: set[str] = set()
         self.token_seconds = 3600
         self.answer_with: int | None = None
-        """A status for everything: PayPal is in trouble."""
+        """If set, the status of every response: PayPal is failing."""
         self.delay = 0.0
-        """Seconds before every answer."""
+        """Seconds before every response."""
         self.declines = False
         self.lose_answers = False
-        """Take the money, then hang up without a word."""
+        """Capture the payment, then close the connection without a response."""
         self.take_instead: dict[str, str] | None = None
-        """Another amount than the order's."""
+        """Capture this amount instead of the order's."""
         self.capture_status = "COMPLETED"
         self.approve_rel = "payer-action"
         self.taken = threading.Event()
-        """Some money was taken."""
+        """Set when a payment was captured."""
         self.may_answer = threading.Event()
         """Captures are answered only while this is set."""
         self.may_answer.set()
         self.forgets_request_ids = False
         self._replies: dict[tuple[str, str], Reply] = {}
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self._server: ThreadingHTTPServer | None = None
         self.port = 0
 
-    def calm(self) -> None:
-        """In a good mood again, whatever the last test did; its books stay."""
+    def reset(self) -> None:
+        """Stop simulating failures; orders and payments stay."""
         self.answer_with = self.take_instead = None
         self.declines = self.lose_answers = self.forgets_request_ids = False
         self.delay, self.capture_status = 0.0, "COMPLETED"
@@ -65,10 +65,10 @@ class PayPalStandIn:
             self.start()
 
     def charged(self, order_id: str) -> list[str]:
-        """What was ever taken for an order."""
+        """The amounts captured for an order."""
         return [amount for charged, amount in self.charges if charged == order_id]
 
-    def start(self) -> "PayPalStandIn":
+    def start(self) -> "FakePayPal":
         stand_in = self
 
         class Handler(_Handler):
@@ -107,17 +107,17 @@ class PayPalStandIn:
         """A reply; None to hang up."""
         if self._server is None:  # an older connection
             return None
-        self.asked.append((method, path))
+        self.requests.append((method, path))
         time.sleep(self.delay)
         if self.answer_with is not None:
-            return self.answer_with, {"name": "INTERNAL_SERVER_ERROR", "message": OWN_WORDS}
+            return self.answer_with, {"name": "INTERNAL_SERVER_ERROR", "message": PAYPAL_MESSAGE}
         if (method, path) == ("POST", "/v1/oauth2/token"):
             return self._token(headers, body)
         if headers.get("Authorization", "").removeprefix("Bearer ") not in self.tokens:
-            return 401, {"error": "invalid_token", "error_description": OWN_WORDS}
+            return 401, {"error": "invalid_token", "error_description": PAYPAL_MESSAGE}
         if method == "GET":
-            return self._look(path.rpartition("/")[2])
-        with self._turn:
+            return self._read_order(path.rpartition("/")[2])
+        with self._lock:
             reply = self._once(path, headers, json.loads(body))
         if path.endswith("/capture"):
             self.may_answer.wait()
@@ -126,14 +126,14 @@ class PayPalStandIn:
     def _token(self, headers: Any, body: bytes) -> Reply:
         right = base64.b64encode(f"{CLIENT_ID}:{SECRET}".encode()).decode()
         if headers.get("Authorization") != f"Basic {right}":
-            return 401, {"error": "invalid_client", "error_description": OWN_WORDS}
+            return 401, {"error": "invalid_client", "error_description": PAYPAL_MESSAGE}
         if body != b"grant_type=client_credentials":
             return 400, {"error": "unsupported_grant_type"}
         token = f"token-canary-{next(self._numbers)}"
         self.tokens.add(token)
         return 200, {"access_token": token, "token_type": "Bearer", "expires_in": self.token_seconds}
 
-    def _look(self, order_id: str) -> Reply:
+    def _read_order(self, order_id: str) -> Reply:
         order = self.orders.get(order_id)
         return (404, _error("RESOURCE_NOT_FOUND")) if order is None else (200, order)
 
@@ -202,14 +202,14 @@ class PayPalStandIn:
 def _error(issue: str) -> dict[str, Any]:
     return {
         "name": "UNPROCESSABLE_ENTITY",
-        "message": OWN_WORDS,
-        "details": [{"issue": issue, "description": OWN_WORDS}],
+        "message": PAYPAL_MESSAGE,
+        "details": [{"issue": issue, "description": PAYPAL_MESSAGE}],
     }
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    paypal: PayPalStandIn
+    paypal: FakePayPal
 
     def do_GET(self) -> None:
         self._serve()
