@@ -83,7 +83,7 @@ class Invalid(Refused):
     """The request is invalid; `errors` lists each field."""
 
     code = "invalid_request"
-    hint = "Mend the fields named in `errors` and send it again."
+    hint = "Fix the fields listed in `errors`, then send it again."
 
     def __init__(self, message: str, errors: list[dict[str, str]] | None = None, **facts: Any) -> None:
         super().__init__(message, **facts)
@@ -122,14 +122,14 @@ class PaymentRequired(Refused):
     """The account's plan does not allow it."""
 
     code = "payment_required"
-    hint = "A larger plan would allow it; somebody has to pay for one."
+    hint = "Ask the account's owner to buy a larger plan."
 
 
 class QuotaExceeded(PaymentRequired):
     """This month's tasks are used."""
 
     code = "quota_exceeded"
-    hint = "Take a larger plan, or wait for the next cycle."
+    hint = "Buy a larger plan, or wait for the next cycle."
 
 
 class PlanExpired(PaymentRequired):
@@ -150,7 +150,7 @@ class PaymentFailed(PaymentRequired):
     """The payment was not made: not approved, declined, a wrong amount, or payments are turned off."""
 
     code = "payment_failed"
-    hint = "Let the payer approve the checkout, then verify again; or start a new checkout."
+    hint = "Ask the payer to approve the checkout, then verify again; or start a new checkout."
 
 
 class Missing(Refused):
@@ -192,14 +192,14 @@ class Conflict(Refused):
     """The state is not what the request assumes."""
 
     code = "conflict"
-    hint = "Look at its present state, then decide."
+    hint = "Read its current state, then decide."
 
 
 class LeaseLost(Conflict):
     """Another holder has it now, or the lease ended: the caller must stop."""
 
     code = "lease_lost"
-    hint = "Stop work on it. Claim again if the work still needs doing."
+    hint = "Stop work on it. Claim it again if the work is still needed."
 
 
 class LeaseGone(Conflict):
@@ -220,7 +220,7 @@ class WrongToken(Conflict):
     """The lease is the caller's, but the fencing token sent with it is not."""
 
     code = "wrong_token"
-    hint = "Send the token that the claim answered, or none."
+    hint = "Send the token that the claim returned, or none."
 
 
 class NotHeld(Conflict):
@@ -241,7 +241,7 @@ class SessionTaken(Conflict):
     """The name belongs to a live session, and the request has not its secret."""
 
     code = "session_taken"
-    hint = "Send the `secret` that opening it answered, choose another name, or wait until it has run out."
+    hint = "Send the `secret` that opening the session returned, choose another name, or wait until it has expired."
 
 
 class SessionBusy(Conflict):
@@ -255,42 +255,42 @@ class ContextConflict(Conflict):
     """The context has another version than the caller read."""
 
     code = "context_conflict"
-    hint = "Read the session's context again, then write."
+    hint = "Read the session's context again, then write it."
 
 
 class InvalidTransition(Conflict):
     """The task's state does not allow that."""
 
     code = "invalid_transition"
-    hint = "Look at the task's present state."
+    hint = "Read the task's current state, then decide."
 
 
 class LeaseExpired(Conflict):
     """The task's lease expired before this call."""
 
     code = "lease_expired"
-    hint = "Stop work on it and look at its state; somebody else may have it by now."
+    hint = "Stop work on it and read its state: another worker may hold it now."
 
 
 class LeaseSuperseded(Conflict):
     """The lease is over: another worker holds the task now, or it is finished."""
 
     code = "lease_superseded"
-    hint = "Stop work on it. What you did after losing the lease must not be published."
+    hint = "Stop work on it. Do not publish anything you did after the lease was lost."
 
 
 class TaskClaimed(Conflict):
     """Another worker holds the task."""
 
     code = "task_currently_claimed"
-    hint = "Wait for the lease to end, or take other work."
+    hint = "Wait for the lease to end, or claim another task."
 
 
 class NotYetClaimable(Conflict):
     """The task is scheduled for later."""
 
     code = "not_yet_claimable"
-    hint = "Come back when it is due."
+    hint = "Retry when it is due."
 
     def __init__(self, message: str, retry_after: int, **facts: Any) -> None:
         super().__init__(message, **facts)
@@ -301,14 +301,14 @@ class CursorTooOld(Conflict):
     """Events after this cursor were removed by retention or lost in a restore: reading on would skip them."""
 
     code = "cursor_too_old"
-    hint = "Start again from `oldest`, knowing that something was missed."
+    hint = "Start again from `oldest`; the events in between are lost."
 
 
 class AclConflict(Conflict):
     """The name already has another access list."""
 
     code = "acl_conflict"
-    hint = "Leave `acl` out, or change the list with PUT."
+    hint = "Omit `acl`, or replace the access list with the operation that sets it."
 
 
 class NameTaken(Conflict):
@@ -328,21 +328,21 @@ class LastAdmin(Conflict):
     """It is the last key that can administer the account."""
 
     code = "last_admin_key"
-    hint = "Make another key with the scope `admin` first."
+    hint = "Create another key with the scope `admin` first."
 
 
 class TooManyWebhooks(Conflict):
     """The limit of webhooks is reached."""
 
     code = "too_many_webhooks"
-    hint = "Delete a webhook that nobody needs any more."
+    hint = "Delete a webhook that is no longer needed."
 
 
 class IdempotencyConflict(Conflict):
     """This Idempotency-Key was used for a different request."""
 
     code = "idempotency_conflict"
-    hint = "Use a fresh Idempotency-Key for a different request."
+    hint = "Use a new Idempotency-Key for a different request."
 
 
 class Limited(Refused):
@@ -379,7 +379,7 @@ class MaxWorkersReached(Limited):
     """The plan's limit of held tasks is reached."""
 
     code = "max_workers_reached"
-    hint = "Finish a task that is held, wait for a lease to end, or take a larger plan."
+    hint = "Finish a held task, wait for a lease to end, or buy a larger plan."
     billing: dict[str, Any] | None = None
     """The plan, the workers in use and their limit."""
 
@@ -443,7 +443,7 @@ class PaymentUnavailable(Trouble):
     """The payment provider did not answer: money may or may not have moved."""
 
     code = "payment_unavailable"
-    hint = "The payment provider did not answer. Nothing is lost and nobody pays twice: send the same request again."
+    hint = "The payment provider did not answer. Send the same request again: a payment is never taken twice."
     applied = "unknown"
     retry_after = 5
 
@@ -452,5 +452,5 @@ class OutcomeUnknown(Trouble):
     """The connection broke during the commit: the change may or may not have happened."""
 
     code = "outcome_unknown"
-    hint = "It may have happened. Look at the present state, or repeat with the same Idempotency-Key."
+    hint = "The change may have happened. Read the current state, or repeat with the same Idempotency-Key."
     applied = "unknown"

@@ -17,9 +17,9 @@ SCOPES = {
     "admin": "everything in the account",
     "jobs": "jobs, locks and sessions",
     "tasks": "tasks and sessions",
-    "tasks:produce": "make tasks, cancel and requeue them",
-    "tasks:work": "claim tasks, finish them; sessions",
-    "read": "look at everything, change nothing",
+    "tasks:produce": "create, cancel and requeue tasks",
+    "tasks:work": "claim and finish tasks; sessions",
+    "read": "read everything, change nothing",
 }
 ALL_SCOPES = "admin jobs tasks"
 WORK_SCOPES = "jobs tasks"
