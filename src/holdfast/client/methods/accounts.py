@@ -9,27 +9,27 @@ class AccountMethods(Caller[R]):
     """Accounts, API keys, plans and purchases."""
 
     def register(self) -> R:
-        """Get an account and its first key."""
+        """Create an account; the answer has its first key."""
         return self.call("register")
 
     def list_plans(self) -> R:
-        """What can be bought, and what it allows."""
+        """List the plans with their prices and limits."""
         return self.call("list_plans")
 
     def billing_status(self) -> R:
-        """Your plan, its limits, and what is used of it."""
+        """Read the account's plan, its limits and its usage."""
         return self.call("billing_status")
 
     def checkout(self, plan_id: str) -> R:
-        """Ask for a plan; a person approves the payment."""
+        """Start the purchase of a plan; a person must approve the payment at the link in the answer."""
         return self.call("checkout", plan_id=plan_id)
 
     def verify_payment(self, purchase_id: str) -> R:
-        """The person has approved: activate the plan."""
+        """Activate the plan after the payment was approved."""
         return self.call("verify_payment", purchase_id=purchase_id)
 
     def list_keys(self) -> R:
-        """The account's keys, without their secrets."""
+        """List the account's keys, without their secrets."""
         return self.call("list_keys")
 
     def create_key(
@@ -41,47 +41,47 @@ class AccountMethods(Caller[R]):
         expires_in_seconds: int | None = None,
         test: bool | None = None,
     ) -> R:
-        """A new key, shown this once."""
+        """Create a key, whose secret is shown only in this answer."""
         return self.call(
             "create_key", name=name, scopes=scopes, prefix=prefix, expires_in_seconds=expires_in_seconds, test=test
         )
 
     def rotate_own_key(self, *, grace_seconds: int | None = None) -> R:
-        """A new key for the caller; the old one works a while."""
+        """Give the key of this call a new secret; the old one works for `grace_seconds`."""
         return self.call("rotate_own_key", grace_seconds=grace_seconds)
 
     def read_key(self, key_id: str) -> R:
-        """One key, and when it was last used."""
+        """Read one key, and when it was last used."""
         return self.call("read_key", id=key_id)
 
     def rotate_key(self, key_id: str, *, grace_seconds: int | None = None) -> R:
-        """A new secret for a key; the old one works a while."""
+        """Give a key a new secret; the old one works for `grace_seconds`."""
         return self.call("rotate_key", id=key_id, grace_seconds=grace_seconds)
 
     def revoke_key(self, key_id: str) -> R:
-        """A key stops working."""
+        """Revoke a key: it stops working at once."""
         return self.call("revoke_key", id=key_id)
 
     def read_account(self) -> R:
-        """The plan, what is used of it, and when it starts anew."""
+        """Read the account: its key, plan, usage, and when the usage is reset."""
         return self.call("read_account")
 
     def link_dashboard(self) -> R:
-        """A link that signs a browser in at the dashboard, once."""
+        """Create a link that signs one browser in to the dashboard."""
         return self.call("link_dashboard")
 
     def export_account(self, *, limit: int | None = None, cursor: str | None = None) -> R:
-        """Everything the account has, a page at a time."""
+        """Read all data of the account, one page at a time."""
         return self.call("export_account", limit=limit, cursor=cursor)
 
     def delete_account(self, confirm: str) -> R:
-        """Erase the account and all it has, for good."""
+        """Delete the account and all its data, permanently."""
         return self.call("delete_account", confirm=confirm)
 
     def settle_account(self, *, require_lease_id: bool | None = None) -> R:
-        """Decide how your account is served."""
+        """Change the settings of the account."""
         return self.call("settle_account", require_lease_id=require_lease_id)
 
     def recover(self) -> R:
-        """End now whatever has run out."""
+        """End expired leases, tasks and sessions now, instead of at the next sweep."""
         return self.call("recover")

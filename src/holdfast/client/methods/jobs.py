@@ -21,7 +21,11 @@ class JobMethods(Caller[R]):
         session_id: str | None = None,
         session_lease_id: str | None = None,
     ) -> R:
-        """Own a job if nobody does, or learn who does: `status` is `claimed` or `held`. `ttl` is in seconds."""
+        """Claim a job, or read its owner if it is held. `ttl` is in seconds; `wait_seconds` waits in the job's queue.
+
+        `status` in the answer is `claimed`, with `lease_id`, `token` and what the `previous` owner left, or `held`,
+        with the `owner`. See `Client.job` for a claim that is renewed and released for you.
+        """
         return self.call(
             "claim_job",
             job_id=job_id,
@@ -44,7 +48,7 @@ class JobMethods(Caller[R]):
         checkpoint: Any = None,
         progress: Any = None,
     ) -> R:
-        """Still at work: renew, and leave a checkpoint."""
+        """Renew a job's lease; `note` and `checkpoint` are kept for the next owner, `progress` is visible to others."""
         return self.call(
             "heartbeat_job",
             job_id=job_id,
@@ -59,17 +63,17 @@ class JobMethods(Caller[R]):
     def release_job(
         self, job_id: str, lease_id: str, *, token: int | None = None, note: str | None = None, checkpoint: Any = None
     ) -> R:
-        """Done with it: let the next one have it."""
+        """Release a job; `note` and `checkpoint` are kept for the next owner."""
         return self.call("release_job", job_id=job_id, lease_id=lease_id, token=token, note=note, checkpoint=checkpoint)
 
     def force_release_job(self, job_id: str, reason: str) -> R:
-        """Take a job from its holder."""
+        """Take a job from its holder; needs a key with the scope `admin`."""
         return self.call("force_release_job", job_id=job_id, reason=reason)
 
     def get_job_owner(self, job_id: str) -> R:
-        """Who owns a job, or how its last ownership ended."""
+        """Read the owner of a job, or how its last ownership ended."""
         return self.call("get_job_owner", job_id=job_id)
 
     def list_claimed_jobs(self, prefix: str | None = None, *, limit: int | None = None, cursor: str | None = None) -> R:
-        """Jobs that somebody owns right now."""
+        """List the jobs that are held now."""
         return self.call("list_claimed_jobs", limit=limit, prefix=prefix, cursor=cursor)

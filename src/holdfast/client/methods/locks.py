@@ -11,15 +11,15 @@ class LockMethods(Caller[R]):
     """Locks, sessions and elections, compatible with OctoStore."""
 
     def list_locks(self, *, prefix: str | None = None) -> R:
-        """Locks that somebody holds right now."""
+        """List the locks that are held now."""
         return self.call("list_locks", prefix=prefix)
 
     def get_lock_status(self, name: str) -> R:
-        """Who holds a lock."""
+        """Read the holder of a lock."""
         return self.call("get_lock_status", name=name)
 
     def watch_lock(self, name: str) -> Any:
-        """Who holds a lock, as it changes: iterate, the first document tells how it stands."""
+        """Watch the status of a lock: iterate to get the current one first, then every change."""
         return self.listen("watch_lock", name=name)
 
     def acquire_lock(
@@ -33,7 +33,7 @@ class LockMethods(Caller[R]):
         lock_delay_seconds: int | None = None,
         acl: dict[str, Any] | None = None,
     ) -> R:
-        """Take a lock, or keep it."""
+        """Acquire a lock, or extend it if the caller holds it. `status` is `acquired`, `held` or `delayed`."""
         return self.call(
             "acquire_lock",
             name=name,
@@ -46,65 +46,65 @@ class LockMethods(Caller[R]):
         )
 
     def renew_lock(self, name: str, lease_id: str, *, ttl_seconds: int | None = None) -> R:
-        """Hold a lock for longer."""
+        """Renew a lock."""
         return self.call("renew_lock", name=name, lease_id=lease_id, ttl_seconds=ttl_seconds)
 
     def release_lock(self, name: str, lease_id: str) -> R:
-        """Let a lock go."""
+        """Release a lock."""
         return self.call("release_lock", name=name, lease_id=lease_id)
 
     def set_lock_acl(self, name: str, acl: dict[str, Any]) -> R:
-        """Say who may take a lock."""
+        """Set who may acquire a lock."""
         return self.call("set_lock_acl", name=name, acl=acl)
 
     def open_session(self, *, ttl_seconds: int | None = None) -> R:
-        """Begin a session."""
+        """Open a session, to which locks can be bound."""
         return self.call("open_session", ttl_seconds=ttl_seconds)
 
     def get_session(self, session_id: str) -> R:
-        """Whether a session lives."""
+        """Read whether a session is active."""
         return self.call("get_session", id=session_id)
 
     def end_session(self, session_id: str) -> R:
-        """End a session and free what it held."""
+        """End a session and release its locks."""
         return self.call("end_session", id=session_id)
 
     def keepalive_session(self, session_id: str) -> R:
-        """Keep a session alive."""
+        """Renew a session."""
         return self.call("keepalive_session", id=session_id)
 
     def create_election(self) -> R:
-        """Make a room for an election."""
+        """Create an election."""
         return self.call("create_election")
 
     def get_election_status(self, election_id: str) -> R:
-        """Who leads."""
+        """Read the leader of an election."""
         return self.call("get_election_status", id=election_id)
 
     def watch_election(self, election_id: str) -> Any:
-        """Who leads, as it changes: iterate, the first document tells how it stands."""
+        """Watch the status of an election: iterate to get the current one first, then every change."""
         return self.listen("watch_election", id=election_id)
 
     def campaign(
         self, election_id: str, candidate_id: str, *, ttl_seconds: int | None = None, metadata: str | None = None
     ) -> R:
-        """Lead if nobody does."""
+        """Become the leader if there is none. `status` is `leader` or `follower`."""
         return self.call(
             "campaign", id=election_id, candidate_id=candidate_id, ttl_seconds=ttl_seconds, metadata=metadata
         )
 
     def renew_leadership(self, election_id: str, leader_token: str, *, ttl_seconds: int | None = None) -> R:
-        """Lead for longer."""
+        """Renew the leadership."""
         return self.call("renew_leadership", id=election_id, leader_token=leader_token, ttl_seconds=ttl_seconds)
 
     def resign(self, election_id: str, leader_token: str, *, ttl_seconds: int | None = None) -> R:
-        """Stop leading."""
+        """Give up the leadership."""
         return self.call("resign", id=election_id, leader_token=leader_token, ttl_seconds=ttl_seconds)
 
     def register_user(self, username: str, *, namespace: str | None = None) -> R:
-        """Get a token under a name of your own."""
+        """Register a user name; the answer has its token."""
         return self.call("register_user", username=username, namespace=namespace)
 
     def rotate_token(self) -> R:
-        """A new token; the old one is over at once."""
+        """Replace the user's token; the old one stops working at once."""
         return self.call("rotate_token")

@@ -24,7 +24,11 @@ class SessionMethods(Caller[R]):
         ttl_seconds: int | None = None,
         lane: bool | None = None,
     ) -> R:
-        """Open a session by its name, or resume it."""
+        """Open a session by its name, or resume it after a restart.
+
+        The first answer has a `secret`, with which the session is resumed: keep it. Every answer has a `lease_id` for
+        the following calls and, when a session is resumed, its context and what it holds.
+        """
         return self.call(
             "begin_session",
             turn=turn,
@@ -40,11 +44,11 @@ class SessionMethods(Caller[R]):
         )
 
     def list_sessions(self, *, limit: int | None = None, cursor: str | None = None) -> R:
-        """Sessions with a name."""
+        """List the sessions that have a name."""
         return self.call("list_sessions", limit=limit, cursor=cursor)
 
     def read_session(self, session_id: str) -> R:
-        """A session, its context and what it holds."""
+        """Read a session, its context and what it holds."""
         return self.call("read_session", id=session_id)
 
     def heartbeat_session(
@@ -59,7 +63,7 @@ class SessionMethods(Caller[R]):
         memory_ref: str | None = None,
         context: Any = None,
     ) -> R:
-        """Renew it and all that it holds."""
+        """Renew a session and all it holds; context fields may be given."""
         return self.call(
             "heartbeat_session",
             id=session_id,
@@ -85,7 +89,7 @@ class SessionMethods(Caller[R]):
         context: Any = None,
         if_version: int | None = None,
     ) -> R:
-        """Write down what the next life must know."""
+        """Write the context that is returned when the session is resumed; `if_version` guards against other writers."""
         return self.call(
             "write_context",
             id=session_id,
@@ -100,7 +104,7 @@ class SessionMethods(Caller[R]):
         )
 
     def close_session(self, session_id: str, *, lease_id: str | None = None) -> R:
-        """End it and give everything back."""
+        """End a session and release all it holds."""
         return self.call("close_session", id=session_id, lease_id=lease_id)
 
     def list_events(
@@ -113,7 +117,7 @@ class SessionMethods(Caller[R]):
         kind: str | None = None,
         request_id: str | None = None,
     ) -> R:
-        """The log of the account, from a cursor on."""
+        """Read a page of the account's events after a sequence number; `wait_seconds` waits for the first one."""
         return self.call(
             "list_events",
             after=after,

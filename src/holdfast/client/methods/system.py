@@ -9,85 +9,85 @@ class SystemMethods(Caller[R]):
     """Health checks, metrics and documents of the server."""
 
     def index(self) -> R:
-        """What this server answers."""
+        """Read the index of the server's routes."""
         return self.call("index")
 
     def health(self) -> R:
-        """Whether the server answers."""
+        """Read the health document: whether the server works, and its background jobs."""
         return self.call("health")
 
     def status(self) -> R:
-        """What the server has done so far."""
+        """Read counters of the server."""
         return self.call("status")
 
     def healthz(self) -> R:
-        """Whether the process is alive."""
+        """Liveness check: whether the process responds."""
         return self.call("healthz")
 
     def readyz(self) -> R:
-        """Whether the store can be used."""
+        """Readiness check: whether the store can be used."""
         return self.call("readyz")
 
     def version(self) -> R:
-        """Which Holdfast this is."""
+        """Read the version of the server."""
         return self.call("version")
 
     def docs(self) -> R:
-        """The routes as a page for people."""
+        """Read the API reference as an HTML page."""
         return self.call("docs")
 
     def admin_status(self) -> R:
-        """Who holds what, and who has a key."""
+        """Read held locks and registered users; needs the admin key."""
         return self.call("admin_status")
 
     def metrics(self) -> R:
-        """How busy the server is."""
+        """Read the metrics as JSON."""
         return self.call("metrics")
 
     def prometheus(self) -> R:
-        """The same for a scraper."""
+        """Read the metrics in the Prometheus text format."""
         return self.call("prometheus")
 
     def metrics_history(self, *, window: str | None = None) -> R:
-        """How busy it was, minute by minute."""
+        """Read the metrics of past minutes."""
         return self.call("metrics_history", window=window)
 
     def agent_json(self) -> R:
-        """Where an agent that knows only the address begins."""
+        """Read the entry document for agents, `/.well-known/agent.json`."""
         return self.call("agent_json")
 
     def agent_card(self) -> R:
-        """The same as an A2A agent card."""
+        """Read the A2A agent card."""
         return self.call("agent_card")
 
     def capabilities(self) -> R:
-        """States, limits, errors, actions and plans, for programs."""
+        """Read states, limits, error codes, actions and plans as data."""
         return self.call("capabilities")
 
     def tool(self) -> R:
-        """Every operation as a tool with its input schema."""
+        """Read every operation as a tool with its input schema."""
         return self.call("tool")
 
     def schema(self) -> R:
-        """The same as `/openapi.json`, where clients of Orchestrion look."""
+        """Read the OpenAPI document at the path that Orchestrion clients use."""
         return self.call("schema")
 
     def openapi_json(self) -> R:
-        """Every operation, as OpenAPI 3.1."""
+        """Read the OpenAPI 3.1 document as JSON."""
         return self.call("openapi_json")
 
     def openapi_yaml(self) -> R:
-        """The same in YAML."""
+        """Read the OpenAPI 3.1 document as YAML."""
         return self.call("openapi_yaml")
 
     def llms_txt(self) -> R:
-        """What there is to read, for language models."""
+        """Read the list of documents for language models (`llms.txt`)."""
         return self.call("llms_txt")
 
     def agents_md(self) -> R:
-        """How an agent works with this server."""
+        """Read the guide for agents."""
         return self.call("agents_md")
 
     def skill_md(self) -> R:
-        """The same as a skill."""
+        """Read the guide for agents as a skill file."""
         return self.call("skill_md")

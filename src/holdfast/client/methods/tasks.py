@@ -29,7 +29,10 @@ class TaskMethods(Caller[R]):
         source: str | None = None,
         backoff: dict[str, Any] | None = None,
     ) -> R:
-        """Put work into its queue."""
+        """Create a task in the queue of its type.
+
+        `unique_key` allows one open task per key; `scheduled_at` delays it; a higher `priority` is claimed first.
+        """
         return self.call(
             "create_task",
             type=type,
@@ -65,7 +68,7 @@ class TaskMethods(Caller[R]):
         updated_after: datetime | None = None,
         updated_before: datetime | None = None,
     ) -> R:
-        """Tasks, newest first."""
+        """List tasks, newest first."""
         return self.call(
             "list_tasks",
             limit=limit,
@@ -84,33 +87,33 @@ class TaskMethods(Caller[R]):
         )
 
     def count_tasks(self) -> R:
-        """How many tasks of each type are in each state."""
+        """Count the tasks by type and state."""
         return self.call("count_tasks")
 
     def batch_tasks(self, items: list[dict[str, Any]], *, full: bool | None = None) -> R:
-        """Up to 1,000 verbs in one transaction."""
+        """Apply up to 1,000 task operations in one transaction."""
         return self.call("batch_tasks", items=items, full=full)
 
     def check_task_status(self, task_id: str, *, wait_seconds: float | None = None) -> R:
-        """A task as it is, or its result once there is one."""
+        """Read a task; `wait_seconds` waits until it is finished."""
         return self.call("check_task_status", id=task_id, wait_seconds=wait_seconds)
 
     def cancel_task(self, task_id: str, *, mode: str | None = None, reason: str | None = None) -> R:
-        """Nobody needs it any more."""
+        """Cancel a task. `mode` is `pending` (only if unclaimed), `request` (ask its holder) or `force`."""
         return self.call("cancel_task", id=task_id, mode=mode, reason=reason)
 
     def requeue_task(self, task_id: str, *, reset_attempts: bool | None = None) -> R:
-        """Give a dead letter another life."""
+        """Put a dead letter back into its queue."""
         return self.call("requeue_task", id=task_id, reset_attempts=reset_attempts)
 
     def resolve_task(self, task_id: str) -> R:
-        """A dead letter has been dealt with."""
+        """Mark a dead letter as resolved."""
         return self.call("resolve_task", id=task_id)
 
     def task_events(self, task_id: str, *, after: int | None = None, limit: int | None = None) -> R:
-        """Everything that happened to a task."""
+        """Read the events of a task."""
         return self.call("task_events", id=task_id, after=after, limit=limit)
 
     def task_attempts(self, task_id: str) -> R:
-        """Who held a task, and how that went."""
+        """Read the attempts of a task: their workers and outcomes."""
         return self.call("task_attempts", id=task_id)

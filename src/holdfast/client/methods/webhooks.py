@@ -9,15 +9,15 @@ class WebhookMethods(Caller[R]):
     """Webhooks and their deliveries."""
 
     def create_webhook(self, url: str, *, events: list[str] | None = None, subject: str | None = None) -> R:
-        """Be told of what happens, at an address of yours. The answer shows its secret this once."""
+        """Create a webhook, whose secret is shown only in this answer."""
         return self.call("create_webhook", url=url, events=events, subject=subject)
 
     def list_webhooks(self) -> R:
-        """The account's webhooks, without their secrets."""
+        """List the account's webhooks, without their secrets."""
         return self.call("list_webhooks")
 
     def read_webhook(self, webhook_id: str) -> R:
-        """One webhook, and how its deliveries stand."""
+        """Read one webhook and the counts of its deliveries."""
         return self.call("read_webhook", id=webhook_id)
 
     def update_webhook(
@@ -29,29 +29,29 @@ class WebhookMethods(Caller[R]):
         subject: str | None = None,
         state: str | None = None,
     ) -> R:
-        """Change its address or what it is told of; pause it, or let it go on with `state`."""
+        """Change the URL or the filters of a webhook; `state` pauses (`paused`) or resumes (`active`) it."""
         return self.call("update_webhook", id=webhook_id, url=url, events=events, subject=subject, state=state)
 
     def delete_webhook(self, webhook_id: str) -> R:
-        """Nobody wants to be told any more."""
+        """Delete a webhook."""
         return self.call("delete_webhook", id=webhook_id)
 
     def rotate_webhook_secret(self, webhook_id: str, *, grace_seconds: int | None = None) -> R:
-        """A new secret; the old one signs on a while."""
+        """Give a webhook a new secret; the old one signs too for `grace_seconds`."""
         return self.call("rotate_webhook_secret", id=webhook_id, grace_seconds=grace_seconds)
 
     def test_webhook(self, webhook_id: str) -> R:
-        """Send a message that tells of nothing."""
+        """Send a test message."""
         return self.call("test_webhook", id=webhook_id)
 
     def list_deliveries(
         self, webhook_id: str, *, state: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> R:
-        """What was sent, what waits, what nobody took."""
+        """List deliveries: sent, waiting or dead."""
         return self.call("list_deliveries", id=webhook_id, state=state, limit=limit, cursor=cursor)
 
     def replay_deliveries(self, webhook_id: str, *, seq: int | None = None, after: int | None = None) -> R:
-        """Send again what did not arrive: one, all after a number, or all dead letters; `nextAfter` leads on."""
+        """Send deliveries again: one (`seq`), all after a number, or all dead ones. `nextAfter` continues."""
         return self.call("replay_deliveries", id=webhook_id, seq=seq, after=after)
 
     def create_lock_webhook(
@@ -62,13 +62,13 @@ class WebhookMethods(Caller[R]):
         events: list[str] | None = None,
         lock_pattern: str | None = None,
     ) -> R:
-        """Be told of your own locks."""
+        """Create a webhook for the caller's locks."""
         return self.call("create_lock_webhook", url=url, secret=secret, events=events, lock_pattern=lock_pattern)
 
     def list_lock_webhooks(self) -> R:
-        """The webhooks of your own locks."""
+        """List the webhooks for the caller's locks."""
         return self.call("list_lock_webhooks")
 
     def delete_lock_webhook(self, webhook_id: str) -> R:
-        """A webhook of your own locks goes."""
+        """Delete a webhook for the caller's locks."""
         return self.call("delete_lock_webhook", id=webhook_id)

@@ -21,7 +21,10 @@ class WorkerTaskMethods(Caller[R]):
         session_id: str | None = None,
         session_lease_id: str | None = None,
     ) -> R:
-        """Take the next task of some types."""
+        """Claim the next task of some types; `wait_seconds` waits for one.
+
+        See `Client.task` and `Worker` for claims that are renewed and finished for you.
+        """
         return self.call(
             "claim_task",
             type=type,
@@ -41,7 +44,7 @@ class WorkerTaskMethods(Caller[R]):
         session_id: str | None = None,
         session_lease_id: str | None = None,
     ) -> R:
-        """Take this task."""
+        """Claim a task by its id."""
         return self.call(
             "claim_task_by_id",
             id=task_id,
@@ -60,7 +63,7 @@ class WorkerTaskMethods(Caller[R]):
         checkpoint: Any = None,
         progress: Any = None,
     ) -> R:
-        """Still at work: start the lease again."""
+        """Renew the lease of a task."""
         return self.call(
             "heartbeat",
             id=task_id,
@@ -83,7 +86,7 @@ class WorkerTaskMethods(Caller[R]):
         result: dict[str, Any] | None = None,
         output_id: str | None = None,
     ) -> R:
-        """Done, with its result."""
+        """Complete a task with its result."""
         return self.call(
             "complete_task",
             id=task_id,
@@ -110,7 +113,7 @@ class WorkerTaskMethods(Caller[R]):
         retry_after_seconds: int | None = None,
         permanent: bool | None = None,
     ) -> R:
-        """It went wrong: retry later, or never."""
+        """Fail the attempt: the task is retried, or becomes a dead letter if `permanent` or after the last attempt."""
         return self.call(
             "fail_task",
             id=task_id,
@@ -136,7 +139,7 @@ class WorkerTaskMethods(Caller[R]):
         progress: Any = None,
         delay_seconds: int | None = None,
     ) -> R:
-        """Hand it back; the attempt is not counted."""
+        """Return a task to its queue; the attempt is not counted."""
         return self.call(
             "release_task",
             id=task_id,
@@ -159,7 +162,7 @@ class WorkerTaskMethods(Caller[R]):
         checkpoint: Any = None,
         progress: Any = None,
     ) -> R:
-        """Not now: hand it back for a while."""
+        """Return a task to its queue until later; the attempt is not counted."""
         return self.call(
             "snooze_task",
             id=task_id,
