@@ -153,5 +153,5 @@ def test_a_minute_is_kept_for_all_workers_if_anybody_came_in_it(shared):
 
 def test_a_parent_that_died_in_the_middle_of_a_move_holds_nobody_up(shared):
     worker(shared, 0).add(metric_names.CREATED)
-    shared._all[rooms._TURN] += 1
+    shared._cells[rooms._SEQUENCE] += 1
     assert worker(shared, 1).read()[metric_names.CREATED.at()] == 1
