@@ -22,8 +22,8 @@ pytest.register_assert_rewrite(
 )
 
 # After the line that makes their asserts speak.
-from tests.lending import Lender  # noqa: E402
 from tests.postgres import SharedPostgres, remove_shared_postgres  # noqa: E402
+from tests.postgres_stores import PostgresStores  # noqa: E402
 from tests.proof_size import FULL  # noqa: E402
 from tests.scheduling import Scheduling, sort_by_waiting  # noqa: E402
 from tests.support import DrivenClock  # noqa: E402
@@ -85,11 +85,11 @@ def database(new_postgres_database: Callable[[], str]) -> str:
 
 
 @pytest.fixture(scope="module")
-def lender(database: str) -> Iterator[Lender]:
+def postgres_stores(database: str) -> Iterator[PostgresStores]:
     """Stores on that database, one after the other, which share its connections."""
-    lender = Lender(database)
-    yield lender
-    lender.close()
+    postgres_stores = PostgresStores(database)
+    yield postgres_stores
+    postgres_stores.close()
 
 
 @pytest.fixture

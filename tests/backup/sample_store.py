@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from holdfast.app import make_store
 from holdfast.backup.copy import compare, shared_tables
 from holdfast.backup.source import open_source
-from tests.chores import cancel, complete, create, fail, take_this
 from tests.support import ACCOUNT, claim, once, open_session, release, transact
+from tests.task_commands import cancel, complete, create, fail, take_this
 
 
 def no_report(*_):

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
 
-from tests.compat.octostore.forked import Forked
+from tests.compat.octostore.forked_process import Forked
 from tests.proof_size import FULL
 
 PROGRAM = [sys.executable, "-m", "holdfast"]

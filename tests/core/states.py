@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from holdfast.core import task as tasks
 from holdfast.core.row import SECOND
 from holdfast.core.task import Claim, Task
-from tests.chores import LEASE
 from tests.support import START
+from tests.task_commands import LEASE
 
 NOW, END = START, START + LEASE
 MINE, THEIRS = "my proof", "their proof"

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 from holdfast.core import task as tasks
 from holdfast.core.errors import InvalidTransition, LeaseExpired, LeaseSuperseded, TaskMissing
 from holdfast.core.task import COMPLETED, Task
-from tests.chores import LEASE
 from tests.core.states import (
     AGAIN,
     BACK,
@@ -23,6 +22,7 @@ from tests.core.states import (
     NOW,
     THEIRS,
 )
+from tests.task_commands import LEASE
 
 
 @pytest.mark.parametrize(

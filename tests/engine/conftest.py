@@ -23,7 +23,7 @@ def opened(request, tmp_path):
                 return MemoryStore(clock)
             if kind == "postgres" and kind not in made:
                 made.append(kind)
-                return stack.enter_context(request.getfixturevalue("lender").store(clock))
+                return stack.enter_context(request.getfixturevalue("postgres_stores").store(clock))
             store = make_store(kind, tmp_path, lambda: request.getfixturevalue("database"), clock)
             stack.callback(store.close)
             return store

@@ -14,7 +14,7 @@ from holdfast.engine.verbs.batch import Batch, Outcomes
 from holdfast.engine.verbs.sessions import BegunSession
 from holdfast.engine.verbs.tasks.claiming import Claimed
 from holdfast.engine.verbs.tasks.creating import Created
-from tests import chores
+from tests import task_commands as commands
 from tests.engine.script import Script
 from tests.support import CAUSE, START, claim
 
@@ -56,9 +56,9 @@ class TaskScript(Script):
 
     def opening(self) -> list[Any]:
         """A world in which there is something to do."""
-        lives = [chores.begin(f"agent-{number}", seed=f"life-{number}", ttl=600 * SECOND) for number in range(2)]
-        made = [chores.create(f"t{number}", type=TYPES[number % 2], unique_key=f"k{number}") for number in range(5)]
-        return [*lives, *made, chores.take(seed="seed-0", limit=3, session_id="agent-0")]
+        lives = [commands.begin(f"agent-{number}", seed=f"life-{number}", ttl=600 * SECOND) for number in range(2)]
+        made = [commands.create(f"t{number}", type=TYPES[number % 2], unique_key=f"k{number}") for number in range(5)]
+        return [*lives, *made, commands.take(seed="seed-0", limit=3, session_id="agent-0")]
 
     @property
     def now(self) -> Instant:
@@ -68,7 +68,7 @@ class TaskScript(Script):
 
     def create(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         kind = TYPES[drawn["name"] % 2]
-        return chores.create(
+        return commands.create(
             f"t{self.made:04}", type=kind, priority=drawn["session"] // 2, max_attempts=1 + drawn["lease"] % 3,
             lease_duration=drawn["ttl"] * SECOND, backoff=BACKOFFS[drawn["lease"] % 3], replaces=drawn["who"] == 1,
             scheduled_at=self.now + drawn["ttl"] * SECOND if extra == 4 else None, payload=f'{{"n":{self.made}}}',
@@ -78,14 +78,14 @@ class TaskScript(Script):
 
     def take(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         types = [("a",), ("b",), ("a", "b"), ()][drawn["session"]]
-        return chores.take(
+        return commands.take(
             *types, seed=f"seed-{self.made}", limit=1 + extra % 3, worker=f"w{drawn['who']}",
             session_id=self.life(drawn) if extra >= 4 else None, **base,
         )  # fmt: skip
 
     def take_this(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         session = self.life(drawn) if extra == 5 else None
-        return chores.take_this(self.task(drawn), seed=f"seed-{self.made}", session_id=session, **base)
+        return commands.take_this(self.task(drawn), seed=f"seed-{self.made}", session_id=session, **base)
 
     def settle(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         return expiry.UpdateDueTask(**base, cause=CAUSE, task_id=self.task(drawn))
@@ -102,30 +102,32 @@ class TaskScript(Script):
 
     def beat(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         left = Handover([None, "note"][extra % 2], [None, '{"c":1}'][extra // 3], [None, "0.5"][extra % 2])
-        return self.held(chores.beat, drawn, handover=left, token=self.made if extra == 4 else None)
+        return self.held(commands.beat, drawn, handover=left, token=self.made if extra == 4 else None)
 
     def complete(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
-        return self.held(chores.complete, drawn, result=[None, '{"r":1}'][extra % 2], output_id=[None, "o"][extra // 3])
+        return self.held(
+            commands.complete, drawn, result=[None, '{"r":1}'][extra % 2], output_id=[None, "o"][extra // 3]
+        )
 
     def fail(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         after = drawn["ttl"] * SECOND if extra == 2 else None
-        return self.held(chores.fail, drawn, reason="no", permanent=extra == 5, after=after, random_fraction=0.5)
+        return self.held(commands.fail, drawn, reason="no", permanent=extra == 5, after=after, random_fraction=0.5)
 
     def hand_back(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         after = drawn["ttl"] * SECOND if extra == 2 else None
-        return self.held(chores.hand_back, drawn, outcome=["released", "snoozed"][extra % 2], after=after)
+        return self.held(commands.hand_back, drawn, outcome=["released", "snoozed"][extra % 2], after=after)
 
     def undeliver(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
-        return self.held(chores.undeliver, drawn)
+        return self.held(commands.undeliver, drawn)
 
     def cancel(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
-        return chores.cancel(self.task(drawn), ["pending", "request", "force"][extra % 3], **base)
+        return commands.cancel(self.task(drawn), ["pending", "request", "force"][extra % 3], **base)
 
     def requeue(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
-        return chores.requeue(self.task(drawn), keep_count=extra == 5, **base)
+        return commands.requeue(self.task(drawn), keep_count=extra == 5, **base)
 
     def resolve(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
-        return chores.resolve(self.task(drawn), **base)
+        return commands.resolve(self.task(drawn), **base)
 
     def many(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         """Three verbs in one request, which may be about the same task."""
@@ -144,7 +146,7 @@ class TaskScript(Script):
         known = self.secrets.get((drawn["account"], life), [])
         secret = known[-1] if known and extra < 5 else [None, "wrong"][drawn["who"]]
         context = Context(turn=extra) if extra == 2 else Context()
-        return chores.begin(
+        return commands.begin(
             life, seed=f"life-{self.made}", secret=secret, ttl=LIVES[drawn["session"]] * SECOND, context=context,
             lane=[None, False, True][drawn["lease"] % 3], **base,
         )  # fmt: skip
@@ -155,14 +157,14 @@ class TaskScript(Script):
         return verb(life, seed, account=drawn["account"], **more)
 
     def keep_up(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
-        return self.lived(chores.keep_up, drawn)
+        return self.lived(commands.keep_up, drawn)
 
     def write(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         context = Context(turn=extra, context='{"x":1}' if extra == 1 else None)
-        return self.lived(chores.write, drawn, context=context, if_version=[None, None, 0, 1, 2, 3][extra])
+        return self.lived(commands.write, drawn, context=context, if_version=[None, None, 0, 1, 2, 3][extra])
 
     def end_life(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
-        return self.lived(chores.end_life, drawn)
+        return self.lived(commands.end_life, drawn)
 
     def expire_life(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         return expiry.ExpireSession(**base, cause=CAUSE, session_id=self.life(drawn))

@@ -20,8 +20,8 @@ from holdfast.engine.command import Once, Replayed
 from holdfast.engine.verbs.batch import Batch
 from holdfast.engine.verbs.tasks.claiming import Claimed, Empty
 from holdfast.engine.verbs.tasks.creating import Created
-from tests.chores import BASE, LEASE, begin, cancel, complete, create, fail, hand_back, sweep, take, take_this
 from tests.support import ACCOUNT, START, check_log, every, run, transact
+from tests.task_commands import BASE, LEASE, begin, cancel, complete, create, fail, hand_back, sweep, take, take_this
 
 SMALL = Plan(id="small", name="Small", max_workers=2, tasks_per_month=3)
 LARGE = Plan(id="large", name="Large", max_workers=4, tasks_per_month=6)

@@ -13,8 +13,8 @@ from holdfast.engine.ticket import Ticket
 from holdfast.engine.verbs.batch import Batch, Outcomes
 from holdfast.engine.verbs.tasks.base import TaskOutcome
 from holdfast.engine.verbs.tasks.creating import Created
-from tests.chores import BASE, cancel, complete, create, fail, requeue, take
 from tests.support import ACCOUNT, START, Keep, check_log, every, idle_lane, load_view, run, transact
+from tests.task_commands import BASE, cancel, complete, create, fail, requeue, take
 
 
 def batch(*items, **more):

@@ -7,8 +7,8 @@ import pytest
 from holdfast.core.errors import HoldfastError
 from holdfast.core.row import SECOND
 from holdfast.telemetry import metric_names
-from tests.chores import complete, create, fail, take
 from tests.support import acquire, claim, heartbeat, release, wait_until
+from tests.task_commands import complete, create, fail, take
 
 SHORT = SECOND // 5
 

@@ -8,8 +8,8 @@ import pytest
 
 from holdfast.engine import cleanup as retention
 from holdfast.engine.cleanup import Cleanup
-from tests.chores import create, take
 from tests.support import wait_until
+from tests.task_commands import create, take
 
 
 @pytest.fixture

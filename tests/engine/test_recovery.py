@@ -7,8 +7,8 @@ from holdfast.core.row import SECOND
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.engine.verbs.recovery import Recover
-from tests.chores import BASE, LEASE, begin, complete, create, take
 from tests.support import ACCOUNT, check_log, claim, every, run, transact
+from tests.task_commands import BASE, LEASE, begin, complete, create, take
 
 
 def recover(store):

@@ -14,7 +14,6 @@ from holdfast.core.task import Task
 from holdfast.engine import cleanup as retention
 from holdfast.engine.cleanup import Cleanup
 from holdfast.engine.retention import PurgeTask, RemoveRow, Retention
-from tests.chores import BASE, beat, begin, cancel, complete, create, end_life, fail, requeue, sweep, take_this
 from tests.support import (
     ACCOUNT,
     ALICE,
@@ -30,6 +29,7 @@ from tests.support import (
     run,
     transact,
 )  # fmt: skip
+from tests.task_commands import BASE, beat, begin, cancel, complete, create, end_life, fail, requeue, sweep, take_this
 
 DAYS = DAY // SECOND
 

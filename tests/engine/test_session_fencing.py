@@ -8,8 +8,8 @@ from holdfast.core.errors import LeaseLost
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.engine.verbs.tasks.claiming import Claimed, lease_id_from
-from tests.chores import begin, create, take, take_this
 from tests.support import claim, every, run
+from tests.task_commands import begin, create, take, take_this
 
 
 def life(begun):

@@ -8,8 +8,8 @@ from holdfast.core.errors import SessionBusy
 from holdfast.core.row import SECOND
 from holdfast.core.task import CLAIMED, PENDING, Task
 from holdfast.engine.verbs.tasks.claiming import Busy, Claimed, Empty
-from tests.chores import LEASE, begin, complete, create, take, take_this
 from tests.support import every, run, transact
+from tests.task_commands import LEASE, begin, complete, create, take, take_this
 
 
 def test_a_lane_has_one_task_in_flight(store):

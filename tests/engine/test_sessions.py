@@ -21,7 +21,8 @@ from holdfast.core.session import Context, Session
 from holdfast.core.task import DEAD, PENDING, Task, last_attempt
 from holdfast.engine.expiry import ExpireSession
 from holdfast.engine.verbs.octostore_sessions import EndSession
-from tests.chores import (
+from tests.support import ALICE, BOB, START, check_log, claim, every, heartbeat, open_session, run, transact
+from tests.task_commands import (
     BASE,
     LEASE,
     beat,
@@ -36,7 +37,6 @@ from tests.chores import (
     take_this,
     write,
 )
-from tests.support import ALICE, BOB, START, check_log, claim, every, heartbeat, open_session, run, transact
 
 TTL = 60
 

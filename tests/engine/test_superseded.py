@@ -16,9 +16,9 @@ from holdfast.core.event import Event
 from holdfast.core.row import SECOND
 from holdfast.core.task import CLAIMED, COMPLETED, Handover, Task
 from holdfast.engine.ticket import Ticket
-from tests.chores import LEASE, beat, complete, create, fail, hand_back, sweep, take, take_this, undeliver
 from tests.proof_size import sized
 from tests.support import STORES, Keep, check_log, every, idle_lane, run
+from tests.task_commands import LEASE, beat, complete, create, fail, hand_back, sweep, take, take_this, undeliver
 
 TRIALS, PARTS = sized(60, 1_000), sized(1, 10)
 REFUSED = (LeaseExpired, LeaseSuperseded, InvalidTransition)

@@ -10,8 +10,8 @@ from holdfast.core.session import Session
 from holdfast.core.task import CLAIMED, DEAD, Task
 from holdfast.engine.expiry import GiveGrace, UpdateDueTask
 from holdfast.engine.verbs.tasks.claiming import Claimed
-from tests.chores import BASE, LEASE, a_claimed, a_task, begin, complete, create, take
 from tests.support import START, a_session, check_log, every, put, run, transact
+from tests.task_commands import BASE, LEASE, a_claimed, a_task, begin, complete, create, take
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ from holdfast.core.row import SECOND
 from holdfast.core.task import CANCELLED, CLAIMED, COMPLETED, DEAD, LAPSED, PENDING, Handover, Task, last_attempt
 from holdfast.core.task.retry import Backoff
 from holdfast.engine.verbs.tasks.claiming import ReviewClaim
-from tests.chores import (
+from tests.support import START, check_log, every, run, transact
+from tests.task_commands import (
     BASE,
     LEASE,
     beat,
@@ -36,7 +37,6 @@ from tests.chores import (
     take_this,
     undeliver,
 )
-from tests.support import START, check_log, every, run, transact
 
 VERBS = {"heartbeat": beat, "complete": complete, "fail": fail, "release": hand_back, "undeliver": undeliver}
 

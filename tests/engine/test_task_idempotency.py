@@ -5,8 +5,8 @@ from __future__ import annotations
 from holdfast.core.task import CLAIMED, PENDING, Task
 from holdfast.engine.command import Once, Replayed
 from holdfast.engine.verbs.tasks.claiming import Claimed, Empty
-from tests.chores import create, fail, lease_of, take
 from tests.support import every, run, transact
+from tests.task_commands import create, fail, lease_of, take
 
 
 def render(outcome):

@@ -10,8 +10,8 @@ import pytest
 from holdfast.core.event import Event
 from holdfast.core.row import SECOND
 from holdfast.core.task import CLAIMED, DEAD, LAPSED, PENDING, Task, last_attempt
-from tests.chores import a_claimed, beat, complete, create, take, take_this
 from tests.support import ACCOUNT, check_log, every, put, wait_until
+from tests.task_commands import a_claimed, beat, complete, create, take, take_this
 
 SHORT = SECOND // 4
 

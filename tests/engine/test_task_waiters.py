@@ -13,8 +13,8 @@ from holdfast.engine.timer import Timer
 from holdfast.engine.verbs.tasks.claiming import Claimed, Empty, Taken
 from holdfast.engine.waiting import tasks as task_waiters
 from holdfast.engine.waiting.tasks import TaskWaiters
-from tests.chores import a_task, take
 from tests.support import ACCOUNT, START, Keep, wait_until
+from tests.task_commands import a_task, take
 
 EMPTY = Empty(now=START)
 

@@ -14,8 +14,8 @@ from holdfast.core.row import SECOND
 from holdfast.core.task import CLAIMED, Task
 from holdfast.engine.verbs.batch import Batch
 from holdfast.engine.verbs.tasks.claiming import Claimed, Empty
-from tests.chores import BASE, cancel, complete, create, fail, hand_back, requeue, take, take_this, undeliver
 from tests.support import Futures, Keep, check_log, every, promptly, results, stop_in_time, wait_until
+from tests.task_commands import BASE, cancel, complete, create, fail, hand_back, requeue, take, take_this, undeliver
 
 PROMPT, ACROSS = 0.1, 0.5
 

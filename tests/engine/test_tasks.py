@@ -11,7 +11,8 @@ from holdfast.core.row import SECOND
 from holdfast.core.task import CLAIMED, PENDING, Task
 from holdfast.engine.verbs.tasks.claiming import Claimed, Empty
 from holdfast.engine.verbs.tasks.creating import Created
-from tests.chores import (
+from tests.support import ACCOUNT, BOB, START, check_log, every, run, transact
+from tests.task_commands import (
     LEASE,
     cancel,
     complete,
@@ -24,7 +25,6 @@ from tests.chores import (
     take,
     take_this,
 )
-from tests.support import ACCOUNT, BOB, START, check_log, every, run, transact
 
 
 def taken(outcome):

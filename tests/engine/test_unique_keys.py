@@ -8,8 +8,8 @@ from holdfast.core.errors import InvalidTransition
 from holdfast.core.event import Event
 from holdfast.core.row import SECOND
 from holdfast.core.task import CANCELLED, CLAIMED, DEAD, LIVE_STATES, PENDING, Task
-from tests.chores import LEASE, cancel, complete, create, fail, requeue, take
 from tests.support import check_log, every, run, transact
+from tests.task_commands import LEASE, cancel, complete, create, fail, requeue, take
 
 
 def test_under_a_unique_key_lives_one_task_and_whoever_makes_another_is_given_that(store):

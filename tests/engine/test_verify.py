@@ -11,8 +11,8 @@ from holdfast.engine import verify as verifying
 from holdfast.engine.cleanup import Cleanup
 from holdfast.engine.retention import Retention
 from holdfast.engine.verify import verify
-from tests.chores import begin, cancel, complete, create, fail, take
 from tests.support import ACCOUNT, ALICE, claim, put, run, transact
+from tests.task_commands import begin, cancel, complete, create, fail, take
 
 
 @pytest.fixture

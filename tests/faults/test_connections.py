@@ -9,7 +9,7 @@ import pytest
 
 from tests.compat.octostore.expect import assert_agent_contract, malformed
 from tests.compat.octostore.server import TOKENS, Server
-from tests.faults.raw import connect, parse, talk
+from tests.faults.raw_socket import connect, parse, talk
 from tests.http.job_client import agent, fresh, job_path, ok, problem
 from tests.proof_size import FULL
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.compat.octostore.expect import eventually
 from tests.compat.octostore.server import TOKENS, Server
-from tests.faults.raw import connect, read_answer
+from tests.faults.raw_socket import connect, read_answer
 from tests.http.job_client import ROOT_KEY, Crowd, agent, claimed, fresh, held, job_path, ok, unavailable
 
 PATIENCE_SECONDS = 8.0

@@ -9,7 +9,7 @@ import pytest
 
 from tests.compat.octostore.expect import eventually
 from tests.compat.orchestrion.account import Account, register
-from tests.faults import crew
+from tests.faults import worker_process
 from tests.faults.books import assert_books_balance, histories, log_of
 from tests.http.replies import done
 from tests.proof_size import sized
@@ -27,7 +27,7 @@ class Crew:
 
     def __init__(self, account, port, name):
         self.name = name
-        self.process = crew.start(port, account.token, name, WORKERS)
+        self.process = worker_process.start(port, account.token, name, WORKERS)
         self.told = []
         self.reading = threading.Thread(target=self.read)
         self.reading.start()

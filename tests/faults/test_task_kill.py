@@ -10,7 +10,7 @@ from tests.compat.octostore.expect import eventually
 from tests.compat.octostore.wire import Answer
 from tests.compat.orchestrion.account import Account, register
 from tests.compat.orchestrion.expect import claimed, created, task
-from tests.faults import crew
+from tests.faults import worker_process
 from tests.faults.books import assert_books_balance, histories, log_of
 from tests.http.job_client import fresh, together
 from tests.http.replies import done
@@ -152,7 +152,7 @@ def test_the_successor_of_a_killed_worker_goes_on_from_its_last_checkpoint(tmp_p
 def assert_continued(account):
     made = created(account.create())
     page = killed_after_a_page(account)
-    successor = claimed(account.claim(worker_id="successor", wait_seconds=crew.TTL_SECONDS + 5))
+    successor = claimed(account.claim(worker_id="successor", wait_seconds=worker_process.TTL_SECONDS + 5))
     previous = successor["previousAttempt"]
     assert (successor["id"], successor["attemptCount"]) == (made["id"], 2)
     assert (previous["outcome"], previous["worker"]) == ("expired", "doomed/0")
@@ -162,7 +162,7 @@ def assert_continued(account):
 
 def killed_after_a_page(account):
     """Let a worker be killed when it has told of its second page; the last page that it told of."""
-    doomed = crew.start(account.port, account.token, "doomed", 1)
+    doomed = worker_process.start(account.port, account.token, "doomed", 1)
     told = []
     with doomed.stdout as lines:
         for line in lines:

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.settings import BadSettings, Settings, load
 from holdfast.transport.origins import own_origins
-from tests.http.in_process_app import AFAR, House
+from tests.http.in_process_app import REMOTE, InProcessApp
 from tests.mcp.clients import KEY, NEW
 from tests.mcp.raw import heading, new, old, post
 
@@ -63,12 +63,12 @@ def test_origins_that_no_browser_sends_are_told_at_the_start(origins):
 
 
 def test_a_key_over_plain_http_from_another_machine_is_refused_first():
-    house = House(Settings(root_key=KEY, store="memory:"))
+    app = InProcessApp(Settings(root_key=KEY, store="memory:"))
     try:
-        answer = house.ask("/mcp", {"Authorization": f"Bearer {KEY}", "Origin": "http://evil.example"}, peer=AFAR)
+        answer = app.ask("/mcp", {"Authorization": f"Bearer {KEY}", "Origin": "http://evil.example"}, peer=REMOTE)
         assert (answer.status, answer.json["error"]) == (403, "insecure_transport")
     finally:
-        house.close()
+        app.close()
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])

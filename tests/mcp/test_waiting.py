@@ -12,7 +12,7 @@ from holdfast.settings import Settings
 from holdfast.transport.mcp.in_process import InProcessSender, ToolRequest
 from holdfast.transport.mcp.notices import end_of_log
 from tests.compat.octostore.server import Server
-from tests.http.in_process_app import House
+from tests.http.in_process_app import InProcessApp
 from tests.http.job_client import agent, claimed, ok
 from tests.mcp.clients import KEY, NEW, OLD, over_http
 from tests.mcp.raw import connect, heading, new, old, post, send
@@ -81,7 +81,7 @@ def test_a_server_that_stops_sends_the_waiting_away_with_an_answer(tmp_path):
 
 
 def test_a_call_that_is_cancelled_leaves_nothing_behind():
-    house = House(Settings(root_key=KEY, store="memory:"))
+    house = InProcessApp(Settings(root_key=KEY, store="memory:"))
 
     async def cancel():
         house.ctx.open()

@@ -4,7 +4,7 @@ import pytest
 
 from tests.compat.octostore.server import Server
 from tests.http.job_client import ROOT_KEY
-from tests.openapi.belongings import Belongings
+from tests.openapi.sample_resources import Belongings
 
 PLENTY = {
     "ROOT_KEY": ROOT_KEY,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.openapi.questions import ASKED, Questions
+from tests.openapi.schemathesis_checks import ASKED, Questions
 from tests.proof_size import FULL
 
 

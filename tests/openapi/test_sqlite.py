@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.openapi.questions import ASKED, Questions
+from tests.openapi.schemathesis_checks import ASKED, Questions
 from tests.proof_size import FULL
 
 # The bodies of all verbs in one have as many corners as a quarter of the rest.

@@ -15,9 +15,21 @@ from holdfast.engine.verbs.tasks.creating import Created
 from holdfast.engine.verbs.tasks.ending import CancelTask, RequeueTask
 from holdfast.engine.verbs.tasks.holding import HandBackTask, UndeliverTask
 from holdfast.store.memory.store import MemoryStore
-from tests.chores import BASE, beat, cancel, complete, create, fail, hand_back, requeue, take, take_this, undeliver
 from tests.simulation.inspector import Inspector
 from tests.support import DrivenClock, check_log, every, transact
+from tests.task_commands import (
+    BASE,
+    beat,
+    cancel,
+    complete,
+    create,
+    fail,
+    hand_back,
+    requeue,
+    take,
+    take_this,
+    undeliver,
+)
 
 TYPES = ("cut", "weld")
 LEASE = 10 * SECOND

@@ -8,9 +8,9 @@ from tests.support import STORES, make_store
 
 
 @pytest.fixture
-def postgres_store(lender, clock):
+def postgres_store(postgres_stores, clock):
     """PostgreSQL with a test clock, empty."""
-    with lender.store(clock) as store:
+    with postgres_stores.store(clock) as store:
         yield store
 
 

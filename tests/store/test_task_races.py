@@ -16,8 +16,8 @@ from holdfast.engine.view import View
 from holdfast.store.contract import Rerun
 from holdfast.store.needs import AllNeeds, Needs
 from holdfast.store.postgres import PostgresStore
-from tests.chores import a_task, create, fail, requeue, take, take_this
 from tests.support import ACCOUNT, Keep, check_log, every, idle_lane, put, run
+from tests.task_commands import a_task, create, fail, requeue, take, take_this
 
 QUEUE = AllNeeds.of([Needs(ready=((ACCOUNT, "work", 2),))])
 

@@ -13,10 +13,10 @@ from holdfast.core.task import CANCELLED, CLAIMED, COMPLETED, DEAD, PENDING, STA
 from holdfast.engine.view import View
 from holdfast.store.contract import Rerun
 from holdfast.store.needs import AllNeeds, Needs
-from tests.chores import a_claimed, a_task
 from tests.proof_size import FULL
 from tests.store.task_rows import wild_pairs
 from tests.support import ACCOUNT, START, a_session, check_log, empty, every, load_view, put
+from tests.task_commands import a_claimed, a_task
 
 EXAMPLES = 400 if FULL else 12
 

@@ -16,10 +16,10 @@ from holdfast.engine.view import View
 from holdfast.store.contract import Rerun
 from holdfast.store.needs import AllNeeds, Needs
 from holdfast.store.postgres import PostgresStore
-from tests.chores import a_claimed, a_task
 from tests.store.task_rows import accounts, task_lists
 from tests.store.test_task_queries_match_rules import with_examples
 from tests.support import ACCOUNT, START, empty, every, load_view, put
+from tests.task_commands import a_claimed, a_task
 
 numbers = itertools.count()
 THREADS, ROUNDS, LIMIT = 8, 6, 25

@@ -8,15 +8,15 @@ from holdfast.engine import engine as rooms
 from holdfast.settings import Settings
 from holdfast.telemetry.heartbeats import LoopHeartbeats
 from holdfast.telemetry.registry import Registry
-from tests.http.in_process_app import House
+from tests.http.in_process_app import InProcessApp
 from tests.support import claim, wait_until
 
 
 @pytest.fixture
-def house():
-    house = House(Settings(allow_insecure_http=True))
-    yield house
-    house.close()
+def app():
+    app = InProcessApp(Settings(allow_insecure_http=True))
+    yield app
+    app.close()
 
 
 def test_a_healthy_server_names_each_part_with_its_last_success(server):
@@ -38,43 +38,43 @@ def stuck(answer, part):
     assert answer.header("Retry-After") == "1"
 
 
-def test_a_lane_that_does_not_come_back_is_named(house, monkeypatch):
+def test_a_lane_that_does_not_come_back_is_named(app, monkeypatch):
     monkeypatch.setattr(rooms, "STUCK_SECONDS", 0.2)
-    inside, go_on, load = threading.Event(), threading.Event(), house.engine.store.transaction
+    inside, go_on, load = threading.Event(), threading.Event(), app.engine.store.transaction
 
     def slow(lane=0):
         inside.set()
         go_on.wait(20)
         return load(lane)
 
-    monkeypatch.setattr(house.engine.store, "transaction", slow)
-    waiting = threading.Thread(target=house.engine.call, args=(claim("a", "l1"),))
+    monkeypatch.setattr(app.engine.store, "transaction", slow)
+    waiting = threading.Thread(target=app.engine.call, args=(claim("a", "l1"),))
     waiting.start()
     try:
         assert inside.wait(10)
-        wait_until(lambda: house.ask("/readyz").status == 503)
-        stuck(house.ask("/readyz"), "lanes")
-        assert house.ask("/healthz").status == 200, "it is alive"
+        wait_until(lambda: app.ask("/readyz").status == 503)
+        stuck(app.ask("/readyz"), "lanes")
+        assert app.ask("/healthz").status == 200, "it is alive"
     finally:
         go_on.set()
         waiting.join()
-    wait_until(lambda: house.ask("/readyz").status == 200)
+    wait_until(lambda: app.ask("/readyz").status == 200)
 
 
-def test_a_loop_that_falls_behind_is_named_until_it_has_caught_up(house):
-    house.engine.loop_heartbeats.expect("webhooks", 0.0)
-    wait_until(lambda: house.ask("/readyz").status == 503)
-    stuck(house.ask("/readyz"), "webhooks")
-    house.engine.loop_heartbeats.expect("webhooks", 60.0)
-    house.engine.loop_heartbeats.beat("webhooks")
-    assert house.ask("/readyz").json["parts"]["webhooks"]["last_success_seconds_ago"] < 60
+def test_a_loop_that_falls_behind_is_named_until_it_has_caught_up(app):
+    app.engine.loop_heartbeats.expect("webhooks", 0.0)
+    wait_until(lambda: app.ask("/readyz").status == 503)
+    stuck(app.ask("/readyz"), "webhooks")
+    app.engine.loop_heartbeats.expect("webhooks", 60.0)
+    app.engine.loop_heartbeats.beat("webhooks")
+    assert app.ask("/readyz").json["parts"]["webhooks"]["last_success_seconds_ago"] < 60
 
 
-def test_a_sweep_that_has_died_is_named(house):
-    house.engine.sweep._stopped = True
-    house.engine.sweep.wake()
-    house.engine.sweep._thread.join(10)
-    stuck(house.ask("/readyz"), "sweep")
+def test_a_sweep_that_has_died_is_named(app):
+    app.engine.sweep._stopped = True
+    app.engine.sweep.wake()
+    app.engine.sweep._thread.join(10)
+    stuck(app.ask("/readyz"), "sweep")
 
 
 def test_a_loop_is_stuck_once_it_is_later_than_it_may_be():

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 
-from tests.compat.octostore.forked import Forked
+from tests.compat.octostore.forked_process import Forked
 from tests.compat.octostore.wire import Caller
 from tests.proof_size import FULL
 

@@ -1,6 +1,6 @@
 """A crew: workers in a process of their own, which can be killed.
 
-    python -m tests.faults.crew PORT KEY NAME WORKERS
+    python -m tests.faults.worker_process PORT KEY NAME WORKERS
 
 Each lives in a session of ten seconds and takes one task after the other. Each line on stdout is something that was
 acknowledged: it is written when the answer has come, and not before.
@@ -25,7 +25,7 @@ PAGES = 3
 
 def start(port: int, key: str, name: str, workers: int) -> "Popen[str]":
     """A crew at work; its stdout can be read line by line."""
-    command = [sys.executable, "-m", "tests.faults.crew", str(port), key, name, str(workers)]
+    command = [sys.executable, "-m", "tests.faults.worker_process", str(port), key, name, str(workers)]
     return Popen(command, cwd=Path(__file__).parents[2], stdout=PIPE, text=True)
 
 

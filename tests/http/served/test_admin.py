@@ -10,7 +10,7 @@ from tests.compat.octostore.server import ADMIN_KEY, Server, bearer
 from tests.compat.orchestrion.account import register
 from tests.faults.program import Program
 from tests.http import job_client as agents
-from tests.http.in_process_app import House
+from tests.http.in_process_app import InProcessApp
 from tests.http.job_client import ROOT_KEY, Agent, Crowd, agent, claimed, fresh
 from tests.http.metrics_parser import scrape
 from tests.support import acquire, wait_until
@@ -295,23 +295,23 @@ def test_another_window_is_refused_after_the_key_was_looked_at(quiet, window):
 
 
 def test_the_newest_minute_is_told_with_the_leases_that_live_now():
-    house = House(Settings(root_key=ROOT_KEY, allow_insecure_http=True))
+    app = InProcessApp(Settings(root_key=ROOT_KEY, allow_insecure_http=True))
     try:
         key = {"Authorization": f"Bearer {ROOT_KEY}"}
-        house.engine.call(acquire("some-lock"))
+        app.engine.call(acquire("some-lock"))
         for _ in range(2):
-            house.ask("/locks", key)
-            house.ctx.stats._minute_ends = 0  # as if the minute were over
-            page = house.ask("/admin/metrics/timeseries", key).json
+            app.ask("/locks", key)
+            app.ctx.stats._minute_ends = 0  # as if the minute were over
+            page = app.ask("/admin/metrics/timeseries", key).json
         assert page["request_volume"] == [1, 1]
         assert page["active_locks"] == [1, 1]
-        house.ask("/locks", key)
-        house.ctx.stats._minute_ends = 0
-        house.ask("/locks", key)
-        house.ctx.stats._minute_ends = 0
-        assert house.ask("/admin/metrics/timeseries", key).json["active_locks"] == [1, 1, 0, 1]
+        app.ask("/locks", key)
+        app.ctx.stats._minute_ends = 0
+        app.ask("/locks", key)
+        app.ctx.stats._minute_ends = 0
+        assert app.ask("/admin/metrics/timeseries", key).json["active_locks"] == [1, 1, 0, 1]
     finally:
-        house.close()
+        app.close()
 
 
 # -- the page for people -----------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from holdfast.transport.cli.table import VERBS
 from holdfast.transport.documents.guides import skill_md
 from holdfast.transport.documents.server_json import MAX_DESCRIPTION, server_json
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_the_registrys_entry_is_the_codes_own():

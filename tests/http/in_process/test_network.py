@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from holdfast.settings import Settings
 from holdfast.transport.http.access import rate_window
 from holdfast.transport.http.request import Request
-from tests.http.in_process_app import AFAR, House
+from tests.http.in_process_app import REMOTE, InProcessApp
 
 KEY = "a-key-for-the-network-tests-1"
 ADMIN_KEY = "the-admin-key-of-the-network"
@@ -24,12 +24,12 @@ def build():
     built = []
 
     def new(**more):
-        built.append(House(replace(SETTINGS, **more)))
+        built.append(InProcessApp(replace(SETTINGS, **more)))
         return built[-1]
 
     yield new
-    for house in built:
-        house.close()
+    for app in built:
+        app.close()
 
 
 # -- which keys may travel ---------------------------------------------------------------------------------------
@@ -37,14 +37,14 @@ def build():
 
 @pytest.mark.parametrize("name", ["Authorization", "X-Admin-Key", "X-OctoStore-Admin-Key"])
 def test_a_key_over_plain_http_from_another_machine_is_refused(build, name):
-    house = build()
+    app = build()
     for value in (BEARER["Authorization"], ADMIN_KEY, "nonsense"):
-        assert house.ask(headers={name: value}).status == 403
+        assert app.ask(headers={name: value}).status == 403
 
 
 def test_each_family_refuses_it_in_its_own_words_and_advises_the_same(build):
-    house = build()
-    bodies = {path: house.ask(path, BEARER).json for path in ("/locks", "/v1/jobs", "/v1/tasks", "/metrics")}
+    app = build()
+    bodies = {path: app.ask(path, BEARER).json for path in ("/locks", "/v1/jobs", "/v1/tasks", "/metrics")}
     for body in bodies.values():
         (step,) = body["agent_contract"]["next_actions"]
         assert (step["action"], step["recommended"]) == ("fix_request", True)
@@ -59,23 +59,23 @@ def test_each_family_refuses_it_in_its_own_words_and_advises_the_same(build):
 
 def test_nobody_looks_at_the_key_that_is_refused(build):
     """With the readers gone any look would fail."""
-    house = build()
-    house.ctx.close()
-    good, bad = (house.ask("/v1/jobs", headers).json for headers in (BEARER, WRONG))
+    app = build()
+    app.ctx.close()
+    good, bad = (app.ask("/v1/jobs", headers).json for headers in (BEARER, WRONG))
     for body in (good, bad):
         del body["request_id"], body["instance"]
     assert good == bad
     assert good["status"] == 403
     assert KEY not in str(good)
-    assert house.ask("/v1/jobs", BEARER, scheme="https").status == 500, "there is nobody to ask"
+    assert app.ask("/v1/jobs", BEARER, scheme="https").status == 500, "there is nobody to ask"
 
 
 def test_routes_that_need_no_key_refuse_one_too_and_answer_without(build):
-    house = build()
-    assert house.ask("/elections/some-room", BEARER).status == 403
-    assert house.ask("/elections/some-room").status == 200
-    assert house.ask("/health").status == 200
-    assert house.ask().status == 401
+    app = build()
+    assert app.ask("/elections/some-room", BEARER).status == 403
+    assert app.ask("/elections/some-room").status == 200
+    assert app.ask("/health").status == 200
+    assert app.ask().status == 401
 
 
 @pytest.mark.parametrize("peer", [HERE, "127.8.9.1", "::1", "::ffff:127.0.0.1", None])
@@ -83,7 +83,7 @@ def test_a_key_that_never_left_the_machine_is_fine(build, peer):
     assert build().ask(headers=BEARER, peer=peer).status == 200
 
 
-@pytest.mark.parametrize("peer", [AFAR, "10.0.0.1", "192.168.1.5", "fe80::1", "::ffff:10.0.0.1", "0.0.0.0"])  # noqa: S104
+@pytest.mark.parametrize("peer", [REMOTE, "10.0.0.1", "192.168.1.5", "fe80::1", "::ffff:10.0.0.1", "0.0.0.0"])  # noqa: S104
 def test_a_private_network_is_another_machine_too(build, peer):
     assert build().ask(headers=BEARER, peer=peer).status == 403
 
@@ -104,20 +104,20 @@ def test_a_trusted_proxy_is_believed_about_its_own_side(build, said):
 
 def test_anybody_else_is_not(build):
     headers = BEARER | {"X-Forwarded-Proto": "https"}
-    assert build(trusted_proxies=("10.0.0.0/8",)).ask(headers=headers, peer=AFAR).status == 403
+    assert build(trusted_proxies=("10.0.0.0/8",)).ask(headers=headers, peer=REMOTE).status == 403
     assert build().ask(headers=headers, peer=PROXY).status == 403
 
 
 # -- who is counted ----------------------------------------------------------------------------------------------
 
 
-def client_of(house, peer, *lines):
+def client_of(app, peer, *lines):
     headers = [(name.lower().encode(), value.encode()) for name, value in lines]
-    return house.ctx.network.client(Request({"headers": headers, "client": peer and (peer, 50_000)}, None))
+    return app.ctx.network.client(Request({"headers": headers, "client": peer and (peer, 50_000)}, None))
 
 
 FORWARDED = [
-    (AFAR, ["203.0.113.5"], AFAR),
+    (REMOTE, ["203.0.113.5"], REMOTE),
     (PROXY, ["203.0.113.5"], "203.0.113.5"),
     (PROXY, ["198.51.100.1, 203.0.113.5"], "203.0.113.5"),
     (PROXY, ["198.51.100.1, 203.0.113.5, 10.1.1.1"], "203.0.113.5"),
@@ -138,31 +138,31 @@ FORWARDED = [
 
 @pytest.mark.parametrize(("peer", "lines", "client"), FORWARDED)
 def test_the_client_is_the_first_stranger_that_trusted_proxies_tell_of(build, peer, lines, client):
-    house = build(trusted_proxies=("10.0.0.0/8",))
-    assert client_of(house, peer, *(("X-Forwarded-For", line) for line in lines)) == client
+    app = build(trusted_proxies=("10.0.0.0/8",))
+    assert client_of(app, peer, *(("X-Forwarded-For", line) for line in lines)) == client
 
 
 def test_without_trusted_proxies_nobody_is_believed_but_cloudflares_on_this_machine(build):
-    house, named = build(), ("CF-Connecting-IP", "203.0.113.5")
-    assert client_of(house, PROXY, ("X-Forwarded-For", "203.0.113.5")) == PROXY
-    assert client_of(house, HERE, ("X-Forwarded-For", "203.0.113.5")) == HERE
-    assert client_of(house, HERE, named) == "203.0.113.5"
-    assert client_of(house, PROXY, named) == PROXY
-    assert client_of(house, HERE, ("CF-Connecting-IP", "nobody")) == HERE
+    app, named = build(), ("CF-Connecting-IP", "203.0.113.5")
+    assert client_of(app, PROXY, ("X-Forwarded-For", "203.0.113.5")) == PROXY
+    assert client_of(app, HERE, ("X-Forwarded-For", "203.0.113.5")) == HERE
+    assert client_of(app, HERE, named) == "203.0.113.5"
+    assert client_of(app, PROXY, named) == PROXY
+    assert client_of(app, HERE, ("CF-Connecting-IP", "nobody")) == HERE
 
 
 def test_a_trusted_proxy_s_own_word_goes_before_a_header_it_only_passed_on(build):
-    house = build(trusted_proxies=("127.0.0.1/32",))
+    app = build(trusted_proxies=("127.0.0.1/32",))
     lines = ("CF-Connecting-IP", "198.51.100.99"), ("X-Forwarded-For", "203.0.113.5")
-    assert client_of(house, HERE, *lines) == "203.0.113.5"
-    assert client_of(house, HERE, lines[0]) == "198.51.100.99"
+    assert client_of(app, HERE, *lines) == "203.0.113.5"
+    assert client_of(app, HERE, lines[0]) == "198.51.100.99"
 
 
 def test_elections_are_counted_by_that_client(build):
-    house = build(trusted_proxies=("10.0.0.0/8",))
+    app = build(trusted_proxies=("10.0.0.0/8",))
 
     def create(client):
-        return house.ask("/elections", {"X-Forwarded-For": client}, PROXY, method="POST").status
+        return app.ask("/elections", {"X-Forwarded-For": client}, PROXY, method="POST").status
 
     assert [create("203.0.113.5") for _ in range(3)] == [201, 201, 429]
     assert create("203.0.113.6") == 201
@@ -171,33 +171,33 @@ def test_elections_are_counted_by_that_client(build):
 # -- how often one may guess -------------------------------------------------------------------------------------
 
 
-def guesses(house, count, peer=AFAR, path="/locks", **headers):
-    return [house.ask(path, WRONG | headers, peer, "https").status for _ in range(count)]
+def guesses(app, count, peer=REMOTE, path="/locks", **headers):
+    return [app.ask(path, WRONG | headers, peer, "https").status for _ in range(count)]
 
 
 def test_after_twenty_failures_a_minute_more_of_them_are_told_to_wait(build):
-    house = build()
-    assert guesses(house, 22) == [401] * 20 + [429] * 2
-    answer = house.ask(headers=WRONG, scheme="https")
+    app = build()
+    assert guesses(app, 22) == [401] * 20 + [429] * 2
+    answer = app.ask(headers=WRONG, scheme="https")
     assert answer.json["code"] == "rate_limited"
     assert 1 <= int(answer.header("Retry-After")) <= 60
     assert answer.json["retry_after_ms"] == int(answer.header("Retry-After")) * 1000
 
 
 def test_a_valid_key_always_gets_through(build):
-    house = build()
-    guesses(house, 30)
-    assert house.ask(headers=BEARER, scheme="https").status == 200
-    assert house.ask(headers={"X-Admin-Key": ADMIN_KEY}, scheme="https").status == 200
-    assert house.ask(scheme="https").status == 401, "whoever sends no key has not guessed one"
-    assert house.ask(headers=WRONG, scheme="https").status == 429
+    app = build()
+    guesses(app, 30)
+    assert app.ask(headers=BEARER, scheme="https").status == 200
+    assert app.ask(headers={"X-Admin-Key": ADMIN_KEY}, scheme="https").status == 200
+    assert app.ask(scheme="https").status == 401, "whoever sends no key has not guessed one"
+    assert app.ask(headers=WRONG, scheme="https").status == 429
 
 
 @pytest.mark.parametrize("path", ["/locks", "/v1/jobs", "/v1/tasks", "/metrics"])
 def test_every_family_counts_and_says_so_in_its_own_words(build, path):
-    house = build()
-    guesses(house, 20, path="/locks")
-    answer = house.ask(path, WRONG, scheme="https")
+    app = build()
+    guesses(app, 20, path="/locks")
+    answer = app.ask(path, WRONG, scheme="https")
     assert answer.status == 429
     assert "rate_limited" in {answer.json.get("error"), answer.json.get("code")}
     (step,) = answer.json["agent_contract"]["next_actions"]
@@ -205,42 +205,42 @@ def test_every_family_counts_and_says_so_in_its_own_words(build, path):
 
 
 def test_guesses_at_the_admin_key_count_as_well(build):
-    house = build()
+    app = build()
     wrong = [{"X-Admin-Key": "x"}, {"X-OctoStore-Admin-Key": "x"}, {"Authorization": "Basic x"}]
-    found = [house.ask("/metrics", wrong[number % 3], scheme="https").status for number in range(21)]
+    found = [app.ask("/metrics", wrong[number % 3], scheme="https").status for number in range(21)]
     assert found == [401] * 20 + [429]
 
 
 def test_addresses_are_counted_apart_but_a_network_of_ipv6_together(build):
-    house = build()
-    assert guesses(house, 21)[-1] == 429
-    assert guesses(house, 1, "198.51.100.8") == [401]
+    app = build()
+    assert guesses(app, 21)[-1] == 429
+    assert guesses(app, 1, "198.51.100.8") == [401]
     for number in range(20):
-        assert guesses(house, 1, f"2001:db8:1:2::{number:x}") == [401]
-    assert guesses(house, 1, "2001:db8:1:2:ffff::1") == [429]
-    assert guesses(house, 1, "2001:db8:1:3::1") == [401]
+        assert guesses(app, 1, f"2001:db8:1:2::{number:x}") == [401]
+    assert guesses(app, 1, "2001:db8:1:2:ffff::1") == [429]
+    assert guesses(app, 1, "2001:db8:1:3::1") == [401]
 
 
 def test_this_machine_may_fail_as_often_as_it_likes(build):
-    house = build(trusted_proxies=("127.0.0.1",))
+    app = build(trusted_proxies=("127.0.0.1",))
     for peer in (HERE, "::1", "::ffff:127.0.0.1"):
-        assert guesses(house, 25, peer) == [401] * 25
-    assert guesses(house, 25, HERE, **{"X-Forwarded-For": "127.0.0.5"}) == [401] * 25
+        assert guesses(app, 25, peer) == [401] * 25
+    assert guesses(app, 25, HERE, **{"X-Forwarded-For": "127.0.0.5"}) == [401] * 25
 
 
 def test_a_proxy_on_this_machine_does_not_hide_who_fails(build):
-    house = build(trusted_proxies=("127.0.0.1",))
-    assert guesses(house, 21, HERE, **{"X-Forwarded-For": AFAR}) == [401] * 20 + [429]
-    assert guesses(house, 1, AFAR) == [429]
-    assert guesses(house, 1, HERE) == [401]
+    app = build(trusted_proxies=("127.0.0.1",))
+    assert guesses(app, 21, HERE, **{"X-Forwarded-For": REMOTE}) == [401] * 20 + [429]
+    assert guesses(app, 1, REMOTE) == [429]
+    assert guesses(app, 1, HERE) == [401]
 
 
 def test_the_window_ends(build, monkeypatch):
     now = 1_000.0
     monkeypatch.setattr(rate_window, "time", SimpleNamespace(monotonic=lambda: now))
-    house = build()
-    assert guesses(house, 21)[-1] == 429
+    app = build()
+    assert guesses(app, 21)[-1] == 429
     now += 59.9
-    assert guesses(house, 1) == [429]
+    assert guesses(app, 1) == [429]
     now += 0.2
-    assert guesses(house, 1) == [401]
+    assert guesses(app, 1) == [401]

@@ -13,7 +13,7 @@ from holdfast.transport.documents import agent_entry, capabilities, guides, tool
 from holdfast.transport.http.system.openapi import openapi
 from holdfast.transport.mcp.endpoint import PATH as MCP_PATH
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SOURCES = sorted((ROOT / "src/holdfast/transport").rglob("*.py"))
 SETTINGS = Settings(store="memory:")
 TEXTS = {"agents": guides.agents_md(SETTINGS), "capabilities": json.dumps(capabilities.capabilities(SETTINGS))}

@@ -16,7 +16,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.verbs.recovery import Recover
 from holdfast.engine.verbs.tasks.claiming import Busy, Claimed
 from holdfast.store.sqlite import SqliteStore
-from tests import chores
+from tests import task_commands as commands
 from tests.compat.octostore.server import Server
 from tests.compat.orchestrion.account import register
 from tests.compat.orchestrion.expect import claimed, created
@@ -28,7 +28,7 @@ from tests.support import ACCOUNT, CAUSE, DrivenClock, stop_in_time
 
 pytest_plugins = ["tests.http.fresh_accounts", "tests.http.embedded_engines"]
 
-LEASE_SECONDS = chores.LEASE // SECOND
+LEASE_SECONDS = commands.LEASE // SECOND
 
 
 def test_f1_claim_heartbeat_release_and_recovery_are_a_library_on_a_local_file(tmp_path):
@@ -38,13 +38,13 @@ def test_f1_claim_heartbeat_release_and_recovery_are_a_library_on_a_local_file(t
     engine = Engine(store)
     engine.start()
     try:
-        engine.call(chores.create("t1"))
-        taken = engine.call(chores.take("work"))
+        engine.call(commands.create("t1"))
+        taken = engine.call(commands.take("work"))
         assert isinstance(taken, Claimed)
-        assert taken.taken[0].lease_id == chores.lease_of("t1")
-        assert engine.call(chores.beat("t1")).task.state == CLAIMED
-        assert engine.call(chores.hand_back("t1")).task.state == PENDING
-        engine.call(chores.take("work", seed="s2"))
+        assert taken.taken[0].lease_id == commands.lease_of("t1")
+        assert engine.call(commands.beat("t1")).task.state == CLAIMED
+        assert engine.call(commands.hand_back("t1")).task.state == PENDING
+        engine.call(commands.take("work", seed="s2"))
         engine.sweep.stop()  # so that nobody is quicker
         clock.advance(LEASE_SECONDS)
         recover = Recover(account=ACCOUNT, cause=CAUSE, due=tuple(engine.read(lambda reader: reader.due(10))))
@@ -65,16 +65,16 @@ def test_f2_a_lane_has_one_task_in_flight_and_others_are_told_busy(account):
 
 
 def test_f3_what_has_expired_is_taken_over_by_one_and_the_generation_is_visible(library):
-    library.call(chores.begin("s1"))
-    library.call(chores.create("t1"))
-    first = library.call(chores.take_this("t1", seed="a")).taken[0].task
+    library.call(commands.begin("s1"))
+    library.call(commands.create("t1"))
+    first = library.call(commands.take_this("t1", seed="a")).taken[0].task
     library.clock.advance(LEASE_SECONDS)
     with Crowd() as crowd:
-        sent = [crowd._pool.submit(library.attempt, chores.take_this("t1", seed=f"b{n}")) for n in range(6)]
+        sent = [crowd._pool.submit(library.attempt, commands.take_this("t1", seed=f"b{n}")) for n in range(6)]
         winners = [outcome for outcome in (future.result(5) for future in sent) if isinstance(outcome, Claimed)]
     (second,) = (winner.taken[0].task for winner in winners)
     assert (second.attempt, second.token > first.token) == (2, True)
-    again = library.call(chores.begin("s1", seed="life-2"))
+    again = library.call(commands.begin("s1", seed="life-2"))
     assert (again.session.generation, again.resumed) == (2, True)
 
 
@@ -112,11 +112,11 @@ def test_f6_release_is_idempotent_keeps_outcome_and_code_and_frees_the_lane(acco
 
 def test_f7_only_who_was_not_heard_of_is_stale_and_only_its_work_comes_back(library):
     for name in ("s1", "s2"):
-        library.call(chores.begin(name))
-        library.call(chores.create(f"t-{name}"))
-        library.call(chores.take_this(f"t-{name}", session_id=name))
+        library.call(commands.begin(name))
+        library.call(commands.create(f"t-{name}"))
+        library.call(commands.take_this(f"t-{name}", session_id=name))
     library.later(50)
-    library.call(chores.keep_up("s2"))
+    library.call(commands.keep_up("s2"))
     library.later(20)
     library.becomes(PENDING, "t-s1")
     assert library.kinds("session:s1") == ["session.opened", "session.expired"]
@@ -175,15 +175,15 @@ def test_f11_a_dedupe_key_answers_the_live_task(account):
 
 def test_f12_retries_back_off_and_are_not_early_and_dead_letters_can_be_resolved_and_replayed(library, account):
     policy = '{"kind":"exponential","base_seconds":10,"jitter":0.5}'
-    library.call(chores.create("t1", max_attempts=2, backoff=policy))
-    library.call(chores.take("work"))
-    due = library.call(chores.fail("t1", random_fraction=1.0)).task.scheduled_at
+    library.call(commands.create("t1", max_attempts=2, backoff=policy))
+    library.call(commands.take("work"))
+    due = library.call(commands.fail("t1", random_fraction=1.0)).task.scheduled_at
     assert due == library.clock.now + 5 * SECOND
     library.later(4.9)
-    assert not isinstance(library.call(chores.take("work", seed="s2")), Claimed)
+    assert not isinstance(library.call(commands.take("work", seed="s2")), Claimed)
     library.later(0.2)
-    assert isinstance(library.call(chores.take("work", seed="s2")), Claimed)
-    assert library.call(chores.fail("t1", "s2")).task.state == DEAD
+    assert isinstance(library.call(commands.take("work", seed="s2")), Claimed)
+    assert library.call(commands.fail("t1", "s2")).task.state == DEAD
     letter = dead(account)
     assert done(account.do("resolve", letter["id"]))["resolvedAt"]
     assert done(account.do("requeue", letter["id"], reset_attempts=False))["attemptCount"] == 1
@@ -228,24 +228,24 @@ def test_f15_who_made_it_who_reviewed_it_and_where_it_came_from_stay_with_the_wo
 
 def test_the_acceptance_story_of_the_brief(library):
     """Claim, heartbeat, finish; two claims, one winner; takeover; the late one is refused; nothing is told twice."""
-    library.call(chores.begin("s1", lane=True))
+    library.call(commands.begin("s1", lane=True))
     for name in ("t1", "t2"):
-        library.call(chores.create(name))
-    library.call(chores.take("work", session_id="s1"))
-    assert isinstance(library.call(chores.take("work", seed="x", session_id="s1")), Busy)
-    library.call(chores.beat("t1", handover=Handover(checkpoint="1")))
-    assert library.call(chores.complete("t1")).task.state == COMPLETED
-    library.call(chores.complete("t1"))
+        library.call(commands.create(name))
+    library.call(commands.take("work", session_id="s1"))
+    assert isinstance(library.call(commands.take("work", seed="x", session_id="s1")), Busy)
+    library.call(commands.beat("t1", handover=Handover(checkpoint="1")))
+    assert library.call(commands.complete("t1")).task.state == COMPLETED
+    library.call(commands.complete("t1"))
     assert library.kinds("task:t1") == ["task.created", "task.claimed", "task.renewed", "task.completed"]
-    library.call(chores.take_this("t2", seed="late"))
+    library.call(commands.take_this("t2", seed="late"))
     library.clock.advance(LEASE_SECONDS)
-    library.call(chores.take_this("t2", seed="next"))
+    library.call(commands.take_this("t2", seed="next"))
     with pytest.raises(LeaseSuperseded):
-        library.call(chores.complete("t2", "late"))
-    assert library.call(chores.complete("t2", "next")).task.state == COMPLETED
-    library.call(chores.begin("s1", seed="life-2"))
+        library.call(commands.complete("t2", "late"))
+    assert library.call(commands.complete("t2", "next")).task.state == COMPLETED
+    library.call(commands.begin("s1", seed="life-2"))
     with pytest.raises(LeaseLost):
-        library.call(chores.keep_up("s1"))
+        library.call(commands.keep_up("s1"))
 
 
 def story(account):

@@ -11,7 +11,7 @@ from schemathesis.checks import CHECKS, load_all_checks
 from holdfast.operations.table import OPERATIONS, Operation
 from holdfast.transport.http.schemas.all_operations import OPERATION_SCHEMAS
 from holdfast.transport.http.system.openapi import openapi
-from tests.openapi.belongings import Belongings
+from tests.openapi.sample_resources import Belongings
 from tests.proof_size import sized
 
 load_all_checks()

@@ -11,35 +11,35 @@ from holdfast.core.task import DEAD, PENDING
 from holdfast.engine.engine import Engine
 from holdfast.engine.verbs.tasks.claiming import Claimed
 from holdfast.settings import sqlite_path
-from tests import chores
+from tests import task_commands as commands
 from tests.compat.orchestrion.states import dead, held
 from tests.http.replies import done, events
 from tests.support import make_store, stop_in_time, wait_until
 
 pytest_plugins = ["tests.http.fresh_accounts", "tests.http.embedded_engines"]
 
-LEASE_SECONDS = chores.LEASE // SECOND
+LEASE_SECONDS = commands.LEASE // SECOND
 
 
 def test_defect_1_a_task_that_came_back_from_a_dead_worker_is_claimed_again(library):
-    library.call(chores.create("t1"))
+    library.call(commands.create("t1"))
     for seed in ("a", "b"):
-        library.call(chores.take("work", seed=seed))
+        library.call(commands.take("work", seed=seed))
         library.later(LEASE_SECONDS)
         library.becomes(PENDING)
-    assert library.call(chores.take("work", seed="c")).taken[0].task.attempt == 3
+    assert library.call(commands.take("work", seed="c")).taken[0].task.attempt == 3
 
 
 def test_defect_2_every_outcome_and_every_lapse_is_logged_not_only_the_first(library):
-    library.call(chores.begin("s1"))
-    library.call(chores.create("t1", max_attempts=10))
+    library.call(commands.begin("s1"))
+    library.call(commands.create("t1", max_attempts=10))
     for seed in ("a", "b"):
-        library.call(chores.take("work", seed=seed))
-        library.call(chores.fail("t1", seed))
+        library.call(commands.take("work", seed=seed))
+        library.call(commands.fail("t1", seed))
     for life in ("life-2", "life-3"):
         library.later(61)
         wait_until(lambda: library.kinds("session:s1")[-1] == "session.expired")
-        library.call(chores.begin("s1", seed=life))
+        library.call(commands.begin("s1", seed=life))
     assert library.kinds("task:t1") == ["task.created"] + ["task.claimed", "task.failed"] * 2
     assert library.kinds("session:s1") == ["session.opened"] + ["session.expired", "session.resumed"] * 2
 
@@ -58,38 +58,38 @@ def test_defect_3_the_log_cannot_be_changed_not_even_by_hand(account, server, ch
 
 
 def test_defect_4_a_task_that_keeps_killing_its_worker_is_given_up(library):
-    library.call(chores.create("t1", max_attempts=3))
+    library.call(commands.create("t1", max_attempts=3))
     for attempt_number in range(3):
-        library.call(chores.take("work", seed=f"s{attempt_number}"))
+        library.call(commands.take("work", seed=f"s{attempt_number}"))
         library.later(LEASE_SECONDS)
         library.becomes(DEAD if attempt_number == 2 else PENDING)
     assert library.task().dead_cause == "lease_expired"
-    assert not isinstance(library.call(chores.take("work", seed="s9")), Claimed)
+    assert not isinstance(library.call(commands.take("work", seed="s9")), Claimed)
 
 
-@pytest.mark.parametrize("verb", [chores.beat, chores.complete, chores.fail, chores.hand_back])
+@pytest.mark.parametrize("verb", [commands.beat, commands.complete, commands.fail, commands.hand_back])
 def test_defect_5_whoever_is_late_is_refused_although_nobody_has_taken_over(library, verb):
-    library.call(chores.create("t1"))
-    library.call(chores.take("work"))
+    library.call(commands.create("t1"))
+    library.call(commands.take("work"))
     library.clock.advance(LEASE_SECONDS)
     with pytest.raises(LeaseExpired):
         library.call(verb("t1"))
 
 
 def test_defect_5_a_late_session_is_refused_as_well(library):
-    library.call(chores.begin("s1"))
+    library.call(commands.begin("s1"))
     library.clock.advance(60)
     with pytest.raises(HoldfastError) as refusal:
-        library.call(chores.keep_up("s1"))
+        library.call(commands.keep_up("s1"))
     assert refusal.value.code == "session_expired"
 
 
 def test_defect_6_a_claim_always_has_a_lease_and_honours_the_due_time(library):
-    library.call(chores.create("t1", scheduled_at=library.clock.now + 5 * SECOND))
-    assert not isinstance(library.call(chores.take("work")), Claimed)
+    library.call(commands.create("t1", scheduled_at=library.clock.now + 5 * SECOND))
+    assert not isinstance(library.call(commands.take("work")), Claimed)
     library.later(5)
-    taken = library.call(chores.take("work", seed="s2")).taken[0].task
-    assert taken.expires_at == library.clock.now + chores.LEASE
+    taken = library.call(commands.take("work", seed="s2")).taken[0].task
+    assert taken.expires_at == library.clock.now + commands.LEASE
 
 
 def test_defect_7_there_is_one_word_for_waiting_and_one_for_dead(account):
@@ -123,9 +123,9 @@ def broken(*_):
 
 
 def test_defect_10_three_attempts_are_three(library):
-    library.call(chores.create("t1", max_attempts=3))
+    library.call(commands.create("t1", max_attempts=3))
     states = []
     for number in range(3):
-        library.call(chores.take("work", seed=f"s{number}"))
-        states.append(library.call(chores.fail("t1", f"s{number}")).task.state)
+        library.call(commands.take("work", seed=f"s{number}"))
+        states.append(library.call(commands.fail("t1", f"s{number}")).task.state)
     assert states == [PENDING, PENDING, DEAD]

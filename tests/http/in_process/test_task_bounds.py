@@ -8,8 +8,6 @@ from tests.compat.orchestrion.expect import claimed, created
 from tests.compat.orchestrion.states import held, pending
 from tests.http.replies import done, nothing_changes, refused
 
-pytest_plugins = ["tests.http.fresh_accounts"]
-
 MONTH = 30 * 24 * 3600
 HUGE = 10**30
 ZERO = "a\0b"

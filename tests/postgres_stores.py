@@ -1,4 +1,4 @@
-"""PostgreSQL's connections, handed on from test to test.
+"""PostgreSQL stores for consecutive tests that reuse each other's connections.
 
 A new connection plans every query anew, which costs the database more than most tests ask of it. A store is made for
 each test all the same: what a test does to it is gone with it.
@@ -16,8 +16,8 @@ from holdfast.store.postgres import PostgresStore
 from tests.support import empty
 
 
-class Lender:
-    """Lends the connections to one database, to one store at a time."""
+class PostgresStores:
+    """Opens stores on one database, one at a time, each with the connections of the one before."""
 
     def __init__(self, url: str) -> None:
         self._url = url

@@ -14,7 +14,7 @@ from holdfast.settings import sqlite_path
 from tests.compat.orchestrion.account import Account, register
 from tests.compat.orchestrion.expect import claimed, no_tasks
 from tests.compat.orchestrion.states import held, pending
-from tests.faults.raw import read_answer
+from tests.faults.raw_socket import read_answer
 from tests.http.job_client import Crowd, fresh
 from tests.http.replies import claimed_many, done, events, nothing_changes, refused
 from tests.proof_size import sized

@@ -1,0 +1,41 @@
+"""The application in this process over a store in memory: for what is decided before a store is asked."""
+
+import itertools
+
+import pytest
+
+from tests.compat.octostore.server import PAIRS
+from tests.compat.orchestrion.account import register
+from tests.http import job_client as agents
+from tests.http.in_process_app import InProcessServer
+
+pairs = itertools.cycle(range(1, PAIRS + 1))
+
+
+@pytest.fixture(scope="module")
+def server():
+    server = InProcessServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def alice(server):
+    return agents.agent(server, f"alice-{next(pairs)}")
+
+
+@pytest.fixture
+def root(server):
+    return agents.root(server)
+
+
+@pytest.fixture
+def account(server):
+    """An account nobody used before."""
+    return register(server.anyone)
+
+
+@pytest.fixture
+def job():
+    """A job nobody claimed before."""
+    return agents.fresh()
