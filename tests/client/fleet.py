@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from signal import SIGCONT, SIGSTOP
 
 import holdfast
-from holdfast.client import lease_clock
 from holdfast.client.errors import Held, HoldfastError, LeaseLost
+from holdfast.client.leases import clock
 from tests.client.proxy import CUT, HANG, LOSE, PASS, between, deck
 from tests.client.ways import KEY
 from tests.support import wait_until
@@ -48,7 +48,7 @@ class Period:
     def __init__(self, agent, token):
         self.agent = agent
         self.token = token
-        self.granted = lease_clock.now()
+        self.granted = clock.now()
         self.proved = 0.0
         """When the last check that went well was begun."""
         self.clings = False
@@ -121,7 +121,7 @@ class Fleet:
         until = time.monotonic() + random.Random(f"{self.seed}{job.token}").uniform(0.1, 2.0)
         while time.monotonic() < until or period.clings:
             period.clings = self.cling.is_set()
-            before = lease_clock.now()
+            before = clock.now()
             job.check()
             period.proved = before
             time.sleep(0.005)

@@ -12,8 +12,8 @@ import time
 import pytest
 
 import holdfast
-from holdfast.client import lease_clock
 from holdfast.client.errors import LeaseLost, OutcomeUnknown, Unreachable
+from holdfast.client.leases import clock
 from tests.client.fleet import SORTS, Fleet, Names
 from tests.client.proxy import CUT, HANG, LOSE, PASS, SLOW, between, every
 from tests.client.ways import KEY, awaited, url_of
@@ -118,7 +118,7 @@ def test_a_paused_server_and_a_silent_network_are_lost_in_time(tmp_path, new_ser
             taking = threading.Thread(target=lambda: taken.append(take(other, f"{name}-2")))
             taking.start()
             until_lost(job)
-            lost_at = lease_clock.now()
+            lost_at = clock.now()
             # Renewals still reach the server, so it stays ours there; the way there is cut as well.
             fate[0] = CUT
             taking.join(20)
@@ -144,29 +144,29 @@ def test_an_answer_that_comes_late_proves_no_more_than_one_that_comes_at_once(sq
         wait_until(lambda: CUT in proxy.fates)
         job.check()
         until_lost(job)
-        lost_at = lease_clock.now()
+        lost_at = clock.now()
         taking.join(20)
         assert lost_at < taken[0]
         job.check()
 
 
 def until_lost(job):
-    began = lease_clock.now()
+    began = clock.now()
     with pytest.raises(LeaseLost):
-        while lease_clock.now() - began < 10:
+        while clock.now() - began < 10:
             job.check()
             time.sleep(0.01)
-    return lease_clock.now() - began
+    return clock.now() - began
 
 
 def take(client, name):
     with client.job(name, "other", ttl=1, wait=15):
-        return lease_clock.now()
+        return clock.now()
 
 
 HOLDER = """
 import sys, time, holdfast
-from holdfast.client.lease_clock import now
+from holdfast.client.leases.clock import now
 with holdfast.Client().job(sys.argv[1], "holder", ttl=1) as job:
     while True:
         before = now()
@@ -189,7 +189,7 @@ def test_a_holder_that_slept_past_its_time_does_nothing_more(sqlite_server, name
         assert holder.stdout.readline()
         holder.send_signal(signal.SIGSTOP)
         with client.job(name, "other", ttl=5, wait=10):
-            entered = lease_clock.now()
+            entered = clock.now()
             holder.send_signal(signal.SIGCONT)
             out, err = holder.communicate(timeout=20)
     assert "LeaseLost" in err

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from holdfast.client import lease_clock
 from holdfast.client.errors import CancelRequested, Conflict, Held, LeaseLost, NotFound
-from holdfast.client.lease_state import LeaseState, Terms
+from holdfast.client.leases import clock as lease_clock
+from holdfast.client.leases.state import LeaseState, Terms
 from holdfast.client.worker_errors import Permanent, Retry
 from tests.support import wait_until
 

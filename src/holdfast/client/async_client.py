@@ -9,8 +9,6 @@ from contextlib import AbstractAsyncContextManager, aclosing
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from holdfast.client.async_leases import AsyncJob, AsyncLeader, AsyncTaskLease
-from holdfast.client.claims import JobClaim, LeaderClaim, TaskClaim
 from holdfast.client.client import DEADLINE, TIMEOUT
 from holdfast.client.errors import Document, Unreachable
 from holdfast.client.event_stream import (
@@ -21,6 +19,8 @@ from holdfast.client.event_stream import (
     parse_document,
     parse_event,
 )
+from holdfast.client.leases.async_types import AsyncJob, AsyncLeader, AsyncTaskLease
+from holdfast.client.leases.claims import JobClaim, LeaderClaim, TaskClaim
 from holdfast.client.methods.all import Methods
 from holdfast.client.request import Answer, Request
 from holdfast.client.retry import AnswerLost, Call, NotSent

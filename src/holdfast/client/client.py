@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from holdfast.client.claims import JobClaim, LeaderClaim, TaskClaim
 from holdfast.client.errors import Document, Unreachable
 from holdfast.client.event_stream import (
     RECONNECT_ERRORS,
@@ -19,7 +18,8 @@ from holdfast.client.event_stream import (
     parse_document,
     parse_event,
 )
-from holdfast.client.leases import Job, Leader, TaskLease
+from holdfast.client.leases.claims import JobClaim, LeaderClaim, TaskClaim
+from holdfast.client.leases.types import Job, Leader, TaskLease
 from holdfast.client.methods.all import Methods
 from holdfast.client.request import Answer, Request
 from holdfast.client.retry import AnswerLost, Call, NotSent

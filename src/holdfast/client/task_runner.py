@@ -8,7 +8,7 @@ from concurrent.futures import Future, wait
 from typing import Any
 
 from holdfast.client.errors import Document, HoldfastError
-from holdfast.client.leases import TaskLease
+from holdfast.client.leases.types import TaskLease
 
 POLL_SECONDS = 0.25
 """How often the lease of a task on the event loop is checked."""

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from holdfast.client.client import Client
 from holdfast.client.errors import AuthError, CancelRequested, HoldfastError, Invalid, LeaseLost, NotFound
-from holdfast.client.leases import TaskLease
+from holdfast.client.leases.types import TaskLease
 from holdfast.client.task_runner import POLL_SECONDS, AsyncContext, run_async, run_sync
 from holdfast.client.tracing import processing
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.client.client import Client
 from holdfast.client.errors import Limited, ServerError, Unreachable
-from holdfast.client.lease_clock import now
+from holdfast.client.leases.clock import now
 from holdfast.operations.bounds import WAIT
 
 LONGEST_WAIT = float(WAIT.most)

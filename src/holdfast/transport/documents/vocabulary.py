@@ -12,18 +12,18 @@ from holdfast.operations.table import OPERATIONS
 from holdfast.transport.advice import tasks as task_advice
 
 ACTIONS = {operation.name: operation.summary for operation in OPERATIONS} | {
-    "authenticate": "Send `Authorization: Bearer <key>`; registering makes a key.",
-    "check_billing_status": "See the plan, what is used of it and when it ends.",
-    "check_status": "Look at the present state before doing anything again.",
-    "download_artifact": "Fetch what the task made, where it was stored.",
-    "fix_request": "Mend what the answer names, then send it again.",
-    "renew_plan": "Somebody has to pay for the plan again.",
-    "resume_session": "Open the session again by its name and secret.",
-    "retry_after_wait": "Send the same request again, so many seconds later.",
-    "retry_checkout": "Begin the payment again.",
-    "stop_work": "What you held is not yours any more: publish nothing of it.",
-    "upgrade_plan": "Somebody has to pay for a larger plan.",
-    "verify_payment": "Tell the server that the payment was approved.",
+    "authenticate": "Send `Authorization: Bearer <key>`; registering creates a key.",
+    "check_billing_status": "Read your plan, its limits and your usage.",
+    "check_status": "Read the present state before you repeat the request.",
+    "download_artifact": "Fetch the task's output from where it was stored.",
+    "fix_request": "Fix the fields listed in `errors`, then send it again.",
+    "renew_plan": "A person must pay for the plan again.",
+    "resume_session": "Resume the session by its name and secret.",
+    "retry_after_wait": "Send the same request again after `retry_after_seconds`.",
+    "retry_checkout": "Start the payment again.",
+    "stop_work": "You no longer hold it: stop and publish nothing.",
+    "upgrade_plan": "A person must pay for a larger plan.",
+    "verify_payment": "Report that the payment was approved.",
 }
 """Every code that `next_actions` may contain. A code with the name of an operation means that operation."""
 
@@ -56,10 +56,10 @@ def _subclasses(root: type[HoldfastError]) -> list[type[Any]]:
 
 
 _HTTP_LAYER_CODES = {
-    "wrong_method": "This path answers other methods.",
-    "method_not_allowed": "This path answers other methods.",
+    "wrong_method": "Use one of the methods in the `Allow` header.",
+    "method_not_allowed": "Use one of the methods in the `Allow` header.",
     "unsupported_media_type": "The body must be application/json.",
     "not_found": errors.Missing.hint,
-    "server_error": "Something went wrong on the server's side.",
+    "server_error": "Internal error; the server's log has the details under the request id.",
 }
 """Codes of the HTTP layer, which have no error class."""

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from holdfast.client.lease_clock import now
+from holdfast.client.leases.clock import now
 from holdfast.transport.cli.hold.watchdog import Watchdog
 
 _PR_SET_PDEATHSIG = 1

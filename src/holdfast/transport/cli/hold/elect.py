@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast.client.client import Client
 from holdfast.client.errors import HoldfastError, Limited, ServerError, Unreachable
-from holdfast.client.lease_clock import now
+from holdfast.client.leases.clock import now
 from holdfast.operations.bounds import ELECTION_TTL
 from holdfast.transport.cli import exit_status
 from holdfast.transport.cli.connection import client_for

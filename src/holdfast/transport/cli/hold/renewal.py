@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 
 from holdfast.client.errors import HoldfastError, Limited, OutcomeUnknown, ServerError, Unreachable
-from holdfast.client.lease_clock import LeaseClock, Margins, now
+from holdfast.client.leases.clock import LeaseClock, Margins, now
 
 MARGINS = Margins(trusted=0.8, jitter=0.1)
 """A fifth of the lease is not trusted: it is left for clock drift and for ending the command."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.client.client import Client
 from holdfast.client.errors import HoldfastError
-from holdfast.client.lease_clock import now
+from holdfast.client.leases.clock import now
 from holdfast.transport.cli import exit_status
 from holdfast.transport.cli.connection import client_for
 from holdfast.transport.cli.hold.supervisor import HeldLease, Signals, Stopped, hold

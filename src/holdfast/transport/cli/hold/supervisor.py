@@ -9,7 +9,7 @@ from types import FrameType
 from typing import NamedTuple
 
 from holdfast.client.errors import HoldfastError
-from holdfast.client.lease_clock import now
+from holdfast.client.leases.clock import now
 from holdfast.transport.cli import exit_status
 from holdfast.transport.cli.hold.child import Child
 from holdfast.transport.cli.hold.renewal import Renewal

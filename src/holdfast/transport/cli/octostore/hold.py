@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from holdfast.client.errors import HoldfastError, Unreachable
-from holdfast.client.lease_clock import now
+from holdfast.client.leases.clock import now
 from holdfast.operations.bounds import ELECTION_TTL
 from holdfast.transport.cli.credentials import BadAddress
 from holdfast.transport.cli.octostore import failures

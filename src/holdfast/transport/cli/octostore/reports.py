@@ -7,7 +7,7 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from holdfast.client.lease_clock import now
+from holdfast.client.leases.clock import now
 from holdfast.transport.cli.output import escape
 
 _VERSION = 1

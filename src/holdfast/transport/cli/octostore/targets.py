@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from holdfast.client.errors import HoldfastError
-from holdfast.client.lease_clock import LeaseClock, Margins, now
+from holdfast.client.leases.clock import LeaseClock, Margins, now
 from holdfast.transport.cli.hold.renewal import MARGINS
 from holdfast.transport.cli.octostore.requests import Requester
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from holdfast.client.errors import CancelRequested, Conflict, HoldfastError, LeaseLost, NotFound
-from holdfast.client.lease_clock import LeaseClock, Margins
+from holdfast.client.leases.clock import LeaseClock, Margins
 
 MARGINS = Margins(trusted=0.999, jitter=0.2)
 """Two clocks may drift apart by 500 parts in a million each: we stop before the server's clock reaches the end."""

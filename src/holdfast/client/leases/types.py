@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.client.errors import Document, HoldfastError, LeaseLost
-from holdfast.client.lease import Lease, log
-from holdfast.client.lease_base import JobLeaseBase, TaskLeaseBase
+from holdfast.client.leases.base import JobLeaseBase, TaskLeaseBase
+from holdfast.client.leases.lease import Lease, log
 from holdfast.client.worker_errors import failure, is_failure
 
 COMPLETE_SECONDS = 30.0

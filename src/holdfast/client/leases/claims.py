@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import msgspec
 
 from holdfast.client.errors import Document, Held, HoldfastError, LeaseLost, NotFound, OutcomeUnknown
-from holdfast.client.lease_clock import now
-from holdfast.client.lease_state import LeaseState, Terms
+from holdfast.client.leases.clock import now
+from holdfast.client.leases.state import LeaseState, Terms
 from holdfast.operations.bounds import WAIT
 
 """Seconds that the server lets one claim wait."""

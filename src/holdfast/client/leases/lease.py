@@ -8,11 +8,11 @@ import time
 from types import TracebackType
 from typing import Any, Self
 
-from holdfast.client.claims import UNCERTAIN, Claim, ClaimAttempts
 from holdfast.client.errors import Document, HoldfastError, LeaseLost
-from holdfast.client.lease_base import LeaseBase
-from holdfast.client.lease_clock import now
-from holdfast.client.lease_state import LeaseState
+from holdfast.client.leases.base import LeaseBase
+from holdfast.client.leases.claims import UNCERTAIN, Claim, ClaimAttempts
+from holdfast.client.leases.clock import now
+from holdfast.client.leases.state import LeaseState
 from holdfast.client.methods.base import Caller
 
 RELEASE_SECONDS = 5.0

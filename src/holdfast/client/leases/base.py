@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.client.errors import Document
-from holdfast.client.lease_state import LeaseState, Terms
+from holdfast.client.leases.state import LeaseState, Terms
 
 
 class LeaseBase:

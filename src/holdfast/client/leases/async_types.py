@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.client.async_lease import AsyncLease
 from holdfast.client.errors import Document, HoldfastError
-from holdfast.client.lease import log
-from holdfast.client.lease_base import JobLeaseBase, TaskLeaseBase
-from holdfast.client.leases import COMPLETE_SECONDS
+from holdfast.client.leases.async_lease import AsyncLease
+from holdfast.client.leases.base import JobLeaseBase, TaskLeaseBase
+from holdfast.client.leases.lease import log
+from holdfast.client.leases.types import COMPLETE_SECONDS
 from holdfast.client.worker_errors import failure, is_failure
 
 
