@@ -9,12 +9,13 @@ from holdfast import __version__
 from holdfast.core.errors import Forbidden, HoldfastError, RateLimited, Unauthenticated
 from holdfast.core.names import is_storable
 from holdfast.core.plan import MUTATION, READ
-from holdfast.transport.dashboard import cookies, labels
-from holdfast.transport.dashboard.forms import RequestGuard, check_token, read_form
+from holdfast.transport.dashboard import labels
+from holdfast.transport.dashboard.access import cookies
+from holdfast.transport.dashboard.access.forms import RequestGuard, check_token, read_form
+from holdfast.transport.dashboard.access.sign_in import SignIn
 from holdfast.transport.dashboard.live_updates import LiveUpdates
 from holdfast.transport.dashboard.page import LIVE, Page, PageRequest, TemplateResponse
 from holdfast.transport.dashboard.pages import PAGES
-from holdfast.transport.dashboard.sign_in import SignIn
 from holdfast.transport.dashboard.static_files import StaticFiles
 from holdfast.transport.dashboard.templating import Templates, segment
 from holdfast.transport.http.api.errors import code_and_message, status_of

@@ -10,7 +10,7 @@ from holdfast.core.event import Event
 from holdfast.core.principal import Principal
 from holdfast.core.row import Instant
 from holdfast.store.contract import Reader
-from holdfast.transport.dashboard.permissions import may_see_event
+from holdfast.transport.dashboard.access.permissions import may_see_event
 
 SCAN_LIMIT = 400
 _LEFT_OUT = {"lease.renewed", "task.renewed", "session.renewed", "lease.snapshot", "task.snapshot", "session.snapshot"}

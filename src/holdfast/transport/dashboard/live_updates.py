@@ -9,8 +9,8 @@ from contextlib import aclosing, suppress
 from holdfast.core.errors import RateLimited
 from holdfast.core.plan import READ
 from holdfast.engine.change_signal import account_log_key
+from holdfast.transport.dashboard.access.sign_in import SignIn
 from holdfast.transport.dashboard.page import PageRequest
-from holdfast.transport.dashboard.sign_in import SignIn
 from holdfast.transport.http.request import Response
 from holdfast.transport.http.streams.limits import STREAM_RETRY, StreamLimit, account_share
 from holdfast.transport.http.streams.sending import begin

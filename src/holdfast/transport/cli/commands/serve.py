@@ -18,7 +18,7 @@ from holdfast.telemetry import logs
 from holdfast.telemetry.traces import NoOpenTelemetry, check_installed
 from holdfast.transport.cli.output import print_message
 from holdfast.transport.cli.verbs.verb import Invocation
-from holdfast.transport.dashboard.sign_in_link import make_admin_link
+from holdfast.transport.dashboard.access.link import make_admin_link
 from holdfast.transport.http.server import SOCKET_FD, bind, follow_parent, supervise
 from holdfast.transport.http.server import serve as serve_http
 from holdfast.transport.webhooks.dispatcher import dispatching

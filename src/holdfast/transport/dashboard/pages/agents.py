@@ -13,9 +13,9 @@ from holdfast.engine.engine import Engine
 from holdfast.store.contract import Reader
 from holdfast.transport.dashboard import event_lines
 from holdfast.transport.dashboard import held as holdings
+from holdfast.transport.dashboard.access.permissions import JOBS, SESSIONS, TASKS
 from holdfast.transport.dashboard.held import Holding
 from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
-from holdfast.transport.dashboard.permissions import JOBS, SESSIONS, TASKS
 from holdfast.transport.http.request import HttpRefusal
 
 PAGE_SIZE = 30

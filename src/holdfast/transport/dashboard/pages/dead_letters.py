@@ -7,10 +7,10 @@ from typing import Any
 
 from holdfast.core.task import DEAD
 from holdfast.store.contract import Reader
+from holdfast.transport.dashboard.access.permissions import TASKS
 from holdfast.transport.dashboard.bulk import SCOPE, VERBS
 from holdfast.transport.dashboard.failure_groups import FailureGroups
 from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
-from holdfast.transport.dashboard.permissions import TASKS
 from holdfast.transport.dashboard.task_filter import DashboardFilter
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.task_filter import NEWEST, SCAN_PAGE, TaskPage, find_tasks

@@ -10,9 +10,9 @@ from holdfast.core.event import Event
 from holdfast.core.principal import Principal
 from holdfast.store.contract import Reader
 from holdfast.transport.dashboard import event_lines
+from holdfast.transport.dashboard.access.permissions import LOG, is_in_log
 from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
 from holdfast.transport.dashboard.pages.tasks import key_names
-from holdfast.transport.dashboard.permissions import LOG, is_in_log
 from holdfast.transport.http.api.event_documents import event_document
 from holdfast.transport.http.request import HttpRefusal, encode
 

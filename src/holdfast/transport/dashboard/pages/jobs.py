@@ -17,8 +17,8 @@ from holdfast.engine.verbs.jobs import ForceRelease
 from holdfast.operations.bounds import FORCE_REASON
 from holdfast.store.contract import Reader
 from holdfast.transport.dashboard import event_lines, held, ownership_timeline
+from holdfast.transport.dashboard.access.permissions import JOBS
 from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
-from holdfast.transport.dashboard.permissions import JOBS
 from holdfast.transport.http.request import HttpRefusal
 
 PAGE_SIZE = 50

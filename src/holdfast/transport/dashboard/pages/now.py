@@ -15,10 +15,10 @@ from holdfast.engine.engine import Engine
 from holdfast.store.contract import Reader
 from holdfast.transport.dashboard import event_lines
 from holdfast.transport.dashboard import held as holdings
+from holdfast.transport.dashboard.access.permissions import JOBS, SESSIONS, TASKS, may_see_throughput
 from holdfast.transport.dashboard.charts import Chart, Column, draw
 from holdfast.transport.dashboard.held import Holding
 from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
-from holdfast.transport.dashboard.permissions import JOBS, SESSIONS, TASKS, may_see_throughput
 
 MAX_HELD = 50
 """Rows of held work; the jobs and tasks pages list all of it."""

@@ -18,9 +18,9 @@ from holdfast.operations.bounds import REASON
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.dashboard import event_lines, held, ownership_timeline, task_filter
+from holdfast.transport.dashboard.access.permissions import KEYS, TASKS
 from holdfast.transport.dashboard.bulk import SCOPE, VERBS
 from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
-from holdfast.transport.dashboard.permissions import KEYS, TASKS
 from holdfast.transport.dashboard.task_filter import DashboardFilter
 from holdfast.transport.http.request import HttpRefusal
 from holdfast.transport.task_filter import NEWEST, find_tasks

@@ -19,7 +19,7 @@ from holdfast.engine.verbs.accounts import ChangeAccountSettings, RegisterAccoun
 from holdfast.engine.verbs.recovery import Recover
 from holdfast.operations.table import REGISTRATION
 from holdfast.transport.advice import tasks as task_advice
-from holdfast.transport.dashboard.sign_in_link import make_link
+from holdfast.transport.dashboard.access.link import make_link
 from holdfast.transport.http.api.keys import new_key
 from holdfast.transport.http.bodies.checks import check_key_in_query
 from holdfast.transport.http.bodies.parsing import read_body

@@ -19,10 +19,10 @@ from holdfast.core.names import DEFAULT_ACCOUNT
 from holdfast.core.principal import ADMIN_ID, Principal
 from holdfast.core.row import Instant
 from holdfast.store.contract import Reader
-from holdfast.transport.dashboard import cookies
+from holdfast.transport.dashboard.access import cookies
+from holdfast.transport.dashboard.access.forms import form_token
 from holdfast.transport.dashboard.bulk import BulkOperations
 from holdfast.transport.dashboard.cache import Cache
-from holdfast.transport.dashboard.forms import form_token
 from holdfast.transport.dashboard.page import PageRequest
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Header, Request
