@@ -17,16 +17,15 @@ pytest.register_assert_rewrite(
     "tests.support",
     "tests.http.job_client",
     "tests.http.replies",
-    "tests.faults.ledger",
     "tests.compat.octostore.expect",
 )
 
-# After the line that makes their asserts speak.
-from tests.postgres import SharedPostgres, remove_shared_postgres  # noqa: E402
-from tests.postgres_stores import PostgresStores  # noqa: E402
-from tests.proof_size import FULL  # noqa: E402
-from tests.scheduling import Scheduling, sort_by_waiting  # noqa: E402
-from tests.support import DrivenClock  # noqa: E402
+# Imported after the registration, which must come first.
+from tests.postgres import SharedPostgres, remove_shared_postgres
+from tests.postgres_stores import PostgresStores
+from tests.proof_size import FULL
+from tests.scheduling import Scheduling, sort_by_waiting
+from tests.support import DrivenClock
 
 MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 - a file system in memory, where the machine has one
 MEMORY_NEEDED = 2 << 30

@@ -5,8 +5,8 @@ import pytest
 from tests.billing.fake_paypal import CLIENT_ID, SECRET, FakePayPal
 from tests.billing.purchases import new_account
 from tests.compat.octostore.server import Server
-from tests.faults.books import assert_books_balance
 from tests.http.job_client import fresh
+from tests.store_inspection import assert_store_is_consistent
 
 PUBLIC_URL = "https://agents.test/holdfast"
 
@@ -42,7 +42,7 @@ def shop(url, paypal):
 def running(server):
     yield server.start()
     server.stop()
-    assert_books_balance(server.store)
+    assert_store_is_consistent(server.store)
     server.close()
 
 

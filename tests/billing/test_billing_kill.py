@@ -7,7 +7,7 @@ import pytest
 
 from tests.billing.conftest import shop
 from tests.billing.purchases import approved_purchase, completed, event_kinds, new_account, status_of, verify
-from tests.faults.books import assert_books_balance
+from tests.store_inspection import assert_store_is_consistent
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_a_server_killed_between_payment_and_plan_has_lost_nothing(killed_shop, 
     assert new_paypal.charges == [(purchase["orderId"], "24.99 USD")]
     assert event_kinds(account, f"account:{account.id}") == ["account.registered", "account.upgraded"]
     killed_shop.kill()
-    assert_books_balance(killed_shop.store)
+    assert_store_is_consistent(killed_shop.store)
 
 
 def test_a_paid_plan_survives_the_server(killed_shop, new_paypal):
@@ -51,4 +51,4 @@ def test_a_paid_plan_survives_the_server(killed_shop, new_paypal):
     killed_shop.kill()
     killed_shop.start()
     assert status_of(account)["planExpiresAt"] == before["planExpiresAt"]
-    assert_books_balance(killed_shop.store)
+    assert_store_is_consistent(killed_shop.store)

@@ -22,7 +22,7 @@ from tests.compat.octostore.expect import assert_agent_contract
 from tests.compat.octostore.server import bearer
 from tests.compat.orchestrion import contracts
 from tests.compat.orchestrion.expect import assert_lasts, claimed, envelope, instant, success
-from tests.faults.books import opened
+from tests.store_inspection import opened
 from tests.support import put
 
 FREE_LIMITS = {"maxWorkers": 2, "maxTasksPerMonth": 200, "createsPerHour": 120, "retentionDays": 7}

@@ -10,7 +10,7 @@ import pytest
 import holdfast
 from holdfast.client.errors import OutcomeUnknown, ServerError, Unreachable
 from tests.client.ways import KEY, url_of
-from tests.faults.books import assert_books_balance
+from tests.store_inspection import assert_store_is_consistent
 from tests.support import wait_until
 
 
@@ -38,7 +38,7 @@ def test_what_was_written_is_there_when_it_is_opened_again(tmp_path):
     with holdfast.open(str(tmp_path / "x.db")) as client:
         assert client.heartbeat_job("a", first["lease_id"])["status"] == "claimed"
         assert client.check_task_status(made["id"])["payload"] == {"n": 1}
-    assert_books_balance(f"sqlite:///{tmp_path}/x.db")
+    assert_store_is_consistent(f"sqlite:///{tmp_path}/x.db")
 
 
 def test_the_default_is_the_file_that_a_server_would_open(tmp_path):

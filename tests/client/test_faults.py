@@ -18,8 +18,8 @@ from tests.client.fleet import SORTS, Fleet, Names
 from tests.client.proxy import CUT, HANG, LOSE, PASS, SLOW, between, every
 from tests.client.ways import KEY, awaited, url_of
 from tests.compat.octostore.server import free_port
-from tests.faults.books import assert_books_balance
 from tests.proof_size import sized
+from tests.store_inspection import assert_store_is_consistent
 from tests.support import wait_until
 
 pytestmark = pytest.mark.waits(50)
@@ -93,7 +93,7 @@ def test_a_call_outlasts_a_restart(tmp_path, new_server, name):
             wait_until(lambda: job.remaining > left, 20)  # it grows only by a renewal, on a new connection
             job.check()
         assert client.claim_job(name, "next")["token"] > token
-    assert_books_balance(server.store)
+    assert_store_is_consistent(server.store)
 
 
 @pytest.mark.parametrize("way", ["http", "async"])
@@ -224,7 +224,7 @@ def test_whatever_happens_nobody_works_on_what_another_has(new_store, new_server
     assert_one_owner_at_a_time(fleet)
     with client_of(server) as honest:
         assert_no_effect_came_twice(fleet, honest)
-    assert_books_balance(server.store)
+    assert_store_is_consistent(server.store)
 
 
 def assert_one_owner_at_a_time(fleet):

@@ -13,8 +13,8 @@ import pytest
 import holdfast
 from holdfast.client.errors import LeaseLost, OutcomeUnknown, Unreachable
 from tests.client.ways import KEY, url_of
-from tests.faults.books import assert_books_balance
 from tests.proof_size import sized
+from tests.store_inspection import assert_store_is_consistent
 from tests.support import wait_until
 
 pytestmark = pytest.mark.waits(15)
@@ -150,7 +150,7 @@ def test_programs_and_a_server_on_one_file_have_one_winner_each_round(agents, pa
                 agents[2].call("heartbeat_job", job_id=job, lease_id=lease_id)
     assert tokens == sorted(set(tokens))
     assert killed
-    assert_books_balance(f"sqlite:///{path}")
+    assert_store_is_consistent(f"sqlite:///{path}")
 
 
 class Busy:
@@ -223,7 +223,7 @@ def test_nothing_acknowledged_is_lost_whoever_of_the_three_is_killed(agents, pat
     assert_tokens_follow_time([grant for busy in crew for grant in busy.grants])
     for agent in agents:
         agent.kill()
-    assert_books_balance(f"sqlite:///{path}")
+    assert_store_is_consistent(f"sqlite:///{path}")
 
 
 def wait_for_a_grant_each(crew):

@@ -5,8 +5,8 @@ import pytest
 from tests.compat.octostore.expect import acquired
 from tests.compat.octostore.server import Server
 from tests.compat.octostore.wire import lock_path
-from tests.faults.ledger import events
 from tests.http.job_client import ROOT_KEY, agent, claimed, fresh, job_path, ok
+from tests.store_inspection import events_of
 
 DEEP = b"[" * 2000 + b"]" * 2000
 DEEP_OBJECT = b'{"a":' * 2000 + b"1" + b"}" * 2000
@@ -136,9 +136,9 @@ def post(caller, path, raw):
 @pytest.mark.parametrize("name", BODIES)
 def test_a_claim_with_bad_input_changes_nothing(server, alice, name):
     job = fresh()
-    before = len(events(server.store))
+    before = len(events_of(server.store))
     refused(post(alice, job_path(job, "/claim"), BODIES[name]), 400, 413)
-    assert len(events(server.store)) == before
+    assert len(events_of(server.store)) == before
     claimed(alice.claim(job, ttl_seconds=3600))
 
 
@@ -147,14 +147,14 @@ def test_a_claim_with_bad_input_changes_nothing(server, alice, name):
 def test_a_holder_with_bad_input_changes_nothing(server, alice, name, verb):
     job = fresh()
     lease = claimed(alice.claim(job, ttl_seconds=3600))
-    seen, before = alice.owner_of(job), len(events(server.store))
+    seen, before = alice.owner_of(job), len(events_of(server.store))
     raw = b'{"lease_id": "%s", %s}' % (lease["lease_id"].encode(), HOLDER_FIELDS[name])
     answer = post(alice, job_path(job, f"/{verb}"), raw)
     if verb == "release" and answer.status == 200:
         assert answer.json["warnings"], "only a field that a release does not know may pass, and not in silence"
         return
     refused(answer, 400, 413)
-    assert len(events(server.store)) == before
+    assert len(events_of(server.store)) == before
     assert alice.owner_of(job)["expires_at"] == seen["expires_at"]
     ok(alice.heartbeat(job, lease["lease_id"]))
 
@@ -162,9 +162,9 @@ def test_a_holder_with_bad_input_changes_nothing(server, alice, name, verb):
 @pytest.mark.parametrize("name", LOCK_BODIES)
 def test_an_acquire_with_bad_input_changes_nothing(server, alice, name):
     lock = fresh("lock")
-    before = len(events(server.store))
+    before = len(events_of(server.store))
     refused(post(alice, lock_path(lock, "/acquire"), LOCK_BODIES[name]), 400, 413, 422)
-    assert len(events(server.store)) == before
+    assert len(events_of(server.store)) == before
     lease = acquired(alice.acquire(lock, ttl_seconds=3600))
     alice.release(lock, lease["lease_id"])
 
@@ -176,9 +176,9 @@ def test_an_acquire_with_bad_input_changes_nothing(server, alice, name):
     "name", ["half an object", "a deep array", "a lone surrogate", "invalid utf-8", "an escaped null"]
 )
 def test_sessions_and_elections_are_as_careful(server, alice, path, field, name):
-    before = len(events(server.store))
+    before = len(events_of(server.store))
     refused(post(alice, path, BODIES[name].replace(b"owner", field)), 400, 413, 422)
-    assert len(events(server.store)) == before
+    assert len(events_of(server.store)) == before
 
 
 @pytest.mark.parametrize("text", STRANGE)

@@ -11,8 +11,8 @@ import psutil
 import pytest
 
 from tests.compat.octostore.expect import eventually
-from tests.faults.ledger import assert_log_tells_all
 from tests.http.job_client import agent, claimed, fresh, job_path, lost, ok, problem, unavailable
+from tests.store_inspection import assert_store_is_consistent
 
 HEAL_SECONDS = 5.0
 
@@ -70,7 +70,7 @@ def test_a_full_disk_refuses_growth_and_nothing_else(small_disk, new_server):
     assert worker.owner_of(refused)["owner"] == "me"
     all_there(worker, kept)
     server.kill()
-    assert_log_tells_all(server.store)
+    assert_store_is_consistent(server.store)
     server.start()
     all_there(worker, kept)
 
@@ -165,7 +165,7 @@ def after(server, worker, job, lease):
     assert worker.jobs("?prefix=refused")["jobs"] == []
     assert server.process.poll() is None
     server.kill()
-    assert_log_tells_all(server.store)
+    assert_store_is_consistent(server.store)
     server.start()
     ok(worker.release_job(job, lease["lease_id"]))
     lost(worker.heartbeat(job, lease["lease_id"]))

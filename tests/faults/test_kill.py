@@ -5,9 +5,9 @@ import random
 import threading
 import time
 
-from tests.faults.ledger import assert_log_tells_all, events
 from tests.http.job_client import Agent, agent, claimed, fresh, lost, ok, root, together
 from tests.proof_size import sized
+from tests.store_inspection import assert_store_is_consistent, events_of
 
 KILLS = sized(2, 20)
 WORKERS = 8
@@ -95,9 +95,9 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(new_store_url, n
             assert_tokens_only_grow(workers, server)
             assert agent(server).jobs("?prefix=w")["jobs"] == []
     server.kill()
-    assert_log_tells_all(url)
+    assert_store_is_consistent(url)
     granted = [token for worker in workers for token in worker.tokens]
-    claims = [event for event in events(url) if event.kind == "lease.claimed"]
+    claims = [event for event in events_of(url) if event.kind == "lease.claimed"]
     assert len(claims) >= len(granted)
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from tests.compat.octostore.expect import eventually
 from tests.compat.octostore.server import Server
-from tests.faults.ledger import assert_log_tells_all
 from tests.http.job_client import ROOT_KEY, agent, claimed, fresh, held, ok, unavailable
 from tests.postgres import Postgres
+from tests.store_inspection import assert_store_is_consistent
 
 FAST_STOP, CRASH = 2, 3
 RETURN_SECONDS = 8.0
@@ -115,7 +115,7 @@ def nothing_lost(server, load):
         if body["applied"] == "no":
             assert job not in listed, "a refusal that said no meant no"
     assert claimed(caller.claim(fresh()))["token"] > max(tokens)
-    assert_log_tells_all(server.store)
+    assert_store_is_consistent(server.store)
 
 
 def every_job(caller):

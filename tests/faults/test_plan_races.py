@@ -8,8 +8,8 @@ import pytest
 
 from holdfast.core.task import CLAIMED, Task
 from tests.compat.orchestrion.account import Account, register
-from tests.faults.books import assert_books_balance, opened
 from tests.http.replies import done
+from tests.store_inspection import assert_store_is_consistent, opened
 from tests.support import every
 
 CALLERS, LAST = 64, 10
@@ -76,7 +76,7 @@ def test_of_64_who_want_the_last_ten_tasks_of_a_month_ten_get_one(servers):
         assert done(ctx.get("/v1/account"))["usage"] == {"tasksCreated": QUOTA, "tasksLeft": 0, "workersInUse": 0}
     with opened(running[0].store) as store:
         assert len(every(store, Task)) == QUOTA
-    assert_books_balance(running[0].store)
+    assert_store_is_consistent(running[0].store)
 
 
 def test_repetitions_and_batches_race_for_the_last_ten_too(servers):
@@ -98,7 +98,7 @@ def test_repetitions_and_batches_race_for_the_last_ten_too(servers):
         assert len(every(store, Task)) == QUOTA
         with store.read() as reader:
             assert reader.usage(doors[0].id)[0].created == QUOTA
-    assert_books_balance(running[0].store)
+    assert_store_is_consistent(running[0].store)
 
 
 def test_of_64_who_want_to_hold_a_task_as_many_do_as_the_plan_allows(servers):
@@ -120,7 +120,7 @@ def test_of_64_who_want_to_hold_a_task_as_many_do_as_the_plan_allows(servers):
     }
     with opened(running[0].store) as store:
         assert sum(task.state == CLAIMED for task in every(store, Task)) == WORKERS
-    assert_books_balance(running[0].store)
+    assert_store_is_consistent(running[0].store)
 
 
 def test_servers_share_a_budget_of_requests(servers):

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 
 from tests.compat.octostore.expect import eventually
-from tests.faults.ledger import assert_log_tells_all
 from tests.http.job_client import agent, claimed, fresh, held, ok, together
 from tests.proof_size import sized
+from tests.store_inspection import assert_store_is_consistent
 
 CLAIMERS = 32
 ROUNDS = sized(10, 200)
@@ -40,7 +40,7 @@ def test_one_of_32_racing_claimers_wins_each_round(store, new_store_url, new_ser
             last_token = winner["token"]
             assert callers[0].owner_of(job)["owner"] == winner["owner"]
             ok(callers[-1].release_job(job, winner["lease_id"]))
-    assert_log_tells_all(url)
+    assert_store_is_consistent(url)
 
 
 def test_a_lost_race_breaks_nothing_for_those_who_come_next(new_postgres_database, new_server):
@@ -55,7 +55,7 @@ def test_a_lost_race_breaks_nothing_for_those_who_come_next(new_postgres_databas
             job = fresh()
             answers = together(*[lambda caller=caller, job=job: caller.claim(job) for caller in (here, there) * 3])
             assert sorted(ok(answer)["status"] for answer in answers) == ["claimed"] + ["held"] * 5
-    assert_log_tells_all(url)
+    assert_store_is_consistent(url)
 
 
 def cut_connections(url):

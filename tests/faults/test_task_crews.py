@@ -10,9 +10,9 @@ import pytest
 from tests.compat.octostore.expect import eventually
 from tests.compat.orchestrion.account import Account, register
 from tests.faults import worker_process
-from tests.faults.books import assert_books_balance, histories, log_of
 from tests.http.replies import done
 from tests.proof_size import sized
+from tests.store_inspection import assert_store_is_consistent, events_by_task, events_of
 
 pytestmark = pytest.mark.waits(14)
 
@@ -123,12 +123,12 @@ def test_each_task_is_completed_once_by_the_holder_of_its_newest_token(crews):
     eventually(lambda: [told for told in paused.told if told[0] == "refused"], bool, within=10)
     for each in crews.all:
         each.end()
-    log = log_of(crews.url, crews.account.id)
-    assert_all_done_once(crews, histories(log))
+    log = events_of(crews.url, crews.account.id)
+    assert_all_done_once(crews, events_by_task(log))
     requests = {request for request, _ in recovered}
     by_request = [(event.request_id, event.subject) for event in log if event.request_id in requests]
     assert sorted(recovered) == sorted(by_request), "what was recovered on request was told once"
-    assert_books_balance(crews.url)
+    assert_store_is_consistent(crews.url)
 
 
 def assert_all_done_once(crews, told):

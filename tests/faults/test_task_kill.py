@@ -11,11 +11,11 @@ from tests.compat.octostore.wire import Answer
 from tests.compat.orchestrion.account import Account, register
 from tests.compat.orchestrion.expect import claimed, created, task
 from tests.faults import worker_process
-from tests.faults.books import assert_books_balance, histories, log_of
 from tests.http.job_client import fresh, together
 from tests.http.replies import done
 from tests.http.session_client import begin, resume
 from tests.proof_size import sized
+from tests.store_inspection import assert_store_is_consistent, events_by_task, events_of
 
 pytestmark = pytest.mark.waits(15)
 
@@ -117,8 +117,8 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(new_store_url, n
     assert total["completed"] == sum(len(worker.finished) for worker in workers)
     assert total["claimed"] == sum(len(worker.holding) for worker in workers)
     server.kill()
-    assert_books_balance(url)
-    told = histories(log_of(url, account.id))
+    assert_store_is_consistent(url)
+    told = events_by_task(events_of(url, account.id))
     for worker in workers:
         for task_id in worker.finished:
             assert [event.kind for event in told[task_id]] == ["task.created", "task.claimed", "task.completed"]

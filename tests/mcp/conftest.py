@@ -4,8 +4,8 @@ import pytest
 
 pytest.register_assert_rewrite("tests.http.job_client", "tests.compat.octostore.expect", "tests.mcp.clients")
 
-from tests.compat.octostore.server import Server  # noqa: E402
-from tests.http.job_client import ROOT_KEY  # noqa: E402 - after the line above, as it must be
+from tests.compat.octostore.server import Server
+from tests.http.job_client import ROOT_KEY
 
 
 @pytest.fixture(scope="session")

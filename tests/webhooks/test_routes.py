@@ -12,9 +12,9 @@ from holdfast.core.webhooks.delivery import Delivery
 from holdfast.operations.bounds import REPLAYED_DELIVERIES
 from holdfast.store.sql import delivery_queries
 from tests.compat.octostore.server import Server
-from tests.faults.books import assert_books_balance, opened
 from tests.http.job_client import ROOT_KEY, Agent, claimed, fresh, ok, pointers, problem, root
 from tests.http.replies import done
+from tests.store_inspection import assert_store_is_consistent, opened
 from tests.support import every, wait_until
 from tests.webhooks.conftest import sending
 
@@ -237,4 +237,4 @@ def test_secrets_are_in_no_event_log_export_or_second_answer(request, tmp_path, 
         assert bare not in told
     assert "canary-of-an-address" not in told
     assert "canary-of-an-address" not in said
-    assert_books_balance(url)
+    assert_store_is_consistent(url)

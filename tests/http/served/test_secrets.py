@@ -11,10 +11,10 @@ import pytest
 from holdfast.core.event import Event
 from tests.compat.octostore.server import ADMIN_KEY
 from tests.compat.orchestrion.account import Account
-from tests.faults.books import opened
 from tests.faults.program import Program
 from tests.faults.test_first_key import everything
 from tests.http.job_client import ROOT_KEY, fresh, job_path
+from tests.store_inspection import opened
 from tests.support import every
 
 LISTED = {"carol": "carol-s-listed-token-of-the-secrets", "dave": "dave-s-listed-token-of-the-secrets"}
