@@ -81,6 +81,14 @@ class Count(NamedTuple):
 
 Bound = Range | Length | JsonSize | Count
 
+
+class Rate(NamedTuple):
+    """At most `requests` in `seconds`."""
+
+    requests: int
+    seconds: int
+
+
 # -- requests ----------------------------------------------------------------------------------------------------
 
 BODY_BYTES = 1024 * KB
@@ -90,6 +98,9 @@ IDEMPOTENCY_KEY = Length(255, least=1)
 QUERY_TEXT = Length(1024)
 WAIT = Range(0, 60, if_omitted=0)
 """Seconds that a request may wait on the server."""
+REGISTRATIONS_PER_ADDRESS = Rate(10, HOUR)
+DOCUMENTS_PER_ADDRESS = Rate(60, 60)
+"""Rates of requests without a key, if the plan of new accounts has limits."""
 
 # -- jobs and tasks ----------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.core.plan import CLAIM, CREATE, HEARTBEAT, MUTATION, READ
+from holdfast.operations.bounds import BATCH_ITEMS
 
 OCTOSTORE, ORCHESTRION, HOLDFAST_API, SYSTEM = "octostore", "orchestrion", "house", "system"
 """Families: routes compatible with OctoStore and Orchestrion, Holdfast's own, and probes and documents.
@@ -62,7 +63,7 @@ _TASKS = (
         "batch_tasks",
         "POST",
         "/batch",
-        "Apply up to 1,000 task operations in one transaction.",
+        f"Apply up to {BATCH_ITEMS.most:,} task operations in one transaction.",
         "tasks:produce tasks:work",
         None,
     ),

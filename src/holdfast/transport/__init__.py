@@ -1,1 +1,1 @@
-"""Translates. Doors parse, submit one command, and render; they decide nothing."""
+"""HTTP, MCP, command line, dashboard and webhooks: parse a request, submit one command, render its outcome."""

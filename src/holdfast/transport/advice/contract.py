@@ -136,6 +136,11 @@ def authenticate(*, retryable: bool) -> Contract:
     )
 
 
+def not_installed() -> Contract:
+    """This server was installed without MCP; only its operator can change that."""
+    return contract(action("tool", best=True, why="Use these HTTP operations, or ask the operator to install MCP."))
+
+
 def fix_request(why: str = "") -> Contract:
     """The request is wrong and would be refused again."""
     return contract(action("fix_request", best=True, why=why))

@@ -38,7 +38,7 @@ TRANSITIONS = (
 
 def capabilities(settings: Settings) -> dict[str, Any]:
     """States, bounds, codes and limits that a client needs before its first request."""
-    given = settings.plans[settings.plan]
+    default_plan = settings.plans[settings.plan]
     return {
         "name": "Holdfast",
         "agent_contract_version": VERSION,
@@ -61,15 +61,15 @@ def capabilities(settings: Settings) -> dict[str, Any]:
             {"name": operation.name, "method": operation.method, "endpoint": operation.path.replace("...", "")}
             for operation in OPERATIONS
         ],
-        "rate_limits": _rate_limits(given),
-        "billing": {"given": given.id, "plans": [plan_document(plan) for plan in settings.plans.values()]},
+        "rate_limits": _rate_limits(default_plan),
+        "billing": {"given": default_plan.id, "plans": [plan_document(plan) for plan in settings.plans.values()]},
         "idempotency": {
             "header": "Idempotency-Key",
             "body_field": "idempotencyKey",
             "lifetime_seconds": KEEP_ANSWERS // 1_000_000,
         },
         "retention": {
-            "tasks_days": given.retention_days or settings.task_retention_days or None,
+            "tasks_days": default_plan.retention_days or settings.task_retention_days or None,
             "events_days": settings.event_retention_days or None,
             "dead_letters_purged": settings.purge_dead_letters,
         },
@@ -77,15 +77,22 @@ def capabilities(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _rate_limits(given: Plan) -> list[dict[str, Any]]:
+def _rate_limits(default_plan: Plan) -> list[dict[str, Any]]:
     by_account = [
-        {"class": name, "limit": given.per_hour(name), "window_seconds": 3600, "keyed_by": "account"}
+        {"class": name, "limit": default_plan.per_hour(name), "window_seconds": bounds.HOUR, "keyed_by": "account"}
         for name in (CREATE, CLAIM, READ, MUTATION, HEARTBEAT)
     ]
-    limited = given.is_metered
     by_address = [
-        {"class": REGISTRATION, "limit": 10 if limited else None, "window_seconds": 3600, "keyed_by": "address"},
-        {"class": DISCOVERY, "limit": 60 if limited else None, "window_seconds": 60, "keyed_by": "address"},
+        {
+            "class": name,
+            "limit": rate.requests if default_plan.is_metered else None,
+            "window_seconds": rate.seconds,
+            "keyed_by": "address",
+        }
+        for name, rate in (
+            (REGISTRATION, bounds.REGISTRATIONS_PER_ADDRESS),
+            (DISCOVERY, bounds.DOCUMENTS_PER_ADDRESS),
+        )
     ]
     return [*by_account, *by_address]
 

@@ -89,7 +89,7 @@ class App:
         if request.rate_budget is not None:
             _add_rate_limit(request, response)
         seconds = self._ctx.stats.note(request.operation, scope["path"], response.status, began)
-        if response.status >= 500 or seconds > SLOW_SECONDS or self._access_log == ALL:  # noqa: PLR2004 - rare
+        if response.status >= 500 or seconds > SLOW_SECONDS or self._access_log == ALL:
             log_request(self._access_log, request, response.status, seconds)
         await _send(request, response, send)
 
@@ -162,7 +162,7 @@ def is_for_dashboard(request: Request) -> bool:
 
 
 def _open_dashboard(ctx: HandlerContext) -> Dashboard:
-    from holdfast.transport.dashboard.app import Dashboard  # noqa: PLC0415 - its templates take long to load
+    from holdfast.transport.dashboard.app import Dashboard
 
     return Dashboard(ctx)
 
@@ -170,7 +170,7 @@ def _open_dashboard(ctx: HandlerContext) -> Dashboard:
 def _add_rate_limit(request: Request, response: Response) -> None:
     """Add the RateLimit headers; a refusal by the plan, a server error and a repetition are not charged."""
     assert request.rate_budget is not None
-    if response.status in _NOT_CHARGED or response.status >= 500 or _REPLAYED in response.headers:  # noqa: PLR2004
+    if response.status in _NOT_CHARGED or response.status >= 500 or _REPLAYED in response.headers:
         request.refund()
     response.headers += request.rate_budget.headers()
 

@@ -40,7 +40,7 @@ def end(span: Span, request: Request, status: int) -> None:
         attributes |= {names.ROUTE: operation.path, names.OPERATION: operation.name}
     if request.principal is not None:
         attributes[names.ACCOUNT] = request.principal.account
-    failed = status >= 500  # noqa: PLR2004 - server errors
+    failed = status >= 500
     if failed:
         attributes[names.ERROR] = str(status)
     span.end(method if operation is None else f"{method} {operation.path}", attributes, failed=failed)

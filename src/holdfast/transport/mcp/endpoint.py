@@ -114,9 +114,9 @@ class Endpoint:
 
 def _make_manager(sender_for: SenderFactory) -> StreamableHTTPSessionManager:
     """The SDK's session manager with our handlers. Imports the SDK."""
-    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager  # noqa: PLC0415 - late on purpose
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-    from holdfast.transport.mcp.server import McpHandlers, make_server  # noqa: PLC0415 - the same
+    from holdfast.transport.mcp.server import McpHandlers, make_server
 
     # `admit` checks the Origin; the Host is not checked because a proxy may have any name.
     return StreamableHTTPSessionManager(

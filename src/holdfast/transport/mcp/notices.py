@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from holdfast.operations.bounds import EVENT_PAGE
 from holdfast.transport.ids import ids
 from holdfast.transport.mcp.arguments import ACCEPT
 from holdfast.transport.mcp.in_process import Sender, ToolRequest
@@ -29,7 +30,8 @@ async def follow(sender: Sender, after: int, uris: Mapping[str, str], notify: Ca
     """Call `notify` with the URI of each subject that changes, until the log cannot be read any longer."""
     while True:
         began = time.monotonic()
-        request = ToolRequest("GET", EVENTS, f"after={after}&limit=1000&wait_seconds={WAIT_SECONDS}", (ACCEPT,))
+        query = f"after={after}&limit={EVENT_PAGE.most}&wait_seconds={WAIT_SECONDS}"
+        request = ToolRequest("GET", EVENTS, query, (ACCEPT,))
         response, page = parse_response(await sender.send(request))
         # A server that is stopping ends waits early: no events, and less time than we asked for.
         ended_early = not page.get("events") and not page.get("hasMore") and time.monotonic() - began < WAIT_SECONDS - 1

@@ -44,12 +44,12 @@ class RemoteSender:
 
 
 def _unreachable(url: str, request_id: str, applied: str) -> ToolResponse:
-    """The response for no response. It advises to repeat only if the first attempt cannot have had an effect."""
+    """A 503 response for an unreachable server. It advises to retry only if the request cannot have had an effect."""
     retry = retry_after(5)
     check_first = check_state("list_events", query=f"request_id={request_id}")
     document = {
         "error": "unreachable",
-        "message": f"{url} does not response",
+        "message": f"{url} does not respond",
         "request_id": request_id,
         "applied": applied,
         "agent_contract": retry if applied == "no" else check_first,

@@ -16,7 +16,7 @@ log = logging.getLogger("holdfast.access")
 
 def log_request(choice: str, request: Request, status: int, seconds: float) -> None:
     """Write a line if the setting asks for it. It contains ids and the route, never a body or a query."""
-    bad = status >= 500 or (seconds > SLOW_SECONDS and not request.is_waiting)  # noqa: PLR2004 - server errors
+    bad = status >= 500 or (seconds > SLOW_SECONDS and not request.is_waiting)
     if choice == OFF or not (bad or choice == ALL):
         return
     operation = request.operation

@@ -13,6 +13,7 @@ from holdfast.core.names import DEFAULT_ACCOUNT, is_storable
 from holdfast.core.plan import SELF_HOSTED, Allowance
 from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND, Instant
+from holdfast.operations import bounds
 from holdfast.operations.table import DISCOVERY, HOLDFAST_API, ORCHESTRION, REGISTRATION
 from holdfast.settings import Settings
 from holdfast.transport.http.access.auth import CACHE_SECONDS, Authenticator, check_scope
@@ -23,9 +24,15 @@ from holdfast.transport.http.reads import StoreReads
 from holdfast.transport.http.request import Request
 from holdfast.transport.times import wall_clock
 
-HOUR: Instant = 3600 * SECOND
+HOUR: Instant = bounds.HOUR * SECOND
 MAX_CACHED_ACCOUNTS = 10_000
-ADDRESS_LIMITS = {REGISTRATION: Terms(10, HOUR), DISCOVERY: Terms(60, 60 * SECOND)}
+ADDRESS_LIMITS = {
+    name: Terms(rate.requests, rate.seconds * SECOND)
+    for name, rate in (
+        (REGISTRATION, bounds.REGISTRATIONS_PER_ADDRESS),
+        (DISCOVERY, bounds.DOCUMENTS_PER_ADDRESS),
+    )
+}
 """Requests without a key, by address; they do not apply on a self-hosted plan."""
 
 

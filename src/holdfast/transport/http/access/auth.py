@@ -76,7 +76,7 @@ class Authenticator:
         return principal
 
     async def _find_key(self, token: bytes) -> Principal:
-        if not token.isascii() or any(byte < 0x20 or byte == 0x7F for byte in token):  # noqa: PLR2004 - control codes
+        if not token.isascii() or any(byte < 0x20 or byte == 0x7F for byte in token):
             raise Unauthenticated("a bearer token must be visible ASCII")
         text = token.decode()
         principal = await self._find(hash_token(text)) if is_well_formed(text) else None

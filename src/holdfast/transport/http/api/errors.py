@@ -14,6 +14,7 @@ from holdfast.transport.advice.contract import (
     authenticate,
     check_state,
     fix_request,
+    not_installed,
     retry_after,
     stop_work,
 )
@@ -101,7 +102,7 @@ def render_error(request: Request, error: Exception) -> Response:
         headers.append((b"retry-after", str(wait).encode()))
     if isinstance(error, errors.Trouble):
         document["applied"] = error.applied
-    if status == 401:  # noqa: PLR2004 - HTTP's own number
+    if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     elif isinstance(error, errors.Forbidden) and "scope" in error.facts:
         headers.append((b"www-authenticate", b'Bearer error="insufficient_scope"'))
@@ -161,6 +162,10 @@ def _read_job_first(request: Request, _: Exception) -> Contract:
     return check_state("get_job_owner", request.parameter)
 
 
+def _http_refusal(_: Request, error: HttpRefusal) -> Contract:
+    return not_installed() if error.status == 501 else fix_request(error.message)
+
+
 _CONTRACTS: tuple[tuple[tuple[type[Exception], ...], Callable[[Request, Any], Contract]], ...] = (
     ((errors.LeaseLost,), _lease_lost),
     ((errors.SessionTaken, errors.ContextConflict), lambda request, _: session_advice.ended(_session_id(request))),
@@ -174,7 +179,7 @@ _CONTRACTS: tuple[tuple[tuple[type[Exception], ...], Callable[[Request, Any], Co
     ((errors.SessionExpired, errors.SessionMissing), _session_ended),
     ((errors.ValueRefused,), lambda _, error: fix_request(error.hint)),
     ((errors.Trouble, errors.Limited), lambda _, error: retry_after(error.retry_after or 5)),
-    ((HttpRefusal,), lambda _, error: fix_request(error.message)),
+    ((HttpRefusal,), _http_refusal),
     ((errors.HoldfastError,), lambda _, error: fix_request(error.hint)),
     ((Exception,), lambda *_: retry_after(5)),
 )

@@ -28,7 +28,11 @@ class Checks:
     def require(self, condition: bool, field: str, message: str) -> None:  # noqa: FBT001 - reads as a sentence
         """Add an error about a field unless the condition holds."""
         if not condition:
-            self.errors.append(field_error(f"/{field}", "out_of_range", message))
+            self.add(field, message)
+
+    def add(self, field: str, message: str) -> None:
+        """Add an error about a field."""
+        self.errors.append(field_error(f"/{field}", "out_of_range", message))
 
     def check_range(self, value: float | None, field: str, bound: Range) -> None:
         """Require a number within its range, if there is one."""

@@ -19,7 +19,7 @@ def read_idempotency_key(request: Request, raw: bytes, render: Render) -> Once |
     key = request.headers.get(_HEADER)
     if key is None:
         return None
-    if not _is_length_allowed(key) or not all(0x20 < byte < 0x7F for byte in key):  # noqa: PLR2004 - visible ASCII
+    if not _is_length_allowed(key) or not all(0x20 < byte < 0x7F for byte in key):
         message = f"Idempotency-Key must be {IDEMPOTENCY_KEY}, visible ASCII only"
         raise Invalid(message, [field_error("", "invalid_header", message)])
     # The caller is part of the hash: guessing another caller's key must not reveal that caller's lease.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import types
 import typing
@@ -102,9 +103,8 @@ def _union_members(kind: Any) -> tuple[Any, ...]:
 def _check_repeated_fields(raw: bytes, body_type: type[msgspec.Struct]) -> None:
     """Refuse a repeated known field. Counting bytes is cheap and clears most bodies without a second parse."""
     names = [*body_type.__struct_fields__, "acquire"]
-    if all(raw.count(b'"%b"' % name.encode()) < 2 for name in names) and b"\\u" not in raw:  # noqa: PLR2004 - repeated
+    if all(raw.count(b'"%b"' % name.encode()) < 2 for name in names) and b"\\u" not in raw:
         return
-    import json  # noqa: PLC0415 - rarely needed
 
     def check(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         keys = [key for key, _ in pairs if key in names]

@@ -74,7 +74,7 @@ def render_error(request: Request, error: Exception) -> Response:
     message = error.message if isinstance(error, errors.HoldfastError) else label
     details = _DETAILS.get(code) or _details(code, label, message, error)
     document: dict[str, Any] = {"code": code, "details": details, "error": label, "request_id": request.request_id}
-    headers: tuple[Header, ...] = ((b"www-authenticate", b"Bearer"),) if status == 401 else ()  # noqa: PLR2004 - HTTP's
+    headers: tuple[Header, ...] = ((b"www-authenticate", b"Bearer"),) if status == 401 else ()
     wait = getattr(error, "retry_after", None)
     if wait is not None and not isinstance(error, errors.LockLimit):
         headers = ((b"retry-after", str(wait).encode()),)
@@ -112,7 +112,7 @@ def _framework_error(request: Request, error: HttpRefusal) -> Response:
             "invalid_input",
             "The request cannot be parsed, or this route does not support it.",
         )
-    elif error.status >= 500:  # noqa: PLR2004 - HTTP's own number
+    elif error.status >= 500:
         label, code, details = "Internal server error", "internal_error", "Internal server error"
     else:
         label, code, details = _FRAMEWORK.get(error.status, ("Request failed", "invalid_input", "Request failed"))

@@ -1,4 +1,4 @@
-"""`POST /v1/tasks/batch`: up to 1,000 task verbs in one transaction, each with its own outcome."""
+"""`POST /v1/tasks/batch`: several task verbs in one transaction, each with its own outcome."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class ItemHead(msgspec.Struct):
 
 
 async def batch_tasks(ctx: HandlerContext, request: Request) -> Response:
-    """Apply up to 1,000 task verbs in one transaction."""
+    """Apply several task verbs in one transaction."""
     await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, BatchBody, BATCH_BODY_BYTES)
     if not BATCH_ITEMS.least <= len(body.items) <= BATCH_ITEMS.most:
@@ -228,7 +228,7 @@ def _render(
         _result(request, command if isinstance(command, Refused) else next(outcomes), command, full=full)
         for command in commands
     ]
-    succeeded = sum(result["status"] < 400 for result in results)  # noqa: PLR2004 - HTTP's own number
+    succeeded = sum(result["status"] < 400 for result in results)
     document: dict[str, Any] = {"results": results, "succeeded": succeeded, "failed": len(results) - succeeded}
     document["agent_contract"] = task_advice.create_or_claim()
     return 200, encode(with_warnings(document, warnings))

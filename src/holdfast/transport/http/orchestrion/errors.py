@@ -26,7 +26,7 @@ def render_error(request: Request, error: Exception) -> Response:
     wait = getattr(error, "retry_after", None)
     if wait is not None:
         headers.append((b"retry-after", str(wait).encode()))
-    if status == 401:  # noqa: PLR2004 - HTTP's own number
+    if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     return Response(status, encode(document), tuple(headers))
 
@@ -65,7 +65,7 @@ def _status(error: Exception) -> int:
 
 def _code_and_message(request: Request, error: Exception, status: int) -> tuple[str, str]:
     if isinstance(error, HttpRefusal):
-        if status == 405 and request.scope["path"] == REGISTER_PATH:  # noqa: PLR2004 - HTTP's own number
+        if status == 405 and request.scope["path"] == REGISTER_PATH:
             # Only here does the original answer another code, whose advice is to register.
             return "wrong_method", error.message
         return _HTTP_CODES.get(status, "invalid_request"), error.message

@@ -111,7 +111,7 @@ def fail_fields(body: FailBody, checks: Checks) -> Fields:
         "code": body.error_code,
         "after": _delay(body.retry_after_seconds, "retry_after_seconds", checks),
         "permanent": body.permanent,
-        "random_fraction": random.random(),  # noqa: S311 - spreads retries; not a secret
+        "random_fraction": random.random(),
     }
 
 

@@ -85,7 +85,7 @@ async def _send_frames(
         ctx.stream_keys.monitor(request, follower),
     ):
         after = await ctx.read(start)
-        yield frames.opening(after, random.randint(*RETRY_MS))  # noqa: S311 - spreads load, hides nothing
+        yield frames.opening(after, random.randint(*RETRY_MS))
         async with aclosing(ctx.hub.follow(account, after, follower)) as batches:
             try:
                 async for ready in batches:

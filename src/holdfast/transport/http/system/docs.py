@@ -24,7 +24,7 @@ td { padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #ddd; vertical-align
 """
 
 
-async def docs(ctx: HandlerContext, request: Request) -> Response:  # noqa: ARG001 - every handler has these parameters
+async def docs(ctx: HandlerContext, request: Request) -> Response:
     """The page."""
     return Response(200, _PAGE, HEADERS, b"text/html; charset=utf-8")
 

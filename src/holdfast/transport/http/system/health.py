@@ -24,7 +24,7 @@ STORE_SECONDS = 5.0
 """A store that does not answer for this long counts as unavailable."""
 
 
-async def index(ctx: HandlerContext, request: Request) -> Response:  # noqa: ARG001 - the signature of a handler
+async def index(ctx: HandlerContext, request: Request) -> Response:
     """Every operation, for a caller that knows only the address."""
     table = [
         {
@@ -39,7 +39,7 @@ async def index(ctx: HandlerContext, request: Request) -> Response:  # noqa: ARG
     return json_response(200, document | {"agent_contract": new_caller()})
 
 
-async def health(ctx: HandlerContext, request: Request) -> Response:  # noqa: ARG001 - the signature of a handler
+async def health(ctx: HandlerContext, request: Request) -> Response:
     """Always ok while the process answers; `/readyz` also checks the store."""
     try:
         size = await ctx.read(lambda _: ctx.engine.store.size())
@@ -72,7 +72,7 @@ def _background_job(last: Instant | None, now: Instant | None, stale_after: int)
     }
 
 
-async def status(ctx: HandlerContext, request: Request) -> Response:  # noqa: ARG001 - the signature of a handler
+async def status(ctx: HandlerContext, request: Request) -> Response:
     """Counts since the server started."""
     counts = await ctx.read(lambda reader: reader.counts(DEFAULT_ACCOUNT))
     ctx.engine.alerts.sample(ctx.engine.registry)
@@ -103,12 +103,12 @@ def _alerts(ctx: HandlerContext, cells: list[float]) -> dict[str, dict[str, int 
     return found
 
 
-async def healthz(ctx: HandlerContext, request: Request) -> Response:  # noqa: ARG001 - the signature of a handler
+async def healthz(ctx: HandlerContext, request: Request) -> Response:
     """The process answers."""
     return json_response(200, {"status": "ok"})
 
 
-async def readyz(ctx: HandlerContext, request: Request) -> Response:  # noqa: ARG001 - the signature of a handler
+async def readyz(ctx: HandlerContext, request: Request) -> Response:
     """Whether the store can be read and written, and whether all background loops run."""
     failure = None
     try:
@@ -136,6 +136,6 @@ def _check_store(ctx: HandlerContext, reader: Reader) -> int:
     return reader.next_token()
 
 
-async def version(ctx: HandlerContext, request: Request) -> Response:  # noqa: ARG001 - the signature of a handler
+async def version(ctx: HandlerContext, request: Request) -> Response:
     """The version of Holdfast."""
     return json_response(200, {"name": "holdfast", "version": __version__})
