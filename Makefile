@@ -13,8 +13,8 @@ INSTALL := $(PIP) install --require-hashes
 PYTEST  := .venv/bin/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 LOCKS   := requirements/run.txt requirements/test.txt requirements/lint.txt requirements/build.txt
 
-# Variables of the user's shell that would change .venv: other module paths, a --user install. Compiled files are kept:
-# tests start hundreds of servers, and compiling takes a third of such a start.
+# Variables of the user's shell that would change .venv: module paths, a --user install. PYTHONDONTWRITEBYTECODE would slow
+# the tests: they start hundreds of servers, and compiling takes a third of each start.
 unexport PYTHONHOME PYTHONPATH PIP_USER PIP_TARGET PIP_PREFIX PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
@@ -22,7 +22,7 @@ unexport PYTHONHOME PYTHONPATH PIP_USER PIP_TARGET PIP_PREFIX PYTHONDONTWRITEBYT
 .PHONY: help run demo test check bench prove conformance lock clean moved
 
 help: ## Show this list
-	@echo "Holdfast. Pass more words to a command with ARGS, for example: make test ARGS='-k lease'"
+	@echo "Holdfast. ARGS passes more arguments to a command, for example: make test ARGS='-k lease'"
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: .venv/run.done ## Start the server on 127.0.0.1:7700
@@ -65,7 +65,7 @@ clean: ## Remove .venv and all build files; your data stays
 
 .venv/run.done: .venv/new.done pyproject.toml
 	@echo "Installing Holdfast ..."
-	@# The build backend looks for its own program on PATH.
+	@# The build backend must find its own program on PATH.
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" $(PIP) install --no-index --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -83,7 +83,7 @@ clean: ## Remove .venv and all build files; your data stays
 # A change in any lock file rebuilds .venv, so that it never holds a package that no lock file names.
 .venv/new.done: $(LOCKS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-	    || { echo "Holdfast needs Python 3.11 or newer (make run PYTHON=python3.12 names another one)." >&2; exit 1; }
+	    || { echo "Holdfast needs Python 3.11 or newer (to use another one: make run PYTHON=python3.12)." >&2; exit 1; }
 	@scripts/need-apt "$(PYTHON) -c 'import ensurepip, venv'" python3-venv
 	@echo "Creating .venv ..."
 	@rm -rf .venv
@@ -93,7 +93,7 @@ clean: ## Remove .venv and all build files; your data stays
 	@printf '%s' '$(CURDIR)' > .venv/place
 	@touch $@
 
-# A .venv holds absolute paths: it is rebuilt in a folder that was copied or moved, or when its python is gone.
+# A .venv holds absolute paths: it is rebuilt in a folder that was copied or moved, or when its Python no longer exists.
 ifneq ($(shell cat .venv/place 2>/dev/null)$(if $(realpath .venv/bin/python),,?),$(CURDIR))
 .venv/new.done: moved
 endif

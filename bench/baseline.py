@@ -1,8 +1,8 @@
-"""What people write themselves: a plain queue table, one row a transaction, every commit flushed.
+"""Baseline for tasks: a plain queue table, as a team would write it, with one row per transaction and durable commits.
 
-`python -m bench.baseline URL CONNECTIONS SECONDS` prints create-claim-complete cycles a second on PostgreSQL. It is
-written for speed: prepared statements, autocommit (each statement is a transaction of its own), no ORM, one process
-for every four connections so that Python's lock is not what is measured.
+`python -m bench.baseline URL CONNECTIONS SECONDS` prints create-claim-complete cycles per second on PostgreSQL. It is
+written for speed: prepared statements, autocommit (every statement is one transaction), no ORM, and one process for
+every four connections, so that Python's global lock does not limit it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 import apsw
 import psycopg
 
-CONNECTIONS_A_PROCESS = 4
+CONNECTIONS_PER_PROCESS = 4
 PAYLOAD = '{"document":"doc-1842","pages":[1,2,3]}'
 
 TABLE = """
@@ -40,18 +40,18 @@ COMPLETE = "UPDATE plain_queue SET status = 'completed', result = %s WHERE id = 
 
 
 def cycles_per_second(url: str, connections: int, seconds: float) -> float:
-    """All processes together."""
+    """Cycles per second of all processes together, on PostgreSQL."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(TABLE)
     begin = time.time() + 1.5
-    command = [sys.executable, "-m", "bench.baseline", url, str(CONNECTIONS_A_PROCESS), str(seconds), str(begin)]
-    many = connections // CONNECTIONS_A_PROCESS
-    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(many)]
+    command = [sys.executable, "-m", "bench.baseline", url, str(CONNECTIONS_PER_PROCESS), str(seconds), str(begin)]
+    count = connections // CONNECTIONS_PER_PROCESS
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(count)]
     return sum(float(process.communicate()[0]) for process in processes)
 
 
 def one_process(url: str, connections: int, seconds: float, begin: float) -> float:
-    """Cycles a second of the connections of this process."""
+    """Cycles per second of the connections of this process."""
     counts = [0] * connections
     started = begin
 
@@ -76,7 +76,7 @@ def one_process(url: str, connections: int, seconds: float, begin: float) -> flo
 
 
 def sqlite_cycles_per_second(folder: Path, seconds: float) -> float:
-    """The same loop on an SQLite file: one writer, one row a transaction."""
+    """The same loop on an SQLite file: one writer, one row per transaction."""
     connection = apsw.Connection(str(folder / f"plain-{uuid.uuid4().hex}.db"))
     connection.pragma("journal_mode", "wal")
     connection.pragma("synchronous", "full")

@@ -1,4 +1,4 @@
-"""Tasks through the engine by itself: callers that create, claim and complete in turn, no HTTP."""
+"""Task cycles through the engine, without HTTP: concurrent callers create, claim and complete tasks."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from holdfast.transport.ids import Ids
 
 
 class Workers:
-    """A sink whose callers go on to the next step as soon as they are answered."""
+    """Concurrent callers, as the sink of their own commands: an answer starts the next step of its caller."""
 
     def __init__(self, engine: Engine, seconds: float) -> None:
         self._engine = engine
-        self._chance = Ids()
+        self._ids = Ids()
         self._until = time.perf_counter() + seconds
-        self._under_way = 0
+        self._in_flight = 0
         self.cycles = 0
         self.done = threading.Event()
 
     def create(self) -> None:
-        self._under_way += 1
-        task = Task("default", "tsk_" + self._chance.ulid(), type="bench", payload=PAYLOAD)
+        self._in_flight += 1
+        task = Task("default", "tsk_" + self._ids.ulid(), type="bench", payload=PAYLOAD)
         self._engine.submit(CreateTask(account="default", cause=CAUSE, task=task), self)
 
     def deliver(self, replies: list[tuple[Any, Any]]) -> None:
-        over = time.perf_counter() >= self._until
+        is_over = time.perf_counter() >= self._until
         for _, outcome in replies:
             assert not isinstance(outcome, BaseException), outcome
-            self._under_way -= 1
+            self._in_flight -= 1
             if isinstance(outcome, Created):
-                self._under_way += 1
+                self._in_flight += 1
                 claim = ClaimTasks(
-                    account="default", cause=CAUSE, by=BY, worker="w", seed=self._chance.draw(), types=("bench",)
+                    account="default", cause=CAUSE, by=BY, worker="w", seed=self._ids.draw(), types=("bench",)
                 )
                 self._engine.submit(claim, self)
             elif isinstance(outcome, Claimed):
-                self._under_way += 1
+                self._in_flight += 1
                 (taken,) = outcome.taken
                 complete = CompleteTask(
                     account="default", cause=CAUSE, task_id=taken.task.id, lease_id=taken.lease_id, result='{"ok":true}'
@@ -53,14 +53,14 @@ class Workers:
                 self._engine.submit(complete, self)
             else:
                 self.cycles += 1
-                if not over:
+                if not is_over:
                     self.create()
-        if over and self._under_way == 0:
+        if is_over and self._in_flight == 0:
             self.done.set()
 
 
 def cycles_per_second(store: Store, *, callers: int, seconds: float) -> float:
-    """Durable create-claim-complete cycles a second with that many callers."""
+    """Durable create-claim-complete cycles per second."""
     engine = Engine(store)
     engine.start()
     workers = Workers(engine, seconds)

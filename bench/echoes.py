@@ -1,4 +1,4 @@
-"""Two servers to compare with: uvicorn with nothing on it, and our own door with an operation that only echoes."""
+"""Echo servers to compare with: bare uvicorn, and our HTTP server with an operation that only echoes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from holdfast.transport.http.routing import Router
 
 
 async def bare(_scope: Scope, receive: Receive, send: Send) -> None:
-    """The least an ASGI application can do with a body."""
+    """A minimal ASGI application that answers with the request's body."""
     message = await receive()
     length = (b"content-length", str(len(message["body"])).encode())
     await send({"type": "http.response.start", "status": 200, "headers": [length]})
@@ -27,12 +27,12 @@ async def bare(_scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def echo(_ctx: HandlerContext, request: Request) -> Response:
-    """What our server, router and middleware cost by themselves."""
+    """Handler that does nothing: what remains is the cost of our protocol, router and middleware."""
     return Response(200, await request.body(BODY_BYTES))
 
 
 def main() -> None:
-    """`python -m bench.echoes bare|door PORT`."""
+    """`python -m bench.echoes bare|holdfast PORT`."""
     kind, port = sys.argv[1:]
     listener = socket.create_server(("127.0.0.1", int(port)), backlog=2048)
     options = {"log_config": None, "access_log": False, "ws": "none", "proxy_headers": False}

@@ -1,4 +1,4 @@
-"""The engine by itself: callers that always have one command under way, no HTTP."""
+"""Claims through the engine, without HTTP: each of several callers always has one command in flight."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ BY = Principal("default", str(uuid.uuid4()), version=1, name="bench")
 
 
 class Callers:
-    """A sink whose callers, as soon as they are answered, ask again."""
+    """Concurrent callers, as the sink of their own commands: an answer makes its caller claim again."""
 
     def __init__(self, engine: Engine, seconds: float) -> None:
         self._engine = engine
         self._until = time.perf_counter() + seconds
         self._names = itertools.count()
         self._run = uuid.uuid4().hex[:8]
-        self._under_way = 0
+        self._in_flight = 0
         self.answered = 0
         self.done = threading.Event()
 
-    def ask(self) -> None:
-        self._under_way += 1
+    def claim(self) -> None:
+        self._in_flight += 1
         command = ClaimJob(
             account="default", cause=CAUSE, name=f"{self._run}/{next(self._names)}", by=BY, owner="bench",
             lease_id=str(uuid.uuid4()), holder=str(uuid.uuid4()), ttl=60 * SECOND,
@@ -44,23 +44,23 @@ class Callers:
         for _, outcome in replies:
             assert not isinstance(outcome, BaseException), outcome
         self.answered += len(replies)
-        self._under_way -= len(replies)
+        self._in_flight -= len(replies)
         if time.perf_counter() < self._until:
             for _ in replies:
-                self.ask()
-        elif self._under_way == 0:
+                self.claim()
+        elif self._in_flight == 0:
             self.done.set()
 
 
 def claims_per_second(store: Store, *, callers: int, seconds: float, max_batch: int = MAX_BATCH) -> float:
-    """Durable claims a second with that many callers."""
+    """Durable claims per second."""
     engine = Engine(store, max_batch=max_batch)
     engine.start()
-    sink = Callers(engine, seconds)
+    clients = Callers(engine, seconds)
     started = time.perf_counter()
     for _ in range(callers):
-        sink.ask()
-    sink.done.wait()
-    rate = sink.answered / (time.perf_counter() - started)
+        clients.claim()
+    clients.done.wait()
+    rate = clients.answered / (time.perf_counter() - started)
     engine.stop()
     return rate

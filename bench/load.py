@@ -1,4 +1,4 @@
-"""A load generator: plain sockets, one request in flight a connection, bounded in time."""
+"""HTTP load generator: plain sockets, with one request in flight on each connection."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class Caller(asyncio.Protocol):
         head = self._buffer.find(b"\r\n\r\n")
         if head < 0:
             return
-        place = self._buffer.find(b"content-length: ")
-        length = int(self._buffer[place + 16 : self._buffer.find(b"\r\n", place)]) if place >= 0 else 0
+        position = self._buffer.find(b"content-length: ")
+        length = int(self._buffer[position + 16 : self._buffer.find(b"\r\n", position)]) if position >= 0 else 0
         if len(self._buffer) < head + 4 + length:
             return
         if self._buffer[9:12] != b"200":
@@ -58,7 +58,7 @@ class Caller(asyncio.Protocol):
 
 
 class Result:
-    """What a run measured."""
+    """Rate and latencies of one run."""
 
     def __init__(self, latencies: list[float], seconds: float) -> None:
         self.rate = len(latencies) / seconds
@@ -67,7 +67,7 @@ class Result:
 
 
 def run(port: int, requests: Callable[[], bytes], *, connections: int, seconds: float) -> Result:
-    """Keep that many connections busy for that long."""
+    """Send requests on all connections until the time is over."""
 
     async def drive() -> Result:
         loop = asyncio.get_running_loop()
@@ -76,7 +76,7 @@ def run(port: int, requests: Callable[[], bytes], *, connections: int, seconds: 
         done = [loop.create_future() for _ in range(connections)]
         for future in done:
             caller = Caller(requests, started + seconds, latencies, future)
-            await loop.create_connection(partial(_itself, caller), HOST, port)
+            await loop.create_connection(partial(_return_caller, caller), HOST, port)
         await asyncio.gather(*done)
         return Result(latencies, time.perf_counter() - started)
 
@@ -84,12 +84,12 @@ def run(port: int, requests: Callable[[], bytes], *, connections: int, seconds: 
         return runner.run(drive())
 
 
-def _itself(caller: Caller) -> Caller:
+def _return_caller(caller: Caller) -> Caller:
     return caller
 
 
 def post(path: str, body: bytes, key: str = "") -> bytes:
-    """The bytes of a POST."""
+    """The bytes of a POST request."""
     authorization = f"authorization: Bearer {key}\r\n" if key else ""
     head = f"POST {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\n{authorization}"
     return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body

@@ -1,4 +1,4 @@
-"""What the disk and the databases can do by themselves, on the same file system, in the same run."""
+"""Baselines without Holdfast: the time of a disk flush, and one-row commits per second of each database."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def flush_seconds(folder: Path, count: int = 300) -> float:
 
 
 def sqlite_commits(folder: Path, seconds: float) -> float:
-    """One-row transactions a second: BEGIN IMMEDIATE, INSERT, COMMIT, each flushed."""
+    """One-row transactions per second: BEGIN IMMEDIATE, INSERT, COMMIT, each flushed."""
     connection = apsw.Connection(str(folder / f"raw-{uuid.uuid4().hex}.db"))
     connection.pragma("journal_mode", "wal")
     connection.pragma("synchronous", "full")

@@ -1,7 +1,7 @@
-"""Readers of streams, as cheap as they can be: bare sockets in a process of their own, one line of JSON at the end.
+"""Program that reads many event streams over plain sockets, with little CPU time. `bench.streams` starts it.
 
-Each reader keeps the ids it saw; whoever started this process compares them with the log. The first word on stdout is
-`open`, once every reader stands in its stream. On stdin, `count` asks how much was seen, anything else ends it.
+It prints `open` when every stream is open. For a line `count` on stdin it prints the number of events received so far;
+for any other line it prints a JSON report with the ids that each reader received, and exits.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from bench.load import HOST
 
 
 class Reader(asyncio.Protocol):
-    """One stream. It notes the ids of frames that carry data."""
+    """Reader of one stream: collects the ids of the frames with data."""
 
     def __init__(self, request: bytes, opened: asyncio.Semaphore) -> None:
         self._request = request
         self._opened = opened
         self._rest = b""
         self._is_open = False
-        self.seen: list[int] = []
-        self.over = False
+        self.ids: list[int] = []
+        self.is_closed = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
@@ -36,44 +36,44 @@ class Reader(asyncio.Protocol):
         *frames, self._rest = (self._rest + data).split(b"\n\n")
         for frame in frames:
             if b"\ndata:" in frame:
-                place = frame.index(b"id: ") + 4
-                self.seen.append(int(frame[place : frame.index(b"\n", place)]))
+                start = frame.index(b"id: ") + 4
+                self.ids.append(int(frame[start : frame.index(b"\n", start)]))
             elif not self._is_open and b": open" in frame:
                 self._is_open = True
                 self._opened.release()
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio names it
-        self.over = True
+    def connection_lost(self, _error: Exception | None) -> None:
+        self.is_closed = True
 
 
 def request(path: str, key: str) -> bytes:
-    """The bytes that open a stream."""
+    """The bytes of a request for a stream."""
     head = f"GET {path} HTTP/1.1\r\nhost: bench\r\naccept: text/event-stream\r\nauthorization: Bearer {key}\r\n\r\n"
     return head.encode()
 
 
 async def follow(port: int, streams: list[tuple[str, str]]) -> None:
-    """Open every stream, say so, and read until told to stop."""
+    """Open all streams, print `open`, and read until stdin has a line other than `count`."""
     loop = asyncio.get_running_loop()
     opened = asyncio.Semaphore(0)
     readers = [Reader(request(path, key), opened) for path, key in streams]
     for reader in readers:
-        await loop.create_connection(partial(_itself, reader), HOST, port)
+        await loop.create_connection(partial(_return_reader, reader), HOST, port)
     for _ in readers:
         await asyncio.wait_for(opened.acquire(), 60)
     print("open", flush=True)
     began = time.process_time()
     while await loop.run_in_executor(None, sys.stdin.readline) == "count\n":
-        print(sum(len(reader.seen) for reader in readers), flush=True)
+        print(sum(len(reader.ids) for reader in readers), flush=True)
     report = {
-        "seen": [reader.seen for reader in readers],
-        "cut": sum(reader.over for reader in readers),
+        "ids": [reader.ids for reader in readers],
+        "closed": sum(reader.is_closed for reader in readers),
         "cpu": time.process_time() - began,
     }
     print(json.dumps(report), flush=True)
 
 
-def _itself(reader: Reader) -> Reader:
+def _return_reader(reader: Reader) -> Reader:
     return reader
 
 

@@ -1,4 +1,4 @@
-"""A server to measure, and plain requests to it."""
+"""Starts the server that is measured, and sends single requests to it."""
 
 from __future__ import annotations
 
@@ -21,24 +21,34 @@ KEY = "bench-root-key-0123456789abcdef"
 
 @contextmanager
 def server(url: str, **settings: str) -> Iterator[tuple[int, psutil.Process]]:
-    """A Holdfast server on that store: its port, and its process."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
+    """Run a Holdfast server on a store; gives its port and its process."""
+    port = free_port()
     command = [sys.executable, "-m", "holdfast", "serve", "--port", str(port), "--store", url]
     environment = os.environ | {"HOLDFAST_ROOT_KEY": KEY} | settings
     process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 20
-        while not _answers(port):
-            assert time.monotonic() < deadline, "the server did not start"
-            time.sleep(0.05)
+        wait_until_listening(port)
         yield port, psutil.Process(process.pid)
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait()
 
 
-def _answers(port: int) -> bool:
+def free_port() -> int:
+    """A port that is free now."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def wait_until_listening(port: int) -> None:
+    """Wait until a server accepts connections on the port, at most 20 seconds."""
+    deadline = time.monotonic() + 20
+    while not _is_listening(port):
+        assert time.monotonic() < deadline, "the server did not start"
+        time.sleep(0.05)
+
+
+def _is_listening(port: int) -> bool:
     try:
         socket.create_connection(("127.0.0.1", port), 1).close()
     except OSError:
@@ -47,18 +57,18 @@ def _answers(port: int) -> bool:
 
 
 def get_json(port: int, path: str) -> dict[str, Any]:
-    """What it answers."""
-    return _ask(urllib.request.Request(f"http://127.0.0.1:{port}{path}"))
+    """The answer to a GET request."""
+    return _send(urllib.request.Request(f"http://127.0.0.1:{port}{path}"))
 
 
 def post_json(port: int, path: str, body: object) -> dict[str, Any]:
-    """What it answers."""
-    return _ask(urllib.request.Request(f"http://127.0.0.1:{port}{path}", data=json.dumps(body).encode()))
+    """The answer to a POST request."""
+    return _send(urllib.request.Request(f"http://127.0.0.1:{port}{path}", data=json.dumps(body).encode()))
 
 
-def _ask(request: urllib.request.Request) -> dict[str, Any]:
+def _send(request: urllib.request.Request) -> dict[str, Any]:
     request.add_header("authorization", f"Bearer {KEY}")
     request.add_header("content-type", "application/json")
     with urllib.request.urlopen(request) as answer:
-        found: dict[str, Any] = json.load(answer)
-        return found
+        document: dict[str, Any] = json.load(answer)
+        return document

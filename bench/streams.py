@@ -1,8 +1,8 @@
-"""Many read along while others write: whether anybody misses anything, and what it costs those who write.
+"""Event streams under load: whether every reader receives every event once, and how much readers slow writers down.
 
-`python -m bench.streams [sqlite|postgres]`. A steady stream of claims, each of them an event of one of a hundred
-subjects, once with nobody reading, once with a thousand readers of one subject each, once with fifty readers of
-everything. The claims keep their pace whatever the server does: a late one is counted from when it was due.
+`python -m bench.streams [sqlite|postgres]` sends claims at a fixed rate, each an event of one of a hundred subjects:
+once without readers, once with a thousand readers of one subject each, and once with fifty readers of all events.
+Latency is measured from the time a claim was due, so a server that falls behind cannot hide it.
 """
 
 from __future__ import annotations
@@ -27,96 +27,96 @@ from bench.serving import KEY, get_json, post_json, server
 
 SUBJECTS = 100
 KEYS = 10
-PATIENCE = 30.0
+READ_TIMEOUT = 30.0
 
 
 class Size(msgspec.Struct, frozen=True):
-    """How much of it."""
+    """Numbers of readers and of events."""
 
     readers: int = 1_000
-    of_everything: int = 50
+    all_event_readers: int = 50
     events_per_second: int = 1_000
     seconds: float = 10.0
     connections: int = 32
 
 
 class Outcome(msgspec.Struct):
-    """What one run showed."""
+    """Measurements of one run."""
 
     p50: float
     p99: float
     written: int
     wrong: int
-    """Readers who missed an event, or saw one twice or out of order."""
-    cut: int
+    """Readers that missed an event, or received one twice or out of order."""
+    closed: int
     late: float
-    """Seconds from the last write until every reader had seen all."""
+    """Seconds from the last write until every reader had received all events."""
     rss: int
     server_cpu: float
     readers_cpu: float
 
 
 class Pacer:
-    """Sends requests at fixed moments over a few connections; times run from the moment, not from the sending."""
+    """Sends claims at a fixed rate over several connections; latency counts from the time a claim was due."""
 
     def __init__(self, port: int, rate: int, seconds: float, connections: int) -> None:
         self._port = port
-        self._moments = iter([number / rate for number in range(int(rate * seconds))])
+        self._offsets = iter([number / rate for number in range(int(rate * seconds))])
         self._numbers = itertools.count()
         self._connections = connections
-        self.times: list[float] = []
+        self.latencies: list[float] = []
 
     async def run(self) -> list[float]:
         self._began = time.perf_counter() + 0.1
         await asyncio.gather(*(self._send_all() for _ in range(self._connections)))
-        return sorted(self.times)
+        return sorted(self.latencies)
 
     async def _send_all(self) -> None:
         reader, writer = await asyncio.open_connection(HOST, self._port)
-        for moment in self._moments:
-            due = self._began + moment
+        for offset in self._offsets:
+            due = self._began + offset
             await asyncio.sleep(max(due - time.perf_counter(), 0))
             writer.write(claim(next(self._numbers)))
             head = await reader.readuntil(b"\r\n\r\n")
             assert head.startswith(b"HTTP/1.1 200"), head
             length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
             await reader.readexactly(length)
-            self.times.append(time.perf_counter() - due)
+            self.latencies.append(time.perf_counter() - due)
         writer.close()
 
 
 def claim(number: int) -> bytes:
-    """Each claim of a lock by its own holder keeps it: one event, `renewed`, after the first."""
+    """A claim by the holder of a lock renews it: after the first claim, each is one event `renewed`."""
     return post(f"/locks/subject-{number % SUBJECTS}/acquire", b'{"ttl_seconds":600}', KEY)
 
 
 def measure(url: str, size: Size, streams: int, *, everything: bool = False) -> Outcome:
-    """One run with so many readers."""
+    """One run with this many readers, of all events or of one subject each."""
     with server(url, HOLDFAST_MAX_STREAMS=str(max(2 * streams, 1))) as (port, process):
         keys = [str(post_json(port, "/v1/keys", {"name": f"k{n}", "scopes": ["read"]})["apiKey"]) for n in range(KEYS)]
-        run_claims(port, Size(events_per_second=SUBJECTS, seconds=1, connections=4))  # every subject is there
+        run_claims(port, Size(events_per_second=SUBJECTS, seconds=1, connections=4))  # creates every subject
         start = end_of_log(port)
         paths = [path_of(number, everything=everything) for number in range(streams)]
-        asked = [(path, keys[number % KEYS]) for number, path in enumerate(paths)]
-        with reading(port, asked) as readers:
+        requests = [(path, keys[number % KEYS]) for number, path in enumerate(paths)]
+        with reading(port, requests) as readers:
             before = process.cpu_times()
-            times = run_claims(port, size)
+            latencies = run_claims(port, size)
             after = process.cpu_times()
-            last, moment = end_of_log(port), time.perf_counter()
+            last, written_at = end_of_log(port), time.perf_counter()
             rss = process.memory_info().rss
-            found = subjects_of(port, start, last)
+            by_subject = subjects_of(port, start, last)
             every = list(range(start + 1, last + 1))
-            wanted = [every if everything else found[number % SUBJECTS] for number in range(streams)]
-            readers.wait_for(sum(map(len, wanted)))
-            late = time.perf_counter() - moment
+            expected = [every if everything else by_subject[number % SUBJECTS] for number in range(streams)]
+            readers.wait_for(sum(map(len, expected)))
+            late = time.perf_counter() - written_at
             report = readers.stop()
-    wrong = sum(seen != should for seen, should in zip(report["seen"], wanted, strict=True))
+    wrong = sum(ids != events for ids, events in zip(report["ids"], expected, strict=True))
     return Outcome(
-        p50=times[len(times) // 2],
-        p99=times[int(len(times) * 0.99)],
+        p50=latencies[len(latencies) // 2],
+        p99=latencies[int(len(latencies) * 0.99)],
         written=last - start,
         wrong=wrong,
-        cut=report["cut"],
+        closed=report["closed"],
         late=late,
         rss=rss,
         server_cpu=(after.user + after.system) - (before.user + before.system),
@@ -125,7 +125,7 @@ def measure(url: str, size: Size, streams: int, *, everything: bool = False) -> 
 
 
 def run_claims(port: int, size: Size) -> list[float]:
-    """How long each took, in order of length."""
+    """The latency of each claim, shortest first."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(Pacer(port, size.events_per_second, size.seconds, size.connections).run())
 
@@ -135,30 +135,30 @@ def path_of(number: int, *, everything: bool) -> str:
 
 
 class Readers:
-    """Readers in a process of their own."""
+    """The process `bench.readers`."""
 
     def __init__(self, port: int, streams: list[tuple[str, str]]) -> None:
         command = [sys.executable, "-m", "bench.readers", str(port)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert self._ask(json.dumps(streams)) == "open\n", "not every stream was opened"
+        assert self._send(json.dumps(streams)) == "open\n", "not every stream was opened"
 
     def wait_for(self, count: int) -> None:
-        """Until they have seen so much, or nothing more comes."""
-        deadline = time.monotonic() + PATIENCE
-        while int(self._ask("count")) < count and time.monotonic() < deadline:
+        """Wait until the readers have received this many events, at most READ_TIMEOUT seconds."""
+        deadline = time.monotonic() + READ_TIMEOUT
+        while int(self._send("count")) < count and time.monotonic() < deadline:
             time.sleep(0.05)
 
     def stop(self) -> dict[str, Any]:
-        """What they saw."""
-        report: dict[str, Any] = json.loads(self._ask("stop"))
+        """Stop reading; the report of the readers."""
+        report: dict[str, Any] = json.loads(self._send("stop"))
         return report
 
     def close(self) -> None:
-        """End them, however far they are."""
+        """Kill the process."""
         self._process.kill()
         self._process.communicate()
 
-    def _ask(self, line: str) -> str:
+    def _send(self, line: str) -> str:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(line, file=self._process.stdin, flush=True)
@@ -167,7 +167,7 @@ class Readers:
 
 @contextmanager
 def reading(port: int, streams: list[tuple[str, str]]) -> Iterator[Readers]:
-    """Readers of these streams, gone afterwards."""
+    """Read these streams inside the block."""
     readers = Readers(port, streams)
     try:
         yield readers
@@ -176,39 +176,39 @@ def reading(port: int, streams: list[tuple[str, str]]) -> Iterator[Readers]:
 
 
 def end_of_log(port: int) -> int:
-    """The newest event's number."""
+    """Sequence number of the newest event."""
     return int(get_json(port, "/v1/events?request_id=-&limit=1")["nextCursor"])
 
 
 def subjects_of(port: int, start: int, last: int) -> list[list[int]]:
-    """Which events each subject has in the log."""
-    found: list[list[int]] = [[] for _ in range(SUBJECTS)]
+    """Sequence numbers of the events of each subject."""
+    by_subject: list[list[int]] = [[] for _ in range(SUBJECTS)]
     while start < last:
         page = get_json(port, f"/v1/events?after={start}&limit=1000")
         for event in page["events"]:
             name = event["subject"]
             if name.startswith("lease:subject-") and event["seq"] <= last:
-                found[int(name.rpartition("-")[2])].append(event["seq"])
+                by_subject[int(name.rpartition("-")[2])].append(event["seq"])
         start = page["nextCursor"]
-    return found
+    return by_subject
 
 
 def main() -> None:
-    """Measure all three, and compare."""
+    """Measure the three cases and print each compared with the first."""
     size = Size()
     with tempfile.TemporaryDirectory(prefix="hf-streams-", dir=Path.cwd()) as folder, stores(folder) as new_store:
         alone = measure(new_store(), size, 0)
-        tell("nobody reads", alone, alone)
-        tell(f"{size.readers} readers of one subject each", measure(new_store(), size, size.readers), alone)
-        everything = measure(new_store(), size, size.of_everything, everything=True)
-        tell(f"{size.of_everything} readers of everything", everything, alone)
+        print_outcome("no readers", alone, alone)
+        print_outcome(f"{size.readers} readers of one subject each", measure(new_store(), size, size.readers), alone)
+        everything = measure(new_store(), size, size.all_event_readers, everything=True)
+        print_outcome(f"{size.all_event_readers} readers of all events", everything, alone)
 
 
-def tell(what: str, outcome: Outcome, alone: Outcome) -> None:
-    """One line."""
+def print_outcome(what: str, outcome: Outcome, alone: Outcome) -> None:
+    """Print one line, with p99 compared to that of a run without readers."""
     print(
         f"{what:<34}{outcome.written:7} events  p50 {outcome.p50 * 1000:6.2f} ms  p99 {outcome.p99 * 1000:7.2f} ms"
-        f"  ({outcome.p99 / alone.p99:4.2f} of alone)  wrong {outcome.wrong}  cut {outcome.cut}"
+        f"  ({outcome.p99 / alone.p99:4.2f} of that without readers)  wrong {outcome.wrong}  closed {outcome.closed}"
         f"  RSS {outcome.rss / 2**20:.0f} MB  CPU {outcome.server_cpu:.1f} s, readers {outcome.readers_cpu:.1f} s",
         flush=True,
     )
@@ -216,12 +216,12 @@ def tell(what: str, outcome: Outcome, alone: Outcome) -> None:
 
 @contextmanager
 def stores(folder: str) -> Iterator[Any]:
-    """Call it for a new store's address."""
+    """A function that returns the address of a new store."""
     if sys.argv[1:] != ["postgres"]:
         numbers = itertools.count()
         yield lambda: f"sqlite:///{folder}/{next(numbers)}.db"
         return
-    from tests.postgres import Postgres  # noqa: PLC0415 - slow to import
+    from tests.postgres import Postgres
 
     database = Postgres()
     try:

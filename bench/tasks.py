@@ -1,4 +1,4 @@
-"""Tasks over HTTP: create, claim, complete, one task a request or a hundred."""
+"""Task cycles over HTTP: create, claim and complete, with one or many tasks per request."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ from bench.baseline import PAYLOAD
 from bench.load import HOST, post
 
 TYPE = "bench"
+CREATE, CLAIM, COMPLETE = "create", "claim", "complete"
 
 
-class Taken(msgspec.Struct):
-    """What a worker needs of a claimed task."""
+class ClaimedTask(msgspec.Struct, rename="camel"):
+    """The fields of a claimed task that a worker needs."""
 
     id: str
-    leaseId: str  # noqa: N815 - a wire name
+    lease_id: str
 
 
-class TakenMany(msgspec.Struct):
-    """The same for several."""
+class ClaimedTasks(msgspec.Struct):
+    """The answer to a claim with a limit."""
 
-    tasks: list[Taken] = []
+    tasks: list[ClaimedTask] = []
 
 
-_one = msgspec.json.Decoder(Taken).decode
-_many = msgspec.json.Decoder(TakenMany).decode
+_parse_task = msgspec.json.Decoder(ClaimedTask).decode
+_parse_tasks = msgspec.json.Decoder(ClaimedTasks).decode
 
 
 class Worker(asyncio.Protocol):
-    """Goes round: create, claim, complete; waits for each whole answer."""
+    """One connection that repeats create, claim and complete, and reads each whole answer before the next request."""
 
     def __init__(
         self, many: int, key: str, until: float, done: asyncio.Future[None], count: Callable[[int], None]
@@ -45,8 +46,8 @@ class Worker(asyncio.Protocol):
         self._done = done
         self._count = count
         self._buffer = bytearray()
-        self._need = 0
-        self._step = 0
+        self._length = 0
+        self._step = CREATE
         create = b'{"type":"%b","payload":%b}' % (TYPE.encode(), PAYLOAD.encode())
         if many == 1:
             self._create = post("/v1/tasks", create, key)
@@ -62,32 +63,34 @@ class Worker(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
-        if not self._need:
+        if not self._length:
             head = self._buffer.find(b"\r\n\r\n")
             if head < 0:
                 return
-            place = self._buffer.find(b"content-length: ")
-            length = int(self._buffer[place + 16 : self._buffer.find(b"\r\n", place)])
-            self._need = head + 4 + length
-            self._body = head + 4
-        if len(self._buffer) < self._need:
+            position = self._buffer.find(b"content-length: ")
+            length = int(self._buffer[position + 16 : self._buffer.find(b"\r\n", position)])
+            self._length = head + 4 + length
+            self._body_start = head + 4
+        if len(self._buffer) < self._length:
             return
-        body = bytes(self._buffer[self._body : self._need])
+        body = bytes(self._buffer[self._body_start : self._length])
         if self._buffer[9:11] != b"20":
             self._done.set_exception(AssertionError(self._buffer.decode()))
             self._transport.close()
             return
         self._buffer.clear()
-        self._need = 0
-        self._answered(body)
+        self._length = 0
+        self._continue(body)
 
-    def _answered(self, body: bytes) -> None:
-        self._step = (self._step + 1) % 3
-        if self._step == 1:
+    def _continue(self, body: bytes) -> None:
+        if self._step == CREATE:
+            self._step = CLAIM
             self._transport.write(self._claim)
-        elif self._step == 2:  # noqa: PLR2004 - the third of three
+        elif self._step == CLAIM:
+            self._step = COMPLETE
             self._transport.write(self._complete(body))
         else:
+            self._step = CREATE
             self._count(self._many)
             if time.perf_counter() < self._until:
                 self._transport.write(self._create)
@@ -97,16 +100,16 @@ class Worker(asyncio.Protocol):
 
     def _complete(self, body: bytes) -> bytes:
         if self._many == 1:
-            taken = _one(body)
-            result = b'{"lease_id":"%b","result":{"ok":true}}' % taken.leaseId.encode()
-            return post(f"/v1/tasks/{taken.id}/complete", result, self._key)
+            task = _parse_task(body)
+            result = b'{"lease_id":"%b","result":{"ok":true}}' % task.lease_id.encode()
+            return post(f"/v1/tasks/{task.id}/complete", result, self._key)
         item = b'{"op":"complete","id":"%b","lease_id":"%b","result":{"ok":true}}'
-        items = b",".join(item % (task.id.encode(), task.leaseId.encode()) for task in _many(body).tasks)
+        items = b",".join(item % (task.id.encode(), task.lease_id.encode()) for task in _parse_tasks(body).tasks)
         return post("/v1/tasks/batch", b'{"items":[' + items + b"]}", self._key)
 
 
 def cycles_per_second(port: int, key: str, *, connections: int, many: int, seconds: float) -> float:
-    """Durable create-claim-complete cycles a second."""
+    """Durable create-claim-complete cycles per second."""
 
     async def drive() -> float:
         loop = asyncio.get_running_loop()
@@ -120,7 +123,7 @@ def cycles_per_second(port: int, key: str, *, connections: int, many: int, secon
         done = [loop.create_future() for _ in range(connections)]
         for future in done:
             worker = Worker(many, key, started + seconds, future, count)
-            await loop.create_connection(partial(_itself, worker), HOST, port)
+            await loop.create_connection(partial(_return_worker, worker), HOST, port)
         await asyncio.gather(*done)
         return total / (time.perf_counter() - started)
 
@@ -128,5 +131,5 @@ def cycles_per_second(port: int, key: str, *, connections: int, many: int, secon
         return runner.run(drive())
 
 
-def _itself(worker: Worker) -> Worker:
+def _return_worker(worker: Worker) -> Worker:
     return worker

@@ -123,7 +123,7 @@ def empty(store: Any) -> None:
     elif store.name == "sqlite":
         # Events go only below the floor, so it is raised first.
         raise_floor = "UPDATE event_counters SET floor = seq;"
-        forget = "".join(f"DELETE FROM {table};" for table in tables)  # noqa: S608 - our own names
+        forget = "".join(f"DELETE FROM {table};" for table in tables)
         state = "UPDATE state SET token = 0, now = 0, boot_id = '', alive_at = NULL, clean = 1;"
         with store.transaction():
             pass  # whoever holds no writer yet gets one
@@ -134,9 +134,9 @@ def empty(store: Any) -> None:
             # Triggers keep the log from being emptied; they sleep only while a replica is being filled.
             for setting in ("session_replication_role = replica", "synchronous_commit = off"):
                 reader.execute(f"SET {setting}")
-            filled = (f"SELECT '{table}' WHERE EXISTS (SELECT FROM {table})" for table in tables)  # noqa: S608 - ours
+            filled = (f"SELECT '{table}' WHERE EXISTS (SELECT FROM {table})" for table in tables)
             for (table,) in reader.execute(" UNION ALL ".join(filled)):
-                reader.execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
+                reader.execute(f"DELETE FROM {table}")
             reader.execute("ALTER SEQUENCE fencing_tokens RESTART")
             reader.execute("UPDATE state SET alive_at = NULL, clean = true")
             reader.execute("RESET ALL")
@@ -149,7 +149,7 @@ def every(store: Any, record: type[Any]) -> list[Any]:
             return [event for account in sorted(store.log) for event in store.log[account]]
         return sorted((row for row in store.rows.values() if type(row) is record), key=lambda row: row.key)
     table, order = ("events", "account, seq") if record is Event else (record.table, "account, id")
-    query = f"SELECT {', '.join(record.__struct_fields__)} FROM {table} ORDER BY {order}"  # noqa: S608 - our own names
+    query = f"SELECT {', '.join(record.__struct_fields__)} FROM {table} ORDER BY {order}"
     with store.read() as reader:
         if record is Event:
             return [Event(*columns) for columns in reader.execute(query)]

@@ -107,7 +107,7 @@ class Fleet:
             self.ends(period, "held")
         except HoldfastError:
             self.ends(period, "unknown")
-        except Exception as error:  # noqa: BLE001 - raised again in the thread of the test
+        except Exception as error:
             self.errors.append(error)
             self.stop.set()
 

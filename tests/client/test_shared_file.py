@@ -172,7 +172,7 @@ class Busy:
                 self.step(self.rng.choice(list(self.jobs)))
         except (BrokenPipeError, Unreachable, OutcomeUnknown):
             return
-        except Exception as error:  # noqa: BLE001 - raised again in the thread of the test
+        except Exception as error:
             self.error = error
 
     def step(self, job):

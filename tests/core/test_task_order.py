@@ -70,7 +70,7 @@ def test_the_first_in_line_has_the_highest_priority_then_the_oldest_place_then_t
 def test_a_scheduled_task_stands_behind_new_ones_for_a_minute_and_before_them_afterwards():
     due = NOW + 5 * SECOND
     scheduled = tasks.queue_order(replace(LATER, id="m"))
-    made_at = lambda when: tasks.queue_order(tasks.create(Task("default", "n"), when))  # noqa: E731 - a table in one line
+    made_at = lambda when: tasks.queue_order(tasks.create(Task("default", "n"), when))
     assert made_at(NOW - DAY) < scheduled
     assert made_at(due) < scheduled
     assert made_at(due + tasks.SCHEDULED_LAG - 1) < scheduled

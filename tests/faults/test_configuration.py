@@ -61,7 +61,7 @@ WRONG = [
         "HOLDFAST_PUBLIC_URL: must not contain a user, a query or a fragment",
     ),
     ({}, {"PUBLIC_ELECTIONS": "maybe"}, "HOLDFAST_PUBLIC_ELECTIONS: expected true or false, got 'maybe'"),
-    ({}, {"LOCAL_REGISTRATION": "true", "HOST": "0.0.0.0"},  # noqa: S104 - it is what must be refused
+    ({}, {"LOCAL_REGISTRATION": "true", "HOST": "0.0.0.0"},
      "HOLDFAST_LOCAL_REGISTRATION: only on a loopback address, not on 0.0.0.0"),
     ({}, {"LOCAL_REGISTRATION": "true", "STATIC_TOKENS": f"bob:{GOOD}"},
      "HOLDFAST_LOCAL_REGISTRATION: not together with static tokens"),

@@ -72,7 +72,7 @@ def fill(store, prefix, count, **columns):
     say(store, f"{numbers.format(count)} INSERT INTO tasks ({names}) SELECT {shown}, {identity}")
     say(
         store,
-        f"INSERT INTO task_counts VALUES ('{ACCOUNT}', 'work', '{row.state}', {count})"  # noqa: S608
+        f"INSERT INTO task_counts VALUES ('{ACCOUNT}', 'work', '{row.state}', {count})"
         " ON CONFLICT (account, type, state) DO UPDATE SET total = task_counts.total + excluded.total",
     )
 
@@ -125,7 +125,7 @@ def test_a_claim_is_as_quick_over_a_million_tasks_as_over_a_thousand(new_store):
 def test_a_claim_looks_at_no_more_tasks_than_it_takes(new_store):
     store = deep(new_store())
     if store.name == "sqlite":
-        from holdfast.store.sqlite import queries as lite  # noqa: PLC0415 - the twin of the one above
+        from holdfast.store.sqlite import queries as lite
 
         plan = say(store, "EXPLAIN QUERY PLAN " + lite.READY.replace("?", "'x'"))
         told = " ".join(row[3] for row in plan)

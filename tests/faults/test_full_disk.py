@@ -160,7 +160,7 @@ def during(worker, job, lease):
 
 
 def after(server, worker, job, lease):
-    beat = lambda: worker.heartbeat(job, lease["lease_id"])  # noqa: E731
+    beat = lambda: worker.heartbeat(job, lease["lease_id"])
     eventually(lambda: beat().status, lambda status: status == 200, within=HEAL_SECONDS)
     assert worker.jobs("?prefix=refused")["jobs"] == []
     assert server.process.poll() is None

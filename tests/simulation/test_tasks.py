@@ -68,7 +68,7 @@ def deadline_too_late(monkeypatch):
 
 
 def lapse_too_early(monkeypatch):
-    early = lambda task, now: task.expires_at is not None and task.expires_at - 1 <= now  # noqa: E731 - a broken rule
+    early = lambda task, now: task.expires_at is not None and task.expires_at - 1 <= now
     break_rule(monkeypatch, "is_due", early)
 
 
@@ -78,7 +78,7 @@ def tokens_that_come_again(monkeypatch):
 
 def held_tasks_in_the_queue(monkeypatch):
     claim = tasks.claim
-    claimable = lambda task, now: task.state in tasks.LIVE_STATES  # noqa: E731 - a broken rule
+    claimable = lambda task, now: task.state in tasks.LIVE_STATES
     break_rule(monkeypatch, "claim", lambda task, by, **more: replace(claim(task, by, **more), ready=True))
     break_rule(monkeypatch, "is_claimable", claimable)
 
@@ -93,7 +93,7 @@ def scheduled_tasks_that_never_come_due(monkeypatch):
 
 def hand_backs_that_count(monkeypatch):
     back = tasks.hand_back
-    counted = lambda task, *args, **more: replace(back(task, *args, **more), attempt_count=task.attempt_count)  # noqa: E731
+    counted = lambda task, *args, **more: replace(back(task, *args, **more), attempt_count=task.attempt_count)
     break_rule(monkeypatch, "hand_back", counted)
 
 
@@ -104,7 +104,7 @@ def one_attempt_too_few(monkeypatch):
 
 def finished_tasks_that_come_back(monkeypatch):
     requeue = tasks.requeue
-    again = lambda task, now, **more: requeue(replace(task, state=tasks.DEAD), now, **more)  # noqa: E731 - a broken rule
+    again = lambda task, now, **more: requeue(replace(task, state=tasks.DEAD), now, **more)
     break_rule(monkeypatch, "requeue", again)
 
 

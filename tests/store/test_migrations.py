@@ -104,7 +104,7 @@ def test_threads_may_open_a_fresh_store_together(place):
             barrier.wait()
             store.open()
             store.close()
-        except Exception as error:  # noqa: BLE001 - shown below
+        except Exception as error:
             failures.append(error)
 
     barrier = threading.Barrier(4)

@@ -113,7 +113,7 @@ def test_many_threads_may_look_at_once(sql_store):
             for _ in range(100):
                 with sql_store.read() as reader:
                     assert reader.row(Lease, ACCOUNT, "job") is not None
-        except Exception as error:  # noqa: BLE001 - shown below
+        except Exception as error:
             failures.append(error)
 
     before = sys.getswitchinterval()

@@ -33,7 +33,7 @@ SELECT CASE place % {ACCOUNTS} WHEN 0 THEN '{ACCOUNT}' ELSE 'account' || place %
     {START} + n,
     CASE WHEN kind = 2 THEN CASE WHEN place < {DUE * ACCOUNTS} THEN {START} - 1 ELSE {START} + n END END
 FROM kinds
-"""  # noqa: S608 - our own names and numbers
+"""
 COUNTS = "INSERT INTO task_counts SELECT account, type, state, count(*) FROM tasks GROUP BY account, type, state"
 
 QUESTIONS = {

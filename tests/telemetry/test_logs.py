@@ -112,8 +112,8 @@ def everything(server):
 
 
 def test_by_default_only_what_went_badly_is_told(server):
-    from holdfast.transport.http.access import access_log  # noqa: PLC0415
-    from holdfast.transport.http.request import Request  # noqa: PLC0415
+    from holdfast.transport.http.access import access_log
+    from holdfast.transport.http.request import Request
 
     told = []
     handler = logging.Handler()

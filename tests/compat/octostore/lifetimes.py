@@ -61,7 +61,7 @@ class Lifetimes:
             self.watch_the_room()
             self.watch_the_session_expire()
             self.watch_the_session_be_forgotten()
-        except Exception as error:  # noqa: BLE001  (raised again where the story is asked for)
+        except Exception as error:
             self.error = error
 
     def watch_the_room(self) -> None:

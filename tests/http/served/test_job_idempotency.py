@@ -90,7 +90,7 @@ def test_fifty_at_once_under_one_key_get_one_lease(alice, job, key):
 
 
 def test_duplicates_on_two_servers_get_one_lease(postgres_server, second_postgres_server, job, key):
-    from tests.http.job_client import agent  # noqa: PLC0415
+    from tests.http.job_client import agent
 
     both = [agent(postgres_server), agent(second_postgres_server)]
     calls = [lambda caller=caller: claimed(caller.under_key(key).claim(job, "me")) for caller in both * 8]
