@@ -42,7 +42,7 @@ def test_pages_and_forms_are_charged_like_the_api(planned):
     token = client.token()
     assert [client.post("/ui/tasks/none", act="requeue", token=token)[0] for _ in range(9)] == [404] * 8 + [429]
     status, headers, text = client.post("/ui/tasks/none", act="requeue", token=token)
-    assert (status, headers["Retry-After"].isdigit(), "are spent" in text) == (429, True, True)
+    assert (status, headers["Retry-After"].isdigit(), "is reached" in text) == (429, True, True)
     assert [client.get("/ui/tasks")[0] for _ in range(40)] == [200] * 39 + [429]
     assert client.get("/", x_fragments="1")[0] == 429
 
