@@ -108,25 +108,25 @@ def has_credential(engine: Engine, settings: Settings) -> bool:
 
 
 def _has_issued(engine: Engine) -> bool:
-    known = engine.read(lambda reader: reader.principals(DEFAULT_ACCOUNT))
-    return any(principal.source == ISSUED and principal.revoked_at is None for principal in known)
+    existing = engine.read(lambda reader: reader.principals(DEFAULT_ACCOUNT))
+    return any(principal.source == ISSUED and principal.revoked_at is None for principal in existing)
 
 
 def sync_credentials(engine: Engine, settings: Settings) -> str | None:
     """Make stored credentials match the settings. A server without any gets a first key, which is returned once."""
-    known = engine.read(lambda reader: reader.principals(DEFAULT_ACCOUNT))
-    wanted = [KeySetting(name, STATIC, hash_token(token), WORK_SCOPES) for name, token in settings.static_tokens]
+    existing = engine.read(lambda reader: reader.principals(DEFAULT_ACCOUNT))
+    configured = [KeySetting(name, STATIC, hash_token(token), WORK_SCOPES) for name, token in settings.static_tokens]
     if settings.root_key is not None:
-        wanted.append(KeySetting("root", ROOT, hash_token(settings.root_key), ALL_SCOPES))
+        configured.append(KeySetting("root", ROOT, hash_token(settings.root_key), ALL_SCOPES))
     first_key = None
-    if not wanted and not _has_issued(engine):
+    if not configured and not _has_issued(engine):
         first_key = format_key(secrets.token_bytes(KEY_BYTES))
-        wanted.append(KeySetting("first", ISSUED, hash_token(first_key), ALL_SCOPES))
+        configured.append(KeySetting("first", ISSUED, hash_token(first_key), ALL_SCOPES))
     command = SyncConfiguredKeys(
         account=DEFAULT_ACCOUNT,
         cause=Cause("settings", ""),
-        wanted=tuple(wanted),
-        known=tuple(principal.id for principal in known),
+        configured=tuple(configured),
+        existing=tuple(principal.id for principal in existing),
         revoke=(STATIC, ROTATED, ROOT),
     )
     engine.call(command)

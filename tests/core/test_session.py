@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from holdfast.core import session as sessions
 from holdfast.core.errors import ContextConflict, LeaseLost, SessionExpired, SessionMissing, SessionTaken
 from holdfast.core.row import SECOND
-from holdfast.core.session import DELETED, EXPIRED, EXPIRED_MEMORY, Context, Session
+from holdfast.core.session import DELETED, EXPIRED, EXPIRED_REPORT_PERIOD, Context, Session
 from tests.support import ALICE, BOB, START, a_session
 
 END = START + 60 * SECOND
@@ -24,10 +24,10 @@ SWEPT = sessions.end(OPEN, EXPIRED, END + 1)
         (OPEN, ALICE, END - 1, None),
         (OPEN, ALICE, END, SessionExpired),
         (SWEPT, ALICE, END + 1, SessionExpired),
-        (OPEN, ALICE, END + EXPIRED_MEMORY - 1, SessionExpired),
-        (OPEN, ALICE, END + EXPIRED_MEMORY, SessionMissing),
-        (SWEPT, ALICE, END + EXPIRED_MEMORY, SessionExpired),
-        (SWEPT, ALICE, END + 1 + EXPIRED_MEMORY, SessionMissing),
+        (OPEN, ALICE, END + EXPIRED_REPORT_PERIOD - 1, SessionExpired),
+        (OPEN, ALICE, END + EXPIRED_REPORT_PERIOD, SessionMissing),
+        (SWEPT, ALICE, END + EXPIRED_REPORT_PERIOD, SessionExpired),
+        (SWEPT, ALICE, END + 1 + EXPIRED_REPORT_PERIOD, SessionMissing),
         (DELETED_ONE, ALICE, START, SessionMissing),
         (OPEN, BOB, START, SessionMissing),
         (None, ALICE, START, SessionMissing),
@@ -51,7 +51,7 @@ def test_a_session_acts_for_its_owner_until_its_time_runs_out_and_is_then_rememb
 
 
 def test_a_session_that_has_just_run_out_can_still_be_found():
-    assert sessions.find(OPEN, ALICE.id, END + EXPIRED_MEMORY - 1) is OPEN
+    assert sessions.find(OPEN, ALICE.id, END + EXPIRED_REPORT_PERIOD - 1) is OPEN
 
 
 @pytest.mark.parametrize(

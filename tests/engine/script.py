@@ -135,7 +135,7 @@ class Script:
             case "campaign":
                 return elections.Campaign(
                     **base, name=name, candidate=by.name, holder=by.id, lease_id=f"room-lease-{self.made}", ttl=ttl,
-                    max_rooms=[1, 2, 9][extra % 3],
+                    max_elections=[1, 2, 9][extra % 3],
                 )  # fmt: skip
             case "lead on":
                 return elections.RenewLeadership(**base, name=name, holder=by.id, lease_id=lease_id, ttl=ttl)
@@ -146,14 +146,14 @@ class Script:
             case "expire session":
                 return expiry.ExpireSession(**base, session_id=session)
             case "grace":
-                return expiry.GiveGrace(**base, key=("leases", account, name), seen=START + extra * 10 * SECOND)
+                return expiry.GiveGrace(**base, key=("leases", account, name), last_beat=START + extra * 10 * SECOND)
             case "sync":
-                wanted = tuple(
+                configured = tuple(
                     accounts.KeySetting(f"n{n}", STATIC, f"{account}-hash-{extra}-{n}", "jobs")
                     for n in range(extra % 3)
                 )
-                known = tuple(accounts.principal_id(STATIC, f"n{n}") for n in range(3))
-                return accounts.SyncConfiguredKeys(**base, wanted=wanted, known=known)
+                existing = tuple(accounts.principal_id(STATIC, f"n{n}") for n in range(3))
+                return accounts.SyncConfiguredKeys(**base, configured=configured, existing=existing)
         raise AssertionError(drawn["verb"])
 
     def heed(self, commands: list[Any], outcomes: list[Any]) -> None:

@@ -172,7 +172,7 @@ class TaskScript(Script):
     # -- what the server does by itself --------------------------------------------------------------------------
 
     def grace_for(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
-        return expiry.GiveGrace(**base, cause=CAUSE, key=self.key(drawn), seen=self.now - extra * 5 * SECOND)
+        return expiry.GiveGrace(**base, cause=CAUSE, key=self.key(drawn), last_beat=self.now - extra * 5 * SECOND)
 
     def purge(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         return retention.PurgeTask(

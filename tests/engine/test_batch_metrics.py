@@ -115,5 +115,5 @@ def test_batches_are_timed_and_lanes_are_seen_at_work(engine, numbers):
 
 def test_the_sweep_says_when_it_last_looked(engine):
     wait_until(lambda: engine.registry.read()[metric_names.LOOP_SUCCESS.at("sweep")] > 0)
-    assert engine.parts()["sweep"].stuck is False
-    assert engine.parts()["lanes"].stuck is False
+    assert engine.loop_report()["sweep"].stuck is False
+    assert engine.loop_report()["lanes"].stuck is False

@@ -12,7 +12,7 @@ from holdfast.core.errors import Refused
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
 from holdfast.core.row import SECOND
-from holdfast.core.session import EXPIRED_MEMORY, Session
+from holdfast.core.session import EXPIRED_REPORT_PERIOD, Session
 from holdfast.core.task import CLAIMED, PENDING, Task
 from holdfast.engine.verbs.batch import Outcomes
 from holdfast.store.contract import TaskPath
@@ -47,7 +47,7 @@ def moments(store: Any) -> list[int]:
     found = [at for row in every(store, Lease) for at in (row.expires_at, row.available_at) if at is not None]
     found += [at for row in every(store, Task) for at in (row.expires_at, row.scheduled_at) if at is not None]
     for row in every(store, Session):
-        found += [row.expires_at, row.expires_at + EXPIRED_MEMORY]
+        found += [row.expires_at, row.expires_at + EXPIRED_REPORT_PERIOD]
     return found
 
 

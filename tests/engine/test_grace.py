@@ -114,7 +114,7 @@ def test_a_script_keeps_no_beat(opened, clock, kind, started):
 def test_grace_is_for_jobs_that_were_live_when_the_store_was_last_served(memory, clock, row, given):
     put(memory, row)
     clock.advance(100)
-    assert run(memory, GiveGrace(account=ACCOUNT, cause=CAUSE, key=row.key, seen=START)) is given
+    assert run(memory, GiveGrace(account=ACCOUNT, cause=CAUSE, key=row.key, last_beat=START)) is given
 
 
 def test_a_server_that_stood_still_gives_grace_before_anything_expires(served, clock):
@@ -123,7 +123,12 @@ def test_a_server_that_stood_still_gives_grace_before_anything_expires(served, c
     sweep = Sweep(served, None, outages, serving=True)
     replies = []
     lane = Lane(
-        0, served, Backlog(), outages, on_commit=lambda done: replies.extend(done.replies), on_return=sweep.grace
+        0,
+        served,
+        Backlog(),
+        outages,
+        on_commit=lambda done: replies.extend(done.replies),
+        on_return=sweep.grace_commands,
     )
     clock.advance(100)
     outages.last_sweep -= 100

@@ -8,10 +8,12 @@ from tests.support import ACCOUNT, CAUSE, check_log, every, run
 
 
 def sync(store, *pairs, revoke=(STATIC,), source=STATIC):
-    wanted = tuple(KeySetting(name, source, key, "jobs") for name, key in pairs)
+    configured = tuple(KeySetting(name, source, key, "jobs") for name, key in pairs)
     with store.read() as reader:
-        known = tuple(row.id for row in reader.principals(ACCOUNT))
-    return run(store, SyncConfiguredKeys(account=ACCOUNT, cause=CAUSE, wanted=wanted, known=known, revoke=revoke))
+        existing = tuple(row.id for row in reader.principals(ACCOUNT))
+    return run(
+        store, SyncConfiguredKeys(account=ACCOUNT, cause=CAUSE, configured=configured, existing=existing, revoke=revoke)
+    )
 
 
 def who_has(store, key):

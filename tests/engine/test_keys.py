@@ -67,11 +67,14 @@ def register(name, key_hash="h", namespace=None):
 
 def sync(store, *pairs, source=STATIC):
     """As a server does that starts with these tokens."""
-    wanted = tuple(KeySetting(name, source, key, "jobs tasks") for name, key in pairs)
+    configured = tuple(KeySetting(name, source, key, "jobs tasks") for name, key in pairs)
     with store.read() as reader:
-        known = tuple(row.id for row in reader.principals(ACCOUNT))
+        existing = tuple(row.id for row in reader.principals(ACCOUNT))
     revoked = (STATIC, ROTATED, ROOT)
-    return run(store, SyncConfiguredKeys(account=ACCOUNT, cause=CAUSE, wanted=wanted, known=known, revoke=revoked))
+    return run(
+        store,
+        SyncConfiguredKeys(account=ACCOUNT, cause=CAUSE, configured=configured, existing=existing, revoke=revoked),
+    )
 
 
 def who_has(store, *keys):

@@ -196,7 +196,7 @@ def test_after_trouble_grace_comes_before_anything_can_expire(memory, clock):
     """The first batch after an outage would take over a job that its holder could not renew."""
     put(memory, a_lease("job", ends=START + SECOND))
     clock.advance(20)
-    grace = GiveGrace(account=ACCOUNT, cause=CAUSE, key=a_lease("job").key, seen=START)
+    grace = GiveGrace(account=ACCOUNT, cause=CAUSE, key=a_lease("job").key, last_beat=START)
     replies = []
     lane = idle_lane(Troubled(memory, StoreUnavailable("gone")), lambda committed: replies.extend(committed.replies))
     lane._on_return = lambda: [grace]

@@ -32,7 +32,7 @@ class Waiting:
     def enter(self, lease_id, wait=60.0):
         ticket = Ticket(claim("job", lease_id), Keep(), deadline=time.monotonic() + wait)
         if not self.waiters.join_queue(ticket):
-            self.waiters.not_granted(ticket, HELD)
+            self.waiters.handle_not_granted(ticket, HELD)
         return ticket
 
     def attend(self, *, waiting):
@@ -53,12 +53,12 @@ def test_only_the_head_tries_and_the_next_when_it_has_it(waiting):
     first, second, third = (waiting.enter(f"l{number}") for number in range(3))
     waiting.waiters.wake([KEY])
     assert waiting.tries == [first]
-    waiting.waiters.settled(first, GRANTED)
+    waiting.waiters.handle_settled(first, GRANTED)
     assert waiting.tries == [first, second]
-    waiting.waiters.not_granted(second, HELD)
+    waiting.waiters.handle_not_granted(second, HELD)
     assert waiting.tries == [first, second]
     waiting.waiters.wake([KEY])
-    waiting.waiters.settled(second, GRANTED)
+    waiting.waiters.handle_settled(second, GRANTED)
     assert waiting.tries == [first, second, second, third]
 
 
@@ -67,9 +67,9 @@ def test_a_head_that_is_trying_is_not_sent_twice_but_tries_again_if_it_was_freed
     waiting.waiters.wake([KEY])
     waiting.waiters.wake([KEY])
     assert waiting.tries == [first]
-    waiting.waiters.not_granted(first, HELD)
+    waiting.waiters.handle_not_granted(first, HELD)
     assert waiting.tries == [first, first]
-    waiting.waiters.not_granted(first, HELD)
+    waiting.waiters.handle_not_granted(first, HELD)
     assert waiting.tries == [first, first]
 
 
@@ -108,14 +108,14 @@ def test_whoever_left_in_the_middle_of_its_try_does_not_come_back(waiting):
     first = waiting.enter("l1")
     waiting.waiters.wake([KEY])
     waiting.waiters.leave(first)
-    waiting.waiters.not_granted(first, HELD)
+    waiting.waiters.handle_not_granted(first, HELD)
     assert waiting.waiters.length(KEY) == 0
 
 
 def test_whoever_left_before_its_first_answer_does_not_stand_in_line(waiting):
     ticket = Ticket(claim("job", "l1"), Keep(), deadline=time.monotonic() + 60)
     waiting.waiters.leave(ticket)
-    waiting.waiters.not_granted(ticket, HELD)
+    waiting.waiters.handle_not_granted(ticket, HELD)
     assert waiting.waiters.length(KEY) == 0
 
 
@@ -123,7 +123,7 @@ def test_a_waiter_whose_patience_ends_tries_once_more_and_is_told(waiting):
     first, second = waiting.enter("l1"), waiting.enter("l2")
     waiting.waiters._time_out(second)
     assert waiting.tries == [second]
-    waiting.waiters.not_granted(second, HELD)
+    waiting.waiters.handle_not_granted(second, HELD)
     assert waiting.answers_to(second) == [Held]
     assert waiting.waiters.length(KEY) == 1
     waiting.waiters.wake([KEY])
@@ -135,7 +135,7 @@ def test_a_last_try_that_was_under_way_already_is_not_sent_again(waiting):
     waiting.waiters.wake([KEY])
     waiting.waiters._time_out(first)
     assert waiting.tries == [first]
-    waiting.waiters.not_granted(first, HELD)
+    waiting.waiters.handle_not_granted(first, HELD)
     assert waiting.answers_to(first) == [Held]
 
 
@@ -144,7 +144,7 @@ def test_a_notice_during_the_last_try_of_the_head_reaches_the_next_one(waiting):
     first, second = waiting.enter("l1"), waiting.enter("l2")
     waiting.waiters._time_out(first)
     waiting.waiters.wake_all()
-    waiting.waiters.not_granted(first, HELD)
+    waiting.waiters.handle_not_granted(first, HELD)
     assert waiting.answers_to(first) == [Held]
     assert waiting.tries == [first, second]
 

@@ -14,7 +14,7 @@ from tests.task_commands import BASE, LEASE, begin, complete, create, take
 def recover(store):
     with store.read() as reader:
         due = tuple(reader.due(1_000))
-    return [(row.noun, row.id) for row in run(store, Recover(**BASE, due=due)).over]
+    return [(row.noun, row.id) for row in run(store, Recover(**BASE, due=due)).ended]
 
 
 def test_everything_that_has_run_out_ends_at_once_and_is_told(store, clock):
@@ -32,7 +32,7 @@ def test_everything_that_has_run_out_ends_at_once_and_is_told(store, clock):
 def test_what_was_saved_in_time_is_left_alone(store, clock):
     transact(store, create("t1"), take("work"))
     due = (("tasks", ACCOUNT, "t1"), ("tasks", ACCOUNT, "none"))
-    assert run(store, Recover(**BASE, due=due)).over == ()
+    assert run(store, Recover(**BASE, due=due)).ended == ()
     run(store, complete("t1"))
     clock.advance(LEASE // SECOND)
-    assert run(store, Recover(**BASE, due=due)).over == ()
+    assert run(store, Recover(**BASE, due=due)).ended == ()

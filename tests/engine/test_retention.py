@@ -79,7 +79,7 @@ def test_what_changed_since_then_stays(full, clock):
 
 
 def test_dead_letters_stay_if_they_are_to_be_kept_and_are_in_nobody_s_way(full, clock, monkeypatch):
-    monkeypatch.setattr(retention, "TASKS_A_PASS", 1)
+    monkeypatch.setattr(retention, "TASKS_PER_PASS", 1)
     clock.now = START + 8 * DAY
     tidy(full, passes=3, tasks=7 * DAY, dead_letters=False)
     assert ids(full) == ["dead", "held", "later", "ready"]
@@ -184,7 +184,7 @@ def test_a_session_that_was_forgotten_comes_back_with_its_versions_going_on(stor
 
 
 def test_every_name_has_its_turn_although_a_pass_looks_at_few(store, clock, monkeypatch):
-    monkeypatch.setattr(retention, "ROWS_A_PASS", 3)
+    monkeypatch.setattr(retention, "ROWS_PER_PASS", 3)
     put(store, *(a_lease(f"held-{number}", ends=START + 99 * DAY) for number in range(7)), a_lease("last", ends=None))
     clock.now = START + 31 * DAY
     tidy(store, passes=4, names=30 * DAY)
@@ -247,7 +247,7 @@ def test_the_story_of_what_is_gone_may_be_cut_in_the_middle(full, clock):
 
 
 def test_a_pass_cuts_no_more_than_its_bite(full, clock, monkeypatch):
-    monkeypatch.setattr(retention, "EVENTS_A_PASS", 4)
+    monkeypatch.setattr(retention, "EVENTS_PER_PASS", 4)
     clock.now = START + 8 * DAY
     tidy(full, events=7 * DAY)
     with full.read() as reader:

@@ -56,7 +56,7 @@ def test_only_what_is_due_is_settled_and_only_once(store, row, due):
 def test_grace_is_for_tasks_and_named_sessions_that_were_live_when_the_store_was_last_served(store, clock, row, given):
     put(store, row)
     clock.advance(60)
-    assert run(store, GiveGrace(**BASE, key=row.key, seen=START)) is (given is not None)
+    assert run(store, GiveGrace(**BASE, key=row.key, last_beat=START)) is (given is not None)
     after = every(store, type(row))[0]
     assert after.expires_at == (row.expires_at if given is None else clock.now + given * SECOND)
     assert [event.kind for event in every(store, Event)[1:]] == ([] if given is None else [f"{row.noun}.extended"])

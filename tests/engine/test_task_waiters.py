@@ -41,10 +41,10 @@ class Waiting:
     def enter(self, *types, wait=60.0):
         """Somebody who found nothing and waits; its look right after it stood there found nothing either."""
         ticket = Ticket(take(*types), Keep(), deadline=time.monotonic() + wait)
-        self.waiters.not_granted(ticket, EMPTY)
+        self.waiters.handle_not_granted(ticket, EMPTY)
         if ticket.is_submitted:
             self.tries.remove(ticket)
-            self.waiters.not_granted(ticket, EMPTY)
+            self.waiters.handle_not_granted(ticket, EMPTY)
         return ticket
 
     def attend(self, *, waiting):
@@ -67,7 +67,7 @@ def waiting():
 def test_whoever_has_just_come_looks_once_more(waiting):
     """What was made between its answer and its standing here was told to nobody."""
     ticket = Ticket(take("work"), Keep(), deadline=time.monotonic() + 60)
-    waiting.waiters.not_granted(ticket, EMPTY)
+    waiting.waiters.handle_not_granted(ticket, EMPTY)
     assert waiting.tries == [ticket]
     assert waiting.size() == 1
 
@@ -92,9 +92,9 @@ def test_news_that_come_while_everybody_tries_are_looked_after(waiting, news):
     first = waiting.enter("work")
     waiting.waiters.offer({WORK: 1})
     waiting.waiters.offer({WORK: 1}) if news == "offer" else waiting.waiters.probe()
-    waiting.waiters.not_granted(first, EMPTY)
+    waiting.waiters.handle_not_granted(first, EMPTY)
     assert waiting.tries == [first, first]
-    waiting.waiters.not_granted(first, EMPTY)
+    waiting.waiters.handle_not_granted(first, EMPTY)
     assert waiting.tries == [first, first]
 
 
@@ -122,7 +122,7 @@ def test_whoever_found_work_of_another_process_lets_others_look_for_more(waiting
     first, second, third, _fourth = (waiting.enter("work") for _ in range(4))
     waiting.waiters.probe()
     assert waiting.tries == [first]
-    waiting.waiters.settled(first, FOUND)
+    waiting.waiters.handle_settled(first, FOUND)
     assert waiting.tries == [first, second, third]
     assert waiting.size() == 3
 
@@ -136,19 +136,19 @@ def test_what_somebody_was_woken_for_and_did_not_take_is_offered_to_the_next(wai
     first, second = waiting.enter("work", "other"), waiting.enter("work")
     waiting.waiters.offer({WORK: 1})
     if outcome is EMPTY:  # somebody else has it
-        waiting.waiters.not_granted(first, EMPTY)
+        waiting.waiters.handle_not_granted(first, EMPTY)
     else:
-        waiting.waiters.settled(first, outcome)
+        waiting.waiters.handle_settled(first, outcome)
     assert waiting.tries == ([first, second] if next_one_tries else [first])
 
 
 def test_whoever_finds_nothing_keeps_its_place(waiting):
     first, second = waiting.enter("work"), waiting.enter("work")
     waiting.waiters.offer({WORK: 1})
-    waiting.waiters.not_granted(first, EMPTY)
+    waiting.waiters.handle_not_granted(first, EMPTY)
     waiting.waiters.offer({WORK: 1})
     assert waiting.tries == [first, first]
-    waiting.waiters.settled(first, FOUND)
+    waiting.waiters.handle_settled(first, FOUND)
     waiting.waiters.offer({WORK: 1})
     assert waiting.tries == [first, first, second]
 
@@ -170,7 +170,7 @@ def test_whoever_leaves_is_passed_over_and_does_not_come_back(waiting):
     waiting.waiters.leave(gone)
     waiting.waiters.offer({WORK: 1})
     assert waiting.tries == [stays]
-    waiting.waiters.not_granted(gone, EMPTY)
+    waiting.waiters.handle_not_granted(gone, EMPTY)
     assert waiting.size() == 1
     assert waiting.answers_to(gone) == []
 
@@ -178,14 +178,14 @@ def test_whoever_leaves_is_passed_over_and_does_not_come_back(waiting):
 def test_whoever_left_before_its_first_answer_does_not_wait(waiting):
     ticket = Ticket(take("work"), Keep(), deadline=time.monotonic() + 60)
     waiting.waiters.leave(ticket)
-    waiting.waiters.not_granted(ticket, EMPTY)
+    waiting.waiters.handle_not_granted(ticket, EMPTY)
     assert (waiting.size(), waiting.tries) == (0, [])
 
 
 def test_patience_that_ends_is_one_last_try_and_one_answer(waiting):
     ticket = waiting.enter("work", wait=0.05)
     wait_until(lambda: waiting.tries == [ticket])
-    waiting.waiters.not_granted(ticket, EMPTY)
+    waiting.waiters.handle_not_granted(ticket, EMPTY)
     assert waiting.answers_to(ticket) == [Empty]
     assert waiting.size() == 0
 
@@ -195,7 +195,7 @@ def test_a_last_try_that_was_under_way_already_is_not_sent_again(waiting):
     waiting.waiters.offer({WORK: 1})
     waiting.waiters._time_out(ticket)
     assert waiting.tries == [ticket]
-    waiting.waiters.not_granted(ticket, EMPTY)
+    waiting.waiters.handle_not_granted(ticket, EMPTY)
     assert waiting.answers_to(ticket) == [Empty]
 
 
@@ -221,11 +221,11 @@ def test_whatever_comes_between_as_a_try_comes_back_empty_nobody_is_answered_twi
     waiting.waiters.offer({WORK: 1})
     comes_between = waiting.waiters.drain if how == "the server drains" else lambda: waiting.waiters._time_out(ticket)
     waiting.waiters._lock = Seam(threading.Lock(), comes_between)
-    waiting.waiters.not_granted(ticket, EMPTY)
+    waiting.waiters.handle_not_granted(ticket, EMPTY)
     answered = len(waiting.answers)
     if len(waiting.tries) > 1:  # a last try is on its way: its answer is the one
         assert answered == 0
-        waiting.waiters.settled(ticket, FOUND)
+        waiting.waiters.handle_settled(ticket, FOUND)
     else:
         assert answered == 1
 
@@ -235,7 +235,7 @@ def test_a_drain_sends_everybody_away_once_and_lets_nobody_in(waiting):
     waiting.waiters.offer({OTHER: 1})
     waiting.waiters.drain()
     assert (waiting.answers_to(idle), waiting.answers_to(trying)) == ([Draining], [])
-    waiting.waiters.not_granted(trying, EMPTY)
+    waiting.waiters.handle_not_granted(trying, EMPTY)
     assert waiting.answers_to(trying) == [Draining]
     with pytest.raises(Draining):
         waiting.enter("work")
@@ -263,6 +263,6 @@ def test_nothing_is_kept_of_those_who_are_gone(waiting):
     tickets = [waiting.enter("work", "other") for _ in range(3)]
     waiting.waiters.offer({WORK: 3})
     for ticket in tickets:
-        waiting.waiters.settled(ticket, FOUND)
+        waiting.waiters.handle_settled(ticket, FOUND)
     crowd = waiting.waiters
     assert (crowd._waiting, crowd._positions, crowd._woken_for, crowd._probes) == ({}, {}, {}, set())

@@ -67,18 +67,18 @@ def test_a_ready_task_that_another_has_locked_is_passed_over_and_that_is_said(po
         assert ids(View(first.load(QUEUE))) == ["t0", "t1"]
         view = View(second.load(QUEUE))
         assert ids(view) == ["t2"]
-        assert view.passed_over(second.count_claimable(QUEUE))
+        assert view.has_locked_tasks(second.count_claimable(QUEUE))
 
 
 def test_nothing_was_passed_over_when_there_is_no_more(postgres_store, other):
     put(postgres_store, a_task("t1"))
     with postgres_store.transaction() as first:
         view = View(first.load(QUEUE))
-        assert not view.passed_over(first.count_claimable(QUEUE))
+        assert not view.has_locked_tasks(first.count_claimable(QUEUE))
     with other.transaction() as second:
         mixed = AllNeeds.of([Needs(ready=((ACCOUNT, "", 2), (ACCOUNT, "none", 5)))])
         view = View(second.load(mixed))
-        assert not view.passed_over(second.count_claimable(mixed))
+        assert not view.has_locked_tasks(second.count_claimable(mixed))
         assert ids(view) == ["t1"]
 
 

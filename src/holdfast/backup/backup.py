@@ -38,7 +38,7 @@ def backup(settings: Settings, path: Path, report: OnProgress, *, replace: bool 
 
 
 def check_copy(path: Path, report: OnProgress) -> None:
-    """Check that every page is intact and every row is the sum of its events; CopyRefused lists what is not."""
+    """Check that every page is intact and every row equals the fold of its events; CopyRefused lists the errors."""
     with closing(connect(path)) as connection:
         damage = [str(line) for (line,) in connection.execute("PRAGMA integrity_check") if line != "ok"]
     store = SqliteStore(path)

@@ -12,7 +12,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def shared_tables(file: Endpoint, database: Endpoint) -> list[Table]:
-    """The tables of a file, which has no others. Each must be the same in the database, so that nothing is left out."""
+    """The tables of a file. Each must have the same columns and key in the database, so that nothing is left out."""
     different = sorted(
         name for name, table in file.tables.items() if database.tables.get(name) != table or not table.key
     )
@@ -22,7 +22,7 @@ def shared_tables(file: Endpoint, database: Endpoint) -> list[Table]:
 
 
 def copy(source: Endpoint, target: Endpoint, tables: list[Table], report: OnProgress) -> None:
-    """Copy everything from one endpoint to another, which is empty."""
+    """Copy everything from one endpoint to another endpoint, which must be empty."""
     total, done = sum(source.count(table) for table in tables), 0
     for table in tables:
         for page in pages(source, table):

@@ -20,11 +20,11 @@ PAGE = 500
 
 Record = tuple[Any, ...]
 OnProgress = Callable[[str, int, int], None]
-"""Called with (what is being done, how much is done, how much there is)."""
+"""Called with (the step, how much of it is done, the total)."""
 
 
 class CopyRefused(Exception):
-    """The copy cannot be made, and nothing was changed. The message says why, and what to do."""
+    """The copy cannot be made, and nothing was changed. The message contains the reason, and what to do."""
 
 
 class Table(msgspec.Struct, frozen=True):

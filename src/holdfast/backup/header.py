@@ -18,7 +18,7 @@ _CREATE = f"CREATE TABLE {BACKUP} (id INTEGER PRIMARY KEY CHECK (id = 1), header
 
 
 class Header(msgspec.Struct, frozen=True):
-    """When a backup was taken, of what, and what it holds."""
+    """When a backup was taken, of which kind of store, and what it contains."""
 
     taken_at: Instant
     """By the wall clock of the machine that took it."""
@@ -65,7 +65,7 @@ def read(connection: apsw.Connection, path: Path) -> Header:
 
 
 def refuse_store(path: Path) -> None:
-    """Refuse to overwrite a store: a backup may overwrite another backup or any other file."""
+    """Refuse to overwrite a store or another database; a backup, or a file that is no database, may be overwritten."""
     if not path.exists():
         return
     with closing(open_file(path, read_only=True)) as connection:

@@ -1,6 +1,7 @@
 """`holdfast migrate`: copies a store into another database, unchanged.
 
-A file is written under a temporary name and renamed when it is complete. PostgreSQL: migrate_to_postgres.py.
+A file is written under a temporary name and renamed when it is complete. The copy into PostgreSQL is in
+`migrate_to_postgres.py`.
 """
 
 from __future__ import annotations

@@ -54,8 +54,8 @@ class PostgresEndpoint:
             for column in table.columns
         )
         key = sql.SQL(", ").join(map(sql.Identifier, table.key))
-        places = sql.SQL(", ").join([sql.Placeholder()] * len(table.key))
-        where = sql.SQL(" WHERE ({}) > ({})").format(key, places) if after else sql.SQL("")
+        placeholders = sql.SQL(", ").join([sql.Placeholder()] * len(table.key))
+        where = sql.SQL(" WHERE ({}) > ({})").format(key, placeholders) if after else sql.SQL("")
         query = sql.SQL("SELECT {} FROM {}{} ORDER BY {} LIMIT {}").format(
             columns, sql.Identifier(table.name), where, key, sql.Literal(limit)
         )

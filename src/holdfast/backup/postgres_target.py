@@ -23,10 +23,10 @@ CLOCK_SLACK = 2 * SECOND
 
 
 class PostgresTarget:
-    """A database that no server uses, and what its present store has used."""
+    """A database that no server uses, and the counters and keys of the store that it has now."""
 
     def __init__(self, endpoint: PostgresEndpoint) -> None:
-        self._side = endpoint
+        self._endpoint = endpoint
         self._tables = store_tables(endpoint)
         state = endpoint.state()
         self.token: int = state["token"]
@@ -35,16 +35,16 @@ class PostgresTarget:
 
     def lock_and_clear(self, *, replace: bool) -> None:
         """Lock all tables; with `replace`, delete what is there, otherwise refuse if there is anything."""
-        self._side.lock(self._tables)
-        if self._side.has_records(self._tables):
+        self._endpoint.lock(self._tables)
+        if self._endpoint.has_records(self._tables):
             if not replace:
                 raise CopyRefused("the database already holds a store: use --replace to overwrite it")
-            self._side.clear(self._tables)
+            self._endpoint.clear(self._tables)
 
     def fill(self, source: SqliteEndpoint, report: OnProgress) -> None:
         """Copy everything into it."""
-        wait_for_clock(self._side, source.state()["now"])
-        copy(source, self._side, shared_tables(source, self._side), report)
+        wait_for_clock(self._endpoint, source.state()["now"])
+        copy(source, self._endpoint, shared_tables(source, self._endpoint), report)
 
 
 @contextmanager

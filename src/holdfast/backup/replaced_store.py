@@ -1,4 +1,4 @@
-"""What a restored store takes over from the store that it replaces, so that nothing used or revoked comes back.
+"""Data that a restored store takes over from the store that it replaces, so that nothing is granted or valid twice.
 
 Tokens and event numbers must not be given out twice, so both counters jump beyond everything that was lost
 (`core.log_gap` has the rule). Keys that were revoked or rotated after the backup was taken must not work again.
@@ -38,7 +38,7 @@ _SET_LAST_EVENT = "INSERT INTO event_counters (account, seq) VALUES (?, ?) ON CO
 
 
 class ReplacedStore(msgspec.Struct, frozen=True):
-    """What the replaced store had used; empty if there was none."""
+    """The counters and keys of the replaced store; empty if there was none."""
 
     token: int = 0
     logs: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""`holdfast restore`: makes a store from a backup, with counters beyond everything that was lost."""
+"""`holdfast restore`: makes a store from a backup, with counters beyond every number that can have been used."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _restore_file(target: Path, path: Path, report: OnProgress, *, replace: bool
 
 
 def _read_replaced(endpoint: SqliteEndpoint, path: Path) -> ReplacedStore:
-    """What the store that will be replaced has used."""
+    """The counters and keys of the store that will be replaced."""
     if not endpoint.tables:
         return ReplacedStore()
     if "event_counters" not in endpoint.tables:
@@ -87,7 +87,7 @@ def _read_replaced(endpoint: SqliteEndpoint, path: Path) -> ReplacedStore:
 
 
 def _restore_database(settings: Settings, path: Path, report: OnProgress, *, replace: bool, check: bool) -> Restored:
-    """Build the store as a file, then copy it in one transaction: the database has all of it, or what it had before."""
+    """Build the store as a file, then copy it in one transaction: the database has all of it, or is unchanged."""
     from holdfast.backup.postgres_target import open_target
 
     with open_target(settings, replace=replace) as database, temporary_folder() as folder:

@@ -72,7 +72,7 @@ class ResumeMarker:
         self.position = position
 
     def discard(self) -> None:
-        """Mark what was copied as wrong, so that the next run begins again."""
+        """Mark the copied records as wrong, so that the next run begins again."""
         self._connection.execute(_UPDATE, ("", _encode_position(Position())))
 
     def finish(self, endpoint: PostgresEndpoint, state: dict[str, Any]) -> None:

@@ -52,8 +52,10 @@ class SqliteEndpoint:
 
     def put(self, table: Table, records: list[Record]) -> None:
         """Add records."""
-        places = ", ".join("?" * len(table.columns))
-        self.connection.executemany(f'INSERT INTO "{table.name}" ({table.columns_sql}) VALUES ({places})', records)
+        placeholders = ", ".join("?" * len(table.columns))
+        self.connection.executemany(
+            f'INSERT INTO "{table.name}" ({table.columns_sql}) VALUES ({placeholders})', records
+        )
 
     def count(self, table: Table) -> int:
         """How many records there are."""
@@ -68,9 +70,9 @@ class SqliteEndpoint:
 
     def put_state(self, state: dict[str, Any]) -> None:
         """Set the state row; the boot clock is unknown."""
-        known = {name: value for name, value in state.items() if name in self.state()}
-        settings = ", ".join(f'"{name}" = ?' for name in known)
-        self._execute(f"UPDATE state SET {settings}, boot_id = '', boot_at = 0", [*known.values()])
+        values = {name: value for name, value in state.items() if name in self.state()}
+        assignments = ", ".join(f'"{name}" = ?' for name in values)
+        self._execute(f"UPDATE state SET {assignments}, boot_id = '', boot_at = 0", [*values.values()])
 
     def logs(self) -> dict[str, int]:
         """The last event of every account."""

@@ -1,1 +1,1 @@
-"""Decides. Rules as pure functions over frozen data: no clock, no randomness, no I/O of its own."""
+"""The rules of the system, as pure functions over frozen data: no clock, no randomness, no I/O."""

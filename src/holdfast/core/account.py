@@ -12,7 +12,7 @@ from holdfast.core.row import Instant, Row
 
 
 class Account(Row, frozen=True):
-    """The settings and the plan of an account. One with default settings needs no row."""
+    """The settings and the plan of an account. An account with default settings needs no row."""
 
     table: ClassVar[str] = "accounts"
     noun: ClassVar[str] = "account"
@@ -20,7 +20,7 @@ class Account(Row, frozen=True):
 
     created_at: Instant = 0
     require_lease_id: bool = False
-    """Whether workers must send their lease id, also those that otherwise need none."""
+    """Whether workers must send their lease id. By default they may omit it."""
     plan: str = ""
     """The plan that was bought; empty means the server's default plan."""
     plan_expires_at: Instant | None = None
@@ -36,5 +36,5 @@ def allowance(account: Account, plans: Catalogue, default_plan: str) -> Allowanc
 
 
 def change_settings(account: Account, *, require_lease_id: bool | None) -> Account:
-    """The account with the given settings; None leaves a setting as it is."""
+    """Change the settings of an account; None leaves a setting unchanged."""
     return account if require_lease_id is None else replace(account, require_lease_id=require_lease_id)

@@ -1,4 +1,4 @@
-"""Access lists of names. An entry is `user:<name>` or `token:<bearer token>`, of which only the hash is stored."""
+"""Access lists of names. An entry is `user:<name>` or `token:<bearer token>`; of a token only the hash is stored."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ LINK_LIFETIME = 10 * MINUTE
 IDLE_TIMEOUT = 30 * MINUTE
 """A session ends after this long without a request."""
 MAX_LIFETIME = 12 * 60 * MINUTE
-"""A session ends after this long in any case."""
+"""A session ends after this long, even if it is in use."""
 SEEN_PRECISION = MINUTE
 """How often `seen_at` is updated: a write for every page would be too many."""
 MAX_PER_KEY = 20
@@ -40,15 +40,15 @@ class BrowserSession(msgspec.Struct, frozen=True):
 
 
 def is_expired(browser_session: BrowserSession, now: Instant) -> bool:
-    """Whether its time is over."""
+    """Whether the session or the link has expired."""
     if browser_session.kind == SIGN_IN_LINK:
         return browser_session.made_at + LINK_LIFETIME <= now
     return browser_session.seen_at + IDLE_TIMEOUT <= now or browser_session.made_at + MAX_LIFETIME <= now
 
 
-def excess_sessions(known: Iterable[BrowserSession], newest: BrowserSession) -> list[BrowserSession]:
-    """The oldest ones of the same key and kind, beyond `MAX_PER_KEY`."""
-    same = [each for each in known if (each.key_hash, each.kind) == (newest.key_hash, newest.kind)]
+def excess_sessions(existing: Iterable[BrowserSession], newest: BrowserSession) -> list[BrowserSession]:
+    """The oldest sessions, or links, of the same key as `newest` that are beyond `MAX_PER_KEY`."""
+    same = [each for each in existing if (each.key_hash, each.kind) == (newest.key_hash, newest.kind)]
     return sorted(same, key=lambda each: (each.made_at, each.id))[:-MAX_PER_KEY]
 
 

@@ -1,7 +1,8 @@
 """Request budgets: a number of requests per window, shared by all servers.
 
-A server borrows a slice at a time and spends it locally, so that counting a request needs no access to the store. What
-it borrowed and did not spend is lost to the other servers until the window ends, so slices are small.
+A server borrows a slice at a time and spends it locally, so that counting a request needs no access to the store.
+Requests that it borrowed and did not spend are not available to other servers until the window ends, so slices are
+small.
 """
 
 from __future__ import annotations
@@ -11,18 +12,18 @@ import msgspec
 from holdfast.core.row import Instant
 
 SLICES = 20
-"""A budget is lent in this many slices: two servers can keep at most a tenth of it from each other."""
+"""A budget is lent in this many slices: a server can hold back at most a twentieth of it from the others."""
 
 
 class Terms(msgspec.Struct, frozen=True):
-    """A budget: how many requests per window."""
+    """The size of a budget: how many requests per window."""
 
     limit: int
     window: Instant
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """A budget after a slice was lent."""
+    """The state of a budget after a slice was lent."""
 
     granted: int
     used: int
@@ -33,7 +34,7 @@ class Budget(msgspec.Struct, frozen=True):
 
 
 def lend(started_at: Instant, used: int, terms: Terms, now: Instant) -> Budget:
-    """Lend a slice, or what is left. The first request after a window's end starts a new one."""
+    """Lend a slice, or the rest of the budget. The first request after the end of a window starts a new window."""
     if now >= started_at + terms.window:
         started_at, used = now, 0
     granted = max(min(terms.limit // SLICES or 1, terms.limit - used), 0)

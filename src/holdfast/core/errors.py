@@ -1,4 +1,4 @@
-"""Every refusal, in one tree.
+"""All errors of the server, in one tree.
 
 Refused                       an ordinary answer: nothing was changed
 ├── Invalid                   the request itself is wrong
@@ -38,14 +38,14 @@ Refused                       an ordinary answer: nothing was changed
 │   ├── TooManyWebhooks       the limit of webhooks is reached
 │   ├── CursorTooOld          events after that cursor were removed
 │   └── IdempotencyConflict   the key was used for another request
-└── Limited                   a limit is reached; says when to retry, where waiting helps
+└── Limited                   a limit is reached; `retry_after` is set where waiting helps
     ├── LockLimit
     ├── TooManyElections
     ├── TooManyWaiters
     ├── MaxWorkersReached     the plan's limit of held tasks is reached
     └── RateLimited
 
-Trouble                       the server could not do it; says whether it was applied
+Trouble                       the server could not do it; `applied` is "no" or "unknown"
 ├── Overloaded                applied: no; retry
 ├── Draining                  applied: no; this server is shutting down, retry
 ├── InFlight                  the first request under this Idempotency-Key still runs
@@ -55,7 +55,7 @@ Trouble                       the server could not do it; says whether it was ap
 ├── PaymentUnavailable        applied: unknown, the payment provider did not answer; a retry is safe
 └── OutcomeUnknown            applied: unknown, the connection broke inside COMMIT
 
-`code` is a promise to clients. `hint` is the next step, in words an agent can follow.
+`code` never changes: clients depend on it. `hint` is the next step, in words that an agent can follow.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ from typing import Any, ClassVar
 
 
 class HoldfastError(Exception):
-    """The root: a message for people, a code for programs, and a hint that names the next step."""
+    """The root of all errors: a message for people, a code for programs, and a hint about the next step."""
 
     code: ClassVar[str] = "error"
     hint: ClassVar[str] = ""
@@ -94,11 +94,11 @@ class TooLarge(Invalid):
     """A value is over its documented limit."""
 
     code = "too_large"
-    hint = "Store the large part elsewhere and keep a reference here."
+    hint = "Store the large value elsewhere and send a reference to it."
 
 
 class Unauthenticated(Refused):
-    """No usable credential came with the request."""
+    """The request has no usable credential."""
 
     code = "missing_api_key"
     hint = "Send `Authorization: Bearer <key>`."
@@ -185,7 +185,7 @@ class WebhookMissing(Missing):
     """No such webhook in the caller's account."""
 
     code = "webhook_not_found"
-    hint = "List your webhooks."
+    hint = "List the webhooks to find the right id."
 
 
 class Conflict(Refused):
@@ -224,7 +224,7 @@ class WrongToken(Conflict):
 
 
 class NotHeld(Conflict):
-    """It has no holder to release it from."""
+    """It has no holder, so there is nothing to release."""
 
     code = "not_held"
     hint = "Nothing to do: it is free."
@@ -238,7 +238,7 @@ class SessionExpired(Conflict):
 
 
 class SessionTaken(Conflict):
-    """The name belongs to a live session, and the request has not its secret."""
+    """The name belongs to a live session, and the request did not send its secret."""
 
     code = "session_taken"
     hint = "Send the `secret` that opening the session returned, choose another name, or wait until it has expired."
@@ -370,7 +370,7 @@ class TooManyElections(Limited):
 
 
 class TooManyWaiters(Limited):
-    """The limit of callers that wait for this is reached."""
+    """Too many callers already wait for this name, or for work."""
 
     code = "too_many_waiters"
 

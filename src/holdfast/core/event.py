@@ -1,4 +1,4 @@
-"""Events of the log: each records the columns that one change set. Folding a row's events yields the row."""
+"""Events of the log. An event records the columns that changed in one row; folding a row's events yields the row."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Cause(msgspec.Struct, frozen=True):
 
 
 class Event(msgspec.Struct, frozen=True):
-    """One change. `seq` is dense per account, `version` per subject; neither has gaps."""
+    """One change of a row. `seq` numbers the events of an account, `version` those of a subject, both without gaps."""
 
     account: str
     subject: str
@@ -60,7 +60,7 @@ def subject_of(row: Row) -> str:
 
 
 def make_event(changed: dict[str, Any], after: Row, kind: str, cause: Cause, now: Instant) -> Event:
-    """Build the event of one change: the changed columns, large ones by hash; a snapshot has every column."""
+    """Build the event of a change. It has the changed columns, large ones by hash; a snapshot has every column."""
     special = after.special
     if kind == SNAPSHOT:
         changed = row_image(after)

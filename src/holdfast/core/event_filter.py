@@ -24,7 +24,7 @@ class EventFilter(msgspec.Struct, frozen=True):
     """Whether events of elections are included. Elections belong to no account, so an account's log leaves them out."""
 
     @property
-    def exact(self) -> str | None:
+    def exact_subject(self) -> str | None:
         """The subject, if the filter names exactly one."""
         return None if self.subject is None or self.subject.endswith("*") else self.subject
 

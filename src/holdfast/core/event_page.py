@@ -13,7 +13,7 @@ def data_size(event: Event) -> int:
 
 
 def take_bytes(events: Iterable[Event], max_bytes: int) -> Iterator[Event]:
-    """The first events, up to and including the one that reaches `max_bytes`: at least one, if there is any.
+    """The first events, up to and including the event that reaches `max_bytes`: at least one, if there is any.
 
     The stores' queries apply the same rule.
     """

@@ -58,7 +58,7 @@ class Lease(Row, frozen=True):
 
     kind: str | None = None
     holder: str | None = None
-    """Id of the holder, to recognise the same holder; never displayed."""
+    """Id by which the same holder is recognised; never displayed."""
     owner: str | None = None
     """The label the holder chose: displayed, never proof."""
     principal: str | None = None
@@ -87,7 +87,7 @@ class Lease(Row, frozen=True):
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """What a claimer asks for."""
+    """A request for a lease: who asks, for how long, and with which options."""
 
     kind: str
     holder: str

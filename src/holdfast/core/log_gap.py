@@ -1,6 +1,6 @@
 """The gap that a restore leaves in the log, and the event that marks it.
 
-Restoring a backup loses everything that happened after it was taken, although clients have seen it: tokens granted,
+Restoring a backup loses everything that happened after it was taken, although clients already know it: tokens granted,
 events read. So both counters jump beyond every number that can have been used, and the first event after the gap
 records the last event kept. Only a reader whose cursor is exactly there has missed nothing.
 """

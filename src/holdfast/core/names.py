@@ -1,4 +1,4 @@
-"""Grammar of names. Leases have two: job ids are ASCII, lock names follow OctoStore."""
+"""Rules for names. The name of a lease is a job id, which is ASCII, or a lock name, which follows OctoStore's rules."""
 
 from __future__ import annotations
 
@@ -61,8 +61,10 @@ def _is_alphanumeric(character: str) -> bool:
         return True
     category, point = unicodedata.category(character), ord(character)
     if category in {"Mn", "Mc"}:
-        joins = unicodedata.combining(character)
-        return (joins == 0 or joins in _POINTS) and not any(first <= point <= last for first, last in _NOT_LETTERS)
+        combining = unicodedata.combining(character)
+        return (combining == 0 or combining in _POINTS) and not any(
+            first <= point <= last for first, last in _NOT_LETTERS
+        )
     return any(first <= point <= last for first, last in _CIRCLED)
 
 
@@ -80,7 +82,7 @@ def election_lease_name(election_id: str) -> str:
 
 
 def check_candidate(candidate_id: str) -> None:
-    """Refuse a candidate id that is not a plain label."""
+    """Refuse a candidate id with characters that are not allowed, or of the wrong length."""
     if not _CANDIDATE_ID.fullmatch(candidate_id):
         raise Invalid("a candidate id is 1 to 64 characters of A-Z a-z 0-9 . _ : @ -")
 

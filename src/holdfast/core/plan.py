@@ -1,7 +1,7 @@
 """Plans: the limits of an account, and which limits apply when a paid plan has lapsed.
 
 The limits of one plan must be consistent: an account must be able to finish as many tasks as it may claim, and all its
-workers must be able to renew the shortest lease and to poll at the pace that empty queues advise.
+workers must be able to renew the shortest lease and to poll as often as the answers of empty queues advise.
 `find_inconsistencies` checks this.
 """
 
@@ -18,7 +18,7 @@ FREE, SELF_HOSTED = "free", "self-hosted"
 
 DAY: Instant = 24 * 3600 * SECOND
 CYCLE: Instant = 30 * DAY
-"""Length of a quota's month."""
+"""Length of a quota cycle."""
 
 RENEWALS_PER_HOUR = 360
 """A worker with the shortest lease, 30 seconds, renews at a third of it."""
@@ -95,13 +95,13 @@ PLANS: Catalogue = {
 def find_inconsistencies(plan: Plan) -> list[str]:
     """Where a plan's limits contradict each other."""
     workers, claims = plan.max_workers, plan.claims_per_hour
-    wanted = (
+    minimums = (
         ("mutations_per_hour", 2 * claims if claims is not None else None, "every claim can be finished"),
         ("heartbeats_per_hour", RENEWALS_PER_HOUR * workers if workers is not None else None, "every worker can renew"),
         ("reads_per_hour", POLLS_PER_HOUR * workers if workers is not None else None, "every idle worker can poll"),
     )
     found = []
-    for name, least, why in wanted:
+    for name, least, why in minimums:
         limit: int | None = getattr(plan, name)
         if least is not None and limit is not None and limit < least:
             found.append(f"{name} is {limit}; it must be at least {least} so that {why}")
@@ -109,10 +109,10 @@ def find_inconsistencies(plan: Plan) -> list[str]:
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """What an account has used in its cycle."""
+    """How much of its quota an account has used in a cycle."""
 
     cycle: Instant = 0
-    """When the cycle began in which these were counted."""
+    """When the cycle began."""
     created: int = 0
 
     def in_cycle(self, cycle: Instant) -> int:
@@ -120,7 +120,7 @@ class Usage(msgspec.Struct, frozen=True):
         return self.created if self.cycle >= cycle else 0
 
     def plus(self, more: Usage) -> Usage:
-        """The sum of both. The later cycle wins, so that no quota is granted twice."""
+        """The sum of two usages of one cycle; of two cycles, the later one. So no quota is granted twice."""
         if more.cycle > self.cycle:
             return more
         return Usage(self.cycle, self.created + more.created)
@@ -174,8 +174,8 @@ class Allowance(msgspec.Struct, frozen=True):
             raise refusal
         return plan.max_workers - in_use
 
-    def _refusal(self, kind: type[Refused], bought: int | None, used: int, message: str, now: Instant) -> Refused:
-        """The refusal: PlanExpired if the lapsed plan would have allowed it, else the limit's own error."""
-        if self.is_lapsed(now) and (bought is None or used < bought):
+    def _refusal(self, kind: type[Refused], bought_limit: int | None, used: int, message: str, now: Instant) -> Refused:
+        """PlanExpired if the lapsed plan would have allowed the request, else an error of this kind."""
+        if self.is_lapsed(now) and (bought_limit is None or used < bought_limit):
             return PlanExpired(f"the plan {self.plan.name} has lapsed: {message}")
         return kind(message)

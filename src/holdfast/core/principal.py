@@ -27,7 +27,9 @@ ANY = "any"
 """The scope that every key has."""
 
 ROOT, STATIC, ISSUED, LOCAL, ROTATED = "root", "static", "issued", "local", "rotated"
-"""Where a key comes from: the settings (two), an administrator, registration by name, rotation of a configured one."""
+"""Where a key comes from: the admin key and the tokens in the settings, an administrator, registration by name, and the
+rotation of a configured token.
+"""
 
 ADMIN_ID = "00000000-0000-0000-0000-000000000000"
 """The principal behind the admin key: OctoStore's all-zero user."""
@@ -76,17 +78,17 @@ class Principal(Row, frozen=True):
 
 
 @lru_cache(maxsize=1_000)
-def grants(scopes: str, wanted: str) -> bool:
-    """Whether any wanted scope is granted. `tasks` grants `tasks:work`; any task scope grants reading tasks."""
-    held = set(scopes.split())
-    return bool(held) and ("admin" in held or any(_grants(held, scope) for scope in wanted.split()))
+def grants(scopes: str, required: str) -> bool:
+    """Whether any required scope is granted. `tasks` grants `tasks:work`; any task scope grants reading tasks."""
+    granted = set(scopes.split())
+    return bool(granted) and ("admin" in granted or any(_grants(granted, scope) for scope in required.split()))
 
 
-def _grants(held: set[str], wanted: str) -> bool:
-    family, _, what = wanted.partition(":")
-    if wanted == ANY or wanted in held or family in held:
+def _grants(granted: set[str], required: str) -> bool:
+    family, _, action = required.partition(":")
+    if required == ANY or required in granted or family in granted:
         return True
-    return what == "read" and ("read" in held or any(scope.partition(":")[0] == family for scope in held))
+    return action == "read" and ("read" in granted or any(scope.partition(":")[0] == family for scope in granted))
 
 
 def admin_principal(account: str, key_hash: str) -> Principal:
@@ -95,7 +97,7 @@ def admin_principal(account: str, key_hash: str) -> Principal:
 
 
 def accepts_key(principal: Principal, key_hash: str, now: Instant) -> bool:
-    """Whether a key is valid for this principal now: its own, or within the grace the one before the last rotation."""
+    """Whether a key is valid for this principal now: the current key, or the previous one within its grace."""
     if principal.revoked_at is not None or (principal.expires_at is not None and principal.expires_at <= now):
         return False
     is_old = principal.old_key_hash == key_hash and principal.old_until is not None and principal.old_until > now
@@ -103,7 +105,7 @@ def accepts_key(principal: Principal, key_hash: str, now: Instant) -> bool:
 
 
 def revoke(principal: Principal, now: Instant) -> Principal:
-    """Make its key invalid; the log keeps what it did under its id."""
+    """Make its key invalid; its id stays in the events of what it did."""
     return replace(principal, revoked_at=now)
 
 
@@ -116,9 +118,9 @@ def delegate(maker: Principal, key: Principal, expires_at: Instant | None, now: 
 
 def check_delegation(maker: Principal, key: Principal) -> None:
     """Refuse a key with more scopes, names or lifetime than its maker has."""
-    beyond = [scope for scope in key.scopes.split() if not grants(maker.scopes, scope)]
-    if beyond:
-        raise Forbidden(f"your own key does not have the scope {', '.join(beyond)}")
+    excess = [scope for scope in key.scopes.split() if not grants(maker.scopes, scope)]
+    if excess:
+        raise Forbidden(f"your own key does not have the scope {', '.join(excess)}")
     if not maker.covers(key.name_prefix or ""):
         raise Forbidden(f"your own key covers only names that begin with {maker.name_prefix}")
     if maker.expires_at is not None and (key.expires_at is None or key.expires_at > maker.expires_at):

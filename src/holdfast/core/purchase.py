@@ -1,6 +1,6 @@
 """Purchases of plans, from the checkout to the payment.
 
-Only a capture of exactly its price completes a purchase. The same capture reported twice changes nothing.
+A purchase is completed only by a capture of exactly its price. A capture that is reported twice changes nothing more.
 """
 
 from __future__ import annotations
@@ -90,13 +90,13 @@ def complete(purchase: Purchase, capture: Capture, account: Account, now: Instan
     The new plan applies to the whole time, and its quota cycles are counted from now.
     """
     check_capture(purchase, capture)
-    left_until = now if account.plan_expires_at is None else max(now, account.plan_expires_at)
+    paid_until = now if account.plan_expires_at is None else max(now, account.plan_expires_at)
     return (
         replace(purchase, state=COMPLETED, capture_id=capture.id, completed_at=now),
         replace(
             account,
             plan=purchase.plan,
-            plan_expires_at=left_until + purchase.days * DAY,
+            plan_expires_at=paid_until + purchase.days * DAY,
             cycle_anchor=now,
         ),
     )

@@ -16,7 +16,7 @@ Key = tuple[str, str, str]
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One row. Its fields are its columns, in order; all are scalars, so that every store keeps them alike."""
+    """One row. Its fields are its columns, in order; all are scalars, which every store can keep unchanged."""
 
     table: ClassVar[str]
     noun: ClassVar[str]
@@ -28,14 +28,14 @@ class Row(msgspec.Struct, frozen=True):
     booleans: ClassVar[frozenset[str]] = frozenset()
     """Boolean columns, for databases without a boolean type."""
 
-    parts: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    column_groups: ClassVar[tuple[tuple[str, ...], ...]] = ()
     """Groups of columns that change together: a store saves only groups that changed, and all other columns."""
 
     hidden: ClassVar[frozenset[str]] = frozenset()
     """Secret columns: events record only whether they are set."""
 
     special: ClassVar[frozenset[str]] = frozenset()
-    """All columns that events do not record as they are."""
+    """All columns that events do not record unchanged: hashed, JSON and hidden ones."""
 
     account: str
     id: str

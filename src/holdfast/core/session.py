@@ -1,4 +1,4 @@
-"""Sessions of agents. What a session claimed ends with it; its context stays for when the agent resumes.
+"""Sessions of agents. The leases of a session end with it; its context is kept until the agent resumes.
 
 Each time a named session is opened or resumed it starts a new generation, and only the newest generation may act.
 """
@@ -15,8 +15,8 @@ from holdfast.core.limits import DEFAULT_SESSION_TTL, MAX_SESSION_TTL, MIN_SESSI
 from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND, Instant, Row
 
-EXPIRED_MEMORY = 5 * SECOND
-"""How long an expired session is answered with session_expired; after that with session_not_found."""
+EXPIRED_REPORT_PERIOD = 5 * SECOND
+"""For how long calls to an expired session are answered with session_expired; after that with session_not_found."""
 
 DELETED, EXPIRED = "deleted", "expired"
 
@@ -79,7 +79,7 @@ def find(session: Session | None, principal: str, now: Instant) -> Session:
     """The caller's session, live or just expired. Absent, foreign and long expired ones get the same refusal."""
     if session is None or session.version == 0 or session.principal != principal or session.ended_how == DELETED:
         raise SessionMissing("there is no such session")
-    if now >= (session.ended_at or session.expires_at) + EXPIRED_MEMORY:
+    if now >= (session.ended_at or session.expires_at) + EXPIRED_REPORT_PERIOD:
         raise SessionMissing("there is no such session")
     return session
 
@@ -125,7 +125,7 @@ class Context(msgspec.Struct, frozen=True):
 
 
 def check_name(session: Session, secret: str | None, principal: str, now: Instant) -> None:
-    """A live session can be resumed only with its secret; once it is over, its principal may open it without."""
+    """Check that a caller may open a session: a live one needs its secret, one that is over only its principal."""
     has_secret = secret is not None and session.secret == secret
     if session.version == 0 or (has_secret and session.principal == principal):
         return
@@ -152,22 +152,22 @@ def begin(session: Session, *, proof: str, token: int, now: Instant) -> Session:
 def check_generation(session: Session, proof: str | None, now: Instant) -> None:
     """Only the newest generation may act."""
     if proof is not None and session.proof != proof:
-        raise LeaseLost("this session was resumed since: a newer process holds it", held_since=session.opened_at)
+        raise LeaseLost("this session was resumed by a newer process, which holds it now", held_since=session.opened_at)
     if not is_live(session, now):
         raise SessionExpired("the session has expired")
 
 
 def write_context(session: Session, context: Context, if_version: int | None) -> Session:
-    """The session with its new context."""
+    """Write the context, if it has the version that the caller read."""
     if if_version is not None and if_version != session.context_version:
         raise ContextConflict(
             f"the context has version {session.context_version}, not {if_version}", version=session.context_version
         )
-    given = {
+    changed = {
         name: value
         for name, value in zip(context.__struct_fields__, msgspec.structs.astuple(context), strict=True)
         if value is not None
     }
-    if not given:
+    if not changed:
         return session
-    return replace(session, **given, context_version=session.context_version + 1)
+    return replace(session, **changed, context_version=session.context_version + 1)

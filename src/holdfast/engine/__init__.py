@@ -1,1 +1,1 @@
-"""Runs. Gathers the commands of many callers into one transaction, and answers only after its commit."""
+"""Runs the commands of many callers in one transaction, and answers them only after its commit."""

@@ -21,7 +21,7 @@ log = logging.getLogger("holdfast.alerts")
 
 
 class Alerts:
-    """Counts since the start and in the last hour, compared with the thresholds."""
+    """Counts of rare events since the start and in the last hour, compared with their thresholds."""
 
     def __init__(self, limits: Mapping[str, int] | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits = limits or {}
@@ -63,7 +63,7 @@ class Alerts:
             }
 
     def sample(self, registry: Registry) -> None:
-        """Write the counts to the registry, from which the counts of all worker processes are added up."""
+        """Write the counts to the registry, which adds up the counts of all worker processes."""
         for kind, numbers in self.report().items():
             registry.set(RARE_RECENT, kind, to=numbers["last_hour"])
             registry.cells[RARE_TOTAL.at(kind)] = numbers["total"]

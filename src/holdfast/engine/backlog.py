@@ -1,4 +1,4 @@
-"""The backlog: bounded queue of tickets in front of the lanes, urgent writes first, accounts served in rotation."""
+"""The backlog: a bounded queue of tickets for the lanes. Urgent writes come first; accounts are served in rotation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_BATCH_BYTES = 4 * 1024 * 1024
 MAX_BATCH_ROWS = 2_000
 MAX_QUEUED = 20_000
 URGENT_SHARE = 4
-"""A backlog full of new work still accepts a quarter more of urgent writes."""
+"""A full backlog still accepts urgent writes, up to a quarter (1/4) more than its limit."""
 
 
 class Backlog:
@@ -39,7 +39,7 @@ class Backlog:
         self._finished = False
 
     def put(self, ticket: Ticket) -> None:
-        """Queue a ticket. One that waited for a name or a task was admitted before, so it is never refused here."""
+        """Queue a ticket. One that waited for a name or a task has been admitted before, so it is never refused."""
         if self._closed:
             raise Draining("this server is shutting down")
         limit = self._max_queued + (self._max_queued // URGENT_SHARE if ticket.command.urgent else 0)
@@ -79,7 +79,7 @@ class Backlog:
         self._inbox.put(None)
 
     def finish(self) -> None:
-        """No lane is left: answer every remaining ticket that the server is shutting down."""
+        """Answer every remaining ticket with Draining; called when the last lane has ended."""
         self._finished = True
         while True:
             try:
@@ -111,7 +111,7 @@ class Backlog:
         return queue
 
     def _pull(self, queues: dict[str, deque[Ticket]], batch: _Batch) -> None:
-        """Move one ticket of each account after the other, until the batch is full."""
+        """Move one ticket of each account in rotation, until the batch is full."""
         while queues:
             moved = False
             for account in list(queues):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _CONFLICTS = (Held, LeaseLost, LeaseMismatch, LeaseSuperseded, TaskClaimed)
 _FAMILIES: dict[type[Row], str] = {Task: "task", Session: "session"}
 _UNAVAILABLE = (Held, Delayed, Busy, TaskClaimed)
-"""Another holder has it, the name is in its delay, or the session has a task in flight."""
+"""Outcomes of a claim that is not possible now: held by another, delayed, or the session has a task in flight."""
 _ENDINGS = frozenset({"expired", "dead_lettered", "cancelled"})
 """Event verbs of steps by which a lease may have expired."""
 _COUNTERS: dict[tuple[str, str], int] = {

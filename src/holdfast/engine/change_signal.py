@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable
 
 from holdfast.core.row import Key
-from holdfast.engine.waiting.waiters import Attend
+from holdfast.engine.waiting.waiters import SetWaiting
 
 Callback = Callable[[], None]
 
@@ -19,8 +19,8 @@ def account_log_key(account: str) -> Key:
 class ChangeSignal:
     """The callbacks of this process, by the row they listen to."""
 
-    def __init__(self, attend: Attend) -> None:
-        self._attend = attend
+    def __init__(self, set_waiting: SetWaiting) -> None:
+        self._set_waiting = set_waiting
         self._lock = threading.Lock()
         self._callbacks: dict[Key, set[Callback]] = {}
         self._internal: set[Callback] = set()
@@ -32,7 +32,7 @@ class ChangeSignal:
             if internal:
                 self._internal.add(callback)
             self._callbacks.setdefault(key, set()).add(callback)
-            self._attend(waiting=True)
+            self._set_waiting(waiting=True)
 
     def forget(self, key: Key, callback: Callback) -> None:
         """Stop running the callback for that row."""
@@ -41,7 +41,7 @@ class ChangeSignal:
             if not self._callbacks[key]:
                 del self._callbacks[key]
             if not self._callbacks:
-                self._attend(waiting=False)
+                self._set_waiting(waiting=False)
 
     def size(self) -> int:
         """How many clients listen."""
@@ -49,7 +49,7 @@ class ChangeSignal:
             return sum(len(callbacks - self._internal) for callbacks in self._callbacks.values())
 
     def notify(self, changed: Iterable[Key]) -> None:
-        """These rows have changed."""
+        """Run the callbacks of these rows, which have changed."""
         if not self._callbacks:
             return
         keys = {*changed, *(account_log_key(key[1]) for key in changed)}
@@ -59,7 +59,7 @@ class ChangeSignal:
             callback()
 
     def notify_all(self) -> None:
-        """Another process may have changed any row."""
+        """Run every callback: another process may have changed any row."""
         with self._lock:
             found = [callback for callbacks in self._callbacks.values() for callback in callbacks]
         for callback in found:

@@ -1,4 +1,4 @@
-"""The cleanup thread: removes what retention no longer keeps."""
+"""The cleanup thread: removes data that is older than its retention period."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ KEEP_DELIVERED, KEEP_DEAD_DELIVERIES = DAY, 30 * DAY
 ROUND_SECONDS = 60.0
 STUCK_SECONDS = 600.0
 """A round that takes longer than this is reported as stuck."""
-ANSWERS_A_PASS = 10_000
-TASKS_A_PASS = 1_000
-DELIVERIES_A_PASS = 1_000
-EVENTS_A_PASS = 10_000
-ROWS_A_PASS = 5_000
+ANSWERS_PER_PASS = 10_000
+TASKS_PER_PASS = 1_000
+DELIVERIES_PER_PASS = 1_000
+EVENTS_PER_PASS = 10_000
+ROWS_PER_PASS = 5_000
 ERASE_AGAIN_FOR = 3600 * SECOND
 """How long after its deletion an account is erased again in every pass."""
 
@@ -43,7 +43,7 @@ RunAll = Callable[[Sequence[Command[bool]]], list[bool | None]]
 
 
 class Cleanup:
-    """A thread beside the sweep, which never waits for it. Each round repeats its pass until little is left."""
+    """The thread that removes old data. The sweep never waits for it. A round repeats its pass until little is left."""
 
     def __init__(
         self, store: Store, run_all: RunAll, retention: Retention, loop_heartbeats: LoopHeartbeats | None = None
@@ -59,7 +59,7 @@ class Cleanup:
         """When its last pass ended, by the store's clock."""
 
     def start(self) -> None:
-        """Begin, a minute from now."""
+        """Start the thread; its first pass is a minute later."""
         self._loop_heartbeats.expect("retention", STUCK_SECONDS)
         self._thread.start()
 
@@ -79,14 +79,14 @@ class Cleanup:
                 log.exception("cleanup failed")
 
     def run(self) -> bool:
-        """Run one pass over everything. Whether there is more to remove."""
+        """Run one pass over everything; returns whether there is more to remove."""
         with self._store.read() as reader:
             now = reader.now
         self._store.forget_browser_sessions()
-        more = self._store.forget_answers(now - KEEP_ANSWERS, ANSWERS_A_PASS) == ANSWERS_A_PASS
+        more = self._store.forget_answers(now - KEEP_ANSWERS, ANSWERS_PER_PASS) == ANSWERS_PER_PASS
         more |= self._purge_tasks(now)
         settled = (now - KEEP_DELIVERED, now - KEEP_DEAD_DELIVERIES)
-        more |= self._store.deliveries.delete_old(*settled, DELIVERIES_A_PASS) >= DELIVERIES_A_PASS
+        more |= self._store.deliveries.delete_old(*settled, DELIVERIES_PER_PASS) >= DELIVERIES_PER_PASS
         self._erase_again(now)
         self._remove_rows(now)
         more |= self._remove_events(now)
@@ -96,8 +96,8 @@ class Cleanup:
 
     def _purge_tasks(self, now: Instant) -> bool:
         with self._store.read() as reader:
-            accounts_with_tasks = reader.log_accounts()  # every account with tasks has a log
-        more = [self._purge_account(account, now) for account in accounts_with_tasks]
+            accounts = reader.log_accounts()  # every account with tasks has a log
+        more = [self._purge_account(account, now) for account in accounts]
         return any(more)
 
     def _purge_account(self, account: str, now: Instant) -> bool:
@@ -107,16 +107,16 @@ class Cleanup:
             if not keep:
                 return False
             before = now - keep
-            keys = reader.finished_before(account, before, TASKS_A_PASS, dead=dead)
+            keys = reader.finished_before(account, before, TASKS_PER_PASS, dead=dead)
         removed = self._run_all(
             [PurgeTask(account=key[1], cause=_CAUSE, task_id=key[2], before=before, dead=dead) for key in keys]
         )
-        return len(keys) == TASKS_A_PASS and all(removed)
+        return len(keys) == TASKS_PER_PASS and all(removed)
 
     def _erase_again(self, now: Instant) -> None:
         """Erase recently deleted accounts again: other servers accept a key for seconds after its account is gone."""
         with self._store.read() as reader:
-            rows = reader.rows_after(Account, DEFAULT_ACCOUNT, "", ROWS_A_PASS)
+            rows = reader.rows_after(Account, DEFAULT_ACCOUNT, "", ROWS_PER_PASS)
         for row in rows:
             is_tombstone = row.account == DEFAULT_ACCOUNT != row.id
             if is_tombstone and now - ERASE_AGAIN_FOR < row.created_at:
@@ -127,8 +127,8 @@ class Cleanup:
         before = now - self._retention.names if self._retention.names else 0
         for row_type in (Lease, Session):
             with self._store.read() as reader:
-                rows = reader.rows_after(row_type, *self._cursors.get(row_type, ("", "")), ROWS_A_PASS)
-            self._cursors[row_type] = rows[-1].key[1:] if len(rows) == ROWS_A_PASS else ("", "")
+                rows = reader.rows_after(row_type, *self._cursors.get(row_type, ("", "")), ROWS_PER_PASS)
+            self._cursors[row_type] = rows[-1].key[1:] if len(rows) == ROWS_PER_PASS else ("", "")
             keys = [row.key for row in rows if is_removable(row, before, now)]
             self._run_all([RemoveRow(account=key[1], cause=_CAUSE, key=key, before=before) for key in keys])
 
@@ -142,7 +142,7 @@ class Cleanup:
             with self._store.read() as reader:
                 first = reader.events(account, reader.log_bounds(account)[0], 1)
                 is_old = bool(first) and first[0].at < before
-                floor = reader.last_event_before(account, before, EVENTS_A_PASS) if is_old else 0
+                floor = reader.last_event_before(account, before, EVENTS_PER_PASS) if is_old else 0
             if floor:
                 self._cut_log(account, floor)
                 more = True

@@ -1,4 +1,4 @@
-"""Commands: each names the rows it needs and decides over them. Outcomes: what a command answers."""
+"""Commands and their outcomes. A command names the rows it needs, and decides over them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Command(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """One request to change something. `decide` is pure: the same view gives the same answer."""
 
     urgent: ClassVar[bool] = False
-    """Whether it goes before new work, as holders' writes do: a late renewal costs the holder its lease."""
+    """Whether it runs before new work. Writes by holders do: a late renewal costs the holder its lease."""
     claims: ClassVar[str] = ""
     """What it claims: "job", "lock", "election" or "task"; empty if it is no claim."""
 
@@ -73,7 +73,7 @@ class Command(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
         return 1
 
     def yield_to_waiters(self) -> Self:
-        """The command to run while others wait for the same row and its caller does not: it must not overtake them."""
+        """The command to run instead while other callers wait for the same row: it must not overtake them."""
         return self
 
     def once_keys(self) -> tuple[tuple[str, str], ...]:

@@ -1,4 +1,4 @@
-"""The engine: commands in, outcomes out, one transaction for many callers."""
+"""The engine: runs the commands of many callers in one transaction and delivers their outcomes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ log = logging.getLogger("holdfast.engine")
 
 
 class Engine:
-    """Lanes over a store, the callers that wait, and the sweep that ends what has expired.
+    """The lanes of a store, the waiting callers, and the sweep that ends expired rows.
 
     `serving` is for servers: it keeps the store's heartbeat and gives grace after an outage. An engine embedded in a
     script does neither.
@@ -71,8 +71,8 @@ class Engine:
                 store,
                 self._backlog,
                 self._outages,
-                on_commit=self._committed,
-                on_return=self._grace,
+                on_commit=self._on_commit,
+                on_return=self._grace_commands,
                 registry=self.registry,
             )
             for number in range(store.lanes)
@@ -87,16 +87,16 @@ class Engine:
             on_failure=partial(self.alerts.note, RECOVERY_FAILURES),
             loop_heartbeats=self.loop_heartbeats,
         )
-        self._attentive: set[str] = set()
-        """The kinds of waiters for which other processes' commits matter now."""
-        self._attending = threading.Lock()
+        self._waiting_kinds: set[str] = set()
+        """The kinds of waiters that have a waiting caller now: for them commits of other processes matter."""
+        self._waiting_lock = threading.Lock()
         self._timer = Timer()
-        self.name_waiters = NameWaiters(self._try_again, self._deliver, partial(self._attend, "names"), self._timer)
-        self.task_waiters = TaskWaiters(self._try_again, self._deliver, partial(self._attend, "tasks"), self._timer)
-        self.change_signal = ChangeSignal(partial(self._attend, "changes"))
+        self.name_waiters = NameWaiters(self._resubmit, self._deliver, partial(self._set_waiting, "names"), self._timer)
+        self.task_waiters = TaskWaiters(self._resubmit, self._deliver, partial(self._set_waiting, "tasks"), self._timer)
+        self.change_signal = ChangeSignal(partial(self._set_waiting, "changes"))
 
     def trace(self, traces: Traces | None) -> None:
-        """Trace every batch there; None turns tracing off."""
+        """Record a trace of every batch in `traces`; None turns tracing off."""
         for lane in self._lanes:
             lane.traces = traces
 
@@ -129,7 +129,7 @@ class Engine:
         ticket = Ticket(command, sink, slot, deadline)
         if (deadline is None or command.once is not None) and self.name_waiters.has_waiters(command.wait_key()):
             ticket.command = command.yield_to_waiters()
-        # A request with an Idempotency-Key first looks for its stored answer; any other joins the queue at once.
+        # A request with an Idempotency-Key first runs, to find its stored answer; any other joins the queue at once.
         if ticket.wait_key is None or command.once is not None or not self.name_waiters.join_queue(ticket):
             self._backlog.put(ticket)
         else:
@@ -149,8 +149,8 @@ class Engine:
             self.store.forget_answers(0)  # a write that changes nothing: it raises if the store cannot write
             self._outages.writable = True
 
-    def parts(self) -> dict[str, LoopHeartbeat]:
-        """Each background part: when it last ran, and whether it is stuck or dead."""
+    def loop_report(self) -> dict[str, LoopHeartbeat]:
+        """For each background loop: when it last ran, and whether it is stuck or dead."""
         found = {"lanes": self._lanes_heartbeat(), **self.loop_heartbeats.report()}
         if not self.sweep.is_alive():
             found["sweep"] = LoopHeartbeat(found["sweep"].seconds_ago if "sweep" in found else None, stuck=True)
@@ -180,14 +180,14 @@ class Engine:
         with self.store.read() as reader:
             return query(reader)
 
-    def _try_again(self, ticket: Ticket) -> None:
+    def _resubmit(self, ticket: Ticket) -> None:
         try:
             self._backlog.put(ticket)
         except HoldfastError as error:
             self._settle(ticket, error)
 
-    def _committed(self, committed: Committed) -> None:
-        """A batch is durable: answer it, then wake whatever its changes concern."""
+    def _on_commit(self, committed: Committed) -> None:
+        """Answer a committed batch, then wake the waiters that its changes concern."""
         replies = []
         self.alerts.note(CONFLICTS, self._batch_metrics.conflicts(committed))
         lapses, dead_letters = self._batch_metrics.changes(committed)
@@ -196,7 +196,7 @@ class Engine:
         for ticket, outcome in committed.replies:
             if ticket.queues:
                 if not isinstance(outcome, Outcome) or not outcome.waits:
-                    self.task_waiters.settled(ticket, outcome)
+                    self.task_waiters.handle_settled(ticket, outcome)
                     replies.append((ticket, outcome))
                 else:
                     self._wait_for_task(ticket, outcome)
@@ -205,7 +205,7 @@ class Engine:
             elif isinstance(outcome, Held):
                 self._wait_for_name(ticket, outcome, committed)
             else:
-                self.name_waiters.settled(ticket, outcome)
+                self.name_waiters.handle_settled(ticket, outcome)
                 replies.append((ticket, outcome))
         self._deliver(replies)
         if committed.deadline is not None:
@@ -220,24 +220,24 @@ class Engine:
 
     def _wait_for_task(self, ticket: Ticket, outcome: Outcome) -> None:
         try:
-            self.task_waiters.not_granted(ticket, outcome)
+            self.task_waiters.handle_not_granted(ticket, outcome)
         except HoldfastError as error:
             self._deliver([(ticket, error)])
 
     def leave(self, ticket: Ticket) -> None:
-        """The caller of a waiting command disconnected."""
+        """Remove a ticket whose caller disconnected."""
         (self.task_waiters if ticket.queues else self.name_waiters).leave(ticket)
 
     def _wait_for_name(self, ticket: Ticket, outcome: Held, committed: Committed) -> None:
         """Join the queue of a held name, and make sure that its head tries when the holder's lease expires."""
-        newcomer = not ticket.is_waiting
+        is_new = not ticket.is_waiting
         try:
-            self.name_waiters.not_granted(ticket, outcome)
+            self.name_waiters.handle_not_granted(ticket, outcome)
         except HoldfastError as error:
             self._deliver([(ticket, error)])
             return
-        if newcomer and self.name_waiters.length(outcome.lease.key) == 1:
-            # A release between its answer and its joining woke no ticket: try once more.
+        if is_new and self.name_waiters.length(outcome.lease.key) == 1:
+            # A release after the answer and before the ticket joined the queue woke no ticket: try once more.
             self.name_waiters.wake([outcome.lease.key])
         if outcome.lease.expires_at is not None:
             self.sweep.expect(outcome.lease.expires_at, committed.now)
@@ -246,9 +246,9 @@ class Engine:
 
     def _settle(self, ticket: Ticket, outcome: Any) -> None:
         if ticket.queues:
-            self.task_waiters.settled(ticket, outcome)
+            self.task_waiters.handle_settled(ticket, outcome)
         else:
-            self.name_waiters.settled(ticket, outcome)
+            self.name_waiters.handle_settled(ticket, outcome)
         self._deliver([(ticket, outcome)])
 
     def _deliver(self, replies: list[tuple[Ticket, Any]]) -> None:
@@ -256,24 +256,24 @@ class Engine:
         by_sink: dict[int, list[tuple[Ticket, Any]]] = {}
         for reply in replies:
             by_sink.setdefault(id(reply[0].sink), []).append(reply)
-        for part in by_sink.values():
+        for group in by_sink.values():
             try:
-                part[0][0].sink.deliver(part)
+                group[0][0].sink.deliver(group)
             except Exception:
-                log.exception("%d replies could not be delivered", len(part))
+                log.exception("%d replies could not be delivered", len(group))
 
-    def _attend(self, kind: str, *, waiting: bool) -> None:
-        """Watch other processes' commits while any caller waits here."""
-        with self._attending:
-            (self._attentive.add if waiting else self._attentive.discard)(kind)
-            self._watcher.set_waiting(waiting=bool(self._attentive))
+    def _set_waiting(self, kind: str, *, waiting: bool) -> None:
+        """Record whether callers of this kind wait; other processes' commits are watched while any caller waits."""
+        with self._waiting_lock:
+            (self._waiting_kinds.add if waiting else self._waiting_kinds.discard)(kind)
+            self._watcher.set_waiting(waiting=bool(self._waiting_kinds))
 
-    def _grace(self) -> list[Command[Any]]:
+    def _grace_commands(self) -> list[Command[Any]]:
         """The commands that a lane must run first when the store is back after an outage."""
-        return [*self.sweep.grace()]
+        return [*self.sweep.grace_commands()]
 
     def _on_foreign_commit(self) -> None:
-        """Another process may have changed the store."""
+        """Wake all waiters and the sweep: another process may have changed the store."""
         self.name_waiters.wake_all()
         self.task_waiters.probe()
         self.change_signal.notify_all()

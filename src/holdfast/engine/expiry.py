@@ -19,7 +19,7 @@ MIN_GRACE = 10 * SECOND
 
 
 def expire_lease_if_due(view: View, account: str, name: str) -> Lease:
-    """The lease, ended first if it has expired: the sweep may not have come by yet."""
+    """The lease. If it has expired it is ended first: the sweep may not have ended it yet."""
     lease = view.lease(account, name)
     if leases.is_due(lease, view.now):
         return view.put(leases.end(lease, EXPIRED, now=view.now), "expired")
@@ -27,18 +27,18 @@ def expire_lease_if_due(view: View, account: str, name: str) -> Lease:
 
 
 def expire_task_if_due(view: View, task: Task) -> Task:
-    """The task, with an expired lease ended first: the sweep may not have come by yet."""
+    """The task. If its lease has expired it is ended first: the sweep may not have ended it yet."""
     settled = tasks.expire_if_due(task, view.now)
     return task if settled is task else view.put(settled, task_verb(settled, "expired"))
 
 
 def task_verb(task: Task, otherwise: str) -> str:
-    """The event verb of a step that may have ended a task for good."""
+    """The event verb of a step: of a final state if the task has reached one, else `otherwise`."""
     return {tasks.DEAD: "dead_lettered", tasks.CANCELLED: "cancelled"}.get(task.state, otherwise)
 
 
 def expire_holdings(view: View, account: str, session_id: str) -> list[Row]:
-    """End what has expired among the leases and tasks of a session; returns the rows that ended."""
+    """End the expired leases and tasks of a session; returns the rows that ended."""
     held: list[tuple[Row, Row]] = [
         (lease, expire_lease_if_due(view, account, lease.id)) for lease in view.leases_of(account, session_id)
     ]
@@ -63,7 +63,7 @@ def _free_lease(view: View, lease: Lease, how: str) -> Lease:
 
 
 def _free_task(view: View, task: Task, how: str) -> Task:
-    """An expired session has used the attempt; one that is closed on purpose hands the task back."""
+    """End the task's attempt. It counts if the session expired; a session that was closed hands the task back."""
     if how == sessions.EXPIRED:
         lapsed = tasks.lapse(task, view.now, reason="session expired")
         return view.put(lapsed, task_verb(lapsed, "expired"))
@@ -134,7 +134,7 @@ class GiveGrace(Command[bool], frozen=True):
 
     urgent = True
     key: Key
-    seen: Instant
+    last_beat: Instant
     """When a server last ran."""
 
     def needs(self) -> Needs:
@@ -144,20 +144,20 @@ class GiveGrace(Command[bool], frozen=True):
     def decide(self, view: View) -> bool:
         """Whether its deadline was moved."""
         row = view.at(self.key)
-        if not isinstance(row, Lease | Task | Session) or not _was_live(row, self.seen):
+        if not isinstance(row, Lease | Task | Session) or not _was_live(row, self.last_beat):
             return False
-        until = view.now + grace(view.now - self.seen, row.lease_duration if isinstance(row, Task) else row.ttl)
+        until = view.now + grace(view.now - self.last_beat, row.lease_duration if isinstance(row, Task) else row.ttl)
         if (row.expires_at or 0) >= until:
             return False
         view.put(replace(row, expires_at=until), "extended")
         return True
 
 
-def _was_live(row: Lease | Task | Session, seen: Instant) -> bool:
+def _was_live(row: Lease | Task | Session, last_beat: Instant) -> bool:
     """Whether it is still held and had not expired when a server last ran."""
     if isinstance(row, Session):
-        return row.name is not None and sessions.is_live(row, seen)
-    return (isinstance(row, Task) or row.kind == JOB) and leases.is_live(row, seen)
+        return row.name is not None and sessions.is_live(row, last_beat)
+    return (isinstance(row, Task) or row.kind == JOB) and leases.is_live(row, last_beat)
 
 
 def grace(outage: Instant, ttl: Instant) -> Instant:

@@ -1,7 +1,7 @@
-"""A lane: one thread, one transaction at a time, as many commands in each as are waiting.
+"""A lane: a thread that runs one transaction at a time, each with all commands that are queued.
 
-It never waits to fill a batch: it takes whatever is queued as soon as the last commit returns. One caller gets one disk
-flush; a hundred callers share one.
+It never waits to fill a batch: it takes the queued commands as soon as the last commit returns. A single caller costs
+one disk flush; a hundred callers share one.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ class Lane:
     def _run(self) -> None:
         while (batch := self._backlog.take()) is not None:
             self.busy_since = began = time.monotonic()
-            for part in self._isolate(batch):
-                self._work(part)
+            for group in self._isolate(batch):
+                self._work(group)
             self.busy_since = None
             self._registry.add(metric_names.LANE_BUSY, by=time.monotonic() - began)
         self._backlog.finish()
@@ -103,12 +103,12 @@ class Lane:
             return [batch]
         now = time.monotonic()
         self._isolated = {account: until for account, until in self._isolated.items() if until > now}
-        together = [ticket for ticket in batch if ticket.command.account not in self._isolated]
-        apart = [[ticket] for ticket in batch if ticket.command.account in self._isolated]
-        return [*([together] if together else []), *apart]
+        shared = [ticket for ticket in batch if ticket.command.account not in self._isolated]
+        single = [[ticket] for ticket in batch if ticket.command.account in self._isolated]
+        return [*([shared] if shared else []), *single]
 
     def _work(self, batch: list[Ticket]) -> None:
-        """Run a batch, or answer every ticket of it with the reason why not."""
+        """Run a batch and report its outcomes; if it fails, every ticket gets the error."""
         try:
             if self._outages_seen != self._outages.count or self._outages.is_paused():
                 self._recover()
@@ -132,7 +132,7 @@ class Lane:
             self._report(committed)
 
     def _recover(self) -> None:
-        """The store may be back after an outage: give holders grace before anything can expire."""
+        """Give holders grace after an outage, before anything can expire."""
         count = self._outages.count
         commands = self._on_return()
         for start in range(0, len(commands), MAX_BATCH):
@@ -158,7 +158,7 @@ class Lane:
             view = View(transaction.load(needs))
             loaded = time.perf_counter()
             decided = [(ticket, *_decide(ticket, view)) for ticket in batch]
-            if view.came_up_short and retry_skipped and view.passed_over(transaction.count_claimable(needs)):
+            if view.has_unfilled_claim and retry_skipped and view.has_locked_tasks(transaction.count_claimable(needs)):
                 raise SkippedTasks
             tokens = transaction.draw(view.tokens_drawn) if view.tokens_drawn else []
             replies: list[Reply] = []
@@ -194,7 +194,7 @@ class Lane:
                 observe_at(cells, cell, metric_names.SHORT_TIMES, after - before)
 
     def _split(self, batch: list[Ticket], error: Exception) -> None:
-        """Run the halves of a batch separately, to find the one command that fails; only its caller gets the error."""
+        """Run the halves of a batch separately, to find the one command that fails: only its caller gets the error."""
         if len(batch) == 1:
             self._isolated[batch[0].command.account] = time.monotonic() + ISOLATION_SECONDS
             self._fail(batch, error)
@@ -207,7 +207,7 @@ class Lane:
         self._report(Committed([(ticket, error) for ticket in batch], View(Rows(now=0))))
 
     def _report(self, committed: Committed) -> None:
-        """Pass a batch on; the lane continues even if that fails."""
+        """Report a batch to the engine; the lane continues even if that fails."""
         try:
             self._on_commit(committed)
         except Exception:

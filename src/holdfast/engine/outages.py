@@ -1,4 +1,4 @@
-"""Outages of the store, and pauses of this process, as the lanes and the sweep share them."""
+"""Record of the store's outages and of pauses of this process, shared by the lanes and the sweep."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ class Outages:
         """Whether the last batch that tried to write succeeded."""
 
     def is_paused(self) -> bool:
-        """Whether this process was stopped, or asleep with its machine, so that it served no renewals meanwhile."""
+        """Whether this process was stopped or suspended, so that it served no renewals meanwhile."""
         return time.monotonic() - self.last_sweep > OUTAGE_SECONDS

@@ -12,7 +12,7 @@ Entry = tuple[int, Instant, str]
 
 
 class ReadyHeap:
-    """Heaps by account and type. An entry whose task has changed since is dropped when it reaches the top."""
+    """One heap for each account and type. The entry of a task that has changed is dropped when it reaches the top."""
 
     def __init__(self, now: Instant, find: Callable[[str, str], Task | None]) -> None:
         self._now = now

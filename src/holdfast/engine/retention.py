@@ -18,8 +18,8 @@ from holdfast.engine.command import Command
 from holdfast.engine.view import View
 from holdfast.store.needs import Needs
 
-ELECTION_KEPT = 3600 * SECOND
-"""How long a vacant election is kept: anyone can create elections, so there may be many."""
+VACANT_ELECTION_RETENTION = 3600 * SECOND
+"""How long a vacant election is kept. Any client can create elections, so there may be many."""
 
 
 class Retention(msgspec.Struct, frozen=True):
@@ -47,7 +47,7 @@ def is_removable(row: Row, before: Instant, now: Instant) -> bool:
     if not isinstance(row, Lease) or leases.is_held(row) or row.acl is not None or leases.is_delayed(row, now):
         return False
     is_election = row.id.startswith(ELECTION_PREFIX)
-    return row.changed_at < (max(before, now - ELECTION_KEPT) if is_election else before)
+    return row.changed_at < (max(before, now - VACANT_ELECTION_RETENTION) if is_election else before)
 
 
 class PurgeTask(Command[bool], frozen=True):

@@ -1,4 +1,4 @@
-"""The changes of a batch, one step for each change of a row, and what follows from them after the last command."""
+"""Steps: the changes of rows in a batch, and the records to save, names freed and deadlines that follow from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sweep: sleeps until the next deadline, then ends what has expired, within milliseconds."""
+"""The sweep: a thread that sleeps until the next deadline and then ends expired rows, within milliseconds."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Sweep:
         return self._thread.is_alive()
 
     def expect(self, deadline: Instant, now: Instant) -> None:
-        """A row expires at this deadline: wake up in time."""
+        """Wake up in time for a deadline."""
         alarm = time.monotonic() + (deadline - now) / SECOND
         if alarm < self._alarm:
             self._alarm = alarm
@@ -103,20 +103,21 @@ class Sweep:
         """Run now: another process may have set an earlier deadline."""
         self._wakeup.set()
 
-    def grace(self) -> list[Command[bool]]:
-        """The commands that give grace to holders who could not renew because no server ran; none without an outage."""
+    def grace_commands(self) -> list[Command[bool]]:
+        """The commands that give grace to holders that could not renew during an outage; none without an outage."""
         beat = self._store.last_beat() if self._serving else None
         if beat is None or beat[1] - beat[0] <= OUTAGE_SECONDS * SECOND:
             return []
-        seen = beat[0]
+        last_beat = beat[0]
         with self._store.read() as reader:
-            keys = reader.held_at(seen)
-        log.warning("no server was running for %.1f s: %d holders get grace", (beat[1] - seen) / SECOND, len(keys))
-        return [GiveGrace(account=key[1], cause=_CAUSE, key=key, seen=seen) for key in keys]
+            keys = reader.held_at(last_beat)
+        outage = (beat[1] - last_beat) / SECOND
+        log.warning("no server was running for %.1f s: %d holders get grace", outage, len(keys))
+        return [GiveGrace(account=key[1], cause=_CAUSE, key=key, last_beat=last_beat) for key in keys]
 
     def _give_grace(self) -> None:
-        """Give all of it or raise: before that nothing may expire, and no heartbeat may hide the outage."""
-        if None in self._run_all(self.grace()):
+        """Give grace to every holder, or raise: until then nothing may expire, and no heartbeat may hide the outage."""
+        if None in self._run_all(self.grace_commands()):
             raise StoreUnavailable("grace could not be given to every holder")
 
     def _run(self) -> None:

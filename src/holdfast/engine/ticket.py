@@ -1,4 +1,4 @@
-"""A ticket: one command on its way through the engine, and where its reply goes."""
+"""A ticket: one command in the engine, and the sink that receives its reply."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Sink(Protocol):
 
 
 class Ticket:
-    """A command, its reply address, and its state while it waits for a name or for a task."""
+    """A command, the sink of its reply, and its state while it waits for a name or for a task."""
 
     __slots__ = (
         "alarm",
@@ -52,8 +52,8 @@ class Ticket:
         """Submits the last try at the deadline."""
         self.is_last_try = False
         self.is_submitted = False
-        """Its claim is in the engine now: it must not be submitted a second time."""
+        """Whether its claim is in the engine: it must not be submitted a second time."""
         self.try_again = False
-        """New work arrived while its claim was in the engine."""
+        """Whether new work arrived while its claim was in the engine."""
         self.is_caller_gone = False
-        """The caller disconnected: the ticket must not wait any more."""
+        """Whether the caller disconnected: the ticket must not wait any more."""

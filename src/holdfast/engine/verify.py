@@ -1,4 +1,4 @@
-"""Verification: the log has no gaps, and every row equals the fold of its events."""
+"""Verification of a store: that its logs have no gaps, and that every row equals the fold of its events."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def verify(store: Store, progress: Progress = lambda *_: None) -> Report:
 
 
 def _check(report: Report, find_difference: Callable[[], str | None]) -> None:
-    """Report a difference that persists."""
+    """Report a difference if it is still there after `MAX_CHECKS` checks."""
     found: str | None = None
     for _ in range(MAX_CHECKS):
         found = find_difference()
@@ -95,13 +95,13 @@ def _difference(store: Store, row: Row) -> str | None:
 def _verify_log(store: Store, account: str, report: Report, progress: Progress) -> None:
     """Check that no event is missing, apart from marked restore gaps, and that no logged row is missing."""
     with store.read() as reader:
-        seen, last = reader.log_bounds(account)
-    while seen < last:
+        cursor, last = reader.log_bounds(account)
+    while cursor < last:
         with store.read() as reader:
-            page = reader.events(account, seen, PAGE)
+            page = reader.events(account, cursor, PAGE)
         with store.read() as reader:
             floor = reader.log_bounds(account)[0]  # retention may have run between the two reads
-        position = max(seen, floor if page and page[0].seq > floor else seen)
+        position = max(cursor, floor if page and page[0].seq > floor else cursor)
         for event in page:
             if not is_next(event, position):
                 report.differences.append(f"{account}: event {position + 1} is missing from the log")
@@ -109,11 +109,11 @@ def _verify_log(store: Store, account: str, report: Report, progress: Progress) 
             position = event.seq
         if not page:
             if floor < last:
-                report.differences.append(f"{account}: events {max(seen, floor) + 1} to {last} are missing")
+                report.differences.append(f"{account}: events {max(cursor, floor) + 1} to {last} are missing")
             return
         report.events += len(page)
         progress("events", report.events)
-        seen = page[-1].seq
+        cursor = page[-1].seq
     types = {row_type.noun: row_type for row_type in ROW_TYPES}
     subject = ""
     while True:
@@ -129,14 +129,14 @@ def _verify_log(store: Store, account: str, report: Report, progress: Progress) 
 
 
 def _missing(store: Store, row: Row) -> str | None:
-    """A row that the log has but the store has not, although the log does not say that it was removed."""
+    """How a logged row that is absent from the store differs from the log; None if its removal is logged."""
     with store.read() as reader:
         exists = reader.row(type(row), row.account, row.id) is not None
     return None if exists else _difference(store, row)
 
 
 def _miscounted(store: Store, account: str, counted: Counter[tuple[str, str, str]]) -> str | None:
-    """Stored task counts that differ from the tasks; None if the log grew meanwhile, as the two cannot be compared."""
+    """The stored task counts that are wrong; None if there are none, or if the log grew during the comparison."""
 
     def stored(reader: Reader) -> dict[tuple[str, str, str], int]:
         return {(account, task_type, state): total for task_type, state, total in reader.task_counts(account)}

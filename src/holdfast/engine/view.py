@@ -1,4 +1,4 @@
-"""The working set of a batch: the loaded rows and what its commands have changed so far.
+"""The working set of a batch: the loaded rows, and the changes of its commands so far.
 
 Commands read and change the View one after another; a refused command is undone here, before anything reaches the
 store. After the last command the engine saves what changed as one set of Changes.
@@ -35,7 +35,7 @@ class View:
         self.steps: list[Step] = []
         """Every change so far, in order."""
         self.tokens_drawn = 0
-        self.came_up_short = False
+        self.has_unfilled_claim = False
         """Whether a claim got fewer tasks than it asked for."""
         self._loaded = rows.rows
         self._rows = dict(rows.rows)
@@ -84,7 +84,7 @@ class View:
         return sorted(found, key=lambda row: row.id)
 
     def _of_session(self, account: str, session: str) -> list[Lease | Task]:
-        """Rows that name the session now, of those that did at any time in this batch."""
+        """The rows that belong to the session now."""
         found = (self._rows.get(key) for key in self._rows_of_session.get((account, session), ()))
         return [row for row in found if isinstance(row, Lease | Task) and row.session == session]
 
@@ -97,8 +97,8 @@ class View:
         task = self.find(Task, account, self._unique_keys.get((account, unique_key), ""))
         return task if task is not None and task.unique_key == unique_key and task.state in LIVE_STATES else None
 
-    def passed_over(self, counted: dict[tuple[str, str], int]) -> bool:
-        """Whether a queue has more claimable tasks than were loaded: other servers have the rest locked."""
+    def has_locked_tasks(self, counted: dict[tuple[str, str], int]) -> bool:
+        """Whether a queue has more claimable tasks than were loaded: other servers have locked the rest."""
         loaded: Counter[tuple[str, str]] = Counter()
         for row in self._loaded.values():
             if isinstance(row, Task) and is_claimable(row, self.now):
@@ -113,10 +113,10 @@ class View:
         """How many elections of the account have a leader, this batch's included."""
         return self._election_counts[account]
 
-    def webhooks(self, peers: LimitGroup) -> int:
-        """How many webhooks there are, this batch's included."""
-        own = [step for step in self.steps if isinstance(step.after, Webhook) and is_in_group(step.after, peers)]
-        return self._webhook_counts[peers] + sum(step.new - step.removed for step in own)
+    def webhooks(self, group: LimitGroup) -> int:
+        """How many webhooks count toward a limit, this batch's included."""
+        own = [step for step in self.steps if isinstance(step.after, Webhook) and is_in_group(step.after, group)]
+        return self._webhook_counts[group] + sum(step.new - step.removed for step in own)
 
     def usage(self, account: str) -> Usage:
         """What the account has used, this batch's creations included."""
@@ -127,7 +127,7 @@ class View:
         return self._held_tasks[account]
 
     def answer(self, account: str, key: str) -> Answer | None:
-        """What this Idempotency-Key was answered with."""
+        """The stored answer under an Idempotency-Key."""
         return self._answers.get((account, key))
 
     # -- changing --------------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ class View:
         return len(self.steps), self.tokens_drawn, len(self._charges), len(self._new_answers)
 
     def rewind(self, mark: tuple[int, int, int, int]) -> None:
-        """Drop everything since `mark`, also what was accepted."""
+        """Drop all changes since `mark`, also those of accepted commands."""
         self._undo_to, self._tokens_before, self._charges_before, answers = mark
         self.undo()
         for answer in self._new_answers[answers:]:

@@ -1,1 +1,1 @@
-"""Remembers, never decides. One small contract, three stores that keep it alike."""
+"""Stores rows, events and deliveries, and decides nothing. One interface with three equivalent implementations."""

@@ -1,4 +1,4 @@
-"""What a batch saves."""
+"""The changes that a batch saves in one transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a batch must lock and load before it can decide."""
+"""Needs: the rows and counts that commands must lock and load before they can decide."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_READY = 2_000
 
 
 class Needs(msgspec.Struct, frozen=True):
-    """What one command must lock and load before it can decide."""
+    """The rows and counts that one command must lock and load."""
 
     rows: tuple[Key, ...] = ()
     holdings: tuple[tuple[str, str], ...] = ()
@@ -33,7 +33,7 @@ class Needs(msgspec.Struct, frozen=True):
     election_counts: tuple[str, ...] = ()
     """Accounts: how many elections are live in each."""
     webhook_counts: tuple[LimitGroup, ...] = ()
-    """How many webhooks there are among each of these, exact until the transaction ends."""
+    """How many webhooks count toward each of these limits, exact until the transaction ends."""
     answers: tuple[tuple[str, str], ...] = ()
     """(account, Idempotency-Key): the answers remembered under these keys."""
     usage: tuple[str, ...] = ()
@@ -42,13 +42,13 @@ class Needs(msgspec.Struct, frozen=True):
     @classmethod
     def joined(cls, each: Iterable[Needs]) -> Needs:
         """The needs of several commands that are decided as one."""
-        together: dict[str, list[Any]] = {name: [] for name in (*_SETS, "ready")}
+        joined: dict[str, list[Any]] = {name: [] for name in (*_SETS, "ready")}
         spare = 0
         for needs in each:
             spare += needs.spare
-            for name in together:
-                together[name] += getattr(needs, name)
-        return cls(spare=spare, **{name: tuple(wanted) for name, wanted in together.items()})
+            for name in joined:
+                joined[name] += getattr(needs, name)
+        return cls(spare=spare, **{name: tuple(items) for name, items in joined.items()})
 
 
 class AllNeeds(msgspec.Struct):
@@ -74,13 +74,13 @@ class AllNeeds(msgspec.Struct):
         for needs in each:
             spare += needs.spare
             for name in _SETS:
-                if wanted := getattr(needs, name):
-                    gathered[name].update(wanted)
+                if items := getattr(needs, name):
+                    gathered[name].update(items)
             for account, task_type, count in needs.ready:
                 ready[account, task_type] = ready.get((account, task_type), 0) + count
         ready = {queue: count + _count_overlapping(ready, *queue) for queue, count in ready.items()}
         gathered["ready"] = {(*queue, min(count + spare, MAX_READY)) for queue, count in ready.items()}
-        return cls(**{name: sorted(wanted) for name, wanted in gathered.items()})
+        return cls(**{name: sorted(items) for name, items in gathered.items()})
 
 
 def _count_overlapping(ready: dict[tuple[str, str], int], account: str, task_type: str) -> int:
@@ -91,4 +91,4 @@ def _count_overlapping(ready: dict[tuple[str, str], int], account: str, task_typ
 
 
 _SETS = tuple(name for name in Needs.__struct_fields__ if name not in {"ready", "spare"})
-"""The needs of which a batch wants the union."""
+"""The needs that a batch joins as sets."""

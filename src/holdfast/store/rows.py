@@ -1,4 +1,4 @@
-"""What a transaction loads for a batch."""
+"""Rows: the result of loading the needs of a batch."""
 
 from __future__ import annotations
 

@@ -48,8 +48,8 @@ def test_f1_claim_heartbeat_release_and_recovery_are_a_library_on_a_local_file(t
         engine.sweep.stop()  # so that nobody is quicker
         clock.advance(LEASE_SECONDS)
         recover = Recover(account=ACCOUNT, cause=CAUSE, due=tuple(engine.read(lambda reader: reader.due(10))))
-        assert [(row.id, row.state) for row in engine.call(recover).over] == [("t1", PENDING)]
-        assert engine.call(recover).over == ()
+        assert [(row.id, row.state) for row in engine.call(recover).ended] == [("t1", PENDING)]
+        assert engine.call(recover).ended == ()
     finally:
         stop_in_time(engine)
         store.close()

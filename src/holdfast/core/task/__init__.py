@@ -1,7 +1,8 @@
 """Tasks: work that waits in a queue until a worker claims it under a lease and reports the outcome.
 
 pending → claimed → completed, or back to pending, or to the dead letters after the last attempt.
-`attempt` counts claims and only grows; `attempt_count` is the budget used, which handing back and requeueing lower.
+`attempt` counts claims and only grows. `attempt_count` counts the attempts used up; handing back and requeueing lower
+it.
 """
 
 from holdfast.core.task.ending import (

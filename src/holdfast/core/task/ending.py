@@ -32,7 +32,7 @@ from holdfast.core.task.row import (
 
 
 def complete(task: Task, *, result: str | None, output_id: str | None, now: Instant) -> Task:
-    """Finish the task for good, also if a cancel was requested meanwhile: the work is done."""
+    """Complete the task, even if a cancel was requested meanwhile: the work is done."""
     return replace(_end_attempt(task, COMPLETED, now), state=COMPLETED, result=result, output_id=output_id)
 
 
@@ -76,7 +76,7 @@ def lapse(task: Task, now: Instant, *, reason: str | None = None) -> Task:
 
 
 def expire_if_due(task: Task, now: Instant) -> Task:
-    """The task with an expired lease ended, whether or not the sweep has come by."""
+    """End the task's lease if it has expired: the sweep may not have ended it yet."""
     return lapse(task, now) if task.state == CLAIMED and is_due(task, now) else task
 
 
@@ -105,7 +105,7 @@ def force_cancel(task: Task, now: Instant, reason: str | None = None) -> Task:
 
 
 def undeliver(task: Task, now: Instant) -> Task:
-    """Undo a claim whose answer never reached the worker. Only the attempt's number stays used."""
+    """Undo a claim whose answer never reached the worker. The number of the attempt is not used again."""
     free = replace(task, **_NO_HOLDER, attempt_count=task.attempt_count - 1)
     if task.cancel_requested:
         return replace(free, state=CANCELLED)
@@ -113,7 +113,7 @@ def undeliver(task: Task, now: Instant) -> Task:
 
 
 def resolve(task: Task, now: Instant) -> Task:
-    """Mark a dead letter as dealt with; it stays a dead letter."""
+    """Mark a dead letter as resolved; it stays a dead letter."""
     if task.state != DEAD:
         raise InvalidTransition(f"only a dead letter can be resolved; this task is {task.state}", state=task.state)
     return replace(task, resolved_at=task.resolved_at or now)

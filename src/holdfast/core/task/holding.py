@@ -1,4 +1,4 @@
-"""What a worker does with a task it holds: claim it, prove that it holds it, renew it, leave notes."""
+"""Holding a task: the claim, the check of the holder, renewals, and notes for the next attempt."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holdfast.core.task.row import CLAIMED, COMPLETED, EXPIRED, PENDING, Task, l
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """Who claims a task."""
+    """The worker that claims a task."""
 
     worker: str | None
     principal: str
@@ -63,7 +63,7 @@ def check_claimable(task: Task, now: Instant) -> None:
 def check_holder(task: Task, proof: str | None, now: Instant) -> None:
     """Only the newest live holder may act. Every write by a holder passes through here.
 
-    Clients that know no lease ids may send none: then any live lease on the task is taken for theirs.
+    Clients that do not keep lease ids may send none: they are then treated as the holder of any live lease on the task.
     """
     if task.state == CLAIMED:
         if proof is not None and proof != task.proof:
@@ -95,7 +95,7 @@ def heartbeat(task: Task, now: Instant) -> Task:
 
 
 def reissue(task: Task, *, proof: str, token: int, now: Instant) -> Task:
-    """A new lease id and a larger token for the same holder after it resumed, so that its old process is fenced off."""
+    """Give a holder that resumed a new lease id and a larger token, so that its old process is fenced off."""
     return replace(task, proof=proof, token=token, expires_at=now + task.lease_duration)
 
 

@@ -24,23 +24,23 @@ def create(task: Task, now: Instant) -> Task:
     return enqueue(replace(task, created_at=now), task.scheduled_at, now)
 
 
-def replace_work(task: Task, wanted: Task, now: Instant) -> Task:
+def replace_work(task: Task, new: Task, now: Instant) -> Task:
     """Give a pending task another payload and other settings."""
-    if wanted.scheduled_at is not None:
-        _check_schedule(wanted.scheduled_at, now)
+    if new.scheduled_at is not None:
+        _check_schedule(new.scheduled_at, now)
     updated = replace(
         task,
-        payload=wanted.payload,
-        priority=wanted.priority,
-        max_attempts=wanted.max_attempts,
-        lease_duration=wanted.lease_duration,
-        tag=wanted.tag,
-        created_by=wanted.created_by,
-        reviewed_by=wanted.reviewed_by,
-        source=wanted.source,
-        backoff=wanted.backoff,
+        payload=new.payload,
+        priority=new.priority,
+        max_attempts=new.max_attempts,
+        lease_duration=new.lease_duration,
+        tag=new.tag,
+        created_by=new.created_by,
+        reviewed_by=new.reviewed_by,
+        source=new.source,
+        backoff=new.backoff,
     )
-    return enqueue(updated, wanted.scheduled_at, now)
+    return enqueue(updated, new.scheduled_at, now)
 
 
 def requeue(task: Task, now: Instant, *, keep_count: bool = False) -> Task:
@@ -58,7 +58,7 @@ def check_key_free(duplicate: Task | None) -> None:
 
 
 def make_ready(task: Task) -> Task:
-    """Let a scheduled task that is due join its queue."""
+    """Mark a scheduled task that is due as ready."""
     return replace(task, ready=True)
 
 
@@ -89,10 +89,11 @@ def queue_order(task: Task) -> tuple[int, Instant, str]:
 
 
 def queue_position(created_at: Instant, scheduled_at: Instant | None) -> Instant:
-    """A scheduled task gets the position of a task created a minute after its due time.
+    """Position in the queue: the creation time, or for a scheduled task one minute after its due time.
 
-    So it comes after tasks that were never scheduled, as its users expect, but only for a minute: steady new work
-    cannot starve it. A position never changes, so the queue is one index.
+    A scheduled task thus comes after unscheduled tasks that already wait, as users expect, but only for a minute:
+    a steady flow of new tasks cannot starve it. A position does not change while the task waits, so the queue is one
+    index.
     """
     return created_at if scheduled_at is None else scheduled_at + SCHEDULED_LAG
 

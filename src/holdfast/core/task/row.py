@@ -45,7 +45,7 @@ class Task(Row, frozen=True):
     hashed: ClassVar[frozenset[str]] = frozenset({"payload", "result", "checkpoint", "ended_checkpoint"})
     json: ClassVar[frozenset[str]] = frozenset({"backoff", "progress", "ended"})
     booleans: ClassVar[frozenset[str]] = frozenset({"ready", "cancel_requested"})
-    parts: ClassVar[tuple[tuple[str, ...], ...]] = (
+    column_groups: ClassVar[tuple[tuple[str, ...], ...]] = (
         ("type", "payload", "priority", "max_attempts", "lease_duration", "created_at"),
         ("unique_key", "tag", "created_by", "reviewed_by", "source", "backoff", "traceparent"),
         ("attempt_count", "attempt", "worker", "principal", "session", "proof", "token", "claimed_at", "expires_at"),
@@ -69,7 +69,7 @@ class Task(Row, frozen=True):
     # The state: changes with every transition.
     state: str = PENDING
     ready: bool = False
-    """Whether it is in its queue. A task scheduled for later joins the queue when it is due."""
+    """Whether it is in its queue. A task that is scheduled for later joins the queue when it is due."""
     scheduled_at: Instant | None = None
     place: Instant = 0
     """Position among tasks of the same priority: the smallest is claimed first."""

@@ -1,1 +1,1 @@
-"""Rules of webhooks: what they receive, where they may point, how deliveries are retried and signed."""
+"""Rules of webhooks: which events they receive, which URLs are allowed, how deliveries are retried and signed."""

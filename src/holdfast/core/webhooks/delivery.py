@@ -1,6 +1,6 @@
-"""Deliveries: one event for one webhook, until it was delivered or given up.
+"""Deliveries: one event for one webhook, retried until it is delivered or given up.
 
-Deliveries are not in the log: the reader of the log must not write to it.
+Deliveries are not in the log: an event for each delivery would cause further deliveries.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Delivery(msgspec.Struct, frozen=True):
     account: str
     hook: str
     seq: int
-    """The event's `seq` in the log. A test message is no event: its number is negative."""
+    """The event's `seq` in the log. A test message has no event: its number is negative."""
     subject: str
     kind: str
     body: str
@@ -86,12 +86,12 @@ def retry_wait(
     if attempts > len(schedule):
         return None
     planned = schedule[attempts - 1] * (1 + JITTER * random_fraction)
-    asked = min(result.retry_after or 0.0, MAX_RETRY_AFTER)
-    return int(max(planned, asked) * SECOND)
+    requested = min(result.retry_after or 0.0, MAX_RETRY_AFTER)
+    return int(max(planned, requested) * SECOND)
 
 
 class FinishedAttempt(msgspec.Struct, frozen=True):
-    """An attempt that has ended; without a result it is unknown, and the delivery may be tried again."""
+    """An attempt that has ended. Without a result its outcome is unknown, and the delivery may be tried again."""
 
     delivery: Delivery
     result: AttemptResult | None
@@ -119,7 +119,7 @@ def is_sendable(delivery: Delivery, now: Instant) -> bool:
 
 
 def due_deliveries(deliveries: Iterable[Delivery], active: set[WebhookKey], now: Instant) -> list[Delivery]:
-    """What can be sent now, longest waiting first. The stores' queries apply the same rule."""
+    """The deliveries that can be sent now, longest waiting first. The stores' queries apply the same rule."""
     pending = [delivery for delivery in deliveries if delivery.state == PENDING]
     first: dict[tuple[str, str, str], int] = {}
     for delivery in pending:
@@ -133,16 +133,19 @@ def due_deliveries(deliveries: Iterable[Delivery], active: set[WebhookKey], now:
 
 
 def at_capacity(busy: Mapping[WebhookKey, int], per_hook: int, per_account: int) -> tuple[list[WebhookKey], list[str]]:
-    """The webhooks, and the accounts, that have reached their limit of attempts: none of theirs is started."""
-    of_accounts = _by_account(busy)
+    """The webhooks and the accounts with as many attempts under way as they may have: no further one is started."""
+    per_account_busy = _by_account(busy)
     hooks = [hook for hook, attempts in busy.items() if attempts >= per_hook]
-    return hooks, [account for account, attempts in of_accounts.items() if attempts >= per_account]
+    return hooks, [account for account, attempts in per_account_busy.items() if attempts >= per_account]
 
 
 def choose_fairly(
     found: Iterable[Delivery], busy: Mapping[WebhookKey, int], per_hook: int, per_account: int, in_all: int
 ) -> list[Delivery]:
-    """As many as the limits allow. Accounts with the fewest attempts come first: slow ones block only themselves."""
+    """As many deliveries as the limits allow.
+
+    Accounts with the fewest attempts under way come first, so that a slow account delays only itself.
+    """
     of_hooks, of_accounts = Counter(busy), _by_account(busy)
     ranked: list[tuple[int, Delivery]] = []
     for delivery in found:
@@ -168,10 +171,10 @@ def claim(delivery: Delivery, until: Instant) -> Delivery:
 
 def replay(delivery: Delivery, now: Instant) -> Delivery:
     """Send it again with all its attempts; a server that has claimed it loses the claim."""
-    afresh = replace(delivery, state=PENDING, attempts=0, next_at=now, settled_at=None)
-    return replace(afresh, claims=delivery.claims + 1, claimed_until=None)
+    pending = replace(delivery, state=PENDING, attempts=0, next_at=now, settled_at=None)
+    return replace(pending, claims=delivery.claims + 1, claimed_until=None)
 
 
 def retry_now(delivery: Delivery, now: Instant) -> Delivery:
-    """End its wait: send it as soon as its order allows."""
+    """Make a pending delivery due now; it is sent after the earlier ones with its ordering key."""
     return replace(delivery, next_at=min(delivery.next_at, now)) if delivery.state == PENDING else delivery

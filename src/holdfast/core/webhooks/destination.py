@@ -1,7 +1,7 @@
 """Allowed destinations of webhooks: the public internet, unless the operator allows private addresses.
 
-A URL chosen by a client must not reach what only this server can reach. Host names are checked when a webhook is
-created; the addresses they resolve to are checked again at every attempt, because a name may change.
+A URL chosen by a client must not reach addresses that only this server can reach. Host names are checked when a webhook
+is created; the addresses they resolve to are checked again at every attempt, because a name may change.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Target(msgspec.Struct, frozen=True):
 
 
 def is_public(text: str) -> bool:
-    """Whether an IP address is on the public internet. The lists are explicit: what is not listed as open is closed."""
+    """Whether an IP address is on the public internet, by our own lists of blocks."""
     try:
         address: Address = ip_address(text)
     except ValueError:
@@ -74,16 +74,16 @@ def parse_url(text: str) -> Target | str:
         return problem
     if parts.username is not None or parts.password is not None:
         return "must not contain a user or a password"
-    usual = HTTPS_PORT if parts.scheme == "https" else HTTP_PORT
-    shown = f"[{address}]" if address is not None and ":" in address else address or host
-    where = shown if port in {None, usual} else f"{shown}:{port}"
+    default_port = HTTPS_PORT if parts.scheme == "https" else HTTP_PORT
+    host_text = f"[{address}]" if address is not None and ":" in address else address or host
+    authority = host_text if port in {None, default_port} else f"{host_text}:{port}"
     path = quote(parts.path, safe=_UNQUOTED) or "/"
     query = f"?{quote(parts.query, safe=_UNQUOTED + '?')}" if parts.query else ""
-    return Target(f"{parts.scheme}://{where}{path}{query}", parts.scheme, host, port or usual, address)
+    return Target(f"{parts.scheme}://{authority}{path}{query}", parts.scheme, host, port or default_port, address)
 
 
 def url_problem(target: Target, *, private: bool) -> str | None:
-    """What is wrong with a URL of a standard webhook, or None. `private`: the operator allows any."""
+    """What is wrong with a URL of a standard webhook, or None. `private`: the operator allows any address."""
     if private:
         return None
     if target.scheme != "https":
@@ -120,7 +120,7 @@ def _normalise_host(text: str) -> str:
 
 
 def _literal_address(host: str) -> str | None:
-    """The IP address that a host is, in any form that resolvers accept: 127.1 and 0x7f000001 too."""
+    """The IP address, if the host is one, in any form that resolvers accept: also 127.1 and 0x7f000001."""
     if ":" in host:
         return host
     if not _NUMBER.fullmatch(host.removesuffix(".").rpartition(".")[2]):

@@ -108,7 +108,7 @@ def wants_event(hook: Webhook, event: Event) -> bool:
 
 
 def filter_history(hook: Webhook, history: Iterable[Event]) -> Filters:
-    """Its filters over time, from its own events: each event is matched against the filter of its time."""
+    """Its filters over time, from its own events: an event is matched against the filter that applied at its `seq`."""
     found: list[tuple[int, Webhook]] = []
     state: Webhook | None = None
     for event in history:
@@ -124,7 +124,7 @@ def filter_history(hook: Webhook, history: Iterable[Event]) -> Filters:
 
 
 def filter_at(filters: Filters, seq: int) -> Webhook:
-    """The webhook with the filter of that time; before its first known event, with its first known filter."""
+    """The webhook with the filter that applied at `seq`; before its first known event, with its first known filter."""
     return next((hook for since, hook in reversed(filters) if since <= seq), filters[0][1])
 
 
@@ -137,10 +137,10 @@ def octostore_event(event: Event) -> str | None:
 def wants_lock_event(hook: Webhook, event: Event, grant: Grant) -> bool:
     """Whether an OctoStore webhook receives an event: only those of its owner's locks."""
     name = octostore_event(event)
-    wanted = msgspec.json.decode(hook.events, type=list[str])
+    names = msgspec.json.decode(hook.events, type=list[str])
     return (
         name is not None
-        and (name in wanted or "*" in wanted)
+        and (name in names or "*" in names)
         and matches_pattern(hook.subject, event.subject)
         and grant.kind == LOCK
         and grant.principal == hook.principal

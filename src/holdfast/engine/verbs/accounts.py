@@ -20,7 +20,7 @@ _NAMESPACE = uuid.UUID("6f1d6a0e-5b0f-5a76-9a0e-1f0b6a9c1d42")
 
 
 class KeySetting(msgspec.Struct, frozen=True):
-    """A key that should exist."""
+    """A configured key."""
 
     name: str
     source: str
@@ -36,39 +36,39 @@ def principal_id(source: str, name: str) -> str:
 class SyncConfiguredKeys(Command[int], frozen=True):
     """Add configured keys, and revoke those that are not configured any more."""
 
-    wanted: tuple[KeySetting, ...]
-    known: tuple[str, ...]
+    configured: tuple[KeySetting, ...]
+    existing: tuple[str, ...]
     """Ids of the existing principals."""
     revoke: tuple[str, ...] = (STATIC, ROTATED)
     """Sources whose principals are revoked when they are not configured any more."""
 
     def needs(self) -> Needs:
-        """Every principal that is known or wanted."""
-        ids = {*self.known, *(principal_id(wanted.source, wanted.name) for wanted in self.wanted)}
+        """Every existing and every configured principal."""
+        ids = {*self.existing, *(principal_id(setting.source, setting.name) for setting in self.configured)}
         return Needs(rows=tuple((Principal.table, self.account, row_id) for row_id in ids))
 
     def decide(self, view: View) -> int:
         """How many changed."""
         changed = 0
-        wanted_ids = {principal_id(wanted.source, wanted.name) for wanted in self.wanted}
-        for row_id in sorted(set(self.known) - wanted_ids):
+        configured_ids = {principal_id(setting.source, setting.name) for setting in self.configured}
+        for row_id in sorted(set(self.existing) - configured_ids):
             row = view.find(Principal, self.account, row_id)
             if row is not None and row.source in self.revoke and row.revoked_at is None:
                 view.put(principals.revoke(row, view.now), "revoked")
                 changed += 1
-        for wanted in self.wanted:
-            row_id = principal_id(wanted.source, wanted.name)
+        for setting in self.configured:
+            row_id = principal_id(setting.source, setting.name)
             row = view.find(Principal, self.account, row_id) or Principal(self.account, row_id, created_at=view.now)
-            if row.version and wanted.source == ISSUED and row.revoked_at is None:
+            if row.version and setting.source == ISSUED and row.revoked_at is None:
                 continue  # an issued key is never replaced here
-            if row.source == ROTATED and row.listed_hash == wanted.key_hash:
+            if row.source == ROTATED and row.listed_hash == setting.key_hash:
                 continue  # its user has rotated this configured token: it must not work again
             after = replace(
                 row,
-                name=wanted.name,
-                source=wanted.source,
-                key_hash=wanted.key_hash,
-                scopes=wanted.scopes,
+                name=setting.name,
+                source=setting.source,
+                key_hash=setting.key_hash,
+                scopes=setting.scopes,
                 revoked_at=None,
                 old_key_hash=None,  # a configured key replaces any other at once
                 old_until=None,

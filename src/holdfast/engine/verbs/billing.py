@@ -1,4 +1,4 @@
-"""Commands of purchases. The payment happens outside; what it changes is decided here, in one transaction."""
+"""Commands of purchases: begin, complete, fail. The payment itself is made by the provider."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class BeginPurchase(Command[Purchase], frozen=True):
 
     def decide(self, view: View) -> Purchase:
         """The purchase, with its price."""
-        asked = Purchase(
+        purchase = Purchase(
             self.account,
             self.purchase_id,
             provider=self.provider,
             order_id=self.order_id,
             checkout_url=self.checkout_url,
         )
-        return view.put(purchases.begin(asked, self.plan, view.now), "begun")
+        return view.put(purchases.begin(purchase, self.plan, view.now), "begun")
 
 
 class PurchaseCommand(Command[Purchase], frozen=True):
@@ -73,7 +73,7 @@ class CompletePurchase(PurchaseCommand, frozen=True):
 
 
 class FailPurchase(PurchaseCommand, frozen=True):
-    """The provider declined the payment."""
+    """Record that the provider declined the payment."""
 
     def decide(self, view: View) -> Purchase:
         """The purchase as it is now; one that was paid meanwhile stays paid."""

@@ -31,14 +31,14 @@ class ElectionCommand(Command[LeaseOutcome], frozen=True):
 
 
 class Campaign(ElectionCommand, frozen=True):
-    """Become the leader of a vacant election. It is not re-entrant: a leader that campaigns again is refused."""
+    """Become the leader of a vacant election. A leader that campaigns again is refused like any other candidate."""
 
     claims = ELECTION
     candidate: str
     holder: str
     lease_id: str
     ttl: Instant
-    max_rooms: int
+    max_elections: int
     metadata: str | None = None
 
     def needs(self) -> Needs:
@@ -50,8 +50,8 @@ class Campaign(ElectionCommand, frozen=True):
         lease = expire_lease_if_due(view, self.account, self.name)
         if leases.is_live(lease, view.now):
             return Held(lease=lease, now=view.now)
-        if view.live_elections(self.account) >= self.max_rooms:
-            raise TooManyElections(f"{self.max_rooms} elections are live", retry_after=30)
+        if view.live_elections(self.account) >= self.max_elections:
+            raise TooManyElections(f"{self.max_elections} elections are live", retry_after=30)
         claim = Claim(
             kind=ELECTION,
             holder=self.holder,
@@ -72,7 +72,7 @@ class LeaderCommand(ElectionCommand, frozen=True):
     holder: str
     lease_id: str
 
-    def held(self, view: View) -> Lease:
+    def find_held(self, view: View) -> Lease:
         """The caller's live lease on the election."""
         lease = view.lease(self.account, self.name)
         if leases.is_held(lease) and lease.holder != self.holder:
@@ -88,7 +88,7 @@ class RenewLeadership(LeaderCommand, frozen=True):
 
     def decide(self, view: View) -> Leading:
         """The same term with a new deadline."""
-        lease = view.put(leases.extend(self.held(view), ttl=self.ttl, now=view.now), "renewed")
+        lease = view.put(leases.extend(self.find_held(view), ttl=self.ttl, now=view.now), "renewed")
         return Leading(lease=lease, now=view.now)
 
 
@@ -97,5 +97,5 @@ class Resign(LeaderCommand, frozen=True):
 
     def decide(self, view: View) -> Resigned:
         """The vacant election."""
-        lease = view.put(leases.end(self.held(view), RELEASED, now=view.now), "released")
+        lease = view.put(leases.end(self.find_held(view), RELEASED, now=view.now), "released")
         return Resigned(lease=lease, now=view.now)

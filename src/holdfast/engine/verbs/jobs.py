@@ -133,7 +133,7 @@ class HolderCommand(JobCommand, frozen=True):
         """The size of its texts."""
         return len(self.checkpoint or "") + len(self.note or "")
 
-    def held(self, view: View) -> Lease:
+    def find_held(self, view: View) -> Lease:
         """The caller's lease with the new note and checkpoint, or LeaseLost."""
         lease = view.lease(self.account, self.name)
         check_owner(view, lease, self.lease_id)
@@ -159,7 +159,7 @@ class HeartbeatJob(HolderCommand, frozen=True):
 
     def decide(self, view: View) -> Changed:
         """The deadline moves to a full TTL from now."""
-        lease = self.held(view)
+        lease = self.find_held(view)
         if self.progress is not None:
             lease = replace(lease, progress=self.progress)
         lease = view.put(leases.extend(lease, ttl=self.ttl or lease.ttl, now=view.now), "renewed")
@@ -174,7 +174,7 @@ class ReleaseJob(HolderCommand, frozen=True):
     def decide(self, view: View) -> Changed:
         """The free job; its note and checkpoint stay for the next holder."""
         how = UNDELIVERED if self.undelivered else RELEASED
-        lease = view.put(leases.end(self.held(view), how, now=view.now), how)
+        lease = view.put(leases.end(self.find_held(view), how, now=view.now), how)
         return Changed(lease=lease, now=view.now)
 
 

@@ -1,4 +1,4 @@
-"""Commands of keys: create, rotate, revoke. They never see a key, only its hash."""
+"""Commands of keys: create, rotate, revoke. They get the hash of a key, never the key."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class KeyCommand(Command[KeyOutcome], frozen=True, kw_only=True):
 
 
 class CreateKey(KeyCommand, frozen=True, kw_only=True):
-    """Create a key that may do no more than its maker's."""
+    """Create a key with no more rights than the key of its maker."""
 
     by: Principal
     key: Principal
@@ -80,7 +80,7 @@ class RevokeKey(KeyCommand, frozen=True, kw_only=True):
     """The other keys of the account: one of them must be able to administer it."""
 
     def needs(self) -> Needs:
-        """All of them."""
+        """All keys of the account."""
         ids = (self.key_id, *self.others)
         return Needs(rows=tuple((Principal.table, self.account, key_id) for key_id in ids))
 

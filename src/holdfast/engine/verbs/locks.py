@@ -136,7 +136,7 @@ class HolderCommand(LockCommand, frozen=True):
     urgent = True
     lease_id: str
 
-    def held(self, view: View) -> Lease:
+    def find_held(self, view: View) -> Lease:
         """The caller's live lease, or the refusal that OctoStore gives in this state."""
         lease = view.lease(self.account, self.name)
         proof = proof_of(self.lease_id)
@@ -159,7 +159,7 @@ class HolderCommand(LockCommand, frozen=True):
         ending = leases.last_ending(lease)
         if ending is None or ending.how != SESSION_ENDED or ending.proof != proof or ending.principal != self.by.id:
             return
-        if ending.reason == f"session {sessions.EXPIRED}" and view.now < ending.at + sessions.EXPIRED_MEMORY:
+        if ending.reason == f"session {sessions.EXPIRED}" and view.now < ending.at + sessions.EXPIRED_REPORT_PERIOD:
             raise SessionExpired("the session has expired")
 
 
@@ -170,7 +170,7 @@ class RenewLock(HolderCommand, frozen=True):
 
     def decide(self, view: View) -> Changed:
         """The lock with its new deadline."""
-        lease = view.put(leases.extend(self.held(view), ttl=self.ttl, now=view.now), "renewed")
+        lease = view.put(leases.extend(self.find_held(view), ttl=self.ttl, now=view.now), "renewed")
         return Changed(lease=lease, now=view.now)
 
 
@@ -179,7 +179,7 @@ class ReleaseLock(HolderCommand, frozen=True):
 
     def decide(self, view: View) -> Changed:
         """The free lock."""
-        lease = view.put(leases.end(self.held(view), RELEASED, now=view.now, by=self.by.id), "released")
+        lease = view.put(leases.end(self.find_held(view), RELEASED, now=view.now, by=self.by.id), "released")
         return Changed(lease=lease, now=view.now)
 
 

@@ -13,7 +13,7 @@ from holdfast.store.needs import Needs
 
 
 def with_holdings(account: str, session_id: str) -> Needs:
-    """A session and what it holds."""
+    """Needs of a command that reads a session and what it holds."""
     return Needs(rows=((Session.table, account, session_id),), holdings=((account, session_id),))
 
 
@@ -27,7 +27,7 @@ class SessionCommand(Command[Session], frozen=True):
         """The session."""
         return Needs(rows=((Session.table, self.account, self.session_id),))
 
-    def unnamed(self, view: View) -> Session | None:
+    def find_unnamed(self, view: View) -> Session | None:
         """The session if it has no name: only the newest generation of a named one may act."""
         session = view.find(Session, self.account, self.session_id)
         return None if session is None or session.name is not None else session
@@ -59,7 +59,7 @@ class KeepSessionAlive(SessionCommand, frozen=True):
 
     def decide(self, view: View) -> Session:
         """The session with its new deadline."""
-        session = sessions.check_live(self.unnamed(view), self.by.id, view.now)
+        session = sessions.check_live(self.find_unnamed(view), self.by.id, view.now)
         return view.put(sessions.keep_alive(session, view.now), "renewed")
 
 
@@ -74,6 +74,6 @@ class EndSession(SessionCommand, frozen=True):
 
     def decide(self, view: View) -> Session:
         """The session as it was; one that has just expired may still be ended."""
-        session = sessions.find(self.unnamed(view), self.by.id, view.now)
+        session = sessions.find(self.find_unnamed(view), self.by.id, view.now)
         end_session(view, session, sessions.DELETED)
         return session

@@ -1,4 +1,4 @@
-"""Recovery on request: what the sweep does, at once, and with a report of what it ended."""
+"""Recovery on request: ends all expired rows at once, as the sweep does, and reports them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.store.needs import Needs
 class Recovered(Outcome, frozen=True):
     """The rows that were ended, as they are now."""
 
-    over: tuple[Row, ...]
+    ended: tuple[Row, ...]
 
 
 class Recover(Command[Recovered], frozen=True):
@@ -35,13 +35,13 @@ class Recover(Command[Recovered], frozen=True):
 
     def decide(self, view: View) -> Recovered:
         """The rows that this ended."""
-        over: list[Row] = []
+        ended: list[Row] = []
         for key in self.due:
             row = view.at(key)
             if isinstance(row, Session) and sessions.is_due(row, view.now):
-                over += end_session(view, row, sessions.EXPIRED)
+                ended += end_session(view, row, sessions.EXPIRED)
             elif isinstance(row, Task):
-                over += [after for after in [expire_task_if_due(view, row)] if after is not row]
+                ended += [after for after in [expire_task_if_due(view, row)] if after is not row]
             elif isinstance(row, Lease):
-                over += [after for after in [expire_lease_if_due(view, row.account, row.id)] if after is not row]
-        return Recovered(over=tuple(over), now=view.now)
+                ended += [after for after in [expire_lease_if_due(view, row.account, row.id)] if after is not row]
+        return Recovered(ended=tuple(ended), now=view.now)

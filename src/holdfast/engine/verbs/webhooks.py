@@ -1,4 +1,4 @@
-"""Commands of webhooks: create, update, rotate the secret, remove. Deliveries are decided elsewhere."""
+"""Commands of webhooks: create, update, disable, rotate the secret, remove."""
 
 from __future__ import annotations
 

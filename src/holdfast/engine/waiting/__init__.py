@@ -1,1 +1,1 @@
-"""Callers that wait for a name or for a task."""
+"""Queues of callers that wait for a name or for a task."""

@@ -15,11 +15,11 @@ from holdfast.core.errors import TooManyWaiters
 from holdfast.core.row import Key
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.timer import Timer
-from holdfast.engine.waiting.waiters import Attend, Deliver, Submit, Waiters
+from holdfast.engine.waiting.waiters import Deliver, SetWaiting, Submit, Waiters
 
 MAX_WAITERS = 1_000
-JUST_AFTER = 0.002
-"""Seconds to wait beyond a moment, so that it has certainly passed by the store's clock."""
+CLOCK_MARGIN = 0.002
+"""Seconds added to a wait, so that the moment has certainly passed by the store's clock."""
 
 
 class NameQueue:
@@ -30,16 +30,16 @@ class NameQueue:
     def __init__(self) -> None:
         self.tickets: deque[Ticket] = deque()
         self.is_trying = False
-        """The head's claim is in the engine."""
+        """Whether the head's claim is in the engine."""
         self.try_again = False
-        """The name was freed while the head's claim was in the engine."""
+        """Whether the name was freed while the head's claim was in the engine."""
 
 
 class NameWaiters(Waiters):
     """Every caller of this process that waits for a name."""
 
-    def __init__(self, submit: Submit, deliver: Deliver, attend: Attend, timer: Timer) -> None:
-        super().__init__(submit, deliver, attend, timer)
+    def __init__(self, submit: Submit, deliver: Deliver, set_waiting: SetWaiting, timer: Timer) -> None:
+        super().__init__(submit, deliver, set_waiting, timer)
         self._queues: dict[Key, NameQueue] = {}
 
     def length(self, key: Key) -> int:
@@ -54,11 +54,11 @@ class NameWaiters(Waiters):
             return sum(len(queue.tickets) for key, queue in self._queues.items() if account in {"", key[1]})
 
     def has_waiters(self, key: Key | None) -> bool:
-        """Whether any ticket waits for that name here; read without the lock, because every claim asks it."""
+        """Whether any ticket waits for that name here; read without the lock, because every claim calls this."""
         return key in self._queues
 
     def join_queue(self, ticket: Ticket) -> bool:
-        """Wait behind the others if there is a queue: a newcomer does not overtake those who wait."""
+        """Join the queue of the name, if there is one, so that no waiter is overtaken; returns whether it joined."""
         with self._lock:
             if ticket.wait_key not in self._queues:
                 return False
@@ -79,7 +79,7 @@ class NameWaiters(Waiters):
 
     def wake_later(self, key: Key, seconds: float) -> None:
         """Let the head of a queue try when the name's delay is over."""
-        self._timer.at(time.monotonic() + seconds + JUST_AFTER, partial(self.wake, [key]))
+        self._timer.at(time.monotonic() + seconds + CLOCK_MARGIN, partial(self.wake, [key]))
 
     def _wake_head(self, key: Key) -> list[Ticket]:
         queue = self._queues.get(key)
@@ -98,7 +98,7 @@ class NameWaiters(Waiters):
     def _tickets(self) -> Iterator[Ticket]:
         return (ticket for queue in self._queues.values() for ticket in queue.tickets)
 
-    def _join(self, ticket: Ticket) -> list[Ticket]:
+    def _enqueue(self, ticket: Ticket) -> list[Ticket]:
         key = _key(ticket)
         queue = self._queues.get(key)
         if queue is None:
@@ -108,7 +108,7 @@ class NameWaiters(Waiters):
         queue.tickets.append(ticket)
         return []
 
-    def _unjoin(self, ticket: Ticket) -> list[Ticket]:
+    def _dequeue(self, ticket: Ticket) -> list[Ticket]:
         key = _key(ticket)
         queue = self._queues[key]
         was_head = queue.tickets[0] is ticket
@@ -118,21 +118,21 @@ class NameWaiters(Waiters):
             return []
         if not was_head:
             return []
-        # Its try is settled, or its caller is gone and the try will be: the next head tries if there is reason to.
-        has_reason, queue.is_trying, queue.try_again = queue.is_trying or queue.try_again, False, False
-        return self._wake_head(key) if has_reason else []
+        # The head left with its claim decided, or disconnected: the next head tries if the name may be free.
+        may_be_free, queue.is_trying, queue.try_again = queue.is_trying or queue.try_again, False, False
+        return self._wake_head(key) if may_be_free else []
 
-    def _keep(self, ticket: Ticket) -> list[Ticket]:
+    def _keep_waiting(self, ticket: Ticket) -> list[Ticket]:
         key = _key(ticket)
         queue = self._queues[key]
         queue.is_trying = False
         was_freed, queue.try_again = queue.try_again, False
         return self._wake_head(key) if was_freed else []
 
-    def _returned(self, ticket: Ticket) -> None:
-        """Nothing to clear: a queue keeps its state until the ticket is kept or removed."""
+    def _clear_wakeup(self, ticket: Ticket) -> None:
+        """Do nothing: the queue's state changes when the ticket keeps waiting or leaves."""
 
-    def _timed_out(self, ticket: Ticket) -> None:
+    def _mark_last_try(self, ticket: Ticket) -> None:
         queue = self._queues[_key(ticket)]
         queue.is_trying = queue.is_trying or queue.tickets[0] is ticket
 

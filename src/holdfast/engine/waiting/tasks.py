@@ -1,4 +1,4 @@
-"""Waiters for tasks: n new tasks let the n tickets that came first try.
+"""Waiters for tasks: n new tasks wake the first n tickets, in order of arrival.
 
 Unlike for names, several tickets may be served at once, and one ticket may wait for several task types. A try that
 finds nothing keeps its position.
@@ -16,7 +16,7 @@ from holdfast.core.errors import TooManyWaiters
 from holdfast.engine.command import Queue
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.timer import Timer
-from holdfast.engine.waiting.waiters import Attend, Deliver, Submit, Waiters
+from holdfast.engine.waiting.waiters import Deliver, SetWaiting, Submit, Waiters
 
 MAX_WAITERS = 10_000
 """In one process: each is an open connection."""
@@ -27,8 +27,8 @@ MORE_PROBES = 2
 class TaskWaiters(Waiters):
     """Every caller of this process that waits for tasks."""
 
-    def __init__(self, submit: Submit, deliver: Deliver, attend: Attend, timer: Timer) -> None:
-        super().__init__(submit, deliver, attend, timer)
+    def __init__(self, submit: Submit, deliver: Deliver, set_waiting: SetWaiting, timer: Timer) -> None:
+        super().__init__(submit, deliver, set_waiting, timer)
         self._waiting: dict[Queue, dict[Ticket, int]] = {}
         """The tickets of each queue, with their positions."""
         self._positions: dict[Ticket, int] = {}
@@ -39,13 +39,13 @@ class TaskWaiters(Waiters):
         self._arrivals = count()
 
     def offer(self, queues: Mapping[Queue, int]) -> None:
-        """There are that many new tasks: let as many tickets try."""
+        """Wake as many tickets as there are new tasks."""
         with self._lock:
             tries = self._wake(queues)
         self._submit_all(tries)
 
     def probe(self) -> None:
-        """Another process may have created tasks of any type: one ticket of each queue tries."""
+        """Wake one ticket of each queue: another process may have created tasks of any type."""
         with self._lock:
             tries = self._wake_probes(dict.fromkeys(self._waiting, 1))
         self._submit_all(tries)
@@ -71,7 +71,7 @@ class TaskWaiters(Waiters):
         return woken
 
     def _first(self, account: str, task_type: str, many: int) -> list[Ticket]:
-        """The idle tickets that came first among those that would take this type."""
+        """The first idle tickets, in order of arrival, that wait for this type."""
         queues = [self._waiting[account, name] for name in {task_type, ""} if (account, name) in self._waiting]
         idle: list[Ticket] = []
         busy: list[Ticket] = []
@@ -89,17 +89,17 @@ class TaskWaiters(Waiters):
     def _tickets(self) -> Iterable[Ticket]:
         return self._positions
 
-    def _join(self, ticket: Ticket) -> list[Ticket]:
+    def _enqueue(self, ticket: Ticket) -> list[Ticket]:
         if len(self._positions) >= MAX_WAITERS:
             raise TooManyWaiters(f"{MAX_WAITERS} callers already wait for work", retry_after=5)
         self._positions[ticket] = position = next(self._arrivals)
         for queue in ticket.queues:
             self._waiting.setdefault(queue, {})[ticket] = position
-        # A task offered before it waited woke no ticket: try once more.
+        # A task that was offered before this ticket waited woke no ticket: try once more.
         ticket.is_submitted, ticket.try_again = True, False
         return [ticket]
 
-    def _unjoin(self, ticket: Ticket) -> list[Ticket]:
+    def _dequeue(self, ticket: Ticket) -> list[Ticket]:
         self._woken_for.pop(ticket, None)
         del self._positions[ticket]
         for queue in ticket.queues:
@@ -109,16 +109,16 @@ class TaskWaiters(Waiters):
                 del self._waiting[queue]
         return []
 
-    def _keep(self, ticket: Ticket) -> list[Ticket]:
+    def _keep_waiting(self, ticket: Ticket) -> list[Ticket]:
         ticket.is_submitted, ticket.try_again = ticket.try_again, False
         return [ticket] if ticket.is_submitted else []
 
-    def _returned(self, ticket: Ticket) -> None:
+    def _clear_wakeup(self, ticket: Ticket) -> None:
         self._probes.discard(ticket)
         self._woken_for.pop(ticket, None)
 
-    def _timed_out(self, ticket: Ticket) -> None:
-        """Nothing to record: the ticket alone knows that its claim is in the engine."""
+    def _mark_last_try(self, ticket: Ticket) -> None:
+        """Do nothing: `is_submitted` of the ticket is the only record."""
 
     def _settle(self, ticket: Ticket, outcome: Any) -> list[Ticket]:
         """Remove the ticket; a task it was woken for and did not take is offered to the next one.

@@ -4,8 +4,8 @@ Waiting happens outside the batch and holds no row. A waiting ticket leaves when
 good, when its deadline has passed and one last try brought nothing, when its caller disconnects, or when the server
 drains. A wake-up carries no data: the woken claim runs again, and the store decides.
 
-This class is the part that names and tasks share. Its subclasses keep the queues and choose who tries next: their
-methods run under the lock and return the tickets to submit, which happens after the lock is released.
+This is the base class of the waiters for names and for tasks. Its subclasses keep the queues and choose the tickets
+that try next: their methods run under the lock and return the tickets to submit after the lock is released.
 """
 
 from __future__ import annotations
@@ -25,58 +25,58 @@ Submit = Callable[[Ticket], None]
 Deliver = Callable[[list[tuple[Ticket, Any]]], None]
 
 
-class Attend(Protocol):
+class SetWaiting(Protocol):
     """Called when the first ticket starts to wait and when the last one has left."""
 
     def __call__(self, *, waiting: bool) -> None:
-        """Whether other processes' commits matter now."""
+        """Set whether any ticket waits, so that other processes' commits matter."""
 
 
 class Waiters(ABC):
-    """The tickets of this process that wait for one kind of thing."""
+    """The tickets of this process that wait for names, or those that wait for tasks."""
 
-    def __init__(self, submit: Submit, deliver: Deliver, attend: Attend, timer: Timer) -> None:
+    def __init__(self, submit: Submit, deliver: Deliver, set_waiting: SetWaiting, timer: Timer) -> None:
         self._submit = submit
         self._deliver = deliver
-        self._attend = attend
+        self._set_waiting = set_waiting
         self._timer = timer
         self._lock = threading.Lock()
         self._draining = False
 
-    def not_granted(self, ticket: Ticket, outcome: Outcome) -> None:
-        """A claim found nothing to take: start waiting, keep waiting, or give up after the last try."""
+    def handle_not_granted(self, ticket: Ticket, outcome: Outcome) -> None:
+        """Handle a claim that was not granted: start waiting, keep waiting, or give up after the last try."""
         with self._lock:
             ticket.is_submitted = False
-            self._returned(ticket)
+            self._clear_wakeup(ticket)
             if ticket.is_caller_gone:
                 return
             gives_up = ticket.is_last_try
             if gives_up:
                 tries = self._remove(ticket)
             elif ticket.is_waiting:
-                tries = self._keep(ticket)
+                tries = self._keep_waiting(ticket)
             else:
                 tries = self._start_waiting(ticket)
         if gives_up:
             self._deliver([(ticket, _draining() if self._draining else outcome)])
         self._submit_all(tries)
 
-    def settled(self, ticket: Ticket, outcome: Any) -> None:
-        """A claim was granted or refused for good: the ticket leaves, and others try if there is reason to."""
+    def handle_settled(self, ticket: Ticket, outcome: Any) -> None:
+        """Handle a claim that was granted or finally refused: the ticket leaves, and others may try."""
         with self._lock:
             ticket.is_submitted = False
             tries = self._settle(ticket, outcome)
         self._submit_all(tries)
 
     def leave(self, ticket: Ticket) -> None:
-        """The caller disconnected, whether its ticket waits already or not yet."""
+        """Remove the ticket of a caller that disconnected, whether it waits already or not yet."""
         with self._lock:
             ticket.is_caller_gone = True
             tries = self._remove(ticket)
         self._submit_all(tries)
 
     def drain(self) -> None:
-        """Answer every waiter that the server is shutting down; a claim in the engine is answered by its outcome."""
+        """Answer every waiter with Draining; a claim that is in the engine is answered with its outcome."""
         with self._lock:
             self._draining = True
             leaving = []
@@ -92,11 +92,11 @@ class Waiters(ABC):
         assert ticket.deadline is not None
         if self._draining:
             raise _draining()
-        tries = self._join(ticket)
+        tries = self._enqueue(ticket)
         ticket.is_waiting = True
         ticket.command = ticket.waiting_command
         ticket.alarm = self._timer.at(ticket.deadline, partial(self._time_out, ticket))
-        self._attend(waiting=True)
+        self._set_waiting(waiting=True)
         return tries
 
     def _remove(self, ticket: Ticket) -> list[Ticket]:
@@ -105,13 +105,13 @@ class Waiters(ABC):
         ticket.is_waiting = False
         if ticket.alarm is not None:
             ticket.alarm.cancel()
-        tries = self._unjoin(ticket)
+        tries = self._dequeue(ticket)
         if not any(True for _ in self._tickets()):
-            self._attend(waiting=False)
+            self._set_waiting(waiting=False)
         return tries
 
     def _time_out(self, ticket: Ticket) -> None:
-        """The deadline has passed: try one last time, so that the answer is fresh."""
+        """Submit the ticket one last time, because its deadline has passed."""
         with self._lock:
             if not ticket.is_waiting or ticket.is_last_try:
                 return
@@ -119,7 +119,7 @@ class Waiters(ABC):
             if ticket.is_submitted:
                 return  # the claim in the engine is the last one
             ticket.is_submitted = True
-            self._timed_out(ticket)
+            self._mark_last_try(ticket)
         self._submit(ticket)
 
     def _submit_all(self, tickets: list[Ticket]) -> None:
@@ -133,28 +133,28 @@ class Waiters(ABC):
         """Every waiting ticket."""
 
     @abstractmethod
-    def _join(self, ticket: Ticket) -> list[Ticket]:
+    def _enqueue(self, ticket: Ticket) -> list[Ticket]:
         """Add a ticket to its queues, or raise TooManyWaiters."""
 
     @abstractmethod
-    def _unjoin(self, ticket: Ticket) -> list[Ticket]:
-        """Take a ticket out of its queues."""
+    def _dequeue(self, ticket: Ticket) -> list[Ticket]:
+        """Remove a ticket from its queues."""
 
     @abstractmethod
-    def _keep(self, ticket: Ticket) -> list[Ticket]:
-        """The claim of a waiting ticket came back without result."""
+    def _keep_waiting(self, ticket: Ticket) -> list[Ticket]:
+        """Let a ticket go on waiting after its claim was not granted."""
 
     def _settle(self, ticket: Ticket, outcome: Any) -> list[Ticket]:  # noqa: ARG002 - tasks read the outcome
-        """The claim of a ticket is decided."""
+        """Remove a ticket whose claim is decided."""
         return self._remove(ticket)
 
     @abstractmethod
-    def _returned(self, ticket: Ticket) -> None:
-        """The claim of a ticket came back without result, whether the ticket waits or not."""
+    def _clear_wakeup(self, ticket: Ticket) -> None:
+        """Clear the reason for which a ticket was woken, after its claim was not granted."""
 
     @abstractmethod
-    def _timed_out(self, ticket: Ticket) -> None:
-        """The last claim of a waiting ticket is about to be submitted."""
+    def _mark_last_try(self, ticket: Ticket) -> None:
+        """Record that the last claim of a waiting ticket is submitted."""
 
 
 def _draining() -> Draining:

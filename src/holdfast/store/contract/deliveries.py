@@ -1,4 +1,4 @@
-"""The deliveries to webhooks. They have their own protocol because none of them is in the log."""
+"""The interface of webhook deliveries, which are stored beside the log."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class CursorMove(msgspec.Struct, frozen=True):
 
     hook: WebhookKey
     cursor: int | None
-    """Where it was: if it is elsewhere now, another server has read this part."""
+    """Where the cursor was: if it has moved since, another server has read this part."""
     seq: int
-    found: tuple[Delivery, ...] = ()
+    deliveries: tuple[Delivery, ...] = ()
 
 
 class Capacity(msgspec.Struct, frozen=True):
@@ -53,7 +53,7 @@ class Capacity(msgspec.Struct, frozen=True):
 
 
 class PendingWork(msgspec.Struct, frozen=True):
-    """What the dispatcher can do now."""
+    """The work of the dispatcher: webhooks that are behind the log, and whether a delivery is due."""
 
     active: list[WebhookKey]
     behind: list[LaggingWebhook]
@@ -68,7 +68,7 @@ class Deliveries(Protocol):
         """All active webhooks, at most `limit` lagging ones after `after`, and whether a delivery is due."""
 
     def advance_cursors(self, moves: Sequence[CursorMove]) -> list[WebhookKey]:
-        """Move cursors and insert what was found, in one transaction. Returns the webhooks whose cursor moved."""
+        """Move cursors and insert the deliveries, in one transaction. Returns the webhooks whose cursor moved."""
 
     def settle_and_claim(self, outcomes: Sequence[FinishedAttempt], capacity: Capacity) -> list[Delivery]:
         """Save the outcomes of attempts, then claim as many due deliveries as fit, in one transaction."""
@@ -95,19 +95,19 @@ class Deliveries(Protocol):
 def claim_within(
     capacity: Capacity,
     find: Callable[[Counter[WebhookKey]], list[Delivery]],
-    take: Callable[[list[Delivery]], list[Delivery]],
+    claim: Callable[[list[Delivery]], list[Delivery]],
 ) -> list[Delivery]:
     """Claim due deliveries until the capacity is used up.
 
-    Webhooks and accounts at their limit are left out of the next search, so that it finds those of others.
+    Webhooks and accounts at their limit are left out of the next search, so that it finds deliveries of others.
     """
-    busy, taken = Counter(capacity.busy), list[Delivery]()
-    while len(taken) < capacity.in_all:
+    busy, claimed = Counter(capacity.busy), list[Delivery]()
+    while len(claimed) < capacity.in_all:
         found = find(busy)
-        chosen = choose_fairly(found, busy, capacity.per_hook, capacity.per_account, capacity.in_all - len(taken))
+        chosen = choose_fairly(found, busy, capacity.per_hook, capacity.per_account, capacity.in_all - len(claimed))
         if chosen:
-            taken += take(chosen)
+            claimed += claim(chosen)
             busy.update(delivery.webhook_key for delivery in chosen)
         if len(found) < MAX_CANDIDATES:
             break
-    return taken
+    return claimed

@@ -1,4 +1,4 @@
-"""What a store does outside of batches: heartbeat, retention, budgets, key uses, browser sessions, notifications."""
+"""Housekeeping of a store, outside of batches: heartbeat, retention, budgets, key uses, browser sessions, notices."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Housekeeping(Protocol):
         """Delete everything of an account, its log included. It must be closed, so that nothing writes to it."""
 
     def borrow(self, subject: str, limit_class: str, terms: Terms) -> Budget:
-        """Take a part of a rate budget that all servers share, by the rule of `core.budget.lend`."""
+        """Borrow a slice of a rate budget that all servers share, by the rule of `core.budget.lend`."""
 
     def save_key_uses(self, uses: dict[tuple[str, str], Instant]) -> None:
         """Save when keys were last used, by (account, id). An older time never replaces a newer one."""
@@ -43,7 +43,7 @@ class Housekeeping(Protocol):
         """Delete a browser session and return it; of several callers at once, exactly one gets it."""
 
     def forget_browser_sessions(self) -> int:
-        """Delete those that are over, by the rule of `core.browser_session.is_expired`; returns how many."""
+        """Delete expired ones, by the rule of `core.browser_session.is_expired`; returns how many."""
 
     def size(self) -> int:
         """Bytes on disk; 0 if the store has none."""

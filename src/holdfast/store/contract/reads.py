@@ -60,13 +60,13 @@ class RowReads(Protocol):
         """All principals of an account by id, revoked ones included."""
 
     def browser_session(self, session_id: str) -> BrowserSession | None:
-        """A browser session or sign-in link, also if it is over."""
+        """A browser session or sign-in link, also if it has expired."""
 
     def leases(self, account: str, prefix: str, after: str, limit: int) -> list[Lease]:
         """Live leases whose name begins with `prefix` and sorts after `after`, by name, bytewise."""
 
     def sessions(self, account: str, after: str, limit: int, *, live: bool = False) -> list[Session]:
-        """Sessions by id, or only those that may still act."""
+        """Sessions by id; with `live`, only live ones."""
 
     def holdings(self, account: str, session_id: str) -> tuple[list[Lease], list[Task]]:
         """The ephemeral leases and the tasks that a session holds, by id."""
@@ -107,7 +107,7 @@ class Statistics(Protocol):
 
 
 class Deadlines(Protocol):
-    """What the sweep and retention must act on."""
+    """Rows that the sweep and retention must act on."""
 
     def due(self, limit: int, account: str = "") -> list[Key]:
         """Rows that have expired or become due, longest overdue first; of one account or of all."""
@@ -141,7 +141,7 @@ class LogReads(Protocol):
         """The newest events of one subject, newest first, without renewals."""
 
     def last_grant(self, account: str, subject: str, version: int) -> Event | None:
-        """The last event of a lease below a version that shows its holder."""
+        """The last event below a version that records the whole holder: a claim or a snapshot."""
 
     def log_bounds(self, account: str) -> tuple[int, int]:
         """(the last event removed by retention, the last event)."""

@@ -1,4 +1,4 @@
-"""The transaction of a batch: load, draw tokens, save; and how a store refuses."""
+"""The transaction of a batch (load, draw tokens, save), and the errors of a store."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class StaleConnection(Exception):
 
 
 class UnusableStore(Exception):
-    """The address names something that cannot be served as it is. The message says what to do."""
+    """The store at this address cannot be served as it is. The message contains what to do."""
 
     code: ClassVar[str]
 
@@ -49,7 +49,7 @@ class NewerSchema(UnusableStore):
 
 
 class NotAStore(UnusableStore):
-    """A backup, or an unfinished copy: serving it would give out tokens twice, or lose what was not copied yet."""
+    """A backup, or an unfinished copy: serving it would grant tokens twice, or lose data that is not copied yet."""
 
     code = "no_store"
 

@@ -1,3 +1,3 @@
-"""The in-memory store, for tests and simulation: the same behaviour as the others without durability."""
+"""The in-memory store, for tests and simulation: it behaves like the other stores, but is not durable."""
 
 from holdfast.store.memory.store import MemoryStore as MemoryStore

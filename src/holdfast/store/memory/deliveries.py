@@ -41,7 +41,7 @@ class MemoryDeliveries:
     """Deliveries in dictionaries, by the rules that the queries of the databases must match."""
 
     def __init__(self, store: Any) -> None:
-        self._store = store  # its owner: for its rows, its clock and its lock
+        self._store = store  # for its rows, its clock and its lock
         self.rows: dict[tuple[str, str, int], Delivery] = {}
         self.cursors: dict[WebhookKey, int] = {}
 
@@ -62,12 +62,12 @@ class MemoryDeliveries:
             )
 
     def advance_cursors(self, moves: Sequence[CursorMove]) -> list[WebhookKey]:
-        """Move cursors and insert what was found."""
+        """Move cursors and insert the deliveries."""
         with self._store.read() as reader:
             moved = [move for move in moves if self.cursors.get(move.hook) == move.cursor]
             for move in moved:
                 self.cursors[move.hook] = move.seq
-                for each in move.found:
+                for each in move.deliveries:
                     self._add(replace(each, created_at=reader.now, next_at=reader.now))
             return [move.hook for move in moved]
 
@@ -84,12 +84,12 @@ class MemoryDeliveries:
                 free = {hook for hook in active if hook not in hooks and hook[0] not in accounts}
                 return due_deliveries(self.rows.values(), free, now)[:MAX_CANDIDATES]
 
-            def take(chosen: list[Delivery]) -> list[Delivery]:
-                taken = [claim(each, now + capacity.claim_ttl) for each in chosen]
-                self.rows |= {(*each.webhook_key, each.seq): each for each in taken}
-                return taken
+            def claim_all(chosen: list[Delivery]) -> list[Delivery]:
+                claimed = [claim(each, now + capacity.claim_ttl) for each in chosen]
+                self.rows |= {(*each.webhook_key, each.seq): each for each in claimed}
+                return claimed
 
-            return claim_within(capacity, find, take)
+            return claim_within(capacity, find, claim_all)
 
     def _settle(self, outcome: FinishedAttempt, now: Instant) -> None:
         after = settle(outcome, now)
@@ -127,7 +127,7 @@ class MemoryDeliveries:
     def replay(self, hook: WebhookKey, *, seq: int | None, after: int | None, limit: int) -> list[int]:
         """Send again."""
 
-        def wanted(each: Delivery) -> bool:
+        def is_chosen(each: Delivery) -> bool:
             if seq is not None:
                 return each.seq == seq
             if after is not None:
@@ -135,7 +135,7 @@ class MemoryDeliveries:
             return each.state == DEAD
 
         with self._store.read() as reader:
-            found = sorted((each for each in self._find(hook) if wanted(each)), key=lambda each: each.seq)[:limit]
+            found = sorted((each for each in self._find(hook) if is_chosen(each)), key=lambda each: each.seq)[:limit]
             self.rows |= {(*each.webhook_key, each.seq): replay(each, reader.now) for each in found}
             for head in found:
                 self._make_due(partial(_is_behind, head), reader.now)

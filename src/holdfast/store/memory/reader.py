@@ -105,10 +105,10 @@ class MemoryReader:
 
     def holdings(self, account: str, session_id: str) -> tuple[list[Lease], list[Task]]:
         """The ephemeral leases and the tasks that a session holds."""
-        mine = (account, session_id)
-        held = [row for row in self._leases() if row.ephemeral and (row.account, row.session) == mine]
-        taken = [row for row in self._tasks() if (row.account, row.session) == mine]
-        return sorted(held, key=lambda row: row.id), sorted(taken, key=lambda row: row.id)
+        holder = (account, session_id)
+        held_leases = [row for row in self._leases() if row.ephemeral and (row.account, row.session) == holder]
+        held_tasks = [row for row in self._tasks() if (row.account, row.session) == holder]
+        return sorted(held_leases, key=lambda row: row.id), sorted(held_tasks, key=lambda row: row.id)
 
     def tasks(self, account: str, by: TaskPath, before: str, limit: int) -> list[Task]:
         """Tasks older than an id, newest first."""

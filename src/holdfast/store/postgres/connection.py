@@ -43,10 +43,10 @@ _VALUE_CLASSES = {"22", "23", "54", "P0"}
 
 def connect(url: str, *, pooled: bool = False) -> Connection:
     """A connection in autocommit mode: every statement commits by itself unless a transaction was begun."""
-    given = conninfo_to_dict(url)
+    configured = conninfo_to_dict(url)
     options = " ".join(f"-c {name}={value}" for name, value in SESSION_SETTINGS.items())
     defaults = _DEFAULTS if pooled else _DEFAULTS | {"options": options}
-    conninfo = make_conninfo(url, **{name: value for name, value in defaults.items() if name not in given})
+    conninfo = make_conninfo(url, **{name: value for name, value in defaults.items() if name not in configured})
     return psycopg.connect(conninfo, autocommit=True, prepare_threshold=None if pooled else PREPARE_AFTER)
 
 
@@ -57,7 +57,7 @@ def is_broken(connection: Connection) -> bool:
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Raise our own errors instead of psycopg's. Before COMMIT, each of them means: nothing was changed."""
+    """Raise Holdfast's errors instead of psycopg's. One that is raised before COMMIT means that nothing was changed."""
     try:
         yield
     except (Trouble, Rerun, StaleConnection):
@@ -67,7 +67,7 @@ def translate_errors() -> Iterator[None]:
 
 
 def translate(error: psycopg.Error) -> Exception:
-    """Our own error for an SQLSTATE."""
+    """Holdfast's error for an error of PostgreSQL, by its SQLSTATE."""
     state = error.sqlstate or ""
     if state in _RERUN or error.diag.constraint_name == "tasks_one_live":
         return Rerun(str(error))

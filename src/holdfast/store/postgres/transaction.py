@@ -40,7 +40,7 @@ _SET_SESSION: list[Statement] = [(f"SET LOCAL {name} = '{value}'", ()) for name,
 
 
 class PostgresTransaction:
-    """Between BEGIN and COMMIT on one connection."""
+    """A transaction between BEGIN and COMMIT on one connection."""
 
     def __init__(self, connection: Connection, wire: Wire, clock: Clock | None, *, pooled: bool = False) -> None:
         self._connection = connection
@@ -106,7 +106,7 @@ class PostgresTransaction:
         )
 
     def _load_more(self, rows: dict[Key, Row], needs: AllNeeds) -> Instant:
-        """What follows from the first results: sessions that hold what was loaded, versions of removed names."""
+        """Load what depends on the first results: sessions that hold loaded rows, and last versions of removed rows."""
         holders = {(row.account, row.session) for row in rows.values() if isinstance(row, Lease | Task) and row.session}
         holders -= {key[1:] for key in rows if key[0] == Session.table}
         absent = absent_subjects(needs, rows)
@@ -251,8 +251,8 @@ def _decode(record: type[Any], result: ResultRows) -> list[Any]:
 
 def _take(results: list[ResultRows], count: int) -> list[ResultRows]:
     """Remove and return the first results."""
-    taken, results[:count] = results[:count], []
-    return taken
+    first, results[:count] = results[:count], []
+    return first
 
 
 def _number(result: ResultRows) -> int:

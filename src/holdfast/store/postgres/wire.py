@@ -1,8 +1,8 @@
 """Several statements in one round trip, straight over libpq.
 
-psycopg's own pipeline costs more processor time than PostgreSQL needs for our statements, and it takes a statement as
-prepared that the server skipped because an earlier one of the pipeline failed. Here statements are prepared once per
-connection, outside any pipeline, and results come back as text.
+psycopg's pipeline costs more processor time than PostgreSQL needs for our statements. It also treats a statement as
+prepared although the server skipped it because an earlier statement of the pipeline failed. Here statements are
+prepared once per connection, outside any pipeline, and results come back as text.
 """
 
 from __future__ import annotations

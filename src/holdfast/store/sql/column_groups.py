@@ -1,7 +1,7 @@
 """Column subsets of an insert or update: groups of columns that the batch did not change are left out.
 
 A heartbeat does not rewrite the payload, a new task does not list thirty empty columns, and the database does not
-update indexes of columns that are not in the statement. Whole groups (`Row.parts`) keep the number of different
+update indexes of columns that are not in the statement. Whole groups (`Row.column_groups`) keep the number of different
 statements small.
 """
 
@@ -29,7 +29,7 @@ def group_by_columns(rows: list[Row], touched: dict[Key, tuple[str, ...]]) -> It
     groups: dict[tuple[bool, ColumnNames], list[Row]] = {}
     for row in rows:
         row_type = type(row)
-        names = _columns_for(row_type, touched[row.key]) if row_type.parts else row_type.__struct_fields__
+        names = _columns_for(row_type, touched[row.key]) if row_type.column_groups else row_type.__struct_fields__
         is_live = not isinstance(row, Task) or row.state in LIVE_STATES
         groups.setdefault((is_live, names), []).append(row)
     return ((names, groups[is_live, names]) for is_live, names in sorted(groups))
@@ -51,6 +51,9 @@ def sql_types(row_type: type[Row]) -> dict[str, str]:
 @lru_cache(maxsize=10_000)
 def _columns_for(row_type: type[Row], touched: tuple[str, ...]) -> ColumnNames:
     """The key, all columns in no group, and every group in which a column changed."""
-    grouped = {name for part in row_type.parts for name in part}
+    grouped = {name for group in row_type.column_groups for name in group}
     always = [name for name in row_type.__struct_fields__ if name not in grouped]
-    return (*always, *(name for part in row_type.parts if not set(part).isdisjoint(touched) for name in part))
+    return (
+        *always,
+        *(name for group in row_type.column_groups if not set(group).isdisjoint(touched) for name in group),
+    )

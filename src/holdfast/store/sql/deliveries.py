@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
 _HOOK_COLUMNS = len(Webhook.__struct_fields__)
 _outcome_columns = attrgetter("state", "attempts", "next_at", "status", "error", "settled_at")
-"""What an attempt may change."""
+"""The columns that an attempt may change."""
 
 
 class SqlDeliveries:
-    """Deliveries in a database, written in transactions of their own beside the batches."""
+    """Deliveries in a database, written in separate transactions, not in batches."""
 
     def __init__(self, store: SqlStore) -> None:
         self._store = store
@@ -61,12 +61,12 @@ class SqlDeliveries:
             return PendingWork(active, behind, is_due)
 
     def advance_cursors(self, moves: Sequence[CursorMove]) -> list[WebhookKey]:
-        """Move cursors and insert what was found."""
+        """Move cursors and insert the deliveries."""
         with self._store.write() as (execute, now):
             moved = [move for move in moves if execute(queries.MOVE_CURSOR, *move.hook, move.seq, _stored_cursor(move))]
-            found = [delivery for move in moved for delivery in move.found]
-            if found:
-                added = [astuple(replace(delivery, created_at=now, next_at=now)) for delivery in found]
+            deliveries = [delivery for move in moved for delivery in move.deliveries]
+            if deliveries:
+                added = [astuple(replace(delivery, created_at=now, next_at=now)) for delivery in deliveries]
                 execute(queries.ADD, _document(added))
             return [move.hook for move in moved]
 
@@ -81,12 +81,13 @@ class SqlDeliveries:
                 full = _document(hooks), _document([(account,) for account in accounts])
                 return [Delivery(*columns) for columns in execute(self._due, now, now, *full, MAX_CANDIDATES)]
 
-            def take(chosen: list[Delivery]) -> list[Delivery]:
-                taken = [claim(delivery, now + capacity.claim_ttl) for delivery in chosen]
-                execute(queries.CLAIM, _document([(*each.webhook_key, each.seq, each.claimed_until) for each in taken]))
-                return taken
+            def claim_all(chosen: list[Delivery]) -> list[Delivery]:
+                claimed = [claim(delivery, now + capacity.claim_ttl) for delivery in chosen]
+                records = [(*each.webhook_key, each.seq, each.claimed_until) for each in claimed]
+                execute(queries.CLAIM, _document(records))
+                return claimed
 
-            return claim_within(capacity, find, take)
+            return claim_within(capacity, find, claim_all)
 
     def add(self, delivery: Delivery) -> Delivery:
         """Insert a delivery that belongs to no event."""

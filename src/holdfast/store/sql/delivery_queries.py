@@ -1,6 +1,6 @@
 """The statements about deliveries, for both dialects (written as described in `sql/queries.py`).
 
-A `{}` is the condition; for the first rows of a table that meet one, each dialect has its `first_rows`.
+A `{}` in a statement is replaced by a condition. To limit it to the first rows, each dialect has `first_rows`.
 """
 
 from __future__ import annotations

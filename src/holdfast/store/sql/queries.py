@@ -1,7 +1,7 @@
-"""Statements that SQLite and PostgreSQL understand alike.
+"""Statements that SQLite and PostgreSQL share.
 
 They are written with SQLite's placeholder and its `json_each(?)`, which unpacks a JSON array into rows with a column
-`value`; `postgres/reader.py` replaces the two. What differs more is in `sqlite/queries.py` and
+`value`; `postgres/reader.py` replaces the two. Statements that differ in more are in `sqlite/queries.py` and
 `postgres/queries.py`, under the same names.
 """
 

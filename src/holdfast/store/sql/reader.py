@@ -1,4 +1,4 @@
-"""The reads of SQLite and PostgreSQL; each dialect adds how a statement is executed."""
+"""The reads of SQLite and PostgreSQL. Each dialect implements only the execution of a statement."""
 
 from __future__ import annotations
 

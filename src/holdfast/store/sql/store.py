@@ -1,4 +1,4 @@
-"""Housekeeping of the stores on SQLite and PostgreSQL: small writes beside the batches."""
+"""Housekeeping of the stores on SQLite and PostgreSQL: small writes outside of batches."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SqlStore(ABC):
 
     @abstractmethod
     def write(self) -> AbstractContextManager[tuple[Execute, Instant]]:
-        """Begin a transaction beside the batches, with the time; it commits when left normally."""
+        """Begin a transaction outside of batches; yields (execute, time). It commits when left normally."""
 
     def beat(self, *, clean: bool = False) -> None:
         """Record that a server uses the database now."""
@@ -69,7 +69,7 @@ class SqlStore(ABC):
                 execute(statement, account)
 
     def borrow(self, subject: str, limit_class: str, terms: Terms) -> Budget:
-        """Take a part of a shared budget."""
+        """Borrow a slice of a shared budget."""
         with self.write() as (execute, now):
             ((started_at, used),) = execute(queries.OPEN_BUDGET, subject, limit_class, now)
             budget = lend(started_at, used, terms, now)
@@ -95,6 +95,6 @@ class SqlStore(ABC):
             return BrowserSession(*found[0]) if found else None
 
     def forget_browser_sessions(self) -> int:
-        """Delete those that are over."""
+        """Delete expired browser sessions and sign-in links."""
         with self.write() as (execute, now):
             return len(execute(queries.FORGET_BROWSER_SESSIONS, now, now, now))

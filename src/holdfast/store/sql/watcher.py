@@ -6,7 +6,7 @@ import threading
 
 
 class WatcherBase:
-    """Threads that watch until they are closed, and whether a caller waits for what they report."""
+    """Threads that watch until they are closed, and a flag: whether a caller waits."""
 
     def __init__(self) -> None:
         self._waiting = threading.Event()

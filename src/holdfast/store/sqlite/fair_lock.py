@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 class FairLock:
-    """Lock that grants the processes in the order in which they ask."""
+    """Lock that is granted to processes in the order in which they ask."""
 
     def __init__(self, path: Path) -> None:
         self._turnstile = _open(path.with_name(path.name + "-turn"))

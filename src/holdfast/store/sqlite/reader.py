@@ -1,4 +1,4 @@
-"""Reads of a SQLite file: one snapshot, without waiting for the writer or holding it up."""
+"""Reads of a SQLite file: from one snapshot, without waiting for the writer or delaying it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SqliteReader(SqlReader):
         return self._execute(query, arguments)
 
     def rows(self, row_type: type[R], query: str, *arguments: Any) -> list[R]:
-        """The result as rows; SQLite has numbers for booleans."""
+        """The result as rows; SQLite stores booleans as numbers."""
         return [from_columns(row_type, columns) for columns in self._execute(query, arguments)]
 
     def next_token(self) -> int:

@@ -23,7 +23,7 @@ from holdfast.store.sqlite.watcher import PollingWatcher
 
 BUSY_MILLISECONDS = 5_000
 CHECKPOINT_PAGES = 4_000
-"""A WAL of 16 MB before it is copied into the file: fewer pauses for the batch that has to do it."""
+"""The WAL is copied into the file when it has 16 MB: the batch that has to do it pauses, so it is done rarely."""
 
 
 class SqliteStore(SqlStore):
@@ -106,7 +106,7 @@ class SqliteStore(SqlStore):
 
     @contextmanager
     def write(self) -> Iterator[tuple[Execute, Instant]]:
-        """Begin a transaction beside the batches."""
+        """Begin a transaction outside of batches."""
         with self.transaction() as transaction:
             yield transaction.execute, transaction.now
 
@@ -174,7 +174,7 @@ def _allow_write(*_: object) -> None:
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """Raise our own errors instead of SQLite's. Before COMMIT, each of them means: nothing was changed."""
+    """Raise Holdfast's errors instead of SQLite's. One that is raised before COMMIT means that nothing was changed."""
     try:
         yield
     except Trouble:

@@ -36,7 +36,7 @@ _DECODERS: dict[type[Row], Any] = {row: msgspec.json.Decoder(list[row]).decode f
 
 
 class SqliteTransaction:
-    """Between BEGIN IMMEDIATE and COMMIT."""
+    """A transaction between BEGIN IMMEDIATE and COMMIT."""
 
     def __init__(self, connection: apsw.Connection, clock: Clock | None) -> None:
         self._execute = connection.execute
@@ -79,9 +79,9 @@ class SqliteTransaction:
     def _usage(self, account: str) -> Usage:
         return next((Usage(*found) for found in self._execute(sql.USAGE, (account,))), Usage())
 
-    def _add_ready(self, rows: dict[Key, Row], wanted: list[tuple[str, str, int]]) -> None:
+    def _add_ready(self, rows: dict[Key, Row], queues: list[tuple[str, str, int]]) -> None:
         """Add the first tasks of each queue, and scheduled tasks that have come due but are not marked ready yet."""
-        for account, task_type, limit in wanted:
+        for account, task_type, limit in queues:
             queue = (account, task_type) if task_type else (account,)
             ready, due = (queries.READY, queries.DUE_TASKS) if task_type else (queries.READY_ANY, queries.DUE_TASKS_ANY)
             for query, arguments in ((ready, (*queue, limit)), (due, (*queue, self.now, limit))):
@@ -185,7 +185,7 @@ def current_time(clock: Clock | None, mark: clocks.Mark, reading: clocks.Reading
 
 
 def from_columns(row_type: type[R], columns: tuple[Any, ...]) -> R:
-    """A row from SQLite's columns, which has numbers for booleans."""
+    """A row from the columns of SQLite, which stores booleans as numbers."""
     for index in _booleans(row_type):
         columns = (*columns[:index], bool(columns[index]), *columns[index + 1 :])
     return row_type(*columns)

@@ -1,4 +1,4 @@
-"""Watcher for commits of other processes on the same file. SQLite does not notify, so it is polled."""
+"""Watcher for commits of other processes on the same file. SQLite sends no notices, so it is polled."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class PollingWatcher(WatcherBase):
         """Nothing to send: other processes poll the file."""
 
     def _run(self) -> None:
-        seen = None
+        last_version = None
         while not self._closed.is_set():
             self._waiting.wait()
             try:
                 version = self._version()
             except apsw.Error:
                 version = None
-            if version != seen:
-                seen = version
+            if version != last_version:
+                last_version = version
                 self._on_change()
             self._closed.wait(POLL_SECONDS)

@@ -61,7 +61,7 @@ class LogReader:
             if move.hook not in moved:  # another server has read these events: start from its saved cursor
                 del self._positions[move.hook]
         more = any(move.seq < each.last for move, each in zip(moves, behind, strict=True))
-        return ReadResult(found=any(move.found for move in to_save), more=more)
+        return ReadResult(found=any(move.deliveries for move in to_save), more=more)
 
     def forget_all_but(self, active: Sequence[WebhookKey]) -> None:
         """Forget deleted and paused webhooks; a resumed one starts from its saved cursor."""
@@ -106,4 +106,4 @@ def _read_page(
 
 
 def _must_save(move: CursorMove) -> bool:
-    return bool(move.found) or move.cursor is None or move.seq - move.cursor >= SAVE_EVERY
+    return bool(move.deliveries) or move.cursor is None or move.seq - move.cursor >= SAVE_EVERY

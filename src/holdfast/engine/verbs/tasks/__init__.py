@@ -1,1 +1,1 @@
-"""Commands on tasks."""
+"""Commands of tasks."""

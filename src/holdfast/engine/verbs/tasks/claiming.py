@@ -69,7 +69,7 @@ class ClaimCommand(Command[Outcome], frozen=True, kw_only=True):
     """The session's lease id: with it, an older generation of the session is refused."""
     allowance: Allowance | None = None
 
-    def for_caller(self) -> Needs:
+    def caller_needs(self) -> Needs:
         """The session that claims, what it holds, and the usage of the account."""
         if self.session_id is None:
             return Needs(usage=metered_accounts(self.account, self.allowance))
@@ -79,7 +79,7 @@ class ClaimCommand(Command[Outcome], frozen=True, kw_only=True):
             usage=metered_accounts(self.account, self.allowance),
         )
 
-    def most(self, view: View, limit: int) -> int:
+    def limit_by_plan(self, view: View, limit: int) -> int:
         """How many of the requested tasks the plan allows; refuses if it allows none."""
         if self.allowance is None or not self.allowance.is_metered:
             return limit
@@ -96,7 +96,7 @@ class ClaimCommand(Command[Outcome], frozen=True, kw_only=True):
         held = view.tasks_of(self.account, self.session_id) if session.lane else []
         return next((task for task in held if expire_task_if_due(view, task) is task), None)
 
-    def is_lane(self, view: View) -> bool:
+    def allows_one_task(self, view: View) -> bool:
         """Whether the session allows only one task in flight."""
         session = view.find(Session, self.account, self.session_id or "")
         return session is not None and session.lane
@@ -118,7 +118,7 @@ class ClaimTasks(ClaimCommand, frozen=True, kw_only=True):
 
     def needs(self) -> Needs:
         """The heads of the queues, and the session."""
-        return replace(self.for_caller(), ready=tuple((*queue, self.limit) for queue in self.queues()))
+        return replace(self.caller_needs(), ready=tuple((*queue, self.limit) for queue in self.queues()))
 
     def queues(self) -> tuple[Queue, ...]:
         """The queues that it claims from."""
@@ -133,11 +133,11 @@ class ClaimTasks(ClaimCommand, frozen=True, kw_only=True):
         busy = self.in_flight(view)
         if busy is not None:
             return Busy(task=busy, now=view.now)
-        limit = self.most(view, 1 if self.is_lane(view) else self.limit)
+        limit = self.limit_by_plan(view, 1 if self.allows_one_task(view) else self.limit)
         taken: list[Taken] = []
         while len(taken) < limit and (task := view.next_ready(self.account, self.types)) is not None:
             taken.append(self.take(view, task))
-        view.came_up_short = view.came_up_short or len(taken) < limit
+        view.has_unfilled_claim = view.has_unfilled_claim or len(taken) < limit
         return Claimed(taken=tuple(taken), now=view.now) if taken else Empty(now=view.now)
 
 
@@ -148,9 +148,9 @@ class ClaimTask(ClaimCommand, frozen=True, kw_only=True):
 
     def needs(self) -> Needs:
         """The task and the session."""
-        wanted: Key = (Task.table, self.account, self.task_id)
-        caller = self.for_caller()
-        return replace(caller, rows=(*caller.rows, wanted), spare=1)
+        key: Key = (Task.table, self.account, self.task_id)
+        caller = self.caller_needs()
+        return replace(caller, rows=(*caller.rows, key), spare=1)
 
     def decide(self, view: View) -> Claimed:
         """The claimed task, or a refusal: a claim by id never waits."""
@@ -159,12 +159,12 @@ class ClaimTask(ClaimCommand, frozen=True, kw_only=True):
         busy = self.in_flight(view)
         if busy is not None:
             raise SessionBusy("this session has a task in flight", in_flight=busy.id)
-        self.most(view, 1)
+        self.limit_by_plan(view, 1)
         return Claimed(taken=(self.take(view, task),), now=view.now)
 
 
 class ReviewClaim(Command[Claimed], frozen=True):
-    """The leases of an earlier claim as they are now; nothing is granted."""
+    """Read the leases of an earlier claim as they are now; nothing is granted."""
 
     task_ids: tuple[str, ...]
     lease_ids: tuple[str, ...]

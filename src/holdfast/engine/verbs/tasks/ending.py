@@ -1,4 +1,4 @@
-"""Commands about a task without its holder: cancel, requeue, resolve."""
+"""Commands of tasks by callers other than the holder: cancel, requeue, resolve."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class RequeueTask(TaskCommand, frozen=True):
 
 
 class ResolveTask(TaskCommand, frozen=True):
-    """Mark a dead letter as dealt with."""
+    """Mark a dead letter as resolved."""
 
     def decide(self, view: View) -> TaskOutcome:
         """The resolved dead letter."""

@@ -37,8 +37,8 @@ class HolderCommand(TaskCommand, frozen=True):
         """SHA-256 of the lease id."""
         return None if self.lease_id is None else proof_of(self.lease_id)
 
-    def held(self, view: View) -> Task:
-        """The task with the holder's newest notes, or a refusal that says what happened to it."""
+    def find_held(self, view: View) -> Task:
+        """The task with the holder's newest notes; refuses a caller that does not hold it, with the reason."""
         if self.lease_id is None and self.needs_lease_id:
             message = "`lease_id` is required in this account: send the one that the claim returned"
             raise Invalid(message, [{"pointer": "/lease_id", "code": "missing", "message": message}])
@@ -52,12 +52,12 @@ class HolderCommand(TaskCommand, frozen=True):
                 raise LeaseExpired("the session that held this task is over")
         return tasks.with_handover(task, self.handover)
 
-    def ended(self, view: View, outcome: str, after: Task) -> TaskOutcome:
+    def end_attempt(self, view: View, outcome: str, after: Task) -> TaskOutcome:
         """Record how the attempt ended."""
         return TaskOutcome(task=view.put(after, task_verb(after, outcome)), now=view.now)
 
-    def repeated(self, view: View, outcome: str) -> TaskOutcome | None:
-        """The answer to a repeated report whose first answer was lost, or None; nothing is changed."""
+    def find_repeat(self, view: View, outcome: str) -> TaskOutcome | None:
+        """The answer to a repeated report whose first answer was lost, or None if it is not repeated."""
         task = self.task(view)
         return TaskOutcome(task=task, now=view.now) if tasks.is_repeat(task, self.proof, outcome) else None
 
@@ -67,12 +67,12 @@ class HeartbeatTask(HolderCommand, frozen=True):
 
     def replay(self, view: View, answer: Answer) -> TaskOutcome | Replayed:
         """The first answer, if the task is still held; a replay never extends the lease."""
-        self.held(view)
+        self.find_held(view)
         return super().replay(view, answer)
 
     def decide(self, view: View) -> TaskOutcome:
         """The task with its new deadline."""
-        task = tasks.heartbeat(self.held(view), view.now)
+        task = tasks.heartbeat(self.find_held(view), view.now)
         return TaskOutcome(task=view.put(task, "renewed"), now=view.now)
 
 
@@ -88,11 +88,11 @@ class CompleteTask(HolderCommand, frozen=True):
 
     def decide(self, view: View) -> TaskOutcome:
         """The finished task; completing it again changes nothing."""
-        done = tasks.complete
-        return self.repeated(view, tasks.COMPLETED) or self.ended(
+        complete = tasks.complete
+        return self.find_repeat(view, tasks.COMPLETED) or self.end_attempt(
             view,
             tasks.COMPLETED,
-            done(self.held(view), result=self.result, output_id=self.output_id, now=view.now),
+            complete(self.find_held(view), result=self.result, output_id=self.output_id, now=view.now),
         )
 
 
@@ -108,10 +108,10 @@ class FailTask(HolderCommand, frozen=True):
 
     def decide(self, view: View) -> TaskOutcome:
         """The task in its queue, or as a dead letter."""
-        if self.lease_id is not None and (again := self.repeated(view, tasks.FAILED)) is not None:
+        if self.lease_id is not None and (again := self.find_repeat(view, tasks.FAILED)) is not None:
             return again
         failed = tasks.fail(
-            self.held(view),
+            self.find_held(view),
             reason=self.reason,
             code=self.code,
             now=view.now,
@@ -119,7 +119,7 @@ class FailTask(HolderCommand, frozen=True):
             permanent=self.permanent,
             random_fraction=self.random_fraction,
         )
-        return self.ended(view, tasks.FAILED, failed)
+        return self.end_attempt(view, tasks.FAILED, failed)
 
 
 class HandBackTask(HolderCommand, frozen=True):
@@ -130,10 +130,10 @@ class HandBackTask(HolderCommand, frozen=True):
 
     def decide(self, view: View) -> TaskOutcome:
         """The task in its queue."""
-        if self.lease_id is not None and (again := self.repeated(view, self.outcome)) is not None:
+        if self.lease_id is not None and (again := self.find_repeat(view, self.outcome)) is not None:
             return again
-        back = tasks.hand_back(self.held(view), self.outcome, now=view.now, after=self.after)
-        return self.ended(view, self.outcome, back)
+        back = tasks.hand_back(self.find_held(view), self.outcome, now=view.now, after=self.after)
+        return self.end_attempt(view, self.outcome, back)
 
 
 class UndeliverTask(HolderCommand, frozen=True):
@@ -141,5 +141,5 @@ class UndeliverTask(HolderCommand, frozen=True):
 
     def decide(self, view: View) -> TaskOutcome:
         """The task in its queue."""
-        back = tasks.undeliver(self.held(view), view.now)
-        return self.ended(view, tasks.UNDELIVERED, back)
+        back = tasks.undeliver(self.find_held(view), view.now)
+        return self.end_attempt(view, tasks.UNDELIVERED, back)

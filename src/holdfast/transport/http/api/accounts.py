@@ -117,10 +117,10 @@ async def recover(ctx: HandlerContext, request: Request) -> Response:
     return json_response(
         200,
         {
-            "recovered": len(recovered.over),
-            "tasks": [task_document(row, recovered.now) for row in recovered.over if isinstance(row, Task)],
-            "sessions": [row.id for row in recovered.over if isinstance(row, Session)],
-            "jobs": [row.id for row in recovered.over if isinstance(row, Lease)],
+            "recovered": len(recovered.ended),
+            "tasks": [task_document(row, recovered.now) for row in recovered.ended if isinstance(row, Task)],
+            "sessions": [row.id for row in recovered.ended if isinstance(row, Session)],
+            "jobs": [row.id for row in recovered.ended if isinstance(row, Lease)],
             "agent_contract": task_advice.recovered(),
         },
     )

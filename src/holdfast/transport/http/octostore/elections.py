@@ -85,7 +85,7 @@ async def campaign(ctx: HandlerContext, request: Request) -> Response:
             holder=holder,
             lease_id=lease_id,
             ttl=ttl,
-            max_rooms=ctx.settings.max_public_elections,
+            max_elections=ctx.settings.max_public_elections,
             metadata=None if body.metadata is None else msgspec.json.encode(body.metadata).decode(),
         )
     )

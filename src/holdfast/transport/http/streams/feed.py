@@ -117,11 +117,15 @@ class Feed:
         group.pop(follower, None)
         if not group:
             groups.pop(follower.event_filter, None)
-        if not groups and follower.event_filter.exact is not None:
-            del self._exact[follower.event_filter.exact]
+        if not groups and follower.event_filter.exact_subject is not None:
+            del self._exact[follower.event_filter.exact_subject]
 
     def _groups(self, event_filter: EventFilter) -> dict[EventFilter, Group]:
-        return self._broad if event_filter.exact is None else self._exact.setdefault(event_filter.exact, {})
+        return (
+            self._broad
+            if event_filter.exact_subject is None
+            else self._exact.setdefault(event_filter.exact_subject, {})
+        )
 
     async def run(self) -> None:
         """Follow the log while there are followers."""

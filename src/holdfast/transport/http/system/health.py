@@ -117,7 +117,7 @@ async def readyz(ctx: HandlerContext, request: Request) -> Response:
         failure = error.code
     except TimeoutError:
         failure = "store_unavailable"
-    heartbeats = ctx.engine.parts()
+    heartbeats = ctx.engine.loop_report()
     parts: dict[str, Any] = {"store": {"ok": failure is None, "last_success_seconds_ago": None if failure else 0.0}}
     for name, heartbeat in heartbeats.items():
         ago = None if heartbeat.seconds_ago is None else round(heartbeat.seconds_ago, 3)
