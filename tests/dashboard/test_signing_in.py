@@ -63,7 +63,7 @@ def test_the_page_that_was_asked_for_comes_after_signing_in(stranger):
 def test_a_server_shows_a_link_to_a_terminal_and_to_nothing_else(server, tmp_path):
     """What is no terminal may be a log that many read, and the link is the administrator's."""
     assert "/ui/enter/" not in server.log()
-    assert "`holdfast dashboard` makes a link" in server.log()
+    assert "`holdfast dashboard` prints a link" in server.log()
     shown, its_end = pty.openpty()
     words = ["serve", "--port", "0", "--store", f"sqlite:///{tmp_path}/x.db"]
     ours = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}

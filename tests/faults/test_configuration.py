@@ -249,8 +249,8 @@ def test_a_file_of_plans_adds_to_ours_and_replaces_them(tmp_path):
         ("[mine]\ntasks_per_month = 'many'", "Expected `int | null`"),
         ("[mine", "Expected"),
         ("mine = 3", "unsupported operand"),
-        ("[mine]\nclaims_per_hour = 10\nmutations_per_hour = 19", "not every claim can be finished"),
-        ("[mine]\nmax_workers = 10\nheartbeats_per_hour = 3599", "not every worker can renew"),
+        ("[mine]\nclaims_per_hour = 10\nmutations_per_hour = 19", "so that every claim can be finished"),
+        ("[mine]\nmax_workers = 10\nheartbeats_per_hour = 3599", "so that every worker can renew"),
     ],
 )
 def test_a_plan_that_cannot_be_kept_or_read_is_refused(tmp_path, text, words):

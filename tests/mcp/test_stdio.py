@@ -56,7 +56,7 @@ def test_stdout_has_nothing_but_the_protocol(tmp_path):
 @pytest.mark.parametrize(
     ("flags", "settings", "told"),
     [
-        ([], {"URL": "http://far.example:7700", "API_KEY": KEY}, "HOLDFAST_URL: only https"),
+        ([], {"URL": "http://far.example:7700", "API_KEY": KEY}, "HOLDFAST_URL: must be https"),
         ([], {"URL": "https://far.example"}, "HOLDFAST_API_KEY"),
         (["--store", "mysql://x"], {}, "--store: expected"),
     ],
