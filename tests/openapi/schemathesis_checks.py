@@ -32,8 +32,8 @@ BY_RULE = {
 }
 """Refusals of requests that are as they should be, by rules that JSON Schema cannot tell."""
 
-EXAMPLES = sized(2, 50)
-EVERY = sized(7, 1)
+EXAMPLES = sized(4, 50)
+EVERY = sized(3, 1)
 """One corner of so many is asked about."""
 CONFIG = {
     "generation": {"deterministic": True, "with-security-parameters": False},
