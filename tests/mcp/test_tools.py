@@ -154,4 +154,4 @@ def test_a_query_is_written_as_text():
 
 def test_the_places_of_arguments_are_told_apart():
     form = fields_of(operation_of(TOOLS[0]), DOCUMENT)
-    assert [field.wire for field in form if field.place != BODY] == ["job_id", "Idempotency-Key"]
+    assert [field.wire for field in form if field.location != BODY] == ["job_id", "Idempotency-Key"]

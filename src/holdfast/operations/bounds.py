@@ -1,6 +1,6 @@
 """Bounds and defaults of all request fields: the one table that handlers, schemas, documents and CLI help read.
 
-Each bound is a constant; `FIELDS` says which operation's field has which bound. A limit that core enforces is
+Each bound is a constant; `FIELDS` maps the fields of each operation to their bounds. A limit that core enforces is
 defined in `core/limits.py` and used here. This module imports next to nothing because the CLI reads it at start-up.
 """
 
@@ -38,7 +38,7 @@ class Range(NamedTuple):
         return self.if_omitted
 
     def allows(self, value: float | None) -> bool:
-        """Whether a value is within; an omitted one is."""
+        """Whether a value is within the range; None is."""
         return value is None or self.least <= value <= self.most
 
     def __str__(self) -> str:
@@ -167,7 +167,7 @@ LOCK_DELAY = Range(0, 30, if_omitted=0)
 LOCK_METADATA = Length(1024)
 LOCK_ACL = Count(MAX_ACL_ENTRIES, least=1)
 LOCK_SESSION_TTL = Range(MIN_SESSION_TTL, MAX_SESSION_TTL, if_omitted=DEFAULT_SESSION_TTL)
-"""Not refused: a value outside is moved to the nearest bound."""
+"""A value outside is not refused but replaced by the nearest bound."""
 LOCK_USERNAME = Length(128, least=1)
 LOCK_WEBHOOK_SECRET = Length(1024)
 LOCK_WEBHOOK_PATTERN = Length(256)
@@ -177,7 +177,7 @@ ELECTION_TTL = Range(5, 300, if_omitted=30)
 # -- which field has which bound ---------------------------------------------------------------------------------
 
 MORE_TYPES = Count(TASK_CLAIM_TYPES.most - 1)
-"""`type` counts as well."""
+"""One less than the limit, because `type` counts as well."""
 _CLAIMER: dict[str, Bound] = {"worker_id": TASK_LABEL, "session_lease_id": TASK_LABEL}
 _PROOF: dict[str, Bound] = {"lease_id": TASK_LABEL, "note": NOTE, "checkpoint": CHECKPOINT, "progress": PROGRESS}
 _CONTEXT: dict[str, Bound] = {

@@ -44,7 +44,14 @@ _JOBS = (
         HEARTBEAT,
     ),
     ("release_job", "POST", "/{job_id...}/release", "Release a job.", "jobs", MUTATION),
-    ("force_release_job", "POST", "/{job_id...}/force-release", "Take a job from its holder.", "admin", MUTATION),
+    (
+        "force_release_job",
+        "POST",
+        "/{job_id...}/force-release",
+        "Release a job that another worker holds.",
+        "admin",
+        MUTATION,
+    ),
     (
         "get_job_owner",
         "GET",
@@ -72,7 +79,7 @@ _TASKS = (
     ("claim_task_by_id", "POST", "/{id}/claim", "Claim a task by its id.", "tasks:work", CLAIM),
     ("heartbeat", "POST", "/{id}/heartbeat", "Renew the lease of a task.", "tasks:work", HEARTBEAT),
     ("complete_task", "POST", "/{id}/complete", "Complete a task with its result.", "tasks:work", MUTATION),
-    ("fail_task", "POST", "/{id}/fail", "Fail the attempt.", "tasks:work", MUTATION),
+    ("fail_task", "POST", "/{id}/fail", "Fail the current attempt at a task.", "tasks:work", MUTATION),
     ("release_task", "POST", "/{id}/release", "Return a task to its queue.", "tasks:work", MUTATION),
     ("snooze_task", "POST", "/{id}/snooze", "Return a task to its queue until later.", "tasks:work", MUTATION),
     ("cancel_task", "POST", "/{id}/cancel", "Cancel a task.", "tasks:produce", MUTATION),
@@ -96,7 +103,7 @@ _KEYS = (
         "rotate_own_key",
         "POST",
         "/v1/keys/rotate",
-        "Give the key of this call a new secret.",
+        "Give the key of this request a new secret.",
         "any",
         MUTATION,
     ),
@@ -159,7 +166,7 @@ _WEBHOOKS = (
 )
 _OCTOSTORE = (
     ("list_locks", "GET", "/locks", "List the locks that are held now.", "jobs:read"),
-    ("get_lock_status", "GET", "/locks/{name}", "Read the holder of a lock.", "jobs:read"),
+    ("get_lock_status", "GET", "/locks/{name}", "Read the status and holder of a lock.", "jobs:read"),
     ("acquire_lock", "POST", "/locks/{name}/acquire", "Acquire a lock, or extend it if the caller holds it.", "jobs"),
     ("renew_lock", "POST", "/locks/{name}/renew", "Renew a lock.", "jobs"),
     ("release_lock", "POST", "/locks/{name}/release", "Release a lock.", "jobs"),

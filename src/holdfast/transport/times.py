@@ -51,7 +51,7 @@ def wall_clock() -> Instant:
 
 
 def parse(text: str) -> Instant | None:
-    """An ISO 8601 time with its offset, or None if the text is not one."""
+    """An ISO 8601 time with an offset, or None if the text is not one."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -67,7 +67,7 @@ class JobMethods(Caller[R]):
         return self.call("release_job", job_id=job_id, lease_id=lease_id, token=token, note=note, checkpoint=checkpoint)
 
     def force_release_job(self, job_id: str, reason: str) -> R:
-        """Take a job from its holder; needs a key with the scope `admin`."""
+        """Release a job that another worker holds; needs a key with the scope `admin`."""
         return self.call("force_release_job", job_id=job_id, reason=reason)
 
     def get_job_owner(self, job_id: str) -> R:

@@ -1,4 +1,4 @@
-"""Builders of `agent_contract`, the part of every answer that says what to do next.
+"""Builders of `agent_contract`, the advice in every answer about what to do next.
 
 An action names an operation; its method and path come from the operation table. Action codes do not change between
 versions. The first recommended action is the one to take. Advice about one kind of resource is in the module of that
@@ -40,7 +40,8 @@ def action(
     """Build one action.
 
     `operation` is the request to send; an action whose code is an operation's name means that operation. `subject` is
-    the id or name in its path; without one the path keeps its placeholder. `endpoint` is a request given in full.
+    the id or name in its path; without one the path keeps its placeholder. `endpoint` is a method and path that
+    replaces the operation's.
     """
     step: Action = {"action": code, "available": True, "recommended": best}
     if why:
@@ -78,7 +79,7 @@ def _fill(route: tuple[str, str, str, str], subject: str | None) -> Endpoint:
 
 
 def seconds_left(until: Instant | None, now: Instant) -> int:
-    """Whole seconds until then, never below zero."""
+    """Whole seconds until an instant, at least zero."""
     return max((until or now) - now, 0) // SECOND
 
 
@@ -104,7 +105,7 @@ def account_deleted() -> Contract:
 
 
 def server_metrics() -> Contract:
-    """Numbers about the server were shown; the locks behind them are on another page."""
+    """Metrics were returned; `admin_status` lists the held locks."""
     return contract(action("admin_status", best=True))
 
 

@@ -38,7 +38,7 @@ def free(job_id: str) -> Contract:
 
 
 def lost(job_id: str) -> Contract:
-    """The caller's lease has ended without its doing."""
+    """The caller has lost its lease."""
     return contract(
         action(
             "stop_work",

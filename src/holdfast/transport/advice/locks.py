@@ -25,7 +25,7 @@ def free(name: str) -> Contract:
 
 
 def listed() -> Contract:
-    """Several locks were shown."""
+    """Locks were listed."""
     return contract(action("get_lock_status", best=True))
 
 
@@ -35,5 +35,5 @@ def limit_reached() -> Contract:
 
 
 def token_issued() -> Contract:
-    """The caller got a token to acquire locks with."""
+    """The caller received a token and can acquire locks."""
     return contract(action("acquire_lock", best=True))

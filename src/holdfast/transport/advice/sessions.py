@@ -29,7 +29,7 @@ def ended(session_id: str) -> Contract:
 
 
 def listed() -> Contract:
-    """Several sessions were shown."""
+    """Sessions were listed."""
     return contract(action("begin_session", best=True))
 
 

@@ -121,7 +121,7 @@ def counted() -> Contract:
 
 
 def read_task(task_id: str) -> Contract:
-    """The history of a task was shown; read the task for its present state."""
+    """The history of a task was read; the task itself has its present state."""
     return contract(_check_status(task_id))
 
 

@@ -6,17 +6,17 @@ from holdfast.transport.advice.contract import Contract, action, contract
 
 
 def changed(webhook_id: str) -> Contract:
-    """A webhook was shown or changed: check whether its messages arrive."""
+    """A webhook was read or changed; its deliveries show whether messages arrive."""
     return contract(action("list_deliveries", webhook_id, best=True), action("test_webhook", webhook_id))
 
 
 def listed(*, is_empty: bool) -> Contract:
-    """The account's webhooks were shown."""
+    """The account's webhooks were listed."""
     return contract(action("create_webhook", best=is_empty))
 
 
 def deliveries_listed(webhook_id: str) -> Contract:
-    """The last page of deliveries was shown."""
+    """The last page of deliveries was listed."""
     return contract(
         action("read_webhook", webhook_id, best=True),
         action("replay_deliveries", webhook_id, why="Send dead letters again."),

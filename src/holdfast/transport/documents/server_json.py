@@ -10,7 +10,7 @@ import msgspec
 from holdfast import __version__
 
 NAME = "io.github.holdfast/holdfast"
-"""Also in the README, where the registry looks for it to verify the owner of the package."""
+"""Also in the README, where the registry reads it to verify the owner of the package."""
 SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
 MAX_DESCRIPTION = 100
 
@@ -29,7 +29,7 @@ def server_json() -> dict[str, Any]:
                 "identifier": "holdfast",
                 "version": __version__,
                 "runtimeHint": "uvx",
-                # uvx installs the identifier; `--from` asks for it with the extra, and is in front of the command.
+                # uvx installs the identifier; `--from` adds the extra and precedes the command.
                 "runtimeArguments": [{"type": "named", "name": "--from", "value": "holdfast[mcp]"}],
                 "transport": {"type": "stdio"},
                 "packageArguments": [{"type": "positional", "value": "mcp"}],

@@ -1,1 +1,1 @@
-"""The HTTP API, as plain ASGI: two older APIs prescribe rules that web frameworks do not follow."""
+"""The HTTP API as a plain ASGI application. Two older APIs that it is compatible with rule out web frameworks."""

@@ -108,7 +108,7 @@ class App:
         return await (await asyncio.shield(self._dashboard)).answer(request)
 
     async def _answer_mcp(self, request: Request, began: float, send: Send) -> None:
-        """Let `/mcp` send its answer, perhaps in parts; add the common headers, count it and log it."""
+        """Let `/mcp` answer, in one or several parts; add the common headers, and count and log the request."""
         started = False
 
         async def send_with_headers(message: MutableMapping[str, Any]) -> None:
@@ -154,7 +154,7 @@ class App:
 
 
 def is_for_dashboard(request: Request) -> bool:
-    """Whether the dashboard answers: below `/ui`, and at `/` for a browser that asks for HTML."""
+    """Whether the dashboard answers: below `/ui`, and at `/` for a browser that accepts HTML."""
     path: str = request.scope["path"]
     if path == "/":
         return request.scope["method"] in {"GET", "HEAD"} and b"text/html" in request.headers.get(b"accept", b"")
@@ -168,7 +168,7 @@ def _open_dashboard(ctx: HandlerContext) -> Dashboard:
 
 
 def _add_rate_limit(request: Request, response: Response) -> None:
-    """Add the RateLimit headers; a refusal by the plan, a server error and a repetition are not charged."""
+    """Add the RateLimit headers; a refusal by the plan, a server error and a replay are not charged."""
     assert request.rate_budget is not None
     if response.status in _NOT_CHARGED or response.status >= 500 or _REPLAYED in response.headers:
         request.refund()

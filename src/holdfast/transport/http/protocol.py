@@ -36,7 +36,7 @@ class HeadBuffer:
         self._head = b""
 
     def write(self, data: bytes) -> None:
-        """Keep a head until the next write; send everything else."""
+        """Buffer a head until the next write; send everything else at once."""
         if self._head:
             data, self._head = self._head + data, b""
         elif data.startswith(b"HTTP/1.1 ") and not data.startswith(b"HTTP/1.1 100"):
@@ -51,7 +51,7 @@ class HeadBuffer:
             self._head = b""
 
     def close(self) -> None:
-        """Send a kept head, then close."""
+        """Send a buffered head, then close."""
         self.flush()
         self._transport.close()
 
@@ -75,50 +75,50 @@ class LimitedProtocol(HttpToolsProtocol):
         self._timer = self.loop.call_later(HEAD_SECONDS, self._on_timeout)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing to wait for any more."""
+        """Stop the timeout."""
         self._stop_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """A request that arrives whole needs no timer; one that stops in the middle gets one."""
+        """Parse data. A request that has not arrived completely gets a timeout."""
         super().data_received(data)
         if self._in_head and not self.transport.is_closing():
-            # Headers are counted when they are whole; one without an end is counted here.
+            # Complete headers are counted by `on_header`; an incomplete one is counted here.
             self._unparsed += len(data)
             if self._unparsed > MAX_URL + MAX_HEAD:
-                self._refused = (431, f"headers have at most {MAX_HEAD} bytes in {MAX_HEADERS} lines")
+                self._refused = (431, f"headers must have at most {MAX_HEAD} bytes and {MAX_HEADERS} lines")
                 self.send_400_response("")
         if (self._in_head or self._in_body) and self._timer is None and not self.transport.is_closing():
             self._timer = self.loop.call_later(HEAD_SECONDS if self._in_head else BODY_SECONDS, self._on_timeout)
 
     def on_message_begin(self) -> None:
-        """A new head."""
+        """Start counting the head of a request."""
         self._head_size = self._unparsed = 0
         self._in_head = True
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
-        """Count it."""
+        """Refuse a URL that is too long."""
         super().on_url(url)
         if len(self.url) > MAX_URL:
-            self._refuse(414, f"a URL has at most {MAX_URL} bytes")
+            self._refuse(414, f"a URL must have at most {MAX_URL} bytes")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Count it."""
+        """Refuse a head that is too large."""
         self._head_size += len(name) + len(value) + 4
         if self._head_size > MAX_HEAD or len(self.headers) >= MAX_HEADERS:
-            self._refuse(431, f"headers have at most {MAX_HEAD} bytes in {MAX_HEADERS} lines")
+            self._refuse(431, f"headers must have at most {MAX_HEAD} bytes and {MAX_HEADERS} lines")
         super().on_header(name, value.rstrip(b" \t"))  # surrounding spaces are not part of a value
 
     def on_headers_complete(self) -> None:
-        """The head has arrived."""
+        """Stop the timeout of the head."""
         self._in_head, self._in_body = False, True
         self._stop_timer()
         self.scope[ABORT] = self.transport.abort  # type: ignore[literal-required] # ours
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """The body has arrived."""
+        """Stop the timeout of the body."""
         self._in_body = False
         self._stop_timer()
         super().on_message_complete()

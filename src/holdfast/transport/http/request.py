@@ -49,7 +49,7 @@ class Parts(Protocol):
         """The parts, in order."""
 
     async def aclose(self) -> None:
-        """Stop: no more parts are wanted."""
+        """Stop; the remaining parts are not needed."""
 
 
 class Response(msgspec.Struct):
@@ -87,7 +87,7 @@ def with_warnings(document: dict[str, Any], warnings: list[str]) -> dict[str, An
 
 
 class Request:
-    """One request. Its body is read when a handler asks for it."""
+    """One request. Its body is read when a handler calls `body`."""
 
     __slots__ = (
         "allowance",
@@ -119,7 +119,7 @@ class Request:
         self.traceparent = "" if sent is None else traceparent(sent.decode("latin-1"))
         """The trace context: as the caller sent it, or of the span that this server began for it."""
         self.is_waiting = False
-        """Whether it asked to wait: then a long duration is not logged as slow."""
+        """Whether the request waits on purpose: then a long duration is not logged as slow."""
         self.allowance: Allowance | None = None
         """What the caller's plan allows; set when it is authenticated."""
         self.rate_budget: RateBudget | None = None
@@ -176,5 +176,5 @@ async def until_disconnected(request: Request) -> None:
 
 
 def client_disconnected() -> HttpRefusal:
-    """The refusal that ends the work for a caller that is gone."""
+    """The refusal for a caller that has disconnected."""
     return HttpRefusal(499, "the caller disconnected", close=True)

@@ -68,7 +68,7 @@ class Submission:
     ) -> T:
         """Run a command that may wait in a queue. A caller that disconnects leaves the queue.
 
-        What was granted to a disconnected caller is given back at once by the command that `undo` makes.
+        If a caller disconnects after the grant, the command that `undo` returns gives it back at once.
         """
         request.is_waiting = True
         assert self._sink is not None

@@ -55,7 +55,7 @@ def trace_task_command(traces: Traces, command: Command[Any], outcome: Any, bega
     if isinstance(command, CreateTask) and isinstance(outcome, Created):
         kind, step, found = PRODUCER, names.SEND, [outcome.task]
     elif isinstance(command, ClaimCommand) and isinstance(outcome, Claimed):
-        kind, step, found = CONSUMER, names.RECEIVE, [taken.task for taken in outcome.taken]
+        kind, step, found = CONSUMER, names.RECEIVE, [claimed.task for claimed in outcome.taken]
     elif isinstance(command, CompleteTask | FailTask | HandBackTask) and isinstance(outcome, TaskOutcome):
         kind, step, found = INTERNAL, names.SETTLE, [outcome.task]
     else:

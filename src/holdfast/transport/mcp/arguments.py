@@ -18,14 +18,14 @@ ACCEPT: Header = (b"accept", b"application/json")
 JSON: Header = (b"content-type", b"application/json")
 
 
-def request_for_call(operation: Operation, form: tuple[Field, ...], arguments: Mapping[str, Any]) -> ToolRequest:
+def request_for_call(operation: Operation, fields: tuple[Field, ...], arguments: Mapping[str, Any]) -> ToolRequest:
     """The request for a tool call. The handler validates values; only what cannot be encoded is refused here."""
-    values = _sort_arguments(form, arguments, rest=QUERY if operation.method == "GET" else BODY)
+    values = _sort_arguments(fields, arguments, rest=QUERY if operation.method == "GET" else BODY)
     path = operation.path
-    for field in form:
+    for field in fields:
         if field.wire == LEASE_ID and not values[BODY].get(LEASE_ID):
             raise _missing(field)
-        if field.place == PATH:
+        if field.location == PATH:
             path = re.sub(r"{\w+(\.\.\.)?}", _path_segment(field, values[PATH].get(field.wire)), path, count=1)
     headers = [ACCEPT, *(_header(name, value) for name, value in values[HEADER].items())]
     if operation.method == "GET":
@@ -34,27 +34,27 @@ def request_for_call(operation: Operation, form: tuple[Field, ...], arguments: M
     return ToolRequest(operation.method, path, "", (*headers, JSON), _encode_or_refuse(encode, values[BODY]))
 
 
-def _sort_arguments(form: tuple[Field, ...], arguments: Mapping[str, Any], rest: str) -> dict[str, dict[str, Any]]:
-    """Sort values by their place in the request and by their name there.
+def _sort_arguments(fields: tuple[Field, ...], arguments: Mapping[str, Any], rest: str) -> dict[str, dict[str, Any]]:
+    """Values by their location in the request and by their name there.
 
     camelCase and snake_case are both accepted, and so is a duration in seconds under the HTTP API's own name, which a
     model may have read in its documentation. Unknown arguments are passed on: the handler answers with a warning.
     """
-    by_argument = {fold_name(field.argument): field for field in form}
-    by_wire = {fold_name(field.wire): field for field in form if field.duration}
+    by_argument = {fold_name(field.argument): field for field in fields}
+    by_wire = {fold_name(field.wire): field for field in fields if field.duration}
     found: dict[str, dict[str, Any]] = {PATH: {}, QUERY: {}, BODY: {}, HEADER: {}}
     for name, value in arguments.items():
         if value is None:
             continue
         field = by_argument.get(fold_name(name))
         if field is not None:
-            found[field.place][field.wire] = _in_seconds(value) if field.duration else value
+            found[field.location][field.wire] = _in_seconds(value) if field.duration else value
             continue
         field = by_wire.get(fold_name(name))
         if field is None:
             found[rest].setdefault(name, value)
         else:
-            found[field.place].setdefault(field.wire, value)
+            found[field.location].setdefault(field.wire, value)
     return found
 
 

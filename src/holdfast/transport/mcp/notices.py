@@ -19,7 +19,7 @@ EVENTS = "/v1/events"
 async def end_of_log(sender: Sender) -> tuple[int | None, dict[str, Any]]:
     """(the cursor after the last event, or None if the client may not read the log; the response).
 
-    A filter by a request id that was never used matches nothing, so the response only says where the log ends.
+    A filter by a request id that was never used matches nothing, so the response contains only the end of the log.
     """
     request = ToolRequest("GET", EVENTS, f"request_id={ids.request_id()}", (ACCEPT,))
     response, document = parse_response(await sender.send(request))
@@ -33,7 +33,7 @@ async def follow(sender: Sender, after: int, uris: Mapping[str, str], notify: Ca
         query = f"after={after}&limit={EVENT_PAGE.most}&wait_seconds={WAIT_SECONDS}"
         request = ToolRequest("GET", EVENTS, query, (ACCEPT,))
         response, page = parse_response(await sender.send(request))
-        # A server that is stopping ends waits early: no events, and less time than we asked for.
+        # A server that is stopping ends waits early: no events, and less time than requested.
         ended_early = not page.get("events") and not page.get("hasMore") and time.monotonic() - began < WAIT_SECONDS - 1
         if response.status >= FIRST_ERROR_STATUS or ended_early:
             return

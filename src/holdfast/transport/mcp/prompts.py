@@ -25,9 +25,9 @@ class Prompt(msgspec.Struct, frozen=True):
     render: Callable[[Mapping[str, str]], str]
 
 
-def _coordinate_work(given: Mapping[str, str]) -> str:
-    you = f"You are `{given['agent']}`. " if given.get("agent") else ""
-    return f"""{you}The work: {given["work"]}
+def _coordinate_work(arguments: Mapping[str, str]) -> str:
+    you = f"You are `{arguments['agent']}`. " if arguments.get("agent") else ""
+    return f"""{you}The work: {arguments["work"]}
 
 Other agents may start the same work. Before you change anything:
 
@@ -43,9 +43,9 @@ Other agents may start the same work. Before you change anything:
 After every result, do the first of its `next_actions` that is recommended."""
 
 
-def _hand_over(given: Mapping[str, str]) -> str:
-    to = f" to {given['to']}" if given.get("to") else ""
-    return f"""Hand `{given["name"]}` over{to}, so that no work is repeated.
+def _hand_over(arguments: Mapping[str, str]) -> str:
+    to = f" to {arguments['to']}" if arguments.get("to") else ""
+    return f"""Hand `{arguments["name"]}` over{to}, so that no work is repeated.
 
 1. Write a `checkpoint`: what is done, what is half done, where it is (branches, files, URLs), and the next step.
 2. Write a `note` of at most three sentences for the next agent: what is left, what failed, what to watch out for.

@@ -142,7 +142,7 @@ class McpHandlers:
     ) -> types.SubscriptionsListenResult:
         """Notify of changes of leases and tasks until the client disconnects or the server stops."""
         addresses = params.notifications.resource_subscriptions or []
-        wanted = {subject: uri for uri in addresses if (subject := resources.event_subject(uri)) is not None}
+        uris_by_subject = {subject: uri for uri in addresses if (subject := resources.event_subject(uri)) is not None}
         sender = self._sender_for(context)
         after, answer = await notices.end_of_log(sender)
         if after is None:
@@ -152,7 +152,7 @@ class McpHandlers:
 
         async def follow() -> None:
             try:
-                await notices.follow(sender, after, wanted, lambda uri: bus.publish(ResourceUpdated(uri)))
+                await notices.follow(sender, after, uris_by_subject, lambda uri: bus.publish(ResourceUpdated(uri)))
             finally:
                 stream.close()
 
@@ -169,11 +169,13 @@ class McpHandlers:
         prompt = self._prompts.get(params.name)
         if prompt is None:
             raise MCPError(types.INVALID_PARAMS, f"no such prompt: {params.name[:64]!r}")
-        given = params.arguments or {}
-        missing = [argument.name for argument in prompt.arguments if argument.required and not given.get(argument.name)]
+        arguments = params.arguments or {}
+        missing = [
+            argument.name for argument in prompt.arguments if argument.required and not arguments.get(argument.name)
+        ]
         if missing:
             raise MCPError(types.INVALID_PARAMS, f"missing arguments: {', '.join(missing)}")
-        text = types.TextContent(type="text", text=prompt.render(given))
+        text = types.TextContent(type="text", text=prompt.render(arguments))
         message = types.PromptMessage(role="user", content=text)
         return types.GetPromptResult(description=prompt.description, messages=[message])
 

@@ -1,4 +1,4 @@
-"""Arguments of MCP tools and their place in the HTTP request, generated from the OpenAPI document.
+"""Arguments of MCP tools and their location in the HTTP request, generated from the OpenAPI document.
 
 Arguments are in camelCase; a duration is a whole number of milliseconds and its name ends in `Ms`.
 """
@@ -28,9 +28,9 @@ _DESCRIPTIONS = {
     "owner": "Your name, shown to others; it proves nothing.",
     "id": "The task's id.",
     "leaseId": "The lease id that your claim returned: proof that you hold it.",
-    "ttlMs": "How long the lease lasts without a heartbeat, in whole seconds.",
+    "ttlMs": "How long the lease lasts without a heartbeat; a multiple of 1000.",
     "waitMs": "How long to wait.",
-    "idempotencyKey": "A string you choose: the same call with the same key takes effect once and is answered alike.",
+    "idempotencyKey": "A string you choose: a call that is repeated with the same key has one effect and one result.",
     "note": "A short text for the next holder.",
     "checkpoint": "Any JSON from which the next holder can continue.",
     "progress": "Any JSON that shows others your progress.",
@@ -43,7 +43,7 @@ _DESCRIPTIONS = {
     "types": "Further task types that you accept.",
     "workerId": "Your name, shown to others.",
     "limit": "The maximum number of results.",
-    "cursor": "`nextCursor` of the page before.",
+    "cursor": "`nextCursor` of the previous page.",
     "payload": f"The input of the worker, a JSON object: {bounds.TASK_PAYLOAD}.",
     "uniqueKey": "At most one unfinished task has this key.",
     "result": "The result, a JSON object.",
@@ -51,7 +51,7 @@ _DESCRIPTIONS = {
     "retryAfterMs": "How long to wait before the next attempt.",
     "delayMs": "How long the task cannot be claimed.",
     "permanent": "Whether retrying is pointless.",
-    "after": "`nextCursor` of the page before, or the `seq` of the last event you have.",
+    "after": "`nextCursor` of the previous page, or the `seq` of the last event you have.",
     "requestId": "Only events of this request.",
     "name": "A name that stays the same across restarts.",
     "secret": "The secret that opening the session returned; required to resume it.",
@@ -66,7 +66,7 @@ class Field(msgspec.Struct, frozen=True):
     argument: str
     wire: str
     """Its name in the request."""
-    place: str
+    location: str
     schema: Node
     required: bool
     duration: bool = False
@@ -77,9 +77,9 @@ def fields_of(operation: Operation, openapi: Node) -> tuple[Field, ...]:
     """All arguments of an operation: path, query, body and idempotency key."""
     node = openapi["paths"][operation.path.replace("...", "")][operation.method.lower()]
     fields = [
-        _field(taken["name"], taken["in"], taken["schema"], required=taken.get("required", False))
-        for taken in node.get("parameters", ())
-        if taken["in"] in {PATH, QUERY}
+        _field(parameter["name"], parameter["in"], parameter["schema"], required=parameter.get("required", False))
+        for parameter in node.get("parameters", ())
+        if parameter["in"] in {PATH, QUERY}
     ]
     body = node.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
     if body is not None:
@@ -87,7 +87,7 @@ def fields_of(operation: Operation, openapi: Node) -> tuple[Field, ...]:
         # Some routes accept requests of old clients without a lease id; a tool always requires it.
         needed = {*whole.get("required", []), LEASE_ID}
         fields += [_field(name, BODY, schema, required=name in needed) for name, schema in whole["properties"].items()]
-    keys = [taken for taken in node.get("parameters", ()) if taken["name"] == IDEMPOTENCY_KEY]
+    keys = [parameter for parameter in node.get("parameters", ()) if parameter["name"] == IDEMPOTENCY_KEY]
     if keys and not any(field.argument == "idempotencyKey" for field in fields):
         fields.append(Field("idempotencyKey", IDEMPOTENCY_KEY, HEADER, keys[0]["schema"], required=False))
     return tuple(fields)
@@ -112,7 +112,7 @@ def output_schema(operation: Operation, openapi: Node) -> Node:
         schema = answer["content"]["application/json"]["schema"]
         kinds += [kind for kind in schema.get("anyOf", [schema]) if kind not in kinds]
     refusal = {
-        "description": "A refusal; `agent_contract` says what to do next.",
+        "description": "A refusal; `agent_contract` lists what to do next.",
         "type": "object",
         "properties": {
             "error": {"type": "string"},
@@ -125,12 +125,12 @@ def output_schema(operation: Operation, openapi: Node) -> Node:
     return whole
 
 
-def _field(name: str, place: str, schema: Node, *, required: bool) -> Field:
+def _field(name: str, location: str, schema: Node, *, required: bool) -> Field:
     seconds = next((end for end in _SECONDS if name.endswith(end)), None)
     if seconds is None:
-        return Field(camel(name), name, place, _without_null(schema), required)
+        return Field(camel(name), name, location, _without_null(schema), required)
     argument = f"{camel(name.removesuffix(seconds))}Ms"
-    return Field(argument, name, place, _in_milliseconds(_without_null(schema)), required, duration=True)
+    return Field(argument, name, location, _in_milliseconds(_without_null(schema)), required, duration=True)
 
 
 def _without_null(schema: Node) -> Node:
@@ -144,7 +144,7 @@ def _without_null(schema: Node) -> Node:
 
 def _in_milliseconds(schema: Node) -> Node:
     bounds: Node = {name: int(schema[name] * MILLISECONDS) for name in _BOUNDS if name in schema}
-    # Durations that the API takes in whole seconds: the schema says so, or the call would be refused.
+    # Durations that the API takes in whole seconds: the schema requires whole seconds, because the handler does.
     whole = {"multipleOf": MILLISECONDS} if schema.get("type") == "integer" else {}
     return {"type": "integer", **bounds, **whole}
 

@@ -1,4 +1,4 @@
-"""MCP tools in the order of the list. Descriptions tell the model when to use a tool and what a refusal means."""
+"""MCP tools in the order of the list. Descriptions state when to use a tool and what a refusal means."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ TOOLS = (
         "claim_task",
         "Claim the next task",
         "Claim the next task of some types when you are free to work; `waitMs` waits for one. Keep `leaseId` and read "
-        "`previousAttempt`. `task: null` means that no task is ready: ask again later.",
+        "`previousAttempt`. `task: null` means that no task is ready: claim again later.",
     ),
     Tool(
         "heartbeat_task",

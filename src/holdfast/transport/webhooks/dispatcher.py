@@ -162,15 +162,15 @@ class Dispatcher:
         claim_ttl = int((self._settings.webhook_timeout + MARGIN_SECONDS) * SECOND)
         limits = Capacity(Counter(self._attempts.values()), PER_HOOK, PER_ACCOUNT, capacity, claim_ttl)
         try:
-            taken = await self._in_store_thread(self._deliveries.settle_and_claim, outcomes, limits)
+            claimed = await self._in_store_thread(self._deliveries.settle_and_claim, outcomes, limits)
         except BaseException:
             self._outcomes = outcomes + self._outcomes
             raise
-        if taken:
-            hooks = await self._in_store_thread(self._find_active, {delivery.webhook_key for delivery in taken})
+        if claimed:
+            hooks = await self._in_store_thread(self._find_active, {delivery.webhook_key for delivery in claimed})
             # If this process was suspended, its claims may have expired: another server then sends these deliveries.
             is_late = self._loop.time() - began > MARGIN_SECONDS / 2
-            for delivery in taken:
+            for delivery in claimed:
                 self._start_attempt(None if is_late else hooks.get(delivery.webhook_key), delivery)
 
     def _find_active(self, hooks: set[WebhookKey]) -> dict[WebhookKey, Webhook]:
@@ -217,9 +217,9 @@ class Dispatcher:
     def _disable(self, hook: Webhook) -> None:
         """Disable a webhook whose receiver answered 410. If that fails now, the receiver's next 410 repeats it."""
         reason = "the receiver answered 410"
-        gone = DisableWebhook(account=hook.account, cause=_CAUSE, hook_id=hook.id, url=hook.url, reason=reason)
+        command = DisableWebhook(account=hook.account, cause=_CAUSE, hook_id=hook.id, url=hook.url, reason=reason)
         with suppress(HoldfastError):
-            self._engine.call(gone)
+            self._engine.call(command)
 
     def _listen(self, work: PendingWork) -> None:
         """Listen to commits of every account that has an active webhook, and of no other."""

@@ -66,8 +66,8 @@ class LogReader:
     def forget_all_but(self, active: Sequence[WebhookKey]) -> None:
         """Forget deleted and paused webhooks; a resumed one starts from its saved cursor."""
         if len(self._positions) > len(active):
-            kept = set(active)
-            self._positions = {hook: position for hook, position in self._positions.items() if hook in kept}
+            active_hooks = set(active)
+            self._positions = {hook: position for hook, position in self._positions.items() if hook in active_hooks}
 
     def _find_position(self, reader: Reader, each: LaggingWebhook) -> Position:
         """Where to read from: a new webhook starts at its own creation, and events removed by retention are skipped."""

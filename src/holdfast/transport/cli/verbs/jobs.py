@@ -81,7 +81,7 @@ JOB_VERBS = (
     ),
     Verb(
         "force-release",
-        "take a job from its holder (needs a key with the scope admin)",
+        "release a job that another worker holds (needs a key with the scope admin)",
         (_NAME, flag("--reason", "reason", "TEXT", "shown to the former holder", required=True)),
         "force_release_job",
     ),

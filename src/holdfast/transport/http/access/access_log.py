@@ -9,13 +9,13 @@ from holdfast.transport.http.request import Request
 ALL, ERRORS, OFF = "all", "errors", "off"
 CHOICES = (ALL, ERRORS, OFF)
 SLOW_SECONDS = 1.0
-"""A request that took longer without asking to wait is logged like an error."""
+"""A request that took longer, and did not wait on purpose, is logged like an error."""
 
 log = logging.getLogger("holdfast.access")
 
 
 def log_request(choice: str, request: Request, status: int, seconds: float) -> None:
-    """Write a line if the setting asks for it. It contains ids and the route, never a body or a query."""
+    """Log a request if the setting requires it. The line contains ids and the route, never a body or a query."""
     bad = status >= 500 or (seconds > SLOW_SECONDS and not request.is_waiting)
     if choice == OFF or not (bad or choice == ALL):
         return

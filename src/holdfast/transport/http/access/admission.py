@@ -86,7 +86,7 @@ class Admission:
         await self._auth.check(request)
 
     async def principal_of(self, key: str) -> Principal:
-        """The principal of a key that did not come in a header."""
+        """The principal of a key that was not sent in a header."""
         return await self._auth.principal_of(key)
 
     def forget_key(self, key: Principal) -> None:
@@ -116,7 +116,7 @@ class Admission:
         limit = request.allowance.in_force(wall_clock()).per_hour(limit_class)
         if limit is not None and cost > limit > 0:  # it never fits into one hour: waiting would not help
             request.refund()
-            raise Invalid(f"your plan has {limit} {limit_class} requests an hour; send at most {limit} at once")
+            raise Invalid(f"your plan allows {limit} {limit_class} requests an hour; send at most {limit} at once")
         if limit is not None:
             await self._charge(request, request.by.account, limit_class, Terms(limit, HOUR), cost)
 
@@ -142,14 +142,14 @@ class Admission:
 
 
 class AccountCache:
-    """Accounts as they were read, for at most five seconds."""
+    """Cache of accounts; an entry is used for at most five seconds."""
 
     def __init__(self, reads: StoreReads) -> None:
         self._reads = reads
         self._cached: dict[str, tuple[Account, float]] = {}
 
     async def get(self, account_id: str) -> Account:
-        """The account; one without a row has only defaults."""
+        """The account, or the defaults if it has no row."""
         cached = self._cached.get(account_id)
         if cached is not None and cached[1] > time.monotonic():
             return cached[0]
@@ -161,7 +161,7 @@ class AccountCache:
         return account
 
     def put(self, account: Account) -> None:
-        """Use this state from now on: it was just written."""
+        """Replace the cached account after it was written."""
         self._cached[account.id] = (account, time.monotonic() + CACHE_SECONDS)
 
     def forget(self, account_id: str) -> None:

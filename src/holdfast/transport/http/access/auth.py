@@ -22,7 +22,7 @@ Find = Callable[[str], Awaitable[Principal | None]]
 
 
 class Authenticator:
-    """Checks credentials. Keys are cached for five seconds: within that time a key revoked elsewhere stops working."""
+    """Checks credentials. Keys are cached for five seconds: until then, one that another server revoked still works."""
 
     def __init__(self, find: Find, admin_key: str | None) -> None:
         self._find = find
@@ -61,7 +61,7 @@ class Authenticator:
         check_scope(request, "admin")
 
     async def principal_of(self, key: str) -> Principal:
-        """The principal of a key that did not come in a header; it may be the admin key."""
+        """The principal of a key that was not sent in a header; it may be the admin key."""
         sent = key.encode()
         if self._admin is not None and self._admin_key is not None and hmac.compare_digest(sent, self._admin_key):
             return self._admin
@@ -77,7 +77,7 @@ class Authenticator:
 
     async def _find_key(self, token: bytes) -> Principal:
         if not token.isascii() or any(byte < 0x20 or byte == 0x7F for byte in token):
-            raise Unauthenticated("a bearer token must be visible ASCII")
+            raise Unauthenticated("a bearer token must consist of visible ASCII characters")
         text = token.decode()
         principal = await self._find(hash_token(text)) if is_well_formed(text) else None
         if principal is None:

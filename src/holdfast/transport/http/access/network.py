@@ -32,7 +32,7 @@ class Network:
     def check_transport(self, request: Request) -> None:
         """Refuse a request whose key could have been read on its way, before the key is checked.
 
-        The connection must be encrypted, or local to this machine, or come from a trusted proxy that says that its
+        The connection must be encrypted, or local to this machine, or come from a trusted proxy that reports that its
         client's connection was encrypted.
         """
         if not self._allows_plain_http and _has_credential(request):
@@ -112,7 +112,7 @@ def _peer(request: Request) -> str | None:
 
 
 def _forwarded_https(request: Request) -> bool:
-    """Whether every proxy on the way got the request over https."""
+    """Whether every proxy on the way received the request over https."""
     schemes = _header_list(request, b"x-forwarded-proto")
     return bool(schemes) and all(scheme.lower() == "https" for scheme in schemes)
 

@@ -75,7 +75,7 @@ class RateLimiter:
             return budget
         if len(self._budgets) >= MAX_BUDGETS:
             moment = time.monotonic()
-            self._budgets = {key: kept for key, kept in self._budgets.items() if kept.ends > moment}
+            self._budgets = {key: each for key, each in self._budgets.items() if each.ends > moment}
         if budget is None or budget.terms != terms or budget.borrowing is None:
             budget = self._budgets[subject, limit_class] = RateBudget(subject, limit_class, terms)
         return budget
@@ -86,18 +86,18 @@ class RateLimiter:
         return budget.borrowed - budget.remaining if budget is not None and budget.ends > time.monotonic() else 0
 
     async def _borrow_slice(self, budget: RateBudget) -> None:
-        """Borrow a slice from the store; requests that arrive meanwhile wait for the same one."""
+        """Borrow a slice from the store; requests that arrive in the meantime wait for the same slice."""
         if budget.borrowing is not None:
             await asyncio.wait({budget.borrowing})
             return
         budget.borrowing = asyncio.ensure_future(self._borrow(budget.subject, budget.name, budget.terms))
         try:
-            lent = await budget.borrowing
+            loan = await budget.borrowing
         finally:
             budget.borrowing = None
-        ends = time.monotonic() + lent.ends_in / SECOND
-        if lent.used == lent.granted:  # the first slice of a new window
+        ends = time.monotonic() + loan.ends_in / SECOND
+        if loan.used == loan.granted:  # the first slice of a new window
             budget.remaining = 0
-        budget.remaining += lent.granted
-        budget.borrowed = max(lent.used, budget.terms.limit if not lent.granted else 0)
+        budget.remaining += loan.granted
+        budget.borrowed = max(loan.used, budget.terms.limit if not loan.granted else 0)
         budget.ends = ends

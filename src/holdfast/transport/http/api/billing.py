@@ -1,6 +1,6 @@
 """`/v1/billing`: plans, an account's plan and usage, and payments.
 
-The provider is asked outside any transaction. What was paid is then written down together with the plan, so a server
+The provider is called outside any transaction. The payment is then stored together with the plan, so a server
 that dies in between has lost nothing: verifying again finds the payment at the provider.
 """
 
@@ -130,7 +130,7 @@ def _find_plan(ctx: HandlerContext, plan_id: str) -> Plan:
 
 def _payments(ctx: HandlerContext) -> PaymentProvider:
     if ctx.payments is None:
-        raise PaymentFailed("payments are not set up on this server", reason="not_set_up")
+        raise PaymentFailed("payments are not configured on this server", reason="not_set_up")
     return ctx.payments
 
 
@@ -168,7 +168,9 @@ async def _capture(ctx: HandlerContext, payments: PaymentProvider, request: Requ
     except Unavailable as error:
         raise _unavailable(purchase.id, error) from None
     except NotApproved as error:
-        raise PaymentFailed(f"{error}; let them approve it, then verify again", reason="not_approved") from None
+        raise PaymentFailed(
+            f"{error}; a person must approve the payment, then verify again", reason="not_approved"
+        ) from None
     except Declined as error:
         await ctx.run(FailPurchase(account=purchase.account, cause=request.cause(), purchase_id=purchase.id))
         raise PaymentFailed(str(error), reason="declined") from None
@@ -182,7 +184,7 @@ async def _complete(ctx: HandlerContext, request: Request, purchase: Purchase, c
         await ctx.run(command)
     except PaymentFailed:
         # The payment was taken but does not match the price: an operator must refund it.
-        log.error("purchase %s: capture %s is not its price", purchase.id, capture.id)  # noqa: TRY400 - expected
+        log.error("purchase %s: the amount of capture %s is not the price", purchase.id, capture.id)  # noqa: TRY400 - expected
         raise
     ctx.access.accounts.forget(purchase.account)
 

@@ -28,7 +28,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,16}")
 
 
 class ReplayBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Which deliveries to replay: `seq`, or all settled ones after `after`, or without both all dead letters."""
+    """Body of replay_deliveries: one delivery (`seq`), all finished ones after `after`, or else all dead letters."""
 
     seq: int | None = None
     after: int | None = None
@@ -43,7 +43,7 @@ async def list_deliveries(ctx: HandlerContext, request: Request) -> Response:
     cursor = query.text("cursor")
     query.raise_errors()
     if cursor is not None and not _NUMBER.fullmatch(cursor):
-        message = "`cursor` must be the `nextCursor` of the page before"
+        message = "`cursor` must be the `nextCursor` of the previous page"
         raise Invalid(message, [{"pointer": "/cursor", "code": "invalid_cursor", "message": message}])
     hook = await find_webhook(ctx, request)
     before = MAX_SEQ if cursor is None else int(cursor)

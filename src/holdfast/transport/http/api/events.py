@@ -26,7 +26,7 @@ from holdfast.transport.http.streams.event_stream import stream_events, wants_st
 from holdfast.transport.times import milliseconds_or_none
 
 PAGE_BYTES = 4 * 1024 * 1024
-"""Approximate size of one answer, however many events were asked for."""
+"""Approximate size of one answer, whatever its `limit`."""
 MAX_SCANNED, READ_AT_ONCE = 10_000, 1_001
 RECENT = 100_000
 """How many of the newest events are searched for those of one request."""
@@ -114,7 +114,7 @@ def _first_page(found: list[Event], limit: int, last: int) -> _Page:
 
 
 def _recent_cursor(reader: Reader, account: str, last: int) -> int:
-    """The cursor from which recent events are searched; a restore leaves a gap in the numbers."""
+    """The cursor from which recent events are searched. A restore leaves a gap in the numbers."""
     first = reader.events(account, max(last - RECENT, 0), 1)
     return (last_kept_seq(first[0]) if first and first[0].kind == RESTORED else last) - RECENT
 

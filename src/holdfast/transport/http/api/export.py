@@ -58,7 +58,7 @@ async def export_account(ctx: HandlerContext, request: Request) -> Response:
 
 
 async def delete_account(ctx: HandlerContext, request: Request) -> Response:
-    """Revoke the account's keys, then erase its data. What other servers still write is erased within the hour."""
+    """Revoke the account's keys, then erase its data. Rows that other servers still write are erased within an hour."""
     await ctx.authenticate(request)
     body, _, _ = await read_body(request, DeleteBody)
     account = request.by.account
@@ -121,6 +121,6 @@ def _parse_cursor(text: str | None) -> tuple[str, str]:
     except ValueError:
         table = newline = after = ""
     if not newline or table not in _ORDER or (table == EVENTS and not (after or "0").isdecimal()) or "\0" in after:
-        message = "`cursor` must be the `nextCursor` of the page before"
+        message = "`cursor` must be the `nextCursor` of the previous page"
         raise Invalid(message, [{"pointer": "/cursor", "code": "invalid_cursor", "message": message}])
     return table, after

@@ -39,7 +39,7 @@ from holdfast.transport.ids import ids
 
 
 class ClaimBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What claim takes."""
+    """Body of claim_job."""
 
     owner: str
     ttl_seconds: int = bounds.JOB_TTL.default
@@ -50,7 +50,7 @@ class ClaimBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class HeartbeatBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What heartbeat takes."""
+    """Body of heartbeat_job."""
 
     lease_id: str
     token: int | None = None
@@ -61,7 +61,7 @@ class HeartbeatBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ReleaseBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What release takes."""
+    """Body of release_job."""
 
     lease_id: str
     token: int | None = None
@@ -70,7 +70,7 @@ class ReleaseBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ForceBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What force-release takes."""
+    """Body of force_release_job."""
 
     reason: str
 
@@ -113,7 +113,7 @@ async def claim_job(ctx: HandlerContext, request: Request) -> Response:
 
 
 async def heartbeat_job(ctx: HandlerContext, request: Request) -> Response:
-    """Renew a job's lease, with a checkpoint, note or progress if given."""
+    """Renew a job's lease, with a checkpoint, note or progress if sent."""
     await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, HeartbeatBody)
     checks = _check_job_id(request)
@@ -174,8 +174,8 @@ async def list_claimed_jobs(ctx: HandlerContext, request: Request) -> Response:
     await ctx.authenticate(request)
     query = dict(parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True, errors="replace"))
     checks = Checks()
-    asked = query.get("limit", str(bounds.JOB_PAGE.default))
-    limit = int(asked) if re.fullmatch("[0-9]{1,6}", asked) else 0
+    digits = query.get("limit", str(bounds.JOB_PAGE.default))
+    limit = int(digits) if re.fullmatch("[0-9]{1,6}", digits) else 0
     checks.check_range(limit, "limit", bounds.JOB_PAGE)
     prefix = query.get("prefix", request.by.name_prefix or "")
     if not request.by.covers(prefix):
@@ -253,14 +253,14 @@ def _parse_cursor(cursor: str) -> str:
         after = "\0"
     if not is_storable(after):
         raise Invalid(
-            "`cursor` must be the `nextCursor` of the page before",
+            "`cursor` must be the `nextCursor` of the previous page",
             [{"pointer": "/cursor", "code": "invalid_cursor", "message": "unknown"}],
         )
     return after
 
 
 def _release_undelivered(command: ClaimJob, outcome: Any) -> Command[Any] | None:
-    """Release a grant whose caller disconnected, unless the caller can repeat its claim by the Idempotency-Key."""
+    """Release the job of a caller that disconnected, unless it can repeat its claim with its Idempotency-Key."""
     if not isinstance(outcome, Claimed) or command.once is not None:
         return None
     return ReleaseJob(

@@ -27,7 +27,7 @@ KEY_BYTES = 24
 
 
 class KeyBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    """The body of create_key."""
+    """Body of create_key."""
 
     name: str
     scopes: list[str]
@@ -37,7 +37,7 @@ class KeyBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class RotateBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    """The body of a rotation: how long the old key still works."""
+    """Body of a rotation: how long the old key still works."""
 
     grace_seconds: int = bounds.KEY_GRACE.default
 
@@ -70,8 +70,8 @@ async def create_key(ctx: HandlerContext, request: Request) -> Response:
     """Create a key, with no more rights than the caller's key has."""
     await ctx.authenticate(request)
     body, warnings, _ = await read_body(request, KeyBody)
-    secret, made = await make(ctx, request.by, request.cause(), body)
-    return _response_with_secret(201, secret, made, warnings)
+    secret, key = await make(ctx, request.by, request.cause(), body)
+    return _response_with_secret(201, secret, key, warnings)
 
 
 async def make(ctx: HandlerContext, by: Principal, cause: Cause, body: KeyBody) -> tuple[str, Principal]:
@@ -80,7 +80,7 @@ async def make(ctx: HandlerContext, by: Principal, cause: Cause, body: KeyBody) 
     checks.require(body.name != "", "name", "`name` must not be empty")
     checks.check_text(body.name, "name", bounds.KEY_NAME)
     checks.check_text(body.prefix, "prefix", bounds.KEY_PREFIX)
-    checks.require(body.prefix != "", "prefix", "`prefix` must not be empty; leave it out")
+    checks.require(body.prefix != "", "prefix", "`prefix` must not be empty; omit it for a key without a prefix")
     known = bool(body.scopes) and all(scope in SCOPES for scope in body.scopes)
     checks.require(known, "scopes", f"`scopes` must be one or more of {', '.join(SCOPES)}")
     lifetime = body.expires_in_seconds
@@ -104,8 +104,8 @@ async def make(ctx: HandlerContext, by: Principal, cause: Cause, body: KeyBody) 
         key=key,
         lifetime=None if lifetime is None else lifetime * SECOND,
     )
-    made = await ctx.run(command)
-    return secret, made.key
+    created = await ctx.run(command)
+    return secret, created.key
 
 
 async def rotate_key(ctx: HandlerContext, request: Request) -> Response:
@@ -173,7 +173,7 @@ async def revoke(ctx: HandlerContext, by: Principal, cause: Cause, key_id: str) 
 
 
 def _key_id(request: Request) -> str:
-    """The key id in the path; text that no store can hold is not one."""
+    """The key id in the path. Text that cannot be stored is not found."""
     if not is_storable(request.parameter):
         raise Missing("there is no such key")
     return request.parameter

@@ -38,7 +38,7 @@ _NAMES = uuid.UUID("3a9f6d5c-6f3e-5b0a-8f4a-9b8d0c2e7f11")
 
 
 class ContextBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What an agent saves to read when it resumes."""
+    """The context of a session: fields that an agent reads when it resumes."""
 
     turn: int | None = None
     last_action: str | None = None
@@ -49,7 +49,7 @@ class ContextBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class BeginBody(ContextBody, forbid_unknown_fields=True, kw_only=True):
-    """What opening or resuming takes."""
+    """Body of begin_session."""
 
     name: str
     secret: str | None = None
@@ -58,20 +58,20 @@ class BeginBody(ContextBody, forbid_unknown_fields=True, kw_only=True):
 
 
 class HeartbeatBody(ContextBody, forbid_unknown_fields=True, kw_only=True):
-    """What a heartbeat takes."""
+    """Body of heartbeat_session."""
 
     lease_id: str
 
 
 class WriteBody(ContextBody, forbid_unknown_fields=True, kw_only=True):
-    """What writing the context takes."""
+    """Body of write_context."""
 
     lease_id: str
     if_version: int | None = None
 
 
 class CloseBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What closing takes."""
+    """Body of close_session."""
 
     lease_id: str | None = None
 

@@ -33,7 +33,7 @@ _EVENT = re.compile(EVENT_PATTERN)
 
 
 class CreateBody(msgspec.Struct, forbid_unknown_fields=True):
-    """The body of create_webhook: the URL and which events to send."""
+    """Body of create_webhook: the URL and which events to send."""
 
     url: str
     events: list[str] | None = None
@@ -41,7 +41,7 @@ class CreateBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class UpdateBody(msgspec.Struct, forbid_unknown_fields=True):
-    """The fields to change; an empty `subject` means every subject."""
+    """Body of update_webhook: the fields to change; an empty `subject` means every subject."""
 
     url: str | None = None
     events: list[str] | None = None
@@ -50,7 +50,7 @@ class UpdateBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class RotateBody(msgspec.Struct, forbid_unknown_fields=True):
-    """How long messages are also signed with the old secret."""
+    """Body of rotate_webhook_secret: how long messages are also signed with the old secret."""
 
     grace_seconds: int = bounds.WEBHOOK_GRACE.default
 
@@ -73,8 +73,8 @@ async def create_webhook(ctx: HandlerContext, request: Request) -> Response:
         subject=body.subject or None,
         secret=new_secret(),
     )
-    made = await insert_webhook(ctx, request, hook, bounds.WEBHOOKS_PER_ACCOUNT)
-    return _response_with_secret(201, made, warnings)
+    created = await insert_webhook(ctx, request, hook, bounds.WEBHOOKS_PER_ACCOUNT)
+    return _response_with_secret(201, created, warnings)
 
 
 async def list_webhooks(ctx: HandlerContext, request: Request) -> Response:
@@ -170,13 +170,13 @@ async def rotate_webhook_secret(ctx: HandlerContext, request: Request) -> Respon
 async def insert_webhook(
     ctx: HandlerContext, request: Request, hook: Webhook, limit: int, *, own: bool = False
 ) -> Webhook:
-    """Create a webhook unless the account, or with `own` its creator, has too many."""
+    """Create a webhook. Refused if the account has `limit` of them; with `own`, if its creator has."""
     command = CreateWebhook(
         account=hook.account, cause=request.cause(), hook_id=hook.id, hook=hook, limit=limit, own=own
     )
-    made = await ctx.run(command)
+    created = await ctx.run(command)
     ctx.on_webhook()
-    return made
+    return created
 
 
 async def find_webhook(ctx: HandlerContext, request: Request) -> Webhook:

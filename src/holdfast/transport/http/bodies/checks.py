@@ -82,7 +82,7 @@ class Checks:
 
 
 def _depth(value: Any, limit: int, level: int = 1) -> int:
-    """Levels of nesting; counting stops one level below the limit."""
+    """Levels of nesting; counting stops at `limit + 1`."""
     if level > limit:
         return level
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()

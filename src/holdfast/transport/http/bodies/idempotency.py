@@ -1,4 +1,4 @@
-"""Idempotency keys: each is bound to a hash of the request it came with, so that only that request replays it."""
+"""Idempotency keys: each is bound to a hash of its request, so that only the same request gets the stored answer."""
 
 from __future__ import annotations
 

@@ -47,20 +47,20 @@ def parse_body(raw: bytes, body_type: type[B]) -> tuple[B, list[str]]:
 def _parse_known_fields(raw: bytes, body_type: type[B]) -> tuple[B, list[str]]:
     """Parse again without unknown fields and with a warning for each, or refuse with every error."""
     try:
-        given = _normalize_names(msgspec.json.decode(raw, type=dict[str, msgspec.Raw]), body_type)
-        known = {name: given[name] for name in body_type.__struct_encode_fields__ if name in given}
-        return msgspec.json.decode(encode(known), type=body_type), _unknown_field_warnings(given, body_type)
+        body = _normalize_names(msgspec.json.decode(raw, type=dict[str, msgspec.Raw]), body_type)
+        known = {name: body[name] for name in body_type.__struct_encode_fields__ if name in body}
+        return msgspec.json.decode(encode(known), type=body_type), _unknown_field_warnings(body, body_type)
     except DECODE_ERRORS:
         raise Invalid("the body has missing or invalid fields", _find_errors(raw, body_type)) from None
 
 
-def _normalize_names(given: dict[str, Any], body_type: type[msgspec.Struct]) -> dict[str, Any]:
+def _normalize_names(body: dict[str, Any], body_type: type[msgspec.Struct]) -> dict[str, Any]:
     """Rename fields to their documented spelling. If both spellings were sent, the documented one counts."""
     documented = {fold_name(name): name for name in body_type.__struct_encode_fields__}
     normalized: dict[str, Any] = {}
-    for name, value in given.items():
+    for name, value in body.items():
         known = documented.get(fold_name(name), name)
-        if known == name or known not in given:
+        if known == name or known not in body:
             normalized[known] = value
     return normalized
 
@@ -97,10 +97,10 @@ def _find_errors(raw: bytes, body_type: type[msgspec.Struct]) -> list[dict[str, 
     return found
 
 
-def _unknown_field_warnings(given: dict[str, Any], body_type: type[msgspec.Struct]) -> list[str]:
+def _unknown_field_warnings(body: dict[str, Any], body_type: type[msgspec.Struct]) -> list[str]:
     known = body_type.__struct_encode_fields__
     warnings = []
-    for name in given:
+    for name in body:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"; did you mean '{near[0]}'?" if near else ""

@@ -67,7 +67,7 @@ class Query:
         if text is None:
             return None
         instant = parse_time(text.replace(" ", "+"))
-        self._checks.require(instant is not None, name, f"`{name}` must be an ISO 8601 time with its offset")
+        self._checks.require(instant is not None, name, f"`{name}` must be an ISO 8601 time with an offset")
         return instant
 
     def raise_errors(self) -> None:

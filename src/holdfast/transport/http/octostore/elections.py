@@ -33,7 +33,7 @@ TOKEN_BYTES, TOKEN_LENGTH = 32, 43
 
 
 class CampaignBody(msgspec.Struct):
-    """What campaign takes."""
+    """Body of campaign."""
 
     candidate_id: str
     ttl_seconds: U32 | None = None
@@ -41,7 +41,7 @@ class CampaignBody(msgspec.Struct):
 
 
 class LeaderBody(msgspec.Struct):
-    """What renew and resign take; resign checks the type of the TTL but does not use it."""
+    """Body of renew_leadership and resign; resign checks the type of the TTL but does not use it."""
 
     leader_token: str
     ttl_seconds: U32 | None = None

@@ -46,7 +46,7 @@ class AclBody(msgspec.Struct):
 
 
 class AcquireBody(msgspec.Struct):
-    """What acquire takes."""
+    """Body of acquire_lock."""
 
     ttl_seconds: U32 | None = None
     metadata: str | None = None
@@ -57,20 +57,20 @@ class AcquireBody(msgspec.Struct):
 
 
 class RenewBody(msgspec.Struct):
-    """What renew takes."""
+    """Body of renew_lock."""
 
     lease_id: str
     ttl_seconds: U32 | None = None
 
 
 class ReleaseBody(msgspec.Struct):
-    """What release takes."""
+    """Body of release_lock."""
 
     lease_id: str
 
 
 class PutAclBody(msgspec.Struct):
-    """What PUT acl takes."""
+    """Body of set_lock_acl."""
 
     acl: AclBody
 

@@ -18,7 +18,7 @@ from holdfast.transport.times import rfc3339
 
 
 class OpenBody(msgspec.Struct):
-    """What opening takes."""
+    """Body of open_session."""
 
     ttl_seconds: U32 | None = None
 

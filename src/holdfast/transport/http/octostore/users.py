@@ -25,7 +25,7 @@ _NAMESPACE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class UserBody(msgspec.Struct):
-    """The name and namespace of a new user."""
+    """Body of register_user: the name and namespace of a new user."""
 
     username: str
     namespace: str | None = None
@@ -38,14 +38,14 @@ async def register_user(ctx: HandlerContext, request: Request) -> Response:
     body = await read_body(request, UserBody)
     name = body.username.strip()
     if not name or len(name) > LOCK_USERNAME.most or not is_storable(name) or not name.isprintable():
-        raise HttpRefusal(400, f"`username` is 1 to {LOCK_USERNAME.most} visible characters")
+        raise HttpRefusal(400, f"`username` must be 1 to {LOCK_USERNAME.most} visible characters")
     if body.namespace is not None and not _NAMESPACE.fullmatch(body.namespace):
-        raise HttpRefusal(400, "`namespace` is 1 to 64 of A-Z a-z 0-9 - _")
+        raise HttpRefusal(400, "`namespace` must be 1 to 64 of A-Z a-z 0-9 - _")
     users = await ctx.read(lambda reader: reader.principals(DEFAULT_ACCOUNT))
     if name.lower() in {"admin", *(user.name.lower() for user in users)}:
         raise NameTaken("this name is taken")
     token = new_key()
-    made = await ctx.run(
+    created = await ctx.run(
         RegisterUser(
             account=DEFAULT_ACCOUNT,
             cause=request.cause(),
@@ -56,7 +56,7 @@ async def register_user(ctx: HandlerContext, request: Request) -> Response:
             shown=mask_key(token),
         )
     )
-    return _token_response(token, made.key, "username")
+    return _token_response(token, created.key, "username")
 
 
 async def rotate_token(ctx: HandlerContext, request: Request) -> Response:

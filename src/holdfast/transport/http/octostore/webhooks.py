@@ -25,7 +25,7 @@ _EVENTS = {*OCTOSTORE_EVENTS.values(), "*"}
 
 
 class LockWebhookBody(msgspec.Struct):
-    """The URL, and which locks and events to send."""
+    """Body of create_lock_webhook: the URL, and which locks and events to send."""
 
     url: str
     secret: str | None = None
@@ -59,8 +59,8 @@ async def create_lock_webhook(ctx: HandlerContext, request: Request) -> Response
         subject=None if body.lock_pattern is None else LEASE_SUBJECT + body.lock_pattern,
         secret=body.secret,
     )
-    made = await insert_webhook(ctx, request, hook, bounds.LOCK_WEBHOOKS_PER_USER, own=True)
-    return json_response(201, webhook_document(made) | {"agent_contract": lock_advice.listed()})
+    created = await insert_webhook(ctx, request, hook, bounds.LOCK_WEBHOOKS_PER_USER, own=True)
+    return json_response(201, webhook_document(created) | {"agent_contract": lock_advice.listed()})
 
 
 def _check_texts(body: LockWebhookBody) -> None:

@@ -64,15 +64,15 @@ def task_document(task: Task, now: Instant, contract: Contract | None = None) ->
     return document
 
 
-def claimed_task_document(taken: Taken, now: Instant, contract: Contract | None = None) -> dict[str, Any]:
+def claimed_task_document(claimed: Taken, now: Instant, contract: Contract | None = None) -> dict[str, Any]:
     """A task for the worker that just claimed it: with its lease id, fencing token and the previous attempt."""
-    document = task_document(taken.task, now, contract)
-    document["leaseId"] = taken.lease_id
-    document["fencingToken"] = taken.task.token
-    document["attempt"] = taken.task.attempt
+    document = task_document(claimed.task, now, contract)
+    document["leaseId"] = claimed.lease_id
+    document["fencingToken"] = claimed.task.token
+    document["attempt"] = claimed.task.attempt
     document.setdefault("previousAttempt", None)
-    if taken.task.traceparent is not None:
-        document["traceparent"] = taken.task.traceparent
+    if claimed.task.traceparent is not None:
+        document["traceparent"] = claimed.task.traceparent
     return document
 
 

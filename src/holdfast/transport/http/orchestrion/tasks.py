@@ -100,7 +100,7 @@ def create_command(request: Request, body: CreateBody, checks: Checks, idempoten
     checks.check_range(lease, "leaseDurationSeconds", bounds.TASK_LEASE)
     scheduled_at = None if body.scheduled_at is None else parse_time(body.scheduled_at)
     is_time_valid = body.scheduled_at is None or scheduled_at is not None
-    checks.require(is_time_valid, "scheduledAt", "`scheduledAt` must be an ISO 8601 time with its offset")
+    checks.require(is_time_valid, "scheduledAt", "`scheduledAt` must be an ISO 8601 time with an offset")
     checks.require(body.unique_key != "", "uniqueKey", "`uniqueKey` must not be empty")
     checks.check_text(body.unique_key, "uniqueKey", bounds.TASK_UNIQUE_KEY)
     checks.check_text(body.tag, "tag", bounds.TASK_LABEL)
@@ -231,20 +231,20 @@ async def _answer_claim(ctx: HandlerContext, request: Request, outcome: Any, ren
 
 def _claim_record(outcome: Claimed) -> tuple[int, bytes]:
     """What is stored under the idempotency key of a claim: the granted leases. A replay renders their present state."""
-    return 200, encode([(taken.task.id, taken.lease_id) for taken in outcome.taken])
+    return 200, encode([(claimed.task.id, claimed.lease_id) for claimed in outcome.taken])
 
 
 def _render_claimed(warnings: list[str], limit: int | None, outcome: Any) -> tuple[int, bytes]:
     document: dict[str, Any]
     if isinstance(outcome, Claimed) and limit is None:
-        taken = outcome.taken[0]
-        contract = task_advice.for_task(taken.task, outcome.now, task_claimable=True)
-        document = claimed_task_document(taken, outcome.now, contract)
+        claimed = outcome.taken[0]
+        contract = task_advice.for_task(claimed.task, outcome.now, task_claimable=True)
+        document = claimed_task_document(claimed, outcome.now, contract)
         document["task"] = msgspec.Raw(encode(document))
     elif isinstance(outcome, Claimed):
         # One contract for all of them: repeated in each task it would be most of the response.
-        tasks_taken = [claimed_task_document(taken, outcome.now, {}) for taken in outcome.taken]
-        document = {"tasks": tasks_taken, "count": len(tasks_taken), "agent_contract": task_advice.several_claimed()}
+        tasks = [claimed_task_document(claimed, outcome.now, {}) for claimed in outcome.taken]
+        document = {"tasks": tasks, "count": len(tasks), "agent_contract": task_advice.several_claimed()}
     elif isinstance(outcome, Busy):
         document = {"task": None, "message": "busy", "inFlight": outcome.task.id}
         document["agent_contract"] = task_advice.session_busy(outcome.task, outcome.now)
@@ -263,7 +263,7 @@ def _return_undelivered(command: ClaimTasks, outcome: Any) -> Command[Any] | Non
     if not isinstance(outcome, Claimed) or command.once is not None:
         return None
     items = tuple(
-        UndeliverTask(account=command.account, cause=command.cause, task_id=taken.task.id, lease_id=taken.lease_id)
-        for taken in outcome.taken
+        UndeliverTask(account=command.account, cause=command.cause, task_id=claimed.task.id, lease_id=claimed.lease_id)
+        for claimed in outcome.taken
     )
     return Batch(account=command.account, cause=command.cause, items=items)

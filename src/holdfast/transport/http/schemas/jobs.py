@@ -121,7 +121,7 @@ class JobFilter(Struct):
 
     limit: Annotated[int, within(JOB_PAGE)] = JOB_PAGE.default
     prefix: Annotated[str, Meta(pattern="^[^\\u0000]*$", description="Prefix of the job ids.")] | UnsetType = UNSET
-    cursor: Annotated[str, Meta(description="`nextCursor` of the page before.")] | UnsetType = UNSET
+    cursor: Annotated[str, Meta(description="`nextCursor` of the previous page.")] | UnsetType = UNSET
 
 
 _SESSION = (errors.SessionMissing, errors.SessionExpired)

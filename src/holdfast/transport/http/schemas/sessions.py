@@ -102,7 +102,7 @@ class SessionFilter(Struct):
     """Page."""
 
     limit: Annotated[int, within(bounds.SESSION_PAGE)] = bounds.SESSION_PAGE.default
-    cursor: Annotated[QueryText, Meta(description="`nextCursor` of the page before.")] | UnsetType = UNSET
+    cursor: Annotated[QueryText, Meta(description="`nextCursor` of the previous page.")] | UnsetType = UNSET
 
 
 _LOST = (errors.SessionMissing, errors.SessionExpired, errors.LeaseLost)

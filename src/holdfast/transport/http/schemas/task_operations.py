@@ -47,7 +47,7 @@ class TaskFilter(Struct, rename="camel"):
     """Filter and page."""
 
     limit: Annotated[int, within(bounds.TASK_PAGE)] = bounds.TASK_PAGE.default
-    cursor: Annotated[QueryText, Meta(description="`nextCursor` of the page before.")] | UnsetType = UNSET
+    cursor: Annotated[QueryText, Meta(description="`nextCursor` of the previous page.")] | UnsetType = UNSET
     type: QueryText | UnsetType = UNSET
     status: Annotated[str, Meta(extra_json_schema={"enum": list(STATES)})] | UnsetType = UNSET
     tag: QueryText | UnsetType = UNSET

@@ -75,7 +75,7 @@ async def _send_frames(
         if cursor is None:
             return last
         for event in reader.events(account, cursor, 1):
-            if not is_next(event, cursor):  # a restore removed events that this reader has seen
+            if not is_next(event, cursor):  # a restore removed events that this reader has read
                 raise CursorTooOld(f"events up to {event.seq - 1} were removed", oldest=event.seq)
         return cursor
 
@@ -90,5 +90,5 @@ async def _send_frames(
             try:
                 async for ready in batches:
                     yield b"".join(batch.chunk or frames.heartbeat(batch.cursor) for batch in ready)
-            except CursorTooOld as gone:
-                yield frames.reset(int(gone.facts["oldest"]))
+            except CursorTooOld as error:
+                yield frames.reset(int(error.facts["oldest"]))

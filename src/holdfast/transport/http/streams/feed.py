@@ -11,11 +11,11 @@ Why no follower misses an event or gets one twice:
   event loop runs nothing in between. A follower joins either before the page, and gets it from the feed, or after it,
   and got it from the buffer.
 - A new follower catches up in slices: from the store while its cursor lies before the buffer, then from the buffer,
-  each taken only when the one before was sent. If the buffer moved on meanwhile, it reads from the store again.
+  each read only when the previous one was sent. If the buffer moved on in the meantime, it reads from the store again.
 - Taking the slice that reaches the end of the buffer and joining also happen without an await, so nothing lies between
   that slice and the follower's first batch. A follower that read the store further than the feed drops from its first
   batches what it has.
-- `settled` follows `last` once every follower has been given its batch; heartbeats announce only that cursor.
+- `settled` follows `last` once every follower has received its batch; heartbeats announce only that cursor.
 """
 
 from __future__ import annotations
@@ -139,8 +139,8 @@ class Feed:
                 self._changed.clear()
                 if not await self._read_and_distribute():
                     await self._changed.wait()
-        except CursorTooOld as gone:
-            error = gone
+        except CursorTooOld as too_old:
+            error = too_old
         except Exception:
             log.exception("following the event log failed")
         finally:

@@ -167,7 +167,7 @@ class Hub:
 def read_page(reader: Reader, account: str, after: int, limit: int, max_bytes: int) -> tuple[list[Event], bool]:
     """(Events right after a cursor, without a gap; whether there may be more).
 
-    A place where a restore cut the log always begins a page.
+    A page never crosses a gap that a restore left in the log.
     """
     page = reader.events(account, after, limit, max_bytes)
     if not page:

@@ -17,7 +17,7 @@ WRITE_SECONDS = 30.0
 
 
 class StartedParts:
-    """Parts whose first one was already made, so that no refusal can follow."""
+    """A body whose first part is already rendered, so that no refusal can follow."""
 
     def __init__(self, first: bytes, rest: AsyncGenerator[bytes, None]) -> None:
         self._first: bytes | None = first
@@ -36,7 +36,7 @@ class StartedParts:
 
 
 async def begin(parts: AsyncGenerator[bytes, None]) -> StartedParts:
-    """Make the first part, so that a refusal can still become a response with its own status."""
+    """Render the first part before the response starts, so that a refusal still has its own status."""
     return StartedParts(await anext(parts), parts)
 
 
@@ -47,7 +47,7 @@ def connection_abort(request: Request) -> Callable[[], None]:
 
 
 def _no_connection() -> None:
-    """The caller is in this process, without a connection."""
+    """Do nothing: the caller is in this process and has no connection."""
 
 
 async def send_parts(request: Request, parts: Parts, send: Send) -> None:

@@ -35,11 +35,11 @@ class Family(msgspec.Struct, frozen=True):
 
 def histogram(bounds: Iterable[float], buckets: Iterable[int], total: float, labels: Labels) -> tuple[Sample, ...]:
     """The samples of one histogram; buckets are cumulative, as the format requires."""
-    samples, seen = [], 0
+    samples, cumulative = [], 0
     for bound, count in zip([*bounds, math.inf], buckets, strict=True):
-        seen += count
-        samples.append(Sample(seen, {**labels, "le": _format_number(float(bound))}, "_bucket"))
-    return *samples, Sample(total, labels, "_sum"), Sample(seen, labels, "_count")
+        cumulative += count
+        samples.append(Sample(cumulative, {**labels, "le": _format_number(float(bound))}, "_bucket"))
+    return *samples, Sample(total, labels, "_sum"), Sample(cumulative, labels, "_count")
 
 
 def render(families: Iterable[Family], *, openmetrics: bool) -> bytes:

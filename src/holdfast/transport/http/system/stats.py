@@ -1,7 +1,7 @@
 """Request statistics of this process or of all workers: counts and durations by kind, and a history by minute.
 
-Every answer is counted, so counting is a few additions on this process's row of the registry; sums are made when they
-are read. Only the event loop's thread writes these cells, and nothing here blocks.
+Every answer is counted, so counting is a few additions on this process's row of the registry; sums are computed when
+they are read. Only the event loop's thread writes these cells, and nothing here blocks.
 """
 
 from __future__ import annotations
@@ -81,10 +81,10 @@ class KindStats(msgspec.Struct):
 
     def percentile(self, part: float) -> float:
         """Seconds within which that share of requests was answered: the upper bound of its bucket."""
-        target, seen = part * self.count, 0.0
+        target, cumulative = part * self.count, 0.0
         for bound, count in zip(BOUNDS, self.buckets, strict=False):
-            seen += count
-            if seen >= target:
+            cumulative += count
+            if cumulative >= target:
                 return bound if self.count else 0.0
         return self.longest
 
@@ -207,7 +207,7 @@ def totals(cells: list[float]) -> tuple[int, int, int]:
 
 
 def sample_process(engine: Engine) -> None:
-    """Write what is only known at the moment of asking to the registry: queue lengths and memory."""
+    """Write current values to the registry: queue lengths and memory."""
     engine.sample()
     engine.registry.set(metric_names.WORKERS, to=1)
     engine.registry.set(metric_names.MEMORY, to=memory_bytes())
