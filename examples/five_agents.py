@@ -4,6 +4,7 @@ Needs no server: the agents share an SQLite file. With HOLDFAST_URL and HOLDFAST
 """
 
 import multiprocessing
+import multiprocessing.connection
 import os
 import signal
 import sys
@@ -22,31 +23,40 @@ def connect(path):
 def agent(name, path, messages):
     with connect(path) as client, client.job(ISSUE, owner=name, ttl=5, wait=60) as job:
         if job.previous:
-            messages.put(("goes on", name, job.previous["owner"], job.previous["note"]))
+            messages.send((name, job.previous["owner"], job.previous["note"]))
             return
         job.note = "the failing test is test_login; start there"
         job.checkpoint({"branch": "fix-1842"})
-        messages.put(("owns", name, job.token, os.getpid()))
+        messages.send((name, job.token, os.getpid()))
         time.sleep(60)  # works until it is killed
 
 
+def receive(readers):
+    return multiprocessing.connection.wait(readers, timeout=60)[0].recv()
+
+
 def main():
-    messages = multiprocessing.Queue()
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "agents.db")
-        agents = [multiprocessing.Process(target=agent, args=(f"agent-{n}", path, messages)) for n in range(1, 6)]
+        # One pipe for each agent: agents that share a queue would share its lock, which a killed agent may hold.
+        pipes = [multiprocessing.Pipe(duplex=False) for _ in range(5)]
+        agents = [
+            multiprocessing.Process(target=agent, args=(f"agent-{number}", path, sender))
+            for number, (_, sender) in enumerate(pipes, 1)
+        ]
         for process in agents:
             process.start()
-        _, winner, token, pid = messages.get(timeout=60)
+        readers = [reader for reader, _ in pipes]
+        winner, token, pid = receive(readers)
         print(f"{winner} owns {ISSUE}, with token {token}; four others wait")
         os.kill(pid, signal.SIGKILL)
         print(f"{winner} is killed")
-        _, successor, before, note = messages.get(timeout=60)
-        print(f"{successor} goes on after {before}: {note}")
+        successor, previous_owner, note = receive(readers)
+        print(f"{successor} continues after {previous_owner}: {note}")
         for process in agents:
             process.kill()
             process.join()
-    return 0 if successor != winner == before else 1
+    return 0 if successor != winner == previous_owner else 1
 
 
 if __name__ == "__main__":

@@ -12,12 +12,12 @@ import holdfast
 def start(client, server, schema):
     with client.job("migrate/orders-db", owner=server, wait=30) as job:
         if not schema.exists():
-            print("one server migrates")
+            print("one server migrates the database")
             time.sleep(0.2)
             job.check()
             schema.write_text("2")
         else:
-            print("another finds it done")
+            print("another server finds it migrated")
 
 
 def main():

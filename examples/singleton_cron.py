@@ -10,7 +10,7 @@ import holdfast
 def nightly(client, machine, night):
     claim = client.claim_job(f"report/{night}", machine, ttl=3600)
     if claim["status"] == "held":
-        print(f"{machine} leaves it to {claim['owner']}")
+        print(f"{machine} skips the report: {claim['owner']} writes it")
         return
     print(f"{machine} writes the report")
     # Not released: a machine that starts late, within the hour, finds the job held.

@@ -11,13 +11,14 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 
 EXPECTED = {
     "five_agents": r"(agent-\d) owns github-issue-1842, with token \d+; four others wait\n"
-    r"\1 is killed\n(?!\1)agent-\d goes on after \1: the failing test is test_login; start there\n",
+    r"\1 is killed\n(?!\1)agent-\d continues after \1: the failing test is test_login; start there\n",
     "deploy_in_turn": r"(build-\d+) begins, token 1\n\1 is live\n(build-\d+) begins, token 2\n\2 is live\n"
     r"(build-\d+) begins, token 3\n\3 is live\n",
     "resumed_worker": r"(page [123] is translated\n){3}killed\nresumed after page 3, with a new lease\n"
     r"(page [456] is translated\n){3}completed\n",
-    "singleton_cron": r"(host-\d) writes the report\n(?!\1)(host-\d) leaves it to \1\n(?!\1)host-\d leaves it to \1\n",
-    "migration_guard": r"one server migrates\n(another finds it done\n){3}",
+    "singleton_cron": r"(host-\d) writes the report\n(?!\1)(host-\d) skips the report: \1 writes it\n"
+    r"(?!\1)host-\d skips the report: \1 writes it\n",
+    "migration_guard": r"one server migrates the database\n(another server finds it migrated\n){3}",
 }
 
 
