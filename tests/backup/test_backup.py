@@ -19,7 +19,7 @@ KINDS = ["sqlite", "postgres"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_header_says_what_is_in_it(kind, new_store_settings, tmp_path):
+def test_the_header_describes_the_backup(kind, new_store_settings, tmp_path):
     source, file = fill(new_store_settings(kind)), tmp_path / "b"
     header = backup(source, file, no_report)
     assert file.stat().st_mode & 0o777 == 0o600
@@ -33,7 +33,7 @@ def test_the_header_says_what_is_in_it(kind, new_store_settings, tmp_path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_backup_taken_while_others_write_is_one_moment(kind, new_store_settings, tmp_path):
+def test_a_backup_taken_while_servers_write_is_one_snapshot(kind, new_store_settings, tmp_path):
     """Verified: every row is the sum of its events, every count is right."""
     source = fill(new_store_settings(kind))
     stop, written = threading.Event(), [0]
@@ -58,14 +58,14 @@ def test_a_backup_taken_while_others_write_is_one_moment(kind, new_store_setting
     assert seen == sorted(set(seen))
 
 
-def test_a_backup_is_not_served(new_store_settings, tmp_path):
+def test_a_backup_cannot_be_served(new_store_settings, tmp_path):
     backup(fill(new_store_settings("sqlite")), tmp_path / "b", no_report)
     with pytest.raises(ServerError, match="holdfast restore") as refused:
         holdfast.open(tmp_path / "b")
     assert refused.value.code == "no_store"
 
 
-def test_a_backup_takes_no_place_unless_told_to(new_store_settings, tmp_path):
+def test_a_backup_overwrites_a_file_only_with_replace(new_store_settings, tmp_path):
     source, file = fill(new_store_settings("sqlite")), tmp_path / "b"
     file.write_text("something else")
     with pytest.raises(CopyRefused, match="--replace"):
@@ -75,14 +75,14 @@ def test_a_backup_takes_no_place_unless_told_to(new_store_settings, tmp_path):
     assert headers.read(apsw.Connection(str(file)), file).counts["tasks"] == 5
 
 
-def test_a_backup_never_takes_the_place_of_a_store(new_store_settings):
+def test_a_backup_never_overwrites_a_store(new_store_settings):
     source = fill(new_store_settings("sqlite"))
     with pytest.raises(CopyRefused, match="is a store"):
         backup(source, sqlite_path(source.store), no_report, replace=True)
     assert newest_token(source)
 
 
-def test_a_store_whose_log_does_not_fit_is_told_and_not_backed_up(new_store_settings, tmp_path):
+def test_a_store_that_differs_from_its_log_is_refused(new_store_settings, tmp_path):
     source = fill(new_store_settings("sqlite"))
     connection = apsw.Connection(source.store.removeprefix("sqlite:///"))
     connection.execute("UPDATE leases SET owner = 'mallory' WHERE id = 'job/1'")
@@ -102,7 +102,7 @@ def test_a_store_whose_log_does_not_fit_is_told_and_not_backed_up(new_store_sett
         ("sqlite:///{tmp}/empty", "is not a store"),
     ],
 )
-def test_what_is_no_store_is_told(store, error, tmp_path):
+def test_a_source_that_is_not_a_store_is_refused(store, error, tmp_path):
     (tmp_path / "text").write_text("not a database, but long enough to be taken for one" * 99)
     (tmp_path / "empty").touch()
     with pytest.raises(CopyRefused, match=error):
@@ -110,7 +110,7 @@ def test_what_is_no_store_is_told(store, error, tmp_path):
     assert not (tmp_path / "b").exists()
 
 
-def test_a_full_disk_is_told_and_nothing_stays_on_it(new_store_settings, small_disk):
+def test_a_full_disk_is_reported_and_leaves_no_file(new_store_settings, small_disk):
     source = fill(new_store_settings("sqlite"))
     (small_disk / "ballast").write_bytes(bytes(900_000))
     with pytest.raises(CopyRefused, match=f"cannot write {small_disk}/b: no space left"):
@@ -118,7 +118,7 @@ def test_a_full_disk_is_told_and_nothing_stays_on_it(new_store_settings, small_d
     assert [path.name for path in small_disk.iterdir()] == ["ballast"]
 
 
-def test_a_folder_that_cannot_be_written_is_told(new_store_settings):
+def test_a_folder_that_is_not_writable_is_reported(new_store_settings):
     source = fill(new_store_settings("sqlite"))
     with pytest.raises(CopyRefused, match=r"cannot write /proc/\.b\.partial: "):
         backup(source, Path("/proc/b"), no_report)

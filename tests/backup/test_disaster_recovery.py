@@ -94,7 +94,7 @@ def restored(request, lost, new_store_settings):
     client.close()
 
 
-def test_nothing_comes_twice_and_every_gap_is_reported(lost, restored):
+def test_no_token_or_event_number_is_reused_and_every_gap_is_reported(lost, restored):
     client, target = restored
     missing = [event["seq"] for event in lost.events if event["seq"] > lost.last_kept]
     assert missing, "something happened after the backup"

@@ -13,7 +13,7 @@ from tests.backup.sample_store import fill
 PAGE = Path(__file__).parents[2] / "docs/guides/backup.md"
 
 
-def test_the_commands_of_the_page_work_one_after_the_other(tmp_path):
+def test_the_commands_of_the_guide_work_in_order(tmp_path):
     fill(Settings(store=f"sqlite:///{tmp_path}/agents.db"))
     (commands,) = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     for line in commands.splitlines():

@@ -27,7 +27,7 @@ def moments(lines, seed):
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_a_killed_backup_leaves_no_file_of_that_name_or_a_whole_one(kind, kill_runner, new_store_settings, tmp_path):
+def test_a_killed_backup_leaves_no_file_or_a_complete_one(kind, kill_runner, new_store_settings, tmp_path):
     source = fill(new_store_settings(kind), jobs=4)
     file = tmp_path / "b"
     _, lines, error = kill_runner.run("backup", source.store, file)
@@ -46,9 +46,7 @@ def test_a_killed_backup_leaves_no_file_of_that_name_or_a_whole_one(kind, kill_r
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_a_killed_restore_leaves_the_store_that_was_there_or_the_whole_new_one(
-    kind, kill_runner, new_store_settings, tmp_path
-):
+def test_a_killed_restore_leaves_the_old_store_or_the_complete_new_one(kind, kill_runner, new_store_settings, tmp_path):
     file, target = tmp_path / "b", fill(new_store_settings(kind), jobs=2)
     backup(fill(new_store_settings("sqlite"), jobs=6), file, no_report)
     with opened(target) as store:
@@ -67,7 +65,7 @@ def test_a_killed_restore_leaves_the_store_that_was_there_or_the_whole_new_one(
     assert not list(tmp_path.glob(".*.partial*"))
 
 
-def test_a_killed_migration_is_no_store_and_goes_on_where_it_was(kill_runner, new_store_settings):
+def test_a_killed_migration_is_not_served_and_continues_where_it_stopped(kill_runner, new_store_settings):
     source = fill(new_store_settings("sqlite"), jobs=20)
     _, lines, error = kill_runner.run("migrate", source.store, new_store_settings("postgres").store)
     assert error == ""
@@ -103,7 +101,7 @@ def assert_progress(so_far):
     assert known[0] > 0
 
 
-def test_a_source_that_has_changed_since_is_copied_from_the_beginning(kill_runner, new_store_settings):
+def test_a_source_that_has_changed_is_copied_from_the_beginning(kill_runner, new_store_settings):
     source, target = fill(new_store_settings("sqlite")), new_store_settings("postgres")
     _, lines, _ = kill_runner.run("migrate", source.store, new_store_settings("postgres").store)
     assert kill_runner.run("migrate", source.store, target.store, kill_at=lines * 2 // 3)[0]

@@ -11,7 +11,7 @@ from tests.support import claim, run
 
 
 @pytest.mark.parametrize(("here", "there"), [("sqlite", "postgres"), ("postgres", "sqlite"), ("sqlite", "sqlite")])
-def test_both_hold_the_same_and_the_counters_go_on(here, there, new_store_settings):
+def test_a_migrated_store_has_the_same_rows_and_continues_its_counters(here, there, new_store_settings):
     source, target = fill(new_store_settings(here)), new_store_settings(there)
     counts = migrate(source, target, no_report)
     assert counts == assert_same(source, target)
@@ -35,7 +35,7 @@ def export(settings, account_key=None):
         client.close()
 
 
-def test_a_migrated_store_exports_the_same(new_store_settings):
+def test_a_migrated_store_has_the_same_export(new_store_settings):
     source, target = fill(new_store_settings("sqlite")), new_store_settings("postgres")
     before = export(source)
     migrate(source, target, no_report)
@@ -45,7 +45,7 @@ def test_a_migrated_store_exports_the_same(new_store_settings):
 
 
 @pytest.mark.parametrize(("here", "there"), [("sqlite", "postgres"), ("postgres", "sqlite")])
-def test_a_store_that_somebody_has_open_is_not_migrated(here, there, new_store_settings):
+def test_a_store_that_is_in_use_is_not_migrated(here, there, new_store_settings):
     source = fill(new_store_settings(here))
     client = holdfast.open(source.store)
     try:
@@ -56,7 +56,7 @@ def test_a_store_that_somebody_has_open_is_not_migrated(here, there, new_store_s
         client.close()
 
 
-def test_a_database_that_holds_something_is_left_alone(new_store_settings):
+def test_a_database_that_is_not_empty_is_refused(new_store_settings):
     target = fill(new_store_settings("postgres"))
     with pytest.raises(CopyRefused, match="already holds a store"):
         migrate(fill(new_store_settings("sqlite")), target, no_report)
@@ -64,6 +64,6 @@ def test_a_database_that_holds_something_is_left_alone(new_store_settings):
         assert verify(store).differences == []
 
 
-def test_from_one_postgresql_to_another_is_for_its_own_tools(new_store_settings):
+def test_a_migration_between_two_postgresql_databases_is_refused(new_store_settings):
     with pytest.raises(CopyRefused, match="pg_dump"):
         migrate(fill(new_store_settings("postgres")), new_store_settings("postgres"), no_report)

@@ -33,7 +33,7 @@ def taken(tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_rows_and_log_are_as_they_were_and_the_counters_are_ahead(kind, taken, new_store_settings):
+def test_a_restore_keeps_rows_and_log_and_advances_the_counters(kind, taken, new_store_settings):
     (source, file), target = taken, new_store_settings(kind)
     outcome = restore(target, file, no_report)
     with opened(source) as before, opened(target) as after:
@@ -50,7 +50,7 @@ def test_rows_and_log_are_as_they_were_and_the_counters_are_ahead(kind, taken, n
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_store_in_the_way_stays_unless_it_shall_go(kind, taken, new_store_settings):
+def test_an_existing_store_is_replaced_only_with_replace(kind, taken, new_store_settings):
     _, file = taken
     target = new_store_settings(kind)
     with opened(target) as store:
@@ -68,7 +68,7 @@ def test_a_store_in_the_way_stays_unless_it_shall_go(kind, taken, new_store_sett
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_store_that_somebody_has_open_is_left_alone(kind, taken, new_store_settings):
+def test_a_store_that_is_in_use_is_not_replaced(kind, taken, new_store_settings):
     target = fill(new_store_settings(kind))
     client = holdfast.open(target.store)
     try:
@@ -79,7 +79,7 @@ def test_a_store_that_somebody_has_open_is_left_alone(kind, taken, new_store_set
         client.close()
 
 
-def test_a_store_that_somebody_makes_meanwhile_is_left_alone(taken, new_store_settings):
+def test_a_store_created_during_a_restore_is_not_replaced(taken, new_store_settings):
     """There was no store when it began, so no server had to be stopped: what a server has granted since stays."""
     target = new_store_settings("sqlite")
 
@@ -100,7 +100,7 @@ def once_only(act):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_was_taken_away_since_does_not_come_back(kind, new_store_settings, tmp_path):
+def test_keys_revoked_after_the_backup_stay_revoked(kind, new_store_settings, tmp_path):
     """Sign-in links and browser sessions never; keys as far as the replaced store knows them."""
     source, file = new_store_settings(kind), tmp_path / "b"
     with opened(source) as store:
@@ -135,7 +135,7 @@ def key_named(store, name):
         return reader.row(Principal, ACCOUNT, name)
 
 
-def test_a_backup_put_back_twice_gives_no_token_twice(taken, new_store_settings):
+def test_restoring_a_backup_twice_grants_no_token_twice(taken, new_store_settings):
     granted = []
     for _ in range(2):
         target = new_store_settings("sqlite")
@@ -154,7 +154,7 @@ def test_a_lease_that_was_live_keeps_its_deadline_and_its_holder(taken, new_stor
             assert held.expires_at > reader.now >= held.claimed_at, "the clock goes on"
 
 
-def test_what_is_no_backup_or_a_damaged_one_is_told(taken, new_store_settings, tmp_path):
+def test_a_damaged_backup_or_another_file_is_refused(taken, new_store_settings, tmp_path):
     source, file = taken
     path = tmp_path / "damaged"
     whole = file.read_bytes()
@@ -171,7 +171,7 @@ def test_what_is_no_backup_or_a_damaged_one_is_told(taken, new_store_settings, t
         restore(new_store_settings("sqlite"), Path(source.store.removeprefix("sqlite:///")), no_report)
 
 
-def test_the_file_of_another_program_is_left_alone(taken, new_store_settings):
+def test_a_file_of_another_program_is_not_replaced(taken, new_store_settings):
     target = new_store_settings("sqlite")
     file = apsw.Connection(target.store.removeprefix("sqlite:///"))
     file.execute("CREATE TABLE recipes (name TEXT PRIMARY KEY); INSERT INTO recipes VALUES ('bread')")
@@ -182,7 +182,7 @@ def test_the_file_of_another_program_is_left_alone(taken, new_store_settings):
     assert file.execute("SELECT name FROM recipes").fetchall() == [("bread",)]
 
 
-def test_a_log_that_a_former_file_left_is_not_played_into_the_new_one(taken, new_store_settings):
+def test_the_journal_of_a_former_file_is_not_applied_to_the_new_one(taken, new_store_settings):
     target = new_store_settings("sqlite")
     stale = Path(target.store.removeprefix("sqlite:///") + "-wal")
     stale.write_bytes(b"x")
@@ -192,7 +192,7 @@ def test_a_log_that_a_former_file_left_is_not_played_into_the_new_one(taken, new
     assert not stale.exists()
 
 
-def test_a_full_disk_is_told_and_nothing_stays_on_it(taken, small_disk):
+def test_a_full_disk_is_reported_and_leaves_no_file(taken, small_disk):
     (small_disk / "ballast").write_bytes(bytes(900_000))
     with pytest.raises(CopyRefused, match=f"cannot write {small_disk}/x.db: no space left"):
         restore(Settings(store=f"sqlite:///{small_disk}/x.db"), taken[1], no_report)

@@ -27,7 +27,7 @@ def test_both_databases_have_the_same_tables_columns_and_keys(tmp_path, database
     assert sequences == [("fencing_tokens",)], "a counter beside the tables would not be copied"
 
 
-def test_nothing_is_left_out_but_what_each_database_keeps_in_its_own_way(tmp_path):
+def test_every_table_is_copied_except_those_specific_to_a_database(tmp_path):
     SqliteStore(tmp_path / "x.db").open()
     connection = apsw.Connection(str(tmp_path / "x.db"))
     every = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}

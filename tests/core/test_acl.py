@@ -12,12 +12,12 @@ from holdfast.core.principal import Principal
 TOKEN = "a-bearer-token-nobody-may-read"
 
 
-def test_one_stored_form_whatever_the_order_case_doubles_and_blanks():
+def test_normalising_ignores_order_case_duplicates_and_blanks():
     forms = [["user:Bob", "user:alice"], ["user:alice", " user:bob "], ["user:ALICE", "user:bob", "user:alice"]]
     assert {acl.normalise(form) for form in forms} == {'["user:alice","user:bob"]'}
 
 
-def test_a_token_is_kept_as_its_hash_and_shown_as_nothing():
+def test_a_token_is_stored_as_its_hash_and_displayed_redacted():
     stored = acl.normalise([f"token:{TOKEN}", "user:bob"])
     assert TOKEN not in stored
     assert acl.hash_token(TOKEN) in stored
@@ -31,13 +31,13 @@ def test_a_token_is_kept_as_its_hash_and_shown_as_nothing():
         ["group:all"], ["USER:bob"], ["token:" + "x" * 251], ["user:bob\n"[:-1] + "\nx"], [""],
     ],
 )  # fmt: skip
-def test_a_list_that_says_nothing_clear_is_refused(entries):
+def test_an_invalid_access_list_is_refused(entries):
     with pytest.raises(Invalid):
         acl.normalise(entries)
 
 
 @pytest.mark.parametrize("entries", [["user:bob"] * 100, ["user:" + "a" * 64], ["token:" + "x" * 250]])
-def test_a_list_at_its_limits_is_taken(entries):
+def test_an_access_list_at_its_limits_is_accepted(entries):
     assert msgspec.json.decode(acl.normalise(entries))
 
 
@@ -54,7 +54,7 @@ def test_a_list_at_its_limits_is_taken(entries):
         ([f"token:{TOKEN}"], "bob", None, False),
     ],
 )
-def test_only_those_on_the_list_may_claim(entries, username, token, allowed):
+def test_only_principals_on_the_list_are_allowed(entries, username, token, allowed):
     stored = None if entries is None else acl.normalise(entries)
     hashed = None if token is None else acl.hash_token(token)
     if allowed:
@@ -64,7 +64,7 @@ def test_only_those_on_the_list_may_claim(entries, username, token, allowed):
             acl.check_allowed(stored, Principal("default", "someone", name=username, key_hash=hashed))
 
 
-def test_a_user_called_like_a_token_entry_does_not_pass_for_it():
+def test_a_user_named_like_a_token_entry_is_not_accepted_for_it():
     stored = acl.normalise([f"token:{TOKEN}"])
     with pytest.raises(Forbidden):
         acl.check_allowed(stored, Principal("default", "someone", name=acl.token_entry(acl.hash_token(TOKEN))))

@@ -20,7 +20,7 @@ def browser_session(kind=SESSION, made_at=START, seen_at=START):
     return BrowserSession("id", kind, "a", "p", "k", made_at=made_at, seen_at=seen_at)
 
 
-def test_the_numbers_are_the_promised_ones():
+def test_the_lifetimes_are_the_documented_ones():
     assert (LINK_LIFETIME, IDLE_TIMEOUT, MAX_LIFETIME) == (600 * SECOND, 1800 * SECOND, 43_200 * SECOND)
 
 
@@ -37,11 +37,11 @@ def test_the_numbers_are_the_promised_ones():
         (browser_session(seen_at=START + MAX_LIFETIME - SECOND), START + MAX_LIFETIME),
     ],
 )
-def test_a_badge_is_over_at_its_moment_and_not_a_microsecond_before(worn, ends):
+def test_a_session_expires_at_its_deadline_and_not_a_microsecond_before(worn, ends):
     assert not is_expired(worn, ends - 1)
     assert is_expired(worn, ends)
 
 
-def test_being_seen_is_written_down_once_a_minute():
+def test_seen_at_is_updated_once_a_minute():
     assert not needs_seen_update(browser_session(), START + 60 * SECOND - 1)
     assert needs_seen_update(browser_session(), START + 60 * SECOND)

@@ -18,17 +18,17 @@ def test_a_slice_is_a_twentieth():
 
 
 @pytest.mark.parametrize(("used", "granted"), [(0, 5), (95, 5), (96, 4), (99, 1), (100, 0), (500, 0)])
-def test_the_last_slice_is_what_is_left(used, granted):
+def test_the_last_slice_is_the_rest_of_the_budget(used, granted):
     budget = lend(START, used, HOUR, START + 1)
     assert (budget.granted, budget.used) == (granted, used + granted)
 
 
 @pytest.mark.parametrize("limit", [1, 2, SLICES - 1])
-def test_a_small_budget_is_lent_one_by_one(limit):
+def test_a_small_budget_is_lent_in_slices_of_one(limit):
     assert lend(START, 0, Terms(limit, SECOND), START).granted == 1
 
 
-def test_nothing_is_lent_of_nothing():
+def test_a_budget_of_zero_lends_nothing():
     assert lend(START, 0, Terms(0, SECOND), START).granted == 0
 
 
@@ -40,12 +40,12 @@ def test_nothing_is_lent_of_nothing():
         (START + 9 * HOUR.window + 7, Budget(5, 5, START + 9 * HOUR.window + 7, HOUR.window)),
     ],
 )
-def test_a_new_window_begins_with_whoever_asks_first_after_the_old_one(now, budget):
+def test_the_first_request_after_a_window_starts_a_new_one(now, budget):
     assert lend(START, 100, HOUR, now) == budget
 
 
 @given(st.integers(0, 200), st.lists(st.integers(0, 5), max_size=60))
-def test_no_window_lends_more_than_its_limit_and_all_of_it_can_be_had(limit, steps):
+def test_a_window_lends_exactly_its_limit(limit, steps):
     terms = Terms(limit, 10)
     started_at, used, now = START, 0, START
     lent: dict[int, int] = {}

@@ -56,12 +56,12 @@ CASES = [
 ]
 
 
-def test_there_are_builders():
+def test_every_advice_module_has_builders():
     assert len(BUILDERS) >= 40
 
 
 @pytest.mark.parametrize(("builder", "given"), CASES)
-def test_every_builder_keeps_the_promised_shape(builder, given):
+def test_every_builder_returns_the_documented_shape(builder, given):
     made = builder(**given)
     assert made["version"] == "1"
     assert isinstance(made["retryable"], bool)
@@ -81,27 +81,27 @@ def test_every_builder_keeps_the_promised_shape(builder, given):
 
 
 @pytest.mark.parametrize(("builder", "given"), CASES)
-def test_advice_to_come_back_says_when(builder, given):
+def test_advice_to_retry_contains_when(builder, given):
     for step in builder(**given)["next_actions"]:
         if step["action"] == "retry_after_wait":
             assert step["retry_after_seconds"] >= 0
 
 
-def test_a_claimer_is_told_how_long_and_how_often():
+def test_advice_for_a_claim_contains_the_ttl_and_the_renewal_interval():
     made = jobs.claimed("job", 120, 40)
     assert made["lease_valid"] is True
     assert (made["lease_expires_in_seconds"], made["recommended_heartbeat_interval_seconds"]) == (120, 40)
 
 
-def test_a_former_holder_is_first_told_to_stop():
+def test_the_first_advice_to_a_former_holder_is_to_stop():
     assert jobs.lost("job")["next_actions"][0]["action"] == "stop_work"
 
 
-def test_a_lock_name_is_one_segment_of_its_path():
+def test_a_lock_name_is_encoded_as_one_path_segment():
     assert action("get_lock_status", "a/b c\u00e9")["endpoint"] == "/locks/a%2Fb%20c%C3%A9"
 
 
-def test_more_facts_stand_beside_the_promised_fields():
+def test_additional_facts_are_added_beside_the_documented_fields():
     assert contract(action("x"), retryable=True, more=1) == {
         "version": "1", "retryable": True, "more": 1,
         "next_actions": [{"action": "x", "available": True, "recommended": False}],

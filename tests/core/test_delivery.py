@@ -31,7 +31,7 @@ def a_delivery(seq=1, hook="whk_1", **more):
     return Delivery("acct", hook, seq, "task:a", "task.created", "{}", 0, **more)
 
 
-def test_the_schedule_goes_from_seconds_to_a_day():
+def test_the_retry_schedule_goes_from_seconds_to_a_day():
     hours = 3600
     assert (
         5, 300, 1800, 2 * hours, 5 * hours, 10 * hours, 14 * hours, 20 * hours, 24 * hours,
@@ -49,7 +49,7 @@ def test_a_wait_is_never_shorter_than_planned_and_at_most_a_fifth_longer(attempt
 
 
 @pytest.mark.parametrize(("asked", "waited"), [(None, 5), (1, 5), (60, 60), (10**9, MAX_RETRY_AFTER)])
-def test_a_receiver_may_ask_for_time_but_not_for_ever(asked, waited):
+def test_retry_after_of_a_receiver_is_honoured_up_to_its_maximum(asked, waited):
     verdict = AttemptResult(arrived=False, status=429, retry_after=asked)
     assert retry_wait(1, verdict, SCHEDULE, 0.0) == waited * SECOND
 
@@ -67,7 +67,7 @@ def test_an_attempt_ends_in_one_of_four_ways():
     assert {each.claimed_until for each in (arrived, waits, dead, unknown)} == {None}
 
 
-def test_a_replay_has_all_its_chances_and_takes_it_from_whoever_has_it():
+def test_a_replay_has_all_attempts_again_and_cancels_the_current_claim():
     dead = settle(FinishedAttempt(claim(a_delivery(), NOW), FAILED, None), NOW)
     again = replay(dead, NOW + 5)
     assert (again.state, again.attempts, again.next_at, again.settled_at) == (PENDING, 0, NOW + 5, None)
@@ -77,7 +77,7 @@ def test_a_replay_has_all_its_chances_and_takes_it_from_whoever_has_it():
 @given(
     accounts=st.lists(st.sampled_from(["a", "b", "c"]), max_size=30), busy=st.integers(0, 6), places=st.integers(0, 12)
 )
-def test_accounts_take_turns_and_none_gets_more_than_its_share(accounts, busy, places):
+def test_deliveries_are_chosen_in_rotation_within_the_account_limit(accounts, busy, places):
     found = [replace(a_delivery(seq, f"whk_{seq}"), account=account) for seq, account in enumerate(accounts)]
     chosen = choose_fairly(found, {("a", "whk_x"): busy}, 8, 4, places)
     has = {account: sum(each.account == account for each in chosen) + busy * (account == "a") for account in "abc"}
@@ -91,7 +91,7 @@ def test_accounts_take_turns_and_none_gets_more_than_its_share(accounts, busy, p
 
 
 @given(hooks=st.lists(st.sampled_from(["a", "b", "c"]), max_size=30), busy=st.integers(0, 5), places=st.integers(0, 20))
-def test_nobody_gets_more_places_than_its_own(hooks, busy, places):
+def test_no_webhook_or_account_exceeds_its_limit_of_attempts(hooks, busy, places):
     found = [a_delivery(seq, hook) for seq, hook in enumerate(hooks)]
     chosen = choose_fairly(found, {("acct", "a"): busy}, 4, 100, places)
     assert len(chosen) <= places

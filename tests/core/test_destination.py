@@ -34,31 +34,31 @@ OCTOSTORE_IPV4 = [IPv4Network(block) for block in (
 
 
 @pytest.mark.parametrize("address", OPEN)
-def test_the_open_internet_is_open(address):
+def test_public_addresses_are_allowed(address):
     assert is_public(address)
 
 
 @pytest.mark.parametrize("address", CLOSED)
-def test_everything_special_is_closed(address):
+def test_special_addresses_are_refused(address):
     assert not is_public(address)
 
 
 @given(st.integers(0, 2**32 - 1).map(IPv4Address))
-def test_whatever_octostore_closes_is_closed_here(address):
+def test_every_address_that_octostore_refuses_is_refused(address):
     if any(address in block for block in OCTOSTORE_IPV4):
         assert not is_public(str(address))
         assert not is_public(f"::ffff:{address}")
 
 
 @given(st.integers(0, 2**128 - 1).map(IPv6Address))
-def test_only_what_is_given_out_is_open(address):
+def test_an_ipv6_address_outside_the_assigned_range_is_refused(address):
     given_out = address in IPv6Network("2000::/3") and address not in IPv6Network("2001:db8::/32")
     if address.ipv4_mapped is None and not given_out:
         assert not is_public(str(address))
 
 
 @given(st.ip_addresses())
-def test_python_s_own_idea_of_private_is_closed_too(address):
+def test_addresses_that_python_calls_private_are_refused(address):
     if not address.is_global or address.is_multicast:
         mapped = getattr(address, "ipv4_mapped", None)
         assert mapped is not None or not is_public(str(address))
@@ -82,7 +82,7 @@ def test_python_s_own_idea_of_private_is_closed_too(address):
         ("https://localhost./", "https://localhost./"),
     ],
 )
-def test_an_address_has_one_spelling(written, kept):
+def test_a_url_is_normalised(written, kept):
     assert parse_url(written).url == kept
 
 
@@ -93,7 +93,7 @@ def test_an_address_has_one_spelling(written, kept):
      "https://1.2.3.4.5/", "https://999.1.1.1/", "javascript:alert(1)", "https://example.com/\n", "https://\0/",
      "https://u:p@example.com/", "https://u@example.com/", "https://" + "a" * 3000],
 )  # fmt: skip
-def test_what_is_no_address_is_refused(written):
+def test_an_invalid_url_is_refused(written):
     assert isinstance(parse_url(written), str)
 
 
@@ -112,7 +112,7 @@ def test_what_is_no_address_is_refused(written):
         ("https://localhost./", False, True),
     ],
 )
-def test_each_family_has_its_rule_and_operators_may_lift_it(url, ours, octostore):
+def test_each_webhook_family_has_its_url_rule_and_operators_may_disable_it(url, ours, octostore):
     target = parse_url(url)
     assert isinstance(target, Target)
     assert (url_problem(target, private=False) is None) == ours

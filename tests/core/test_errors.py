@@ -32,7 +32,7 @@ def real_tree(root=HoldfastError):
 EVERY = [getattr(errors, name) for name in real_tree()]
 
 
-def test_the_tree_at_the_top_is_the_real_one():
+def test_the_documented_error_tree_matches_the_classes():
     assert drawn_tree() == real_tree()
     assert len(EVERY) > 20
 
@@ -44,7 +44,7 @@ def test_every_error_has_a_code_and_a_next_step(error):
     assert error.__doc__
 
 
-def test_a_code_means_one_thing():
+def test_error_codes_are_unique():
     owners = {}
     for error in EVERY:
         if "code" in vars(error):
@@ -52,7 +52,7 @@ def test_a_code_means_one_thing():
 
 
 @pytest.mark.parametrize("error", [error for error in EVERY if issubclass(error, Trouble)])
-def test_trouble_says_whether_it_was_applied_and_when_to_come_back(error):
+def test_trouble_has_applied_and_retry_after(error):
     assert error.applied == ("unknown" if error in {errors.OutcomeUnknown, errors.PaymentUnavailable} else "no")
     assert error.retry_after >= 1
 

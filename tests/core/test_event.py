@@ -50,7 +50,7 @@ def told(before, after, kind, now=START):
 
 @pytest.mark.parametrize("row_type", ROW_TYPES)
 @given(data=st.data())
-def test_any_sequence_of_changes_folds_back_into_its_row(row_type, data):
+def test_the_events_of_any_sequence_of_changes_fold_into_the_row(row_type, data):
     blank = row = row_type("default", "x")
     events = []
     for change in data.draw(st.lists(columns(row_type), min_size=1, max_size=6)):
@@ -62,7 +62,7 @@ def test_any_sequence_of_changes_folds_back_into_its_row(row_type, data):
 
 @pytest.mark.parametrize("row_type", ROW_TYPES)
 @given(data=st.data())
-def test_a_log_cut_anywhere_before_a_snapshot_still_folds_back(row_type, data):
+def test_a_log_truncated_before_a_snapshot_still_folds_into_the_row(row_type, data):
     """Changes, snapshots and last words in any order; the beginning may be gone up to any snapshot or last word."""
     blank = row = row_type("default", "x")
     events, images, cuts = [], [], [0]
@@ -79,7 +79,7 @@ def test_a_log_cut_anywhere_before_a_snapshot_still_folds_back(row_type, data):
     assert fold(blank, events[cut:]) == (images[-1] if images else None)
 
 
-def test_an_event_tells_only_what_changed():
+def test_an_event_records_only_the_changed_columns():
     before = a_lease(version=1)
     after = replace(before, version=2, changed_at=START + 1, expires_at=START + 5, metadata='{"a":[1, 2]}')
     event = told(before, after, "renewed", START + 1)
@@ -90,7 +90,7 @@ def test_an_event_tells_only_what_changed():
     }  # fmt: skip
 
 
-def test_a_checkpoint_is_told_by_hash_and_size_alone():
+def test_a_checkpoint_is_recorded_by_hash_and_size_only():
     secret = '{"state":"w\u00f6rk"}'
     event = told(a_lease(), a_lease(checkpoint=secret, version=1), "renewed")
     assert "state" not in event.data
@@ -98,18 +98,18 @@ def test_a_checkpoint_is_told_by_hash_and_size_alone():
     assert shown == {"sha256": hashlib.sha256(secret.encode()).hexdigest(), "size": len(secret.encode())}
 
 
-def test_the_hash_of_a_key_is_not_told_as_it_is():
+def test_a_key_hash_is_not_recorded_unchanged():
     nobody = Principal("default", "p")
     event = told(nobody, replace(nobody, version=1, key_hash="ab" * 32), "created")
     assert "ab" * 32 not in event.data
 
 
-def test_a_row_that_never_was_has_no_image():
+def test_a_row_without_events_has_no_image():
     assert fold(Lease("default", "job"), []) is None
 
 
 @pytest.mark.parametrize("last_word", sorted(REMOVAL_VERBS))
-def test_a_row_that_is_gone_has_no_image_and_may_come_back_with_its_versions_going_on(last_word):
+def test_a_removed_row_has_no_image_and_a_new_one_continues_its_versions(last_word):
     was, gone, back = a_lease(version=1, note="old"), a_lease(version=2, note="old"), a_lease(version=3, owner="new")
     events = [
         told(Lease("default", "job"), was, "claimed"),
@@ -122,7 +122,7 @@ def test_a_row_that_is_gone_has_no_image_and_may_come_back_with_its_versions_goi
     assert image["note"] is None, "nothing of its former life comes back with it"
 
 
-def test_a_snapshot_tells_the_whole_row_with_secrets_by_hash_alone():
+def test_a_snapshot_records_the_whole_row_with_secrets_by_hash_only():
     row = a_lease(version=4, checkpoint='{"secret":1}', metadata='{"a":1}')
     event = told(row, replace(row, version=5), SNAPSHOT, START + 9)
     whole = msgspec.json.decode(event.data)
@@ -133,13 +133,13 @@ def test_a_snapshot_tells_the_whole_row_with_secrets_by_hash_alone():
 
 
 @pytest.mark.parametrize("versions", [[1, 3], [1, 1], [3, 5], [2, 1]], ids=str)
-def test_a_gap_in_the_versions_of_a_subject_is_loud(versions):
+def test_a_gap_in_the_versions_of_a_subject_raises(versions):
     events = [told(a_lease(), a_lease(version=version), SNAPSHOT) for version in versions]
     with pytest.raises(BrokenLog, match="does not follow"):
         fold(Lease("default", "job"), events)
 
 
-def test_a_log_whose_beginning_is_gone_needs_a_snapshot():
+def test_a_log_without_its_first_events_needs_a_snapshot():
     events = [told(a_lease(), a_lease(version=version), "renewed") for version in (2, 3)]
     with pytest.raises(BrokenLog, match="no snapshot"):
         fold(Lease("default", "job"), events)
@@ -147,12 +147,12 @@ def test_a_log_whose_beginning_is_gone_needs_a_snapshot():
     assert fold(Lease("default", "job"), events) == row_image(a_lease(version=4))
 
 
-def test_a_change_of_one_column_cannot_hide_from_the_picture():
+def test_a_change_of_any_column_changes_the_row_image():
     row = a_lease(version=1)
     assert row_image(row) != row_image(replace(row, note=""))
     assert row_image(replace(row, checkpoint="1")) != row_image(replace(row, checkpoint="2"))
 
 
-def test_the_log_calls_rows_by_their_nouns():
+def test_a_subject_is_the_noun_and_the_id_of_its_row():
     nouns = [subject_of(row_type("default", "x")) for row_type in ROW_TYPES]
     assert nouns == ["session:x", "lease:x", "task:x", "principal:x", "account:x", "purchase:x", "webhook:x"]

@@ -40,13 +40,13 @@ def test_a_lease_with_a_deadline_is_either_live_or_due(expires_at, now):
     assert leases.is_live(lease, now) + leases.is_due(lease, now) == (expires_at is not None)
 
 
-def test_a_grant_starts_the_time_now_and_carries_what_was_asked():
+def test_a_grant_starts_now_with_the_requested_values():
     assert (HELD.claimed_at, HELD.expires_at, HELD.token) == (NOW, NOW + 30 * SECOND, 7)
     for asked in ("kind", "holder", "owner", "principal", "proof", "ttl", "metadata", "session", "ephemeral", "delay"):
         assert getattr(HELD, asked) == getattr(CLAIM, asked)
 
 
-def test_a_grant_ends_the_rest_of_a_name_and_keeps_its_access_list_and_story():
+def test_a_grant_ends_the_delay_and_keeps_the_access_list_and_last_ending():
     free = replace(
         Lease("default", "job"), available_at=NOW - 1, acl='["user:bob"]', ended='{"x":1}', ended_checkpoint="c"
     )
@@ -56,14 +56,14 @@ def test_a_grant_ends_the_rest_of_a_name_and_keeps_its_access_list_and_story():
 
 
 @pytest.mark.parametrize("ttl", [1, 5 * SECOND, 90 * SECOND])
-def test_an_extension_counts_from_now_and_may_come_nearer(ttl):
+def test_an_extension_counts_from_now_and_may_shorten_the_lease(ttl):
     later = NOW + 10 * SECOND
     extended = leases.extend(HELD, ttl=ttl, now=later)
     assert (extended.expires_at, extended.ttl) == (later + ttl, ttl)
     assert replace(extended, ttl=HELD.ttl, expires_at=HELD.expires_at) == HELD
 
 
-def test_an_end_leaves_nothing_of_the_holder_but_the_story_of_how_it_went():
+def test_an_ended_lease_keeps_only_the_record_of_its_ending():
     busy = replace(
         HELD, note="half way", checkpoint='{"n":2}', progress="0.5", acl='["user:bob"]', version=3, changed_at=9
     )
@@ -80,14 +80,14 @@ def test_an_end_leaves_nothing_of_the_holder_but_the_story_of_how_it_went():
     assert (story.note, story.by, story.reason) == ("half way", "admin", "stuck")
 
 
-def test_a_last_note_wins_over_an_earlier_one():
+def test_the_note_sent_with_the_release_replaces_an_earlier_one():
     ended = leases.last_ending(leases.end(replace(HELD, note="early"), RELEASED, now=NOW, note="late"))
     assert ended is not None
     assert ended.note == "late"
 
 
 @pytest.mark.parametrize(("delay", "rests"), [(0, False), (SECOND, True)])
-def test_a_name_rests_only_if_its_holder_asked_for_it(delay, rests):
+def test_a_name_is_delayed_only_if_its_holder_asked_for_it(delay, rests):
     free = leases.end(replace(HELD, delay=delay), RELEASED, now=NOW)
     assert leases.is_delayed(free, NOW) is rests
     assert leases.is_delayed(free, NOW + delay) is False
@@ -115,7 +115,7 @@ def test_only_the_newest_live_holder_may_act(lease, proof, now, refusal):
         assert type(caught.value) is refusal
 
 
-def test_a_former_holder_learns_who_has_it_now_but_never_how_to_act_as_them():
+def test_a_former_holder_gets_the_new_owner_but_no_lease_id_or_token():
     successor = leases.grant(
         leases.end(HELD, FORCED, now=NOW + 1, by="admin", reason="stuck"),
         replace(CLAIM, owner="next", proof=THEIRS, holder="h2"), token=8, now=NOW + 2,
@@ -127,12 +127,12 @@ def test_a_former_holder_learns_who_has_it_now_but_never_how_to_act_as_them():
     }  # fmt: skip
 
 
-def test_a_holder_whose_time_ran_out_unswept_is_told_so():
+def test_a_holder_whose_lease_expired_before_the_sweep_gets_expired():
     facts = leases.lease_lost_error(HELD, MINE, NOW + 30 * SECOND).facts
     assert facts == {"job_id": "job", "ended": EXPIRED, "ended_at": NOW + 30 * SECOND}
 
 
-def test_a_stranger_to_a_free_name_learns_nothing_of_its_last_holder():
+def test_a_caller_that_never_held_a_free_name_learns_nothing_of_its_last_holder():
     assert leases.lease_lost_error(leases.end(HELD, RELEASED, now=NOW), THEIRS, NOW).facts == {"job_id": "job"}
 
 
@@ -141,7 +141,7 @@ def test_the_same_credential_makes_the_same_lease_id_again():
     assert uuid.UUID(leases.derive_lease_id(b"key", "a", "n", 1)).version == 4
 
 
-def test_every_part_of_a_derived_lease_id_matters():
+def test_a_derived_lease_id_depends_on_every_input():
     parts = [
         (b"key", "a", "n", 1),
         (b"kez", "a", "n", 1),

@@ -23,20 +23,20 @@ def mark(last=100, later=0, used=0):
     return restore_event("a", last, TAKEN, TAKEN + later, used=used)
 
 
-def test_only_who_stands_where_the_log_was_cut_or_right_before_the_mark_passes():
+def test_only_a_cursor_at_the_last_kept_event_or_just_before_the_mark_continues():
     event = mark(last=100)
     cursors = [0, 99, 100, 101, 5_000, event.seq - 2, event.seq - 1, event.seq]
     assert [cursor for cursor in cursors if is_next(event, cursor)] == [100, event.seq - 1]
 
 
-def test_an_ordinary_event_follows_its_neighbour_alone():
+def test_an_ordinary_event_follows_only_the_previous_number():
     event = mark(last=100)
     plain = type(event)("a", "lease:x", 1, "lease.claimed", 0, "me", "", "{}", seq=7)
     assert [cursor for cursor in range(10) if is_next(plain, cursor)] == [6]
 
 
 @given(last=st.integers(0, 10**12), later=st.integers(-SECOND, CENTURY))
-def test_the_mark_lies_beyond_all_that_can_have_been_lost(last, later):
+def test_the_mark_is_beyond_every_number_that_can_have_been_used(last, later):
     event = mark(last, later)
     assert event.seq > last + MIN_JUMP
     assert last_kept_seq(event) == last
@@ -46,12 +46,12 @@ def test_the_mark_lies_beyond_all_that_can_have_been_lost(last, later):
 
 
 @given(first=st.integers(0, CENTURY), lived=st.integers(1, 365 * 86_400 * SECOND))
-def test_a_backup_put_back_twice_gives_no_number_twice(first, lived):
+def test_restoring_a_backup_twice_uses_no_number_twice(first, lived):
     """A life between two restores grants less than one token a microsecond."""
     granted_until = counter_jump(TAKEN, TAKEN + first) + lived
     assert counter_jump(TAKEN, TAKEN + first + lived) >= granted_until
 
 
 @pytest.mark.parametrize(("used", "beyond"), [(0, 100), (10**10, 10**10)])
-def test_what_is_known_to_have_been_used_is_passed_as_well(used, beyond):
+def test_the_mark_is_beyond_the_highest_number_known_to_be_used(used, beyond):
     assert mark(last=100, used=used).seq > beyond + MIN_JUMP

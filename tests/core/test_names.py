@@ -27,7 +27,7 @@ from holdfast.core.errors import Forbidden, Invalid
         "-",
     ],
 )
-def test_job_ids_that_are_fine(job_id):
+def test_valid_job_ids_are_accepted(job_id):
     assert names.job_id_problem(job_id) is None
 
 
@@ -53,7 +53,7 @@ def test_job_ids_that_are_fine(job_id):
         "\u0661",
     ],
 )
-def test_job_ids_that_are_not(job_id):
+def test_invalid_job_ids_are_refused(job_id):
     assert names.job_id_problem(job_id)
 
 
@@ -71,7 +71,7 @@ def test_a_job_id_is_ascii_and_storable(text):
         "a" * 64, "/".join(["a" * 63] * 4), "\u00e9" * 32,
     ],
 )  # fmt: skip
-def test_lock_names_that_are_fine(name):
+def test_valid_lock_names_are_accepted(name):
     assert names.lock_name_problem(name) is None
 
 
@@ -82,12 +82,12 @@ def test_lock_names_that_are_fine(name):
         "a@b", "a\n", "\U0001f600", "a\u200d", "a\ufe0f", "a\0", "\u0301",
     ],
 )  # fmt: skip
-def test_lock_names_that_are_not(name):
+def test_invalid_lock_names_are_refused(name):
     assert names.lock_name_problem(name)
 
 
 @given(st.text(max_size=8))
-def test_a_lock_name_fits_its_bytes(text):
+def test_an_accepted_lock_name_is_within_its_byte_limits(text):
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
@@ -97,32 +97,32 @@ def test_a_lock_name_fits_its_bytes(text):
         assert all(0 < len(part.encode()) <= 64 for part in text.split("/"))
 
 
-def test_no_lock_call_may_touch_an_election():
+def test_names_reserved_for_elections_are_refused_for_locks():
     names.check_reserved("__elections/x")
     with pytest.raises(Forbidden):
         names.check_reserved("__election/abcdefgh")
 
 
 @pytest.mark.parametrize("election_id", ["abcdefgh", "A_-0" * 16])
-def test_an_election_has_a_room(election_id):
+def test_an_election_id_has_a_lease_name(election_id):
     assert names.election_lease_name(election_id) == f"__election/{election_id}"
 
 
 @pytest.mark.parametrize(
     "election_id", ["", "abcdefg", "a" * 65, "abcdefg/", "abcdefg.", "abcdefgh\n", "\u00e4bcdefgh"]
 )
-def test_an_election_id_that_is_none_has_no_room(election_id):
+def test_an_invalid_election_id_is_refused(election_id):
     with pytest.raises(Invalid):
         names.election_lease_name(election_id)
 
 
 @pytest.mark.parametrize("candidate", ["a", "node-1.eu:7@x_", "a" * 64])
-def test_candidates_with_a_plain_label_may_stand(candidate):
+def test_valid_candidate_ids_are_accepted(candidate):
     names.check_candidate(candidate)
 
 
 @pytest.mark.parametrize("candidate", ["", "a" * 65, "a b", "a/b", "a\n", "\u00e4"])
-def test_candidates_without_one_may_not(candidate):
+def test_invalid_candidate_ids_are_refused(candidate):
     with pytest.raises(Invalid):
         names.check_candidate(candidate)
 
@@ -130,5 +130,5 @@ def test_candidates_without_one_may_not(candidate):
 @pytest.mark.parametrize(
     ("text", "fine"), [("", True), ("\u00e4\U0001f600\x01", True), ("a\0b", False), ("\ud800", False)]
 )
-def test_text_that_every_store_keeps_byte_for_byte(text, fine):
+def test_text_is_storable_without_nul_and_lone_surrogates(text, fine):
     assert names.is_storable(text) is fine

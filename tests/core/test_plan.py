@@ -42,19 +42,19 @@ def bought(plan=LARGE, until=LATER, fallback=SMALL):
 
 
 @pytest.mark.parametrize(("now", "plan"), [(LATER - 1, LARGE), (LATER, SMALL), (LATER + 1, SMALL)])
-def test_a_plan_counts_until_the_very_moment_of_its_end(now, plan):
+def test_a_plan_applies_until_the_instant_it_expires(now, plan):
     assert bought().in_force(now) is plan
     assert bought().is_lapsed(now) is (plan is SMALL)
 
 
-def test_a_plan_without_an_end_never_lapses():
+def test_a_plan_without_an_expiry_never_lapses():
     assert bought(until=None).in_force(2**62) is LARGE
 
 
 @pytest.mark.parametrize(
     ("plan_id", "plan", "fallback"), [("", FREE, FREE), ("pro", "pro", FREE), ("no longer sold", FREE, FREE)]
 )
-def test_whoever_bought_nothing_has_what_is_given(plan_id, plan, fallback):
+def test_an_account_without_a_purchase_has_the_default_plan(plan_id, plan, fallback):
     account = Account("acct_1", "acct_1", created_at=START, plan=plan_id)
     allowance = accounts.allowance(account, PLANS, FREE)
     assert (allowance.plan.id, allowance.fallback.id, allowance.anchor) == (plan, fallback, START)
@@ -64,7 +64,7 @@ def test_whoever_bought_nothing_has_what_is_given(plan_id, plan, fallback):
     ("plan", "fallback", "metered"),
     [(ENDLESS, ENDLESS, False), (SMALL, ENDLESS, True), (ENDLESS, SMALL, True)],
 )
-def test_what_may_become_scarce_is_counted(plan, fallback, metered):
+def test_an_allowance_is_metered_if_either_plan_has_limits(plan, fallback, metered):
     assert bought(plan, fallback=fallback).is_metered is metered
 
 
@@ -85,7 +85,7 @@ def test_every_class_of_requests_has_its_own_limit():
 
 
 @pytest.mark.parametrize("used", range(6))
-def test_the_last_task_of_a_month_may_be_created_and_not_one_more(used):
+def test_the_quota_allows_its_last_task_and_not_one_more(used):
     allowance = bought(SMALL, until=None)
     if used < 3:
         allowance.check_quota(Usage(START, used), LATER)
@@ -95,7 +95,7 @@ def test_the_last_task_of_a_month_may_be_created_and_not_one_more(used):
 
 
 @pytest.mark.parametrize(("used", "refusal"), [(2, None), (3, PlanExpired), (5, PlanExpired), (6, QuotaExceeded)])
-def test_after_a_lapse_it_is_the_lapse_that_refuses_what_was_paid_for(used, refusal):
+def test_a_task_that_the_lapsed_plan_allowed_is_refused_with_plan_expired(used, refusal):
     if refusal is None:
         bought().check_quota(Usage(START, used), LATER)
     else:
@@ -105,12 +105,12 @@ def test_after_a_lapse_it_is_the_lapse_that_refuses_what_was_paid_for(used, refu
         bought().check_quota(Usage(START, used), LATER - 1)
 
 
-def test_an_endless_plan_that_lapsed_is_always_what_is_missing():
+def test_a_lapsed_unlimited_plan_is_always_refused_with_plan_expired():
     with pytest.raises(PlanExpired):
         bought(ENDLESS).check_quota(Usage(START, 10**9), LATER)
 
 
-def test_a_refusal_says_when_the_next_cycle_begins():
+def test_a_quota_refusal_contains_the_start_of_the_next_cycle():
     with pytest.raises(QuotaExceeded, match=f"in {CYCLE // SECOND - 10} seconds"):
         bought(SMALL, until=None).check_quota(Usage(START, 3), LATER)
 
@@ -119,12 +119,12 @@ def test_a_refusal_says_when_the_next_cycle_begins():
 
 
 @pytest.mark.parametrize(("in_use", "free"), [(0, 2), (1, 1)])
-def test_as_many_may_be_held_as_the_plan_has_left(in_use, free):
+def test_free_workers_is_the_limit_minus_the_held_tasks(in_use, free):
     assert bought(SMALL, until=None).free_workers(in_use, START) == free
 
 
 @pytest.mark.parametrize("in_use", [2, 3])
-def test_a_refusal_of_workers_tells_the_plan_and_how_many_there_are(in_use):
+def test_a_worker_refusal_contains_the_plan_and_the_counts(in_use):
     with pytest.raises(MaxWorkersReached) as refusal:
         bought(SMALL, until=None).free_workers(in_use, START)
     assert refusal.value.billing == {"plan": "small", "workers_in_use": in_use, "workers_limit": 2}
@@ -132,12 +132,12 @@ def test_a_refusal_of_workers_tells_the_plan_and_how_many_there_are(in_use):
 
 
 @pytest.mark.parametrize(("in_use", "refusal"), [(2, PlanExpired), (3, PlanExpired), (4, MaxWorkersReached)])
-def test_a_lapse_takes_the_places_that_were_paid_for(in_use, refusal):
+def test_after_a_lapse_the_worker_limit_of_the_fallback_plan_applies(in_use, refusal):
     with pytest.raises(refusal):
         bought().free_workers(in_use, LATER)
 
 
-def test_an_endless_plan_counts_no_workers():
+def test_an_unlimited_plan_has_no_worker_limit():
     assert bought(ENDLESS, until=None).free_workers(10**9, START) is None
 
 
@@ -165,7 +165,7 @@ def test_now_is_always_within_its_cycle(anchor, now):
     assert (began - anchor) % CYCLE == 0
 
 
-def test_what_was_used_in_an_earlier_cycle_is_over():
+def test_usage_of_an_earlier_cycle_counts_as_zero():
     full = Usage(START, 3)
     with pytest.raises(QuotaExceeded):
         bought(SMALL, until=None).check_quota(full, START + CYCLE - 1)
@@ -180,7 +180,7 @@ def test_what_was_used_in_an_earlier_cycle_is_over():
         (Usage(START - 1, 2), Usage(START, 5)),
     ],
 )
-def test_the_later_cycle_counts_and_nothing_is_counted_in_an_old_one(more, sum_of_both):
+def test_the_sum_of_usages_keeps_only_the_later_cycle(more, sum_of_both):
     assert Usage(START, 3).plus(more) == sum_of_both
 
 
@@ -188,7 +188,7 @@ usages = st.builds(Usage, st.integers(0, 3), st.integers(0, 5))
 
 
 @given(st.lists(usages, max_size=5), usages)
-def test_counting_never_goes_back_to_an_earlier_cycle(counted, first):
+def test_adding_usage_never_returns_to_an_earlier_cycle(counted, first):
     total = first
     for more in counted:
         before, total = total, total.plus(more)
@@ -200,12 +200,12 @@ def test_counting_never_goes_back_to_an_earlier_cycle(counted, first):
 
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
-def test_our_plans_keep_what_they_promise(plan):
+def test_the_built_in_plans_are_consistent(plan):
     assert find_inconsistencies(plan) == []
 
 
 @pytest.mark.parametrize("plan_id", [plan for plan in PLANS if plan != SELF_HOSTED])
-def test_flat_limits_would_not(plan_id):
+def test_the_same_limits_for_every_plan_would_be_inconsistent(plan_id):
     """With 600 changes, 1,800 heartbeats and 3,000 reads an hour for everybody, no plan could use its claims."""
     flat = replace(PLANS[plan_id], mutations_per_hour=600, heartbeats_per_hour=1_800, reads_per_hour=3_000)
     found = {problem.split()[0] for problem in find_inconsistencies(flat)}
@@ -226,7 +226,7 @@ def test_flat_limits_would_not(plan_id):
         ({"mutations_per_hour": 0, "heartbeats_per_hour": 0, "reads_per_hour": 0}, True),
     ],
 )
-def test_a_misfit_begins_one_below_what_is_needed(limits, fits):
+def test_a_limit_is_inconsistent_one_below_its_minimum(limits, fits):
     assert (find_inconsistencies(Plan(id="p", name="P", **limits)) == []) is fits
 
 

@@ -21,14 +21,14 @@ random_bytes = st.binary(min_size=24, max_size=24)
 
 
 @given(random_bytes, st.sampled_from(["live", "test"]))
-def test_a_key_is_well_formed_and_in_its_promised_form(random, kind):
+def test_a_formatted_key_is_well_formed_and_has_the_documented_form(random, kind):
     key = principals.format_key(random, kind)
     assert re.fullmatch(rf"hf_{kind}_[0-9A-Za-z]{{32}}_[0-9A-Za-z]{{6}}", key)
     assert principals.is_well_formed(key)
 
 
 @given(random_bytes, st.integers(0, 37), st.sampled_from(LETTERS))
-def test_any_one_wrong_character_is_noticed(random, place, letter):
+def test_any_single_wrong_character_breaks_the_checksum(random, place, letter):
     key = principals.format_key(random)
     at = len("hf_live_") + place + (place >= 32)
     slip = key[:at] + letter + key[at + 1 :]
@@ -36,18 +36,18 @@ def test_any_one_wrong_character_is_noticed(random, place, letter):
 
 
 @given(random_bytes)
-def test_a_live_key_is_no_test_key(random):
+def test_a_live_key_is_not_valid_as_a_test_key(random):
     assert not principals.is_well_formed(principals.format_key(random).replace("live", "test"))
 
 
 @given(random_bytes, random_bytes)
-def test_different_chance_makes_different_keys(one, other):
+def test_different_random_bytes_make_different_keys(one, other):
     low = 190 // 8  # the top bits beyond 190 are cut
     assert (principals.format_key(one) == principals.format_key(other)) <= (one[-low:] == other[-low:])
 
 
 @pytest.mark.parametrize("key", ["hf_live_", "hf_live_abc", "hf_test_" + "0" * 32, "hf_live_" + "0" * 32 + "_000000"])
-def test_a_piece_of_a_key_is_none(key):
+def test_a_part_of_a_key_is_not_well_formed(key):
     assert not principals.is_well_formed(key)
 
 
@@ -69,7 +69,7 @@ def test_static_tokens_have_no_checksum(token):
         ("administrator", "tasks", False),
     ],
 )
-def test_a_key_opens_the_doors_of_its_scopes_and_an_administrator_s_opens_all(scopes, scope, may):
+def test_a_key_has_its_scopes_and_an_admin_key_has_all(scopes, scope, may):
     assert principals.Principal("default", "p", scopes=scopes).may(scope) is may
 
 
@@ -91,26 +91,26 @@ OPENED_BY = {
 WANTED = sorted({operation.scope for operation in OPERATIONS if operation.scope is not None})
 
 
-def test_every_scope_has_its_row():
+def test_every_scope_is_in_the_table_of_grants():
     assert OPENED_BY.keys() == SCOPES.keys()
     assert {word for wanted in WANTED for word in wanted.split()} <= OPENED_BY["admin"]
 
 
 @pytest.mark.parametrize("wanted", WANTED)
 @pytest.mark.parametrize("held", SCOPES)
-def test_a_scope_opens_what_its_row_says_and_nothing_else(held, wanted):
+def test_a_scope_grants_exactly_what_the_table_lists(held, wanted):
     opened = any(word in OPENED_BY[held] for word in wanted.split())
     assert principals.grants(held, wanted) is opened
 
 
 @given(st.lists(st.sampled_from(sorted(SCOPES)), max_size=4), st.sampled_from(WANTED))
-def test_several_scopes_open_what_each_of_them_opens(held, wanted):
+def test_several_scopes_grant_the_union_of_their_grants(held, wanted):
     each = any(principals.grants(scope, wanted) for scope in held)
     assert principals.grants(" ".join(held), wanted) is each
 
 
 @pytest.mark.parametrize("wanted", WANTED)
-def test_no_scope_opens_nothing(wanted):
+def test_a_key_without_scopes_grants_nothing(wanted):
     assert not principals.grants("", wanted)
 
 
@@ -132,7 +132,7 @@ def test_no_scope_opens_nothing(wanted):
         ({"namespace": "team", "prefix": "ci/"}, "ci/deploy", False),
     ],
 )
-def test_a_key_covers_the_names_that_begin_as_it_says(limits, name, covered):
+def test_a_key_covers_the_names_that_begin_with_its_prefix(limits, name, covered):
     assert Principal("default", "p", **limits).covers(name) is covered
 
 
@@ -155,7 +155,7 @@ def test_a_key_covers_the_names_that_begin_as_it_says(limits, name, covered):
         ({"old_until": START, "revoked_at": START}, "old", START - 1, False),
     ],
 )
-def test_a_key_opens_until_the_very_moment_of_its_end(times, key, now, opened):
+def test_a_key_is_valid_until_the_instant_it_expires(times, key, now, opened):
     principal = Principal("default", "p", key_hash="new", old_key_hash="old", **times)
     assert principals.accepts_key(principal, key, now) is opened
 
@@ -169,7 +169,7 @@ def test_a_key_opens_until_the_very_moment_of_its_end(times, key, now, opened):
         ({"expires_at": START}, False),
     ],
 )
-def test_who_can_administer_an_account_for_good(change, lasts):
+def test_a_permanent_admin_has_the_scope_and_no_expiry(change, lasts):
     assert principals.is_permanent_admin(replace(ALICE, **({"scopes": ALL_SCOPES} | change))) is lasts
 
 
@@ -183,7 +183,7 @@ def made(maker=MAKER, expires_at=START + 100, **key):
     return principals.delegate(maker, wanted, expires_at, START)
 
 
-def test_a_key_is_made_as_its_maker_wants_it():
+def test_a_key_has_the_scopes_prefix_and_expiry_that_its_maker_set():
     key = made(prefix="ci/deploy", expires_at=START + 99)
     assert (key.scopes, key.prefix, key.expires_at, key.created_at) == ("jobs", "ci/deploy", START + 99, START)
 
@@ -198,14 +198,14 @@ def test_a_key_is_made_as_its_maker_wants_it():
         {"expires_at": START + 101},
     ],
 )
-def test_nobody_makes_a_key_that_reaches_further_than_their_own(beyond):
+def test_a_key_with_more_rights_than_its_maker_is_refused(beyond):
     with pytest.raises(Forbidden):
         made(**beyond)
 
 
 @pytest.mark.parametrize("wanted", SCOPES)
 @pytest.mark.parametrize("held", SCOPES)
-def test_a_key_opens_only_what_its_maker_s_opens(held, wanted):
+def test_a_delegated_key_grants_nothing_that_its_maker_lacks(held, wanted):
     maker = Principal("default", "maker", scopes=held)
     if wanted in OPENED_BY[held]:
         assert made(maker, None, scopes=wanted).scopes == wanted
@@ -214,7 +214,7 @@ def test_a_key_opens_only_what_its_maker_s_opens(held, wanted):
             made(maker, None, scopes=wanted)
 
 
-def test_one_scope_too_many_is_one_too_many():
+def test_a_single_scope_that_the_maker_lacks_is_refused():
     with pytest.raises(Forbidden, match="does not have the scope jobs"):
         made(Principal("default", "maker", scopes="tasks"), None, scopes="tasks jobs")
 
@@ -223,7 +223,7 @@ def test_one_scope_too_many_is_one_too_many():
 
 
 @pytest.mark.parametrize(("source", "after"), [(STATIC, ROTATED), (ROTATED, ROTATED), (ISSUED, ISSUED), (LOCAL, LOCAL)])
-def test_a_new_key_takes_over_and_the_old_one_has_an_end(source, after):
+def test_a_rotation_replaces_the_key_and_the_old_one_expires(source, after):
     before = Principal("default", "p", source=source, key_hash="one", scopes="jobs", prefix="x", expires_at=START + 9)
     rotated = principals.rotate(before, "two", "hf_live_…", START + 5)
     assert (rotated.key_hash, rotated.old_key_hash, rotated.old_until) == ("two", "one", START + 5)
@@ -233,7 +233,7 @@ def test_a_new_key_takes_over_and_the_old_one_has_an_end(source, after):
     assert not principals.accepts_key(rotated, "one", START + 5)
 
 
-def test_only_the_last_key_before_this_one_works_on():
+def test_after_two_rotations_only_the_previous_key_still_works():
     twice = principals.rotate(principals.rotate(ALICE, "two", "", START + 9), "three", "", START + 9)
     assert [principals.accepts_key(twice, key, START) for key in (ALICE.key_hash, "two", "three")] == [
         False,
@@ -243,7 +243,7 @@ def test_only_the_last_key_before_this_one_works_on():
 
 
 @given(random_bytes)
-def test_what_is_shown_of_a_key_is_too_little_to_use_it(random):
+def test_a_masked_key_cannot_be_used(random):
     key = principals.format_key(random)
     shown = principals.mask_key(key)
     start, _, end = shown.partition("…")

@@ -31,12 +31,12 @@ PAID = Capture("cap_1", "pur_1", 2499, "USD")
 NEWCOMER = Account("acct_1", "acct_1", version=1)
 
 
-def test_a_purchase_keeps_the_price_of_its_day():
+def test_a_purchase_keeps_the_price_at_which_it_began():
     assert (ASKED.plan, ASKED.price_cents, ASKED.currency, ASKED.days) == ("pro", 2499, "USD", 30)
     assert (ASKED.state, ASKED.created_at, ASKED.expires_at) == (CREATED, NOW, NOW + 3 * 3600 * SECOND)
 
 
-def test_the_price_activates_the_plan_for_its_days_from_now():
+def test_a_capture_of_the_price_activates_the_plan_for_its_days():
     later = NOW + 60 * SECOND
     purchase, account = complete(ASKED, PAID, NEWCOMER, later)
     assert (purchase.state, purchase.capture_id, purchase.completed_at) == (COMPLETED, "cap_1", later)
@@ -44,7 +44,7 @@ def test_the_price_activates_the_plan_for_its_days_from_now():
 
 
 @pytest.mark.parametrize(("left", "expected"), [(10 * DAY, 40 * DAY), (0, 30 * DAY), (-10 * DAY, 30 * DAY)])
-def test_buying_again_adds_to_what_is_left_and_nothing_to_what_is_over(left, expected):
+def test_a_second_purchase_adds_the_time_left_but_no_lapsed_time(left, expected):
     account = replace(NEWCOMER, plan="basic", plan_expires_at=NOW + left, cycle_anchor=NOW - 20 * DAY)
     _, account = complete(ASKED, PAID, account, NOW)
     assert (account.plan, account.plan_expires_at, account.cycle_anchor) == ("pro", NOW + expected, NOW)
@@ -60,7 +60,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("capture", WRONG.values(), ids=WRONG)
-def test_other_money_activates_nothing(capture):
+def test_a_capture_of_another_amount_activates_nothing(capture):
     with pytest.raises(PaymentFailed) as refusal:
         complete(ASKED, capture, NEWCOMER, NOW)
     assert refusal.value.facts == {"reason": "mismatch"}
@@ -75,7 +75,7 @@ def test_a_declined_purchase_can_still_be_paid_and_a_paid_one_never_fails():
 
 
 @given(left=st.integers(-400 * DAY, 400 * DAY), days=st.integers(1, 365), wait=st.integers(0, 400 * DAY))
-def test_a_plan_never_ends_sooner_for_having_been_paid_again(left, days, wait):
+def test_a_second_purchase_never_shortens_a_plan(left, days, wait):
     now = NOW + wait
     before = replace(NEWCOMER, plan="basic", plan_expires_at=NOW + left)
     _, after = complete(replace(ASKED, days=days), PAID, before, now)
@@ -86,7 +86,7 @@ def test_only_plans_with_a_price_are_for_sale():
     assert {plan.id for plan in PLANS.values() if is_for_sale(plan)} == {"basic", "pro", "agency"}
 
 
-def test_who_has_no_limits_needs_no_plan():
+def test_a_plan_is_unlimited_if_it_has_no_limit():
     assert is_unlimited(PLANS[SELF_HOSTED])
     assert not is_unlimited(PLANS[FREE])
     assert not is_unlimited(Plan(id="x", name="X", heartbeats_per_hour=1))

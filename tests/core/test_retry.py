@@ -40,7 +40,7 @@ policies = st.builds(
     ],
     ids=str,
 )
-def test_each_policy_waits_as_its_name_says(policy, delays):
+def test_each_backoff_kind_has_its_delays(policy, delays):
     assert [retry.delay(policy, attempt, 0.0) / SECOND for attempt in range(1, 6)] == delays
 
 
@@ -53,7 +53,7 @@ def test_no_delay_is_negative_or_above_its_bound_or_above_thirty_days(policy, at
 
 
 @given(policy=policies, attempt=st.integers(1, 50), fraction=fractions)
-def test_jitter_takes_away_at_most_its_part_of_the_delay(policy, attempt, fraction):
+def test_jitter_removes_at_most_its_share_of_the_delay(policy, attempt, fraction):
     whole = retry.delay(replace(policy, jitter=0.0), attempt, fraction)
     delay = retry.delay(policy, attempt, fraction)
     assert whole * (1 - policy.jitter) - 1 <= delay <= whole
@@ -65,7 +65,7 @@ def test_a_later_attempt_never_waits_less(policy, attempt, fraction):
     assert retry.delay(policy, attempt, fraction) <= retry.delay(policy, attempt + 1, fraction)
 
 
-def test_with_full_jitter_chance_decides_everything():
+def test_with_full_jitter_the_whole_delay_is_random():
     policy = Backoff("fixed", 8, jitter=1.0)
     assert [retry.delay(policy, 1, number) / SECOND for number in (0.0, 0.25, 0.5, 1.0)] == [8, 6, 4, 0]
 
@@ -86,12 +86,12 @@ def test_with_full_jitter_chance_decides_everything():
     ],
     ids=str,
 )
-def test_a_policy_out_of_bounds_is_told_where(policy, wrong):
+def test_a_policy_out_of_bounds_is_refused_with_the_field(policy, wrong):
     problem = retry.backoff_problem(policy)
     assert problem is None if wrong is None else wrong in problem
 
 
-def test_a_task_waits_as_its_own_policy_says_unless_its_holder_says_otherwise():
+def test_a_failed_task_waits_by_its_policy_unless_the_holder_sends_a_delay():
     policy = msgspec.json.encode(Backoff("exponential", 4, jitter=0.5)).decode()
     task = replace(HELD, backoff=policy, max_attempts=5, attempt_count=3)
     waits = tasks.fail(task, reason=None, now=NOW, random_fraction=1.0)
@@ -101,7 +101,7 @@ def test_a_task_waits_as_its_own_policy_says_unless_its_holder_says_otherwise():
     assert (at_once.scheduled_at, at_once.ready) == (NOW, True)
 
 
-def test_a_policy_delays_neither_what_lapsed_nor_the_last_failure():
+def test_a_policy_delays_neither_a_lapsed_task_nor_a_dead_letter():
     policy = msgspec.json.encode(Backoff("fixed", 4)).decode()
     lapsed = tasks.lapse(replace(HELD, backoff=policy), NOW)
     assert (lapsed.ready, lapsed.scheduled_at) == (True, None)

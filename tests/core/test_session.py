@@ -39,7 +39,7 @@ SWEPT = sessions.end(OPEN, EXPIRED, END + 1)
         "foreign", "absent", "never stored",
     ],
 )  # fmt: skip
-def test_a_session_acts_for_its_owner_until_its_time_runs_out_and_is_then_remembered_five_seconds(
+def test_a_session_is_live_for_its_owner_until_it_expires_and_reported_as_expired_for_five_seconds(
     session, by, now, refusal
 ):
     if refusal is None:
@@ -50,7 +50,7 @@ def test_a_session_acts_for_its_owner_until_its_time_runs_out_and_is_then_rememb
     assert type(caught.value) is refusal
 
 
-def test_a_session_that_has_just_run_out_can_still_be_found():
+def test_a_session_that_has_just_expired_can_still_be_found():
     assert sessions.find(OPEN, ALICE.id, END + EXPIRED_REPORT_PERIOD - 1) is OPEN
 
 
@@ -67,7 +67,7 @@ def test_an_ended_session_is_neither_live_nor_due(session, now, live, due):
     assert (sessions.is_live(session, now), sessions.is_due(session, now)) == (live, due)
 
 
-def test_keeping_alive_starts_a_full_time_to_live_from_now():
+def test_keep_alive_starts_a_full_ttl_from_now():
     kept = sessions.keep_alive(OPEN, START + 5)
     assert kept == replace(OPEN, expires_at=START + 5 + OPEN.ttl)
 
@@ -75,7 +75,7 @@ def test_keeping_alive_starts_a_full_time_to_live_from_now():
 @pytest.mark.parametrize(
     ("asked", "given"), [(None, 60), (0, 10), (-5, 10), (10, 10), (11, 11), (300, 300), (10**9, 300)]
 )
-def test_a_time_to_live_is_bounded_and_never_refused(asked, given):
+def test_a_ttl_is_moved_into_its_bounds_and_never_refused(asked, given):
     assert sessions.clamp_ttl(asked) == given
 
 
@@ -110,9 +110,7 @@ OVER = sessions.end(NAMED, DELETED, START)
         "another's, ended", "no secret to know",
     ],
 )  # fmt: skip
-def test_a_live_name_is_resumed_by_its_secret_alone_and_one_that_is_over_by_whoever_had_it(
-    session, secret, by, now, fine
-):
+def test_a_live_named_session_needs_its_secret_and_an_ended_one_only_its_principal(session, secret, by, now, fine):
     if fine:
         sessions.check_name(session, secret, by.id, now)
         return
@@ -120,7 +118,7 @@ def test_a_live_name_is_resumed_by_its_secret_alone_and_one_that_is_over_by_whoe
         sessions.check_name(session, secret, by.id, now)
 
 
-def test_a_new_life_fences_the_former_one_and_keeps_its_context():
+def test_a_new_generation_fences_off_the_previous_one_and_keeps_the_context():
     begun = sessions.begin(OVER, proof="life 2", token=9, now=START + 5)
     assert begun == replace(
         NAMED, opened_at=START + 5, expires_at=START + 5 + NAMED.ttl, proof="life 2", token=9, generation=2
@@ -132,13 +130,13 @@ def test_a_new_life_fences_the_former_one_and_keeps_its_context():
 
 
 @pytest.mark.parametrize("proof", ["life 1", None])
-def test_a_life_ends_with_its_time(proof):
+def test_a_generation_may_not_act_after_the_session_expired(proof):
     sessions.check_generation(NAMED, proof, END - 1)
     with pytest.raises(SessionExpired):
         sessions.check_generation(NAMED, proof, END)
 
 
-def test_what_is_left_out_of_a_context_stays_as_it_was_and_each_writing_has_a_version():
+def test_omitted_context_fields_stay_unchanged_and_each_write_has_a_version():
     written = sessions.write_context(NAMED, Context(next_action="rest", context='{"a":1}'), 2)
     assert written == replace(NAMED, next_action="rest", context='{"a":1}', context_version=3)
     assert sessions.write_context(NAMED, Context(), 2) == NAMED
@@ -146,7 +144,7 @@ def test_what_is_left_out_of_a_context_stays_as_it_was_and_each_writing_has_a_ve
 
 
 @pytest.mark.parametrize("seen", [1, 3])
-def test_whoever_read_another_version_of_the_context_is_told_the_present_one(seen):
+def test_a_write_with_another_context_version_is_refused_with_the_current_one(seen):
     with pytest.raises(ContextConflict) as caught:
         sessions.write_context(NAMED, Context(turn=5), seen)
     assert caught.value.facts == {"version": 2}

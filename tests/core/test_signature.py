@@ -17,7 +17,7 @@ BODY = (
 
 
 @given(random=st.binary(min_size=24, max_size=64), body=st.text(), message=st.from_regex(r"msg_[A-Za-z0-9_]{1,20}"))
-def test_our_signature_is_the_judge_s(random, body, message):
+def test_the_signature_equals_that_of_the_reference_library(random, body, message):
     secret, now = format_secret(random), datetime.now(UTC)
     signature = sign([secret], message, int(now.timestamp()), body.encode())
     assert signature == Webhook(secret).sign(message, now, body)
@@ -37,12 +37,12 @@ def test_both_secrets_of_a_rotation_sign():
         Webhook(format_secret(b"x" * 32)).verify(b'{"a":1}', headers)
 
 
-def test_octostore_s_own_vector():
+def test_the_octostore_signature_matches_its_test_vector():
     expected = "sha256=67c4d3f672e32ef2fe1a4cb51c68324f9ac652781be1c51c3cb7dc2050714951"
     assert sign_octostore("my-secret-key", BODY) == expected
 
 
-def test_a_secret_that_somebody_chose_is_its_own_text():
+def test_a_secret_chosen_by_a_client_signs_with_its_text():
     assert signing_key("my-secret-key") == b"my-secret-key"
     assert signing_key("whsec_not base64!") == b"whsec_not base64!"
     assert signing_key("whsec_" + base64.b64encode(b"x" * 32).decode()) == b"x" * 32

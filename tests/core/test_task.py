@@ -133,7 +133,7 @@ FREE = {
         "release", "snooze", "undeliver", "reissue", "ask to stop", "force", "resolve", "ripen",
     ],
 )  # fmt: skip
-def test_each_step_of_a_life_moves_these_fields_and_no_others(before, after, effect):
+def test_each_transition_changes_exactly_these_fields(before, after, effect):
     expected = dict(effect)
     if after.ended != before.ended:  # how it ended is told elsewhere; here, that it is told
         expected["ended"] = after.ended
@@ -153,11 +153,11 @@ def test_each_step_of_a_life_moves_these_fields_and_no_others(before, after, eff
         (tasks.force_cancel(HELD, NOW, "why"), ("worker", "cancelled", 1, "why")),
     ],
 )
-def test_an_end_tells_who_had_it_and_how_it_went(after, told):
+def test_an_ended_attempt_records_its_worker_and_its_outcome(after, told):
     assert story(after) == told
 
 
-def test_a_claim_that_nobody_heard_of_has_no_story():
+def test_an_undelivered_claim_records_no_attempt():
     assert tasks.undeliver(HELD, NOW).ended is None
 
 
@@ -200,7 +200,7 @@ VERBS = {
 
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("state", STATES)
-def test_every_verb_in_every_state_has_one_outcome(verb, state):
+def test_every_command_in_every_state_has_one_outcome(verb, state):
     expected = BY_STATE[verb][list(STATES).index(state)]
     if isinstance(expected, str):
         assert VERBS[verb](STATES[state]).state == expected
@@ -236,7 +236,7 @@ TOGETHER = {
 
 @pytest.mark.parametrize("cancel", CANCELS)
 @pytest.mark.parametrize("end", ENDS)
-def test_every_end_that_meets_a_cancellation_has_one_outcome(cancel, end):
+def test_every_ending_after_a_cancel_has_one_outcome(cancel, end):
     expected = TOGETHER[end][list(CANCELS).index(cancel)]
     task = CANCELS[cancel](HELD)
     if cancel == "force":
@@ -256,7 +256,7 @@ def test_a_dead_letter_is_resolved_once_and_requeueing_it_opens_it_again():
     assert tasks.requeue(resolved, NOW + 9).resolved_at is None
 
 
-def test_another_payload_comes_with_all_that_was_asked_for_it_and_keeps_its_place():
+def test_replacing_the_work_takes_all_settings_and_keeps_the_position():
     wanted = Task(
         "default", "t2", type="ignored", payload='{"b":2}', priority=9, max_attempts=5, lease_duration=1, tag="tag",
         created_by="a", reviewed_by="b", source="c", backoff='{"kind":"fixed"}', unique_key="ignored",
@@ -274,7 +274,7 @@ def test_another_payload_comes_with_all_that_was_asked_for_it_and_keeps_its_plac
     assert (later.ready, later.scheduled_at, later.place) == (False, NOW + 99, NOW + 99 + LAG)
 
 
-def test_a_twin_keeps_a_dead_letter_where_it_is():
+def test_a_live_task_with_the_same_unique_key_prevents_requeueing():
     tasks.check_key_free(None)
     with pytest.raises(InvalidTransition) as caught:
         tasks.check_key_free(NEW)

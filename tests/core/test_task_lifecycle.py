@@ -139,7 +139,7 @@ def check_shape(task: Task) -> None:
 
 @settings(max_examples=EXAMPLES)
 @given(max_attempts=st.integers(1, 4), script=st.lists(moves, min_size=10, max_size=40))
-def test_no_sequence_of_verbs_breaks_the_shape_of_a_task(max_attempts, script):
+def test_no_sequence_of_commands_breaks_the_invariants_of_a_task(max_attempts, script):
     life = Life(max_attempts)
     for drawn in script:
         before = life.task
@@ -163,7 +163,7 @@ def test_no_sequence_of_verbs_breaks_the_shape_of_a_task(max_attempts, script):
 
 @settings(max_examples=EXAMPLES // 2)
 @given(max_attempts=st.integers(1, 4), script=st.lists(moves, min_size=5, max_size=30))
-def test_a_lease_that_ran_out_is_over_swept_or_not(max_attempts, script):
+def test_an_expired_lease_is_over_whether_or_not_it_was_swept(max_attempts, script):
     """The same verbs, with the sweep before each of them or never: both lives take the same turns."""
     swept, unswept = Life(max_attempts), Life(max_attempts)
     for drawn in script:
@@ -188,7 +188,7 @@ def stand(task: Task) -> tuple:
 
 
 @pytest.mark.parametrize("keep_count", [False, True])
-def test_a_requeued_task_has_all_its_chances_again_or_just_one(keep_count):
+def test_a_requeued_task_has_all_its_attempts_again_or_keeps_its_count(keep_count):
     life = Life(2)
 
     def chances() -> int:

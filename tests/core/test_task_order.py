@@ -17,7 +17,7 @@ DAY = 24 * 3600 * SECOND
 @pytest.mark.parametrize(
     ("ahead", "fine"), [(0, False), (-1, False), (1, True), (30 * DAY, True), (30 * DAY + 1, False)]
 )
-def test_a_task_is_scheduled_for_the_future_and_for_a_month_at_most(ahead, fine):
+def test_a_task_is_scheduled_in_the_future_and_at_most_30_days_ahead(ahead, fine):
     wanted = Task("default", "t1", scheduled_at=NOW + ahead)
     for scheduling in (lambda: tasks.create(wanted, NOW), lambda: tasks.replace_work(NEW, wanted, NOW)):
         if fine:
@@ -43,19 +43,19 @@ def test_a_task_is_scheduled_for_the_future_and_for_a_month_at_most(ahead, fine)
         (tasks.cancel(LATER), NOW + 9 * SECOND, False, False, None),
     ],
 )
-def test_a_task_can_be_had_from_its_due_time_on_and_not_a_microsecond_before(task, now, claimable, ripe, deadline):
+def test_a_task_is_claimable_from_its_due_time_and_not_a_microsecond_before(task, now, claimable, ripe, deadline):
     assert (tasks.is_claimable(task, now), tasks.is_schedule_due(task, now)) == (claimable, ripe)
     assert tasks.deadline(task) == deadline
 
 
 @pytest.mark.parametrize(("early", "wait"), [(1, 1), (SECOND, 1), (SECOND + 1, 2), (5 * SECOND, 5)])
-def test_whoever_comes_too_early_is_told_the_whole_seconds_left(early, wait):
+def test_an_early_claim_is_refused_with_the_seconds_left_rounded_up(early, wait):
     with pytest.raises(NotYetClaimable) as caught:
         tasks.check_claimable(LATER, NOW + 5 * SECOND - early)
     assert caught.value.retry_after == wait
 
 
-def test_the_first_in_line_has_the_highest_priority_then_the_oldest_place_then_the_oldest_id():
+def test_the_queue_is_ordered_by_priority_then_position_then_id():
     line = [
         replace(NEW, id="d", priority=100, place=NOW + 9),
         replace(NEW, id="a", priority=1, place=NOW + 9),
@@ -67,7 +67,7 @@ def test_the_first_in_line_has_the_highest_priority_then_the_oldest_place_then_t
     assert sorted(mixed, key=tasks.queue_order) == line
 
 
-def test_a_scheduled_task_stands_behind_new_ones_for_a_minute_and_before_them_afterwards():
+def test_a_scheduled_task_comes_after_newer_tasks_for_one_minute_only():
     due = NOW + 5 * SECOND
     scheduled = tasks.queue_order(replace(LATER, id="m"))
     made_at = lambda when: tasks.queue_order(tasks.create(Task("default", "n"), when))
@@ -77,7 +77,7 @@ def test_a_scheduled_task_stands_behind_new_ones_for_a_minute_and_before_them_af
     assert scheduled < made_at(due + tasks.SCHEDULED_LAG)
 
 
-def test_a_task_that_comes_back_at_once_stands_where_it_stood():
+def test_a_task_returned_without_delay_keeps_its_position():
     for back in (BACK, LAPSED, tasks.hand_back(HELD, tasks.RELEASED, now=NOW + 9), tasks.requeue(BURIED, NOW + 9)):
         assert tasks.queue_order(back) == tasks.queue_order(NEW)
 
@@ -93,5 +93,5 @@ def test_a_task_that_comes_back_at_once_stands_where_it_stood():
         (replace(HELD, changed_at=9), 10, False),
     ],
 )
-def test_only_what_is_final_and_untouched_is_old(task, before, old):
+def test_only_finished_tasks_that_did_not_change_since_are_purgeable(task, before, old):
     assert tasks.is_purgeable(task, before) is old

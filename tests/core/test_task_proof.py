@@ -65,7 +65,7 @@ def test_only_the_newest_live_holder_may_act(task, proof, now, refusal):
     assert type(caught.value) is refusal
 
 
-def test_a_refused_holder_learns_who_has_it_but_never_how_to_act_as_them():
+def test_a_refusal_names_the_current_holder_but_no_lease_id_or_token():
     with pytest.raises(LeaseSuperseded) as caught:
         tasks.check_holder(AGAIN, MINE, END)
     assert caught.value.facts == {"held_by": "worker", "held_since": END, "expires_at": END + LEASE}
@@ -87,12 +87,12 @@ def test_a_refused_holder_learns_who_has_it_but_never_how_to_act_as_them():
         (NEW, None, COMPLETED, False),
     ],
 )
-def test_the_same_words_by_the_same_holder_are_a_repetition(task, proof, outcome, repeat):
+def test_the_same_outcome_from_the_same_holder_is_a_repeat(task, proof, outcome, repeat):
     assert tasks.is_repeat(task, proof, outcome) is repeat
 
 
 @pytest.mark.parametrize("absent", [None, Task("default", "t1")])
-def test_absent_and_foreign_tasks_have_one_answer(absent):
+def test_absent_and_foreign_tasks_get_the_same_refusal(absent):
     with pytest.raises(TaskMissing):
         tasks.check_found(absent)
     assert tasks.check_found(replace(NEW, version=1)).id == "t1"

@@ -31,12 +31,12 @@ STORY = [
     ("seq", "events", "subject"),
     [(9, "a", None), (10, "a", None), (29, "a", None), (30, "b", "task:*"), (40, "c", "task:*"), (60, "c", "task:*")],
 )
-def test_an_event_is_judged_by_the_filter_of_its_time(seq, events, subject):
+def test_an_event_is_matched_against_the_filter_that_applied_at_its_seq(seq, events, subject):
     then = filter_at(filter_history(HOOK, STORY), seq)
     assert then == replace(HOOK, events=f'["{events}"]', subject=subject)
 
 
-def test_where_retention_has_cut_the_story_it_begins_with_the_first_picture():
+def test_a_truncated_filter_history_begins_with_the_first_snapshot():
     before = replace(HOOK, version=3, events='["b"]')
     cut = [STORY[1], replace(told(35, 3, "snapshot"), data=msgspec.json.encode(row_image(before)).decode()), STORY[3]]
     filters = filter_history(HOOK, cut)
@@ -45,7 +45,7 @@ def test_where_retention_has_cut_the_story_it_begins_with_the_first_picture():
     assert filter_history(HOOK, []) == ((0, HOOK),)
 
 
-def test_only_those_of_the_same_account_family_and_maker_count_together():
+def test_a_limit_group_is_the_same_account_family_and_principal():
     hook = Webhook("acct", "whk_1", principal="alice", family="octostore")
     assert is_in_group(hook, ("acct", "octostore", "alice"))
     assert is_in_group(hook, ("acct", "octostore", ""))
@@ -58,7 +58,7 @@ def test_only_those_of_the_same_account_family_and_maker_count_together():
     [({}, True), ({"version": 9}, False), ({"kind": "lease.released"}, False), ({"request_id": "r2"}, False),
      ({"at": 6}, False)],
 )  # fmt: skip
-def test_a_lease_changes_hands_in_one_request_or_not_at_all(change, same):
+def test_a_takeover_is_an_expiry_and_the_next_claim_in_one_request(change, same):
     cause = Cause("bob", "r1")
     expired = Event("acct", "lease:a", 7, "lease.expired", 5, cause.actor, cause.request_id, "{}")
     assert is_takeover(expired, replace(replace(expired, version=8, kind="lease.claimed"), **change)) is same

@@ -34,7 +34,7 @@ def test_every_kind_is_counted_from_the_start_and_in_the_last_hour(watch):
     assert alerts.report()[CONFLICTS]["total"] == 0
 
 
-def test_more_than_the_limit_is_one_warning_a_window(watch, caplog):
+def test_passing_the_threshold_logs_one_warning_per_window(watch, caplog):
     alerts = Alerts({LAPSES: 2}, watch)
     alerts.note(LAPSES, 2)
     assert alerts.report()[LAPSES]["alert"] is False
@@ -49,7 +49,7 @@ def test_more_than_the_limit_is_one_warning_a_window(watch, caplog):
     assert len(caplog.records) == 2
 
 
-def test_a_kind_without_a_limit_never_warns(watch, caplog):
+def test_a_kind_without_a_threshold_never_warns(watch, caplog):
     alerts = Alerts({LAPSES: 1}, watch)
     alerts.note(CONFLICTS, 10_000)
     alerts.note(LAPSES, 0)
@@ -57,7 +57,7 @@ def test_a_kind_without_a_limit_never_warns(watch, caplog):
     assert alerts.report()[CONFLICTS]["alert"] is False
 
 
-def test_a_flood_is_counted_without_being_kept_one_by_one(watch):
+def test_many_occurrences_are_counted_in_one_entry_per_second(watch):
     alerts = Alerts({}, watch)
     for _ in range(5_000):
         alerts.note(CONFLICTS)

@@ -67,7 +67,7 @@ def fill(store, many=6):
 # -- creating ----------------------------------------------------------------------------------------------------
 
 
-def test_the_quota_is_exact_one_by_one(store):
+def test_the_quota_is_exact_for_single_commands(store):
     assert types_of([run(store, make(f"t{number}")) for number in range(3)]) == [Created] * 3
     with pytest.raises(QuotaExceeded):
         run(store, make("t3"))
@@ -83,7 +83,7 @@ def test_the_quota_is_exact_within_one_transaction(store):
     check_log(store)
 
 
-def test_the_quota_is_exact_within_one_batch_and_beside_it(store):
+def test_the_quota_is_exact_with_a_batch_command_beside_others(store):
     run(store, make("t0"))
     many, alone = transact(store, batch(*(make(f"b{number}") for number in range(4))), make("t1"))
     assert types_of(many.each) == [Created, Created, QuotaExceeded, QuotaExceeded]
@@ -92,7 +92,7 @@ def test_the_quota_is_exact_within_one_batch_and_beside_it(store):
     check_log(store)
 
 
-def test_a_task_that_is_there_already_costs_nothing(store):
+def test_an_existing_task_is_not_charged(store):
     run(store, make("t1", unique_key="k"))
     for number in range(5):
         assert run(store, make(f"again-{number}", unique_key="k")).deduplicated
@@ -104,7 +104,7 @@ def test_a_task_that_is_there_already_costs_nothing(store):
     assert used(store)[0].created == 3
 
 
-def test_a_repetition_costs_nothing_and_works_when_all_is_spent(store):
+def test_a_repeated_create_is_not_charged_and_works_when_the_quota_is_used(store):
     run(store, make("t1", once=once()))
     assert isinstance(run(store, make("t2", once=once())), Replayed)
     assert used(store)[0].created == 1
@@ -115,7 +115,7 @@ def test_a_repetition_costs_nothing_and_works_when_all_is_spent(store):
     assert used(store)[0].created == 3
 
 
-def test_a_refused_create_costs_nothing_and_its_key_stays_free(store, clock):
+def test_a_refused_create_is_not_charged_and_its_unique_key_stays_free(store, clock):
     transact(store, *(make(f"t{number}") for number in range(3)))
     with pytest.raises(QuotaExceeded):
         run(store, make("t3", once=once()))
@@ -124,7 +124,7 @@ def test_a_refused_create_costs_nothing_and_its_key_stays_free(store, clock):
     assert used(store)[0] == Usage(START + CYCLE, 1)
 
 
-def test_a_create_that_is_wrong_costs_nothing(store):
+def test_an_invalid_create_is_not_charged(store):
     # Core refuses a time that is past; its neighbours in the batch are charged, it is not.
     wrong = make("wrong", scheduled_at=START)
     assert types_of(run(store, batch(make("t1"), wrong, cancel("t9"), make("t2"))).each) == [
@@ -133,7 +133,7 @@ def test_a_create_that_is_wrong_costs_nothing(store):
     assert used(store)[0].created == 2
 
 
-def test_what_is_over_has_been_used_all_the_same(store):
+def test_cancelled_tasks_still_count_toward_the_quota(store):
     for number in range(3):
         run(store, make(f"t{number}"))
         run(store, cancel(f"t{number}"))
@@ -147,7 +147,7 @@ def test_accounts_do_not_share_a_quota(store):
     assert used(store, "one")[0] == used(store, "two")[0] == Usage(START, 3)
 
 
-def test_a_new_cycle_begins_at_its_very_moment(store, clock):
+def test_a_new_cycle_begins_at_its_exact_instant(store, clock):
     transact(store, *(make(f"t{number}") for number in range(3)))
     clock.now = START + CYCLE - 1
     with pytest.raises(QuotaExceeded):
@@ -158,7 +158,7 @@ def test_a_new_cycle_begins_at_its_very_moment(store, clock):
     assert used(store)[0] == Usage(START + CYCLE, 3)
 
 
-def test_after_a_lapse_what_was_paid_for_is_what_is_missing(store, clock):
+def test_a_task_that_the_lapsed_plan_allowed_is_refused_with_plan_expired(store, clock):
     transact(store, *(make(f"t{number}", LAPSING) for number in range(4)))
     clock.advance(10)
     with pytest.raises(PlanExpired):
@@ -168,7 +168,7 @@ def test_after_a_lapse_what_was_paid_for_is_what_is_missing(store, clock):
         run(store, make("t4", Allowance(SMALL, SMALL, None, START)))
 
 
-def test_an_unlimited_account_is_counted_for_the_day_it_is_limited(store):
+def test_tasks_of_an_unlimited_account_are_counted_too(store):
     free = Allowance(ENDLESS, ENDLESS, None, START)
     transact(store, *(make(f"t{number}", free) for number in range(4)))
     assert used(store)[0] == Usage(START, 4)
@@ -179,7 +179,7 @@ def test_an_unlimited_account_is_counted_for_the_day_it_is_limited(store):
 # -- claiming ----------------------------------------------------------------------------------------------------
 
 
-def test_as_many_are_held_as_the_plan_allows_one_by_one(store):
+def test_the_worker_limit_is_exact_for_single_claims(store):
     fill(store)
     assert types_of([run(store, claim(seed=seed)) for seed in "ab"]) == [Claimed] * 2
     with pytest.raises(MaxWorkersReached) as refusal:
@@ -191,7 +191,7 @@ def test_as_many_are_held_as_the_plan_allows_one_by_one(store):
     check_log(store)
 
 
-def test_whoever_asks_for_more_than_is_free_takes_what_is_free(store):
+def test_a_claim_for_more_than_the_free_workers_gets_the_free_ones(store):
     fill(store)
     run(store, claim(seed="a"))
     assert len(run(store, claim(limit=5, seed="b")).taken) == 1
@@ -199,7 +199,7 @@ def test_whoever_asks_for_more_than_is_free_takes_what_is_free(store):
     assert [task.state for task in every(store, Task)].count(CLAIMED) == 2
 
 
-def test_claims_of_one_transaction_share_the_places(store):
+def test_claims_of_one_transaction_share_the_worker_limit(store):
     fill(store)
     outcomes = transact(store, claim(seed="a"), claim_this("free-4", seed="b"), claim(seed="c"), claim_this("free-5"))
     assert types_of(outcomes) == [Claimed, Claimed, MaxWorkersReached, MaxWorkersReached]
@@ -208,7 +208,7 @@ def test_claims_of_one_transaction_share_the_places(store):
 
 
 @pytest.mark.parametrize("verb", [complete, fail, hand_back])
-def test_whoever_ends_their_task_frees_its_place_in_the_same_transaction(store, verb):
+def test_a_finished_task_frees_its_worker_in_the_same_transaction(store, verb):
     fill(store)
     transact(store, claim_this("free-0"), claim_this("free-1"))
     before, _, after = transact(store, claim_this("free-2"), verb("free-0"), claim_this("free-2"))
@@ -218,7 +218,7 @@ def test_whoever_ends_their_task_frees_its_place_in_the_same_transaction(store, 
 
 
 @pytest.mark.parametrize("swept", [True, False])
-def test_a_lapsed_lease_frees_its_place_at_once_swept_or_not(store, clock, swept):
+def test_a_lapsed_lease_frees_its_worker_before_and_after_the_sweep(store, clock, swept):
     fill(store)
     run(store, claim(limit=2))
     clock.now = START + LEASE - 1
@@ -245,14 +245,14 @@ def test_a_lapsed_task_that_is_claimed_again_counts_once(store, clock):
     assert used(store)[1] == 1
 
 
-def test_an_empty_queue_is_empty_while_there_is_a_place(store):
+def test_an_empty_queue_answers_empty_only_below_the_worker_limit(store):
     assert isinstance(run(store, claim()), Empty)
     transact(store, create("t1"), create("t2"), claim(limit=2))
     with pytest.raises(MaxWorkersReached):
         run(store, claim(seed="b"))
 
 
-def test_a_claim_of_none_leaves_the_queue_as_it_is(store):
+def test_a_claim_at_the_worker_limit_leaves_the_queue_unchanged(store):
     fill(store, 3)
     run(store, claim(limit=2))
     before = every(store, Task)
@@ -262,7 +262,7 @@ def test_a_claim_of_none_leaves_the_queue_as_it_is(store):
     assert [task.state for task in before] == [CLAIMED, CLAIMED, PENDING]
 
 
-def test_a_lapse_takes_places_and_says_so(store, clock):
+def test_after_a_lapse_the_lower_worker_limit_is_refused_with_plan_expired(store, clock):
     fill(store)
     run(store, claim(limit=3, allowance=LAPSING))
     clock.advance(10)
@@ -272,7 +272,7 @@ def test_a_lapse_takes_places_and_says_so(store, clock):
         run(store, claim(seed="c"))
 
 
-def test_a_session_s_tasks_count_and_are_free_when_it_ends(store, clock):
+def test_tasks_of_a_session_count_as_held_until_it_ends(store, clock):
     fill(store)
     run(store, begin())
     run(store, claim(limit=2, session_id="s1"))
@@ -284,7 +284,7 @@ def test_a_session_s_tasks_count_and_are_free_when_it_ends(store, clock):
     assert isinstance(run(store, claim(limit=2, seed="b")), Claimed)
 
 
-def test_accounts_do_not_share_places(store):
+def test_accounts_do_not_share_a_worker_limit(store):
     transact(store, *(create(f"{who}-{n}", account=who) for who in ("one", "two") for n in range(3)))
     for who in ("one", "two"):
         assert len(run(store, claim(limit=3, account=who)).taken) == 2

@@ -38,13 +38,13 @@ def names(commands):
     return [command.name for command in commands]
 
 
-def test_commands_come_out_as_they_went_in():
+def test_commands_are_taken_in_the_order_in_which_they_were_put():
     backlog = Backlog()
     fill(backlog, *(claim(str(number)) for number in range(10)))
     assert names(taken(backlog)) == [str(number) for number in range(10)]
 
 
-def test_holders_writes_come_before_new_work():
+def test_urgent_writes_come_before_new_work():
     backlog = Backlog()
     fill(backlog, claim("new"), heartbeat("held"))
     assert names(taken(backlog)) == ["held", "new"]
@@ -63,13 +63,13 @@ def test_new_work_keeps_a_quarter_of_every_batch():
 
 
 @pytest.mark.parametrize(("held", "new"), [(30, 0), (30, 1), (0, 30), (2, 30)])
-def test_a_quarter_that_nobody_needs_is_not_left_empty(held, new):
+def test_the_reserved_quarter_is_used_when_there_is_no_new_work(held, new):
     backlog = Backlog(max_batch=8)
     fill(backlog, *(heartbeat(f"h{number}") for number in range(held)), *(claim(f"n{number}") for number in range(new)))
     assert len(taken(backlog)) == 8
 
 
-def test_accounts_take_turns_within_a_batch():
+def test_accounts_alternate_within_a_batch():
     backlog = Backlog(max_batch=4)
     fill(
         backlog,
@@ -80,7 +80,7 @@ def test_accounts_take_turns_within_a_batch():
     assert names(taken(backlog)) == ["a0", "b0", "a1", "b1"]
 
 
-def test_accounts_take_turns_from_batch_to_batch():
+def test_accounts_alternate_from_batch_to_batch():
     backlog = Backlog(max_batch=2)
     for account in "abcd":
         fill(backlog, *(claim(f"{account}{number}", account=account) for number in range(8)))
@@ -88,7 +88,7 @@ def test_accounts_take_turns_from_batch_to_batch():
     assert served == {"a": 4, "b": 4, "c": 4, "d": 4}
 
 
-def test_what_a_lane_sorts_while_it_is_counted_is_not_counted_twice():
+def test_a_ticket_sorted_during_the_count_is_not_counted_twice():
     backlog = Backlog(max_queued=10)
 
     class Inbox(SimpleQueue):
@@ -108,7 +108,7 @@ def test_what_a_lane_sorts_while_it_is_counted_is_not_counted_twice():
     assert len(taken(backlog)) == 7
 
 
-def test_a_full_queue_refuses_more_and_keeps_what_it_has():
+def test_a_full_backlog_refuses_more_and_keeps_its_tickets():
     backlog = Backlog(max_queued=3)
     fill(backlog, claim("1"), heartbeat("2"), claim("3"))
     with pytest.raises(Overloaded) as caught:
@@ -119,7 +119,7 @@ def test_a_full_queue_refuses_more_and_keeps_what_it_has():
     assert names(taken(backlog)) == ["5"]
 
 
-def test_equal_requests_are_never_in_one_batch():
+def test_requests_with_one_idempotency_key_are_never_in_one_batch():
     backlog = Backlog()
     twice = [claim("x", once=once("k")), claim("x", once=once("k"))]
     fill(backlog, *twice, claim("y", account="b", once=once("k")), claim("z", account="c"))
@@ -127,7 +127,7 @@ def test_equal_requests_are_never_in_one_batch():
     assert names(taken(backlog)) == ["x"]
 
 
-def test_a_batch_stays_below_its_bytes_but_a_giant_still_passes_alone(monkeypatch):
+def test_a_batch_stays_below_its_byte_limit_but_one_larger_command_runs_alone(monkeypatch):
     monkeypatch.setattr(backlogs, "MAX_BATCH_BYTES", 100)
     backlog = Backlog()
     sizes = [60, 40, 1, 500, 3]
@@ -138,7 +138,7 @@ def test_a_batch_stays_below_its_bytes_but_a_giant_still_passes_alone(monkeypatc
     assert batches == [["60", "40"], ["1"], ["500"], ["3"]]
 
 
-def test_whoever_has_waited_in_line_goes_first():
+def test_tickets_that_waited_come_first():
     backlog = Backlog()
     fill(backlog, claim("newcomer"))
     waited = Ticket(claim("from the line"), SINK)
@@ -147,7 +147,7 @@ def test_whoever_has_waited_in_line_goes_first():
     assert names(taken(backlog)) == ["from the line", "newcomer"]
 
 
-def test_a_closed_queue_refuses_but_hands_out_what_it_has():
+def test_a_closed_backlog_refuses_tickets_but_hands_out_queued_ones():
     backlog = Backlog()
     fill(backlog, claim("last"))
     backlog.close()
@@ -166,7 +166,7 @@ def test_taking_waits_for_the_first_command():
         assert names(ticket.command for ticket in batch.result(5)) == ["at last"]
 
 
-def test_closing_wakes_whoever_waits():
+def test_closing_wakes_a_waiting_take():
     backlog = Backlog()
     with ThreadPoolExecutor(1) as lane:
         batch = lane.submit(backlog.take)

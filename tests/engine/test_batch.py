@@ -35,7 +35,7 @@ def types_of(outcome):
     return [type(each) for each in outcome.each]
 
 
-def test_each_item_has_an_outcome_of_its_own_in_order(store):
+def test_each_item_has_its_outcome_in_order(store):
     transact(store, create("t1"), create("t2"), take("work", limit=2))
     outcome = run(store, batch(complete("t1"), complete("t9"), create("t3"), fail("t2", "wrong"), cancel("t1")))
     assert types_of(outcome)[:3] == [TaskOutcome, TaskMissing, Created]
@@ -44,7 +44,7 @@ def test_each_item_has_an_outcome_of_its_own_in_order(store):
     check_log(store)
 
 
-def test_a_refused_item_leaves_no_trace_and_stops_nobody(store, clock):
+def test_a_refused_item_changes_nothing_and_does_not_stop_the_others(store, clock):
     transact(store, create("t1"), take("work"))
     clock.advance(300)
     before = every(store, Event)
@@ -56,19 +56,19 @@ def test_a_refused_item_leaves_no_trace_and_stops_nobody(store, clock):
     check_log(store)
 
 
-def test_items_see_what_those_before_them_did(store):
+def test_items_see_the_changes_of_earlier_items(store):
     outcome = run(store, batch(create("t1"), create("t2", unique_key="k"), create("t3", unique_key="k"), cancel("t1")))
     assert types_of(outcome) == [Created, Created, Created, TaskOutcome]
     assert (outcome.each[2].task.id, outcome.each[3].task.state) == ("t2", "cancelled")
     check_log(store)
 
 
-def test_a_batch_of_refusals_alone_changes_nothing(store):
+def test_a_batch_of_refused_items_changes_nothing(store):
     assert types_of(run(store, batch(cancel("t1"), complete("t2")))) == [TaskMissing, TaskMissing]
     assert every(store, Event) == []
 
 
-def test_a_batch_beside_other_commands_is_one_of_them(store):
+def test_a_batch_shares_a_transaction_with_other_commands(store):
     transact(store, create("t1"), take("work"))
     first, many, second = transact(store, create("t2"), batch(complete("t1"), create("t3")), take("work", limit=9))
     assert isinstance(first, Created)
@@ -86,7 +86,7 @@ def test_each_item_may_have_an_idempotency_key(store):
     check_log(store)
 
 
-def test_two_items_under_one_key_are_one(store):
+def test_two_items_under_one_idempotency_key_have_one_effect(store):
     same = run(store, batch(create("t1", once=once()), create("t2", once=once())))
     assert types_of(same) == [Created, Replayed]
     other = run(store, batch(create("t3", once=once("k", "one")), create("t4", once=once("k", "another"))))
@@ -95,14 +95,14 @@ def test_two_items_under_one_key_are_one(store):
     check_log(store)
 
 
-def test_the_answer_to_a_refused_item_is_not_remembered(store):
+def test_the_answer_to_a_refused_item_is_not_stored(store):
     refused = run(store, batch(complete("t1", once=once()), create("t1")))
     assert types_of(refused) == [TaskMissing, Created]
     run(store, take("work"))
     assert types_of(run(store, batch(complete("t1", once=once())))) == [TaskOutcome]
 
 
-def test_a_whole_batch_may_have_a_key_and_its_items_theirs(store):
+def test_a_batch_and_its_items_may_have_idempotency_keys(store):
     many = batch(create("t1", once=once("item")), cancel("t9"), once=once("whole"))
     run(store, many)
     assert run(store, many) == Replayed(200, b"Created,TaskMissing")
@@ -128,7 +128,7 @@ WHOLE = batch(create("t3"), once=once())
 
 
 @pytest.mark.parametrize("pair", [(ALONE, ITEM), (ITEM, ALONE), (ALONE, WHOLE), (ITEM, WHOLE), (ITEM, ITEM)])
-def test_equal_keys_are_never_in_one_transaction_wherever_they_stand(store, pair):
+def test_equal_idempotency_keys_are_never_in_one_transaction(store, pair):
     batches = taken_together(*pair)
     assert [len(together) for together in batches] == [1, 1]
     for together in batches:
@@ -136,14 +136,14 @@ def test_equal_keys_are_never_in_one_transaction_wherever_they_stand(store, pair
     assert len(every(store, Task)) == 1
 
 
-def test_a_batch_weighs_as_much_as_its_items(store):
+def test_the_weight_of_a_batch_is_the_sum_of_its_items(store):
     giant = batch(*(create(f"t{number}") for number in range(1_500)))
     assert [len(together) for together in taken_together(giant, giant, create("x"))] == [1, 2]
     assert batch(create("a", payload="x" * 100), complete("b", result="y" * 50)).size() == 150
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_a_batch_that_the_store_will_not_take_fails_whole_and_alone(opened, clock, kind):
+def test_a_batch_with_a_refused_value_fails_completely_and_alone(opened, clock, kind):
     store, replies = opened(kind, clock), {}
     lane = idle_lane(
         store, lambda committed: replies.update((ticket.slot, outcome) for ticket, outcome in committed.replies)

@@ -36,7 +36,7 @@ def numbers(engine):
     return Numbers(engine)
 
 
-def test_claims_are_counted_by_what_came_of_them(engine, numbers):
+def test_claims_are_counted_by_outcome(engine, numbers):
     engine.call(claim("a", "l1"))
     engine.call(claim("a", "l2"))
     engine.call(acquire("b"))
@@ -49,7 +49,7 @@ def test_claims_are_counted_by_what_came_of_them(engine, numbers):
     assert numbers.more(metric_names.CLAIMS, "task", "granted") == 0
 
 
-def test_one_that_waits_is_contended_once_and_answered_once(engine, numbers):
+def test_a_waiting_claim_is_counted_as_contended_once_and_answered_once(engine, numbers):
     engine.call(claim("a", "l1"))
     engine.call(claim("a", "l2"), wait_seconds=0.05)
     assert numbers.more(metric_names.CONTENDED, "job") == 1
@@ -68,7 +68,7 @@ def test_renewals_and_releases_are_counted_and_refused_ones_are_not(engine, numb
     )
 
 
-def test_a_holder_whose_time_ran_out_is_an_expiry_and_its_successor_a_takeover(engine, numbers):
+def test_an_expired_lease_counts_as_an_expiry_and_the_next_claim_as_a_takeover(engine, numbers):
     engine.call(claim("a", "l1", ttl=SHORT))
     wait_until(lambda: numbers.more(metric_names.EXPIRIES, "job") == 1)
     assert numbers.more(metric_names.TAKEOVERS, "job") == 0, "nobody has taken it yet"
@@ -82,7 +82,7 @@ def test_a_holder_whose_time_ran_out_is_an_expiry_and_its_successor_a_takeover(e
     assert numbers.more(metric_names.TAKEOVERS, "job") == 1, "what was given back is not taken over"
 
 
-def test_tasks_are_counted_through_their_lives(engine, numbers):
+def test_every_transition_of_a_task_is_counted(engine, numbers):
     earlier = engine.alerts.report()
     for name in ("t1", "t2", "t3", "t4"):
         engine.call(create(name, max_attempts=1, lease_duration=SHORT if name == "t4" else 60 * SECOND))
@@ -100,7 +100,7 @@ def test_tasks_are_counted_through_their_lives(engine, numbers):
     assert report["lapses"]["total"] - earlier["lapses"]["total"] == 1
 
 
-def test_batches_are_timed_and_lanes_are_seen_at_work(engine, numbers):
+def test_batches_and_lane_busy_time_are_measured(engine, numbers):
     engine.call(claim("a", "l1"))
     batches = numbers.more(metric_names.BATCHES)
     assert 1 <= batches <= numbers.more(metric_names.COMMANDS)
@@ -113,7 +113,7 @@ def test_batches_are_timed_and_lanes_are_seen_at_work(engine, numbers):
     assert engine.registry.read()[metric_names.LANES.at()] == engine.store.lanes
 
 
-def test_the_sweep_says_when_it_last_looked(engine):
+def test_the_sweep_reports_when_it_last_ran(engine):
     wait_until(lambda: engine.registry.read()[metric_names.LOOP_SUCCESS.at("sweep")] > 0)
     assert engine.loop_report()["sweep"].stuck is False
     assert engine.loop_report()["lanes"].stuck is False

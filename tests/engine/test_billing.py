@@ -49,7 +49,7 @@ def kinds(store):
     return [event.kind for event in every(store, Event)]
 
 
-def test_money_changes_purchase_and_plan_in_one_transaction(store, clock):
+def test_a_payment_changes_purchase_and_plan_in_one_transaction(store, clock):
     asked = run(store, begin())
     assert (asked.state, asked.created_at, asked.expires_at) == (CREATED, START, START + 3 * 3600 * SECOND)
     clock.advance(60)
@@ -62,7 +62,7 @@ def test_money_changes_purchase_and_plan_in_one_transaction(store, clock):
     check_log(store)
 
 
-def test_what_the_account_has_settled_stays(store):
+def test_a_purchase_keeps_the_settings_of_the_account(store):
     run(store, ChangeAccountSettings(account=TENANT, cause=CAUSE, require_lease_id=True))
     run(store, begin())
     run(store, complete())
@@ -70,7 +70,7 @@ def test_what_the_account_has_settled_stays(store):
     check_log(store)
 
 
-def test_a_repeat_answers_the_completed_purchase_and_changes_nothing(store, clock):
+def test_completing_again_returns_the_purchase_and_changes_nothing(store, clock):
     run(store, begin())
     first = run(store, complete())
     told = kinds(store)
@@ -81,7 +81,7 @@ def test_a_repeat_answers_the_completed_purchase_and_changes_nothing(store, cloc
     assert the_account(store).plan_expires_at == START + 30 * DAY
 
 
-def test_two_who_bring_the_same_money_at_once_activate_once(store):
+def test_two_concurrent_reports_of_one_payment_activate_once(store):
     run(store, begin())
     first, second = transact(store, complete(), complete())
     assert first == second
@@ -89,7 +89,7 @@ def test_two_who_bring_the_same_money_at_once_activate_once(store):
     check_log(store)
 
 
-def test_two_purchases_add_up_and_the_newest_tier_holds(store, clock):
+def test_two_purchases_add_their_time_and_the_newest_plan_applies(store, clock):
     run(store, begin("pur_1", "agency"))
     run(store, begin("pur_2", "basic"))
     run(store, complete("pur_1", "cap_1", 5999))
@@ -100,7 +100,7 @@ def test_two_purchases_add_up_and_the_newest_tier_holds(store, clock):
     check_log(store)
 
 
-def test_other_money_leaves_everything_as_it_was(store):
+def test_a_payment_of_another_amount_changes_nothing(store):
     asked = run(store, begin())
     with pytest.raises(PaymentFailed):
         run(store, complete(cents=1))
@@ -109,7 +109,7 @@ def test_other_money_leaves_everything_as_it_was(store):
     assert run(store, complete()).state == COMPLETED
 
 
-def test_a_foreign_purchase_is_as_good_as_none(store):
+def test_a_purchase_of_another_account_is_missing(store):
     run(store, begin())
     for command in (complete(account="acct_2"), complete("pur_2"), fail(account="acct_2")):
         with pytest.raises(PurchaseMissing):
@@ -117,7 +117,7 @@ def test_a_foreign_purchase_is_as_good_as_none(store):
     assert every(store, Account) == []
 
 
-def test_a_declined_payment_is_told_once_and_may_be_made_good(store):
+def test_a_declined_payment_is_logged_once_and_can_still_be_paid(store):
     run(store, begin())
     assert run(store, fail()).state == FAILED
     assert run(store, fail()).state == FAILED
@@ -128,7 +128,7 @@ def test_a_declined_payment_is_told_once_and_may_be_made_good(store):
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_a_database_takes_one_payment_for_one_purchase_only(opened, clock, kind):
+def test_the_database_refuses_one_payment_for_two_purchases(opened, clock, kind):
     """Even if a provider answered two orders with one capture."""
     store = opened(kind, clock)
     run(store, begin("pur_1"))
@@ -141,7 +141,7 @@ def test_a_database_takes_one_payment_for_one_purchase_only(opened, clock, kind)
     check_log(store)
 
 
-def test_a_purchase_outlives_its_first_events(store, clock):
+def test_a_purchase_stays_valid_after_retention_removed_its_first_events(store, clock):
     """Retention cuts the log; what was paid is told again first."""
     run(store, begin())
     paid = run(store, complete())
@@ -156,6 +156,6 @@ def test_a_purchase_outlives_its_first_events(store, clock):
     check_log(store)
 
 
-def test_the_row_on_disk_is_the_row_that_was_answered(store):
+def test_the_stored_purchase_is_the_one_that_was_returned(store):
     asked = run(store, begin())
     assert every(store, Purchase) == [asked]

@@ -26,7 +26,7 @@ def stuck(monkeypatch):
     return begun
 
 
-def test_what_runs_out_is_ended_while_old_things_are_removed(stuck, opened, started):
+def test_expired_rows_are_ended_while_the_cleanup_runs(stuck, opened, started):
     engine = started(opened("memory"))
     assert stuck.wait(5)
     engine.call(create("t1", lease_duration=200_000))

@@ -102,7 +102,7 @@ def test_the_same_batches_about_leases_have_the_same_effect_on_every_store(three
 
 @differential
 @given(steps=scripts(TASK_VERBS))
-def test_the_same_batches_about_tasks_and_lives_have_the_same_effect_on_every_store(three, clock, part, steps):
+def test_the_same_batches_about_tasks_and_sessions_have_the_same_effect_on_every_store(three, clock, part, steps):
     play(three, clock, TaskScript(clock), steps)
 
 

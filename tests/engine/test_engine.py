@@ -63,7 +63,7 @@ def paused():
         gate.set()
 
 
-def test_a_script_may_call_the_engine_directly(engine):
+def test_a_script_can_call_the_engine_directly(engine):
     claimed = engine.call(claim("job", "l1"))
     assert isinstance(claimed, Claimed)
     assert isinstance(engine.call(claim("job", "l2")), Held)
@@ -75,7 +75,7 @@ def test_a_script_may_call_the_engine_directly(engine):
     check_log(engine.store)
 
 
-def test_commands_that_wait_together_share_a_transaction(opened, started, paused):
+def test_queued_commands_share_a_transaction(opened, started, paused):
     engine = started(opened("memory"))
     sink, go_on = Futures(), paused(engine)
     sent = [sink.send(engine, claim(f"job-{number}", f"l{number}"))[1] for number in range(100)]
@@ -88,7 +88,7 @@ def test_commands_that_wait_together_share_a_transaction(opened, started, paused
     assert len(transactions) == 1
 
 
-def test_max_batch_bounds_a_transaction(opened, started, paused):
+def test_max_batch_limits_a_transaction(opened, started, paused):
     engine = started(opened("memory"), max_batch=1)
     sink, go_on = Futures(), paused(engine)
     sent = [sink.send(engine, claim(f"job-{number}", f"l{number}"))[1] for number in range(5)]
@@ -100,7 +100,7 @@ def test_max_batch_bounds_a_transaction(opened, started, paused):
     assert len(transactions) == 5
 
 
-def test_a_full_engine_says_so_at_once(opened, started, paused):
+def test_a_full_backlog_is_refused_at_once(opened, started, paused):
     engine = started(opened("memory"), max_queued=2)
     go_on = paused(engine)
     sink = Futures()
@@ -112,7 +112,7 @@ def test_a_full_engine_says_so_at_once(opened, started, paused):
 
 
 @pytest.mark.parametrize("size", [1, 3])
-def test_stopping_finishes_what_was_accepted(opened, size):
+def test_stopping_finishes_accepted_commands(opened, size):
     engine = Engine(opened("memory"))
     engine.start()
     sink = Futures()
@@ -123,7 +123,7 @@ def test_stopping_finishes_what_was_accepted(opened, size):
         engine.submit(claim("late"), sink)
 
 
-def test_nobody_who_races_a_stop_is_left_without_an_answer(opened):
+def test_every_command_that_races_a_stop_is_answered(opened):
     for _ in range(20):
         engine = Engine(opened("memory"))
         engine.start()
@@ -160,7 +160,7 @@ def test_a_sink_that_fails_does_not_stop_its_lane(opened, started):
 
 
 @pytest.mark.parametrize("freed", [False, True], ids=["still held", "free"])
-def test_a_waiter_is_answered_once_although_the_server_drains_in_the_middle_of_its_try(opened, started, paused, freed):
+def test_a_waiter_is_answered_once_although_the_server_drains_during_its_try(opened, started, paused, freed):
     engine = started(opened("memory"))
     engine.call(claim("job", "l0"))
     sink = Keep()
@@ -180,7 +180,7 @@ def test_a_waiter_is_answered_once_although_the_server_drains_in_the_middle_of_i
         assert holder == (None if freed else "worker"), "whoever is told that nothing was done must not hold the job"
 
 
-def test_a_long_line_survives_a_full_queue(opened, started, paused):
+def test_a_long_queue_of_waiters_survives_a_full_backlog(opened, started, paused):
     engine = started(opened("memory"), max_queued=600)
     engine.call(claim("job", "l0"))
     waiters, others = Keep(), Keep()
@@ -203,7 +203,7 @@ def test_a_long_line_survives_a_full_queue(opened, started, paused):
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_of_racing_claimers_on_two_servers_exactly_one_wins(opened, started, kind):
+def test_exactly_one_of_racing_claimers_on_two_servers_wins(opened, started, kind):
     engines = [started(opened(kind)), started(opened(kind))]
     tokens = []
     with ThreadPoolExecutor(8) as pool:
@@ -223,7 +223,7 @@ def test_of_racing_claimers_on_two_servers_exactly_one_wins(opened, started, kin
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_fresh_names_raced_for_on_two_servers_have_one_owner_each(opened, started, kind):
+def test_new_names_claimed_on_two_servers_at_once_have_one_owner_each(opened, started, kind):
     """Rows that do not exist cannot be locked: both servers find nothing, and one of them must find that out."""
     engines = [started(opened(kind)), started(opened(kind))]
     with ThreadPoolExecutor(8) as pool:

@@ -43,7 +43,7 @@ def test_grace_is_the_outage_but_no_more_than_the_ttl_and_ten_seconds_at_least(o
     assert expiry.grace(outage * SECOND, ttl * SECOND) == given * SECOND
 
 
-def test_a_server_that_comes_back_gives_jobs_time_to_renew(served, clock, started):
+def test_a_restarted_server_gives_jobs_time_to_renew(served, clock, started):
     clock.advance(100)
     engine = started(served, serving=True)
     assert deadline(served, "long") == clock.now + 60 * SECOND
@@ -58,26 +58,26 @@ def test_grace_never_shortens_a_lease(served, clock, started):
     assert deadline(served, "long") == START + 60 * SECOND
 
 
-def test_locks_get_none(served, clock, started):
+def test_locks_get_no_grace(served, clock, started):
     clock.advance(100)
     started(served, serving=True)
     wait_until(lambda: deadline(served, "lock") is None)
 
 
-def test_a_short_absence_gives_none(served, clock, started):
+def test_a_short_absence_gives_no_grace(served, clock, started):
     clock.advance(5)
     started(served, serving=True)
     wait_until(lambda: deadline(served, "short") is None)
 
 
-def test_a_clean_end_gives_none(served, clock, started):
+def test_a_clean_stop_gives_no_grace(served, clock, started):
     served.beat(clean=True)
     clock.advance(100)
     started(served, serving=True)
     wait_until(lambda: deadline(served, "long") is None)
 
 
-def test_a_server_that_stops_on_purpose_says_so(opened, clock, kind, started):
+def test_a_server_that_stops_on_purpose_records_it(opened, clock, kind, started):
     store = opened(kind, clock)
     engine = started(store, serving=True)
     engine.call(claim("job", "l1"))
@@ -86,13 +86,13 @@ def test_a_server_that_stops_on_purpose_says_so(opened, clock, kind, started):
     assert store.last_beat() is None
 
 
-def test_a_script_gives_none(served, clock, started):
+def test_an_engine_in_a_script_gives_no_grace(served, clock, started):
     clock.advance(100)
     engine = started(served)
     assert isinstance(engine.call(claim("long", "l9")), Claimed)
 
 
-def test_a_script_keeps_no_beat(opened, clock, kind, started):
+def test_an_engine_in_a_script_writes_no_heartbeat(opened, clock, kind, started):
     store = opened(kind, clock)
     engine = started(store)
     engine.call(claim("job", "l1"))
@@ -111,13 +111,13 @@ def test_a_script_keeps_no_beat(opened, clock, kind, started):
     ],
     ids=["live when last seen", "over when last seen", "a lock", "has time enough", "free"],
 )
-def test_grace_is_for_jobs_that_were_live_when_the_store_was_last_served(memory, clock, row, given):
+def test_grace_is_given_to_jobs_that_were_live_at_the_last_beat(memory, clock, row, given):
     put(memory, row)
     clock.advance(100)
     assert run(memory, GiveGrace(account=ACCOUNT, cause=CAUSE, key=row.key, last_beat=START)) is given
 
 
-def test_a_server_that_stood_still_gives_grace_before_anything_expires(served, clock):
+def test_a_server_that_was_paused_gives_grace_before_anything_expires(served, clock):
     """SIGSTOP, or the machine's sleep: nothing failed, but nobody could renew. The lane may wake before the sweep."""
     outages = Outages()
     sweep = Sweep(served, None, outages, serving=True)
@@ -138,7 +138,7 @@ def test_a_server_that_stood_still_gives_grace_before_anything_expires(served, c
     assert not outages.is_paused()
 
 
-def test_grace_for_more_jobs_than_a_queue_holds_is_given_in_parts(opened, clock, started):
+def test_grace_for_more_jobs_than_the_backlog_holds_is_given_in_groups(opened, clock, started):
     store = opened("sqlite", clock)
     put(store, *(a_lease(f"job-{number:04}") for number in range(2_500)))
     store.beat()

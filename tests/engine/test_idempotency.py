@@ -14,7 +14,7 @@ from holdfast.engine.verbs.jobs import Changed, Claimed
 from tests.support import ACCOUNT, START, acquire, check_log, claim, every, heartbeat, once, release, run
 
 
-def test_a_repeated_claim_gives_the_same_lease(store, clock):
+def test_a_repeated_claim_returns_the_same_lease(store, clock):
     first = run(store, claim("a", "l1", once=once()))
     clock.advance(5)
     again = run(store, claim("a", "l2", once=once()))
@@ -23,7 +23,7 @@ def test_a_repeated_claim_gives_the_same_lease(store, clock):
     assert again.now == START + 5 * SECOND
 
 
-def test_a_replay_grants_no_time(store, clock):
+def test_a_replayed_claim_does_not_extend_the_lease(store, clock):
     run(store, claim("a", "l1", ttl=10 * SECOND, once=once()))
     clock.advance(9)
     assert run(store, claim("a", "l2", once=once())).lease.expires_at == START + 10 * SECOND
@@ -42,7 +42,7 @@ def test_accounts_do_not_share_keys(store):
 
 
 @pytest.mark.parametrize("how", ["released", "expired"])
-def test_a_replay_after_the_lease_is_over_says_so(store, clock, how):
+def test_a_replay_after_the_lease_ended_is_refused(store, clock, how):
     run(store, claim("a", "l1", once=once()))
     if how == "released":
         run(store, release("a", "l1"))
@@ -53,14 +53,14 @@ def test_a_replay_after_the_lease_is_over_says_so(store, clock, how):
     assert caught.value.facts["ended"] == how
 
 
-def test_a_claim_that_was_refused_is_not_remembered(store):
+def test_a_refused_claim_is_not_stored(store):
     run(store, claim("a", "l1"))
     assert isinstance(run(store, claim("a", "l2", once=once())), Held)
     run(store, release("a", "l1"))
     assert run(store, claim("a", "l3", once=once())).lease_id == "l3"
 
 
-def test_a_claim_that_found_its_name_resting_is_not_remembered(store, clock):
+def test_a_claim_of_a_delayed_name_is_not_stored(store, clock):
     """It ended a lease that had run out, so it changed something, but its answer was still: held."""
     run(store, acquire("a", ttl=SECOND, delay=5 * SECOND))
     clock.advance(2)
@@ -75,7 +75,7 @@ def test_a_repeated_release_gets_its_first_answer_again(store):
     assert run(store, release("a", "l1", once=once("k"))) == Replayed(200, b'{"status":"Changed"}')
 
 
-def test_a_repeated_heartbeat_grants_no_time(store, clock):
+def test_a_replayed_heartbeat_does_not_extend_the_lease(store, clock):
     run(store, claim("a", "l1"))
     run(store, heartbeat("a", "l1", once=once("k")))
     clock.advance(5)
@@ -83,7 +83,7 @@ def test_a_repeated_heartbeat_grants_no_time(store, clock):
     assert every(store, Lease)[0].expires_at == START + 60 * SECOND
 
 
-def test_fifty_duplicates_over_two_servers_are_one_lease(opened, started):
+def test_fifty_duplicates_on_two_servers_get_one_lease(opened, started):
     engines = [started(opened("postgres")), started(opened("postgres"))]
 
     def send(number):
@@ -98,7 +98,7 @@ def test_fifty_duplicates_over_two_servers_are_one_lease(opened, started):
     check_log(engines[0].store)
 
 
-def test_duplicates_in_a_hurry_on_one_server_are_one_lease(opened, started):
+def test_concurrent_duplicates_on_one_server_get_one_lease(opened, started):
     engine = started(opened("memory"))
     with ThreadPoolExecutor(20) as pool:
         answers = list(pool.map(lambda number: engine.call(claim("a", f"l{number}", once=once())), range(20)))

@@ -22,7 +22,7 @@ def who_has(store, key):
         return None if found is None else found.name
 
 
-def test_named_tokens_come_change_and_go(store):
+def test_configured_tokens_are_added_changed_and_revoked(store):
     assert sync(store, ("alice", "k1"), ("bob", "k2")) == 2
     assert sync(store, ("alice", "k1"), ("bob", "k2")) == 0
     assert sync(store, ("alice", "k3")) == 2
@@ -32,26 +32,26 @@ def test_named_tokens_come_change_and_go(store):
     check_log(store)
 
 
-def test_a_name_is_one_principal_whatever_its_token_is(store):
+def test_a_configured_name_is_one_principal_with_any_token(store):
     sync(store, ("alice", "k1"))
     sync(store, ("alice", "k2"))
     assert [row.id for row in every(store, Principal)] == [principal_id(STATIC, "alice")]
 
 
-def test_issued_keys_stay_when_the_configuration_changes(store):
+def test_issued_keys_stay_when_the_settings_change(store):
     sync(store, ("first", "k1"), source=ISSUED)
     sync(store, ("alice", "k2"))
     assert who_has(store, "k1") == "first"
 
 
-def test_a_token_may_be_given_to_another_name(store):
+def test_a_configured_token_can_move_to_another_name(store):
     sync(store, ("alice", "k1"))
     sync(store, ("alicia", "k1"))
     assert who_has(store, "k1") == "alicia"
     check_log(store)
 
 
-def test_two_names_may_change_tokens(store):
+def test_two_configured_names_can_swap_tokens(store):
     sync(store, ("alice", "k1"), ("bob", "k2"))
     sync(store, ("alice", "k2"), ("bob", "k1"))
     assert [who_has(store, key) for key in ("k1", "k2")] == ["bob", "alice"]

@@ -36,14 +36,14 @@ def force(name="job"):
     return ForceRelease(account=ACCOUNT, cause=CAUSE, name=name, by="the admin", reason="stuck")
 
 
-def test_the_owner_s_name_is_a_label_and_no_proof(memory):
+def test_the_owner_label_is_not_proof_of_the_holder(memory):
     run(memory, claim("job", "l1", owner="worker"))
     assert isinstance(run(memory, claim("job", "l2", owner="worker")), Held)
     with pytest.raises(LeaseLost):
         run(memory, release("job", "l2"))
 
 
-def test_a_heartbeat_starts_the_time_again(memory, clock):
+def test_a_heartbeat_starts_the_ttl_again(memory, clock):
     run(memory, claim("job", "l1", ttl=10 * SECOND))
     clock.advance(9)
     assert run(memory, heartbeat("job", "l1")).lease.expires_at == START + 19 * SECOND
@@ -59,14 +59,14 @@ def test_a_heartbeat_at_the_deadline_is_too_late(memory, clock):
         run(memory, heartbeat("job", "l1"))
 
 
-def test_a_token_that_is_sent_must_match_as_well(memory):
+def test_a_token_that_is_sent_must_match(memory):
     token = run(memory, claim("job", "l1")).lease.token
     run(memory, heartbeat("job", "l1", token=token))
     with pytest.raises(WrongToken):
         run(memory, heartbeat("job", "l1", token=token + 1))
 
 
-def test_a_grant_that_nobody_heard_of_has_no_story(memory):
+def test_an_undelivered_grant_records_no_ending(memory):
     run(memory, claim("job", "l1", owner="first"))
     run(memory, release("job", "l1", note="for the next one"))
     run(memory, claim("job", "l2", owner="gone"))
@@ -75,7 +75,7 @@ def test_a_grant_that_nobody_heard_of_has_no_story(memory):
     assert (previous.owner, previous.how, previous.note) == ("first", RELEASED, "for the next one")
 
 
-def test_context_outlives_owners_who_were_cut_off_before_they_left_any(memory, clock):
+def test_note_and_checkpoint_stay_when_later_owners_left_none(memory, clock):
     run(memory, claim("job", "l1", owner="first"))
     run(memory, heartbeat("job", "l1", note="step 4 next", checkpoint='{"step":4}'))
     for number in (2, 3):
@@ -89,7 +89,7 @@ def test_context_outlives_owners_who_were_cut_off_before_they_left_any(memory, c
 
 
 @pytest.mark.parametrize("how", [RELEASED, EXPIRED, FORCED])
-def test_a_successor_learns_how_the_last_ownership_ended(memory, clock, how):
+def test_a_successor_gets_how_the_last_lease_ended(memory, clock, how):
     run(memory, claim("job", "l1", owner="first"))
     run(memory, heartbeat("job", "l1", note="half way", checkpoint='{"n":1}', progress="0.5"))
     if how == EXPIRED:
@@ -102,7 +102,7 @@ def test_a_successor_learns_how_the_last_ownership_ended(memory, clock, how):
     assert (claimed.lease.note, claimed.lease.checkpoint, claimed.lease.progress) == (None, None, None)
 
 
-def test_the_evicted_are_told_by_whom_and_why(memory):
+def test_an_evicted_holder_gets_by_whom_and_why(memory):
     run(memory, claim("job", "l1"))
     run(memory, force())
     with pytest.raises(LeaseLost) as caught:
@@ -112,7 +112,7 @@ def test_the_evicted_are_told_by_whom_and_why(memory):
         run(memory, force())
 
 
-def test_a_late_holder_is_told_who_owns_it_now_and_nothing_that_helps_it_act(memory, clock):
+def test_a_late_holder_gets_the_new_owner_but_no_lease_id_or_token(memory, clock):
     run(memory, claim("job", "l1"))
     clock.advance(60)
     run(memory, claim("job", "secret-lease", owner="next"))
@@ -125,7 +125,7 @@ def test_a_late_holder_is_told_who_owns_it_now_and_nothing_that_helps_it_act(mem
     assert "token" not in caught.value.facts
 
 
-def test_a_session_s_end_frees_what_was_claimed_for_its_life(memory, clock):
+def test_ending_a_session_frees_its_jobs(memory, clock):
     run(memory, open_session("s1"))
     run(memory, claim("a", "l1", session_id="s1"))
     run(memory, acquire("b", session_id="s1", ephemeral=True))
@@ -137,7 +137,7 @@ def test_a_session_s_end_frees_what_was_claimed_for_its_life(memory, clock):
     check_log(memory)
 
 
-def test_a_job_of_a_session_that_ran_out_is_lost_before_the_sweep_comes(memory, clock):
+def test_a_job_of_an_expired_session_is_lost_before_the_sweep(memory, clock):
     run(memory, open_session("s1", ttl_seconds=10))
     run(memory, claim("a", "l1", session_id="s1", ttl=60 * SECOND))
     clock.advance(10)
@@ -149,7 +149,7 @@ def test_a_job_of_a_session_that_ran_out_is_lost_before_the_sweep_comes(memory, 
 @pytest.mark.parametrize(
     ("by", "seconds", "refusal"), [(BOB, 0, SessionMissing), (ALICE, 10, SessionExpired), (ALICE, 15, SessionMissing)]
 )
-def test_only_a_live_session_of_one_s_own_can_claim(memory, clock, by, seconds, refusal):
+def test_only_a_live_session_of_the_caller_can_claim(memory, clock, by, seconds, refusal):
     run(memory, open_session("s1", ttl_seconds=10))
     clock.advance(seconds)
     for command in (claim("a", by=by, session_id="s1"), acquire("a", by, session_id="s1", ephemeral=True)):
@@ -158,7 +158,7 @@ def test_only_a_live_session_of_one_s_own_can_claim(memory, clock, by, seconds, 
     assert every(memory, Lease) == []
 
 
-def test_keeping_a_session_alive_keeps_what_it_holds(memory, clock):
+def test_a_session_that_is_kept_alive_keeps_its_jobs(memory, clock):
     run(memory, open_session("s1", ttl_seconds=10))
     run(memory, claim("a", "l1", session_id="s1", ttl=60 * SECOND))
     clock.advance(9)
@@ -167,14 +167,14 @@ def test_keeping_a_session_alive_keeps_what_it_holds(memory, clock):
     run(memory, heartbeat("a", "l1"))
 
 
-def test_an_access_list_keeps_others_from_the_job(memory):
+def test_an_access_list_refuses_other_claimers(memory):
     put(memory, a_lease("job", ends=None, acl=normalise(["user:bob"])))
     with pytest.raises(Forbidden):
         run(memory, claim("job", by=ALICE))
     assert isinstance(run(memory, claim("job", by=BOB)), Claimed)
 
 
-def test_the_limit_on_locks_counts_those_of_the_same_batch(memory):
+def test_the_limit_of_locks_counts_those_of_the_same_batch(memory):
     outcomes = transact(memory, *(acquire(name, limit=2) for name in "abc"))
     assert [type(outcome).__name__ for outcome in outcomes] == ["Acquired", "Acquired", "LockLimit"]
     assert isinstance(acquire(), AcquireLock)

@@ -44,7 +44,7 @@ def revoke(key_id, *others, by=ROOT_USER):
     return RevokeKey(**BASE, by=by, key_id=key_id, others=others)
 
 
-def test_a_key_that_was_rotated_away_rotates_nothing_in_its_grace(store):
+def test_a_rotated_key_cannot_rotate_again_during_its_grace(store):
     key = run(store, make(key_named())).key
     run(store, rotate(by=key, sent="new-key", grace=3600 * SECOND))
     with pytest.raises(Forbidden):
@@ -52,7 +52,7 @@ def test_a_key_that_was_rotated_away_rotates_nothing_in_its_grace(store):
     assert run(store, rotate(by=key, sent="second", key_hash="third")).key.key_hash == "third"
 
 
-def test_nobody_revokes_a_key_that_reaches_further_than_their_own(store):
+def test_revoking_a_key_with_more_rights_is_refused(store):
     run(store, make(key_named("wide", scopes="admin")))
     narrow = run(store, make(key_named("narrow", scopes="admin", prefix="ci/"))).key
     with pytest.raises(Forbidden):
@@ -90,7 +90,7 @@ def kinds(store):
 # -- making ------------------------------------------------------------------------------------------------------
 
 
-def test_a_key_is_made_with_its_times_by_the_store_s_clock(store, clock):
+def test_a_created_key_has_its_times_by_the_clock_of_the_store(store, clock):
     put(store, ROOT_USER)
     clock.advance(7)
     made = run(store, make(key_named(prefix="ci/"), lasts=60 * SECOND)).key
@@ -115,14 +115,14 @@ def test_a_key_is_made_with_its_times_by_the_store_s_clock(store, clock):
         ({"expires_at": START + 10 * SECOND}, {}, 11 * SECOND),
     ],
 )
-def test_nobody_makes_a_key_that_reaches_further_than_their_own(store, maker, wanted, lasts):
+def test_creating_a_key_with_more_rights_is_refused(store, maker, wanted, lasts):
     with pytest.raises(Forbidden):
         run(store, make(key_named(**wanted), replace(ROOT_USER, **maker), lasts))
     assert every(store, Principal) == []
     assert kinds(store) == []
 
 
-def test_a_key_may_be_made_that_reaches_exactly_as_far(store):
+def test_a_key_with_exactly_the_rights_of_its_maker_can_be_created(store):
     maker = replace(ROOT_USER, prefix="ci/", expires_at=START + 10 * SECOND)
     assert run(store, make(key_named(scopes="admin", prefix="ci/"), maker, 10 * SECOND)).key.expires_at
 
@@ -140,7 +140,7 @@ def test_a_rotated_key_works_until_its_grace_is_over(store, clock, grace):
     check_log(store)
 
 
-def test_a_key_that_is_rotated_again_ends_the_one_before_the_last_at_once(store):
+def test_a_second_rotation_ends_the_key_before_the_previous_one_at_once(store):
     put(store, key_named())
     transact(store, rotate(key_hash="second", grace=9 * SECOND), rotate(key_hash="third", grace=9 * SECOND))
     assert who_has(store, "new-key", "second", "third") == [None, "new", "new"]
@@ -150,14 +150,14 @@ def test_a_key_that_is_rotated_again_ends_the_one_before_the_last_at_once(store)
 @pytest.mark.parametrize(
     "limit", [{"scopes": "tasks"}, {"prefix": "ci/"}, {"namespace": "team"}, {"expires_at": START + 10 * SECOND}]
 )
-def test_nobody_is_given_another_s_key_that_reaches_further_than_their_own(store, limit):
+def test_rotating_another_key_with_more_rights_is_refused(store, limit):
     put(store, ROOT_USER)
     with pytest.raises(Forbidden):
         run(store, rotate(ROOT_USER.id, by=key_named("limited", **({"scopes": "admin"} | limit))))
     assert who_has(store, "boss-key", "second") == ["boss", None]
 
 
-def test_everybody_may_rotate_their_own_key(store):
+def test_every_key_can_rotate_itself(store):
     limited = key_named(scopes="read", prefix="ci/", expires_at=START + 10 * SECOND)
     put(store, limited)
     rotated = run(store, rotate(by=limited)).key
@@ -165,13 +165,13 @@ def test_everybody_may_rotate_their_own_key(store):
 
 
 @pytest.mark.parametrize("key_id", ["absent", "revoked", "foreign"])
-def test_a_key_that_is_not_there_cannot_be_rotated(store, key_id):
+def test_an_absent_key_cannot_be_rotated(store, key_id):
     put(store, key_named("revoked", revoked_at=START), replace(key_named("foreign"), account="other"))
     with pytest.raises(Missing):
         run(store, rotate(key_id))
 
 
-def test_keys_of_the_settings_are_changed_there(store):
+def test_configured_keys_cannot_be_rotated_or_revoked(store):
     put(store, key_named("root", source=ROOT), key_named("listed", source=STATIC))
     for command in (
         rotate("root"),
@@ -187,7 +187,7 @@ def test_keys_of_the_settings_are_changed_there(store):
 # -- revoking ----------------------------------------------------------------------------------------------------
 
 
-def test_a_revoked_key_opens_nothing_and_stays_in_the_books(store):
+def test_a_revoked_key_is_invalid_and_its_principal_is_kept(store):
     put(store, ROOT_USER, key_named(old_key_hash="older", old_until=START + 9 * SECOND))
     assert run(store, revoke("new", "boss")).key.revoked_at == START
     assert who_has(store, "new-key", "older") == [None, None]
@@ -196,7 +196,7 @@ def test_a_revoked_key_opens_nothing_and_stays_in_the_books(store):
     check_log(store)
 
 
-def test_a_key_that_is_not_there_cannot_be_revoked(store):
+def test_an_absent_key_cannot_be_revoked(store):
     put(store, replace(key_named("foreign"), account="other"))
     for key_id in ("absent", "foreign"):
         with pytest.raises(Missing):
@@ -214,7 +214,7 @@ def test_a_key_that_is_not_there_cannot_be_revoked(store):
         (None, False),
     ],
 )
-def test_the_last_key_that_can_administer_stays(store, other, allowed):
+def test_the_last_admin_key_cannot_be_revoked(store, other, allowed):
     put(store, ROOT_USER)
     if other is not None:
         put(store, key_named("other", **({"scopes": "admin"} | other)))
@@ -226,13 +226,13 @@ def test_the_last_key_that_can_administer_stays(store, other, allowed):
     assert who_has(store, "boss-key") == [None if allowed else "boss"]
 
 
-def test_two_who_revoke_each_other_do_not_both_succeed(store):
+def test_two_admin_keys_that_revoke_each_other_do_not_both_succeed(store):
     put(store, ROOT_USER, key_named("other", scopes="admin"))
     outcomes = transact(store, revoke("boss", "other"), revoke("other", "boss"))
     assert [isinstance(outcome, LastAdmin) for outcome in outcomes] == [False, True]
 
 
-def test_a_key_without_the_scope_admin_may_always_go(store):
+def test_a_key_without_the_scope_admin_can_always_be_revoked(store):
     put(store, key_named())
     assert run(store, revoke("new")).key.revoked_at == START
 
@@ -240,7 +240,7 @@ def test_a_key_without_the_scope_admin_may_always_go(store):
 # -- names of one's own ------------------------------------------------------------------------------------------
 
 
-def test_a_name_is_taken_once_in_any_letter_case(store):
+def test_a_user_name_is_unique_in_any_letter_case(store):
     assert run(store, register("Alice", "h1", "team")).key.name_prefix == "team."
     for name in ("Alice", "alice", "ALICE"):
         with pytest.raises(NameTaken):
@@ -249,7 +249,7 @@ def test_a_name_is_taken_once_in_any_letter_case(store):
     check_log(store)
 
 
-def test_two_who_want_a_name_in_one_batch_do_not_both_get_it(store):
+def test_two_registrations_of_one_name_in_one_batch_do_not_both_succeed(store):
     first, second = transact(store, register("Bob", "h1"), register("bob", "h2"))
     assert (first.key.name, type(second)) == ("Bob", NameTaken)
 
@@ -258,7 +258,7 @@ def test_two_who_want_a_name_in_one_batch_do_not_both_get_it(store):
 
 
 @pytest.mark.parametrize("rotations", [1, 2, 3])
-def test_a_listed_token_that_was_rotated_away_never_comes_back(store, clock, rotations):
+def test_a_configured_token_that_was_rotated_never_works_again(store, clock, rotations):
     sync(store, ("alice", "listed"))
     row_id = principal_id(STATIC, "alice")
     for number in range(rotations):
@@ -274,7 +274,7 @@ def test_a_listed_token_that_was_rotated_away_never_comes_back(store, clock, rot
     check_log(store)
 
 
-def test_another_listed_token_takes_over_at_once_and_alone(store):
+def test_another_configured_token_replaces_a_rotated_key_at_once(store):
     sync(store, ("alice", "listed"))
     row_id = principal_id(STATIC, "alice")
     run(store, rotate(row_id, "own", grace=3600 * SECOND, by=Principal(ACCOUNT, row_id)))
@@ -285,7 +285,7 @@ def test_another_listed_token_takes_over_at_once_and_alone(store):
     check_log(store)
 
 
-def test_a_rotated_token_whose_key_was_revoked_stays_so(store):
+def test_a_rotated_token_whose_key_was_revoked_stays_revoked(store):
     sync(store, ("alice", "listed"))
     row_id = principal_id(STATIC, "alice")
     run(store, rotate(row_id, "own", by=Principal(ACCOUNT, row_id)))
@@ -297,7 +297,7 @@ def test_a_rotated_token_whose_key_was_revoked_stays_so(store):
 # -- the log -----------------------------------------------------------------------------------------------------
 
 
-def test_no_event_tells_a_key_or_its_hash(store):
+def test_no_event_contains_a_key_or_its_hash(store):
     run(store, RegisterAccount(account="acct", cause=CAUSE, principal_id="p", key_hash="hash-one", shown="hf_live_…"))
     run(store, rotate("p", "hash-two", account="acct", by=Principal("acct", "p")))
     sync(store, ("alice", "hash-three"))

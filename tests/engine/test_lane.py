@@ -73,7 +73,7 @@ def work(store, *commands, on_return=list):
     return lane, {ticket.command.name: outcome for ticket, outcome in replies}
 
 
-def test_a_refused_command_changes_nothing_and_its_neighbours_do(store):
+def test_a_refused_command_changes_nothing_and_the_others_of_its_batch_do(store):
     outcomes = transact(store, claim("a", "l1"), release("b", "wrong"), claim("c", "l3"), claim("a", "l4"))
     assert [type(outcome) for outcome in outcomes] == [Claimed, LeaseLost, Claimed, Held]
     assert [row.id for row in every(store, Lease)] == ["a", "c"]
@@ -82,7 +82,7 @@ def test_a_refused_command_changes_nothing_and_its_neighbours_do(store):
     check_log(store)
 
 
-def test_what_a_refused_command_had_begun_is_undone(store, clock):
+def test_the_changes_of_a_refused_command_are_undone(store, clock):
     """It ended a lease that had run out, then found nobody to take it from: the end stays for the sweep to tell."""
     run(store, claim("a", "l1", ttl=SECOND))
     clock.advance(2)
@@ -93,13 +93,13 @@ def test_what_a_refused_command_had_begun_is_undone(store, clock):
     check_log(store)
 
 
-def test_a_refused_attempt_consumes_no_token(store):
+def test_a_refused_command_draws_no_token(store):
     run(store, claim("a", "l1"))
     transact(store, claim("a", "l2"), claim("a", "l3"))
     assert run(store, claim("b", "l4")).lease.token == 2
 
 
-def test_a_verb_with_a_bug_hits_only_its_own_caller(store):
+def test_an_unexpected_error_in_a_command_fails_only_its_caller(store):
     bug = Unlucky(**{name: getattr(claim("b"), name) for name in ClaimJob.__struct_fields__})
     outcomes = transact(store, claim("a", "l1"), bug, claim("c", "l3"))
     assert [type(outcome) for outcome in outcomes] == [Claimed, ZeroDivisionError, Claimed]
@@ -107,7 +107,7 @@ def test_a_verb_with_a_bug_hits_only_its_own_caller(store):
     check_log(store)
 
 
-def test_commands_of_one_batch_see_each_other(store):
+def test_commands_of_one_batch_see_earlier_changes(store):
     first, beat, free, second = transact(
         store, claim("a", "l1"), heartbeat("a", "l1"), release("a", "l1", note="done"), claim("a", "l2")
     )
@@ -117,7 +117,7 @@ def test_commands_of_one_batch_see_each_other(store):
     check_log(store)
 
 
-def test_a_lease_that_began_and_ended_in_one_batch_leaves_no_placeholder_behind(store):
+def test_a_lease_that_began_and_ended_in_one_batch_has_its_real_token(store):
     force = ForceRelease(account=ACCOUNT, cause=CAUSE, name="a", by="x", reason="y")
     granted, freed, again = transact(store, claim("a", "l1"), force, claim("a", "l2"))
     assert [outcome.lease.token for outcome in (granted, freed, again)] == [1, 1, 2]
@@ -127,7 +127,7 @@ def test_a_lease_that_began_and_ended_in_one_batch_leaves_no_placeholder_behind(
 
 @pytest.mark.parametrize("size", [1, 2, 7, 16])
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_a_poisonous_value_fails_only_its_owner(opened, clock, kind, size):
+def test_a_value_that_the_store_refuses_fails_only_its_caller(opened, clock, kind, size):
     store = opened(kind, clock)
     commands = [claim(f"job-{number:02}", f"l{number}", account=f"account-{number % 3}") for number in range(size)]
     commands.insert(size // 2, claim("poison", "lp", ttl=POISON, account="careless"))
@@ -139,14 +139,14 @@ def test_a_poisonous_value_fails_only_its_owner(opened, clock, kind, size):
     check_log(store)
 
 
-def test_text_that_is_no_unicode_fails_only_its_owner(store):
+def test_invalid_unicode_fails_only_its_caller(store):
     _, replies = work(store, claim("a", "l1"), claim("b", "l2", owner="\ud800"), claim("c", "l3"))
     assert isinstance(replies["b"], ValueRefused)
     assert isinstance(replies["a"], Claimed)
     assert isinstance(replies["c"], Claimed)
 
 
-def test_an_account_that_sent_poison_runs_alone_for_a_while(memory):
+def test_an_account_with_a_refused_value_runs_in_batches_of_one_for_a_while(memory):
     lane = idle_lane(memory)
     batch = [Ticket(claim(str(number), account=account), Keep()) for number, account in enumerate("abab")]
     assert lane._isolate(batch) == [batch]
@@ -157,7 +157,7 @@ def test_an_account_that_sent_poison_runs_alone_for_a_while(memory):
 
 
 @pytest.mark.parametrize("trouble", [StoreUnavailable("gone"), StoreFull("full"), OutcomeUnknown("who knows")], ids=str)
-def test_trouble_fails_the_whole_batch_and_says_whether_it_was_applied(memory, trouble):
+def test_trouble_fails_the_whole_batch_with_applied(memory, trouble):
     lane, replies = work(Troubled(memory, trouble), claim("a", "l1"), claim("b", "l2"))
     assert list(replies.values()) == [trouble, trouble]
     assert trouble.applied == ("unknown" if isinstance(trouble, OutcomeUnknown) else "no")
@@ -166,33 +166,33 @@ def test_trouble_fails_the_whole_batch_and_says_whether_it_was_applied(memory, t
     assert not lane._outages.writable
 
 
-def test_an_error_nobody_thought_of_fails_its_batch_and_not_the_lane(memory):
+def test_an_unexpected_error_fails_its_batch_and_not_the_lane(memory):
     _, replies = work(Troubled(memory, RuntimeError("surprise")), claim("a"))
     assert isinstance(replies["a"], RuntimeError)
 
 
-def test_a_lost_race_is_run_again_and_decided_anew(memory):
+def test_a_rerun_loads_and_decides_again(memory):
     troubled = Troubled(memory, Rerun(), Rerun())
     _, replies = work(troubled, claim("a"))
     assert isinstance(replies["a"], Claimed)
     assert troubled.transactions == 3
 
 
-def test_a_race_that_is_always_lost_ends_as_trouble(memory):
+def test_too_many_reruns_end_as_trouble(memory):
     troubled = Troubled(memory, *(Rerun() for _ in range(MAX_RERUNS)))
     _, replies = work(troubled, claim("a"))
     assert isinstance(replies["a"], StoreUnavailable)
     assert troubled.transactions == MAX_RERUNS
 
 
-def test_a_connection_that_had_died_unused_costs_no_answer_but_asks_for_grace(memory):
+def test_a_stale_connection_fails_no_command_and_asks_for_grace(memory):
     troubled, asked = Troubled(memory, StaleConnection()), []
     _, replies = work(troubled, claim("a"), on_return=lambda: asked.append(True) or [])
     assert isinstance(replies["a"], Claimed)
     assert (troubled.transactions, asked) == (2, [True])
 
 
-def test_after_trouble_grace_comes_before_anything_can_expire(memory, clock):
+def test_after_trouble_grace_is_given_before_anything_can_expire(memory, clock):
     """The first batch after an outage would take over a job that its holder could not renew."""
     put(memory, a_lease("job", ends=START + SECOND))
     clock.advance(20)
@@ -206,14 +206,14 @@ def test_after_trouble_grace_comes_before_anything_can_expire(memory, clock):
     assert lane._outages_seen == lane._outages.count == 1
 
 
-def test_nothing_is_saved_by_a_batch_of_looks_alone(store):
+def test_a_batch_without_changes_saves_nothing(store):
     run(store, claim("a", "l1"))
     before = every(store, Event)
     transact(store, claim("a", "l2"), release("b", "x"))
     assert every(store, Event) == before
 
 
-def test_a_batch_tells_what_was_freed_and_when_to_look_again(memory, clock):
+def test_a_committed_batch_reports_freed_names_and_the_next_deadline(memory, clock):
     lane = idle_lane(memory)
     committed = lane._transact([Ticket(claim("a", "l1", ttl=9), Keep()), Ticket(claim("b", "l2", ttl=5), Keep())])
     assert (committed.freed, committed.deadline, committed.now) == ([], START + 5, START)

@@ -49,7 +49,7 @@ def waiting():
     waiting.timer.close()
 
 
-def test_only_the_head_tries_and_the_next_when_it_has_it(waiting):
+def test_only_the_head_tries_and_the_next_one_after_it_is_served(waiting):
     first, second, third = (waiting.enter(f"l{number}") for number in range(3))
     waiting.waiters.wake([KEY])
     assert waiting.tries == [first]
@@ -62,7 +62,7 @@ def test_only_the_head_tries_and_the_next_when_it_has_it(waiting):
     assert waiting.tries == [first, second, second, third]
 
 
-def test_a_head_that_is_trying_is_not_sent_twice_but_tries_again_if_it_was_freed_meanwhile(waiting):
+def test_a_head_that_is_trying_is_not_submitted_twice_but_tries_again_if_the_name_was_freed(waiting):
     first = waiting.enter("l1")
     waiting.waiters.wake([KEY])
     waiting.waiters.wake([KEY])
@@ -73,7 +73,7 @@ def test_a_head_that_is_trying_is_not_sent_twice_but_tries_again_if_it_was_freed
     assert waiting.tries == [first, first]
 
 
-def test_a_newcomer_stands_behind_those_who_wait(waiting):
+def test_a_new_waiter_joins_the_end_of_the_queue(waiting):
     waiting.enter("l1")
     newcomer = Ticket(claim("job", "l2"), Keep(), deadline=time.monotonic() + 60)
     assert waiting.waiters.join_queue(newcomer)
@@ -81,7 +81,7 @@ def test_a_newcomer_stands_behind_those_who_wait(waiting):
     assert waiting.waiters.length(("leases", ACCOUNT, "other")) == 0
 
 
-def test_waking_a_name_nobody_waits_for_does_nothing(waiting):
+def test_waking_a_name_without_waiters_does_nothing(waiting):
     waiting.enter("l1")
     waiting.waiters.wake([("leases", ACCOUNT, "other")])
     assert waiting.tries == []
@@ -89,7 +89,7 @@ def test_waking_a_name_nobody_waits_for_does_nothing(waiting):
     assert len(waiting.tries) == 1
 
 
-def test_whoever_leaves_is_passed_over(waiting):
+def test_a_waiter_that_left_is_skipped(waiting):
     first, second = waiting.enter("l1"), waiting.enter("l2")
     waiting.waiters.leave(first)
     waiting.waiters.wake([KEY])
@@ -97,14 +97,14 @@ def test_whoever_leaves_is_passed_over(waiting):
     assert waiting.waiters.length(KEY) == 1
 
 
-def test_the_next_one_looks_when_the_head_leaves_in_the_middle_of_its_try(waiting):
+def test_the_next_waiter_tries_when_the_head_leaves_during_its_try(waiting):
     first, second = waiting.enter("l1"), waiting.enter("l2")
     waiting.waiters.wake([KEY])
     waiting.waiters.leave(first)
     assert waiting.tries == [first, second]
 
 
-def test_whoever_left_in_the_middle_of_its_try_does_not_come_back(waiting):
+def test_a_waiter_that_left_during_its_try_does_not_wait_again(waiting):
     first = waiting.enter("l1")
     waiting.waiters.wake([KEY])
     waiting.waiters.leave(first)
@@ -112,14 +112,14 @@ def test_whoever_left_in_the_middle_of_its_try_does_not_come_back(waiting):
     assert waiting.waiters.length(KEY) == 0
 
 
-def test_whoever_left_before_its_first_answer_does_not_stand_in_line(waiting):
+def test_a_caller_that_left_before_its_first_answer_does_not_wait(waiting):
     ticket = Ticket(claim("job", "l1"), Keep(), deadline=time.monotonic() + 60)
     waiting.waiters.leave(ticket)
     waiting.waiters.handle_not_granted(ticket, HELD)
     assert waiting.waiters.length(KEY) == 0
 
 
-def test_a_waiter_whose_patience_ends_tries_once_more_and_is_told(waiting):
+def test_a_waiter_whose_timeout_ends_tries_once_more_and_is_answered(waiting):
     first, second = waiting.enter("l1"), waiting.enter("l2")
     waiting.waiters._time_out(second)
     assert waiting.tries == [second]
@@ -130,7 +130,7 @@ def test_a_waiter_whose_patience_ends_tries_once_more_and_is_told(waiting):
     assert waiting.tries == [second, first]
 
 
-def test_a_last_try_that_was_under_way_already_is_not_sent_again(waiting):
+def test_a_last_try_that_is_already_submitted_is_not_submitted_again(waiting):
     first = waiting.enter("l1")
     waiting.waiters.wake([KEY])
     waiting.waiters._time_out(first)
@@ -139,7 +139,7 @@ def test_a_last_try_that_was_under_way_already_is_not_sent_again(waiting):
     assert waiting.answers_to(first) == [Held]
 
 
-def test_a_notice_during_the_last_try_of_the_head_reaches_the_next_one(waiting):
+def test_a_wake_up_during_the_last_try_of_the_head_reaches_the_next_waiter(waiting):
     """The head was told "held", then another server freed the name, and its notice came before the head had left."""
     first, second = waiting.enter("l1"), waiting.enter("l2")
     waiting.waiters._time_out(first)
@@ -149,7 +149,7 @@ def test_a_notice_during_the_last_try_of_the_head_reaches_the_next_one(waiting):
     assert waiting.tries == [first, second]
 
 
-def test_a_drain_sends_everybody_away_once(waiting):
+def test_a_drain_answers_every_waiter_once(waiting):
     tickets = [waiting.enter(f"l{number}") for number in range(3)]
     waiting.waiters.drain()
     assert [waiting.answers_to(ticket) for ticket in tickets] == [[Draining]] * 3
@@ -157,7 +157,7 @@ def test_a_drain_sends_everybody_away_once(waiting):
         waiting.enter("late")
 
 
-def test_a_line_has_an_end(waiting, monkeypatch):
+def test_the_queue_of_a_name_is_limited(waiting, monkeypatch):
     monkeypatch.setattr(names, "MAX_WAITERS", 3)
     for number in range(3):
         waiting.enter(f"l{number}")
@@ -166,7 +166,7 @@ def test_a_line_has_an_end(waiting, monkeypatch):
     assert waiting.waiters.length(KEY) == 3
 
 
-def test_watching_rests_when_nobody_waits(waiting):
+def test_other_processes_are_watched_only_while_a_caller_waits(waiting):
     first, second = waiting.enter("l1"), waiting.enter("l2")
     waiting.waiters.leave(first)
     assert waiting.attended[-1] is True

@@ -17,7 +17,7 @@ def recover(store):
     return [(row.noun, row.id) for row in run(store, Recover(**BASE, due=due)).ended]
 
 
-def test_everything_that_has_run_out_ends_at_once_and_is_told(store, clock):
+def test_all_expired_rows_end_at_once_and_are_reported(store, clock):
     run(store, begin())
     transact(store, create("t1"), create("t2"), create("t3", lease_duration=9 * LEASE), create("t4"))
     transact(store, take("work", session_id="s1"), take("work", seed="2", limit=2), claim("job", "l1"))
@@ -29,7 +29,7 @@ def test_everything_that_has_run_out_ends_at_once_and_is_told(store, clock):
     check_log(store)
 
 
-def test_what_was_saved_in_time_is_left_alone(store, clock):
+def test_rows_that_were_renewed_in_time_are_not_ended(store, clock):
     transact(store, create("t1"), take("work"))
     due = (("tasks", ACCOUNT, "t1"), ("tasks", ACCOUNT, "none"))
     assert run(store, Recover(**BASE, due=due)).ended == ()

@@ -60,7 +60,7 @@ def mark_of(store):
     return next(event for event in every(store, Event) if event.kind == RESTORED)
 
 
-def test_a_marked_gap_is_sound_and_passed_from_its_edge_alone(cut):
+def test_a_marked_gap_is_valid_and_read_only_from_a_cursor_at_its_edge(cut):
     assert verify(cut).differences == []
     check_log(cut)
     mark = mark_of(cut).seq
@@ -73,7 +73,7 @@ def test_a_marked_gap_is_sound_and_passed_from_its_edge_alone(cut):
         assert refused.value.facts["oldest"] == mark
 
 
-def test_streams_cross_a_marked_gap_from_its_edge_alone(cut):
+def test_streams_cross_a_marked_gap_only_from_a_cursor_at_its_edge(cut):
     def page(cursor):
         with cut.read() as reader:
             return [event.seq for event in read_page(reader, ACCOUNT, cursor, 500, 2**20)[0]]
@@ -87,7 +87,7 @@ def test_streams_cross_a_marked_gap_from_its_edge_alone(cut):
         assert refused.value.facts["oldest"] == mark
 
 
-def test_a_gap_whose_mark_tells_of_another_place_is_a_difference(store):
+def test_a_gap_whose_mark_names_another_event_is_a_difference(store):
     transact(store, claim("a", "la"), claim("b", "lb"))
     jump(store, last=7)
     assert verify(store).differences == [f"{ACCOUNT}: event 3 is missing from the log"]

@@ -70,7 +70,7 @@ def test_only_tasks_that_finished_long_ago_are_purged(full, clock):
     check_log(full)
 
 
-def test_what_changed_since_then_stays(full, clock):
+def test_tasks_that_changed_within_the_retention_stay(full, clock):
     clock.now = START + 6 * DAY
     run(full, cancel("ready"))
     clock.now = START + 8 * DAY
@@ -78,7 +78,7 @@ def test_what_changed_since_then_stays(full, clock):
     assert ids(full) == ["held", "later", "ready"]
 
 
-def test_dead_letters_stay_if_they_are_to_be_kept_and_are_in_nobody_s_way(full, clock, monkeypatch):
+def test_dead_letters_that_are_kept_do_not_block_the_purge_of_others(full, clock, monkeypatch):
     monkeypatch.setattr(retention, "TASKS_PER_PASS", 1)
     clock.now = START + 8 * DAY
     tidy(full, passes=3, tasks=7 * DAY, dead_letters=False)
@@ -86,7 +86,7 @@ def test_dead_letters_stay_if_they_are_to_be_kept_and_are_in_nobody_s_way(full, 
     check_log(full)
 
 
-def test_a_task_that_went_on_since_it_was_chosen_stays(full, clock):
+def test_a_task_that_changed_after_it_was_chosen_stays(full, clock):
     clock.now = START + 8 * DAY
     purge = {name: PurgeTask(**BASE, task_id=name, before=START + DAY, dead=False) for name in ids(full)}
     run(full, requeue("dead"))
@@ -98,13 +98,13 @@ def test_a_task_that_went_on_since_it_was_chosen_stays(full, clock):
     check_log(full)
 
 
-def test_nothing_is_purged_if_everything_is_kept(full, clock):
+def test_nothing_is_purged_without_a_retention(full, clock):
     clock.now = START + 999 * DAY
     tidy(full)
     assert len(ids(full)) == 6
 
 
-def test_a_pass_takes_a_thousand_tasks_at_most_the_oldest_first(store, clock):
+def test_a_pass_purges_at_most_a_thousand_tasks_oldest_first(store, clock):
     rows = [create(f"t{number:04}").task for number in range(1_100)]
     put(store, *(row for row in rows[:50]))
     transact(store, *(cancel(row.id) for row in rows[:50]))
@@ -124,7 +124,7 @@ def test_a_pass_takes_a_thousand_tasks_at_most_the_oldest_first(store, clock):
 # -- names and sessions ------------------------------------------------------------------------------------------
 
 
-def test_names_and_sessions_that_nobody_uses_are_forgotten(store, clock):
+def test_unused_names_and_sessions_are_removed(store, clock):
     put(
         store, a_lease("free", ends=None), a_lease("listed", ends=None, acl='["user:bob"]'),
         a_lease("held", ends=START + 99 * DAY), a_lease("__election/abcdefgh", ends=None),
@@ -155,7 +155,7 @@ def test_a_name_that_is_used_again_meanwhile_stays(store, clock):
 
 
 @pytest.mark.parametrize("together", [False, True], ids=["later", "in one batch"])
-def test_a_name_that_was_forgotten_comes_back_with_its_versions_going_on(store, clock, together):
+def test_a_removed_name_that_is_used_again_continues_its_versions(store, clock, together):
     run(store, claim("job", "l1"))
     run(store, release("job", "l1"))
     clock.advance(31 * DAYS)
@@ -170,7 +170,7 @@ def test_a_name_that_was_forgotten_comes_back_with_its_versions_going_on(store, 
 
 
 @pytest.mark.parametrize("together", [False, True], ids=["later", "in one batch"])
-def test_a_session_that_was_forgotten_comes_back_with_its_versions_going_on(store, clock, together):
+def test_a_removed_session_that_is_opened_again_continues_its_versions(store, clock, together):
     transact(store, begin(), end_life())
     clock.advance(31 * DAYS)
     forget = RemoveRow(**BASE, key=("sessions", ACCOUNT, "s1"), before=clock.now - 30 * DAY)
@@ -183,7 +183,7 @@ def test_a_session_that_was_forgotten_comes_back_with_its_versions_going_on(stor
     check_log(store)
 
 
-def test_every_name_has_its_turn_although_a_pass_looks_at_few(store, clock, monkeypatch):
+def test_every_name_is_checked_over_several_passes(store, clock, monkeypatch):
     monkeypatch.setattr(retention, "ROWS_PER_PASS", 3)
     put(store, *(a_lease(f"held-{number}", ends=START + 99 * DAY) for number in range(7)), a_lease("last", ends=None))
     clock.now = START + 31 * DAY
@@ -192,7 +192,7 @@ def test_every_name_has_its_turn_although_a_pass_looks_at_few(store, clock, monk
     assert len(ids(store, Lease)) == 7
 
 
-def test_a_lock_outlives_the_session_it_was_once_acquired_in(store, clock):
+def test_a_lock_stays_after_its_session_was_removed(store, clock):
     run(store, open_session("s1"))
     run(store, acquire("lock", session_id="s1", ttl=90 * DAY))
     clock.advance(60)
@@ -206,7 +206,7 @@ def test_a_lock_outlives_the_session_it_was_once_acquired_in(store, clock):
 # -- the log -----------------------------------------------------------------------------------------------------
 
 
-def test_old_events_go_and_the_rest_still_tells_every_row_there_is(full, clock):
+def test_old_events_are_removed_and_the_rest_still_folds_into_every_row(full, clock):
     clock.now = START + 5 * DAY
     run(full, beat("held"))
     run(full, claim("job", "l1"))
@@ -223,7 +223,7 @@ def test_old_events_go_and_the_rest_still_tells_every_row_there_is(full, clock):
     check_log(full)
 
 
-def test_a_log_that_was_cut_goes_on(full, clock):
+def test_a_truncated_log_continues(full, clock):
     for day in (8, 16, 24):
         clock.now = START + day * DAY
         tidy(full, events=7 * DAY)
@@ -233,7 +233,7 @@ def test_a_log_that_was_cut_goes_on(full, clock):
     check_log(full)
 
 
-def test_the_story_of_what_is_gone_may_be_cut_in_the_middle(full, clock):
+def test_the_events_of_a_removed_row_may_be_truncated_in_the_middle(full, clock):
     clock.now = START + 5 * DAY
     tidy(full, tasks=4 * DAY)
     assert {event.kind.partition(".")[2] for event in every(full, Event) if event.at > START} <= REMOVAL_VERBS
@@ -246,7 +246,7 @@ def test_the_story_of_what_is_gone_may_be_cut_in_the_middle(full, clock):
     check_log(full)
 
 
-def test_a_pass_cuts_no_more_than_its_bite(full, clock, monkeypatch):
+def test_a_pass_removes_no_more_events_than_its_limit(full, clock, monkeypatch):
     monkeypatch.setattr(retention, "EVENTS_PER_PASS", 4)
     clock.now = START + 8 * DAY
     tidy(full, events=7 * DAY)
@@ -255,14 +255,14 @@ def test_a_pass_cuts_no_more_than_its_bite(full, clock, monkeypatch):
     check_log(full)
 
 
-def test_the_log_is_not_cut_while_somebody_could_not_be_told_again(full, clock):
+def test_the_log_is_not_truncated_while_a_snapshot_could_not_be_written(full, clock):
     clock.now = START + 8 * DAY
     before = every(full, Event)
     Cleanup(full, lambda commands: [None for _ in commands], Retention(tasks=0, names=0, events=7 * DAY)).run()
     assert every(full, Event) == before
 
 
-def test_accounts_are_cut_each_on_their_own(store, clock):
+def test_the_log_of_each_account_is_truncated_separately(store, clock):
     run(store, create("old", account="a"))
     clock.advance(5 * DAYS)
     run(store, create("new", account="b"))

@@ -27,7 +27,7 @@ def lives(store):
 
 
 @pytest.mark.parametrize("verb", [take, take_this])
-def test_a_former_self_takes_no_task(store, lives, verb):
+def test_an_older_generation_of_a_session_claims_no_task(store, lives, verb):
     former, newest = lives
     what = "work" if verb is take else "t1"
     with pytest.raises(LeaseLost):
@@ -37,7 +37,7 @@ def test_a_former_self_takes_no_task(store, lives, verb):
     assert isinstance(taken, Claimed)
 
 
-def test_a_former_self_takes_no_job(store, lives):
+def test_an_older_generation_of_a_session_claims_no_job(store, lives):
     former, newest = lives
     with pytest.raises(LeaseLost):
         run(store, claim("job", "l1", session_id=former.session.id, session_lease_id=life(former)))

@@ -12,7 +12,7 @@ from tests.support import every, run, transact
 from tests.task_commands import LEASE, begin, complete, create, take, take_this
 
 
-def test_a_lane_has_one_task_in_flight(store):
+def test_a_session_lane_has_one_task_in_flight(store):
     run(store, begin(lane=True))
     transact(store, create("t1"), create("t2"))
     first = run(store, take("work", limit=5, session_id="s1"))
@@ -28,7 +28,7 @@ def test_a_lane_has_one_task_in_flight(store):
     assert isinstance(run(store, take("work", seed="4", session_id="s1")), Claimed)
 
 
-def test_two_claims_of_a_lane_in_one_batch_get_one_task(store):
+def test_two_claims_of_a_session_lane_in_one_batch_get_one_task(store):
     run(store, begin(lane=True))
     outcomes = transact(
         store, create("t1"), create("t2"), take("work", session_id="s1"), take("work", seed="2", session_id="s1")
@@ -36,12 +36,12 @@ def test_two_claims_of_a_lane_in_one_batch_get_one_task(store):
     assert [type(outcome) for outcome in outcomes[2:]] == [Claimed, Busy]
 
 
-def test_an_empty_lane_that_finds_nothing_is_not_busy(store):
+def test_a_session_lane_that_finds_no_task_is_not_busy(store):
     run(store, begin(lane=True))
     assert isinstance(run(store, take("work", session_id="s1")), Empty)
 
 
-def test_a_lane_is_free_when_its_task_has_lapsed_although_no_sweep_came(store, clock):
+def test_a_session_lane_is_free_when_its_task_has_lapsed_before_the_sweep(store, clock):
     run(store, begin(lane=True, ttl=3 * LEASE))
     transact(store, create("t1"), create("t2"), take("work", session_id="s1"))
     clock.advance(LEASE // SECOND)

@@ -62,7 +62,7 @@ def the_session(store):
 # -- the end of a life -------------------------------------------------------------------------------------------
 
 
-def test_the_end_of_a_session_gives_its_tasks_back_uncounted_each_with_an_event(living):
+def test_closing_a_session_hands_its_tasks_back_uncounted_each_with_an_event(living):
     run(living, end_life())
     assert [(task.state, task.attempt, task.attempt_count) for task in every(living, Task)] == [
         (PENDING, 1, 0), (PENDING, 1, 0), (PENDING, 0, 0),
@@ -75,7 +75,7 @@ def test_the_end_of_a_session_gives_its_tasks_back_uncounted_each_with_an_event(
     check_log(living)
 
 
-def test_a_session_that_runs_out_costs_its_tasks_an_attempt(living, clock):
+def test_an_expired_session_uses_an_attempt_of_its_tasks(living, clock):
     clock.advance(TTL)
     sweep(living)
     assert [(task.state, task.attempt_count) for task in every(living, Task)] == [
@@ -89,7 +89,7 @@ def test_a_session_that_runs_out_costs_its_tasks_an_attempt(living, clock):
     check_log(living)
 
 
-def test_a_session_that_runs_out_buries_tasks_at_their_last_chance(store, clock):
+def test_an_expired_session_makes_tasks_at_their_last_attempt_dead_letters(store, clock):
     run(store, begin())
     transact(store, create("t1", max_attempts=1), take("work", session_id="s1"))
     clock.advance(TTL)
@@ -98,7 +98,7 @@ def test_a_session_that_runs_out_buries_tasks_at_their_last_chance(store, clock)
     assert told_of(store, "task:t1")[-1] == "task.dead_lettered"
 
 
-def test_tasks_of_a_session_that_ran_out_are_lost_before_the_sweep_comes(living, clock):
+def test_tasks_of_an_expired_session_are_lost_before_the_sweep(living, clock):
     clock.advance(TTL)
     before = every(living, Task)
     for verb in (beat("t1"), complete("t1")):
@@ -107,7 +107,7 @@ def test_tasks_of_a_session_that_ran_out_are_lost_before_the_sweep_comes(living,
     assert every(living, Task) == before
 
 
-def test_a_task_whose_own_time_ran_out_is_a_lapse_however_its_session_ends(store, clock):
+def test_a_task_whose_lease_expired_lapses_however_its_session_ends(store, clock):
     """Whether an attempt counts must not depend on how soon the sweep came."""
     run(store, begin(ttl=LEASE * 2))
     transact(store, create("t1"), take("work", session_id="s1"))
@@ -116,7 +116,7 @@ def test_a_task_whose_own_time_ran_out_is_a_lapse_however_its_session_ends(store
     assert (every(store, Task)[0].attempt_count, last_attempt(every(store, Task)[0]).outcome) == (1, "expired")
 
 
-def test_only_its_own_sweep_ends_a_session_and_only_when_it_is_due(living, clock):
+def test_an_expiry_ends_a_session_once_and_only_when_it_is_due(living, clock):
     clock.now = START + TTL * SECOND - 1
     assert run(living, ExpireSession(**BASE, session_id="s1")) is False
     clock.now += 1
@@ -127,7 +127,7 @@ def test_only_its_own_sweep_ends_a_session_and_only_when_it_is_due(living, clock
 # -- the next life -----------------------------------------------------------------------------------------------
 
 
-def test_resuming_brings_everything_along_under_new_leases_with_larger_tokens(living, clock):
+def test_resuming_reissues_all_holdings_with_larger_tokens(living, clock):
     before = {row.id: row for row in [*every(living, Task), *every(living, Lease)]}
     clock.advance(30)
     begun = run(living, begin(seed="life-2", secret="secret-life-1"))
@@ -146,7 +146,7 @@ def test_resuming_brings_everything_along_under_new_leases_with_larger_tokens(li
     check_log(living)
 
 
-def test_the_former_life_is_fenced_and_the_new_one_acts(living):
+def test_the_previous_generation_is_fenced_off_and_the_new_one_acts(living):
     run(living, begin(seed="life-2", secret="secret-life-1"))
     before = every(living, Task)
     for verb in (beat("t1", "s1"), complete("t2", "s1")):
@@ -163,7 +163,7 @@ def test_the_former_life_is_fenced_and_the_new_one_acts(living):
     run(living, keep_up(seed="life-2"))
 
 
-def test_a_live_session_is_resumed_by_its_secret_alone(living):
+def test_a_live_session_is_resumed_only_with_its_secret(living):
     for wrong in (begin(seed="2"), begin(seed="2", secret="guess"), begin(seed="2", secret="secret-life-1", by=BOB)):
         with pytest.raises(SessionTaken):
             run(living, wrong)
@@ -171,7 +171,7 @@ def test_a_live_session_is_resumed_by_its_secret_alone(living):
     assert "secret-life-1" not in repr(every(living, Event)) + repr(the_session(living))
 
 
-def test_a_session_that_is_over_begins_again_with_its_context_and_a_new_secret(living, clock):
+def test_an_ended_session_is_opened_again_with_its_context_and_a_new_secret(living, clock):
     run(living, write(context=Context(turn=3, next_action="test", context='{"a":1}')))
     clock.advance(TTL)
     begun = run(living, begin(seed="life-2"))
@@ -187,7 +187,7 @@ def test_a_session_that_is_over_begins_again_with_its_context_and_a_new_secret(l
     check_log(living)
 
 
-def test_what_had_run_out_does_not_come_back_to_life_by_resuming(store, clock):
+def test_resuming_does_not_restore_expired_holdings(store, clock):
     run(store, begin(ttl=3 * LEASE))
     transact(store, create("t1"), take("work", session_id="s1"), claim("job", "l1", session_id="s1", ttl=LEASE))
     clock.advance(LEASE // SECOND)
@@ -213,7 +213,7 @@ def test_a_heartbeat_of_a_session_renews_all_that_it_holds(living, clock):
     check_log(living)
 
 
-def test_a_heartbeat_of_a_session_revives_nothing_that_has_run_out(store, clock):
+def test_a_heartbeat_of_a_session_does_not_renew_expired_holdings(store, clock):
     run(store, begin(ttl=3 * LEASE))
     transact(store, create("t1"), take("work", session_id="s1"))
     clock.advance(LEASE // SECOND)
@@ -232,13 +232,13 @@ def test_a_session_at_its_deadline_is_over(living, clock):
 
 
 @pytest.mark.parametrize("verb", [keep_up, end_life])
-def test_another_s_session_and_none_at_all_look_alike(living, verb):
+def test_foreign_and_absent_sessions_get_the_same_refusal(living, verb):
     for command in (verb(by=BOB), verb("s2")):
         with pytest.raises(SessionMissing):
             run(living, command)
 
 
-def test_a_context_is_written_by_whoever_read_its_version(living, clock):
+def test_a_context_is_written_only_with_the_version_that_was_read(living, clock):
     clock.advance(10)
     first = run(living, write(context=Context(turn=1, memory_ref="m"), if_version=0)).session
     assert (first.context_version, first.turn, first.memory_ref) == (1, 1, "m")
@@ -255,7 +255,7 @@ def test_a_context_is_written_by_whoever_read_its_version(living, clock):
     ("by", "seconds", "refusal"),
     [(BOB, 0, SessionMissing), (ALICE, TTL, SessionExpired), (ALICE, TTL + 5, SessionMissing)],
 )
-def test_only_a_live_session_of_one_s_own_can_take_tasks(store, clock, by, seconds, refusal):
+def test_only_a_live_session_of_the_caller_can_claim_tasks(store, clock, by, seconds, refusal):
     run(store, begin())
     run(store, create("t1"))
     clock.advance(seconds)
@@ -265,7 +265,7 @@ def test_only_a_live_session_of_one_s_own_can_take_tasks(store, clock, by, secon
     assert every(store, Task)[0].state == PENDING
 
 
-def test_an_unnamed_session_s_end_gives_tasks_back_as_well(store):
+def test_ending_an_unnamed_session_also_hands_its_tasks_back(store):
     run(store, open_session("s1"))
     transact(store, create("t1"), take("work", session_id="s1"))
     run(store, EndSession(**BASE, by=ALICE, session_id="s1"))

@@ -126,7 +126,7 @@ class Trial:
 
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("kind", STORES)
-def test_whoever_lost_its_lease_changes_nothing_and_its_successor_finishes(opened, clock, kind, part):
+def test_a_superseded_holder_changes_nothing_and_its_successor_finishes(opened, clock, kind, part):
     store, seeds = opened(kind, clock), range(part, TRIALS, PARTS)
     for seed in seeds:
         trial = Trial(store, clock, seed)

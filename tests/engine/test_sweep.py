@@ -16,7 +16,7 @@ def row_of(engine, name="job"):
     return engine.read(lambda reader: reader.row(Lease, ACCOUNT, name))
 
 
-def test_a_lease_that_ran_out_is_ended_although_nobody_asks(engine):
+def test_an_expired_lease_is_ended_without_a_request(engine):
     claimed = engine.call(claim("job", "l1", ttl=SECOND // 4))
     wait_until(lambda: row_of(engine).proof is None)
     story = last_ending(row_of(engine))
@@ -25,7 +25,7 @@ def test_a_lease_that_ran_out_is_ended_although_nobody_asks(engine):
     check_log(engine.store)
 
 
-def test_a_session_that_ran_out_frees_what_it_held_in_one_transaction(engine):
+def test_an_expired_session_frees_what_it_held_in_one_transaction(engine):
     now = engine.read(lambda reader: reader.now)
     put(
         engine.store, a_session("s1", ends=now + SECOND // 4),
@@ -42,7 +42,7 @@ def test_a_session_that_ran_out_frees_what_it_held_in_one_transaction(engine):
     check_log(engine.store)
 
 
-def test_many_deadlines_at_once_are_all_met(engine):
+def test_many_deadlines_at_once_are_all_swept(engine):
     now = engine.read(lambda reader: reader.now)
     put(engine.store, *(a_lease(f"job-{number}", ends=now + SECOND // 5) for number in range(300)))
     engine.sweep.wake()
@@ -51,7 +51,7 @@ def test_many_deadlines_at_once_are_all_met(engine):
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_the_deadlines_of_another_server_that_died_are_met_within_a_second(opened, started, kind):
+def test_deadlines_of_a_killed_server_are_swept_by_another_within_a_second(opened, started, kind):
     other, engine = opened(kind), started(opened(kind))
     with other.read() as reader:
         now = reader.now

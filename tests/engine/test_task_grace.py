@@ -26,7 +26,7 @@ from tests.task_commands import BASE, LEASE, a_claimed, a_task, begin, complete,
     ],
     ids=["lapsed", "live", "ripe", "later", "ready", "final"],
 )
-def test_only_what_is_due_is_settled_and_only_once(store, row, due):
+def test_a_due_task_is_updated_exactly_once(store, row, due):
     put(store, row)
     settle = UpdateDueTask(**BASE, task_id="t1")
     assert [run(store, settle), run(store, settle)] == [due, False]
@@ -53,7 +53,7 @@ def test_only_what_is_due_is_settled_and_only_once(store, row, due):
         "a named session", "run out when last seen, session", "an unnamed session", "an ended session",
     ],
 )  # fmt: skip
-def test_grace_is_for_tasks_and_named_sessions_that_were_live_when_the_store_was_last_served(store, clock, row, given):
+def test_grace_is_given_to_tasks_and_named_sessions_that_were_live_at_the_last_beat(store, clock, row, given):
     put(store, row)
     clock.advance(60)
     assert run(store, GiveGrace(**BASE, key=row.key, last_beat=START)) is (given is not None)
@@ -64,7 +64,7 @@ def test_grace_is_for_tasks_and_named_sessions_that_were_live_when_the_store_was
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_a_server_that_comes_back_lets_workers_and_agents_catch_up(opened, started, clock, kind):
+def test_a_restarted_server_gives_grace_to_tasks_and_sessions(opened, started, clock, kind):
     store = opened(kind, clock)
     run(store, begin())
     transact(store, create("t1"), create("t2"), take("work", session_id="s1"), take("work", seed="2"))
@@ -80,7 +80,7 @@ def test_a_server_that_comes_back_lets_workers_and_agents_catch_up(opened, start
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_without_an_outage_there_is_none(opened, started, clock, kind):
+def test_without_an_outage_no_grace_is_given(opened, started, clock, kind):
     store = opened(kind, clock)
     transact(store, create("t1"), take("work"))
     store.beat(clean=True)

@@ -71,7 +71,7 @@ def the_task(store):
         (cancel(mode="force"), CANCELLED, "cancelled"),
     ],
 )
-def test_each_step_is_one_event_with_its_name(held, verb, state, kind):
+def test_each_step_of_a_task_writes_one_event(held, verb, state, kind):
     outcome = run(held, verb)
     assert outcome.task == the_task(held)
     assert outcome.task.state == state
@@ -94,7 +94,7 @@ def test_a_superseded_holder_changes_nothing(held, clock, verb):
 @pytest.mark.parametrize("seed", ["s1", None], ids=["with its lease id", "without"])
 @pytest.mark.parametrize("swept", [False, True])
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_holder_whose_time_ran_out_changes_nothing_swept_or_not(held, clock, verb, swept, seed):
+def test_a_holder_whose_lease_expired_changes_nothing_before_and_after_the_sweep(held, clock, verb, swept, seed):
     clock.advance(LEASE // SECOND)
     if swept:
         sweep(held)
@@ -104,19 +104,19 @@ def test_a_holder_whose_time_ran_out_changes_nothing_swept_or_not(held, clock, v
     assert the_task(held) == before
 
 
-def test_the_last_microsecond_is_the_holder_s(held, clock):
+def test_a_lease_is_held_until_its_last_microsecond(held, clock):
     clock.now = START + LEASE - 1
     assert run(held, complete()).task.state == COMPLETED
 
 
-def test_a_token_that_is_sent_must_match_as_well(held):
+def test_a_token_that_is_sent_must_match(held):
     run(held, beat(token=1))
     with pytest.raises(WrongToken):
         run(held, complete(token=2))
     assert the_task(held).state == CLAIMED
 
 
-def test_an_account_may_insist_on_lease_ids(held):
+def test_an_account_can_require_lease_ids(held):
     with pytest.raises(Invalid) as caught:
         run(held, complete("t1", None, needs_lease_id=True))
     assert caught.value.errors[0]["pointer"] == "/lease_id"
@@ -128,14 +128,14 @@ def test_an_account_may_insist_on_lease_ids(held):
     [complete(result='{"a":1}'), fail(reason="no"), fail(permanent=True), hand_back(), hand_back(outcome="snoozed")],
     ids=["complete", "fail", "fail for good", "release", "snooze"],
 )
-def test_the_same_words_again_are_answered_and_not_done_again(held, verb):
+def test_a_repeated_report_is_answered_and_not_applied_again(held, verb):
     first = run(held, verb)
     again = run(held, verb)
     assert again.task == first.task == the_task(held)
     assert len(told(held)) == 3
 
 
-def test_other_words_after_the_end_are_refused(held):
+def test_another_report_after_the_attempt_ended_is_refused(held):
     run(held, complete())
     for verb in (fail(), hand_back(), beat(), undeliver()):
         with pytest.raises(InvalidTransition):
@@ -143,7 +143,7 @@ def test_other_words_after_the_end_are_refused(held):
     assert run(held, complete("t1", None, result='{"other":1}')).task.result is None
 
 
-def test_a_task_that_never_was_is_missing(store):
+def test_an_unknown_task_is_missing(store):
     for verb in (beat(), complete(), fail(), hand_back(), cancel(), requeue(), resolve(), take_this()):
         with pytest.raises(TaskMissing):
             run(store, verb)
@@ -152,7 +152,7 @@ def test_a_task_that_never_was_is_missing(store):
 # -- what the next one learns ------------------------------------------------------------------------------------
 
 
-def test_the_next_holder_finds_what_the_last_one_left_who_left_anything(held, clock):
+def test_the_next_holder_gets_the_last_note_and_checkpoint_that_were_left(held, clock):
     run(held, beat(handover=Handover("step 4 next", '{"step":4}', "0.5")))
     assert (the_task(held).note, the_task(held).progress) == ("step 4 next", "0.5")
     clock.advance(LEASE // SECOND)
@@ -168,13 +168,13 @@ def test_the_next_holder_finds_what_the_last_one_left_who_left_anything(held, cl
     assert (story.note, story.context_from, the_task(held).ended_checkpoint) == ("worse", 3, None)
 
 
-def test_a_failure_carries_its_reason_and_its_code(held):
+def test_a_failure_records_its_reason_and_its_code(held):
     run(held, fail(reason="no disk", code="ENOSPC"))
     assert the_task(held).failure_reason == "no disk"
     assert (last_attempt(the_task(held)).reason, last_attempt(the_task(held)).code) == ("no disk", "ENOSPC")
 
 
-def test_a_task_that_ends_in_the_batch_of_its_claim_leaves_no_placeholder_behind(store):
+def test_a_task_that_ends_in_the_batch_of_its_claim_has_its_real_token(store):
     transact(store, create("t1"), take("work"), cancel("t1", "force"))
     assert the_task(store).token == 1
     assert not any('":-' in told for told in (the_task(store).ended, *(event.data for event in every(store, Event))))
@@ -184,7 +184,7 @@ def test_a_task_that_ends_in_the_batch_of_its_claim_leaves_no_placeholder_behind
 # -- chances -----------------------------------------------------------------------------------------------------
 
 
-def test_a_task_has_as_many_chances_as_it_was_given(store):
+def test_a_task_has_as_many_attempts_as_it_was_created_with(store):
     run(store, create("t1", max_attempts=3))
     for number in range(3):
         run(store, take("work", seed=str(number)))
@@ -194,7 +194,7 @@ def test_a_task_has_as_many_chances_as_it_was_given(store):
     assert run(store, requeue("t1")).task.attempt_count == 0
 
 
-def test_a_hand_back_gives_the_chance_back_and_a_lapse_does_not(held, clock):
+def test_a_hand_back_does_not_count_the_attempt_and_a_lapse_does(held, clock):
     run(held, hand_back())
     assert (the_task(held).attempt, the_task(held).attempt_count) == (1, 0)
     for seed in ("2", "3"):
@@ -206,7 +206,7 @@ def test_a_hand_back_gives_the_chance_back_and_a_lapse_does_not(held, clock):
     assert told(held)[-2:] == ["claimed", "dead_lettered"]
 
 
-def test_a_failed_task_waits_as_its_policy_says(store, clock):
+def test_a_failed_task_waits_by_its_backoff_policy(store, clock):
     backoff = msgspec.json.encode(Backoff("exponential", 10, jitter=0.5)).decode()
     run(store, create("t1", backoff=backoff, max_attempts=5))
     waits = []
@@ -221,7 +221,7 @@ def test_a_failed_task_waits_as_its_policy_says(store, clock):
 # -- cancelling --------------------------------------------------------------------------------------------------
 
 
-def test_a_held_task_is_left_alone_asked_or_ended_as_the_caller_wants(held):
+def test_cancelling_a_held_task_is_refused_requested_or_forced_by_mode(held):
     with pytest.raises(TaskClaimed):
         run(held, cancel())
     run(held, cancel(mode="request"))
@@ -237,13 +237,13 @@ def test_a_held_task_is_left_alone_asked_or_ended_as_the_caller_wants(held):
 
 
 @pytest.mark.parametrize("mode", ["pending", "request", "force"])
-def test_why_a_task_was_given_up_is_kept_and_told(store, mode):
+def test_the_reason_of_a_cancellation_is_stored_and_returned(store, mode):
     transact(store, create("t1"))
     assert run(store, cancel(mode=mode, reason="a twin did it")).task.cancel_reason == "a twin did it"
     assert msgspec.json.decode(every(store, Event)[-1].data)["cancel_reason"] == "a twin did it"
 
 
-def test_a_holder_that_is_asked_to_stop_hears_why(held):
+def test_a_holder_that_is_asked_to_stop_gets_the_reason(held):
     run(held, cancel(mode="request", reason="too late"))
     assert run(held, beat()).task.cancel_reason == "too late"
     run(held, cancel(mode="request"))
@@ -261,7 +261,7 @@ def test_a_holder_that_was_asked_to_stop_ends_it(held, verb, state):
 
 
 @pytest.mark.parametrize("mode", ["pending", "request", "force"])
-def test_a_lapsed_task_can_be_cancelled_before_the_sweep_comes(held, clock, mode):
+def test_a_lapsed_task_can_be_cancelled_before_the_sweep(held, clock, mode):
     clock.advance(LEASE // SECOND)
     assert run(held, cancel(mode=mode)).task.state == CANCELLED
     assert told(held) == ["created", "claimed", "expired", "cancelled"]
@@ -288,7 +288,7 @@ def test_a_dead_letter_is_resolved_once(held):
 # -- looking after claims ----------------------------------------------------------------------------------------
 
 
-def test_of_an_earlier_claim_the_leases_that_stand_are_shown_as_they_are_and_nothing_is_granted(store, clock):
+def test_reviewing_a_claim_returns_its_live_leases_and_grants_nothing(store, clock):
     transact(store, create("t1"), create("t2"), take("work", limit=2))
     clock.advance(9)
     run(store, beat("t1"))

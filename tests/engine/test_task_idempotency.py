@@ -19,7 +19,7 @@ def once(key="key-1", fingerprint="body-1"):
     return Once(key, fingerprint, render)
 
 
-def test_a_repeated_creation_is_answered_and_not_done_again(store):
+def test_a_repeated_creation_is_answered_and_not_applied_again(store):
     run(store, create("t1", once=once()))
     assert run(store, create("t2", once=once())) == Replayed(201, b"t1")
     assert [task.id for task in every(store, Task)] == ["t1"]
@@ -33,13 +33,13 @@ def test_a_repeated_claim_gets_its_first_answer_with_its_real_tokens(store):
     assert [task.state for task in every(store, Task)] == [CLAIMED, CLAIMED, PENDING]
 
 
-def test_a_claim_that_found_nothing_is_not_remembered(store):
+def test_a_claim_that_found_no_task_is_not_stored(store):
     assert isinstance(run(store, take("work", once=once())), Empty)
     run(store, create("t1"))
     assert isinstance(run(store, take("work", once=once())), Claimed)
 
 
-def test_a_repeated_end_gets_its_first_answer_although_the_task_went_on(store):
+def test_a_repeated_report_gets_its_first_answer_although_the_task_changed_since(store):
     transact(store, create("t1"), take("work"))
     run(store, fail("t1", once=once()))
     run(store, take("work", seed="2"))

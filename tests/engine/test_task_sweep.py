@@ -24,7 +24,7 @@ def told_of(store, task_id="t1"):
     return [event.kind for event in every(store, Event) if event.subject == f"task:{task_id}"]
 
 
-def test_a_lapsed_task_comes_back_promptly_although_nobody_asks(engine):
+def test_a_lapsed_task_returns_to_its_queue_promptly_without_a_request(engine):
     engine.call(create("t1", lease_duration=SHORT))
     (held,) = engine.call(take("work")).taken
     wait_until(lambda: task_of(engine).state == PENDING)
@@ -35,7 +35,7 @@ def test_a_lapsed_task_comes_back_promptly_although_nobody_asks(engine):
     check_log(engine.store)
 
 
-def test_a_task_that_lapses_at_its_last_chance_is_a_dead_letter_that_says_why(engine):
+def test_a_task_that_lapses_at_its_last_attempt_becomes_a_dead_letter_with_its_cause(engine):
     engine.call(create("t1", lease_duration=SHORT, max_attempts=2))
     for number in ("1", "2"):
         engine.call(take("work", seed=number), wait_seconds=5)
@@ -54,7 +54,7 @@ def test_a_renewed_task_does_not_lapse(engine):
     assert task_of(engine).state == CLAIMED
 
 
-def test_a_scheduled_task_joins_its_queue_when_its_time_has_come(engine):
+def test_a_scheduled_task_joins_its_queue_when_it_is_due(engine):
     now = engine.read(lambda reader: reader.now)
     engine.call(create("t1", scheduled_at=now + SHORT))
     assert not task_of(engine).ready
@@ -62,7 +62,7 @@ def test_a_scheduled_task_joins_its_queue_when_its_time_has_come(engine):
     assert told_of(engine.store) == ["task.created", "task.due"]
 
 
-def test_many_lapses_at_once_are_all_met(engine):
+def test_many_lapses_at_once_are_all_swept(engine):
     now = engine.read(lambda reader: reader.now)
     rows = [a_claimed(f"t{number:04}", ends=now + SHORT) for number in range(1_200)]
     put(engine.store, *rows)

@@ -64,7 +64,7 @@ def waiting():
     waiting.timer.close()
 
 
-def test_whoever_has_just_come_looks_once_more(waiting):
+def test_a_new_waiter_tries_once_more(waiting):
     """What was made between its answer and its standing here was told to nobody."""
     ticket = Ticket(take("work"), Keep(), deadline=time.monotonic() + 60)
     waiting.waiters.handle_not_granted(ticket, EMPTY)
@@ -72,13 +72,13 @@ def test_whoever_has_just_come_looks_once_more(waiting):
     assert waiting.size() == 1
 
 
-def test_n_tasks_let_the_n_who_came_first_try(waiting):
+def test_n_tasks_wake_the_first_n_waiters(waiting):
     first, second, _third = (waiting.enter("work") for _ in range(3))
     waiting.waiters.offer({WORK: 2})
     assert waiting.tries == [first, second]
 
 
-def test_whoever_tries_already_is_not_sent_again_but_the_next_one_is(waiting):
+def test_a_waiter_that_is_trying_is_skipped_and_the_next_one_is_woken(waiting):
     first, second = waiting.enter("work"), waiting.enter("work")
     waiting.waiters.offer({WORK: 1})
     waiting.waiters.offer({WORK: 1})
@@ -87,7 +87,7 @@ def test_whoever_tries_already_is_not_sent_again_but_the_next_one_is(waiting):
 
 
 @pytest.mark.parametrize("news", ["offer", "look"])
-def test_news_that_come_while_everybody_tries_are_looked_after(waiting, news):
+def test_tasks_offered_while_every_waiter_tries_cause_another_try(waiting, news):
     """The try had looked already when another process made a task: its notice finds nobody idle."""
     first = waiting.enter("work")
     waiting.waiters.offer({WORK: 1})
@@ -98,7 +98,7 @@ def test_news_that_come_while_everybody_tries_are_looked_after(waiting, news):
     assert waiting.tries == [first, first]
 
 
-def test_tasks_are_offered_to_those_who_want_their_type_or_any(waiting):
+def test_tasks_are_offered_to_waiters_for_their_type_or_any_type(waiting):
     typed, several, anything, _else = (
         waiting.enter("work"), waiting.enter("other", "work"), waiting.enter(), waiting.enter("other"),
     )  # fmt: skip
@@ -106,7 +106,7 @@ def test_tasks_are_offered_to_those_who_want_their_type_or_any(waiting):
     assert waiting.tries == [typed, several, anything]
 
 
-def test_one_who_waits_for_several_types_is_sent_once(waiting):
+def test_a_waiter_for_several_types_is_woken_once(waiting):
     several = waiting.enter("work", "other")
     waiting.waiters.offer({WORK: 1, OTHER: 1})
     assert waiting.tries == [several]
@@ -118,7 +118,7 @@ def test_accounts_do_not_wake_each_other(waiting):
     assert waiting.tries == []
 
 
-def test_whoever_found_work_of_another_process_lets_others_look_for_more(waiting):
+def test_a_probe_that_found_a_task_wakes_more_probes(waiting):
     first, second, third, _fourth = (waiting.enter("work") for _ in range(4))
     waiting.waiters.probe()
     assert waiting.tries == [first]
@@ -132,7 +132,7 @@ def test_whoever_found_work_of_another_process_lets_others_look_for_more(waiting
     [(found("work"), False), (found("other"), True), (SessionExpired("over"), True), (EMPTY, False)],
     ids=["took it", "took another", "refused", "found nothing"],
 )
-def test_what_somebody_was_woken_for_and_did_not_take_is_offered_to_the_next(waiting, outcome, next_one_tries):
+def test_a_task_that_a_woken_waiter_did_not_take_is_offered_to_the_next(waiting, outcome, next_one_tries):
     first, second = waiting.enter("work", "other"), waiting.enter("work")
     waiting.waiters.offer({WORK: 1})
     if outcome is EMPTY:  # somebody else has it
@@ -142,7 +142,7 @@ def test_what_somebody_was_woken_for_and_did_not_take_is_offered_to_the_next(wai
     assert waiting.tries == ([first, second] if next_one_tries else [first])
 
 
-def test_whoever_finds_nothing_keeps_its_place(waiting):
+def test_a_waiter_that_finds_nothing_keeps_its_position(waiting):
     first, second = waiting.enter("work"), waiting.enter("work")
     waiting.waiters.offer({WORK: 1})
     waiting.waiters.handle_not_granted(first, EMPTY)
@@ -153,7 +153,7 @@ def test_whoever_finds_nothing_keeps_its_place(waiting):
     assert waiting.tries == [first, first, second]
 
 
-def test_a_notice_from_elsewhere_lets_one_of_each_queue_look(waiting):
+def test_a_notice_of_another_process_wakes_one_waiter_of_each_queue(waiting):
     first, _second, other, anything = (
         waiting.enter("work"),
         waiting.enter("work"),
@@ -165,7 +165,7 @@ def test_a_notice_from_elsewhere_lets_one_of_each_queue_look(waiting):
     assert len(waiting.tries) == 3
 
 
-def test_whoever_leaves_is_passed_over_and_does_not_come_back(waiting):
+def test_a_waiter_that_left_is_skipped_and_does_not_wait_again(waiting):
     gone, stays = waiting.enter("work"), waiting.enter("work")
     waiting.waiters.leave(gone)
     waiting.waiters.offer({WORK: 1})
@@ -175,14 +175,14 @@ def test_whoever_leaves_is_passed_over_and_does_not_come_back(waiting):
     assert waiting.answers_to(gone) == []
 
 
-def test_whoever_left_before_its_first_answer_does_not_wait(waiting):
+def test_a_caller_that_left_before_its_first_answer_does_not_wait(waiting):
     ticket = Ticket(take("work"), Keep(), deadline=time.monotonic() + 60)
     waiting.waiters.leave(ticket)
     waiting.waiters.handle_not_granted(ticket, EMPTY)
     assert (waiting.size(), waiting.tries) == (0, [])
 
 
-def test_patience_that_ends_is_one_last_try_and_one_answer(waiting):
+def test_a_timeout_causes_one_last_try_and_one_answer(waiting):
     ticket = waiting.enter("work", wait=0.05)
     wait_until(lambda: waiting.tries == [ticket])
     waiting.waiters.handle_not_granted(ticket, EMPTY)
@@ -190,7 +190,7 @@ def test_patience_that_ends_is_one_last_try_and_one_answer(waiting):
     assert waiting.size() == 0
 
 
-def test_a_last_try_that_was_under_way_already_is_not_sent_again(waiting):
+def test_a_last_try_that_is_already_submitted_is_not_submitted_again(waiting):
     ticket = waiting.enter("work")
     waiting.waiters.offer({WORK: 1})
     waiting.waiters._time_out(ticket)
@@ -216,7 +216,7 @@ class Seam:
 
 
 @pytest.mark.parametrize("how", ["patience ends", "the server drains"])
-def test_whatever_comes_between_as_a_try_comes_back_empty_nobody_is_answered_twice(waiting, how):
+def test_a_drain_or_timeout_during_an_empty_try_answers_once(waiting, how):
     ticket = waiting.enter("work")
     waiting.waiters.offer({WORK: 1})
     comes_between = waiting.waiters.drain if how == "the server drains" else lambda: waiting.waiters._time_out(ticket)
@@ -230,7 +230,7 @@ def test_whatever_comes_between_as_a_try_comes_back_empty_nobody_is_answered_twi
         assert answered == 1
 
 
-def test_a_drain_sends_everybody_away_once_and_lets_nobody_in(waiting):
+def test_a_drain_answers_every_waiter_once_and_accepts_no_more(waiting):
     idle, trying = waiting.enter("work"), waiting.enter("other")
     waiting.waiters.offer({OTHER: 1})
     waiting.waiters.drain()
@@ -242,7 +242,7 @@ def test_a_drain_sends_everybody_away_once_and_lets_nobody_in(waiting):
     assert waiting.size() == 0
 
 
-def test_a_crowd_has_its_limit(waiting, monkeypatch):
+def test_the_number_of_waiters_is_limited(waiting, monkeypatch):
     monkeypatch.setattr(task_waiters, "MAX_WAITERS", 2)
     waiting.enter("work")
     waiting.enter("other")
@@ -251,7 +251,7 @@ def test_a_crowd_has_its_limit(waiting, monkeypatch):
     assert waiting.size() == 2
 
 
-def test_watching_rests_when_nobody_waits(waiting):
+def test_other_processes_are_watched_only_while_a_caller_waits(waiting):
     first, second = waiting.enter("work"), waiting.enter("other")
     waiting.waiters.leave(first)
     assert waiting.attended[-1] is True
@@ -259,7 +259,7 @@ def test_watching_rests_when_nobody_waits(waiting):
     assert waiting.attended[-1] is False
 
 
-def test_nothing_is_kept_of_those_who_are_gone(waiting):
+def test_no_state_is_kept_of_waiters_that_left(waiting):
     tickets = [waiting.enter("work", "other") for _ in range(3)]
     waiting.waiters.offer({WORK: 3})
     for ticket in tickets:

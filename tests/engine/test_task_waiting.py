@@ -52,7 +52,7 @@ def pair(request, opened, started, lasting):
     return started(opened(kind)), started(opened(kind))
 
 
-def test_a_waiter_gets_a_task_made_later_and_soon(pair):
+def test_a_waiter_gets_a_task_soon_after_its_creation(pair):
     maker, waiters = pair
     turns = itertools.count()
 
@@ -71,7 +71,7 @@ def test_a_waiter_gets_a_task_made_later_and_soon(pair):
     check_log(maker.store)
 
 
-def test_n_tasks_wake_n_waiters_and_no_more(engine):
+def test_n_tasks_wake_exactly_n_waiters(engine):
     sent = waiting(engine, Futures(), "work", count=5)
     for number in range(3):
         engine.call(create(f"t{number}"))
@@ -82,7 +82,7 @@ def test_n_tasks_wake_n_waiters_and_no_more(engine):
         engine.leave(ticket)
 
 
-def test_within_a_server_whoever_came_first_is_served_first(opened, started):
+def test_waiters_of_one_server_are_served_in_order_of_arrival(opened, started):
     engine = started(opened("memory"))
     sent = waiting(engine, Futures(), "work", count=5)
     for number in range(5):
@@ -96,7 +96,7 @@ def test_tasks_of_one_batch_wake_as_many_waiters(engine):
     assert sorted(ids([future for _, future in sent])) == ["t0", "t1", "t2", "t3"]
 
 
-def test_a_waiter_for_several_types_or_any_takes_whichever_comes(engine):
+def test_a_waiter_for_several_types_or_any_gets_the_first_task(engine):
     sink = Futures()
     ((stays, other),) = waiting(engine, sink, "c", seed="c")
     ((_, several),) = waiting(engine, sink, "a", "b", seed="s")
@@ -111,7 +111,7 @@ def test_a_waiter_for_several_types_or_any_takes_whichever_comes(engine):
 
 
 @pytest.mark.parametrize("back", ["fail", "release", "undeliver", "requeue"])
-def test_a_waiter_gets_a_task_that_comes_back(engine, back):
+def test_a_waiter_gets_a_returned_task(engine, back):
     engine.call(create("t1", max_attempts=1 if back == "requeue" else 3))
     engine.call(take("work", seed="first"))
     ((_, future),) = waiting(engine, Futures(), "work")
@@ -134,7 +134,7 @@ def test_a_waiter_gets_a_lapsed_task_soon_after_its_deadline_and_never_before(pa
     assert lease <= time.monotonic() - sent < lease + ACROSS
 
 
-def test_a_scheduled_task_wakes_a_waiter_at_its_time(pair):
+def test_a_scheduled_task_wakes_a_waiter_when_it_is_due(pair):
     maker, waiters = pair
     ((_, future),) = waiting(waiters, Futures(), "work")
     sent, ahead = time.monotonic(), 0.4
@@ -143,19 +143,19 @@ def test_a_scheduled_task_wakes_a_waiter_at_its_time(pair):
     assert ahead - 0.05 <= time.monotonic() - sent < ahead + ACROSS
 
 
-def test_patience_that_ends_is_answered_with_nothing(engine):
+def test_a_wait_that_times_out_is_answered_empty(engine):
     began = time.monotonic()
     assert isinstance(engine.call(take("work"), wait_seconds=0.2), Empty)
     assert 0.2 <= time.monotonic() - began < 1.0
     assert crowd_of(engine) == 0
 
 
-def test_without_patience_the_answer_comes_at_once(engine):
+def test_without_a_wait_the_answer_comes_at_once(engine):
     assert isinstance(engine.call(take("work")), Empty)
     assert crowd_of(engine) == 0
 
 
-def test_whoever_is_gone_gets_nothing_and_the_next_one_does(engine):
+def test_a_caller_that_left_gets_no_task_and_the_next_waiter_does(engine):
     (gone, nothing), (_, future) = waiting(engine, Futures(), "work", count=2)
     engine.leave(gone)
     engine.call(create("t1"))
@@ -164,7 +164,7 @@ def test_whoever_is_gone_gets_nothing_and_the_next_one_does(engine):
     assert [task.attempt for task in every(engine.store, Task)] == [1]
 
 
-def test_a_task_that_was_given_to_nobody_reaches_the_next_waiter(engine):
+def test_an_undelivered_task_reaches_the_next_waiter(engine):
     """The caller went away while its claim was being written: the door undelivers it."""
     sent = waiting(engine, Futures(), "work", count=2)
     engine.call(create("t1"))
@@ -178,14 +178,14 @@ def test_a_task_that_was_given_to_nobody_reaches_the_next_waiter(engine):
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite", "postgres"])
-def test_a_server_that_stops_sends_its_waiters_away(opened, started, kind):
+def test_a_server_that_stops_answers_its_waiters(opened, started, kind):
     engine, sink = started(opened(kind)), Futures()
     sent = waiting(engine, sink, "work", count=3)
     stop_in_time(engine)
     assert [type(outcome) for outcome in results((future for _, future in sent), 1)] == [Draining] * 3
 
 
-def test_waiters_whose_patience_ends_as_tasks_are_made_are_each_answered_once(engine):
+def test_waiters_that_time_out_as_tasks_are_created_are_each_answered_once(engine):
     for turn in range(6):
         sink = Keep()
         for number in range(20):
@@ -204,7 +204,7 @@ def test_waiters_whose_patience_ends_as_tasks_are_made_are_each_answered_once(en
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_waiters_on_two_servers_share_all_tasks_of_both_and_none_is_lost_or_given_twice(opened, started, kind):
+def test_waiters_on_two_servers_share_all_tasks_without_loss_or_duplicates(opened, started, kind):
     engines = [started(opened(kind)), started(opened(kind))]
     tasks, stop = 60, threading.Event()
     got: Counter[str] = Counter()
@@ -232,7 +232,7 @@ def test_waiters_on_two_servers_share_all_tasks_of_both_and_none_is_lost_or_give
     check_log(engines[0].store)
 
 
-def test_a_cancelled_task_wakes_nobody_and_a_claim_by_id_never_waits(engine):
+def test_a_cancelled_task_wakes_no_waiter_and_a_claim_by_id_never_waits(engine):
     ((stays, future),) = waiting(engine, Futures(), "work")
     engine.call(create("t1", scheduled_at=now_of(engine) + 60 * SECOND))
     engine.call(cancel("t1"))

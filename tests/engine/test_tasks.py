@@ -36,7 +36,7 @@ def kinds(store):
     return [event.kind for event in every(store, Event)]
 
 
-def test_a_claim_holds_the_task_for_its_worker_and_shows_the_lease_id_once(store):
+def test_a_claim_holds_the_task_for_its_worker_and_returns_the_lease_id_once(store):
     run(store, create("t1", lease_duration=30 * SECOND))
     (held,) = run(store, take("work", worker="w1", by=BOB)).taken
     assert held.lease_id == lease_of("t1")
@@ -48,7 +48,7 @@ def test_a_claim_holds_the_task_for_its_worker_and_shows_the_lease_id_once(store
     check_log(store)
 
 
-def test_tasks_made_in_a_batch_can_be_claimed_in_it(store):
+def test_tasks_created_in_a_batch_can_be_claimed_in_it(store):
     outcomes = transact(
         store, take("work", seed="early"), create("t1"), create("t2"), take("work", limit=5), create("t3"), take("work")
     )
@@ -77,14 +77,14 @@ def test_each_task_of_a_batch_goes_to_one_claim(store):
     check_log(store)
 
 
-def test_a_claim_by_id_in_a_batch_takes_nothing_from_those_who_take_what_comes(store):
+def test_a_claim_by_id_leaves_enough_tasks_for_claims_by_type_in_its_batch(store):
     """Whoever names a task of a queue may take a candidate away, so there must be more of them."""
     transact(store, *(create(f"t{number}") for number in range(4)))
     outcomes = transact(store, take_this("t0"), cancel("t1"), take("work", seed="a"), take("work", seed="b"))
     assert [taken(outcome) for outcome in outcomes[2:]] == [["t2"], ["t3"]]
 
 
-def test_a_task_put_off_in_a_batch_takes_nothing_from_those_who_take_what_comes(store):
+def test_a_task_rescheduled_in_a_batch_leaves_enough_tasks_for_its_claims(store):
     transact(store, create("t1", unique_key="k"), create("t2"))
     put_off = create("t3", unique_key="k", replaces=True, scheduled_at=START + SECOND)
     assert taken(transact(store, put_off, take("work"))[1]) == ["t2"]
@@ -100,13 +100,13 @@ def test_a_claim_takes_from_the_queues_it_names_and_from_all_if_it_names_none(st
     assert isinstance(run(store, take(seed="5")), Empty)
 
 
-def test_a_claim_of_any_type_leaves_enough_for_one_of_a_type(store):
+def test_a_claim_of_any_type_leaves_enough_tasks_for_a_claim_of_one_type(store):
     transact(store, create("t1", type="a"), create("t2", type="a"), create("t3", type="b"))
     outcomes = transact(store, take(seed="1"), take("a", seed="2"), take("b", seed="3"), take(seed="4"))
     assert [taken(outcome) for outcome in outcomes] == [["t1"], ["t2"], ["t3"], "Empty"]
 
 
-def test_a_claim_of_a_type_leaves_enough_for_one_of_any(store):
+def test_a_claim_of_one_type_leaves_enough_tasks_for_a_claim_of_any_type(store):
     transact(store, create("t1", type="a"), create("t2", type="b"), create("t3", type="a"))
     outcomes = transact(store, take("a", seed="1"), take(seed="2"))
     assert [taken(outcome) for outcome in outcomes] == [["t1"], ["t2"]]
@@ -120,14 +120,14 @@ def test_accounts_never_see_each_other_s_tasks(store):
             run(store, command)
 
 
-def test_tasks_are_claimed_by_priority_then_in_the_order_in_which_they_were_made(store, clock):
+def test_tasks_are_claimed_by_priority_then_in_order_of_creation(store, clock):
     for number, priority in enumerate([0, 5, 0, 100, 5]):
         clock.advance(1)
         run(store, create(f"t{number}", priority=priority))
     assert taken(run(store, take("work", limit=9))) == ["t3", "t1", "t4", "t0", "t2"]
 
 
-def test_a_task_that_comes_back_stands_before_younger_ones(store, clock):
+def test_a_returned_task_comes_before_younger_ones(store, clock):
     for name in ("t1", "t2"):
         run(store, create(name))
         clock.advance(1)
@@ -137,7 +137,7 @@ def test_a_task_that_comes_back_stands_before_younger_ones(store, clock):
 
 
 @pytest.mark.parametrize("swept", [False, True])
-def test_a_scheduled_task_is_claimed_from_its_moment_on_behind_those_that_never_were(store, clock, swept):
+def test_a_scheduled_task_is_claimable_when_due_after_unscheduled_ones(store, clock, swept):
     due = START + 10 * SECOND
     transact(store, create("later", scheduled_at=due), create("now"))
     clock.now = due - 1
@@ -163,7 +163,7 @@ def test_a_scheduled_task_is_claimed_from_its_moment_on_behind_those_that_never_
     ],
     ids=["held", "done", "cancelled", "dead letter"],
 )
-def test_a_task_that_nobody_may_have_is_not_given_by_id(store, prepare, refusal):
+def test_a_task_that_is_not_claimable_is_refused_by_id(store, prepare, refusal):
     run(store, create("t1"))
     for command in prepare:
         run(store, command)
@@ -173,7 +173,7 @@ def test_a_task_that_nobody_may_have_is_not_given_by_id(store, prepare, refusal)
     assert every(store, Task) == before
 
 
-def test_a_claim_by_id_takes_over_what_has_lapsed_although_no_sweep_came(store, clock):
+def test_a_claim_by_id_takes_over_a_lapsed_task_before_the_sweep(store, clock):
     run(store, create("t1"))
     run(store, take("work", seed="late", worker="late"))
     clock.advance(LEASE // SECOND)
@@ -191,7 +191,7 @@ def test_a_refused_claim_draws_no_token(store, mode):
     assert run(store, take_this("t2", seed="3")).taken[0].task.token == 2
 
 
-def test_a_schedule_out_of_bounds_is_refused_and_leaves_nothing(store, clock):
+def test_a_schedule_out_of_bounds_is_refused_and_changes_nothing(store, clock):
     outcomes = transact(store, create("t1", scheduled_at=START), create("t2"))
     assert [type(outcome) for outcome in outcomes] == [Invalid, Created]
     assert [task.id for task in every(store, Task)] == ["t2"]

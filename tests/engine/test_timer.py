@@ -17,7 +17,7 @@ def timer():
     timer.close()
 
 
-def test_each_is_done_at_its_moment_in_order_although_one_fails(timer, caplog):
+def test_actions_run_at_their_moments_in_order_although_one_fails(timer, caplog):
     done, now = [], time.monotonic()
     timer.at(now + 0.06, lambda: done.append("late"))
     timer.at(now + 0.02, lambda: 1 / 0)
@@ -28,7 +28,7 @@ def test_each_is_done_at_its_moment_in_order_although_one_fails(timer, caplog):
     assert "a timed action failed" in caplog.text
 
 
-def test_what_was_cancelled_is_not_done_and_holds_nothing(timer):
+def test_a_cancelled_action_does_not_run_and_is_not_referenced(timer):
     done, now = [], time.monotonic()
     cancelled = timer.at(now + 0.02, lambda: done.append("never"))
     timer.at(now + 0.04, lambda: done.append("done"))
@@ -38,7 +38,7 @@ def test_what_was_cancelled_is_not_done_and_holds_nothing(timer):
     assert done == ["done"]
 
 
-def test_closing_forgets_the_rest():
+def test_actions_that_are_not_due_at_close_never_run():
     timer, done = Timer(), []
     timer.at(time.monotonic() + 0.05, lambda: done.append("never"))
     timer.close()

@@ -12,7 +12,7 @@ from tests.support import check_log, every, run, transact
 from tests.task_commands import LEASE, cancel, complete, create, fail, requeue, take
 
 
-def test_under_a_unique_key_lives_one_task_and_whoever_makes_another_is_given_that(store):
+def test_creating_a_second_task_under_a_unique_key_returns_the_live_one(store):
     first = run(store, create("t1", unique_key="k", payload='{"a":1}'))
     again = run(store, create("t2", unique_key="k", payload='{"b":2}'))
     assert (first.deduplicated, again.deduplicated) == (False, True)
@@ -22,14 +22,14 @@ def test_under_a_unique_key_lives_one_task_and_whoever_makes_another_is_given_th
     assert run(store, create("t4", unique_key="other")).deduplicated is False
 
 
-def test_twins_of_one_batch_are_one_task(store):
+def test_duplicates_in_one_batch_are_one_task(store):
     outcomes = transact(store, *(create(f"t{number}", unique_key="k") for number in range(5)))
     assert [outcome.deduplicated for outcome in outcomes] == [False, True, True, True, True]
     assert {outcome.task.id for outcome in outcomes} == {"t0"}
     assert [task.id for task in every(store, Task)] == ["t0"]
 
 
-def test_a_waiting_task_takes_another_payload_and_one_in_flight_does_not(store):
+def test_replace_payload_changes_a_pending_task_and_not_a_claimed_one(store):
     run(store, create("t1", unique_key="k", payload='{"a":1}'))
     replaced = run(store, create("t2", unique_key="k", payload='{"b":2}', priority=7, replaces=True))
     assert (replaced.deduplicated, replaced.task.id) == (True, "t1")
@@ -42,7 +42,7 @@ def test_a_waiting_task_takes_another_payload_and_one_in_flight_does_not(store):
 
 
 @pytest.mark.parametrize("ending", [complete("t1"), fail("t1", permanent=True), cancel("t1", "force")])
-def test_a_key_is_free_again_when_its_task_is_over(store, ending):
+def test_a_unique_key_is_free_after_its_task_has_finished(store, ending):
     run(store, create("t1", unique_key="k"))
     run(store, take("work"))
     run(store, ending)
@@ -50,14 +50,14 @@ def test_a_key_is_free_again_when_its_task_is_over(store, ending):
     check_log(store)
 
 
-def test_a_key_is_free_again_in_the_batch_in_which_its_task_is_over(store):
+def test_a_unique_key_is_free_in_the_batch_in_which_its_task_finishes(store):
     transact(store, create("t1", unique_key="k"), take("work"))
     _, made, again = transact(store, complete("t1"), create("t2", unique_key="k"), create("t3", unique_key="k"))
     assert (made.deduplicated, again.task.id) == (False, "t2")
     check_log(store)
 
 
-def test_a_key_whose_task_lapsed_for_the_last_time_is_free_although_no_sweep_came(store, clock):
+def test_a_unique_key_is_free_after_the_last_lapse_before_the_sweep(store, clock):
     run(store, create("t1", unique_key="k", max_attempts=1))
     run(store, take("work"))
     clock.advance(LEASE // SECOND)
@@ -66,7 +66,7 @@ def test_a_key_whose_task_lapsed_for_the_last_time_is_free_although_no_sweep_cam
     check_log(store)
 
 
-def test_a_dead_letter_stays_one_while_a_twin_lives_and_comes_back_when_it_is_over(store):
+def test_a_dead_letter_is_requeued_only_when_no_live_task_has_its_unique_key(store):
     transact(store, create("t1", unique_key="k", max_attempts=1), take("work"))
     transact(store, fail("t1"), create("t2", unique_key="k"))
     with pytest.raises(InvalidTransition) as caught:
@@ -88,7 +88,7 @@ def test_a_dead_letter_stays_one_while_a_twin_lives_and_comes_back_when_it_is_ov
     ],
     ids=["claimed", "cancelled", "completed"],
 )
-def test_a_dead_letter_may_come_back_and_go_on_in_one_batch(store, following, state):
+def test_a_dead_letter_can_be_requeued_and_claimed_in_one_batch(store, following, state):
     transact(store, create("t1", max_attempts=1), take("work"))
     run(store, fail("t1"))
     outcomes = transact(store, requeue("t1"), *following)
@@ -99,7 +99,7 @@ def test_a_dead_letter_may_come_back_and_go_on_in_one_batch(store, following, st
 
 @pytest.mark.parametrize("back", ["t1", "t3"])
 @pytest.mark.parametrize("ending", [cancel("t2"), complete("t2", "twin"), fail("t2", "twin", permanent=True)])
-def test_a_dead_letter_comes_back_in_the_batch_in_which_its_twin_is_over(store, back, ending):
+def test_a_dead_letter_can_be_requeued_in_the_batch_that_frees_its_unique_key(store, back, ending):
     """Whichever of the two rows a database looks at first."""
     for name in ("t1", "t3"):
         transact(store, create(name, unique_key="k", max_attempts=1), take("work", seed=name))

@@ -35,7 +35,7 @@ def say(store, *statements):
 
 
 @pytest.mark.parametrize("page", [1, 2, 1_000])
-def test_a_sound_store_has_no_differences_however_it_is_paged(lived_in, monkeypatch, page):
+def test_a_valid_store_has_no_differences_for_any_page_size(lived_in, monkeypatch, page):
     monkeypatch.setattr(verifying, "PAGE", page)
     told = []
     report = verify(lived_in, lambda what, count: told.append((what, count)))
@@ -44,7 +44,7 @@ def test_a_sound_store_has_no_differences_however_it_is_paged(lived_in, monkeypa
     assert told[-1][0] == "events"
 
 
-def test_a_store_whose_log_was_cut_is_sound(lived_in, clock):
+def test_a_store_with_a_truncated_log_is_valid(lived_in, clock):
     clock.advance(31 * DAY // SECOND)
     cleanup = Cleanup(
         lived_in, lambda commands: transact(lived_in, *commands) if commands else [],
@@ -69,7 +69,7 @@ def test_a_store_whose_log_was_cut_is_sound(lived_in, clock):
     ids=["a column", "an owner", "a row", "a count", "an event", "the counter"],
 )  # fmt: skip
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_what_was_tampered_with_is_found(opened, clock, kind, statements, told):
+def test_every_tampering_is_found(opened, clock, kind, statements, told):
     store = opened(kind, clock)
     transact(store, *(create(f"t{number}") for number in range(5)), create("abroad", account="other"))
     run(store, claim("job", "l1"))

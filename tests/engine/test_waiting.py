@@ -51,7 +51,7 @@ def is_waiting(engine, sink, *lease_ids, patience=20.0, **more):
     return sent
 
 
-def test_waiters_are_served_in_the_order_in_which_they_came(engine):
+def test_waiters_are_served_in_order_of_arrival(engine):
     sink, names = Futures(), [f"w{number:02}" for number in range(20)]
     engine.call(claim("job", "l0"))
     futures = [future for _, future in is_waiting(engine, sink, *names)]
@@ -65,7 +65,7 @@ def test_waiters_are_served_in_the_order_in_which_they_came(engine):
     assert tokens == sorted(set(tokens))
 
 
-def test_a_waiter_has_the_job_soon_after_its_release(pair):
+def test_a_waiter_gets_the_job_soon_after_its_release(pair):
     holder, waiters = pair
 
     def after_release():
@@ -85,7 +85,7 @@ def test_a_waiter_has_the_job_soon_after_its_release(pair):
     promptly(after_release, PROMPT)
 
 
-def test_a_waiter_has_the_job_soon_after_the_holder_s_time_runs_out_and_never_before(pair):
+def test_a_waiter_gets_the_job_soon_after_the_lease_expires_and_never_before(pair):
     holder, waiters = pair
 
     def after_expiry():
@@ -105,7 +105,7 @@ def test_a_waiter_has_the_job_soon_after_the_holder_s_time_runs_out_and_never_be
     promptly(after_expiry, PROMPT)
 
 
-def test_of_waiters_on_two_servers_one_has_the_job_at_once_and_then_the_others(opened, started):
+def test_waiters_on_two_servers_get_the_job_one_after_the_other(opened, started):
     here, there = started(opened("postgres")), started(opened("postgres"))
     here.call(claim("job", "l0"))
     sink = Futures()
@@ -119,7 +119,7 @@ def test_of_waiters_on_two_servers_one_has_the_job_at_once_and_then_the_others(o
     assert [name for name in sink.order if name[0] == "t"] == ["t1", "t2"]
 
 
-def test_patience_that_ends_is_answered_with_who_holds_it(engine):
+def test_a_wait_that_times_out_is_answered_with_the_holder(engine):
     engine.call(claim("job", "l0", owner="the holder"))
     began = time.monotonic()
     outcome = engine.call(claim("job", "w1"), wait_seconds=0.2)
@@ -130,13 +130,13 @@ def test_patience_that_ends_is_answered_with_who_holds_it(engine):
     assert engine.name_waiters.length(KEY) == 0
 
 
-def test_without_patience_the_answer_comes_at_once(engine):
+def test_without_a_wait_the_answer_comes_at_once(engine):
     engine.call(claim("job", "l0"))
     assert isinstance(engine.call(claim("job", "w1")), Held)
     assert engine.name_waiters.length(KEY) == 0
 
 
-def test_whoever_leaves_is_passed_over(engine):
+def test_a_waiter_that_left_is_skipped(engine):
     sink = Futures()
     engine.call(claim("job", "l0"))
     (gone, nothing), (_, future) = is_waiting(engine, sink, "w1", "w2")
@@ -146,7 +146,7 @@ def test_whoever_leaves_is_passed_over(engine):
     assert not nothing.done()
 
 
-def test_a_waiter_hears_of_the_end_of_a_rest(engine):
+def test_a_waiter_gets_the_name_when_its_delay_ends(engine):
     """A lock's name may rest after its release; a job's claimer waits for that too."""
     lock = engine.call(acquire("job", delay=SECOND * 3 // 10))
     engine.call(ReleaseLock(account=ACCOUNT, cause=CAUSE, by=ALICE, name="job", lease_id=lock.lease_id))
@@ -155,7 +155,7 @@ def test_a_waiter_hears_of_the_end_of_a_rest(engine):
     assert 0.2 < time.monotonic() - began < 1.0
 
 
-def test_equal_requests_in_one_line_get_one_lease(engine):
+def test_waiting_requests_with_one_idempotency_key_get_one_lease(engine):
     sink = Futures()
     engine.call(claim("job", "l0"))
     sent = is_waiting(engine, sink, "w1", "w2", once=once())
@@ -163,7 +163,7 @@ def test_equal_requests_in_one_line_get_one_lease(engine):
     assert [outcome.lease_id for outcome in results(future for _, future in sent)] == ["w1", "w1"]
 
 
-def test_a_line_that_is_full_refuses_more(opened, started, monkeypatch):
+def test_a_full_queue_refuses_more_waiters(opened, started, monkeypatch):
     monkeypatch.setattr(waiting, "MAX_WAITERS", 2)
     engine = started(opened("memory"))
     engine.call(claim("job", "l0"))
@@ -173,7 +173,7 @@ def test_a_line_that_is_full_refuses_more(opened, started, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", STORES)
-def test_a_server_that_stops_sends_its_waiters_away(opened, started, kind):
+def test_a_server_that_stops_answers_its_waiters(opened, started, kind):
     engine, sink = started(opened(kind)), Futures()
     engine.call(claim("job", "l0"))
     sent = is_waiting(engine, sink, "w1", "w2")
@@ -181,7 +181,7 @@ def test_a_server_that_stops_sends_its_waiters_away(opened, started, kind):
     assert [type(outcome) for outcome in results((future for _, future in sent), 1)] == [Draining, Draining]
 
 
-def test_waiters_whose_patience_ends_as_the_job_is_freed_are_each_answered_once(engine):
+def test_waiters_that_time_out_as_the_job_is_freed_are_each_answered_once(engine):
     """A last try from the middle of the line must not be sent again when its sender becomes the head."""
     for turn in range(12):
         name, sink = f"job-{turn}", Keep()

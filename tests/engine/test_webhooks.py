@@ -49,7 +49,7 @@ def remove(hook_id="whk_1", **more):
     return RemoveWebhook(account=ACCOUNT, cause=CAUSE, hook_id=hook_id, **more)
 
 
-def test_a_webhook_s_life_is_told_in_the_log_without_its_secrets(store, clock):
+def test_the_log_records_every_change_of_a_webhook_without_its_secrets(store, clock):
     assert run(store, create()).created_at == START
     assert run(store, update(state=PAUSED, reason="by request")).reason == "by request"
     assert run(store, update(state=ACTIVE)).reason is None
@@ -72,7 +72,7 @@ def test_a_webhook_s_life_is_told_in_the_log_without_its_secrets(store, clock):
     assert every(store, Webhook) == []
 
 
-def test_who_is_gone_disables_the_address_at_which_it_was_and_no_other(store):
+def test_a_receiver_that_is_gone_disables_only_the_url_that_answered(store):
     run(store, create(url="https://example.com/old"))
     gone = DisableWebhook(account=ACCOUNT, cause=CAUSE, hook_id="whk_1", url="https://example.com/old", reason="gone")
     run(store, update(url="https://example.com/new"))
@@ -84,7 +84,7 @@ def test_who_is_gone_disables_the_address_at_which_it_was_and_no_other(store):
     check_log(store)
 
 
-def test_what_is_not_there_or_not_one_s_own_is_missing(store):
+def test_an_absent_webhook_and_another_user_s_are_missing(store):
     run(store, create())
     for command in (update("whk_2", state=PAUSED), remove("whk_2"), remove(principal=BOB.id)):
         with pytest.raises(WebhookMissing):
@@ -92,7 +92,7 @@ def test_what_is_not_there_or_not_one_s_own_is_missing(store):
     assert run(store, remove(principal=ALICE.id)).id == "whk_1"
 
 
-def test_only_so_many_are_made_and_those_that_went_do_not_count(store):
+def test_the_number_of_webhooks_is_limited_and_removed_ones_do_not_count(store):
     run(store, create())
     run(store, create("whk_2"))
     with pytest.raises(TooManyWebhooks):
@@ -102,7 +102,7 @@ def test_only_so_many_are_made_and_those_that_went_do_not_count(store):
     run(store, create("whk_3"))
 
 
-def test_a_batch_counts_what_it_made_and_removed_itself(store):
+def test_a_batch_counts_the_webhooks_it_created_and_removed(store):
     outcomes = transact(store, create(), create("whk_2"), create("whk_3"), remove(), create("whk_4"), create("whk_5"))
     assert [type(each) is TooManyWebhooks for each in outcomes] == [False, False, True, False, False, True]
     mine = [create(f"own_{number}", own=True, principal=ALICE.id, family="octostore") for number in range(3)]
@@ -112,7 +112,7 @@ def test_a_batch_counts_what_it_made_and_removed_itself(store):
     assert len(every(store, Webhook)) == 5
 
 
-def test_servers_that_race_for_the_last_places_make_no_more_than_there_are(tmp_path, new_postgres_database):
+def test_racing_servers_do_not_exceed_the_limit_of_webhooks(tmp_path, new_postgres_database):
     url = new_postgres_database()
     stores = [make_store("postgres", tmp_path, lambda: url) for _ in range(4)]
 
@@ -127,7 +127,7 @@ def test_servers_that_race_for_the_last_places_make_no_more_than_there_are(tmp_p
     assert len(made) == 2
 
 
-def test_a_lock_that_changes_hands_in_one_request_has_not_expired(store, clock):
+def test_a_takeover_in_one_request_is_delivered_as_a_claim_only(store, clock):
     """OctoStore tells of the claim; what ran out before anybody came is told as expired."""
     alice, bob = (replace(each, id=str(uuid.uuid4())) for each in (ALICE, BOB))
     run(store, create(family="octostore", principal=alice.id))
@@ -143,7 +143,7 @@ def test_a_lock_that_changes_hands_in_one_request_has_not_expired(store, clock):
                     ("lease:taken-over", "lease.claimed")]  # fmt: skip
 
 
-def test_what_was_delivered_goes_after_a_day_and_dead_letters_after_thirty(store, clock):
+def test_delivered_messages_are_removed_after_a_day_and_dead_ones_after_thirty(store, clock):
     run(store, create())
     found = tuple(Delivery(*HOOK, seq, f"task:{seq}", "task.created", "{}", START) for seq in (1, 2, 3))
     store.deliveries.advance_cursors([CursorMove(HOOK, None, 3, found)])
@@ -162,7 +162,7 @@ def test_what_was_delivered_goes_after_a_day_and_dead_letters_after_thirty(store
     assert seen == [[3, 2, 1], [3, 2], [3, 2], [3]]
 
 
-def test_a_log_that_retention_cut_still_tells_a_webhook_s_secret_to_nobody(store, clock):
+def test_snapshots_of_a_truncated_log_contain_no_webhook_secret(store, clock):
     run(store, create())
     run(store, rotate("whsec_two"))
     clock.advance(100 * DAY / SECOND)

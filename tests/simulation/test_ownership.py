@@ -70,7 +70,7 @@ def test_the_checker_notices_a_second_holder(monkeypatch):
     assert fails()
 
 
-def test_the_checker_notices_tokens_that_come_again(monkeypatch):
+def test_the_checker_notices_a_reused_token(monkeypatch):
     monkeypatch.setattr(MemoryTransaction, "draw", lambda self, count: [1] * count)
     assert fails()
 

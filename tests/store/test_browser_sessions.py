@@ -45,7 +45,7 @@ def kept(store, *names):
         return [reader.browser_session(name) for name in names]
 
 
-def test_a_browser_session_keeps_everything_but_when_it_was_seen(store):
+def test_an_update_of_a_browser_session_changes_only_seen_at(store):
     saved = a_browser_session()
     store.save_browser_session(saved)
     assert kept(store, "b1", "b2") == [saved, None]
@@ -61,7 +61,7 @@ def test_a_browser_session_is_taken_once(store):
     assert kept(store, "b1") == [None]
 
 
-def test_of_many_callers_one_takes_a_sign_in_link(store, database, clock):
+def test_exactly_one_of_many_callers_takes_a_sign_in_link(store, database, clock):
     other = PostgresStore(database, clock) if store.name == "postgres" else store
     for round_number in range(5):
         store.save_browser_session(a_browser_session(f"b{round_number}", SIGN_IN_LINK))
@@ -112,7 +112,7 @@ def test_live_sessions_are_those_that_core_calls_live(store, clock):
         assert [row.id for row in reader.sessions(ACCOUNT, "", 1, live=True)] == ["s2"]
 
 
-def test_of_one_key_only_the_newest_browser_sessions_stay(store):
+def test_only_the_newest_browser_sessions_of_a_key_are_kept(store):
     made = [number * 7 % 5 for number in range(MAX_PER_KEY + 6)]
     others = [
         replace(a_browser_session("other", made_at=0), key_hash="another"),
@@ -133,14 +133,14 @@ def test_of_one_key_only_the_newest_browser_sessions_stay(store):
     assert len(known) == MAX_PER_KEY + len(others)
 
 
-def test_what_is_held_comes_in_the_order_in_which_it_runs_out(store):
+def test_held_tasks_are_listed_in_the_order_in_which_they_expire(store):
     held = [Task(ACCOUNT, f"t{left}", type=f"type{left}", state=CLAIMED, expires_at=START + left) for left in (3, 1, 2)]
     put(store, *held, Task(ACCOUNT, "t9", type="x"), replace(held[0], account="other"), kind="created")
     with store.read() as reader:
         assert [task.id for task in reader.next_to_expire(ACCOUNT, 2)] == ["t1", "t2"]
 
 
-def test_queues_come_with_their_oldest_tasks_the_oldest_first(store):
+def test_queues_are_listed_with_their_oldest_tasks_oldest_first(store):
     rows = [Task(ACCOUNT, f"t{place}", type="x", created_at=START + place) for place in (3, 1, 2)]
     put(store, *rows, Task(ACCOUNT, "t0", type="x", state="completed"), Task("other", "t00", type="x"), kind="created")
     put(store, *(Task(ACCOUNT, f"u{name}", type=name, created_at=START) for name in ("z", "y")), kind="created")
@@ -149,7 +149,7 @@ def test_queues_come_with_their_oldest_tasks_the_oldest_first(store):
         assert reader.queues(ACCOUNT, 2) == [("y", 1, START), ("z", 1, START)]
 
 
-def test_news_and_pace_tell_what_the_log_tells(store, clock):
+def test_recent_events_and_events_per_minute_match_the_log(store, clock):
     lease = a_lease("job")
     for kind in ("claimed", "renewed", "renewed", "released", "claimed", "renewed", "expired"):
         lease = replace(lease, note=f"{lease.version}")

@@ -28,7 +28,7 @@ def borrowed(store, subject="k1", limit_class="read", terms=TERMS):
 
 @with_examples
 @given(steps=st.lists(st.integers(0, 4), max_size=25), limit=st.integers(0, 60))
-def test_a_store_lends_by_core_s_rule(store, clock, steps, limit):
+def test_a_store_lends_by_the_rule_of_core(store, clock, steps, limit):
     empty(store)
     clock.now, terms = START, Terms(limit, 10)
     window = None
@@ -41,14 +41,14 @@ def test_a_store_lends_by_core_s_rule(store, clock, steps, limit):
         window = (budget.started_at, budget.used)
 
 
-def test_subjects_and_classes_do_not_share(store):
+def test_subjects_and_classes_have_separate_budgets(store):
     assert borrowed(store) == TERMS.limit
     assert borrowed(store) == 0
     assert borrowed(store, "k2") == TERMS.limit
     assert borrowed(store, limit_class="claim") == TERMS.limit
 
 
-def test_a_new_window_starts_anew(store, clock):
+def test_a_new_window_has_the_full_budget(store, clock):
     assert borrowed(store) == TERMS.limit
     clock.now += TERMS.window - 1
     assert borrowed(store) == 0
@@ -56,7 +56,7 @@ def test_a_new_window_starts_anew(store, clock):
     assert borrowed(store) == TERMS.limit
 
 
-def test_a_lower_limit_takes_nothing_back_and_lends_nothing_more(store):
+def test_a_lowered_limit_revokes_nothing_and_lends_nothing_more(store):
     borrowed(store)
     assert store.borrow("k1", "read", Terms(10, TERMS.window)).granted == 0
 
@@ -91,14 +91,14 @@ def uses(store, account="a"):
         return reader.key_uses(account)
 
 
-def test_when_a_key_was_last_seen_is_kept_for_each_account(store):
+def test_the_last_use_of_a_key_is_stored_per_account(store):
     store.save_key_uses({("a", "k1"): START, ("a", "k2"): START + 1, ("b", "k1"): START + 2})
     assert uses(store) == {"k1": START, "k2": START + 1}
     assert uses(store, "b") == {"k1": START + 2}
     assert uses(store, "c") == {}
 
 
-def test_a_server_that_tells_late_does_not_turn_time_back(store):
+def test_a_late_report_does_not_replace_a_newer_last_use(store):
     store.save_key_uses({("a", "k1"): START + 5})
     store.save_key_uses({("a", "k1"): START, ("a", "k2"): START})
     assert uses(store) == {"k1": START + 5, "k2": START}

@@ -71,7 +71,7 @@ def every_delivery(store, hook=HOOK):
 # -- reading on --------------------------------------------------------------------------------------------------
 
 
-def test_a_webhook_reads_on_once_however_many_servers_read_for_it(store):
+def test_a_cursor_moves_once_when_several_servers_read_for_a_webhook(store):
     put(store, a_hook(), kind="created")
     keep(store, a_delivery(1))
     keep(store, a_delivery(2), cursor=None)
@@ -81,7 +81,7 @@ def test_a_webhook_reads_on_once_however_many_servers_read_for_it(store):
     assert [each.seq for each in every_delivery(store)] == [101, 1]
 
 
-def test_who_is_behind_is_told_with_the_ends_of_its_log(store):
+def test_a_lagging_webhook_is_reported_with_the_bounds_of_its_log(store):
     put(store, a_hook(), a_hook("whk_2", state=PAUSED), kind="created")
     seen = store.deliveries.pending_work(10)
     assert seen.active == [HOOK]
@@ -92,7 +92,7 @@ def test_who_is_behind_is_told_with_the_ends_of_its_log(store):
     assert store.deliveries.pending_work(10).behind == []
 
 
-def test_those_behind_are_told_in_turn_from_any_place_on(store):
+def test_lagging_webhooks_are_listed_in_order_after_any_webhook(store):
     named = [("acct_1", "whk_2"), ("acct_1", "whk_3"), ("acct_2", "whk_1")]
     for account, hook_id in named:
         put(store, a_hook(hook_id, account), kind="created")
@@ -102,7 +102,7 @@ def test_those_behind_are_told_in_turn_from_any_place_on(store):
     assert store.deliveries.pending_work(2, named[-1]).active == named
 
 
-def test_who_has_enough_under_way_does_not_read_on(store):
+def test_a_webhook_with_enough_pending_deliveries_is_not_lagging(store):
     put(store, a_hook(), kind="created")
     keep(store, *(a_delivery(-seq) for seq in range(1, MAX_PENDING + 1)), seq=0)
     assert store.deliveries.pending_work(10).behind == []
@@ -111,7 +111,7 @@ def test_who_has_enough_under_way_does_not_read_on(store):
     assert len(store.deliveries.pending_work(10).behind) == 1
 
 
-def test_nothing_is_kept_for_a_webhook_that_is_gone(store):
+def test_no_delivery_is_stored_for_a_deleted_webhook(store):
     keep(store, a_delivery(1))
     assert every_delivery(store) == []
 
@@ -119,7 +119,7 @@ def test_nothing_is_kept_for_a_webhook_that_is_gone(store):
 # -- claiming ----------------------------------------------------------------------------------------------------
 
 
-def test_a_later_event_of_a_subject_waits_for_the_earlier_and_others_do_not(store, clock):
+def test_a_delivery_waits_for_earlier_ones_of_its_subject_only(store, clock):
     put(store, a_hook(), kind="created")
     keep(store, a_delivery(1), a_delivery(2), a_delivery(3, "task:b"))
     first, other = take(store)
@@ -134,7 +134,7 @@ def test_a_later_event_of_a_subject_waits_for_the_earlier_and_others_do_not(stor
     assert taken(store) == [("whk_1", 3)]
 
 
-def test_who_stands_behind_a_failure_waits_as_long_and_goes_on_after_a_dead_letter(store, clock):
+def test_deliveries_behind_a_failed_one_wait_as_long_and_continue_after_a_dead_letter(store, clock):
     put(store, a_hook(), kind="created")
     keep(store, a_delivery(1), a_delivery(2))
     (first,) = take(store)
@@ -149,7 +149,7 @@ def test_who_stands_behind_a_failure_waits_as_long_and_goes_on_after_a_dead_lett
     assert store.deliveries.counts(HOOK) == {PENDING: 1, DEAD: 1}
 
 
-def test_what_a_server_took_and_never_settled_is_another_s_later_and_only_its_word_counts(store, clock):
+def test_an_unsettled_delivery_is_claimed_by_another_server_and_only_that_one_settles_it(store, clock):
     put(store, a_hook(), kind="created")
     keep(store, a_delivery(1))
     (lost,) = take(store)
@@ -166,7 +166,7 @@ def test_what_a_server_took_and_never_settled_is_another_s_later_and_only_its_wo
     assert every_delivery(store)[0].state == DELIVERED
 
 
-def test_what_was_given_back_without_a_verdict_is_free_at_once_and_costs_no_attempt(store):
+def test_a_delivery_returned_without_a_result_is_free_at_once_and_uses_no_attempt(store):
     put(store, a_hook(), kind="created")
     keep(store, a_delivery(1))
     (first,) = take(store)
@@ -174,7 +174,7 @@ def test_what_was_given_back_without_a_verdict_is_free_at_once_and_costs_no_atte
     assert (again.seq, again.attempts, again.claims) == (1, 0, 2)
 
 
-def test_a_busy_receiver_fills_its_own_places_and_no_others(store):
+def test_a_busy_receiver_uses_only_the_capacity_of_its_webhook(store):
     put(store, a_hook(), a_hook("whk_2"), kind="created")
     other = (ACCOUNT, "whk_2")
     keep(store, *(a_delivery(seq, f"task:{seq}") for seq in range(1, 300)), a_delivery(300, hook=other))
@@ -185,7 +185,7 @@ def test_a_busy_receiver_fills_its_own_places_and_no_others(store):
     assert len(taken(store, Capacity({}, per_hook=100, per_account=1_000, in_all=5, claim_ttl=SECOND))) == 5
 
 
-def test_slow_receivers_of_one_account_leave_places_for_others(store):
+def test_slow_receivers_of_one_account_leave_capacity_for_others(store):
     """However many webhooks it has, and however much of it is due first."""
     busy_hooks = [("acct_1", f"whk_{number:02}") for number in range(30)]
     late = ("acct_2", "whk_1")
@@ -203,7 +203,7 @@ def test_slow_receivers_of_one_account_leave_places_for_others(store):
 # -- what people ask for -----------------------------------------------------------------------------------------
 
 
-def test_pages_are_by_number_and_state(store):
+def test_pages_are_filtered_by_number_and_state(store):
     put(store, a_hook(), kind="created")
     keep(store, *(a_delivery(seq, f"task:{seq}") for seq in range(1, 6)))
     take(store, replace(CAPACITY, in_all=0), *[arrived(each) for each in take(store, replace(CAPACITY, in_all=2))])
@@ -219,7 +219,7 @@ def test_pages_are_by_number_and_state(store):
 @pytest.mark.parametrize(
     ("asked", "again"), [({"seq": 2, "after": None}, [2]), ({"seq": None, "after": 1}, [2, 3]), ({}, [3])]
 )
-def test_replays(store, asked, again):
+def test_a_replay_resends_one_or_all_settled_or_all_dead_deliveries(store, asked, again):
     put(store, a_hook(), kind="created")
     keep(store, *(a_delivery(seq, f"task:{seq}") for seq in range(1, 4)))
     first, second, third = take(store)
@@ -230,7 +230,7 @@ def test_replays(store, asked, again):
 
 
 @pytest.mark.parametrize("how", ["replay", "hasten"])
-def test_those_behind_one_that_is_sent_again_do_not_wait_for_its_old_time(store, how):
+def test_deliveries_behind_a_replayed_one_do_not_wait_for_its_former_retry_time(store, how):
     put(store, a_hook(), kind="created")
     keep(store, a_delivery(1), a_delivery(2), a_delivery(3, "task:b"))
     first, other = take(store)
@@ -245,7 +245,7 @@ def test_those_behind_one_that_is_sent_again_do_not_wait_for_its_old_time(store,
     assert [each.seq for each in take(store, CAPACITY, arrived(again[1]))] == [2]
 
 
-def test_a_replay_goes_on_where_the_last_one_stopped(store):
+def test_a_replay_continues_where_the_last_one_stopped(store):
     put(store, a_hook(), kind="created")
     keep(store, *(a_delivery(seq, f"task:{seq}") for seq in range(1, 6)))
     take(store, replace(CAPACITY, in_all=0), *map(arrived, take(store)))
@@ -257,7 +257,7 @@ def test_a_replay_goes_on_where_the_last_one_stopped(store):
     assert seen == [1, 2, 3, 4, 5]
 
 
-def test_a_test_of_a_webhook_that_went_before_it_began_is_forgotten(store):
+def test_a_test_delivery_of_a_webhook_deleted_before_it_read_is_removed(store):
     put(store, a_hook(), a_hook("whk_2"), kind="created")
     store.deliveries.add(a_delivery(0))
     empty_of_hooks(store)
@@ -265,7 +265,7 @@ def test_a_test_of_a_webhook_that_went_before_it_began_is_forgotten(store):
     assert every_delivery(store) == []
 
 
-def test_what_was_settled_long_ago_is_forgotten_and_so_is_what_belongs_to_nobody(store, clock):
+def test_old_settled_deliveries_and_those_of_deleted_webhooks_are_removed(store, clock):
     put(store, a_hook(), a_hook("whk_2"), kind="created")
     other = (ACCOUNT, "whk_2")
     keep(store, *(a_delivery(seq, f"task:{seq}") for seq in range(1, 4)), a_delivery(4, hook=other))
@@ -292,7 +292,7 @@ def empty_of_hooks(store):
         transaction.save(view.changes([]))
 
 
-def test_an_erased_account_leaves_no_delivery(store):
+def test_erasing_an_account_deletes_its_deliveries(store):
     put(store, a_hook(account="acct_1"), kind="created")
     keep(store, a_delivery(1, hook=("acct_1", "whk_1")))
     store.erase("acct_1")
@@ -321,7 +321,7 @@ def generated(draw, seq):
 
 @given(data=st.data())
 @settings(max_examples=25)
-def test_every_store_finds_due_what_the_rule_finds(every_store, data):
+def test_due_deliveries_match_the_rule_in_every_store(every_store, data):
     deliveries = [data.draw(generated(seq)) for seq in range(1, data.draw(st.integers(0, 9)) + 1)]
     hooks = [HOOK, (ACCOUNT, "whk_2")]
     capacity = replace(CAPACITY, busy={hook: data.draw(st.integers(0, 2)) for hook in hooks}, per_hook=2, per_account=3)

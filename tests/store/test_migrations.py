@@ -63,7 +63,7 @@ def schema_of(place, set_to=None):
     return [number for number in ALL_VERSIONS if number <= connection.pragma("user_version")]
 
 
-def test_opening_again_keeps_everything(place):
+def test_opening_a_store_again_keeps_everything(place):
     store = store_at(place)
     store.open()
     put(store, a_lease())
@@ -77,7 +77,7 @@ def test_opening_again_keeps_everything(place):
     assert schema_of(place) == ALL_VERSIONS
 
 
-def test_four_processes_may_open_a_fresh_store_together(place):
+def test_four_processes_can_open_a_new_store_at_once(place):
     starters = [
         subprocess.Popen(
             [sys.executable, "-c", OPEN_TOGETHER, place], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -95,7 +95,7 @@ def test_four_processes_may_open_a_fresh_store_together(place):
     assert schema_of(place) == ALL_VERSIONS
 
 
-def test_threads_may_open_a_fresh_store_together(place):
+def test_threads_can_open_a_new_store_at_once(place):
     failures = []
 
     def start():
@@ -117,7 +117,7 @@ def test_threads_may_open_a_fresh_store_together(place):
     assert schema_of(place) == ALL_VERSIONS
 
 
-def test_a_newer_schema_is_refused_and_left_alone(place):
+def test_a_newer_schema_is_refused_and_not_changed(place):
     store = store_at(place)
     store.open()
     put(store, a_lease())

@@ -39,7 +39,7 @@ def end_session_of(url, transaction):
         admin.execute("SELECT pg_terminate_backend(%s, 5000)", (transaction._connection.info.backend_pid,))
 
 
-def test_of_two_that_both_found_nothing_the_second_runs_again(postgres_store):
+def test_the_second_of_two_batches_that_found_no_row_runs_again(postgres_store):
     with pytest.raises(Rerun), postgres_store.transaction(0) as late:
         changes = begun(late, a_lease(owner="late"))
         with postgres_store.transaction(1) as early:
@@ -49,7 +49,7 @@ def test_of_two_that_both_found_nothing_the_second_runs_again(postgres_store):
     check_log(postgres_store)
 
 
-def test_of_two_that_both_found_no_answer_the_second_runs_again(postgres_store):
+def test_the_second_of_two_batches_that_found_no_answer_runs_again(postgres_store):
     def answer(body):
         return Answer(ACCOUNT, "key-1", "print", 200, body, START)
 
@@ -63,7 +63,7 @@ def test_of_two_that_both_found_no_answer_the_second_runs_again(postgres_store):
 
 
 @pytest.mark.parametrize("history", ["grrg", "rgrrgg", "gxxg", "xgxxgg"])
-def test_a_connection_is_as_good_as_new_after_lost_races_and_poison(postgres_store, database, clock, history):
+def test_a_connection_works_after_reruns_and_refused_values(postgres_store, database, clock, history):
     """r loses a race, x sends poison, g must go well: statements that an error skipped were never prepared."""
     other = PostgresStore(database, clock)
     for number, step in enumerate(history):
@@ -82,7 +82,7 @@ def test_a_connection_is_as_good_as_new_after_lost_races_and_poison(postgres_sto
     other.close()
 
 
-def test_a_row_that_changed_behind_its_lock_runs_again(postgres_store, database):
+def test_a_batch_whose_row_changed_despite_its_lock_runs_again(postgres_store, database):
     put(postgres_store, a_lease())
     with pytest.raises(Rerun), postgres_store.transaction() as transaction:
         changes = begun(transaction, a_lease(owner="late"))
@@ -91,7 +91,7 @@ def test_a_row_that_changed_behind_its_lock_runs_again(postgres_store, database)
     assert [row.version for row in every(postgres_store, Lease)] == [1]
 
 
-def test_a_batch_waits_for_another_that_holds_the_row(postgres_store):
+def test_a_batch_waits_for_another_that_has_locked_the_row(postgres_store):
     put(postgres_store, a_lease())
     seen = []
 
@@ -137,7 +137,7 @@ def test_two_batches_count_a_principal_s_locks_one_after_the_other(postgres_stor
     [a_lease("x", note="a\0b"), a_lease("x\0y"), a_lease("x", ttl=2**63), a_lease("x", checkpoint="a\0b")],
     ids=["in a column", "in the key", "too large a number", "in a hashed column"],
 )
-def test_a_value_that_the_database_will_not_take_is_told_as_such(postgres_store, poison):
+def test_a_value_that_the_database_refuses_raises_value_refused(postgres_store, poison):
     with pytest.raises(ValueRefused):
         put(postgres_store, poison)
     assert every(postgres_store, Event) == []
@@ -145,7 +145,7 @@ def test_a_value_that_the_database_will_not_take_is_told_as_such(postgres_store,
     assert [row.id for row in every(postgres_store, Lease)] == ["y"]
 
 
-def test_a_connection_that_died_between_batches_costs_nobody_an_answer(postgres_store, database):
+def test_a_connection_that_broke_between_batches_fails_no_command(postgres_store, database):
     """The store reports that nothing was sent on it; the lane then runs the batch on a new one."""
     with postgres_store.transaction() as transaction:
         transaction.load(AllNeeds.of([]))
@@ -158,7 +158,7 @@ def test_a_connection_that_died_between_batches_costs_nobody_an_answer(postgres_
     assert len(every(postgres_store, Lease)) == 1
 
 
-def test_a_connection_that_dies_before_commit_means_not_applied(postgres_store, database):
+def test_a_connection_that_breaks_before_commit_means_not_applied(postgres_store, database):
     with pytest.raises(StoreUnavailable) as caught, postgres_store.transaction() as transaction:
         transaction.load(AllNeeds.of([Needs(rows=(a_lease().key,))]))
         end_session_of(database, transaction)
@@ -168,7 +168,7 @@ def test_a_connection_that_dies_before_commit_means_not_applied(postgres_store, 
     assert len(every(postgres_store, Lease)) == 1
 
 
-def test_a_connection_for_looks_that_died_while_nobody_used_it_is_replaced(postgres_store, database):
+def test_a_read_connection_that_broke_while_idle_is_replaced(postgres_store, database):
     with postgres_store.read() as reader:
         dying = reader
     end_session_of(database, dying)
@@ -176,7 +176,7 @@ def test_a_connection_for_looks_that_died_while_nobody_used_it_is_replaced(postg
         assert reader.counts(ACCOUNT).live_leases == 0
 
 
-def test_a_connection_that_dies_in_the_middle_of_a_look_is_told_and_the_next_look_works(postgres_store, database):
+def test_a_connection_that_breaks_during_a_read_raises_and_the_next_read_works(postgres_store, database):
     with pytest.raises(StoreUnavailable), postgres_store.read() as reader:
         end_session_of(database, reader)
         reader.counts(ACCOUNT)
@@ -233,7 +233,7 @@ class CuttingProxy:
 
 
 @pytest.mark.parametrize("applied", [True, False], ids=["committed", "never arrived"])
-def test_a_connection_cut_inside_commit_means_unknown(postgres_store, postgres, database, clock, applied):
+def test_a_connection_that_breaks_inside_commit_means_unknown(postgres_store, postgres, database, clock, applied):
     proxy = CuttingProxy(postgres.home / ".s.PGSQL.5432", on_the_way_back=applied)
     name = psycopg.conninfo.conninfo_to_dict(database)["dbname"]
     cut = PostgresStore(
@@ -253,7 +253,7 @@ def test_a_connection_cut_inside_commit_means_unknown(postgres_store, postgres, 
     check_log(postgres_store)
 
 
-def test_behind_a_pooler_nothing_of_ours_stays_in_the_session(new_postgres_database):
+def test_behind_a_pooler_no_statement_or_setting_stays_in_the_session(new_postgres_database):
     """A pooler hands the next transaction to any session: no prepared statement and no setting may stay."""
     store = PostgresStore(new_postgres_database(), pooled=True)
     store.open()

@@ -159,7 +159,7 @@ def survives(path: Path, acknowledged: dict[str, int]) -> bool:
     return whole and kept and following > max(acknowledged.values(), default=0)
 
 
-def test_what_was_acknowledged_survives_power_loss_at_any_write(power, tmp_path):
+def test_acknowledged_changes_survive_power_loss_at_any_write(power, tmp_path):
     disk = power()
     assert len(disk.images) >= IMAGES
     assert len(disk.acknowledged) == 3 * STEPS
@@ -170,5 +170,5 @@ def test_the_proof_notices_a_commit_that_is_not_flushed(power, tmp_path):
     assert losses(power(synchronous="normal"), tmp_path) > 0
 
 
-def test_the_proof_notices_a_disk_that_lies(power, tmp_path):
+def test_the_proof_notices_a_disk_that_does_not_flush(power, tmp_path):
     assert losses(power(lies=True), tmp_path) > 0

@@ -34,7 +34,7 @@ def principal_lists(draw):
 
 @with_examples
 @given(rows=principal_lists(), key=st.sampled_from(HASHES))
-def test_a_key_stands_for_whom_core_says_it_opens(store, rows, key):
+def test_a_key_finds_the_principal_that_accepts_it_in_core(store, rows, key):
     empty(store)
     if rows:
         put(store, *rows)
@@ -45,7 +45,7 @@ def test_a_key_stands_for_whom_core_says_it_opens(store, rows, key):
 
 
 @pytest.mark.parametrize("seconds", [0, 5])
-def test_an_old_key_works_until_its_end_and_the_new_one_on(store, clock, seconds):
+def test_a_rotated_key_works_until_its_expiry_and_the_new_one_afterwards(store, clock, seconds):
     put(store, ALICE)
     put(store, principals.rotate(ALICE, "new", "", START + seconds))
 

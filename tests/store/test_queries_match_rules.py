@@ -105,7 +105,7 @@ def test_due_rows_are_those_that_core_calls_due(fresh, held, open_ones, limit):
 
 @with_examples
 @given(held=lease_lists, open_ones=session_lists)
-def test_the_next_deadline_is_the_first_moment_at_which_something_becomes_due(fresh, held, open_ones):
+def test_the_next_deadline_is_the_first_instant_at_which_a_row_is_due(fresh, held, open_ones):
     store = fresh(*held, *open_ones)
     with store.read() as reader:
         deadline = reader.next_deadline()
@@ -123,7 +123,7 @@ def test_the_next_deadline_is_the_first_moment_at_which_something_becomes_due(fr
 
 @with_examples
 @given(held=lease_lists)
-def test_live_locks_and_rooms_are_those_that_core_counts(fresh, held):
+def test_live_locks_and_elections_are_those_that_core_counts(fresh, held):
     store = fresh(*held)
     owners = [(account, principal) for account in "ab" for principal in ("p1", "p2")]
     view = load_view(store, lock_counts=tuple(owners), election_counts=("a", "b"))
@@ -164,7 +164,7 @@ def test_jobs_held_at_a_moment_are_those_that_core_calls_live_then(fresh, held, 
 
 @with_examples
 @given(held=lease_lists)
-def test_the_leases_of_a_session_are_those_held_for_its_life(fresh, held):
+def test_the_leases_of_a_session_are_its_ephemeral_leases(fresh, held):
     store = fresh(*held)
     for account in "ab":
         for session in ("s1", "s2"):
@@ -179,7 +179,7 @@ def test_the_leases_of_a_session_are_those_held_for_its_life(fresh, held):
 
 @with_examples
 @given(known=principal_lists)
-def test_a_key_stands_for_whoever_has_it_unrevoked(fresh, known):
+def test_a_key_belongs_to_the_principal_that_has_it_and_is_not_revoked(fresh, known):
     store = fresh(*known)
     with store.read() as reader:
         for key in ("k0", "k1", "k2", "none"):
@@ -191,7 +191,7 @@ def test_a_key_stands_for_whoever_has_it_unrevoked(fresh, known):
             assert reader.counts(account).principals == len(valid)
 
 
-def test_the_test_clock_is_at_the_time_that_the_rules_are_given(sql_store, clock):
+def test_the_test_clock_is_the_time_passed_to_the_rules(sql_store, clock):
     assert isinstance(clock, DrivenClock)
     with sql_store.read() as reader:
         assert reader.now == START

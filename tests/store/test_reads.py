@@ -33,13 +33,13 @@ def test_leases_are_listed_bytewise(store):
     assert listed(store) == BYTEWISE
 
 
-def test_a_prefix_means_itself_and_no_pattern(store):
+def test_a_prefix_is_matched_literally(store):
     put(store, *map(a_lease, NAMES))
     for prefix in [*NAMES, "b", "a%%", "%", "_", "\U0001f601"]:
         assert listed(store, prefix) == [name for name in BYTEWISE if name.startswith(prefix)], prefix
 
 
-def test_pages_join_without_gaps_or_doubles(store):
+def test_pages_have_no_gaps_or_duplicates(store):
     put(store, *map(a_lease, NAMES))
     for size in (1, 4):
         pages, after = [], ""
@@ -50,7 +50,7 @@ def test_pages_join_without_gaps_or_doubles(store):
         assert pages == BYTEWISE
 
 
-def test_a_page_within_a_prefix_goes_on_after_its_cursor(store):
+def test_a_page_within_a_prefix_continues_after_its_cursor(store):
     put(store, *map(a_lease, NAMES))
     assert listed(store, "a", "a%", 2) == ["a%b", "a/b"]
     assert listed(store, "a", "A") == [name for name in BYTEWISE if name.startswith("a")]
@@ -66,7 +66,7 @@ def test_only_live_leases_of_the_account_are_listed(store):
 
 
 @given(prefix=st.text(max_size=3), text=st.text(max_size=5))
-def test_the_end_of_a_prefix_cuts_exactly_where_the_prefix_does(prefix, text):
+def test_the_upper_bound_of_a_prefix_is_exact(prefix, text):
     try:
         raw = text.encode()
         prefix.encode()
@@ -77,7 +77,7 @@ def test_the_end_of_a_prefix_cuts_exactly_where_the_prefix_does(prefix, text):
     assert between == text.startswith(prefix)
 
 
-def test_due_rows_come_longest_overdue_first_and_no_more_than_asked(store, clock):
+def test_due_rows_are_longest_overdue_first_and_limited(store, clock):
     put(
         store, a_lease("late", ends=START - 1), a_lease("just now", ends=START), a_lease("not yet", ends=START + 1),
         a_lease("free", ends=None), a_lease("latest", ends=START - 5, account="other", kind=LOCK),
@@ -126,7 +126,7 @@ def test_counts_are_of_live_leases_and_valid_principals(store):
         assert reader.counts(ACCOUNT) == Counts(live_leases=2, principals=2)
 
 
-def test_what_is_held_at_a_moment_leaves_out_locks_and_what_is_free(store):
+def test_rows_held_at_an_instant_exclude_locks_and_free_names(store):
     put(
         store, a_lease("job", ends=START), a_lease("lock", kind=LOCK), a_lease("free", ends=None),
         a_lease("abroad", account="a-first"),
@@ -136,7 +136,7 @@ def test_what_is_held_at_a_moment_leaves_out_locks_and_what_is_free(store):
         assert reader.held_at(START) == [("leases", "a-first", "abroad")]
 
 
-def test_a_key_stands_for_one_principal_until_it_is_revoked(store):
+def test_a_key_belongs_to_one_principal_until_it_is_revoked(store):
     put(store, ALICE, Principal(ACCOUNT, "former", key_hash=BOB.key_hash, revoked_at=1))
     with store.read() as reader:
         assert reader.principal(ALICE.key_hash).id == ALICE.id
@@ -189,7 +189,7 @@ def test_a_page_of_the_log_ends_with_the_event_that_reaches_its_bytes(store):
 
 
 @pytest.mark.parametrize("seconds", [0, 1, 3600])
-def test_a_look_knows_the_time(store, clock, seconds):
+def test_a_reader_has_the_time_of_the_store(store, clock, seconds):
     clock.advance(seconds)
     with store.read() as reader:
         assert reader.now == START + seconds * SECOND
@@ -207,7 +207,7 @@ def test_totals_are_over_all_accounts(store):
         assert reader.totals() == Totals(live_leases=3, tasks={PENDING: 3, CANCELLED: 1})
 
 
-def test_the_last_grant_before_a_version_is_found(store):
+def test_last_grant_finds_the_claim_before_a_version(store):
     """Events after a grant show only what changed, but a lock's webhook message must name its holder."""
     put(store, a_lease("lock", token=1), kind="claimed")
     put(store, a_lease("lock", token=1, note="x"), kind="renewed")

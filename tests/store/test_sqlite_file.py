@@ -30,7 +30,7 @@ print(commits)
 """
 
 
-def test_nobody_else_on_the_machine_may_read_the_file(tmp_path):
+def test_only_the_owner_can_read_the_file(tmp_path):
     store = SqliteStore(tmp_path / "holdfast.db")  # which makes its file itself, unlike that of the other tests
     store.open()
     put(store, a_lease())
@@ -40,13 +40,13 @@ def test_nobody_else_on_the_machine_may_read_the_file(tmp_path):
     assert set(modes.values()) == {0o600}
 
 
-def test_a_folder_that_is_not_there_yet_is_made(tmp_path):
+def test_a_missing_folder_is_created(tmp_path):
     store = SqliteStore(tmp_path / "deep" / "down" / "holdfast.db")
     store.open()
     store.close()
 
 
-def test_a_place_that_is_no_database_is_told(tmp_path):
+def test_a_file_that_is_not_a_database_is_refused(tmp_path):
     (tmp_path / "poem.txt").write_text("Shall I compare thee to a summer's day?" * 99)
     with pytest.raises(StoreUnavailable):
         SqliteStore(tmp_path / "poem.txt").open()
@@ -62,7 +62,7 @@ def test_a_program_with_another_sqlite_cannot_write(sqlite_store):
     stranger.close()
 
 
-def test_every_commit_passes_the_check_that_keeps_strangers_out(sqlite_store):
+def test_every_commit_runs_the_trigger_that_blocks_other_programs(sqlite_store):
     """The trigger is on one row, so each way of committing must touch it."""
     seen = []
     put(sqlite_store, a_lease())
@@ -84,7 +84,7 @@ def test_two_stores_on_one_file_see_each_other_s_commits(sqlite_store, clock):
     other.close()
 
 
-def test_two_processes_on_one_file_take_turns(sqlite_store):
+def test_two_processes_on_one_file_write_alternately(sqlite_store):
     racers = [
         subprocess.Popen(
             [sys.executable, "-c", RACE, sqlite_store.path, name],
@@ -104,7 +104,7 @@ def test_two_processes_on_one_file_take_turns(sqlite_store):
     assert sum(row.version for row in every(sqlite_store, Lease)) == sum(commits)
 
 
-def test_many_threads_may_look_at_once(sql_store):
+def test_many_threads_can_read_at_once(sql_store):
     put(sql_store, a_lease())
     failures = []
 
@@ -127,7 +127,7 @@ def test_many_threads_may_look_at_once(sql_store):
     assert failures == []
 
 
-def test_a_look_that_fails_does_not_spoil_the_next(sql_store):
+def test_a_failed_read_does_not_break_the_next(sql_store):
     put(sql_store, a_lease())
     with pytest.raises(ZeroDivisionError), sql_store.read():
         raise ZeroDivisionError

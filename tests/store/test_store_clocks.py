@@ -23,11 +23,11 @@ def now_of(store):
         return reader.now
 
 
-def test_a_store_tells_the_time_of_day_by_its_own_clock(own):
+def test_a_store_reads_the_time_of_day_from_its_own_clock(own):
     assert abs(now_of(own) - time.time_ns() // 1000) < 5 * SECOND
 
 
-def test_a_store_s_time_runs_and_never_goes_back(own):
+def test_the_time_of_a_store_advances_and_never_goes_back(own):
     seen = [now_of(own) for _ in range(20)]
     assert seen == sorted(seen)
     wait_until(lambda: now_of(own) > seen[0] + 1000)
@@ -40,5 +40,5 @@ def test_a_change_is_stamped_with_the_time_of_its_transaction(own):
     assert before <= row.changed_at <= now_of(own)
 
 
-def test_a_batch_that_needs_no_row_still_knows_the_time(own):
+def test_a_batch_without_rows_has_the_time(own):
     assert load_view(own).now >= now_of(own) - SECOND

@@ -107,7 +107,7 @@ def explained(store, name):
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_postgres_touches_no_more_tasks_than_it_answers_with(full_postgres, name):
+def test_postgres_reads_few_more_tasks_than_it_returns(full_postgres, name):
     index, most, ordered = QUESTIONS[name]
     plan = explained(full_postgres, name)
     of_tasks = [node for node in nodes(plan) if node.get("Relation Name") == "tasks"]

@@ -63,21 +63,21 @@ def claimable(rows, account, names):
 
 @with_examples
 @given(rows=task_lists, account=accounts, names=st.sampled_from(QUEUES))
-def test_what_can_be_claimed_is_what_core_calls_claimable_in_core_s_order(fresh, rows, account, names):
+def test_loaded_tasks_are_those_that_core_calls_claimable_in_its_order(fresh, rows, account, names):
     view = load_view(fresh(*rows), ready=tuple((account, name, 100) for name in names or ("",)))
     assert drained(view, account, names) == claimable(rows, account, names)
 
 
 @with_examples
 @given(rows=queues, names=st.sampled_from(QUEUES), limit=st.integers(1, 3))
-def test_the_first_of_a_queue_are_loaded_whether_they_stand_in_it_or_have_just_come_due(fresh, rows, names, limit):
+def test_the_first_tasks_of_a_queue_are_loaded_also_if_they_have_just_come_due(fresh, rows, names, limit):
     view = load_view(fresh(*rows), ready=tuple(("a", name, limit) for name in names or ("",)))
     assert drained(view, "a", names)[:limit] == claimable(rows, "a", names)[:limit]
 
 
 @with_examples
 @given(rows=task_lists, held=lease_lists, open_sessions=session_lists, limit=st.integers(1, 20))
-def test_due_tasks_are_those_whose_deadline_core_puts_in_the_past(fresh, rows, held, open_sessions, limit):
+def test_due_tasks_are_those_whose_core_deadline_has_passed(fresh, rows, held, open_sessions, limit):
     store = fresh(*rows, *held, *open_sessions)
     overdue = [(tasks.deadline(row), row.key) for row in rows if (tasks.deadline(row) or START + 1) <= START]
     overdue += [(row.expires_at, row.key) for row in held if leases.is_due(row, START)]
@@ -88,7 +88,7 @@ def test_due_tasks_are_those_whose_deadline_core_puts_in_the_past(fresh, rows, h
 
 @with_examples
 @given(rows=task_lists)
-def test_the_next_deadline_is_the_first_that_core_gives_to_a_task(fresh, rows):
+def test_the_next_deadline_is_the_first_core_deadline_of_a_task(fresh, rows):
     with fresh(*rows).read() as reader:
         found = [tasks.deadline(row) for row in rows if tasks.deadline(row) is not None]
         assert reader.next_deadline() == min(found, default=None)
@@ -96,7 +96,7 @@ def test_the_next_deadline_is_the_first_that_core_gives_to_a_task(fresh, rows):
 
 @with_examples
 @given(rows=task_lists, held=lease_lists, open_sessions=named_sessions, moment=instants)
-def test_what_is_held_at_a_moment_is_what_core_calls_live_then(fresh, rows, held, open_sessions, moment):
+def test_tasks_held_at_an_instant_are_those_that_core_calls_live_then(fresh, rows, held, open_sessions, moment):
     live = [row.key for row in rows if leases.is_live(row, moment)]
     live += [row.key for row in held if leases.counts_toward_limit(row, JOB, moment)]
     live += [row.key for row in open_sessions if row.name is not None and sessions.is_live(row, moment)]
@@ -106,7 +106,7 @@ def test_what_is_held_at_a_moment_is_what_core_calls_live_then(fresh, rows, held
 
 @with_examples
 @given(rows=task_lists, moments=st.lists(st.integers(0, 4), min_size=14, max_size=14), dead=st.booleans())
-def test_what_finished_before_a_moment_is_what_core_calls_old(fresh, clock, rows, moments, dead):
+def test_tasks_finished_before_an_instant_are_those_that_core_calls_purgeable(fresh, clock, rows, moments, dead):
     store, before = fresh(), START + 3
     stamped = [replace(row, changed_at=START + at) for row, at in zip(rows, sorted(moments), strict=False)]
     for row in stamped:
@@ -126,7 +126,7 @@ def test_what_finished_before_a_moment_is_what_core_calls_old(fresh, clock, rows
 
 @with_examples
 @given(rows=keyed_lists())
-def test_under_a_unique_key_lives_whoever_core_calls_live(fresh, rows):
+def test_the_task_under_a_unique_key_is_the_one_that_core_calls_live(fresh, rows):
     store = fresh(*rows)
     for account in "ab":
         for key in ("k1", "k2"):
@@ -166,7 +166,7 @@ pages = st.tuples(st.sampled_from(["~", "t50", "t00"]), st.integers(1, 8))
 
 @with_examples
 @given(rows=keyed_lists(), account=accounts, path=paths, page=pages)
-def test_a_list_along_any_index_is_what_a_plain_filter_finds_newest_first(fresh, rows, account, path, page):
+def test_a_list_along_any_index_equals_a_plain_filter_newest_first(fresh, rows, account, path, page):
     def wanted(row):
         if path.tag is not None:
             return row.tag == path.tag
@@ -182,7 +182,7 @@ def test_a_list_along_any_index_is_what_a_plain_filter_finds_newest_first(fresh,
 
 @with_examples
 @given(rows=task_lists)
-def test_the_oldest_that_is_ready_is_found_whatever_its_account_and_priority(fresh, rows):
+def test_the_oldest_ready_task_is_found_in_any_account_and_priority(fresh, rows):
     rows = [replace(row, ready=row.ready and row.state == PENDING) for row in rows]  # only pending tasks are in a queue
     with fresh(*rows).read() as reader:
         assert reader.totals().oldest_ready == tasks.longest_wait(rows, START)

@@ -61,7 +61,7 @@ def other(postgres_store, database, clock):
     store.close()
 
 
-def test_a_ready_task_that_another_has_locked_is_passed_over_and_that_is_said(postgres_store, other):
+def test_a_locked_ready_task_is_skipped_and_reported(postgres_store, other):
     put(postgres_store, *(a_task(f"t{number}") for number in range(3)))
     with postgres_store.transaction() as first, other.transaction() as second:
         assert ids(View(first.load(QUEUE))) == ["t0", "t1"]
@@ -70,7 +70,7 @@ def test_a_ready_task_that_another_has_locked_is_passed_over_and_that_is_said(po
         assert view.has_locked_tasks(second.count_claimable(QUEUE))
 
 
-def test_nothing_was_passed_over_when_there_is_no_more(postgres_store, other):
+def test_no_skipped_task_is_reported_when_there_is_none(postgres_store, other):
     put(postgres_store, a_task("t1"))
     with postgres_store.transaction() as first:
         view = View(first.load(QUEUE))
@@ -82,14 +82,14 @@ def test_nothing_was_passed_over_when_there_is_no_more(postgres_store, other):
         assert ids(view) == ["t1"]
 
 
-def test_a_task_locked_by_its_id_is_passed_over_as_well(postgres_store, other):
+def test_a_task_locked_by_its_id_is_skipped(postgres_store, other):
     put(postgres_store, a_task("t1"), a_task("t2"))
     with postgres_store.transaction() as first, other.transaction() as second:
         first.load(AllNeeds.of([Needs(rows=(a_task("t1").key,))]))
         assert ids(View(second.load(QUEUE))) == ["t2"]
 
 
-def test_a_task_whose_time_has_come_is_passed_over_when_locked(postgres_store, other, clock):
+def test_a_locked_task_that_is_due_is_skipped(postgres_store, other, clock):
     due = clock.now
     put(postgres_store, *(a_task(f"t{number}", ready=False, scheduled_at=due) for number in range(2)))
     with postgres_store.transaction() as first, other.transaction() as second:
@@ -97,7 +97,7 @@ def test_a_task_whose_time_has_come_is_passed_over_when_locked(postgres_store, o
         assert ids(View(second.load(QUEUE))) == ["t1"]
 
 
-def test_a_claim_that_came_up_short_looks_again_before_it_answers_empty(postgres_store, other):
+def test_a_claim_that_skipped_tasks_runs_again_before_it_answers_empty(postgres_store, other):
     """The one ready task is locked by a batch that then does nothing with it."""
     put(postgres_store, a_task("t1"))
     loads = []
@@ -108,7 +108,7 @@ def test_a_claim_that_came_up_short_looks_again_before_it_answers_empty(postgres
     assert len(loads) == 2
 
 
-def test_a_claim_that_comes_up_short_for_good_answers_what_it_has(postgres_store, other):
+def test_a_claim_that_always_skips_tasks_answers_with_those_it_got(postgres_store, other):
     put(postgres_store, a_task("t1"), a_task("t2"))
     with postgres_store.transaction() as blocking:
         blocking.load(AllNeeds.of([Needs(rows=(a_task("t1").key,))]))
@@ -118,7 +118,7 @@ def test_a_claim_that_comes_up_short_for_good_answers_what_it_has(postgres_store
         assert isinstance(committed.replies[0][1], Empty)
 
 
-def test_of_two_that_both_found_a_key_free_the_second_runs_again(postgres_store, other):
+def test_the_second_of_two_batches_that_found_a_unique_key_free_runs_again(postgres_store, other):
     command = create("late", unique_key="k")
     with pytest.raises(Rerun), postgres_store.transaction() as late:
         view = View(late.load(AllNeeds.of([command.all_needs()])))
@@ -130,7 +130,7 @@ def test_of_two_that_both_found_a_key_free_the_second_runs_again(postgres_store,
     check_log(postgres_store)
 
 
-def test_a_dead_letter_brought_back_while_its_key_is_taken_runs_again_and_is_refused(postgres_store, other):
+def test_requeueing_while_another_batch_takes_the_unique_key_runs_again_and_is_refused(postgres_store, other):
     run(postgres_store, create("t1", unique_key="k", max_attempts=1))
     run(postgres_store, take("work"))
     run(postgres_store, fail("t1"))
@@ -146,7 +146,7 @@ def test_a_dead_letter_brought_back_while_its_key_is_taken_runs_again_and_is_ref
     check_log(postgres_store)
 
 
-def test_a_claim_by_id_waits_for_the_lock_so_that_its_answer_is_certain(postgres_store, other):
+def test_a_claim_by_id_waits_for_the_lock_of_its_task(postgres_store, other):
     put(postgres_store, a_task("t1"))
     with ThreadPoolExecutor(1) as pool, postgres_store.transaction() as first:
         view = View(first.load(AllNeeds.of([take_this("t1").all_needs()])))

@@ -23,7 +23,7 @@ EXAMPLES = 400 if FULL else 12
 
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(pairs=wild_pairs())
-def test_every_column_of_a_task_comes_back_as_it_was_saved(store, pairs):
+def test_every_column_of_a_task_is_loaded_as_it_was_saved(store, pairs):
     empty(store)
     for version, rows in enumerate(zip(*pairs, strict=True), 1):
         put(store, *(replace(row, session=None) for row in rows))
@@ -42,7 +42,7 @@ def remove(transaction, *rows, kind="purged"):
     return view.changes([])
 
 
-def test_a_task_that_is_removed_is_gone_with_a_last_word(store):
+def test_a_removed_task_is_absent_and_its_removal_is_logged(store):
     put(store, a_task("t1"), a_task("t2"))
     with store.transaction() as transaction:
         transaction.save(remove(transaction, a_task("t1")))
@@ -52,7 +52,7 @@ def test_a_task_that_is_removed_is_gone_with_a_last_word(store):
     check_log(store)
 
 
-def test_a_task_that_changed_behind_its_lock_is_not_removed(postgres_store):
+def test_a_task_that_changed_despite_its_lock_is_not_removed(postgres_store):
     put(postgres_store, a_task())
     with pytest.raises(Rerun), postgres_store.transaction() as transaction:
         changes = remove(transaction, a_task())
@@ -61,7 +61,7 @@ def test_a_task_that_changed_behind_its_lock_is_not_removed(postgres_store):
     assert [task.version for task in every(postgres_store, Task)] == [1]
 
 
-def test_a_task_made_and_removed_in_one_batch_was_never_there(store):
+def test_a_task_created_and_removed_in_one_batch_is_not_stored(store):
     with store.transaction() as transaction:
         view = View(transaction.load(AllNeeds.of([])))
         view.remove(view.put(a_task(), "created"), "purged")
@@ -86,7 +86,7 @@ def test_tasks_are_counted_by_type_and_state_as_they_change(store):
     check_log(store)
 
 
-def test_a_snapshot_tells_a_task_again_and_changes_nothing_else(store, clock):
+def test_a_snapshot_changes_only_the_version_of_a_task(store, clock):
     put(store, a_task(payload='{"a":1}'))
     clock.advance(9)
     with store.transaction() as transaction:
@@ -102,7 +102,7 @@ def test_a_snapshot_tells_a_task_again_and_changes_nothing_else(store, clock):
 # -- what a transaction brings along -----------------------------------------------------------------------------
 
 
-def test_a_session_brings_the_tasks_it_holds_and_a_task_its_session(store):
+def test_loading_a_session_loads_its_tasks_and_loading_a_task_its_session(store):
     put(
         store, a_session("s1"), a_session("s2"), a_session("s1", account="other"),
         a_claimed("t1", session="s1"), a_claimed("t2", session="s1", ends=START - 1), a_claimed("t3", session="s2"),
@@ -117,7 +117,7 @@ def test_a_session_brings_the_tasks_it_holds_and_a_task_its_session(store):
         assert [task.id for task in reader.holdings(ACCOUNT, "s1")[1]] == ["t1", "t2"]
 
 
-def test_a_unique_key_brings_the_one_that_lives_under_it(store):
+def test_loading_a_unique_key_loads_its_live_task(store):
     put(
         store, a_task("t1", unique_key="k", state=COMPLETED, ready=False), a_task("t2", unique_key="k"),
         a_task("t3", unique_key="k", account="other"), a_task("t4", unique_key="other key"),
@@ -130,7 +130,7 @@ def test_a_unique_key_brings_the_one_that_lives_under_it(store):
     assert load_view(store, same_key_as=((ACCOUNT, "t6"),)).live_task_under(ACCOUNT, "k") is None
 
 
-def test_a_queue_brings_its_first_tasks_and_no_more_than_asked(store):
+def test_loading_a_queue_loads_its_first_tasks_up_to_the_limit(store):
     put(
         store, a_task("t1"), a_task("t2", priority=5), a_task("t3", place=START - 1), a_task("t4"),
         a_task("t5", type="other", priority=9), a_task("t6", account="abroad"), a_claimed("t7"),
@@ -166,7 +166,7 @@ def execute_sql(store, statement):
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("final", [COMPLETED, CANCELLED, DEAD])
-def test_what_is_final_stays_so_whatever_a_program_tries(sql_store, final, state):
+def test_the_database_refuses_to_change_a_final_state(sql_store, final, state):
     put(sql_store, a_task(state=final, ready=False, attempt=2))
     statement = f"UPDATE tasks SET state = '{state}'"
     if state == final or (final, state) == (DEAD, PENDING):
@@ -178,13 +178,13 @@ def test_what_is_final_stays_so_whatever_a_program_tries(sql_store, final, state
     assert every(sql_store, Task)[0].state == final
 
 
-def test_no_program_takes_an_attempt_back(sql_store):
+def test_the_database_refuses_to_lower_an_attempt(sql_store):
     put(sql_store, a_claimed(attempt=2))
     with pytest.raises(Exception, match="never changes"):
         execute_sql(sql_store, "UPDATE tasks SET state = 'pending', attempt = 1")
 
 
-def test_a_state_that_nobody_knows_is_refused(sql_store):
+def test_the_database_refuses_an_unknown_state(sql_store):
     put(sql_store, a_task())
     with pytest.raises(Exception, match=r"(?i)check constraint"):
         execute_sql(sql_store, "UPDATE tasks SET state = 'lost'")
@@ -196,7 +196,7 @@ def test_two_live_tasks_never_share_a_unique_key(sql_store):
         execute_sql(sql_store, "UPDATE tasks SET state = 'pending' WHERE id = 't2'")
 
 
-def test_events_can_be_removed_below_the_floor_alone(sql_store):
+def test_the_database_deletes_only_events_below_the_floor(sql_store):
     for priority in range(5):
         put(sql_store, a_task(priority=priority))
     with pytest.raises(Exception, match="retention alone"):
@@ -214,7 +214,7 @@ def test_events_can_be_removed_below_the_floor_alone(sql_store):
     assert [event.seq for event in every(sql_store, Event)] == [3, 4, 5]
 
 
-def test_the_log_cannot_be_emptied_at_a_stroke(postgres_store):
+def test_the_database_refuses_to_truncate_the_log(postgres_store):
     put(postgres_store, a_task())
     with pytest.raises(Exception, match="retention alone"):
         execute_sql(postgres_store, "TRUNCATE events")

@@ -102,14 +102,14 @@ def test_a_transaction_that_saved_nothing_changes_nothing(store):
     ],
     ids=["every column", "blank", "ended session", "open session", "principal", "revoked principal"],
 )
-def test_what_was_saved_is_loaded_again(store, row):
+def test_saved_rows_are_loaded_again(store, row):
     put(store, a_session(), row)
     saved = load_view(store, rows=(row.key,)).find(type(row), ACCOUNT, row.id)
     assert saved == replace(row, version=1, changed_at=START)
     assert type(getattr(saved, "ephemeral", True)) is bool
 
 
-def test_a_version_counts_the_changes_and_says_when_the_last_one_was(store, clock):
+def test_version_counts_the_changes_and_changed_at_is_the_last(store, clock):
     for ttl in (1, 2, 3):
         put(store, a_lease(ttl=ttl))
         clock.advance(1)
@@ -152,7 +152,7 @@ def test_drawn_tokens_grow_and_never_come_back_lower(store):
         assert reader.next_token() == second[-1] + 1
 
 
-def test_the_first_token_of_all_is_announced_before_it_is_drawn(store):
+def test_next_token_is_the_first_token_before_any_was_drawn(store):
     with store.read() as reader:
         announced = reader.next_token()
     with store.transaction() as transaction:
@@ -172,7 +172,7 @@ def test_the_log_of_each_account_is_dense_although_batches_mix_them(store):
     check_log(store)
 
 
-def test_an_event_is_kept_word_for_word(store):
+def test_an_event_is_stored_unchanged(store):
     with store.transaction() as transaction:
         view = View(transaction.load(AllNeeds.of([Needs(rows=(EVERYTHING.key,))])))
         view.cause = replace(CAUSE, actor="\u00e9l\u00e8ve")
@@ -183,13 +183,13 @@ def test_an_event_is_kept_word_for_word(store):
     assert changes.events[0].actor == "\u00e9l\u00e8ve"
 
 
-def test_a_lease_brings_its_session_along(store):
+def test_loading_a_lease_also_loads_its_session(store):
     put(store, a_session("s1"), a_lease("job", session="s1", ephemeral=True))
     view = load_view(store, rows=(a_lease().key,))
     assert view.find(Session, ACCOUNT, "s1") is not None
 
 
-def test_a_session_brings_what_was_claimed_for_its_life_and_nothing_else(store):
+def test_loading_holdings_loads_only_the_ephemeral_leases_of_the_session(store):
     put(
         store, a_session("s1"), a_session("s2"), a_session("s1", account="other"),
         a_lease("mine", session="s1", ephemeral=True),
@@ -223,7 +223,7 @@ def test_live_locks_of_a_principal_are_counted_exactly(store):
     assert view.live_locks("other", ALICE.id) == 1
 
 
-def test_live_rooms_of_an_account_are_counted_exactly(store):
+def test_live_elections_of_an_account_are_counted_exactly(store):
     elections = [("a" * 8, ACCOUNT, START + 1), ("b" * 8, ACCOUNT, START), ("c" * 8, "other", START + 1)]
     put(
         store,
@@ -234,7 +234,7 @@ def test_live_rooms_of_an_account_are_counted_exactly(store):
     assert [view.live_elections(account) for account in (ACCOUNT, "other", "empty")] == [1, 1, 0]
 
 
-def test_answers_are_remembered_with_their_effect_and_forgotten_by_age(store):
+def test_answers_are_saved_with_their_effect_and_deleted_by_age(store):
     with store.transaction() as transaction:
         saved_by(transaction, a_lease(), answers=[ANSWER, replace(ANSWER, key="key-2", answered_at=START + 1)])
     wanted = ((ACCOUNT, "key-1"), (ACCOUNT, "key-2"), ("other", "key-1"))
@@ -247,13 +247,13 @@ def test_answers_are_remembered_with_their_effect_and_forgotten_by_age(store):
     assert view.answer(ACCOUNT, "key-2") is not None
 
 
-def test_time_never_falls_below_the_last_change_of_what_is_loaded(store, clock):
+def test_the_time_of_a_batch_is_not_before_the_last_change_of_its_rows(store, clock):
     put(store, a_lease())
     clock.advance(-3600)
     assert load_view(store, rows=(a_lease().key,)).now == START
 
 
-def test_many_rows_travel_in_one_batch(store):
+def test_many_rows_are_saved_and_loaded_in_one_batch(store):
     rows = [a_lease(f"job-{number:03}") for number in range(300)]
     put(store, *rows)
     put(store, *rows)
@@ -261,7 +261,7 @@ def test_many_rows_travel_in_one_batch(store):
     check_log(store)
 
 
-def test_another_look_sees_a_batch_only_after_its_commit(store):
+def test_a_reader_sees_a_batch_only_after_its_commit(store):
     with store.transaction() as transaction:
         saved_by(transaction, a_lease())
         with store.read() as reader:
@@ -279,7 +279,7 @@ def test_events_cannot_be_rewritten(sql_store):
     assert [event.kind for event in every(sql_store, Event)] == ["lease.changed"]
 
 
-def test_a_store_reopened_has_everything_it_acknowledged(sql_store):
+def test_a_reopened_store_has_everything_it_acknowledged(sql_store):
     with sql_store.transaction() as transaction:
         view = View(transaction.load(AllNeeds.of([Needs(rows=(a_lease().key,))])))
         view.put(a_lease(token=view.token()), "claimed")
@@ -292,7 +292,7 @@ def test_a_store_reopened_has_everything_it_acknowledged(sql_store):
     check_log(sql_store)
 
 
-def test_a_served_store_remembers_its_last_beat_and_a_clean_end(sql_store, clock):
+def test_a_store_records_its_last_beat_and_a_clean_stop(sql_store, clock):
     assert sql_store.last_beat() is None
     sql_store.beat()
     clock.advance(7)
@@ -303,7 +303,7 @@ def test_a_served_store_remembers_its_last_beat_and_a_clean_end(sql_store, clock
     assert sql_store.last_beat() == (START + 7 * SECOND, START + 7 * SECOND)
 
 
-def test_a_store_on_disk_knows_its_size(sql_store):
+def test_a_store_on_disk_reports_its_size(sql_store):
     assert sql_store.size() > 0
 
 

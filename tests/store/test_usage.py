@@ -72,14 +72,14 @@ def held(store, account=ACCOUNT):
 
 @with_examples
 @given(rows=task_lists, account=accounts)
-def test_tasks_held_are_those_that_core_calls_live(fresh, rows, account):
+def test_held_tasks_are_those_that_core_calls_live(fresh, rows, account):
     live = sum(row.account == account and leases.is_live(row, START) for row in rows)
     assert held(fresh(*rows), account) == live
 
 
 @with_examples
 @given(batches=st.lists(charges, max_size=4))
-def test_what_was_used_is_the_sum_of_what_was_charged(fresh, batches):
+def test_usage_is_the_sum_of_the_charges(fresh, batches):
     store = fresh()
     total = dict.fromkeys("ab", Usage())
     for batch in batches:
@@ -103,7 +103,7 @@ def test_a_batch_sees_its_own_charges(store):
     assert used(store) == Usage(START, 1)
 
 
-def test_a_later_cycle_wins_and_an_earlier_one_never_comes_back(store):
+def test_usage_moves_to_a_later_cycle_and_never_back(store):
     charge(store, (ACCOUNT, START), (ACCOUNT, START))
     charge(store, (ACCOUNT, START + CYCLE))
     assert used(store) == Usage(START + CYCLE, 1)
@@ -111,7 +111,7 @@ def test_a_later_cycle_wins_and_an_earlier_one_never_comes_back(store):
     assert used(store) == Usage(START + CYCLE, 2)
 
 
-def test_what_is_undone_was_not_charged(store):
+def test_an_undone_command_charges_nothing(store):
     with store.transaction() as transaction:
         view = View(transaction.load(AllNeeds.of([Needs(usage=(ACCOUNT,))])))
         view.charge(ACCOUNT, START)
@@ -128,7 +128,7 @@ def test_what_is_undone_was_not_charged(store):
     assert [task.id for task in every(store, Task)] == ["kept"]
 
 
-def test_what_is_rewound_was_not_charged_though_it_was_kept(store):
+def test_a_rewound_command_charges_nothing_although_it_was_accepted(store):
     with store.transaction() as transaction:
         view = View(transaction.load(AllNeeds.of([Needs(usage=(ACCOUNT,))])))
         mark = view.mark()
@@ -150,7 +150,7 @@ def test_an_abandoned_transaction_charges_nothing(store):
     assert used(store) == Usage()
 
 
-def test_charges_count_though_nobody_asked_what_was_used(store):
+def test_charges_are_saved_although_usage_was_not_loaded(store):
     with store.transaction() as transaction:
         view = View(transaction.load(AllNeeds.of([Needs()])))
         view.charge(ACCOUNT, START)
@@ -160,7 +160,7 @@ def test_charges_count_though_nobody_asked_what_was_used(store):
     assert used(store) == Usage(START, 1)
 
 
-def test_a_task_that_is_taken_or_ends_counts_at_once(store, clock):
+def test_claims_and_endings_change_the_held_count_at_once(store, clock):
     put(store, a_claimed("t1"), a_task("t2"))
     view = load_view(store, usage=(ACCOUNT,), rows=((Task.table, ACCOUNT, "t1"), (Task.table, ACCOUNT, "t2")))
     view.put(a_claimed("t2"), "claimed")
@@ -171,7 +171,7 @@ def test_a_task_that_is_taken_or_ends_counts_at_once(store, clock):
     assert view.held_tasks(ACCOUNT) == 0
 
 
-def test_a_lease_frees_its_place_the_moment_it_lapses_though_nobody_swept(store, clock):
+def test_a_lapsed_task_is_not_counted_as_held_before_the_sweep(store, clock):
     put(store, a_claimed("t1", ends=START + 10), a_claimed("t2", ends=START + 11))
     for moment, live in ((START + 9, 2), (START + 10, 1), (START + 11, 0)):
         clock.now = moment
@@ -182,7 +182,7 @@ def test_a_lease_frees_its_place_the_moment_it_lapses_though_nobody_swept(store,
 # -- several at once ---------------------------------------------------------------------------------------------
 
 
-def test_two_servers_never_charge_past_what_each_of_them_saw(database, postgres_store):
+def test_two_servers_never_charge_beyond_the_limit(database, postgres_store):
     """Each thread charges only while the count it was shown is below the limit: together they reach it exactly."""
     second = PostgresStore(database)
     second.open()
