@@ -100,7 +100,7 @@ def once_only(act):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_keys_revoked_after_the_backup_stay_revoked(kind, new_store_settings, tmp_path):
+def test_keys_and_browser_sessions_ended_after_the_backup_are_not_valid_again(kind, new_store_settings, tmp_path):
     """Sign-in links and browser sessions never; keys as far as the replaced store knows them."""
     source, file = new_store_settings(kind), tmp_path / "b"
     with opened(source) as store:

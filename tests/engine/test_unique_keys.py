@@ -88,7 +88,7 @@ def test_a_dead_letter_is_requeued_only_when_no_live_task_has_its_unique_key(sto
     ],
     ids=["claimed", "cancelled", "completed"],
 )
-def test_a_dead_letter_can_be_requeued_and_claimed_in_one_batch(store, following, state):
+def test_a_dead_letter_can_be_requeued_and_changed_in_one_batch(store, following, state):
     transact(store, create("t1", max_attempts=1), take("work"))
     run(store, fail("t1"))
     outcomes = transact(store, requeue("t1"), *following)
