@@ -8,13 +8,27 @@ from pathlib import Path
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
+from tests.proof_size import FULL
+
 BROWSER_FOLDER = "tests/dashboard"
+SPREAD = (
+    "tests/client/test_faults.py",
+    "tests/engine/test_differential.py",
+    "tests/engine/test_superseded.py",
+    "tests/simulation/",
+)
+"""Files whose tests are long at full size and share no expensive set-up: `make prove` spreads them over the workers."""
 
 
 class Scheduling(LoadFileScheduling):
-    """File by file; one worker gets the whole dashboard, because starting a browser is expensive."""
+    """File by file, or test by test where a file is long.
+
+    One worker gets the whole dashboard, because starting a browser is expensive.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
+        if FULL and nodeid.startswith(SPREAD):
+            return nodeid
         path = super()._split_scope(nodeid)
         return BROWSER_FOLDER if path.startswith(f"{BROWSER_FOLDER}/") else path
 

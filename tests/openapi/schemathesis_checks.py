@@ -83,20 +83,32 @@ class Questions:
         for case in itertools.islice(corners, 0, None, EVERY):
             self._ask(case)
 
-    def ask_by_chance(self, operation: Operation) -> None:
-        """Whatever fits the description, or almost fits. The same in every run: no change meets another's luck."""
+    def ask_generated(self, operation: Operation) -> None:
+        """Send requests that fit the description, and some that almost fit."""
         described = self._described(operation)
         can_be_wrong = _takes_anything(operation)
         cases = [described.as_strategy(mode) for mode in GenerationMode if mode.is_positive or can_be_wrong]
+        self._send_generated(strategies.one_of(cases), EXAMPLES if can_be_wrong else 1)
 
+    def ask_until_granted(self, operation: Operation) -> None:
+        """Send valid requests until one succeeds.
+
+        Hypothesis draws values from the constants of all loaded modules, so the few examples of `ask_generated` differ
+        with the tests that ran before, and at times all of them are refused.
+        """
+        for examples in (10, 50):
+            if not self.was_granted(operation):
+                self._send_generated(self._described(operation).as_strategy(GenerationMode.POSITIVE), examples)
+
+    def _send_generated(self, cases: strategies.SearchStrategy[Case], examples: int) -> None:
         @settings(
-            max_examples=EXAMPLES if can_be_wrong else 1,
+            max_examples=examples,
             derandomize=True,
             deadline=None,
             database=None,
             suppress_health_check=list(HealthCheck),
         )
-        @given(strategies.one_of(cases))
+        @given(cases)
         def ask(case: Case) -> None:
             self._ask(case)
 

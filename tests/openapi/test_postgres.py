@@ -15,4 +15,4 @@ def questions(postgres_belongings):
 def test_whatever_is_asked_the_answer_is_one_that_the_document_promises(questions, operation):
     if FULL:
         questions.ask_every_corner(operation)
-    questions.ask_by_chance(operation)
+    questions.ask_generated(operation)

@@ -154,7 +154,7 @@ def test_rooms_of_elections_are_in_nobodys_log(server):
         done(root.post("/v1/jobs/after-the-room/claim", {"owner": "me"}))
         assert stream.event()["data"]["subject"] == "lease:after-the-room"
         with pytest.raises(TimeoutError):
-            other.frame(0.3)
+            other.event(0.3)
 
 
 def test_a_key_has_so_many_streams_and_gets_them_back(account):
