@@ -1,4 +1,4 @@
-"""A backup is one moment of a store, whole or not there at all."""
+"""A backup is one snapshot of a store, and the file is complete or absent."""
 
 import threading
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_the_header_describes_the_backup(kind, new_store_settings, tmp_path):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_backup_taken_while_servers_write_is_one_snapshot(kind, new_store_settings, tmp_path):
-    """Verified: every row is the sum of its events, every count is right."""
+    """The backup is verified: every row is the fold of its events, every count is right."""
     source = fill(new_store_settings(kind))
     stop, written = threading.Event(), [0]
 

@@ -1,4 +1,4 @@
-"""A copy killed with SIGKILL at any line leaves what was there before, or the whole copy; the next run completes it."""
+"""A copy killed with SIGKILL at any line leaves the old state or the complete copy; the next run completes it."""
 
 import random
 

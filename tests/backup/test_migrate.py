@@ -1,4 +1,4 @@
-"""A migrated store holds exactly what the other held, and goes on exactly where it stood."""
+"""A migrated store has exactly the records of its source, and continues its counters."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A restored store holds what its backup held, goes on far beyond what was lost, and is whole or not there."""
+"""A restored store has the records of its backup, advanced counters, and is complete or absent."""
 
 from pathlib import Path
 
@@ -80,7 +80,7 @@ def test_a_store_that_is_in_use_is_not_replaced(kind, taken, new_store_settings)
 
 
 def test_a_store_created_during_a_restore_is_not_replaced(taken, new_store_settings):
-    """There was no store when it began, so no server had to be stopped: what a server has granted since stays."""
+    """There was no store when the restore began, so no server was stopped: what a server has granted since stays."""
     target = new_store_settings("sqlite")
 
     def a_server_starts(*_):
@@ -101,7 +101,7 @@ def once_only(act):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_keys_and_browser_sessions_ended_after_the_backup_are_not_valid_again(kind, new_store_settings, tmp_path):
-    """Sign-in links and browser sessions never; keys as far as the replaced store knows them."""
+    """Browser sessions and sign-in links never; keys if the replaced store had revoked or rotated them."""
     source, file = new_store_settings(kind), tmp_path / "b"
     with opened(source) as store:
         put(store, *(a_key(name) for name in ("kept", "revoked", "rotated")), kind="created")

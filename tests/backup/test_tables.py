@@ -1,4 +1,4 @@
-"""What is copied is what the schemas list: the same in both databases, and nothing that no table holds."""
+"""The tables that are copied are those of the schemas, which are the same in both databases."""
 
 import apsw
 import psycopg

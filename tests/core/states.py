@@ -1,4 +1,4 @@
-"""One task in every state of its life."""
+"""A task in every state, for the tests of the task rules."""
 
 from __future__ import annotations
 

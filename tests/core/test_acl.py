@@ -1,4 +1,4 @@
-"""Access lists: one stored form, no token in plain sight, and only those on it may claim."""
+"""Access lists: the stored form, tokens only as hashes, and who is allowed."""
 
 from __future__ import annotations
 

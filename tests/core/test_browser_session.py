@@ -1,4 +1,4 @@
-"""Badges: how long an invitation waits, how long a visit lasts."""
+"""Lifetimes of browser sessions and sign-in links."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def test_the_lifetimes_are_the_documented_ones():
         (
             browser_session(SIGN_IN_LINK, seen_at=START + LINK_LIFETIME),
             START + LINK_LIFETIME,
-        ),  # an invitation is not prolonged by a look
+        ),  # using a sign-in link does not extend it
         (browser_session(), START + IDLE_TIMEOUT),
         (browser_session(seen_at=START + SECOND), START + SECOND + IDLE_TIMEOUT),
         (browser_session(seen_at=START + MAX_LIFETIME - SECOND), START + MAX_LIFETIME),

@@ -1,4 +1,4 @@
-"""A budget is lent in slices: never more than there is in a window, and all of it if somebody asks often enough."""
+"""Request budgets: lent in slices, and in each window exactly the limit."""
 
 from __future__ import annotations
 

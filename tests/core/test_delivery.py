@@ -1,4 +1,4 @@
-"""When to try again, when to give up, who goes first."""
+"""Deliveries: when they are retried, when they are given up, and which are sent first."""
 
 import pytest
 from hypothesis import given
@@ -83,7 +83,9 @@ def test_deliveries_are_chosen_in_rotation_within_the_account_limit(accounts, bu
     has = {account: sum(each.account == account for each in chosen) + busy * (account == "a") for account in "abc"}
     assert all(has[account] <= max(4, busy * (account == "a")) for account in "abc")
     assert at_capacity({("a", "whk_x"): busy}, 8, 4) == ([], ["a"] if busy >= 4 else [])
-    for account in set(accounts) - {each.account for each in chosen}:  # whoever got nothing would have had the most
+    for account in set(accounts) - {
+        each.account for each in chosen
+    }:  # accounts without a delivery had the most attempts already
         assert has[account] >= 4 or len(chosen) == places
     if len(chosen) == places and "b" in accounts and "c" in accounts:
         wanting = [each for each in "bc" if accounts.count(each) > has[each] and has[each] < 4]
@@ -98,6 +100,6 @@ def test_no_webhook_or_account_exceeds_its_limit_of_attempts(hooks, busy, places
     of = {hook: sum(each.hook == hook for each in chosen) for hook in "abc"}
     assert of["a"] <= max(4 - busy, 0)
     assert max(of["b"], of["c"]) <= 4
-    if len(chosen) < places:  # whoever was left out had no place of its own
+    if len(chosen) < places:  # deliveries that were left out belong to a webhook or account at its limit
         left = {each.hook for each in found} - {each.hook for each in found if each in chosen}
         assert left <= {"a"}

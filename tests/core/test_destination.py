@@ -1,4 +1,4 @@
-"""Where webhooks may lead: every special block is closed, every other is open."""
+"""Allowed destinations of webhooks: special address blocks are refused, all others allowed."""
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
@@ -64,7 +64,7 @@ def test_addresses_that_python_calls_private_are_refused(address):
         assert mapped is not None or not is_public(str(address))
 
 
-# -- addresses as they are written -------------------------------------------------------------------------------
+# -- URLs -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

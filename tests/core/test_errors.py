@@ -1,4 +1,4 @@
-"""The tree drawn at the top of core/errors.py is the real one, and every error helps someone decide."""
+"""The error tree: its drawing in core/errors.py matches the classes, and every error has a code and a hint."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast.core.errors import HoldfastError, Refused, Trouble
 
 
 def drawn_tree():
-    """{child: parent} as the docstring draws it; the two roots hang under HoldfastError."""
+    """{child: parent} as the docstring draws it; the two roots are children of HoldfastError."""
     parents, path = {}, []
     for line in (errors.__doc__ or "").splitlines():
         found = re.match(r"((?:[│ ] {3})*(?:[├└]── )?)([A-Z]\w+)(?:\s{2,}|$)", line)

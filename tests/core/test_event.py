@@ -1,4 +1,4 @@
-"""The log folds back: whatever happens to a row, replaying its events gives the row."""
+"""Events: after any sequence of changes, folding a row's events yields the row."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ documents = st.recursive(scalars, lambda inner: st.lists(inner, max_size=2) | st
 
 @cache
 def columns(row_type):
-    """Any change of any columns but the keys and the version."""
+    """Any change of any columns except the key and the version."""
     drawn = {}
     for field in msgspec.structs.fields(row_type):
         if field.name in {"account", "id", "version"}:
@@ -63,7 +63,7 @@ def test_the_events_of_any_sequence_of_changes_fold_into_the_row(row_type, data)
 @pytest.mark.parametrize("row_type", ROW_TYPES)
 @given(data=st.data())
 def test_a_log_truncated_before_a_snapshot_still_folds_into_the_row(row_type, data):
-    """Changes, snapshots and last words in any order; the beginning may be gone up to any snapshot or last word."""
+    """Changes, snapshots and removals in any order; the events before any snapshot or removal may be missing."""
     blank = row = row_type("default", "x")
     events, images, cuts = [], [], [0]
     for kind in data.draw(st.lists(st.sampled_from(["changed", "changed", SNAPSHOT, "forgotten"]), max_size=8)):

@@ -1,4 +1,4 @@
-"""One owner, one deadline, one token: the rules of a lease, and its last microsecond."""
+"""The rules of leases: grant, extension, ending, and the exact deadline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gap that a restore leaves in the log: wide enough, marked, and passed only by who missed nothing."""
+"""The gap that a restore leaves in the log: wide enough, marked, and crossed only by readers that missed nothing."""
 
 import pytest
 from hypothesis import given
@@ -47,7 +47,7 @@ def test_the_mark_is_beyond_every_number_that_can_have_been_used(last, later):
 
 @given(first=st.integers(0, CENTURY), lived=st.integers(1, 365 * 86_400 * SECOND))
 def test_restoring_a_backup_twice_uses_no_number_twice(first, lived):
-    """A life between two restores grants less than one token a microsecond."""
+    """Between two restores less than one token per microsecond is granted."""
     granted_until = counter_jump(TAKEN, TAKEN + first) + lived
     assert counter_jump(TAKEN, TAKEN + first + lived) >= granted_until
 

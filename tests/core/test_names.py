@@ -1,4 +1,4 @@
-"""Two grammars for one set of leases, and what no store may be asked to keep."""
+"""Rules for job ids, lock names, election ids and candidate ids, and which text can be stored."""
 
 from __future__ import annotations
 

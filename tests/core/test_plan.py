@@ -1,4 +1,4 @@
-"""Plans: which one is in force, what it allows to the last task, and whose numbers fit together."""
+"""Plans: which plan applies, its exact limits, and consistent limits."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_adding_usage_never_returns_to_an_earlier_cycle(counted, first):
         assert total.in_cycle(before.cycle) >= (before.created if total.cycle == before.cycle else 0)
 
 
-# -- numbers that fit together -----------------------------------------------------------------------------------
+# -- consistent limits -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
@@ -206,7 +206,7 @@ def test_the_built_in_plans_are_consistent(plan):
 
 @pytest.mark.parametrize("plan_id", [plan for plan in PLANS if plan != SELF_HOSTED])
 def test_the_same_limits_for_every_plan_would_be_inconsistent(plan_id):
-    """With 600 changes, 1,800 heartbeats and 3,000 reads an hour for everybody, no plan could use its claims."""
+    """With 600 changes, 1,800 heartbeats and 3,000 reads an hour for every plan, no plan could use its claims."""
     flat = replace(PLANS[plan_id], mutations_per_hour=600, heartbeats_per_hour=1_800, reads_per_hour=3_000)
     found = {problem.split()[0] for problem in find_inconsistencies(flat)}
     assert "mutations_per_hour" in found

@@ -1,4 +1,4 @@
-"""Keys whose checksum catches a slip of the finger, and what a key opens."""
+"""Keys: their checksum, scopes, names, expiry, delegation and rotation."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_revoked_principal_keeps_its_id_and_name():
     assert (revoked.id, revoked.name, revoked.revoked_at) == (ALICE.id, ALICE.name, START)
 
 
-# -- what a scope opens ------------------------------------------------------------------------------------------
+# -- scopes ------------------------------------------------------------------------------------------------------
 
 OPENED_BY = {
     "admin": {"admin", "any", "jobs", "jobs:read", "tasks", "tasks:produce", "tasks:work", "tasks:read", "read"},
@@ -114,7 +114,7 @@ def test_a_key_without_scopes_grants_nothing(wanted):
     assert not principals.grants("", wanted)
 
 
-# -- which names -------------------------------------------------------------------------------------------------
+# -- names -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_key_covers_the_names_that_begin_with_its_prefix(limits, name, covered
     assert Principal("default", "p", **limits).covers(name) is covered
 
 
-# -- when --------------------------------------------------------------------------------------------------------
+# -- expiry ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_a_permanent_admin_has_the_scope_and_no_expiry(change, lasts):
     assert principals.is_permanent_admin(replace(ALICE, **({"scopes": ALL_SCOPES} | change))) is lasts
 
 
-# -- making keys -------------------------------------------------------------------------------------------------
+# -- delegation --------------------------------------------------------------------------------------------------
 
 MAKER = Principal("default", "maker", scopes="admin", prefix="ci/", expires_at=START + 100)
 

@@ -1,4 +1,4 @@
-"""Money decides: exactly the price activates a plan, once, and what was left of the last one is not lost."""
+"""Purchases: exactly the price activates a plan, once, and the time left of the previous plan is kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a failed task waits: the policies by table, their bounds and their jitter by property."""
+"""Backoff: the delays of each policy, their bounds and their jitter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session's life: who finds it, until when it acts, and how long its end is remembered."""
+"""The rules of sessions: who may use one, until when, and how it is resumed."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_ttl_is_moved_into_its_bounds_and_never_refused(asked, given):
     assert sessions.clamp_ttl(asked) == given
 
 
-# -- sessions that survive their process -------------------------------------------------------------------------
+# -- named sessions, which can be resumed ------------------------------------------------------------------------
 
 NAMED = replace(
     OPEN, name="agent", secret="hash", proof="life 1", token=3, generation=1, context="{}", context_version=2, turn=4

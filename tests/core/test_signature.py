@@ -1,4 +1,4 @@
-"""Signatures that the judges accept."""
+"""Webhook signatures, compared with the reference library and OctoStore's test vector."""
 
 import base64
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The life of a task as tables: every verb in every state, and every field that a step moves."""
+"""The transitions of a task as tables: every command in every state, and every field that it changes."""
 
 from __future__ import annotations
 
@@ -135,10 +135,10 @@ FREE = {
 )  # fmt: skip
 def test_each_transition_changes_exactly_these_fields(before, after, effect):
     expected = dict(effect)
-    if after.ended != before.ended:  # how it ended is told elsewhere; here, that it is told
+    if after.ended != before.ended:  # how it ended is tested elsewhere; here only that it is recorded
         expected["ended"] = after.ended
     if before.worker is not None and after.state == COMPLETED:
-        del expected["worker"]  # who did it stays with what was done
+        del expected["worker"]  # a completed task keeps its worker
     still = {name for name, value in expected.items() if getattr(before, name) == value}
     assert changed(before, after) == {name: value for name, value in expected.items() if name not in still}
 
@@ -161,7 +161,7 @@ def test_an_undelivered_claim_records_no_attempt():
     assert tasks.undeliver(HELD, NOW).ended is None
 
 
-# -- who may do what, when ---------------------------------------------------------------------------------------
+# -- commands by state -------------------------------------------------------------------------------------------
 
 BY_STATE = {
     # verb:           new,               later,           held,        done,              buried,            dropped
@@ -224,7 +224,7 @@ ENDS = {
     "undeliver": lambda task: tasks.undeliver(task, NOW),
 }
 TOGETHER = {
-    # what its holder does:          nobody asks, asked to stop, ended by force
+    # what its holder does:          not cancelled, requested, forced
     "complete": [COMPLETED, COMPLETED, InvalidTransition],
     "fail": [PENDING, CANCELLED, InvalidTransition],
     "fail for good": [DEAD, CANCELLED, InvalidTransition],

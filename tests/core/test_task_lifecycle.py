@@ -1,4 +1,4 @@
-"""Whatever is done to a task in whatever order: what never changes, what only grows, and what always goes together."""
+"""Invariants of a task after any sequence of commands."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ moves = st.fixed_dictionaries(
 
 
 class Life:
-    """One task and everybody who ever held it."""
+    """One task, and the proofs of all its holders."""
 
     def __init__(self, max_attempts: int) -> None:
         self.now = START
@@ -67,7 +67,7 @@ class Life:
                 return self.ended(left, failed)
             case "hand back":
                 return self.ended(left, tasks.hand_back(left, tasks.RELEASED, now=now, after=drawn["after"]))
-            case "undeliver":  # whoever left anything has heard of its claim
+            case "undeliver":  # a holder that left a note has received its claim
                 return task if (task.note, task.checkpoint) != (None, None) else tasks.undeliver(task, now)
             case _:
                 return tasks.reissue(task, proof=self.proof(), token=len(self.proofs), now=now)
@@ -111,7 +111,7 @@ class Life:
         return self.proofs[-1]
 
     def ended(self, before: Task, after: Task) -> Task:
-        """What the next holder must find: what the last one left who left anything."""
+        """Record the note and checkpoint that the next holder must get: the last ones that were left."""
         if before.state == CLAIMED and after.state != CLAIMED:
             if before.note is not None or before.checkpoint is not None:
                 self.context = (before.note, before.checkpoint, before.attempt)
@@ -164,13 +164,15 @@ def test_no_sequence_of_commands_breaks_the_invariants_of_a_task(max_attempts, s
 @settings(max_examples=EXAMPLES // 2)
 @given(max_attempts=st.integers(1, 4), script=st.lists(moves, min_size=5, max_size=30))
 def test_an_expired_lease_is_over_whether_or_not_it_was_swept(max_attempts, script):
-    """The same verbs, with the sweep before each of them or never: both lives take the same turns."""
+    """The same commands, with the sweep before each of them or never: both tasks change in the same way."""
     swept, unswept = Life(max_attempts), Life(max_attempts)
     for drawn in script:
         outcomes = []
         for life in (swept, unswept):
             life.now += drawn["pass"]
-            if life is swept or drawn["verb"] not in HOLDERS:  # whoever is no holder settles first, as the engine does
+            if (
+                life is swept or drawn["verb"] not in HOLDERS
+            ):  # other commands end an expired lease first, as the engine does
                 life.task = life.ended(life.task, tasks.expire_if_due(life.task, life.now))
             try:
                 life.step(drawn | {"pass": 0})
@@ -183,7 +185,7 @@ def test_an_expired_lease_is_over_whether_or_not_it_was_swept(max_attempts, scri
 
 
 def stand(task: Task) -> tuple:
-    """Where it stands; only the moment at which its end was noticed may differ."""
+    """The task without the times at which its expiry was recorded, which may differ."""
     return task.state, task.ready, task.attempt, task.attempt_count, task.dead_cause, task.scheduled_at
 
 

@@ -1,4 +1,4 @@
-"""When a task can be had and which comes first: to the microsecond, and never starved."""
+"""When a task is claimable, and the order of the queue."""
 
 from __future__ import annotations
 

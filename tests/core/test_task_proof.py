@@ -1,4 +1,4 @@
-"""Only the newest live holder may act, and whoever is refused learns what became of its task."""
+"""Only the newest live holder of a task may act; a refusal describes the current state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which filter an event is judged by, and who counts towards a limit."""
+"""Webhooks: the filter that applies to an event, limit groups, and takeovers."""
 
 from __future__ import annotations
 

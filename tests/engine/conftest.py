@@ -1,4 +1,4 @@
-"""Stores for the engine: by a driven clock where rules are proved, by their own where threads wait for each other."""
+"""Stores and running engines: with a driven clock to test rules, with their own clock to test threads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support import STORES, empty, make_store, stop_in_time
 
 @pytest.fixture
 def opened(request, tmp_path):
-    """Call it with a kind, and perhaps a clock, for an open store; the second of a kind shares file or database."""
+    """Factory of open stores by kind and clock; a second store of a kind shares the file or database."""
     with ExitStack() as stack:
         made = []
 
@@ -33,19 +33,19 @@ def opened(request, tmp_path):
 
 @pytest.fixture(params=STORES)
 def store(request, opened, clock):
-    """Each store in turn, by a driven clock."""
+    """Each store, with a driven clock."""
     return opened(request.param, clock)
 
 
 @pytest.fixture
 def memory(opened, clock):
-    """Where the rules are proved and the store is no matter."""
+    """The memory store with a driven clock, for rules that do not depend on the store."""
     return opened("memory", clock)
 
 
 @pytest.fixture
 def started():
-    """Call it with a store for a running engine; all are stopped at the end."""
+    """Factory of running engines; all are stopped at the end."""
     engines = []
 
     def started(store, **settings):
@@ -62,7 +62,7 @@ def started():
 
 @pytest.fixture(scope="module")
 def lasting(request, tmp_path_factory):
-    """Call it with a kind for an engine that serves a whole file: PostgreSQL's takes a second to stop."""
+    """Factory of running engines shared by a test file, because stopping one on PostgreSQL takes a second."""
     engines = {}
 
     def lasting(kind):
@@ -81,5 +81,5 @@ def lasting(request, tmp_path_factory):
 
 @pytest.fixture(params=STORES)
 def engine(request, lasting):
-    """A running engine on each store in turn, by the store's own clock."""
+    """A running engine on each store, with the store's own clock."""
     return lasting(request.param)

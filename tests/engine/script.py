@@ -1,4 +1,4 @@
-"""Random moves turned into commands about leases, sessions and credentials: the same for every store."""
+"""Random commands about leases, sessions and keys, the same for every store."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LEASE_VERBS = [
 
 
 def moves(verbs: list[str]) -> st.SearchStrategy[dict[str, Any]]:
-    """One of these verbs, and chance for whatever it needs."""
+    """One of these verbs, and random values for its arguments."""
     return st.fixed_dictionaries(_DRAWN | {"verb": st.sampled_from(verbs)})
 
 
@@ -64,14 +64,14 @@ class Script:
         self.sessions: dict[str, list[str]] = {}
 
     def opening(self) -> list[Any]:
-        """What comes before the first move."""
+        """The commands before the first random one."""
         return []
 
     def batch(self, moves: list[dict[str, Any]]) -> list[Any]:
         commands = [self.command(drawn) for drawn in moves]
         seen: set[tuple[str, str]] = set()
         kept = []
-        for command in commands:  # the backlog never puts two of one Idempotency-Key into a batch
+        for command in commands:  # as the backlog does: never two requests with one Idempotency-Key in a batch
             if seen.isdisjoint(command.once_keys()):
                 kept.append(command)
             seen.update(command.once_keys())
@@ -157,7 +157,7 @@ class Script:
         raise AssertionError(drawn["verb"])
 
     def heed(self, commands: list[Any], outcomes: list[Any]) -> None:
-        """Remember the ids that answers showed."""
+        """Record the ids in the outcomes."""
         for command, outcome in zip(commands, outcomes, strict=True):
             if isinstance(outcome, jobs.Claimed | locks.Acquired):
                 self.lease_ids.setdefault((command.account, command.name), []).append(outcome.lease_id)

@@ -1,4 +1,4 @@
-"""Random moves turned into commands about tasks and lives, mixed with those about jobs: the same for every store."""
+"""Random commands about tasks and named sessions, mixed with those about jobs, the same for every store."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def once(key: str, fingerprint: str) -> Once:
 
 
 class TaskScript(Script):
-    """Ids, seeds and secrets come from earlier answers, newest first, or are wrong on purpose."""
+    """Turns drawn moves into commands. Ids, seeds and secrets come from earlier outcomes, or are wrong on purpose."""
 
     def __init__(self, clock: Any) -> None:
         super().__init__()
         self._clock = clock
         self.tasks: dict[str, list[str]] = {}
         self.seeds: dict[tuple[str, str], list[str]] = {}
-        """Of a task or a session: what its lease ids were made from."""
+        """By task or session: the seeds of its lease ids."""
         self.secrets: dict[tuple[str, str], list[str]] = {}
 
     def command(self, drawn: dict[str, Any]) -> Any:
@@ -55,7 +55,7 @@ class TaskScript(Script):
         return verb(drawn, {"account": drawn["account"]}, drawn["extra"])
 
     def opening(self) -> list[Any]:
-        """A world in which there is something to do."""
+        """Two sessions and five tasks, three of them claimed."""
         lives = [commands.begin(f"agent-{number}", seed=f"life-{number}", ttl=600 * SECOND) for number in range(2)]
         made = [commands.create(f"t{number}", type=TYPES[number % 2], unique_key=f"k{number}") for number in range(5)]
         return [*lives, *made, commands.take(seed="seed-0", limit=3, session_id="agent-0")]
@@ -64,7 +64,7 @@ class TaskScript(Script):
     def now(self) -> Instant:
         return max(START, self._clock())
 
-    # -- into the queue and out of it ----------------------------------------------------------------------------
+    # -- creating and claiming -----------------------------------------------------------------------------------
 
     def create(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         kind = TYPES[drawn["name"] % 2]
@@ -90,10 +90,10 @@ class TaskScript(Script):
     def settle(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         return expiry.UpdateDueTask(**base, cause=CAUSE, task_id=self.task(drawn))
 
-    # -- how it goes ---------------------------------------------------------------------------------------------
+    # -- holders -------------------------------------------------------------------------------------------------
 
     def held(self, verb: Any, drawn: dict[str, Any], **more: Any) -> Any:
-        """By whoever claimed one of the last tasks that were; now and then by its first holder, or without proof."""
+        """A command by the newest holder of a recent task; sometimes by its first holder, or without a lease id."""
         ever = [key[1] for key in self.seeds if key[0] == drawn["account"] and key[1].startswith("t")]
         task_id = ever[-1 - drawn["name"] % len(ever)] if ever else self.task(drawn)
         known = self.seeds.get((drawn["account"], task_id), ["wrong"])
@@ -139,7 +139,7 @@ class TaskScript(Script):
             items.append(verbs[(drawn["lease"] + step) % 5](moved, base, (extra + step) % 6))
         return Batch(**base, cause=CAUSE, items=tuple(items))
 
-    # -- lives ---------------------------------------------------------------------------------------------------
+    # -- sessions------------------------------------------------------------------------------------------------
 
     def begin(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         life = f"agent-{drawn['name']}"
@@ -169,7 +169,7 @@ class TaskScript(Script):
     def expire_life(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         return expiry.ExpireSession(**base, cause=CAUSE, session_id=self.life(drawn))
 
-    # -- what the server does by itself --------------------------------------------------------------------------
+    # -- commands of the server ----------------------------------------------------------------------------------
 
     def grace_for(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         return expiry.GiveGrace(**base, cause=CAUSE, key=self.key(drawn), last_beat=self.now - extra * 5 * SECOND)
@@ -193,7 +193,7 @@ class TaskScript(Script):
         session = self.life(drawn) if extra >= 3 else None
         return claim("a", f"job-lease-{self.made}", session_id=session, ttl=drawn["ttl"] * SECOND, **base)
 
-    # -- what is known -------------------------------------------------------------------------------------------
+    # -- known ids -----------------------------------------------------------------------------------------------
 
     def task(self, drawn: dict[str, Any]) -> str:
         known = self.tasks.get(drawn["account"], [])
@@ -209,7 +209,7 @@ class TaskScript(Script):
         return (Task.table, drawn["account"], self.task(drawn))
 
     def heed(self, commands: list[Any], outcomes: list[Any]) -> None:
-        """Remember the ids, seeds and secrets that answers showed."""
+        """Record the ids, seeds and secrets in the outcomes."""
         super().heed(commands, outcomes)
         for command, outcome in zip(commands, outcomes, strict=True):
             if isinstance(outcome, Created) and not outcome.deduplicated:

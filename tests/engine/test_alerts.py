@@ -1,4 +1,4 @@
-"""Counts of what should be rare: since the start, in the last hour, and one warning when there is too much."""
+"""Alerts: counts since the start and in the last hour, and one warning per hour above the threshold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans at work: exact at the edge on every store, and nothing that was refused or repeated costs anything."""
+"""Quotas and worker limits of plans: exact on every store; refused and repeated requests are not charged."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def used(store, account=ACCOUNT):
 
 
 def fill(store, many=6):
-    """Tasks that cost nothing."""
+    """Create tasks without an allowance, which are not charged."""
     transact(store, *(create(f"free-{number}") for number in range(many)))
 
 
@@ -125,7 +125,7 @@ def test_a_refused_create_is_not_charged_and_its_unique_key_stays_free(store, cl
 
 
 def test_an_invalid_create_is_not_charged(store):
-    # Core refuses a time that is past; its neighbours in the batch are charged, it is not.
+    # Core refuses a time in the past: this task is not charged, the others of the batch are.
     wrong = make("wrong", scheduled_at=START)
     assert types_of(run(store, batch(make("t1"), wrong, cancel("t9"), make("t2"))).each) == [
         Created, Invalid, TaskMissing, Created,

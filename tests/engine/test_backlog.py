@@ -1,4 +1,4 @@
-"""What waits in front of a lane: holders first but never alone, accounts in turn, never more than fits."""
+"""The backlog: urgent writes first but not only, accounts in rotation, batches within their limits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def taken(backlog):
 
 
 def in_time(call, seconds=2):
-    """What it returns; a call that hangs is told rather than waited for."""
+    """The result of a call; fails if the call does not return in time."""
     answer = Future()
     threading.Thread(target=lambda: answer.set_result(call()), daemon=True).start()
     return answer.result(seconds)
@@ -92,7 +92,7 @@ def test_a_ticket_sorted_during_the_count_is_not_counted_twice():
     backlog = Backlog(max_queued=10)
 
     class Inbox(SimpleQueue):
-        """A lane comes by whenever somebody has counted it."""
+        """An inbox whose tickets a lane sorts right after each count."""
 
         def qsize(self):
             found = super().qsize()

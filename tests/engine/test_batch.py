@@ -1,4 +1,4 @@
-"""Many verbs in one request: each has an outcome and a key of its own, and a refused one changes nothing."""
+"""Batch commands: each item has its outcome and its Idempotency-Key, and a refused item changes nothing."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_refused_item_changes_nothing_and_does_not_stop_the_others(store, cloc
     transact(store, create("t1"), take("work"))
     clock.advance(300)
     before = every(store, Event)
-    # Requeueing ends the lapsed lease first, and then finds no dead letter: that end must not stay.
+    # Requeueing first ends the expired lease, then finds no dead letter: that ending must be undone.
     outcome = run(store, batch(create("t2", scheduled_at=START), requeue("t1"), cancel("t9"), create("t3")))
     assert types_of(outcome) == [Invalid, InvalidTransition, TaskMissing, Created]
     assert every(store, Task)[0].state == CLAIMED
@@ -113,7 +113,7 @@ def test_a_batch_and_its_items_may_have_idempotency_keys(store):
 
 
 def taken_together(*commands):
-    """How a backlog parts them into transactions."""
+    """The transactions into which a backlog groups these commands."""
     backlog = Backlog()
     for command in commands:
         backlog.put(Ticket(command, Keep()))

@@ -1,4 +1,4 @@
-"""What the engine counts: each number moves when the thing happens, on every store, and expiry is not takeover."""
+"""Metrics of batches: each counter changes when its event happens, on every store; expiry is not takeover."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHORT = SECOND // 5
 
 
 class Numbers:
-    """What has been counted since it was last asked."""
+    """Increments of metrics since the last call."""
 
     def __init__(self, engine):
         self.registry, self.before = engine.registry, engine.registry.read()
@@ -24,7 +24,7 @@ class Numbers:
         return self.registry.read()[place] - self.before[place]
 
     def late(self, family):
-        """(how many were ended late, how late together)."""
+        """(how many leases were ended after their deadline, the sum of the delays)."""
         place = metric_names.LATENESS.at(family)
         cells = [after - before for after, before in zip(self.registry.read(), self.before, strict=True)]
         *buckets, total = cells[place : place + metric_names.LATENESS.width]

@@ -1,4 +1,4 @@
-"""Buying on every store: plan and purchase change together, once for each payment, and the log tells it."""
+"""Purchases on every store: plan and purchase change together, once for each payment, and are logged."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_the_database_refuses_one_payment_for_two_purchases(opened, clock, kind)
 
 
 def test_a_purchase_stays_valid_after_retention_removed_its_first_events(store, clock):
-    """Retention cuts the log; what was paid is told again first."""
+    """Retention removes the first events after it wrote a snapshot of the purchase."""
     run(store, begin())
     paid = run(store, complete())
     clock.advance(100 * 86_400)

@@ -1,4 +1,4 @@
-"""Tidying up keeps nobody waiting: neither the sweep, nor whoever holds a lease."""
+"""The cleanup thread delays neither the sweep nor holders of leases."""
 
 from __future__ import annotations
 

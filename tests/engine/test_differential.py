@@ -1,4 +1,4 @@
-"""Two databases, one behaviour: the same random batches give the same answers, rows, events and tokens everywhere."""
+"""Differential test: the same random batches give the same outcomes, rows, events and tokens on every store."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def comparable(outcome: Any) -> Any:
 
 
 def moments(store: Any) -> list[int]:
-    """Every time at which something changes by itself."""
+    """Every time at which a row expires or becomes due."""
     found = [at for row in every(store, Lease) for at in (row.expires_at, row.available_at) if at is not None]
     found += [at for row in every(store, Task) for at in (row.expires_at, row.scheduled_at) if at is not None]
     for row in every(store, Session):
@@ -60,7 +60,7 @@ def pass_time(how: str, clock: Any, store: Any) -> None:
 
 
 def check_rows(store: Any) -> None:
-    """What must hold of every row, whatever happened to it."""
+    """Invariants of every row."""
     for row in every(store, Lease):
         held = [row.kind, row.proof, row.holder, row.principal, row.claimed_at, row.expires_at]
         assert all(part is None for part in held) or all(part is not None for part in held), row
@@ -126,7 +126,7 @@ def play(three: list[Any], clock: Any, script: Any, steps: list[Any]) -> None:
 
 
 def compare(three: list[Any]) -> None:
-    """Rows, events, tokens and every look."""
+    """Compare rows, events, tokens and all reads."""
     for store in three:
         check_log(store)
         check_rows(store)

@@ -1,4 +1,4 @@
-"""The engine: many callers, one transaction, one answer each, whatever happens around it."""
+"""The engine: many callers share transactions, and each is answered exactly once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KEY = ("leases", ACCOUNT, "job")
 
 
 class Pause(Command[None], frozen=True):
-    """Holds up its lane until told otherwise."""
+    """A command that blocks its lane until it is released."""
 
     reached: threading.Event
     go_on: threading.Event
@@ -48,7 +48,7 @@ class Pause(Command[None], frozen=True):
 
 @pytest.fixture
 def paused():
-    """Call it with an engine to hold up its lane; call what it gives to let it go on."""
+    """Factory that blocks the lane of an engine; calling its result releases the lane."""
     gates = []
 
     def paused(engine):
@@ -224,7 +224,7 @@ def test_exactly_one_of_racing_claimers_on_two_servers_wins(opened, started, kin
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_new_names_claimed_on_two_servers_at_once_have_one_owner_each(opened, started, kind):
-    """Rows that do not exist cannot be locked: both servers find nothing, and one of them must find that out."""
+    """Rows that do not exist cannot be locked: both servers find nothing, and one of them must run again."""
     engines = [started(opened(kind)), started(opened(kind))]
     with ThreadPoolExecutor(8) as pool:
         outcomes = list(

@@ -1,4 +1,4 @@
-"""After an outage holders of jobs get some grace; after a clean end, for locks and for scripts there is none."""
+"""After an outage holders of jobs get grace; not after a clean stop, not for locks, not in scripts."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_grace_is_given_to_jobs_that_were_live_at_the_last_beat(memory, clock, r
 
 
 def test_a_server_that_was_paused_gives_grace_before_anything_expires(served, clock):
-    """SIGSTOP, or the machine's sleep: nothing failed, but nobody could renew. The lane may wake before the sweep."""
+    """After SIGSTOP or suspend nothing failed, but no holder could renew. The lane may run before the sweep."""
     outages = Outages()
     sweep = Sweep(served, None, outages, serving=True)
     replies = []

@@ -1,4 +1,4 @@
-"""Idempotency-Key: the same request has one effect and one answer, also after it is over, also all at once."""
+"""Idempotency-Key: a repeated request has one effect and one answer, also concurrently."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_refused_claim_is_not_stored(store):
 
 
 def test_a_claim_of_a_delayed_name_is_not_stored(store, clock):
-    """It ended a lease that had run out, so it changed something, but its answer was still: held."""
+    """It ended an expired lease, so it changed a row, but its answer was still held."""
     run(store, acquire("a", ttl=SECOND, delay=5 * SECOND))
     clock.advance(2)
     assert isinstance(run(store, claim("a", "l1", once=once())), Held)

@@ -1,4 +1,4 @@
-"""Credentials follow the configuration: they come, change, go, and change hands."""
+"""Configured keys follow the settings: they are added, changed, revoked and moved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verbs of jobs: only the lease id is proof, a successor learns how it went, a loser learns who and why."""
+"""Commands of jobs: only the lease id is proof; successors and former holders get how the lease ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verbs of keys on every store: nobody gets further than they are, and the log tells it all but the secret."""
+"""Commands of keys on every store: no caller gains rights, and the log records everything but secrets."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def register(name, key_hash="h", namespace=None):
 
 
 def sync(store, *pairs, source=STATIC):
-    """As a server does that starts with these tokens."""
+    """Sync the configured keys as a server does at its start."""
     configured = tuple(KeySetting(name, source, key, "jobs tasks") for name, key in pairs)
     with store.read() as reader:
         existing = tuple(row.id for row in reader.principals(ACCOUNT))
@@ -237,7 +237,7 @@ def test_a_key_without_the_scope_admin_can_always_be_revoked(store):
     assert run(store, revoke("new")).key.revoked_at == START
 
 
-# -- names of one's own ------------------------------------------------------------------------------------------
+# -- users -------------------------------------------------------------------------------------------------------
 
 
 def test_a_user_name_is_unique_in_any_letter_case(store):
@@ -254,7 +254,7 @@ def test_two_registrations_of_one_name_in_one_batch_do_not_both_succeed(store):
     assert (first.key.name, type(second)) == ("Bob", NameTaken)
 
 
-# -- listed tokens -----------------------------------------------------------------------------------------------
+# -- configured tokens--------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rotations", [1, 2, 3])

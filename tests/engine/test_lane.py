@@ -1,4 +1,4 @@
-"""A lane: every command on its own, however it fails, and nothing answered before the commit."""
+"""A lane: a failing command does not affect others, and nothing is answered before the commit."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ POISON = 2**63
 
 
 class Unlucky(ClaimJob, frozen=True):
-    """A verb with a bug in it."""
+    """A command with a bug."""
 
     def decide(self, view):
         view.put(a_lease(self.name), "claimed")
@@ -46,7 +46,7 @@ class Unlucky(ClaimJob, frozen=True):
 
 
 class Troubled:
-    """A store that fails a number of times, at its beginning or at its end."""
+    """A store whose first transactions fail, at their beginning or at their end."""
 
     lanes = 1
 
@@ -65,7 +65,7 @@ class Troubled:
 
 
 def work(store, *commands, on_return=list):
-    """Hand one batch to a lane; every reply, by the name of its command."""
+    """Run one batch in a lane; returns every reply by the name of its command."""
     replies = []
     lane = idle_lane(store, lambda committed: replies.extend(committed.replies))
     lane._on_return = on_return
@@ -83,7 +83,7 @@ def test_a_refused_command_changes_nothing_and_the_others_of_its_batch_do(store)
 
 
 def test_the_changes_of_a_refused_command_are_undone(store, clock):
-    """It ended a lease that had run out, then found nobody to take it from: the end stays for the sweep to tell."""
+    """The command ended an expired lease and was then refused: the ending is undone and left to the sweep."""
     run(store, claim("a", "l1", ttl=SECOND))
     clock.advance(2)
     force = ForceRelease(account=ACCOUNT, cause=CAUSE, name="a", by="x", reason="y")

@@ -1,4 +1,4 @@
-"""Lines, without an engine: who tries next, who is told what, and that nobody is woken in vain or forgotten."""
+"""Waiters for names, without an engine: which ticket tries next, and that each is answered exactly once."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_a_last_try_that_is_already_submitted_is_not_submitted_again(waiting):
 
 
 def test_a_wake_up_during_the_last_try_of_the_head_reaches_the_next_waiter(waiting):
-    """The head was told "held", then another server freed the name, and its notice came before the head had left."""
+    """The head was answered held, then another server freed the name, and its notice came before the head had left."""
     first, second = waiting.enter("l1"), waiting.enter("l2")
     waiting.waiters._time_out(first)
     waiting.waiters.wake_all()

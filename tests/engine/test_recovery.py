@@ -1,4 +1,4 @@
-"""Recovery on request: what is due ends now, with all that hangs on it, and nothing else does."""
+"""Recovery on request: rows that are due end now, with their holdings, and no others."""
 
 from __future__ import annotations
 

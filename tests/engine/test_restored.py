@@ -1,4 +1,4 @@
-"""A log with a marked gap, on every store: checked, tidied and read like any other; a gap without a mark is none."""
+"""A log with a marked gap, on every store: verified, cleaned and read like any other; an unmarked gap is an error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EVERYTHING = EventFilter()
 
 @pytest.fixture
 def cut(store):
-    """A store that was restored after its fourth event, and went on."""
+    """A store that was restored after its fourth event, with further events."""
     transact(store, claim("a", "la"), claim("b", "lb"))
     transact(store, release("a", "la"), release("b", "lb"))
     jump(store)
@@ -33,7 +33,7 @@ def cut(store):
 
 
 def jump(store, last=4):
-    """What a restore does to a log, which it believes to end there."""
+    """Mark a gap in the log as a restore does, after event `last`."""
     mark = restore_event(ACCOUNT, last, START, START)
     if store.name == "memory":
         store.log[ACCOUNT].append(mark)

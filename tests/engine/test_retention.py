@@ -1,4 +1,4 @@
-"""What is kept for how long: only what is old and over goes, in small bites, and the log still tells the rest."""
+"""Retention: only old finished rows and events are removed, in small passes, and the log still folds into every row."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DAYS = DAY // SECOND
 
 
 def tidy(store, passes=1, **kept):
-    """So many passes of a server that keeps things for so long, in microseconds."""
+    """Run passes of the cleanup with these retention periods."""
     settings = Retention(**({"tasks": 0, "events": 0, "names": 0} | kept))
     cleanup = Cleanup(store, lambda commands: transact(store, *commands) if commands else [], settings)
     for _ in range(passes):

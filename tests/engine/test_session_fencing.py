@@ -1,4 +1,4 @@
-"""A former self, paused while its session was resumed, claims nothing if claims show the life they come from."""
+"""An older generation of a session claims nothing if its claims send the session's lease id."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def life(begun):
 
 @pytest.fixture
 def lives(store):
-    """(the former life, the newest one) of one session, and a task to do."""
+    """(the previous generation, the newest one) of one session, and a ready task."""
     former = run(store, begin(seed="life-1"))
     newest = run(store, begin(seed="life-2", secret=former.secret))
     run(store, create("t1"))

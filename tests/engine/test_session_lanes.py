@@ -1,4 +1,4 @@
-"""A session that is a lane has one task in flight: others wait their turn, and nobody is kept busy by what is over."""
+"""A session lane has at most one task in flight; an expired task does not keep it busy."""
 
 from __future__ import annotations
 

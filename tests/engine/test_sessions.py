@@ -1,4 +1,4 @@
-"""Sessions that survive their process: what they hold comes along, their former self is fenced, their context stays."""
+"""Named sessions: resuming keeps holdings and context and fences off the previous generation."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def the_session(store):
     return session
 
 
-# -- the end of a life -------------------------------------------------------------------------------------------
+# -- ending ------------------------------------------------------------------------------------------------------
 
 
 def test_closing_a_session_hands_its_tasks_back_uncounted_each_with_an_event(living):
@@ -108,7 +108,7 @@ def test_tasks_of_an_expired_session_are_lost_before_the_sweep(living, clock):
 
 
 def test_a_task_whose_lease_expired_lapses_however_its_session_ends(store, clock):
-    """Whether an attempt counts must not depend on how soon the sweep came."""
+    """Whether an attempt counts must not depend on when the sweep ran."""
     run(store, begin(ttl=LEASE * 2))
     transact(store, create("t1"), take("work", session_id="s1"))
     clock.advance(LEASE // SECOND)
@@ -124,7 +124,7 @@ def test_an_expiry_ends_a_session_once_and_only_when_it_is_due(living, clock):
     assert run(living, ExpireSession(**BASE, session_id="s1")) is False
 
 
-# -- the next life -----------------------------------------------------------------------------------------------
+# -- resuming ----------------------------------------------------------------------------------------------------
 
 
 def test_resuming_reissues_all_holdings_with_larger_tokens(living, clock):
@@ -198,7 +198,7 @@ def test_resuming_does_not_restore_expired_holdings(store, clock):
     check_log(store)
 
 
-# -- being alive -------------------------------------------------------------------------------------------------
+# -- live sessions -----------------------------------------------------------------------------------------------
 
 
 def test_a_heartbeat_of_a_session_renews_all_that_it_holds(living, clock):

@@ -1,4 +1,4 @@
-"""The promise itself: a worker that slept past its lease changes nothing, and whoever took over finishes undisturbed.
+"""A worker that slept past its lease changes nothing, and its successor finishes.
 
 A claims, lapses, B claims, A comes back: in many random interleavings on each store, in one batch and across batches,
 swept or not, one after the other and on two threads at once.
@@ -25,7 +25,7 @@ REFUSED = (LeaseExpired, LeaseSuperseded, InvalidTransition)
 
 
 def attempt(store, lane, commands):
-    """One batch, as a lane runs it: a lost race is run again."""
+    """Run one batch as a lane does, again if another transaction wrote first."""
     working = idle_lane(store)
     working._number = lane
     return [outcome for _, outcome in working._attempt([Ticket(command, Keep()) for command in commands]).replies]
@@ -41,7 +41,7 @@ class Trial:
         self.task_id = f"t{seed}"
 
     def begin(self):
-        """A holds it, works a while, and sleeps past its lease; the sweep may have been there or not."""
+        """A claims the task, renews it, and sleeps past its lease; the sweep may have ended the lease or not."""
         run(self.store, create(self.task_id, max_attempts=5))
         if self.rng.random() < 0.5:
             run(self.store, take_this(self.task_id, seed="A", worker="A"))
@@ -59,7 +59,7 @@ class Trial:
             return reader.row(Task, "default", self.task_id)
 
     def late(self):
-        """What A does when it wakes up."""
+        """The commands of A when it wakes up."""
         task_id = self.task_id
         verbs = [
             fail(task_id, "A", reason="A says so"), fail(task_id, "A", permanent=True), hand_back(task_id, "A"),
@@ -70,7 +70,7 @@ class Trial:
         return [("A", command) for command in doing]
 
     def successor(self):
-        """B takes over, works and perhaps finishes."""
+        """The commands of B: claim, renew, perhaps complete."""
         doing = [take_this(self.task_id, seed="B", worker="B")]
         doing += [beat(self.task_id, "B") for _ in range(self.rng.randint(0, 2))]
         if self.rng.random() < 0.7:
@@ -78,7 +78,7 @@ class Trial:
         return [("B", command) for command in doing]
 
     def woven(self, first, second):
-        """Both in one sequence, each in its own order, cut into batches anywhere."""
+        """Interleave both lists at random, each in its order, in random batches."""
         left, right, batches = list(first), list(second), [[]]
         while left or right:
             source = left if left and (not right or self.rng.random() < 0.5) else right
@@ -95,7 +95,7 @@ class Trial:
         return heard
 
     def at_once(self):
-        """Each on a thread of its own, as on two servers."""
+        """Run both lists on two threads, as on two servers."""
 
         def alone(lane, doing):
             return [(who, command, attempt(self.store, lane, [command])[0]) for who, command in doing]
@@ -105,7 +105,7 @@ class Trial:
             return [one for part in parts for one in part]
 
     def check(self, heard):
-        """A was refused every time, B was served every time, and the row and the log know of B alone."""
+        """Check that A was always refused, B always served, and that row and log have only the changes of B."""
         for who, command, outcome in heard:
             fine = isinstance(outcome, REFUSED) if who == "A" else not isinstance(outcome, BaseException)
             assert fine, f"{who}'s {type(command).__name__} was answered {outcome!r}"
@@ -136,6 +136,6 @@ def test_a_superseded_holder_changes_nothing_and_its_successor_finishes(opened, 
             trial.check(heard)
         except AssertionError as failure:
             raise AssertionError(f"seed {seed}: {failure}") from failure
-        run(store, complete(trial.task_id, "B"))  # out of the next trial's way
+        run(store, complete(trial.task_id, "B"))  # so that the next trial does not claim it
     assert sum(event.kind == "task.completed" for event in every(store, Event)) == len(seeds)
     check_log(store)

@@ -1,4 +1,4 @@
-"""What time does by itself: leases and sessions end within moments of their deadline, asked or not."""
+"""The sweep: leases and sessions end within moments of their deadline, without a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deadlines of tasks by a driven clock: what is due is settled once, and after an outage there is grace."""
+"""Deadlines of tasks with a driven clock: due tasks are updated once, and after an outage there is grace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How tasks end: only the newest holder says so, the next one learns how it went, and the log calls it by its name."""
+"""Commands of the holder of a task, and cancelling, requeueing and reviewing claims."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ VERBS = {"heartbeat": beat, "complete": complete, "fail": fail, "release": hand_
 
 @pytest.fixture
 def held(store):
-    """A task in flight under the seed s1, with two chances."""
+    """A claimed task with the seed s1 and two attempts."""
     transact(store, create("t1", max_attempts=2), take("work", worker="first"))
     return store
 
@@ -149,7 +149,7 @@ def test_an_unknown_task_is_missing(store):
             run(store, verb)
 
 
-# -- what the next one learns ------------------------------------------------------------------------------------
+# -- notes and checkpoints ---------------------------------------------------------------------------------------
 
 
 def test_the_next_holder_gets_the_last_note_and_checkpoint_that_were_left(held, clock):
@@ -181,7 +181,7 @@ def test_a_task_that_ends_in_the_batch_of_its_claim_has_its_real_token(store):
     check_log(store)
 
 
-# -- chances -----------------------------------------------------------------------------------------------------
+# -- attempts ----------------------------------------------------------------------------------------------------
 
 
 def test_a_task_has_as_many_attempts_as_it_was_created_with(store):
@@ -285,7 +285,7 @@ def test_a_dead_letter_is_resolved_once(held):
         run(held, resolve())
 
 
-# -- looking after claims ----------------------------------------------------------------------------------------
+# -- reviewing claims --------------------------------------------------------------------------------------------
 
 
 def test_reviewing_a_claim_returns_its_live_leases_and_grants_nothing(store, clock):

@@ -1,4 +1,4 @@
-"""Idempotency-Keys on tasks: a repeated request is answered, and nothing is made, taken or ended a second time."""
+"""Idempotency-Keys on tasks: a repeated request is answered and has no second effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What time does to tasks by itself: lapsed ones come back, scheduled ones come due, each once and promptly."""
+"""The sweep of tasks: lapsed ones return to their queue, scheduled ones become ready, once and promptly."""
 
 from __future__ import annotations
 

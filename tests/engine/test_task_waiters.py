@@ -1,4 +1,4 @@
-"""Those who wait for work: who came first tries first, n tasks wake n, and nobody is answered twice or forgotten."""
+"""Waiters for tasks, without an engine: in order of arrival, n tasks wake n, and each is answered exactly once."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Waiting:
         self.waiters = TaskWaiters(self.tries.append, self.answers.extend, self.attend, self.timer)
 
     def enter(self, *types, wait=60.0):
-        """Somebody who found nothing and waits; its look right after it stood there found nothing either."""
+        """Add a waiter whose first claim and whose second try found nothing."""
         ticket = Ticket(take(*types), Keep(), deadline=time.monotonic() + wait)
         self.waiters.handle_not_granted(ticket, EMPTY)
         if ticket.is_submitted:
@@ -65,7 +65,7 @@ def waiting():
 
 
 def test_a_new_waiter_tries_once_more(waiting):
-    """What was made between its answer and its standing here was told to nobody."""
+    """A task created after the answer and before the ticket waited woke no ticket."""
     ticket = Ticket(take("work"), Keep(), deadline=time.monotonic() + 60)
     waiting.waiters.handle_not_granted(ticket, EMPTY)
     assert waiting.tries == [ticket]
@@ -88,7 +88,7 @@ def test_a_waiter_that_is_trying_is_skipped_and_the_next_one_is_woken(waiting):
 
 @pytest.mark.parametrize("news", ["offer", "look"])
 def test_tasks_offered_while_every_waiter_tries_cause_another_try(waiting, news):
-    """The try had looked already when another process made a task: its notice finds nobody idle."""
+    """The try had already read the queue when another process created a task: its notice finds no idle waiter."""
     first = waiting.enter("work")
     waiting.waiters.offer({WORK: 1})
     waiting.waiters.offer({WORK: 1}) if news == "offer" else waiting.waiters.probe()
@@ -135,7 +135,7 @@ def test_a_probe_that_found_a_task_wakes_more_probes(waiting):
 def test_a_task_that_a_woken_waiter_did_not_take_is_offered_to_the_next(waiting, outcome, next_one_tries):
     first, second = waiting.enter("work", "other"), waiting.enter("work")
     waiting.waiters.offer({WORK: 1})
-    if outcome is EMPTY:  # somebody else has it
+    if outcome is EMPTY:  # another waiter took it
         waiting.waiters.handle_not_granted(first, EMPTY)
     else:
         waiting.waiters.handle_settled(first, outcome)
@@ -200,7 +200,7 @@ def test_a_last_try_that_is_already_submitted_is_not_submitted_again(waiting):
 
 
 class Seam:
-    """A lock that lets somebody else in at the very moment it is let go."""
+    """A lock that runs a callback at the moment it is released."""
 
     def __init__(self, lock, then):
         self._lock = lock
@@ -223,7 +223,7 @@ def test_a_drain_or_timeout_during_an_empty_try_answers_once(waiting, how):
     waiting.waiters._lock = Seam(threading.Lock(), comes_between)
     waiting.waiters.handle_not_granted(ticket, EMPTY)
     answered = len(waiting.answers)
-    if len(waiting.tries) > 1:  # a last try is on its way: its answer is the one
+    if len(waiting.tries) > 1:  # a last try was submitted: only its outcome is the answer
         assert answered == 0
         waiting.waiters.handle_settled(ticket, FOUND)
     else:

@@ -1,4 +1,4 @@
-"""Waiting for tasks: one made later comes promptly, also from another server, and none is lost or given twice."""
+"""Waiting for tasks: a new task arrives promptly, also from another server, and none is lost or claimed twice."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PROMPT, ACROSS = 0.1, 0.5
 
 
 def waiting(engine, sink, *types, count=1, patience=20.0, seed="w", **more):
-    """So many callers who wait, one after the other."""
+    """Start `count` waiting callers, in order."""
     sent = []
     for number in range(count):
         before = crowd_of(engine)
@@ -31,7 +31,7 @@ def waiting(engine, sink, *types, count=1, patience=20.0, seed="w", **more):
 
 
 def crowd_of(engine):
-    """How many wait."""
+    """How many callers wait."""
     return len(engine.task_waiters._positions)
 
 
@@ -45,7 +45,7 @@ def now_of(engine):
 
 @pytest.fixture(params=["memory alone", "sqlite alone", "postgres alone", "two on sqlite", "two on postgres"])
 def pair(request, opened, started, lasting):
-    """(where tasks are made, where the waiters are)."""
+    """(the engine that creates tasks, the engine with the waiters)."""
     if request.param.endswith("alone"):
         return (lasting(request.param.split()[0]),) * 2
     kind = request.param.split()[-1]
@@ -165,7 +165,7 @@ def test_a_caller_that_left_gets_no_task_and_the_next_waiter_does(engine):
 
 
 def test_an_undelivered_task_reaches_the_next_waiter(engine):
-    """The caller went away while its claim was being written: the door undelivers it."""
+    """The caller disconnected while its claim was written: the HTTP handler undelivers it."""
     sent = waiting(engine, Futures(), "work", count=2)
     engine.call(create("t1"))
     wait_until(lambda: any(future.done() for _, future in sent))

@@ -1,4 +1,4 @@
-"""How tasks reach workers: in order, each to one, as many as were asked for, also those of the same batch."""
+"""Creating and claiming tasks: in order, each by one worker, also within one batch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.task_commands import (
 
 
 def taken(outcome):
-    """Which tasks a claim got."""
+    """The ids of the tasks that a claim got."""
     return [each.task.id for each in outcome.taken] if isinstance(outcome, Claimed) else type(outcome).__name__
 
 
@@ -78,7 +78,7 @@ def test_each_task_of_a_batch_goes_to_one_claim(store):
 
 
 def test_a_claim_by_id_leaves_enough_tasks_for_claims_by_type_in_its_batch(store):
-    """Whoever names a task of a queue may take a candidate away, so there must be more of them."""
+    """A claim by id may take a candidate of a claim by type, so more candidates must be loaded."""
     transact(store, *(create(f"t{number}") for number in range(4)))
     outcomes = transact(store, take_this("t0"), cancel("t1"), take("work", seed="a"), take("work", seed="b"))
     assert [taken(outcome) for outcome in outcomes[2:]] == [["t2"], ["t3"]]

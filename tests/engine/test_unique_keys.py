@@ -1,4 +1,4 @@
-"""Under a unique key lives one task at a time, also in the batch in which the key changes hands."""
+"""Unique keys: at most one live task has each, also within one batch."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_dead_letter_can_be_requeued_and_changed_in_one_batch(store, following
 @pytest.mark.parametrize("back", ["t1", "t3"])
 @pytest.mark.parametrize("ending", [cancel("t2"), complete("t2", "twin"), fail("t2", "twin", permanent=True)])
 def test_a_dead_letter_can_be_requeued_in_the_batch_that_frees_its_unique_key(store, back, ending):
-    """Whichever of the two rows a database looks at first."""
+    """Independent of the order in which a database reads the two rows."""
     for name in ("t1", "t3"):
         transact(store, create(name, unique_key="k", max_attempts=1), take("work", seed=name))
         run(store, fail(name, name))

@@ -1,4 +1,4 @@
-"""Verifying: a sound store has nothing to say, and whatever is tampered with behind our back is found."""
+"""Verification: a valid store has no differences, and every tampering is found."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.task_commands import begin, cancel, complete, create, fail, take
 
 @pytest.fixture
 def lived_in(store):
-    """A store with a bit of everything."""
+    """A store with rows of every kind."""
     transact(store, *(create(f"t{number}") for number in range(5)), create("abroad", account="other"))
     transact(store, take("work", limit=3), claim("job", "l1"), begin())
     transact(store, complete("t0"), fail("t1", permanent=True), cancel("t4"))

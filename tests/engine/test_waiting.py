@@ -1,4 +1,4 @@
-"""Waiting for a job: in order, served within 100 ms of release and expiry, also across servers, and never for ever."""
+"""Waiting for a job: in order, served within 100 ms of release and expiry, also across servers, with a timeout."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PROMPT = 0.1
 
 @pytest.fixture(params=["memory alone", "sqlite alone", "postgres alone", "two on sqlite", "two on postgres"])
 def pair(request, opened, started, lasting):
-    """(where the holder is, where the waiters are)."""
+    """(the engine of the holder, the engine of the waiters)."""
     if request.param.endswith("alone"):
         return (lasting(request.param.split()[0]),) * 2
     kind = request.param.split()[-1]
@@ -43,7 +43,7 @@ def pair(request, opened, started, lasting):
 
 
 def is_waiting(engine, sink, *lease_ids, patience=20.0, **more):
-    """Stand there, one after the other."""
+    """Start waiting callers, in order."""
     sent = []
     for place, lease_id in enumerate(lease_ids, 1 + engine.name_waiters.length(KEY)):
         sent.append(sink.send(engine, claim("job", lease_id, **more), patience))
@@ -147,7 +147,7 @@ def test_a_waiter_that_left_is_skipped(engine):
 
 
 def test_a_waiter_gets_the_name_when_its_delay_ends(engine):
-    """A lock's name may rest after its release; a job's claimer waits for that too."""
+    """The name of a lock may be delayed after its release; a claimer of a job waits for that too."""
     lock = engine.call(acquire("job", delay=SECOND * 3 // 10))
     engine.call(ReleaseLock(account=ACCOUNT, cause=CAUSE, by=ALICE, name="job", lease_id=lock.lease_id))
     began = time.monotonic()
@@ -182,7 +182,7 @@ def test_a_server_that_stops_answers_its_waiters(opened, started, kind):
 
 
 def test_waiters_that_time_out_as_the_job_is_freed_are_each_answered_once(engine):
-    """A last try from the middle of the line must not be sent again when its sender becomes the head."""
+    """A last try from the middle of the queue must not be submitted again when its ticket becomes the head."""
     for turn in range(12):
         name, sink = f"job-{turn}", Keep()
         engine.call(claim(name, "l0"))

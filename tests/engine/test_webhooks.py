@@ -1,4 +1,4 @@
-"""The verbs of webhooks on every store; what becomes of them in the log, in exports of it, and after a while."""
+"""Commands of webhooks on every store, their events, and the retention of deliveries."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_racing_servers_do_not_exceed_the_limit_of_webhooks(tmp_path, new_postgr
 
 
 def test_a_takeover_in_one_request_is_delivered_as_a_claim_only(store, clock):
-    """OctoStore tells of the claim; what ran out before anybody came is told as expired."""
+    """OctoStore reports the claim; a lease that expired before another claim is reported as expired."""
     alice, bob = (replace(each, id=str(uuid.uuid4())) for each in (ALICE, BOB))
     run(store, create(family="octostore", principal=alice.id))
     for name in ("taken-over", "swept"):

@@ -1,4 +1,7 @@
-"""One holder at a time, tokens that only grow, only the newest acts, nobody waits for ever. A failure is a seed."""
+"""Simulation of leases: one holder at a time, tokens only grow, only the newest holder acts, every worker is served.
+
+A failure names its seed, which replays it.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ def test_every_seed_keeps_the_promises(part):
             raise AssertionError(f"seed {seed}: {failure}") from failure
         for what, count in world.checker.seen.items():
             seen[what] = seen.get(what, 0) + count
-    # A run that met no trouble proves nothing.
+    # Runs without faults prove nothing.
     assert set(seen) == {"granted", "acted", "lost", "evicted", "held"}
     assert min(seen.values()) > 10
 

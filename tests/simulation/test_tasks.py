@@ -1,4 +1,4 @@
-"""Every task is held by one at a time, finished once at most and never lost, whatever workers do, seed by seed."""
+"""Simulation of tasks: one holder at a time, finished at most once, and never lost, for every seed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_every_seed_keeps_the_promises(part):
             raise AssertionError(f"seed {seed}: {failure}") from failure
         for what, count in factory.inspector.seen.items():
             seen[what] = seen.get(what, 0) + count
-    # A run that met no trouble proves nothing.
+    # Runs without faults prove nothing.
     assert set(seen) == {
         "made", "granted", "acted", "refused", "repeated", "requeued", "completed", "cancelled",
         "in the end completed", "in the end cancelled", "in the end dead_letter",
@@ -35,7 +35,7 @@ def test_every_seed_keeps_the_promises(part):
 
 
 def fails(seeds=25):
-    """Whether the inspector notices within a few seeds."""
+    """Whether the checker notices a broken rule within a few seeds."""
     for seed in range(seeds):
         try:
             Factory(seed).run()
@@ -45,7 +45,7 @@ def fails(seeds=25):
 
 
 def lenient(rule):
-    """A rule of core that lets a task without a holder pass, so that only the missing check is the bug."""
+    """A rule of core that ignores a task without a holder, so that only the missing check is the bug."""
     return lambda task, *args, **more: rule(task, *args, **more) if task.proof is not None else task
 
 

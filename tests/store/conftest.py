@@ -1,4 +1,4 @@
-"""Every test of the contract runs on all stores."""
+"""Fixtures that run each test of the store interface on every store."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ def store(request, clock):
 
 @pytest.fixture(params=STORES[1:])
 def sql_store(request):
-    """Each store that outlives its process."""
+    """Each store that is durable."""
     return request.getfixturevalue(f"{request.param}_store")

@@ -1,4 +1,4 @@
-"""Generated task rows with independent columns: everything that a database may have to store, sensible or not."""
+"""Generated task rows with independent columns: every combination that a database may have to store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ documents = st.recursive(
 
 
 def column(field: msgspec.structs.FieldInfo) -> st.SearchStrategy:
-    """Anything its type allows."""
+    """Any value that the type of the field allows."""
     kind = str(field.type)
     if field.name in Task.json:
         drawn = documents
@@ -44,7 +44,7 @@ changes = st.fixed_dictionaries({}, optional=FREE_COLUMNS)
 
 @st.composite
 def wild_pairs(draw) -> list[tuple[Task, Task]]:
-    """Rows before and after a change that the schema allows: any columns at all, but for what is final."""
+    """Rows before and after any change of columns that the schema allows: final states stay."""
     pairs = []
     for number in range(draw(st.integers(1, 4))):
         key = draw(st.none() | st.just(f"key-{number}"))

@@ -1,4 +1,4 @@
-"""Budgets that servers share, and when keys were last seen: small counts beside the log."""
+"""Rate budgets shared by servers, and the last use of keys, on every store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TERMS = Terms(1_000, 3600 * SECOND)
 
 
 def borrowed(store, subject="k1", limit_class="read", terms=TERMS):
-    """Ask until there is nothing more; how much was lent."""
+    """Borrow until nothing is lent; returns how much was lent."""
     lent = 0
     while granted := store.borrow(subject, limit_class, terms).granted:
         lent += granted
@@ -34,7 +34,7 @@ def test_a_store_lends_by_the_rule_of_core(store, clock, steps, limit):
     window = None
     for step in steps:
         clock.now += step
-        # The first window begins with the first who asks.
+        # The first window begins with the first request.
         started_at, used = window or (clock.now, 0)
         budget = store.borrow("k1", "read", terms)
         assert budget == lend(started_at, used, terms, clock.now)
@@ -62,7 +62,7 @@ def test_a_lowered_limit_revokes_nothing_and_lends_nothing_more(store):
 
 
 def race(*stores):
-    """Eight threads ask the same budget of these stores, each until it hears no."""
+    """Eight threads borrow from the same budget of these stores until nothing is lent."""
     with ThreadPoolExecutor(THREADS) as pool:
         return sum(pool.map(lambda place: borrowed(stores[place % len(stores)]), range(THREADS)))
 
@@ -83,7 +83,7 @@ def test_threads_on_one_file_are_lent_exactly_the_limit(tmp_path, clock):
     store.close()
 
 
-# -- when keys were last seen ------------------------------------------------------------------------------------
+# -- last use of keys --------------------------------------------------------------------------------------------
 
 
 def uses(store, account="a"):

@@ -41,7 +41,7 @@ def a_delivery(seq, subject="task:a", hook=HOOK, **more):
 
 
 def keep(store, *deliveries, cursor=None, seq=100):
-    """As a webhook would that reads the log."""
+    """Insert deliveries as the reader of the log does."""
     by_hook = {}
     for delivery in deliveries:
         by_hook.setdefault(delivery.webhook_key, []).append(delivery)
@@ -68,7 +68,7 @@ def every_delivery(store, hook=HOOK):
     return store.deliveries.page(hook, None, 2**53, 1_000)
 
 
-# -- reading on --------------------------------------------------------------------------------------------------
+# -- cursors ----------------------------------------------------------------------------------------------------
 
 
 def test_a_cursor_moves_once_when_several_servers_read_for_a_webhook(store):
@@ -186,7 +186,7 @@ def test_a_busy_receiver_uses_only_the_capacity_of_its_webhook(store):
 
 
 def test_slow_receivers_of_one_account_leave_capacity_for_others(store):
-    """However many webhooks it has, and however much of it is due first."""
+    """The account has many webhooks, and its deliveries are due first."""
     busy_hooks = [("acct_1", f"whk_{number:02}") for number in range(30)]
     late = ("acct_2", "whk_1")
     put(store, *(a_hook(hook_id, account) for account, hook_id in [*busy_hooks, late]), kind="created")
@@ -200,7 +200,7 @@ def test_slow_receivers_of_one_account_leave_capacity_for_others(store):
     assert take(store, full) == []
 
 
-# -- what people ask for -----------------------------------------------------------------------------------------
+# -- pages and replays -------------------------------------------------------------------------------------------
 
 
 def test_pages_are_filtered_by_number_and_state(store):
@@ -337,7 +337,7 @@ def test_due_deliveries_match_the_rule_in_every_store(every_store, data):
 
 
 def write(store, deliveries):
-    """As they are, whatever their state."""
+    """Insert deliveries unchanged, in any state."""
     if store.name == "memory":
         store.deliveries.rows = {(*each.webhook_key, each.seq): each for each in deliveries}
         return

@@ -1,4 +1,4 @@
-"""Schemas: applied once, also when several servers start together; never touched when a newer Holdfast wrote them."""
+"""Migrations: applied once, also when several servers start together; a newer schema is never changed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ALL_VERSIONS = list(range(1, SCHEMA_VERSION + 1))
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def place(request, tmp_path):
-    """Where nothing is yet."""
+    """The address of a store that does not exist yet."""
     return (
         str(tmp_path / "new.db")
         if request.param == "sqlite"
@@ -51,7 +51,7 @@ def store_at(place):
 
 
 def schema_of(place, set_to=None):
-    """The numbers that the database carries, or with `set_to` will carry."""
+    """The schema numbers of the database; `set_to` sets them first."""
     if place.startswith("postgresql:"):
         with psycopg.connect(place, autocommit=True) as connection:
             if set_to is not None:

@@ -1,4 +1,4 @@
-"""PostgreSQL in trouble: races on absent rows, poisonous values, connections that die before and inside COMMIT."""
+"""Errors of PostgreSQL: races on absent rows, refused values, connections that break before and inside COMMIT."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support import ACCOUNT, BOB, START, a_lease, acquire, check_log, clai
 
 
 def begun(transaction, *rows, answer=None):
-    """Loaded and decided; not saved yet."""
+    """A batch that is loaded and decided, but not saved yet."""
     wanted = () if answer is None else ((ACCOUNT, answer.key),)
     view = View(transaction.load(AllNeeds.of([Needs(rows=tuple(row.key for row in rows), answers=wanted)])))
     for row in rows:
@@ -34,7 +34,7 @@ def begun(transaction, *rows, answer=None):
 
 
 def end_session_of(url, transaction):
-    """As an administrator does, or a server that goes away."""
+    """Terminate the database session of a transaction, as an administrator could."""
     with psycopg.connect(url, autocommit=True) as admin:
         admin.execute("SELECT pg_terminate_backend(%s, 5000)", (transaction._connection.info.backend_pid,))
 
@@ -64,7 +64,7 @@ def test_the_second_of_two_batches_that_found_no_answer_runs_again(postgres_stor
 
 @pytest.mark.parametrize("history", ["grrg", "rgrrgg", "gxxg", "xgxxgg"])
 def test_a_connection_works_after_reruns_and_refused_values(postgres_store, database, clock, history):
-    """r loses a race, x sends poison, g must go well: statements that an error skipped were never prepared."""
+    """r must run again, x sends a refused value, g must succeed: statements skipped by an error were never prepared."""
     other = PostgresStore(database, clock)
     for number, step in enumerate(history):
         row = a_lease(f"job-{number}")
@@ -185,7 +185,7 @@ def test_a_connection_that_breaks_during_a_read_raises_and_the_next_read_works(p
 
 
 class CuttingProxy:
-    """Between a store and its database; cuts the line when COMMIT goes by: on its way there, or on its way back."""
+    """Proxy between a store and its database that cuts the connection at COMMIT: on the way there or back."""
 
     def __init__(self, socket_path, *, on_the_way_back):
         self._socket_path = socket_path
@@ -254,7 +254,7 @@ def test_a_connection_that_breaks_inside_commit_means_unknown(postgres_store, po
 
 
 def test_behind_a_pooler_no_statement_or_setting_stays_in_the_session(new_postgres_database):
-    """A pooler hands the next transaction to any session: no prepared statement and no setting may stay."""
+    """A pooler gives the next transaction any session: no prepared statement and no setting may stay."""
     store = PostgresStore(new_postgres_database(), pooled=True)
     store.open()
     try:

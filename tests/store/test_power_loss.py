@@ -1,4 +1,4 @@
-"""Power fails at any write: what was acknowledged is there, whatever the disk did with the rest.
+"""Power loss at any write: acknowledged changes survive, whatever the disk did with unflushed data.
 
 A file system of our own remembers what was flushed and what was only written. At chosen moments it takes an image:
 everything flushed, and of what was only written a random half of the sectors, torn at 512 bytes. Each image is then
@@ -26,14 +26,14 @@ STEPS = sized(60, 150)
 
 
 class Contents:
-    """One file: what is surely on the disk, and what was written since."""
+    """One file: its flushed content, and the writes since."""
 
     def __init__(self) -> None:
         self.durable = bytearray()
         self.pending: list[tuple[int, bytes]] = []
 
     def image(self, rng: random.Random) -> bytes:
-        """What a crash may leave: each pending sector either made it or did not."""
+        """The content after a crash: each unflushed sector is written or not, at random."""
         image = bytearray(self.durable)
         for offset, data in self.pending:
             for start in range(0, len(data), SECTOR):
@@ -49,7 +49,7 @@ def put(image: bytearray, offset: int, data: bytes) -> None:
 
 
 class PowerDisk(apsw.VFS):
-    """The system's own files, with a memory for what was flushed."""
+    """A file system that records what was flushed."""
 
     def __init__(self, rng: random.Random, *, lies: bool = False) -> None:
         super().__init__("power", "unix", makedefault=True)
@@ -67,7 +67,7 @@ class PowerDisk(apsw.VFS):
         super().xDelete(filename, syncdir)
 
     def moment(self) -> None:
-        """Perhaps the power fails right here."""
+        """Take an image here, at random: the state after a power loss at this moment."""
         if self.rng.random() < 0.15:
             files = {path: contents.image(self.rng) for path, contents in self.files.items()}
             self.images.append((files, len(self.acknowledged)))
@@ -107,7 +107,9 @@ def power(tmp_path):
         store = SqliteStore(tmp_path / "power.db")
         store.open()
         store._writer.pragma("synchronous", synchronous)
-        store._writer.wal_autocheckpoint(20)  # fold the log into the file often, so that this is crashed into as well
+        store._writer.wal_autocheckpoint(
+            20
+        )  # checkpoint the WAL often, so that power losses during checkpoints are tested too
         disk.images.clear()
         for step in range(STEPS):
             work(store, disk, step)
@@ -131,7 +133,7 @@ def work(store: SqliteStore, disk: PowerDisk, step: int) -> None:
 
 
 def losses(disk: PowerDisk, folder: Path) -> int:
-    """In how many of the images something acknowledged is missing."""
+    """In how many images an acknowledged change is missing."""
     lost = 0
     for number, (files, known) in enumerate(disk.images[:IMAGES]):
         place = folder / f"image-{number}"

@@ -1,4 +1,4 @@
-"""The principal of a key: by its hash, and by its former hash until that ends."""
+"""The principal of a key: by its hash, and by its previous hash during the grace period."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HASHES = ["h1", "h2", "h3", "h4", "h5", "h6"]
 
 @st.composite
 def principal_lists(draw):
-    """Keys whose times are drawn on their own; no two share a hash."""
+    """Keys with independent times; no two share a hash."""
     return [
         Principal(
             draw(st.sampled_from("ab")),

@@ -1,4 +1,4 @@
-"""The contract, reading: lists in bytewise order, exact prefixes, deadlines to the microsecond."""
+"""The store interface, reads: lists in bytewise order, exact prefixes, exact deadlines."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_the_log_is_read_from_a_cursor_and_by_subject(store):
 
 
 def test_a_page_of_the_log_ends_with_the_event_that_reaches_its_bytes(store):
-    """The databases add up in SQL, core by itself; letters that are several bytes count as such."""
+    """The databases add up bytes in SQL, core in Python; a letter of several bytes counts as several."""
     for number, note in enumerate(["a", "\u65e5" * 300, "b" * 500, "c", "\U0001f600" * 200, "d"]):
         put(store, a_lease(f"x{number}", note=note))
     with store.read() as reader:
@@ -208,7 +208,7 @@ def test_totals_are_over_all_accounts(store):
 
 
 def test_last_grant_finds_the_claim_before_a_version(store):
-    """Events after a grant show only what changed, but a lock's webhook message must name its holder."""
+    """Events after a grant record only what changed, but a lock's webhook message must name its holder."""
     put(store, a_lease("lock", token=1), kind="claimed")
     put(store, a_lease("lock", token=1, note="x"), kind="renewed")
     put(store, a_lease("lock", ends=None, token=1), kind="released")

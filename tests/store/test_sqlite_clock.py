@@ -1,4 +1,4 @@
-"""The clock of a file: wall-clock steps neither end nor extend a lease; a reboot goes on from the later time."""
+"""The clock of a SQLite file: wall-clock steps neither end nor extend a lease; after a reboot the later time counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One file, several processes: private, written in fair order, and closed to programs that are not Holdfast."""
+"""A SQLite file used by several processes: private, written in fair order, and not writable by other programs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ print(commits)
 
 
 def test_only_the_owner_can_read_the_file(tmp_path):
-    store = SqliteStore(tmp_path / "holdfast.db")  # which makes its file itself, unlike that of the other tests
+    store = SqliteStore(tmp_path / "holdfast.db")  # this store creates its file itself, unlike that of the other tests
     store.open()
     put(store, a_lease())
     modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}

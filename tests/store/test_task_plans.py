@@ -1,4 +1,4 @@
-"""What is asked all the time costs what it finds, not what is stored: read from the databases' own plans."""
+"""Query plans: the cost of frequent queries depends on what they return, not on what is stored."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ ARGUMENTS = {
 
 
 def filled(store):
-    """Many tasks of every state, few of which matter now."""
+    """A store with many tasks in every state, few of which are claimable or due."""
     execute_sql(store, FILL)
     execute_sql(store, COUNTS)
     with store.read() as reader:
@@ -86,7 +86,7 @@ def full_sqlite(tmp_path_factory):
     store.close()
 
 
-# -- PostgreSQL: what it did -------------------------------------------------------------------------------------
+# -- PostgreSQL: executed plans----------------------------------------------------------------------------------
 
 
 def nodes(plan):
@@ -96,7 +96,7 @@ def nodes(plan):
 
 
 def explained(store, name):
-    """The plan of a statement that was really run, with the settings of our sessions."""
+    """The plan of an executed statement, with the settings of our database sessions."""
     statement = getattr(postgres, name, None) or getattr(shared, name)
     if name.startswith(("READY", "DUE_TASKS")):
         wanted = json.dumps([[ACCOUNT, "" if name.endswith("_ANY") else "work", 5]])
@@ -113,7 +113,7 @@ def test_postgres_reads_few_more_tasks_than_it_returns(full_postgres, name):
     of_tasks = [node for node in nodes(plan) if node.get("Relation Name") == "tasks"]
     assert of_tasks
     assert {node["Node Type"] for node in of_tasks} <= {"Index Scan", "Index Only Scan"}
-    if not name.startswith("DUE_TASKS"):  # what has come due is little, by whichever of its two indexes
+    if not name.startswith("DUE_TASKS"):  # few tasks have come due, so either of the two indexes is fine
         assert index in {node["Index Name"] for node in of_tasks}
     touched = [node["Actual Rows"] * node["Actual Loops"] + node.get("Rows Removed by Filter", 0) for node in of_tasks]
     assert max(touched) <= most, f"{name} touched {touched} of {ROWS}"
@@ -122,7 +122,7 @@ def test_postgres_reads_few_more_tasks_than_it_returns(full_postgres, name):
     assert not (ordered and sorted_tasks), f"{name} sorts what the index has in order"
 
 
-# -- SQLite: what it means to do ---------------------------------------------------------------------------------
+# -- SQLite: planned index use -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
@@ -141,7 +141,7 @@ def test_sqlite_finds_tasks_by_their_index(full_sqlite, name):
     of_tasks = [step for step in steps if re.match(r"(SCAN|SEARCH) tasks\b", step)]
     assert of_tasks
     assert all(step.startswith("SEARCH") for step in of_tasks), steps
-    # What has come due is little, by whichever of its indexes; never by the key of all tasks.
+    # Few tasks have come due, so any of their indexes is fine, but not the key of all tasks.
     indexes = {"tasks_ripe", "tasks_scheduled"} if name.startswith("DUE_TASKS") else {index}
     assert all(any(f"INDEX {each} " in step for each in {*indexes, "tasks_scheduled"}) for step in of_tasks), steps
     assert any(f"INDEX {each} " in step for each in indexes for step in of_tasks), steps

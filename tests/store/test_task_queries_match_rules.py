@@ -48,7 +48,7 @@ named_sessions = st.lists(
 
 
 def drained(view, account, names):
-    """The tasks that claims would get, one after the other."""
+    """The tasks that claims would get, in order."""
     found = []
     while (task := view.next_ready(account, names)) is not None:
         found.append(task.id)

@@ -1,4 +1,4 @@
-"""Two transactions that want the same tasks: on PostgreSQL they meet for real, and never both win."""
+"""Races of two transactions for the same tasks on PostgreSQL: never both win."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def ticket(command):
 
 
 class Watched:
-    """A store that notes each transaction and calls back when the first is over."""
+    """A store that records each transaction and runs a callback after the first."""
 
     def __init__(self, store, noted, after_first):
         self._store = store

@@ -1,4 +1,4 @@
-"""The contract for tasks, writing: every column comes back, counts are exact, and what is final stays so."""
+"""The store interface, writes of tasks: every column is kept, counts are exact, final states stay."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_snapshot_changes_only_the_version_of_a_task(store, clock):
     check_log(store)
 
 
-# -- what a transaction brings along -----------------------------------------------------------------------------
+# -- loading -----------------------------------------------------------------------------------------------------
 
 
 def test_loading_a_session_loads_its_tasks_and_loading_a_task_its_session(store):
@@ -152,11 +152,11 @@ def test_loading_a_queue_loads_its_first_tasks_up_to_the_limit(store):
     assert in_order(("none",), 100) == []
 
 
-# -- what a program cannot do ------------------------------------------------------------------------------------
+# -- checks of the database --------------------------------------------------------------------------------------
 
 
 def execute_sql(store, statement):
-    """Behind our back, as another program would."""
+    """Execute a statement outside of the store, as another program would."""
     if store.name == "sqlite":
         store._writer.execute(statement)
     else:

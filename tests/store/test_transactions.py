@@ -1,4 +1,4 @@
-"""The contract, writing: all of a batch or nothing, versions without gaps, tokens that only grow."""
+"""The store interface, writes: all of a batch or nothing, versions without gaps, tokens that only grow."""
 
 from __future__ import annotations
 
@@ -308,7 +308,7 @@ def test_a_store_on_disk_reports_its_size(sql_store):
 
 
 def test_new_rows_are_inserted_in_the_order_in_which_locks_are_taken(store):
-    """Two servers that insert the same names in other orders deadlock; PostgreSQL notices a whole second later."""
+    """Two servers that insert the same names in different orders deadlock; PostgreSQL notices that after a second."""
     with store.transaction() as transaction:
         view = View(transaction.load(AllNeeds.of([Needs(rows=tuple(a_lease(name).key for name in "cab"))])))
         for name in "cab":

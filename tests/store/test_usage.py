@@ -1,4 +1,4 @@
-"""What is counted for plans: tasks created in a cycle and tasks held, exact until the transaction ends."""
+"""Usage for plans: tasks created in a cycle and tasks held, exact until the transaction ends."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def charge(store, *charged):
 
 
 def used(store, account=ACCOUNT):
-    """What readers and writers see, which must be the same."""
+    """The usage that readers and transactions see, which must be the same."""
     with store.read() as reader:
         read, _ = reader.usage(account)
     assert load_view(store, usage=(account,)).usage(account) == read
@@ -179,11 +179,11 @@ def test_a_lapsed_task_is_not_counted_as_held_before_the_sweep(store, clock):
     assert [task.state for task in every(store, Task)] == ["claimed", "claimed"]
 
 
-# -- several at once ---------------------------------------------------------------------------------------------
+# -- concurrency --------------------------------------------------------------------------------------------------
 
 
 def test_two_servers_never_charge_beyond_the_limit(database, postgres_store):
-    """Each thread charges only while the count it was shown is below the limit: together they reach it exactly."""
+    """Each thread charges only while the count it loaded is below the limit: together they reach it exactly."""
     second = PostgresStore(database)
     second.open()
 
