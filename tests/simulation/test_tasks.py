@@ -10,7 +10,7 @@ from holdfast.core.task import ending, holding, queueing
 from holdfast.engine import ready_heap
 from holdfast.store.memory.store import MemoryTransaction
 from tests.proof_size import FULL
-from tests.simulation.factory import Factory
+from tests.simulation.task_simulation import TaskSimulation
 
 SEEDS, PARTS = (10_000, 40) if FULL else (120, 4)
 
@@ -19,16 +19,16 @@ SEEDS, PARTS = (10_000, 40) if FULL else (120, 4)
 def test_every_seed_keeps_the_promises(part):
     seen = {}
     for seed in range(part, SEEDS, PARTS):
-        factory = Factory(seed)
+        simulation = TaskSimulation(seed)
         try:
-            factory.run()
+            simulation.run()
         except AssertionError as failure:
             raise AssertionError(f"seed {seed}: {failure}") from failure
-        for what, count in factory.inspector.seen.items():
+        for what, count in simulation.checker.counts.items():
             seen[what] = seen.get(what, 0) + count
     # Runs without faults prove nothing.
     assert set(seen) == {
-        "made", "granted", "acted", "refused", "repeated", "requeued", "completed", "cancelled",
+        "created", "granted", "acted", "refused", "repeated", "requeued", "completed", "cancelled",
         "in the end completed", "in the end cancelled", "in the end dead_letter",
     }  # fmt: skip
     assert min(seen.values()) > 10, seen
@@ -38,7 +38,7 @@ def fails(seeds=25):
     """Whether the checker notices a broken rule within a few seeds."""
     for seed in range(seeds):
         try:
-            Factory(seed).run()
+            TaskSimulation(seed).run()
         except AssertionError:
             return True
     return False
@@ -123,10 +123,10 @@ def finished_tasks_that_come_back(monkeypatch):
         finished_tasks_that_come_back,
     ],
 )
-def test_the_inspector_notices(monkeypatch, breaking):
+def test_the_checker_notices_a_broken_rule(monkeypatch, breaking):
     breaking(monkeypatch)
     assert fails()
 
 
-def test_the_inspector_notices_nothing_when_nothing_is_broken():
+def test_the_checker_notices_nothing_when_nothing_is_broken():
     assert not fails(5)

@@ -1,6 +1,6 @@
-"""A small world under one seed: workers that claim, renew, release, crash and sleep too long, and somebody who checks.
+"""Simulation of leases from one seed: workers claim, renew, release, crash and pause; a checker compares the answers.
 
-The checker knows nothing of leases. It hears what each worker was told, and when, and holds the service to its words.
+The checker does not use the rules of leases. It gets every answer with its time, and fails if one contradicts another.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ TTL = 10 * SECOND
 
 
 class Checker:
-    """Holds the service to what it told its callers."""
+    """Checks that the answers to workers do not contradict each other."""
 
     def __init__(self) -> None:
         self.newest: dict[str, int] = {}
-        self.newest_of_all = 0
+        self.newest_token = 0
         self.promised: dict[str, dict[str, Instant]] = {name: {} for name in NAMES}
-        """By name: lease id -> until when its holder was promised it, as far as nobody took it away."""
+        """By name: lease id -> until when it was granted, unless it was taken away."""
         self.tokens: dict[str, int] = {}
-        self.seen: dict[str, int] = {}
+        self.counts: dict[str, int] = {}
 
     def granted(self, name: str, outcome: Claimed, now: Instant) -> None:
         self._count("granted")
@@ -37,8 +37,8 @@ class Checker:
         others = {holder: until for holder, until in self.promised[name].items() if until > now}
         assert not others, f"{name} was promised to {others} when {lease_id} got it at {now}"
         assert token > self.newest.get(name, 0), f"{name}: token {token} is not above {self.newest.get(name)}"
-        assert token > self.newest_of_all, f"token {token} was passed by {self.newest_of_all}"
-        self.newest[name] = self.newest_of_all = token
+        assert token > self.newest_token, f"token {token} was passed by {self.newest_token}"
+        self.newest[name] = self.newest_token = token
         self.tokens[lease_id] = token
         self.promised[name] = {lease_id: outcome.lease.expires_at or 0}
 
@@ -61,48 +61,50 @@ class Checker:
 
     def found_held(self, name: str, outcome: Held, now: Instant) -> None:
         self._count("held")
-        assert any(until > now for until in self.promised[name].values()), f"{name} is held, but nobody was promised it"
+        assert any(until > now for until in self.promised[name].values()), (
+            f"{name} is held, but was granted to no worker"
+        )
 
     def _count(self, what: str) -> None:
-        self.seen[what] = self.seen.get(what, 0) + 1
+        self.counts[what] = self.counts.get(what, 0) + 1
 
 
 class Worker:
-    """Does one thing a turn. It may sleep through its lease and act all the same, and may forget all it knew."""
+    """Sends one command at a time. It may pause past its lease and continue, or crash and forget its leases."""
 
-    def __init__(self, number: int, world: World) -> None:
+    def __init__(self, number: int, simulation: LeaseSimulation) -> None:
         self.number = number
-        self.world = world
+        self.simulation = simulation
         self.held: dict[str, str] = {}
-        self.sleeps_until: Instant = 0
-        self.turns = 0
-        self.had: set[str] = set()
+        self.paused_until: Instant = 0
+        self.commands = 0
+        self.acquired: set[str] = set()
 
-    def turn(self, *, faults: bool) -> Command[Any] | None:
-        self.turns += 1
-        rng = self.world.random
-        if self.sleeps_until > self.world.clock.now:
+    def next_command(self, *, faults: bool) -> Command[Any] | None:
+        self.commands += 1
+        rng = self.simulation.random
+        if self.paused_until > self.simulation.clock.now:
             return None
         if faults and rng.random() < 0.04:
             self.held = {}  # crash
             return None
         if faults and rng.random() < 0.06:
-            self.sleeps_until = self.world.clock.now + rng.randrange(2 * TTL)
+            self.paused_until = self.simulation.clock.now + rng.randrange(2 * TTL)
             return None
         name = rng.choice(NAMES)
         lease_id = self.held.get(name)
         if lease_id is None:
-            return claim(name, f"w{self.number}-{self.turns}", owner=f"w{self.number}", ttl=TTL)
+            return claim(name, f"w{self.number}-{self.commands}", owner=f"w{self.number}", ttl=TTL)
         if rng.random() < (0.3 if faults else 0.6):
             return release(name, lease_id, note="done")
         return heartbeat(name, lease_id, ttl=rng.choice([None, TTL // 2, 2 * TTL]))
 
-    def hear(self, command: Any, outcome: Any) -> None:
-        checker, now = self.world.checker, self.world.clock.now
+    def handle_outcome(self, command: Any, outcome: Any) -> None:
+        checker, now = self.simulation.checker, self.simulation.clock.now
         if isinstance(outcome, Claimed):
             checker.granted(command.name, outcome, now)
             self.held[command.name] = outcome.lease_id
-            self.had.add(command.name)
+            self.acquired.add(command.name)
         elif isinstance(outcome, Held):
             checker.found_held(command.name, outcome, now)
         elif isinstance(outcome, Changed):
@@ -113,11 +115,11 @@ class Worker:
             checker.refused(command.name, command.lease_id, now)
             self.held.pop(command.name, None)
         else:
-            raise AssertionError(f"nobody expected {outcome!r}")  # noqa: TRY004 - a broken promise, not a type
+            raise AssertionError(f"unexpected outcome {outcome!r}")  # noqa: TRY004 - a broken promise, not a type
 
 
-class World:
-    """Everything of one run, from one seed."""
+class LeaseSimulation:
+    """One run: clock, store, checker and workers, from one seed."""
 
     def __init__(self, seed: int, workers: int = 4) -> None:
         self.random = random.Random(seed)
@@ -127,15 +129,15 @@ class World:
         self.workers = [Worker(number, self) for number in range(workers)]
 
     def step(self, *, faults: bool) -> None:
-        """Some time, then one batch of whoever has something to do."""
+        """Advance the clock, then run one batch with commands of some workers."""
         self._pass_time()
         batch: list[tuple[Worker | None, Any]] = []
         for worker in self.random.sample(self.workers, self.random.randint(1, len(self.workers))):
-            command = worker.turn(faults=faults)
+            command = worker.next_command(faults=faults)
             if command is not None:
                 batch.append((worker, command))
         name = self.random.choice(NAMES)
-        if self.random.random() < 0.3:  # the sweep, which may be late or not come at all
+        if self.random.random() < 0.3:  # the sweep, which may be late or absent
             batch.insert(
                 self.random.randint(0, len(batch)), (None, ExpireLease(account=ACCOUNT, cause=CAUSE, name=name))
             )
@@ -145,9 +147,9 @@ class World:
         if not batch:
             return
         outcomes = transact(self.store, *(command for _, command in batch))
-        for (who, command), outcome in zip(batch, outcomes, strict=True):
-            if who is not None:
-                who.hear(command, outcome)
+        for (worker, command), outcome in zip(batch, outcomes, strict=True):
+            if worker is not None:
+                worker.handle_outcome(command, outcome)
             elif isinstance(outcome, Changed):
                 self.checker.evicted(command.name)
             else:
@@ -162,15 +164,15 @@ class World:
             self.clock.now += self.random.randrange(TTL // 3)
 
     def run(self, steps: int = 60) -> None:
-        """Trouble first; when it has stopped everybody must get everything, in a bounded time."""
+        """Run with faults, then without: every worker must acquire every name in a bounded time."""
         for _ in range(steps):
             self.step(faults=True)
         for worker in self.workers:
-            worker.held, worker.sleeps_until, worker.had = {}, 0, set()
+            worker.held, worker.paused_until, worker.acquired = {}, 0, set()
         for _ in range(40 * len(self.workers)):
             self.step(faults=False)
-            if all(worker.had == set(NAMES) for worker in self.workers):
+            if all(worker.acquired == set(NAMES) for worker in self.workers):
                 break
         else:
-            raise AssertionError(f"somebody waits for ever: {[worker.had for worker in self.workers]}")
+            raise AssertionError(f"a worker was never served: {[worker.acquired for worker in self.workers]}")
         check_log(self.store)

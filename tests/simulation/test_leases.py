@@ -13,7 +13,7 @@ from holdfast.engine import expiry
 from holdfast.engine.verbs import jobs
 from holdfast.store.memory.store import MemoryTransaction
 from tests.proof_size import FULL
-from tests.simulation.world import World
+from tests.simulation.lease_simulation import LeaseSimulation
 
 SEEDS, PARTS = (20_000, 40) if FULL else (200, 4)
 
@@ -22,12 +22,12 @@ SEEDS, PARTS = (20_000, 40) if FULL else (200, 4)
 def test_every_seed_keeps_the_promises(part):
     seen = {}
     for seed in range(part, SEEDS, PARTS):
-        world = World(seed)
+        simulation = LeaseSimulation(seed)
         try:
-            world.run()
+            simulation.run()
         except AssertionError as failure:
             raise AssertionError(f"seed {seed}: {failure}") from failure
-        for what, count in world.checker.seen.items():
+        for what, count in simulation.checker.counts.items():
             seen[what] = seen.get(what, 0) + count
     # Runs without faults prove nothing.
     assert set(seen) == {"granted", "acted", "lost", "evicted", "held"}
@@ -38,7 +38,7 @@ def fails(seeds=40):
     """Whether the checker notices within a few seeds."""
     for seed in range(seeds):
         try:
-            World(seed).run()
+            LeaseSimulation(seed).run()
         except AssertionError:
             return True
     return False
