@@ -1,12 +1,12 @@
-"""One server per store, and things on it that really exist."""
+"""One server for each store, and existing resources for the requests."""
 
 import pytest
 
 from tests.compat.octostore.server import Server
 from tests.http.job_client import ROOT_KEY
-from tests.openapi.sample_resources import Belongings
+from tests.openapi.sample_resources import SampleResources
 
-PLENTY = {
+HIGH_LIMITS = {
     "ROOT_KEY": ROOT_KEY,
     "MAX_LOCKS_PER_USER": "1000000",
     "MAX_PUBLIC_ELECTIONS": "1000000",
@@ -15,17 +15,17 @@ PLENTY = {
 
 
 @pytest.fixture(scope="session")
-def sqlite_belongings(tmp_path_factory):
-    """A caller whose key opens everything, and what is theirs."""
-    yield from owned(f"sqlite:///{tmp_path_factory.mktemp('openapi')}/x.db")
+def sqlite_resources(tmp_path_factory):
+    """Resources of a caller whose key has every scope."""
+    yield from resources_on(f"sqlite:///{tmp_path_factory.mktemp('openapi')}/x.db")
 
 
 @pytest.fixture(scope="session")
-def postgres_belongings(new_postgres_database):
-    yield from owned(new_postgres_database())
+def postgres_resources(new_postgres_database):
+    yield from resources_on(new_postgres_database())
 
 
-def owned(store):
-    server = Server(store, **PLENTY).start()
-    yield Belongings(server)
+def resources_on(store):
+    server = Server(store, **HIGH_LIMITS).start()
+    yield SampleResources(server)
     server.close()

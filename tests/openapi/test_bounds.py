@@ -45,7 +45,7 @@ def expected(bound):
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-def test_the_numbers_of_a_schema_are_those_of_the_table(operation):
+def test_schemas_have_the_bounds_of_the_table(operation):
     fields = bounds.FIELDS.get(operation.name, {})
     properties = properties_of(operation)
     assert fields.keys() <= properties.keys()
@@ -62,9 +62,9 @@ def test_the_numbers_of_a_schema_are_those_of_the_table(operation):
             assert not numbers.keys() & {"maxLength", "maxItems"}, (operation.name, name)
 
 
-def test_every_bound_is_of_an_operation():
+def test_every_bound_belongs_to_an_operation():
     assert bounds.FIELDS.keys() <= {operation.name for operation in OPERATIONS}
 
 
-def test_the_manual_has_the_table_of_bounds():
+def test_the_api_reference_contains_the_table_of_bounds():
     assert bounds.markdown_table() in MANUAL.read_text()
