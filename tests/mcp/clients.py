@@ -1,4 +1,4 @@
-"""Real clients of the SDK, over every way there is, and what every tool result owes a model."""
+"""Clients of the MCP SDK over HTTP and stdio, which check every tool result."""
 
 import json
 import os
@@ -18,12 +18,12 @@ ERAS = {OLD: "legacy", NEW: NEW}
 KEY = TOKENS["alice-1"]
 
 
-class Speaker:
-    """A client that keeps every word it was told, and holds each result against its tool's schema."""
+class McpClient:
+    """A client that records every result and validates it against the schema of its tool."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
-        self.heard: list[str] = []
+        self.received: list[str] = []
         self._schemas: dict[str, jsonschema_rs.Draft202012Validator] = {}
 
     async def tools(self):
@@ -32,25 +32,25 @@ class Speaker:
         return listed
 
     async def ask(self, tool: str, **arguments):
-        """(the result's object, whether it is a refusal)."""
+        """Call a tool: (its result, whether it is a refusal)."""
         if not self._schemas:
             await self.tools()
         result = await self.client.call_tool(tool, arguments)
         (text,) = result.content
-        self.heard.append(text.text)
+        self.received.append(text.text)
         assert json.loads(text.text) == result.structured_content
         assert self._schemas[tool].is_valid(result.structured_content), (tool, result.structured_content)
         assert result.structured_content["agent_contract"]["next_actions"]
         return result.structured_content, result.is_error
 
     async def do(self, tool: str, **arguments):
-        """A success."""
+        """Call a tool that must succeed; returns its result."""
         found, refused = await self.ask(tool, **arguments)
         assert not refused, found
         return found
 
     async def refused(self, tool: str, **arguments):
-        """A refusal that says what to do next."""
+        """Call a tool that must refuse; returns the refusal."""
         found, refused = await self.ask(tool, **arguments)
         assert refused, found
         assert found["error"]
@@ -65,15 +65,15 @@ async def over_http(server: Server, era: str = NEW, key: str = KEY, **headers: s
         httpx2.AsyncClient(headers={"Authorization": f"Bearer {key}", **headers}, timeout=30) as http,
         Client(streamable_http_client(url, http_client=http), mode=ERAS[era]) as client,
     ):
-        yield Speaker(client)
+        yield McpClient(client)
 
 
 @asynccontextmanager
 async def over_stdio(era: str = NEW, *flags: str, **settings: str):
     ours = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
-    given = {f"HOLDFAST_{name}": value for name, value in settings.items()}
+    variables = {f"HOLDFAST_{name}": value for name, value in settings.items()}
     program = StdioServerParameters(
-        command=sys.executable, args=["-m", "holdfast", "mcp", *flags], env={**ours, **given}
+        command=sys.executable, args=["-m", "holdfast", "mcp", *flags], env={**ours, **variables}
     )
     async with Client(program, mode=ERAS[era]) as client:
-        yield Speaker(client)
+        yield McpClient(client)

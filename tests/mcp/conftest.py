@@ -1,4 +1,4 @@
-"""One server for every test that needs one."""
+"""One server for all tests."""
 
 import pytest
 
@@ -10,9 +10,9 @@ from tests.http.job_client import ROOT_KEY
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory):
-    place = tmp_path_factory.mktemp("mcp")
+    folder = tmp_path_factory.mktemp("mcp")
     running = Server(
-        f"sqlite:///{place}/mcp.db",
+        f"sqlite:///{folder}/mcp.db",
         ROOT_KEY=ROOT_KEY,
         ALLOWED_ORIGINS="https://agents.example, http://other.example:81",
     )

@@ -1,4 +1,4 @@
-"""The Inspector's command line, which lists and calls every tool: over HTTP, and over stdio as a host starts us."""
+"""Runs the command line of the MCP Inspector, which lists and calls every tool, over HTTP and over stdio."""
 
 import json
 import os
@@ -14,15 +14,15 @@ JOB, WORK = "inspected/job", "inspected"
 
 
 class Refused(Exception):
-    """The Inspector ended badly, or a tool refused."""
+    """The Inspector failed, or a tool refused."""
 
 
 class Inspector:
-    """One way to reach a server; every question starts the Inspector anew."""
+    """One server and transport; every request starts the Inspector again."""
 
-    def __init__(self, node, place, *way, **variables):
-        self._command = [node, place / PROGRAM, "--cli", "--quiet"]
-        self._way = way
+    def __init__(self, node, folder, *target, **variables):
+        self._command = [node, folder / PROGRAM, "--cli", "--quiet"]
+        self._way = target
         self._variables = variables
         self.called = set()
 
@@ -50,8 +50,8 @@ class Inspector:
         return found["structuredContent"]
 
 
-def tell_a_story(inspector):
-    """Every tool once at least, each with what the one before answered."""
+def use_every_tool(inspector):
+    """Call every tool at least once, with the results of earlier calls."""
     job = {"jobId": JOB, "leaseId": inspector.call("claim_job", jobId=JOB, owner="inspector")["lease_id"]}
     inspector.call("heartbeat_job", **job, checkpoint={"page": 1})
     inspector.call("get_job_owner", jobId=JOB)
@@ -75,25 +75,25 @@ def claim(inspector):
     return {"id": task["id"], "leaseId": task["leaseId"]}
 
 
-def call_everything(node, place):
-    """What went wrong over each way, if anything did."""
+def find_problems(node, programs):
+    """Problems by transport."""
     with tempfile.TemporaryDirectory() as folder:
         server = Server(f"sqlite:///{folder}/served.db", ROOT_KEY=ROOT_KEY).start()
         try:
             url, key = f"http://127.0.0.1:{server.port}/mcp", f"Authorization: Bearer {ROOT_KEY}"
             own = {"HOLDFAST_STORE": f"sqlite:///{folder}/own.db"}
             return {
-                "http": trouble(Inspector(node, place, url, "--transport", "http", "--header", key)),
-                "stdio": trouble(Inspector(node, place, sys.executable, "-m", "holdfast", "mcp", **own)),
+                "http": problems_with(Inspector(node, programs, url, "--transport", "http", "--header", key)),
+                "stdio": problems_with(Inspector(node, programs, sys.executable, "-m", "holdfast", "mcp", **own)),
             }
         finally:
             server.close()
 
 
-def trouble(inspector):
+def problems_with(inspector):
     try:
         listed = inspector.tools()
-        tell_a_story(inspector)
+        use_every_tool(inspector)
     except Refused as refusal:
         return {str(refusal)}
     return {f"{name} was not called" for name in listed ^ inspector.called}

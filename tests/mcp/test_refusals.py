@@ -1,4 +1,4 @@
-"""A refusal is a result that a model can act on; what is no tool, resource or prompt is an error of the protocol."""
+"""A refused call is a result with advice; an unknown tool, resource or prompt is a protocol error."""
 
 import asyncio
 import uuid
@@ -9,15 +9,15 @@ from mcp.shared.exceptions import MCPError
 from tests.compat.octostore.server import bearer
 from tests.http.job_client import ABSENT_LEASE, ROOT_KEY
 from tests.mcp.clients import NEW, OLD, over_http
-from tests.mcp.raw import heading, new, old, post
+from tests.mcp.raw_requests import headers_of, new, old, post
 
 INVALID_PARAMS = -32602
 
 
-def speak(server, talk, era=NEW, **more):
+def run_with_client(server, use, era=NEW, **more):
     async def run():
         async with over_http(server, era, **more) as me:
-            return await talk(me)
+            return await use(me)
 
     return asyncio.run(run())
 
@@ -36,59 +36,59 @@ def speak(server, talk, era=NEW, **more):
         ("heartbeat_task", {"id": "tsk_1", "leaseId": ""}, "/leaseId"),
     ],
 )
-def test_a_mistake_is_told_with_its_place(server, tool, arguments, pointer):
-    found = speak(server, lambda me: me.refused(tool, **arguments))
+def test_an_invalid_argument_is_refused_with_its_pointer(server, tool, arguments, pointer):
+    found = run_with_client(server, lambda me: me.refused(tool, **arguments))
     assert pointer in [error["pointer"] for error in found["errors"]]
     assert found["agent_contract"]["next_actions"][0]["action"] == "fix_request"
     assert found["agent_contract"]["retryable"] is False
 
 
 @pytest.mark.parametrize("era", [OLD, NEW])
-def test_half_a_character_is_refused_wherever_it_stands(server, era):
+def test_a_lone_surrogate_is_refused_in_every_argument(server, era):
     for arguments in ({"jobId": "\ud800", "owner": "me"}, {"jobId": "job", "owner": "me", "metadata": {"x": "\ud800"}}):
         message = (new if era == NEW else old)("tools/call", name="claim_job", arguments=arguments)
-        said = post(server, message, **(heading(message) if era == NEW else {}))
-        # The older parser of the SDK stumbles over it by itself.
-        assert said.status == 400 or said.json["result"]["structuredContent"]["error"] == "invalid_request"
+        response = post(server, message, **(headers_of(message) if era == NEW else {}))
+        # The parser of the old protocol in the SDK refuses it with 400.
+        assert response.status == 400 or response.json["result"]["structuredContent"]["error"] == "invalid_request"
 
 
-def test_a_lost_lease_says_stop(server):
-    found = speak(server, lambda me: me.refused("heartbeat_job", jobId="never-claimed", leaseId=ABSENT_LEASE))
+def test_a_lost_lease_advises_to_stop_work(server):
+    found = run_with_client(server, lambda me: me.refused("heartbeat_job", jobId="never-claimed", leaseId=ABSENT_LEASE))
     assert found["error"] == "lease_lost"
     assert found["agent_contract"]["next_actions"][0]["action"] == "stop_work"
     assert "get_job_owner" in [step.get("tool") for step in found["agent_contract"]["next_actions"]]
 
 
-def test_a_key_opens_through_a_tool_what_it_opens_elsewhere_and_no_more(server):
+def test_tools_enforce_the_scopes_and_prefix_of_a_key(server):
     root = bearer(server.port, ROOT_KEY)
     made = root.post("/v1/keys", {"name": "looker", "scopes": ["read"], "prefix": "team-a/"}).json
 
-    async def look(me):
+    async def use_the_key(me):
         refused = await me.refused("claim_job", jobId="team-a/x", owner="looker")
         assert (refused["status"], refused["error"]) == (403, "forbidden")
         assert (await me.refused("create_task", type="t", payload={}))["error"] == "forbidden"
         assert (await me.refused("get_job_owner", jobId="team-b/x"))["error"] == "forbidden"
         assert (await me.do("get_job_owner", jobId="team-a/x"))["status"] == "free"
 
-    speak(server, look, key=made["apiKey"])
+    run_with_client(server, use_the_key, key=made["apiKey"])
 
 
-def test_nothing_crosses_accounts(server):
-    ours = speak(server, lambda me: me.do("create_task", type="ours", payload={"for": "us"}))
+def test_tools_and_resources_are_isolated_by_account(server):
+    ours = run_with_client(server, lambda me: me.do("create_task", type="ours", payload={"for": "us"}))
     key = server.anyone.post("/v1/keys/register").json["apiKey"]
 
-    async def pry(me):
+    async def read_foreign_task(me):
         assert (await me.refused("check_task_status", id=ours["id"]))["error"] == "task_not_found"
         assert (await me.do("list_tasks", type="ours"))["tasks"] == []
         with pytest.raises(MCPError) as wrong:
             await me.client.read_resource(f"holdfast://tasks/{ours['id']}")
         assert wrong.value.code == INVALID_PARAMS
 
-    speak(server, pry, key=key)
+    run_with_client(server, read_foreign_task, key=key)
 
 
 @pytest.mark.parametrize("era", [OLD, NEW])
-def test_what_does_not_exist_is_an_error_of_the_protocol(server, era):
+def test_an_unknown_tool_resource_or_prompt_is_a_protocol_error(server, era):
     async def ask(me):
         for wrong in (
             me.client.call_tool("juggle", {}),
@@ -103,22 +103,22 @@ def test_what_does_not_exist_is_an_error_of_the_protocol(server, era):
                 await wrong
             assert error.value.code == INVALID_PARAMS
 
-    speak(server, ask, era)
+    run_with_client(server, ask, era)
 
 
 def test_an_unknown_argument_is_named_in_a_warning(server):
     job = f"job-{uuid.uuid4()}"
-    found = speak(server, lambda me: me.do("claim_job", jobId=job, owner="me", waitSecnds=3))
+    found = run_with_client(server, lambda me: me.do("claim_job", jobId=job, owner="me", waitSecnds=3))
     assert "waitSecnds" in found["warnings"][0]
 
 
-def test_one_key_has_one_effect(server):
-    asked = {"jobId": f"job-{uuid.uuid4()}", "owner": "me", "idempotencyKey": uuid.uuid4().hex}
+def test_a_repeated_call_with_the_same_idempotency_key_has_one_effect(server):
+    message = {"jobId": f"job-{uuid.uuid4()}", "owner": "me", "idempotencyKey": uuid.uuid4().hex}
 
     async def twice(me):
-        first, second = await me.do("claim_job", **asked), await me.do("claim_job", **asked)
+        first, second = await me.do("claim_job", **message), await me.do("claim_job", **message)
         assert first["lease_id"] == second["lease_id"]
-        clash = await me.refused("claim_job", **(asked | {"owner": "you"}))
+        clash = await me.refused("claim_job", **(message | {"owner": "you"}))
         assert clash["error"] == "idempotency_conflict"
 
-    speak(server, twice)
+    run_with_client(server, twice)

@@ -1,4 +1,4 @@
-"""What a call to a server elsewhere is told when that server is gone, or is none."""
+"""Calls to a remote server that does not respond, or that is not a Holdfast server."""
 
 import asyncio
 import socket
@@ -16,15 +16,15 @@ GET = ToolRequest("GET", "/v1/jobs/x")
 
 
 @contextmanager
-def stranger(words):
-    """Somebody who says these words to whoever asks, then hangs up."""
+def broken_server(text):
+    """A server that sends these bytes to its first client, then closes the connection."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def answer():
             connection, _ = listener.accept()
             with connection:
                 connection.recv(65_536)
-                connection.sendall(words)
+                connection.sendall(text)
 
         thread = threading.Thread(target=answer)
         thread.start()
@@ -47,8 +47,8 @@ def ask(url, what):
 
 
 @pytest.mark.parametrize(("what", "applied"), [(POST, "unknown"), (GET, "no")])
-def test_only_what_cannot_have_had_an_effect_is_to_be_repeated(what, applied):
-    with stranger(b"") as url:
+def test_a_lost_response_advises_to_retry_only_a_read(what, applied):
+    with broken_server(b"") as url:
         found = ask(url, what)
     assert (found["error"], found["applied"]) == ("unreachable", applied)
     assert found["agent_contract"]["retryable"] is (applied == "no")
@@ -60,9 +60,9 @@ def test_only_what_cannot_have_had_an_effect_is_to_be_repeated(what, applied):
 
 @pytest.mark.parametrize("status", ["200 OK", "302 Found", "502 Bad Gateway"])
 @pytest.mark.parametrize("body", [b"<html>hello</html>", b"[]", b"\xff\xfe"])
-def test_whoever_is_no_holdfast_is_found_out(status, body):
+def test_a_response_that_is_not_a_json_object_is_refused(status, body):
     head = f"HTTP/1.1 {status}\r\nLocation: /\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-    with stranger(head.encode() + body) as url:
+    with broken_server(head.encode() + body) as url:
         found = ask(url, POST)
     assert "without a JSON object" in found["message"]
     assert found["agent_contract"]["next_actions"][0]["action"] == "fix_request"

@@ -1,4 +1,4 @@
-"""The tools are operations: none is made up, none drifts, and each tells a model all it needs."""
+"""Tools match their operations: names, schemas, arguments and descriptions."""
 
 import json
 import re
@@ -22,12 +22,12 @@ ORDER = [
 ]  # fmt: skip
 
 DOCUMENT = openapi()
-SHOWN = McpHandlers(None)._tool_list  # type: ignore[arg-type] # nobody is asked anything
-each = pytest.mark.parametrize("shown", SHOWN, ids=lambda tool: tool.name)
+TOOL_LIST = McpHandlers(None)._tool_list  # type: ignore[arg-type] # no request is sent
+each = pytest.mark.parametrize("listed_tool", TOOL_LIST, ids=lambda tool: tool.name)
 
 
-def test_there_are_fifteen_at_most_in_an_order_that_stays():
-    assert [tool.name for tool in SHOWN] == [tool.name for tool in TOOLS] == ORDER
+def test_there_are_at_most_fifteen_tools_in_a_fixed_order():
+    assert [tool.name for tool in TOOL_LIST] == [tool.name for tool in TOOLS] == ORDER
     assert len(TOOLS) <= 15
 
 
@@ -38,11 +38,11 @@ def test_every_tool_is_an_operation(tool):
 
 
 @each
-def test_a_tool_tells_when_to_use_it_in_three_sentences_at_most(shown):
-    assert re.fullmatch(r"[a-z]+(_[a-z]+)+", shown.name)
-    assert 1 <= len(re.findall(r"[.](?: |$)", shown.description)) <= 3
-    assert shown.title
-    hints = shown.annotations
+def test_a_tool_has_at_most_three_sentences_and_all_hints(listed_tool):
+    assert re.fullmatch(r"[a-z]+(_[a-z]+)+", listed_tool.name)
+    assert 1 <= len(re.findall(r"[.](?: |$)", listed_tool.description)) <= 3
+    assert listed_tool.title
+    hints = listed_tool.annotations
     assert hints.open_world_hint is False
     assert isinstance(hints.read_only_hint, bool)
     assert isinstance(hints.idempotent_hint, bool)
@@ -50,23 +50,23 @@ def test_a_tool_tells_when_to_use_it_in_three_sentences_at_most(shown):
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-def test_only_tools_that_look_say_that_they_change_nothing(tool):
+def test_only_get_operations_are_read_only_tools(tool):
     assert tool.is_read_only == (operation_of(tool).method == "GET")
 
 
 @each
-def test_schemas_are_schemas_of_objects_that_lead_nowhere_else(shown):
-    for schema in (shown.input_schema, shown.output_schema):
+def test_tool_schemas_are_self_contained_object_schemas(listed_tool):
+    for schema in (listed_tool.input_schema, listed_tool.output_schema):
         jsonschema_rs.meta.validate(schema)
         jsonschema_rs.Draft202012Validator(schema)
         assert schema["type"] == "object"
         assert "components" not in str(schema)
-    assert set(shown.input_schema["required"]) <= set(shown.input_schema["properties"])
+    assert set(listed_tool.input_schema["required"]) <= set(listed_tool.input_schema["properties"])
 
 
 @each
-def test_arguments_are_in_camel_case_and_durations_in_milliseconds(shown):
-    for name, schema in shown.input_schema["properties"].items():
+def test_arguments_are_in_camel_case_and_durations_in_milliseconds(listed_tool):
+    for name, schema in listed_tool.input_schema["properties"].items():
         assert re.fullmatch(r"[a-z]+([A-Z][a-z]*)*", name), name
         assert "seconds" not in name.lower()
         if name.endswith("Ms"):
@@ -77,29 +77,29 @@ def test_arguments_are_in_camel_case_and_durations_in_milliseconds(shown):
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 def test_every_field_of_the_operation_is_an_argument(tool):
     operation = operation_of(tool)
-    form = fields_of(operation, DOCUMENT)
-    shape = OPERATION_SCHEMAS[operation.name]
-    wanted = set(re.findall(r"{(\w+)", operation.path))
-    for struct in (shape.body, shape.query):
-        wanted |= set(struct.__struct_encode_fields__) if struct is not None else set()
-    assert {field.wire for field in form} - {"Idempotency-Key"} == wanted
-    assert len({field.argument for field in form}) == len(form)
-    if shape.takes_idempotency_key:
-        assert "idempotencyKey" in input_schema(form, DOCUMENT)["properties"]
+    fields = fields_of(operation, DOCUMENT)
+    schema = OPERATION_SCHEMAS[operation.name]
+    expected = set(re.findall(r"{(\w+)", operation.path))
+    for struct in (schema.body, schema.query):
+        expected |= set(struct.__struct_encode_fields__) if struct is not None else set()
+    assert {field.wire for field in fields} - {"Idempotency-Key"} == expected
+    assert len({field.argument for field in fields}) == len(fields)
+    if schema.takes_idempotency_key:
+        assert "idempotencyKey" in input_schema(fields, DOCUMENT)["properties"]
 
 
-def test_the_page_lists_every_tool_with_its_operation():
+def test_the_guide_lists_every_tool_with_its_operation():
     page = (Path(__file__).parents[2] / "docs/guides/mcp.md").read_text()
     rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", page, re.MULTILINE)
     assert rows == [(tool.name, tool.operation) for tool in TOOLS]
 
 
-def test_whoever_holds_something_must_show_the_proof():
-    holders = {tool.name for tool in SHOWN if "leaseId" in tool.input_schema["properties"]}
+def test_tools_for_holders_require_the_lease_id():
+    holders = {tool.name for tool in TOOL_LIST if "leaseId" in tool.input_schema["properties"]}
     assert holders == {
         "heartbeat_job", "release_job", "heartbeat_task", "complete_task", "fail_task", "release_task",
     }  # fmt: skip
-    for tool in SHOWN:
+    for tool in TOOL_LIST:
         assert tool.name not in holders or "leaseId" in tool.input_schema["required"]
 
 
@@ -109,7 +109,7 @@ def request_of(name, **arguments):
 
 
 @pytest.mark.parametrize(
-    ("given", "sent"),
+    ("arguments", "sent"),
     [
         ({"ttlMs": 60_000}, {"ttl_seconds": 60}),
         ({"ttl_ms": 60_000}, {"ttl_seconds": 60}),
@@ -121,8 +121,8 @@ def request_of(name, **arguments):
         ({"surprise": 1}, {"surprise": 1}),
     ],
 )
-def test_arguments_become_fields_of_the_request(given, sent):
-    ask = request_of("claim_job", jobId="x", owner="me", **given)
+def test_arguments_become_fields_of_the_request(arguments, sent):
+    ask = request_of("claim_job", jobId="x", owner="me", **arguments)
     assert json.loads(ask.body) == {"owner": "me", **sent}
 
 
@@ -135,23 +135,23 @@ def test_arguments_become_fields_of_the_request(given, sent):
         ("ü", "/v1/jobs/%C3%BC/claim"),
     ],
 )
-def test_no_name_leads_to_another_path(job, path):
+def test_a_job_id_cannot_change_the_path(job, path):
     assert request_of("claim_job", jobId=job, owner="me").path == path
 
 
-def test_a_key_of_ones_own_goes_into_its_header():
+def test_the_idempotency_key_is_sent_as_a_header():
     ask = request_of("claim_job", jobId="x", owner="me", idempotencyKey="a key\nb")
     assert (b"idempotency-key", b"a key\x7fb") in ask.headers
     assert b"dempotency" not in ask.body
     assert b'"idempotencyKey":"k"' in request_of("create_task", type="t", payload={}, idempotencyKey="k").body
 
 
-def test_a_query_is_written_as_text():
+def test_arguments_of_a_read_are_sent_in_the_query():
     ask = request_of("list_tasks", limit=5, resolved=False, status="pending", tag=None)
     assert (ask.method, ask.path, ask.body) == ("GET", "/v1/tasks", b"")
     assert ask.query == "limit=5&resolved=false&status=pending"
 
 
-def test_the_places_of_arguments_are_told_apart():
-    form = fields_of(operation_of(TOOLS[0]), DOCUMENT)
-    assert [field.wire for field in form if field.location != BODY] == ["job_id", "Idempotency-Key"]
+def test_path_and_header_arguments_are_not_in_the_body():
+    fields = fields_of(operation_of(TOOLS[0]), DOCUMENT)
+    assert [field.wire for field in fields if field.location != BODY] == ["job_id", "Idempotency-Key"]

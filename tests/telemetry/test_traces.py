@@ -17,7 +17,7 @@ from holdfast import Client, Worker
 from tests.compat.octostore.server import Server
 from tests.faults.program import environment, run
 from tests.http.job_client import ROOT_KEY, fresh
-from tests.mcp.raw import heading, new, post
+from tests.mcp.raw_requests import headers_of, new, post
 from tests.support import wait_until
 from tests.telemetry.receiver import Receiver
 
@@ -169,7 +169,7 @@ def test_a_collector_that_is_not_there_keeps_nobody_waiting():
 def test_what_a_tool_does_belongs_to_the_call_s_trace(traced, receiver):
     job = fresh()
     message = new("tools/call", name="claim_job", arguments={"job_id": job, "owner": "me"})
-    said = post(traced, message, key=ROOT_KEY, traceparent=PARENT, **heading(message))
+    said = post(traced, message, key=ROOT_KEY, traceparent=PARENT, **headers_of(message))
     assert said.json["result"]["structuredContent"]["status"] == "claimed"
     root = traced.anyone.saying(Authorization=f"Bearer {ROOT_KEY}")
     (event,) = root.get(f"/v1/events?subject=lease:{job}").json["events"]

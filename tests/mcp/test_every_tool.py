@@ -1,4 +1,4 @@
-"""A day at work through real clients: over HTTP and over stdio, in both eras of the protocol, with every tool."""
+"""Every tool through SDK clients: over HTTP and stdio, in both protocol versions."""
 
 import asyncio
 import uuid
@@ -40,10 +40,15 @@ async def own_a_job(me):
 
 async def work_through_a_queue(me):
     kind = f"kind-{uuid.uuid4().hex}"
-    asked = {"type": kind, "payload": {"file": "a.txt"}, "leaseDurationMs": 60_000, "idempotencyKey": uuid.uuid4().hex}
-    made = await me.do("create_task", **asked)
+    message = {
+        "type": kind,
+        "payload": {"file": "a.txt"},
+        "leaseDurationMs": 60_000,
+        "idempotencyKey": uuid.uuid4().hex,
+    }
+    made = await me.do("create_task", **message)
     assert (made["status"], made["leaseDurationSeconds"]) == ("pending", 60)
-    assert (await me.do("create_task", **asked))["id"] == made["id"]
+    assert (await me.do("create_task", **message))["id"] == made["id"]
     taken = await me.do("claim_task", type=kind, workerId="agent-1", waitMs=1000)
     proof = {"id": made["id"], "leaseId": taken["leaseId"]}
     assert taken["id"] == made["id"]
@@ -67,7 +72,7 @@ async def work_through_a_queue(me):
     return made["id"]
 
 
-async def live_twice(me):
+async def resume_a_session(me):
     name = f"agent-{uuid.uuid4().hex}"
     first = await me.do("resume_session", name=name, ttlMs=60_000, nextAction="write tests")
     job = f"job-{uuid.uuid4().hex}"
@@ -98,41 +103,41 @@ async def read_the_log(me, job, task):
     assert waited["events"] == []
 
 
-async def day(speaking, era):
+async def use_every_tool(speaking, era):
     async with speaking as me:
         assert me.client.protocol_version == era
         assert [tool.name for tool in await me.tools()] == [tool.name for tool in TOOLS]
         job = await own_a_job(me)
         task = await work_through_a_queue(me)
-        await live_twice(me)
+        await resume_a_session(me)
         await read_the_log(me, job, task)
         skill = (await me.client.read_resource("holdfast://skill")).contents[0]
         assert skill.text.startswith("---\nname: holdfast")
-        me.heard.append(skill.text)
-        return "\n".join(me.heard)
+        me.received.append(skill.text)
+        return "\n".join(me.received)
 
 
 @pytest.mark.parametrize("era", [OLD, NEW])
-def test_over_http(server, era):
-    heard = asyncio.run(day(over_http(server, era), era))
-    assert not [secret for secret in SECRETS if secret in heard]
+def test_every_tool_over_http(server, era):
+    received = asyncio.run(use_every_tool(over_http(server, era), era))
+    assert not [secret for secret in SECRETS if secret in received]
 
 
-def test_over_stdio_with_no_server_at_all(tmp_path):
-    heard = asyncio.run(day(over_stdio(OLD, "--store", f"sqlite:///{tmp_path}/own.db"), OLD))
-    assert not [secret for secret in SECRETS if secret in heard]
+def test_every_tool_over_stdio_with_a_local_store(tmp_path):
+    received = asyncio.run(use_every_tool(over_stdio(OLD, "--store", f"sqlite:///{tmp_path}/own.db"), OLD))
+    assert not [secret for secret in SECRETS if secret in received]
 
 
-def test_over_stdio_for_a_server(server):
+def test_every_tool_over_stdio_with_a_remote_server(server):
     settings = {"URL": f"http://127.0.0.1:{server.port}", "API_KEY": KEY}
-    heard = asyncio.run(day(over_stdio(NEW, **settings), NEW))
-    assert not [secret for secret in SECRETS if secret in heard]
+    received = asyncio.run(use_every_tool(over_stdio(NEW, **settings), NEW))
+    assert not [secret for secret in SECRETS if secret in received]
 
 
 def test_two_agents_on_one_file_see_each_other(tmp_path):
     store = ("--store", f"sqlite:///{tmp_path}/shared.db")
 
-    async def meet():
+    async def share_a_job():
         async with over_stdio(NEW, *store) as one, over_stdio(NEW, *store) as two:
             mine = await one.do("claim_job", jobId="shared", owner="one")
             assert (await two.do("claim_job", jobId="shared", owner="two"))["owner"] == "one"
@@ -141,4 +146,4 @@ def test_two_agents_on_one_file_see_each_other(tmp_path):
             theirs = await waiting
             assert (theirs["status"], theirs["previous"]["note"]) == ("claimed", "yours")
 
-    asyncio.run(meet())
+    asyncio.run(share_a_job())

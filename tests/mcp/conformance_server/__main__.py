@@ -1,10 +1,10 @@
-"""Our endpoint with what the conformance suite looks for added to our own tools.
+"""The MCP endpoint with the tools, resources and prompts of the conformance suite added.
 
-    python -m tests.mcp.stage PORT [sessions]
+    python -m tests.mcp.conformance_server PORT [sessions]
 
-The application, its door, its checks and its `/mcp` are the ones that are shipped, and so are the tools beside the
-suite's. The suite has no key, so whoever comes without one is given one. With `sessions`, clients of the old era get
-a session: without one a server can ask its client nothing, which Holdfast never does and the suite requires.
+The application and its `/mcp` are the ones that are shipped. The suite has no key, so one is added to requests
+without. With `sessions`, clients of the old protocol get a session: the suite requires that the server can send
+requests to its client, which Holdfast never does.
 """
 
 import sys
@@ -23,65 +23,71 @@ from holdfast.transport.http.app import App
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.mcp.endpoint import BODY_LIMIT, Endpoint
 from holdfast.transport.mcp.server import McpHandlers, make_server
-from tests.mcp.stage import script
-from tests.mcp.stage.asking import ASKING
-from tests.mcp.stage.props import PROPS
+from tests.mcp.conformance_server import content
+from tests.mcp.conformance_server.fixed_tools import FIXED_TOOLS
+from tests.mcp.conformance_server.input_tools import INPUT_TOOLS
 
 KEY = "a-root-key-for-the-conformance-suite-0123456789"
-STAGE = PROPS | ASKING
+SUITE_TOOLS = FIXED_TOOLS | INPUT_TOOLS
 
 
-class Stage(McpHandlers):
-    """Our desk, which knows the suite's names as well."""
+class ConformanceHandlers(McpHandlers):
+    """Our handlers, with those of the suite added."""
 
     def input_schema(self, name):
-        return STAGE[name].takes if name in STAGE else super().input_schema(name)
+        return SUITE_TOOLS[name].takes if name in SUITE_TOOLS else super().input_schema(name)
 
     async def list_tools(self, context, params):
         ours = await super().list_tools(context, params)
-        return types.ListToolsResult(tools=[*ours.tools, *(prop.shown(name) for name, prop in STAGE.items())])
+        return types.ListToolsResult(
+            tools=[*ours.tools, *(tool.listed_tool(name) for name, tool in SUITE_TOOLS.items())]
+        )
 
     async def call_tool(self, context, params):
-        prop = STAGE.get(params.name)
-        return await (super().call_tool(context, params) if prop is None else prop.act(context, params))
+        tool = SUITE_TOOLS.get(params.name)
+        return await (super().call_tool(context, params) if tool is None else tool.handle(context, params))
 
     async def list_resources(self, context, params):
         ours = await super().list_resources(context, params)
-        return types.ListResourcesResult(resources=[*ours.resources, *script.resources()])
+        return types.ListResourcesResult(resources=[*ours.resources, *content.resources()])
 
     async def list_templates(self, context, params):
         ours = await super().list_templates(context, params)
-        found = [*ours.resource_templates, *script.templates()]
+        found = [*ours.resource_templates, *content.templates()]
         return types.ListResourceTemplatesResult(resource_templates=found)
 
     async def read_resource(self, context, params):
-        return script.read(str(params.uri)) or await super().read_resource(context, params)
+        return content.read(str(params.uri)) or await super().read_resource(context, params)
 
     async def list_prompts(self, context, params):
         ours = await super().list_prompts(context, params)
-        return types.ListPromptsResult(prompts=[*ours.prompts, *script.prompts()])
+        return types.ListPromptsResult(prompts=[*ours.prompts, *content.prompts()])
 
     async def get_prompt(self, context, params):
-        return script.prompt(params) or await super().get_prompt(context, params)
+        return content.prompt(params) or await super().get_prompt(context, params)
 
 
 async def complete(_, __):
     return types.CompleteResult(completion=types.Completion(values=["paris", "park", "party"], total=3))
 
 
-async def agree(_, __):
+async def return_nothing(_, __):
     return types.EmptyResult()
 
 
-def make(reach, *, sessions):
-    more = {"on_completion": complete, "on_subscribe_resource": agree, "on_unsubscribe_resource": agree}
-    server = make_server(Stage(reach), on_set_logging_level=agree, **more)
+def make_manager(sender_for, *, sessions):
+    more = {
+        "on_completion": complete,
+        "on_subscribe_resource": return_nothing,
+        "on_unsubscribe_resource": return_nothing,
+    }
+    server = make_server(ConformanceHandlers(sender_for), on_set_logging_level=return_nothing, **more)
     server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience=server.name))
     return StreamableHTTPSessionManager(server, stateless=not sessions, max_request_body_size=BODY_LIMIT)
 
 
-class Keyed:
-    """The application, for callers who bring no key."""
+class WithKey:
+    """Adds the key to requests without one."""
 
     def __init__(self, app):
         self._app = app
@@ -93,15 +99,15 @@ class Keyed:
 
 
 def main(port, *, sessions):
-    warnings.simplefilter("ignore", MCPDeprecationWarning)  # the old era's logging is what is asked for
+    warnings.simplefilter("ignore", MCPDeprecationWarning)  # the suite tests logging, which is deprecated
     settings = Settings(store="memory:", port=port, root_key=KEY)
     with running_engine(settings) as engine:
         sync_credentials(engine, settings)
         ctx = HandlerContext(engine, settings)
         app = App(ctx)
-        app._mcp = Endpoint(app, ctx, partial(make, sessions=sessions))
+        app._mcp = Endpoint(app, ctx, partial(make_manager, sessions=sessions))
         protocol = "holdfast.transport.http.protocol:LimitedProtocol"
-        uvicorn.run(Keyed(app), port=port, http=protocol, ws="none", log_config=None, access_log=False)
+        uvicorn.run(WithKey(app), port=port, http=protocol, ws="none", log_config=None, access_log=False)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the conformance suite looks for by name: tools whose answers are fixed, and a few that tell how they get on."""
+"""Tools that the conformance suite calls by name: most have fixed answers, some report progress."""
 
 import asyncio
 import json
@@ -13,61 +13,61 @@ NOTHING = {"type": "object", "properties": {}}
 PAUSE_SECONDS = 0.05
 
 
-class Prop(NamedTuple):
-    """A tool of the stage."""
+class FixedTool(NamedTuple):
+    """A tool of the test server."""
 
-    act: Callable[[Any, types.CallToolRequestParams], Awaitable[Any]]
+    handle: Callable[[Any, types.CallToolRequestParams], Awaitable[Any]]
     takes: dict[str, Any] = NOTHING
 
-    def shown(self, name):
+    def listed_tool(self, name):
         return types.Tool(name=name, description=f"{name}, for the conformance suite.", input_schema=self.takes)
 
 
-def text(words):
-    return types.TextContent(type="text", text=words)
+def text(content):
+    return types.TextContent(type="text", text=content)
 
 
 def image():
     return types.ImageContent(type="image", data=PNG, mime_type="image/png")
 
 
-def embedded(uri, words, mime_type="text/plain"):
-    contents = types.TextResourceContents(uri=uri, mime_type=mime_type, text=words)
+def embedded(uri, content, mime_type="text/plain"):
+    contents = types.TextResourceContents(uri=uri, mime_type=mime_type, text=content)
     return types.EmbeddedResource(type="resource", resource=contents)
 
 
-def said(*content, is_error=False):
+def tool_result(*content, is_error=False):
     return types.CallToolResult(content=list(content), is_error=is_error)
 
 
 def fixed(*content, is_error=False):
-    """A tool that always answers this."""
+    """A tool that always returns this content."""
 
-    async def act(_, __):
-        return said(*content, is_error=is_error)
+    async def handle(_, __):
+        return tool_result(*content, is_error=is_error)
 
-    return Prop(act)
+    return FixedTool(handle)
 
 
-async def _tell_of_progress(context, _):
+async def _report_progress(context, _):
     for part in (0, 50, 100):
         await context.session.report_progress(part, 100)
         await asyncio.sleep(PAUSE_SECONDS)
-    return said(text("done"))
+    return tool_result(text("done"))
 
 
 async def _log(context, _):
-    for words in ("Tool execution started", "Tool processing data", "Tool execution completed"):
-        await context.session.send_log_message("info", words, related_request_id=context.request_id)
+    for line in ("Tool execution started", "Tool processing data", "Tool execution completed"):
+        await context.session.send_log_message("info", line, related_request_id=context.request_id)
         await asyncio.sleep(PAUSE_SECONDS)
-    return said(text("done"))
+    return tool_result(text("done"))
 
 
 async def _close_the_stream(context, _):
     if context.close_sse_stream is not None:
         await context.close_sse_stream()
     await asyncio.sleep(PAUSE_SECONDS)
-    return said(text("back again"))
+    return tool_result(text("back again"))
 
 
 _ADDRESS = {
@@ -97,7 +97,7 @@ HEADED_SCHEMA = {
     "properties": {"region": {"type": "string", "x-mcp-header": "Region"}, "query": {"type": "string"}},
 }
 
-PROPS = {
+FIXED_TOOLS = {
     "test_simple_text": fixed(text("This is a simple text response for testing.")),
     "test_image_content": fixed(image()),
     "test_audio_content": fixed(types.AudioContent(type="audio", data=WAV, mime_type="audio/wav")),
@@ -108,10 +108,10 @@ PROPS = {
         embedded("test://mixed-content-resource", json.dumps({"test": "data", "value": 123}), "application/json"),
     ),
     "test_error_handling": fixed(text("This tool intentionally returns an error for testing"), is_error=True),
-    "test_tool_with_progress": Prop(_tell_of_progress),
-    "test_tool_with_logging": Prop(_log),
-    "test_logging_tool": Prop(_log),
-    "test_reconnection": Prop(_close_the_stream),
+    "test_tool_with_progress": FixedTool(_report_progress),
+    "test_tool_with_logging": FixedTool(_log),
+    "test_logging_tool": FixedTool(_log),
+    "test_reconnection": FixedTool(_close_the_stream),
     "json_schema_2020_12_tool": fixed(text("wide"))._replace(takes=WIDE_SCHEMA),
     "test_headers": fixed(text("headed"))._replace(takes=HEADED_SCHEMA),
 }

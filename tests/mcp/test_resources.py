@@ -1,4 +1,4 @@
-"""Resources and prompts, as a client sees them."""
+"""Resources and prompts."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ from tests.mcp.clients import NEW, OLD, over_http
 
 
 @pytest.mark.parametrize("era", [OLD, NEW])
-def test_resources_show_what_the_routes_show(server, era):
+def test_resources_contain_what_the_http_routes_return(server, era):
     async def read():
         async with over_http(server, era) as me:
             listed = (await me.client.list_resources()).resources
@@ -22,8 +22,8 @@ def test_resources_show_what_the_routes_show(server, era):
             for name in (job, job.replace("/", "%2F")):
                 (lease,) = (await me.client.read_resource(f"holdfast://leases/{name}")).contents
                 assert lease.mime_type == "application/json"
-                shown = json.loads(lease.text)
-                assert (shown["job_id"], shown["owner"]) == (job, "agent-1")
+                listed_tool = json.loads(lease.text)
+                assert (listed_tool["job_id"], listed_tool["owner"]) == (job, "agent-1")
                 assert mine["lease_id"] not in lease.text
             made = await me.do("create_task", type="read", payload={"a": 1})
             (task,) = (await me.client.read_resource(f"holdfast://tasks/{made['id']}")).contents
@@ -36,17 +36,17 @@ def test_resources_show_what_the_routes_show(server, era):
 
 
 @pytest.mark.parametrize("era", [OLD, NEW])
-def test_prompts_have_their_blanks_filled_in(server, era):
-    async def pick():
+def test_prompts_contain_their_arguments(server, era):
+    async def get_prompts():
         async with over_http(server, era) as me:
             listed = (await me.client.list_prompts()).prompts
             assert [prompt.name for prompt in listed] == ["coordinate_work", "hand_over"]
             needed = [[argument.name for argument in prompt.arguments if argument.required] for prompt in listed]
             assert needed == [["work"], ["name"]]
-            blanks = {"work": "mend the roof", "agent": "agent-9"}
-            (begin,) = (await me.client.get_prompt("coordinate_work", blanks)).messages
+            arguments = {"work": "fix the roof", "agent": "agent-9"}
+            (begin,) = (await me.client.get_prompt("coordinate_work", arguments)).messages
             assert begin.role == "user"
-            assert "mend the roof" in begin.content.text
+            assert "fix the roof" in begin.content.text
             assert "`agent-9`" in begin.content.text
             (end,) = (await me.client.get_prompt("hand_over", {"name": "repo/issue-1", "to": "bob"})).messages
             assert "Hand `repo/issue-1` over to bob" in end.content.text
@@ -55,4 +55,4 @@ def test_prompts_have_their_blanks_filled_in(server, era):
                 assert word in begin.content.text
                 assert word in tools
 
-    asyncio.run(pick())
+    asyncio.run(get_prompts())

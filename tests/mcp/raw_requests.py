@@ -1,4 +1,4 @@
-"""One request to `/mcp`, byte for byte as a test wants it."""
+"""Requests to `/mcp` without the SDK, so that a test controls every byte."""
 
 import json
 from http.client import HTTPConnection
@@ -9,8 +9,8 @@ ACCEPT = "application/json, text/event-stream"
 META = "io.modelcontextprotocol/"
 
 
-class Said:
-    """Status, headers and the one message in an answer, whether it came as JSON or as an event."""
+class McpResponse:
+    """Status, headers and message of a response, which is JSON or one event."""
 
     def __init__(self, answer, body):
         self.status, self.headers, self.body = answer.status, answer.headers, body.decode()
@@ -28,7 +28,7 @@ def post(server, message, /, *, key=KEY, method="POST", path="/mcp", **headers):
     try:
         send(connection, message, key=key, method=method, path=path, **headers)
         answer = connection.getresponse()
-        return Said(answer, answer.read())
+        return McpResponse(answer, answer.read())
     finally:
         connection.close()
 
@@ -42,18 +42,18 @@ def send(connection, message, /, *, key=KEY, method="POST", path="/mcp", **heade
 
 
 def old(method, **params):
-    """A message of the old era; its headers need nothing."""
+    """A message of the old protocol, which needs no headers."""
     return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
 
 
 def new(method, **params):
-    """A message of the new era, which tells in each request what the old one told in a handshake."""
+    """A message of the new protocol, which has the data of the handshake in every request."""
     meta = {f"{META}protocolVersion": NEW, f"{META}clientCapabilities": {}}
     return {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
 
 
-def heading(message):
-    """The headers that must equal a new message."""
+def headers_of(message):
+    """The headers that repeat parts of a message of the new protocol."""
     found = {"MCP_Protocol_Version": NEW, "Mcp_Method": message["method"]}
     name = message["params"].get("name") or message["params"].get("uri")
     return found | ({"Mcp_Name": name} if name else {})

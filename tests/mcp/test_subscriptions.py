@@ -1,4 +1,4 @@
-"""Whoever listens hears of changes: of what they asked for, and of nothing else."""
+"""Subscriptions to resources: a client is notified of changes of the resources it named, and of no others."""
 
 import asyncio
 import uuid
@@ -9,11 +9,11 @@ from tests.compat.octostore.server import Server
 from tests.mcp.clients import NEW, over_http
 
 
-async def heard(subscription, seconds=10):
+async def received(subscription, seconds=10):
     return await asyncio.wait_for(anext(subscription), seconds)
 
 
-def test_a_listener_hears_of_what_it_asked_for(server):
+def test_a_subscriber_is_notified_of_its_resources_only(server):
     job, other = f"repo/issue-{uuid.uuid4().hex}", f"job-{uuid.uuid4().hex}"
 
     async def listen():
@@ -23,18 +23,18 @@ def test_a_listener_hears_of_what_it_asked_for(server):
             async with me.client.listen(resource_subscriptions=addresses) as subscription:
                 await they.do("claim_job", jobId=other, owner="they")
                 mine = await they.do("claim_job", jobId=job, owner="they")
-                assert await heard(subscription) == ResourceUpdated(addresses[0])
+                assert await received(subscription) == ResourceUpdated(addresses[0])
                 taken = await they.do("claim_task", type="heard", workerId="they")
-                assert await heard(subscription) == ResourceUpdated(addresses[1])
+                assert await received(subscription) == ResourceUpdated(addresses[1])
                 await they.do("release_job", jobId=job, leaseId=mine["lease_id"])
-                assert await heard(subscription) == ResourceUpdated(addresses[0])
+                assert await received(subscription) == ResourceUpdated(addresses[0])
                 await they.do("complete_task", id=task["id"], leaseId=taken["leaseId"])
-                assert await heard(subscription) == ResourceUpdated(addresses[1])
+                assert await received(subscription) == ResourceUpdated(addresses[1])
 
     asyncio.run(listen())
 
 
-def test_a_server_that_stops_ends_the_stream_in_good_order(tmp_path):
+def test_a_stopping_server_ends_subscriptions_cleanly(tmp_path):
     server = Server(f"sqlite:///{tmp_path}/listen.db").start()
 
     async def listen():

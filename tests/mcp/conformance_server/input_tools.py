@@ -1,4 +1,4 @@
-"""Tools that need something from the client. In the old era they ask meanwhile; in the new one they answer with it.
+"""Tools that need input from the client. In the old protocol they send it a request; in the new one they return one.
 
 Holdfast itself never asks its clients for anything; these show that its endpoint would not stand in the way.
 """
@@ -8,7 +8,7 @@ import json
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
-from tests.mcp.stage.props import Prop, said, text
+from tests.mcp.conformance_server.fixed_tools import FixedTool, text, tool_result
 
 NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 COLOR = {"type": "object", "properties": {"color": {"type": "string"}}, "required": ["color"]}
@@ -33,7 +33,7 @@ DEFAULTS = {
     },
 }
 _OPTIONS = ["option1", "option2", "option3"]
-_TITLED = [{"const": f"value{place}", "title": f"{word} Option"} for place, word in enumerate(("First", "Second"), 1)]
+_TITLED = [{"const": f"value{number}", "title": f"{word} Option"} for number, word in enumerate(("First", "Second"), 1)]
 ENUMS = {
     "type": "object",
     "properties": {
@@ -54,25 +54,25 @@ def one_text(name):
     return {"type": "object", "properties": {name: {"type": "string"}}, "required": [name]}
 
 
-# -- the old era -------------------------------------------------------------------------------------------------
+# -- the old protocol -------------------------------------------------------------------------------------------------
 
 
 async def _sample(context, params):
     message = types.SamplingMessage(role="user", content=text(params.arguments["prompt"]))
     answer = await context.session.create_message([message], max_tokens=100, related_request_id=context.request_id)
-    return said(text(f"LLM response: {answer.content.text}"))
+    return tool_result(text(f"LLM response: {answer.content.text}"))
 
 
 def _eliciting(schema, message=None):
-    async def act(context, params):
-        words = message or params.arguments["message"]
-        answer = await context.session.elicit(words, schema, related_request_id=context.request_id)
-        return said(text(f"Elicitation completed: action={answer.action}, content={json.dumps(answer.content)}"))
+    async def handle(context, params):
+        question = message or params.arguments["message"]
+        answer = await context.session.elicit(question, schema, related_request_id=context.request_id)
+        return tool_result(text(f"Elicitation completed: action={answer.action}, content={json.dumps(answer.content)}"))
 
-    return act
+    return handle
 
 
-# -- the new era -------------------------------------------------------------------------------------------------
+# -- the new protocol -------------------------------------------------------------------------------------------------
 
 
 def elicited(message, schema):
@@ -80,8 +80,8 @@ def elicited(message, schema):
     return types.ElicitRequest(params=params)
 
 
-def sampled(words, most=100):
-    message = types.SamplingMessage(role="user", content=text(words))
+def sampled(prompt, most=100):
+    message = types.SamplingMessage(role="user", content=text(prompt))
     return types.CreateMessageRequest(params=types.CreateMessageRequestParams(messages=[message], max_tokens=most))
 
 
@@ -90,28 +90,32 @@ def needed(state=None, **requests):
 
 
 def answers(params, *keys):
-    """What the client answered under these keys, or nothing if one of them is missing or empty."""
-    given = params.input_responses or {}
-    found = [given[key] for key in keys if getattr(given.get(key), "content", True) is not None and key in given]
+    """The answers of the client to these requests, or nothing if one of them is missing or empty."""
+    responses = params.input_responses or {}
+    found = [
+        responses[key] for key in keys if getattr(responses.get(key), "content", True) is not None and key in responses
+    ]
     return found if len(found) == len(keys) else []
 
 
-def _asking(state=None, **requests):
-    """A tool that needs all of these, and then is done."""
+def _needing_input(state=None, **requests):
+    """A tool that returns these requests until the client has answered all of them."""
 
-    async def act(_, params):
+    async def handle(_, params):
         found = answers(params, *requests)
         if not found or params.request_state != state:
             return needed(state, **requests)
-        kept = "state-ok, " if state else ""
-        return said(text(f"{kept}done with {json.dumps([answer.model_dump(mode='json') for answer in found])}"))
+        state_text = "state-ok, " if state else ""
+        return tool_result(
+            text(f"{state_text}done with {json.dumps([answer.model_dump(mode='json') for answer in found])}")
+        )
 
-    return Prop(act)
+    return FixedTool(handle)
 
 
 async def _two_rounds(_, params):
     if params.request_state == "second" and answers(params, "step2"):
-        return said(text("done"))
+        return tool_result(text("done"))
     if params.request_state == "first" and answers(params, "step1"):
         return needed("second", step2=elicited("Step 2: What is your favorite color?", COLOR))
     return needed("first", step1=elicited("Step 1: What is your name?", NAME))
@@ -132,26 +136,26 @@ async def _needs_sampling(context, _):
     if able is None or able.sampling is None:
         missing = {"requiredCapabilities": {"sampling": {}}}
         raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, "this tool needs sampling", missing)
-    return said(text("done"))
+    return tool_result(text("done"))
 
 
 ASK_NAME = elicited("What is your name?", NAME)
 ROUND = "test_input_required_result_"
-ASKING = {
-    "test_sampling": Prop(_sample, one_text("prompt")),
-    "test_elicitation": Prop(_eliciting(USER), one_text("message")),
-    "test_elicitation_sep1034_defaults": Prop(_eliciting(DEFAULTS, "Please look at the defaults")),
-    "test_elicitation_sep1330_enums": Prop(_eliciting(ENUMS, "Please choose")),
-    f"{ROUND}elicitation": _asking(user_name=ASK_NAME),
-    f"{ROUND}sampling": _asking(capital_question=sampled("What is the capital of France?")),
-    f"{ROUND}list_roots": _asking(client_roots=types.ListRootsRequest()),
-    f"{ROUND}request_state": _asking("confirming", confirm=elicited("Please confirm", OK)),
-    f"{ROUND}tampered_state": _asking("sealed", confirm=elicited("Please confirm", OK)),
-    f"{ROUND}multiple_inputs": _asking(
+INPUT_TOOLS = {
+    "test_sampling": FixedTool(_sample, one_text("prompt")),
+    "test_elicitation": FixedTool(_eliciting(USER), one_text("message")),
+    "test_elicitation_sep1034_defaults": FixedTool(_eliciting(DEFAULTS, "Please look at the defaults")),
+    "test_elicitation_sep1330_enums": FixedTool(_eliciting(ENUMS, "Please choose")),
+    f"{ROUND}elicitation": _needing_input(user_name=ASK_NAME),
+    f"{ROUND}sampling": _needing_input(capital_question=sampled("What is the capital of France?")),
+    f"{ROUND}list_roots": _needing_input(client_roots=types.ListRootsRequest()),
+    f"{ROUND}request_state": _needing_input("confirming", confirm=elicited("Please confirm", OK)),
+    f"{ROUND}tampered_state": _needing_input("sealed", confirm=elicited("Please confirm", OK)),
+    f"{ROUND}multiple_inputs": _needing_input(
         "all", user_name=ASK_NAME, greeting=sampled("Generate a greeting", 50), client_roots=types.ListRootsRequest()
     ),
-    f"{ROUND}multi_round": Prop(_two_rounds),
-    f"{ROUND}capabilities": Prop(_only_what_the_client_can),
-    "test_missing_capability": Prop(_needs_sampling),
-    "test_streaming_elicitation": _asking(user_name=ASK_NAME),
+    f"{ROUND}multi_round": FixedTool(_two_rounds),
+    f"{ROUND}capabilities": FixedTool(_only_what_the_client_can),
+    "test_missing_capability": FixedTool(_needs_sampling),
+    "test_streaming_elicitation": _needing_input(user_name=ASK_NAME),
 }

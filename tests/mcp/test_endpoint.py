@@ -1,4 +1,4 @@
-"""Who may speak at `/mcp`, and what the wire of each era looks like."""
+"""`/mcp` over HTTP: authentication, Origin check, and the messages of both protocol versions."""
 
 import re
 import subprocess
@@ -10,7 +10,7 @@ from holdfast.settings import BadSettings, Settings, load
 from holdfast.transport.origins import own_origins
 from tests.http.in_process_app import REMOTE, InProcessApp
 from tests.mcp.clients import KEY, NEW
-from tests.mcp.raw import heading, new, old, post
+from tests.mcp.raw_requests import headers_of, new, old, post
 
 LIST = old("tools/list")
 WRONG_KEY = "nobody-knows-this-token-at-all"
@@ -18,25 +18,25 @@ WRONG_KEY = "nobody-knows-this-token-at-all"
 
 @pytest.mark.parametrize("key", [None, WRONG_KEY])
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
-def test_without_a_good_key_nobody_is_heard(server, key, method):
-    said = post(server, LIST, key=key, method=method)
-    assert said.status == 401
-    assert said.headers["WWW-Authenticate"].startswith("Bearer")
-    assert said.headers["Content-Type"] == "application/problem+json"
-    assert said.json["agent_contract"]["next_actions"][0]["action"] == "authenticate"
-    assert "tools" not in said.body
+def test_a_request_without_a_valid_key_is_refused(server, key, method):
+    response = post(server, LIST, key=key, method=method)
+    assert response.status == 401
+    assert response.headers["WWW-Authenticate"].startswith("Bearer")
+    assert response.headers["Content-Type"] == "application/problem+json"
+    assert response.json["agent_contract"]["next_actions"][0]["action"] == "authenticate"
+    assert "tools" not in response.body
 
 
 @pytest.mark.parametrize(
     "origin",
     ["http://evil.example", "null", "http://127.0.0.1:1", "http://localhost", "https://agents.example.evil.example"],
 )
-def test_a_page_from_elsewhere_is_refused(server, origin):
-    said = post(server, LIST, Origin=origin)
-    assert (said.status, said.json["error"]) == (403, "forbidden")
+def test_an_unknown_origin_is_refused(server, origin):
+    response = post(server, LIST, Origin=origin)
+    assert (response.status, response.json["error"]) == (403, "forbidden")
 
 
-def test_a_rebound_name_does_not_help_a_page(server):
+def test_an_unknown_origin_is_refused_even_if_the_host_equals_it(server):
     evil = f"evil.example:{server.port}"
     assert post(server, LIST, Origin=f"http://{evil}", Host=evil).status == 403
 
@@ -45,19 +45,19 @@ def test_a_rebound_name_does_not_help_a_page(server):
     "origin",
     ["http://127.0.0.1:{port}", "http://LOCALHOST:{port}", "https://agents.example", "http://other.example:81", None],
 )
-def test_our_own_pages_those_in_the_settings_and_programs_are_heard(server, origin):
+def test_own_origins_configured_origins_and_no_origin_are_accepted(server, origin):
     origin = origin and origin.format(port=server.port)
     assert post(server, LIST, Origin=origin).status == 200
 
 
-def test_origins_are_spelled_as_browsers_do():
+def test_origins_are_normalized_as_browsers_do():
     settings = Settings(host="10.0.0.1", port=443, public_url="https://Holdfast.example:443/team", store="memory:")
     assert own_origins(settings) == {"http://10.0.0.1:443", "https://holdfast.example"}
     assert "http://[::1]:7700" in own_origins(Settings(host="0.0.0.0"))
 
 
 @pytest.mark.parametrize("origins", ["agents.example", "https://agents.example/path", "*"])
-def test_origins_that_no_browser_sends_are_told_at_the_start(origins):
+def test_malformed_origins_in_the_settings_are_refused(origins):
     with pytest.raises(BadSettings, match="ALLOWED_ORIGINS"):
         load({}, {"HOLDFAST_ALLOWED_ORIGINS": origins})
 
@@ -72,19 +72,19 @@ def test_a_key_over_plain_http_from_another_machine_is_refused_first():
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
-def test_there_are_no_sessions_and_no_standing_streams(server, method):
-    said = post(server, LIST, method=method)
-    assert (said.status, said.headers["Allow"]) == (405, "POST")
+def test_only_post_is_allowed(server, method):
+    response = post(server, LIST, method=method)
+    assert (response.status, response.headers["Allow"]) == (405, "POST")
 
 
-def test_answers_have_the_common_head(server):
-    said = post(server, LIST)
-    assert said.headers["X-Request-Id"].startswith("req_")
-    assert "origin" in said.headers["Vary"]
-    assert said.headers["Mcp-Session-Id"] is None
+def test_responses_have_the_common_headers(server):
+    response = post(server, LIST)
+    assert response.headers["X-Request-Id"].startswith("req_")
+    assert "origin" in response.headers["Vary"]
+    assert response.headers["Mcp-Session-Id"] is None
 
 
-def test_the_old_era_begins_with_a_handshake(server):
+def test_the_old_protocol_starts_with_initialize(server):
     client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     result = post(server, old("initialize", **client)).json["result"]
     assert result["protocolVersion"] == "2025-06-18"
@@ -95,16 +95,16 @@ def test_the_old_era_begins_with_a_handshake(server):
     assert len(post(server, LIST, MCP_Protocol_Version="2025-06-18").json["result"]["tools"]) == 15
 
 
-def test_the_new_era_begins_with_anything(server):
-    asked = new("server/discover")
-    result = post(server, asked, **heading(asked)).json["result"]
+def test_the_new_protocol_needs_no_handshake(server):
+    message = new("server/discover")
+    result = post(server, message, **headers_of(message)).json["result"]
     assert NEW in result["supportedVersions"]
     assert result["resultType"] == "complete"
-    asked = new("tools/list")
-    result = post(server, asked, **heading(asked)).json["result"]
+    message = new("tools/list")
+    result = post(server, message, **headers_of(message)).json["result"]
     assert (result["cacheScope"], result["ttlMs"] > 0, len(result["tools"])) == ("public", True, 15)
-    asked = new("resources/read", uri="holdfast://leases/nobody-has-it")
-    result = post(server, asked, **heading(asked)).json["result"]
+    message = new("resources/read", uri="holdfast://leases/nobody-has-it")
+    result = post(server, message, **headers_of(message)).json["result"]
     assert result["cacheScope"] == "private"
 
 
@@ -117,21 +117,21 @@ def test_the_new_era_begins_with_anything(server):
     ],
 )
 def test_headers_that_differ_from_the_message_are_refused(server, change, status, code):
-    asked = new("tools/list")
-    said = post(server, asked, **(heading(asked) | change))
-    assert said.status == status
-    assert code in {None, said.json["error"]["code"]}
+    message = new("tools/list")
+    response = post(server, message, **(headers_of(message) | change))
+    assert response.status == status
+    assert code in {None, response.json["error"]["code"]}
 
 
-def test_spaces_around_a_header_are_no_part_of_it(server):
-    asked = new("tools/call", name="list_tasks", arguments={})
-    assert post(server, asked, **(heading(asked) | {"Mcp_Name": "  list_tasks \t"})).status == 200
+def test_spaces_around_a_header_value_are_ignored(server):
+    message = new("tools/call", name="list_tasks", arguments={})
+    assert post(server, message, **(headers_of(message) | {"Mcp_Name": "  list_tasks \t"})).status == 200
 
 
-def test_an_unknown_method_is_told_in_either_era(server):
-    asked = new("tools/juggle")
-    said = post(server, asked, **heading(asked))
-    assert (said.status, said.json["error"]["code"]) == (404, -32601)
+def test_an_unknown_method_is_an_error_in_both_protocols(server):
+    message = new("tools/juggle")
+    response = post(server, message, **headers_of(message))
+    assert (response.status, response.json["error"]["code"]) == (404, -32601)
     assert post(server, old("tools/juggle")).json["error"]["code"] == -32601
 
 
@@ -139,14 +139,14 @@ def test_a_message_that_is_too_large_is_refused(server):
     assert post(server, old("tools/call", name="claim_job", arguments={"x": "x" * 2**21})).status == 413
 
 
-def test_a_tool_call_has_the_request_id_of_its_answer(server):
-    said = post(server, old("tools/call", name="get_job_owner", arguments={"jobId": ".."}))
-    result = said.json["result"]
+def test_a_tool_result_has_the_request_id_of_the_response(server):
+    response = post(server, old("tools/call", name="get_job_owner", arguments={"jobId": ".."}))
+    result = response.json["result"]
     assert result["isError"] is True
-    assert result["structuredContent"]["request_id"] == said.headers["X-Request-Id"]
+    assert result["structuredContent"]["request_id"] == response.headers["X-Request-Id"]
 
 
-def test_requests_are_counted_as_what_they_are(server):
+def test_a_tool_call_counts_as_mcp_and_as_its_operation(server):
     def count(kind):
         text = server.admin.get("/metrics/prometheus").raw.decode()
         return sum(int(float(found)) for found in re.findall(rf'_requests_total{{[^}}]*"{kind}"[^}}]*}} (\S+)', text))
@@ -156,7 +156,7 @@ def test_requests_are_counted_as_what_they_are(server):
     assert (count("mcp"), count("task")) == (before[0] + 1, before[1] + 1)
 
 
-def test_the_sdk_and_an_http_client_are_imported_when_somebody_first_needs_them():
+def test_the_sdk_and_the_http_client_are_not_imported_at_server_start():
     late = {"mcp", "pydantic", "httpx2"}
     program = f"import sys, holdfast.transport.cli.commands.serve as _; sys.exit(bool({late} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -4,8 +4,8 @@ import json
 
 import mcp_types as types
 
-from tests.mcp.stage.asking import CONTEXT, answers, elicited, needed
-from tests.mcp.stage.props import PNG, embedded, image, text
+from tests.mcp.conformance_server.fixed_tools import PNG, embedded, image, text
+from tests.mcp.conformance_server.input_tools import CONTEXT, answers, elicited, needed
 
 TEXT, BINARY = "test://static-text", "test://static-binary"
 TEMPLATE = "test://template/{id}/data"
@@ -26,22 +26,22 @@ def resources():
 
 
 def templates():
-    words = "One address for each id."
-    return [types.ResourceTemplate(uri_template=TEMPLATE, name="template", description=words)]
+    description = "One URI for each id."
+    return [types.ResourceTemplate(uri_template=TEMPLATE, name="template", description=description)]
 
 
 def read(uri):
-    """The resource's contents, or None if the stage has none of this address."""
+    """The resource's contents, or None if there is none with this URI."""
     before, _, after = TEMPLATE.partition("{id}")
     if uri == TEXT:
-        words = "This is the content of the static text resource."
-        found = types.TextResourceContents(uri=uri, mime_type="text/plain", text=words)
+        content = "This is the content of the static text resource."
+        found = types.TextResourceContents(uri=uri, mime_type="text/plain", text=content)
     elif uri == BINARY:
         found = types.BlobResourceContents(uri=uri, mime_type="image/png", blob=PNG)
     elif uri.startswith(before) and uri.endswith(after):
         name = uri.removeprefix(before).removesuffix(after)
-        words = json.dumps({"id": name, "templateTest": True, "data": f"Data for ID: {name}"})
-        found = types.TextResourceContents(uri=uri, mime_type="application/json", text=words)
+        content = json.dumps({"id": name, "templateTest": True, "data": f"Data for ID: {name}"})
+        found = types.TextResourceContents(uri=uri, mime_type="application/json", text=content)
     else:
         return None
     return types.ReadResourceResult(contents=[found])
@@ -52,22 +52,22 @@ def prompts():
         types.Prompt(
             name=name,
             description=f"{name}, for the conformance suite.",
-            arguments=[types.PromptArgument(name=blank, description=blank, required=True) for blank in blanks],
+            arguments=[types.PromptArgument(name=blank, description=blank, required=True) for blank in arguments],
         )
-        for name, blanks in PROMPTS.items()
+        for name, arguments in PROMPTS.items()
     ]
 
 
 def prompt(params):
-    """The prompt, or None if the stage has none of this name."""
-    given = params.arguments or {}
+    """The prompt, or None if there is none with this name."""
+    arguments = params.arguments or {}
     contents = {
         "test_simple_prompt": lambda: [text("This is a simple prompt for testing.")],
         "test_prompt_with_arguments": lambda: [
-            text(f"Prompt with arguments: arg1='{given['arg1']}', arg2='{given['arg2']}'")
+            text(f"Prompt with arguments: arg1='{arguments['arg1']}', arg2='{arguments['arg2']}'")
         ],
         "test_prompt_with_embedded_resource": lambda: [
-            embedded(given["resourceUri"], "Embedded resource content for testing."),
+            embedded(arguments["resourceUri"], "Embedded resource content for testing."),
             text("Please process the embedded resource above."),
         ],
         "test_prompt_with_image": lambda: [image(), text("Please analyze the image above.")],
