@@ -1,4 +1,4 @@
-"""Holds every answer that a test sees against the OpenAPI document: the operation, its status, its body, its code.
+"""Compares every answer in tests with the OpenAPI document: operation, status, body and code.
 
 Validators are compiled when they are first needed and kept, so that this costs a test next to nothing.
 """
@@ -29,7 +29,7 @@ _router = Router()
 
 
 def check_answer(method: str, path: str, status: int, headers: Message, raw: bytes) -> None:
-    """Fail if the document does not tell of this answer."""
+    """Fail if the document does not describe this answer."""
     if method == "OPTIONS":
         return
     operation = _operation(method, path)
@@ -66,7 +66,7 @@ def _response(path: str, method: str, status: int) -> Any:
 
 
 def _resolve(node: Any) -> Any:
-    """What a reference leads to."""
+    """The target of a reference."""
     while isinstance(node, dict) and "$ref" in node:
         found: Any = _document
         for step in node["$ref"].removeprefix(f"{_HERE}#/").split("/"):

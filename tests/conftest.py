@@ -53,7 +53,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling |
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Every worker is done when the controller comes here, and the temporary folder is still there."""
+    """All xdist workers have ended here, and the temporary folder still exists."""
     if not hasattr(session.config, "workerinput"):
         remove_shared_postgres(session.config._tmp_path_factory.getbasetemp())
 
@@ -67,25 +67,25 @@ def postgres(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture(scope="session")
 def new_postgres_database(postgres: SharedPostgres) -> Callable[[], str]:
-    """Call it for the address of a fresh database, with the schema and no rows."""
+    """Returns the address of a new database with the schema and no rows."""
     return postgres.new_database
 
 
 @pytest.fixture(scope="session")
 def new_empty_postgres_database(postgres: SharedPostgres) -> Callable[[], str]:
-    """Call it for the address of a fresh database without a schema."""
+    """Returns the address of a new database without a schema."""
     return postgres.new_empty_database
 
 
 @pytest.fixture(scope="module")
 def database(new_postgres_database: Callable[[], str]) -> str:
-    """A database for a whole file; tests empty it rather than make their own."""
+    """A database for a whole file; tests empty it instead of creating their own."""
     return new_postgres_database()
 
 
 @pytest.fixture(scope="module")
 def postgres_stores(database: str) -> Iterator[PostgresStores]:
-    """Stores on that database, one after the other, which share its connections."""
+    """Stores on that database, one at a time, which share connections."""
     postgres_stores = PostgresStores(database)
     yield postgres_stores
     postgres_stores.close()
@@ -93,5 +93,5 @@ def postgres_stores(database: str) -> Iterator[PostgresStores]:
 
 @pytest.fixture
 def clock() -> DrivenClock:
-    """A clock that moves only when told to."""
+    """A clock that only the test moves."""
     return DrivenClock()

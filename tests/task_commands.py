@@ -1,4 +1,4 @@
-"""Tasks and lives in one line: rows and verbs for the inner shelves, as `support.py` has them for leases."""
+"""Rows and commands of tasks and sessions for tests of core, store and engine, as `support.py` has them for leases."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ BASE: dict[str, Any] = {"account": ACCOUNT, "cause": CAUSE}
 
 
 def a_task(task_id: str = "t1", *, account: str = ACCOUNT, **more: Any) -> Task:
-    """A task that stands in its queue."""
+    """A pending task."""
     waiting: dict[str, Any] = {"type": "work", "ready": True, "created_at": START, "place": START}
     return Task(account, task_id, **(waiting | more))
 
 
 def a_claimed(task_id: str = "t1", *, ends: Instant = START + LEASE, **more: Any) -> Task:
-    """A task in flight."""
+    """A claimed task."""
     held: dict[str, Any] = {
         "state": CLAIMED,
         "ready": False,
@@ -79,7 +79,7 @@ def _held(verb: Any, task_id: str, seed: str | None, more: dict[str, Any]) -> An
 
 
 def beat(task_id: str = "t1", seed: str | None = "s1", **more: Any) -> HeartbeatTask:
-    """A holder's heartbeat; with `seed=None` it shows no lease id."""
+    """A holder's heartbeat; with `seed=None` it sends no lease id."""
     return _held(HeartbeatTask, task_id, seed, more)
 
 
@@ -115,7 +115,7 @@ def resolve(task_id: str = "t1", **more: Any) -> ResolveTask:
 
 
 def begin(session_id: str = "s1", *, seed: str = "life-1", by: Principal = ALICE, **more: Any) -> BeginSession:
-    """Open a session by its name, or resume it; the first life's secret is `secret-<seed>`."""
+    """Open a session by its name, or resume it; the secret of a new session is `secret-<seed>`."""
     given: dict[str, Any] = {
         "by": by,
         "session_id": session_id,
@@ -128,7 +128,7 @@ def begin(session_id: str = "s1", *, seed: str = "life-1", by: Principal = ALICE
 
 
 def life_of(session_id: str = "s1", seed: str = "life-1") -> str:
-    """The lease id of a life."""
+    """The lease id of a session."""
     return lease_id_from(seed.encode(), session_id)
 
 
@@ -154,7 +154,7 @@ def end_life(session_id: str = "s1", seed: str | None = "life-1", **more: Any) -
 
 
 def sweep(store: Any) -> list[Any]:
-    """One pass of the sweep, here and now: everything that is due."""
+    """One pass of the sweep in this thread: everything that is due."""
     with store.read() as reader:
         due = reader.due(1_000)
     return transact(store, *map(expiry_command, due)) if due else []

@@ -35,7 +35,7 @@ def blocks(path: Path, language: str) -> list[str]:
     return [body for named, body in found if named == language]
 
 
-def test_the_readme_s_http_program_prints_what_it_says(tmp_path):
+def test_the_http_program_of_the_readme_prints_the_shown_output(tmp_path):
     server = Server(f"sqlite:///{tmp_path}/readme.db", tokens="reader:a-key-for-the-readme-0123456789").start()
     try:
         program = blocks(ROOT / "README.md", "python")[1]
@@ -62,7 +62,7 @@ def reader(tmp_path_factory):
     server.close()
 
 
-def test_the_readme_s_four_lines_of_python_run(reader):
+def test_the_python_program_of_the_readme_runs(reader):
     program = blocks(ROOT / "README.md", "python")[0]
     read_owner = "\nprint(holdfast.get_job_owner('github-issue-1842')['previous']['checkpoint'])"
     result = subprocess.run(
@@ -81,7 +81,7 @@ PROGRAMS = [
 
 
 @pytest.mark.parametrize(("program", "printed"), PROGRAMS)
-def test_every_program_of_these_pages_prints_what_it_says(reader, program, printed):
+def test_every_program_of_these_pages_prints_the_shown_output(reader, program, printed):
     """A worker runs until SIGTERM, which is sent after its first line of output."""
     command = [sys.executable, "-c", program]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **reader) as running:
@@ -255,7 +255,7 @@ def test_the_version_is_that_of_the_package():
     assert f'version = "{holdfast.__version__}"' in (ROOT / "pyproject.toml").read_text()
 
 
-def test_every_promise_is_proven_by_a_test_or_says_not_yet():
+def test_every_promise_names_an_existing_test_or_says_not_yet():
     functions = set()
     for path in (ROOT / "tests").rglob("test_*.py"):
         functions |= set(re.findall(r"^def (test_\w+)", path.read_text(), re.MULTILINE))
@@ -300,7 +300,7 @@ def test_the_api_page_lists_every_field_of_a_body(section):
     assert wanted <= shown
 
 
-def test_the_page_about_the_command_line_is_its_help():
+def test_the_command_line_page_equals_the_help():
     assert (ROOT / "docs/reference/cli.md").read_text() == manual()
 
 
@@ -324,7 +324,7 @@ def test_the_settings_page_is_the_table_of_settings():
     assert (ROOT / "docs/reference/settings.md").read_text() == settings_page()
 
 
-def test_the_page_about_webhooks_verifies_as_it_says():
+def test_the_verification_program_of_the_webhooks_page_prints_the_shown_output():
     program, printed = (
         blocks(ROOT / "docs/guides/webhooks.md", "python")[0],
         blocks(ROOT / "docs/guides/webhooks.md", "")[-1],

@@ -1,4 +1,4 @@
-"""The examples do what they say, each as a user runs it."""
+"""Every example prints the expected output when it is run as a program."""
 
 import re
 import subprocess
@@ -22,12 +22,12 @@ EXPECTED = {
 }
 
 
-def test_every_example_is_here():
+def test_every_example_is_tested():
     assert {path.stem for path in EXAMPLES.glob("*.py")} == EXPECTED.keys()
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_an_example_does_what_it_says(name):
+def test_an_example_prints_the_expected_output(name):
     ran = subprocess.run(
         [sys.executable, EXAMPLES / f"{name}.py"], capture_output=True, text=True, timeout=100, check=False
     )

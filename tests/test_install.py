@@ -17,7 +17,7 @@ from tests.faults.program import Program
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-MOST_PACKAGES = 17
+MAX_PACKAGES = 17
 """Besides Holdfast itself."""
 USED_IF_PRESENT = {"keyring"}
 """Where a user may keep a key; it is not installed for them."""
@@ -51,8 +51,8 @@ def third_party_imports():
                     yield path.relative_to(ROOT), top
 
 
-def test_a_plain_install_brings_few_packages():
-    assert len(locked("base")) <= MOST_PACKAGES, sorted(locked("base"))
+def test_a_plain_install_brings_at_most_17_other_packages():
+    assert len(locked("base")) <= MAX_PACKAGES, sorted(locked("base"))
     assert locked("base") >= declared(PROJECT["dependencies"])
 
 
@@ -62,7 +62,7 @@ def test_make_run_installs_base_mcp_and_postgres():
     assert locked("run") >= locked("base") | declared(extras["mcp"]) | declared(extras["postgres"])
 
 
-def test_what_is_imported_is_declared():
+def test_every_imported_package_is_declared():
     found = set(third_party_imports())
     assert len(found) > 50
     names = declared(
@@ -183,6 +183,6 @@ def test_a_server_on_sqlite_works_in_a_light_install(light):
         ),
     ],
 )
-def test_what_needs_an_extra_prints_the_line_to_type(light, words, line):
+def test_a_missing_extra_prints_its_install_command(light, words, line):
     done = holdfast(*words)
     assert (done.returncode, done.stdout, done.stderr.splitlines()) == (2, "", [line])

@@ -1,4 +1,4 @@
-"""A stand-in for PayPal: fresh for tests of the provider, one for a whole run of the servers that take its money."""
+"""Fake PayPal: a new one for each test of the provider, a shared one for the servers."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def shared_paypal():
 
 @pytest.fixture
 def paypal(shared_paypal):
-    """The PayPal behind the servers, in a good mood."""
+    """The shared fake PayPal, without simulated failures."""
     shared_paypal.reset()
     yield shared_paypal
     shared_paypal.reset()
@@ -58,7 +58,7 @@ def postgres_shop(new_postgres_database, shared_paypal):
 
 @pytest.fixture(scope="session")
 def closed_shop(tmp_path_factory):
-    """A server as it comes: no limits, and nobody takes money."""
+    """A server with default settings: no limits and no merchant."""
     yield from running(Server(f"sqlite:///{tmp_path_factory.mktemp('closed')}/x.db"))
 
 
@@ -74,7 +74,7 @@ def server(request, store):
 
 @pytest.fixture
 def account(server):
-    """An account that has bought nothing yet."""
+    """A new account without a purchase."""
     return new_account(server)
 
 

@@ -82,7 +82,7 @@ class FakePayPal:
         return self
 
     def stop(self) -> None:
-        """Nobody listens any more; its books stay."""
+        """Stop the server; orders and payments stay."""
         self.may_answer.set()
         server, self._server = self._server, None
         if server is not None:
@@ -104,7 +104,7 @@ class FakePayPal:
     # -- what PayPal does ----------------------------------------------------------------------------------------
 
     def answer(self, method: str, path: str, headers: Any, body: bytes) -> Reply | None:
-        """A reply; None to hang up."""
+        """The answer; None closes the connection."""
         if self._server is None:  # an older connection
             return None
         self.requests.append((method, path))
@@ -138,7 +138,7 @@ class FakePayPal:
         return (404, _error("RESOURCE_NOT_FOUND")) if order is None else (200, order)
 
     def _once(self, path: str, headers: Any, body: dict[str, Any]) -> Reply:
-        """A request id that was seen before gets the same answer, and nothing happens."""
+        """A repeated request id gets the same answer and has no effect."""
         key = (path, headers.get("PayPal-Request-Id", ""))
         if not key[1]:
             return 400, _error("PAYPAL_REQUEST_ID_REQUIRED")
@@ -235,4 +235,4 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def log_message(self, *_: object) -> None:
-        """Quiet."""
+        """Log nothing."""

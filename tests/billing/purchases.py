@@ -73,7 +73,7 @@ def completed(answer: Answer, purchase: dict[str, Any]) -> dict[str, Any]:
 
 
 def payment_failed(answer: Answer, reason: str) -> dict[str, Any]:
-    """No money, no plan, and the way back to a checkout."""
+    """402: nothing was charged or activated, and the answer recommends a new checkout."""
     body = envelope(answer, 402)
     assert (body["error"], body["reason"]) == ("payment_failed", reason)
     retry = contracts.action("retry_checkout", CHECKOUT, best=True)
@@ -83,7 +83,7 @@ def payment_failed(answer: Answer, reason: str) -> dict[str, Any]:
 
 
 def unavailable(answer: Answer) -> dict[str, Any]:
-    """Nothing is known; the same request again is safe."""
+    """The outcome is unknown, and the answer says that a repetition is safe."""
     body = envelope(answer, 503)
     assert (body["error"], body["applied"]) == ("payment_unavailable", "unknown")
     assert answer.header("Retry-After") == "5"
@@ -101,6 +101,6 @@ def not_found(answer: Answer) -> dict[str, Any]:
 
 
 def event_kinds(account: Account, subject: str) -> list[str]:
-    """What the log says happened to a subject, in order."""
+    """Kinds of the events of a subject, oldest first."""
     events = account.get(f"/v1/events?subject={subject}").json["events"]
     return [event["kind"] for event in events]

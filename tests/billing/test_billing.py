@@ -1,4 +1,4 @@
-"""Buying over HTTP, on both databases, from a PayPal that is well and one that is not: one charge, one plan."""
+"""Purchases over HTTP on both databases, with and without failures of PayPal: one charge and one plan each."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def events_of(account, purchase):
 
 
 @pytest.mark.parametrize("plan", PAID_PLANS)
-def test_a_checkout_hands_over_an_address_to_pay_at(account, paypal, plan):
+def test_a_checkout_returns_the_address_for_the_payment(account, paypal, plan):
     purchase = expect_checkout(request_checkout(account, plan), plan)
     assert purchase["checkoutUrl"] == f"{paypal.url}/checkoutnow?token={purchase['orderId']}"
     assert_lasts(purchase["checkoutExpiresAt"], 3 * 3600)
@@ -39,7 +39,7 @@ def test_a_checkout_hands_over_an_address_to_pay_at(account, paypal, plan):
     assert status_of(account)["planId"] == "free", "asking is not paying"
 
 
-def test_the_payer_comes_back_to_where_people_reach_the_server(account, paypal):
+def test_the_payer_returns_to_the_public_address(account, paypal):
     seen = []
     create, paypal._create = paypal._create, lambda body: seen.append(body) or create(body)
     purchase = expect_checkout(request_checkout(account))
@@ -81,7 +81,7 @@ def test_an_approved_payment_activates_the_plan(account, paypal):
     assert event_kinds(account, f"account:{account.id}") == ["account.registered", "account.upgraded"]
 
 
-def test_both_spellings_are_understood(account, paypal):
+def test_camel_case_and_snake_case_fields_are_accepted(account, paypal):
     purchase = account.post("/v1/billing/checkout", {"plan_id": "basic"}).json
     paypal.approve(purchase["orderId"])
     completed(account.post("/v1/billing/verify", {"purchase_id": purchase["purchaseId"]}), purchase)
@@ -97,7 +97,7 @@ def test_verifying_again_answers_the_same_and_charges_nothing(account, paypal):
     assert events_of(account, purchase) == ["purchase.begun", "purchase.completed"]
 
 
-def test_all_who_verify_at_once_hear_of_one_payment(account, paypal):
+def test_concurrent_verifications_report_one_payment(account, paypal):
     purchase = approved_purchase(account, paypal)
     answers = all_at_once(8, lambda _: verify(account, purchase))
     ends = {completed(answer, purchase)["planExpiresAt"] for answer in answers}
@@ -106,7 +106,7 @@ def test_all_who_verify_at_once_hear_of_one_payment(account, paypal):
     assert event_kinds(account, f"account:{account.id}") == ["account.registered", "account.upgraded"]
 
 
-def test_buying_again_adds_thirty_days_and_takes_the_newest_tier(account, paypal):
+def test_buying_again_adds_thirty_days_and_activates_the_newest_plan(account, paypal):
     first = approved_purchase(account, paypal, "agency")
     ends = completed(verify(account, first), first)["planExpiresAt"]
     second = approved_purchase(account, paypal, "basic")
@@ -155,7 +155,7 @@ def test_an_order_that_pays_for_another_purchase_activates_nothing(account, payp
     payment_failed(verify(account, purchase), "mismatch")
 
 
-def test_unknown_and_foreign_purchases_look_alike(account, stranger, paypal):
+def test_unknown_and_foreign_purchases_get_the_same_answer(account, stranger, paypal):
     purchase = approved_purchase(account, paypal)
     for answer in (
         verify(stranger, purchase),
@@ -168,7 +168,7 @@ def test_unknown_and_foreign_purchases_look_alike(account, stranger, paypal):
 
 
 @pytest.mark.parametrize("body", [{}, {"purchaseId": 5}, {"purchaseId": None}], ids=["none", "a number", "null"])
-def test_a_purchase_must_be_named(account, body):
+def test_verify_requires_a_purchase_id(account, body):
     refusal = envelope(account.post("/v1/billing/verify", body), 400)
     assert [error["pointer"] for error in refusal["errors"]] == ["/purchaseId"]
 
@@ -202,7 +202,7 @@ def test_nothing_is_lost_while_paypal_does_not_answer(account, paypal, trouble):
 
 
 @pytest.mark.parametrize("trouble", [gone, failing])
-def test_a_checkout_that_paypal_does_not_answer_can_be_asked_again(account, paypal, trouble):
+def test_a_checkout_that_paypal_did_not_answer_can_be_repeated(account, paypal, trouble):
     trouble(paypal)
     unavailable(request_checkout(account))
     paypal.reset()
@@ -225,7 +225,7 @@ def test_the_merchants_secret_is_in_no_log(server, account, paypal):
     assert "token-canary" not in server.log()
 
 
-def test_two_servers_asked_at_once_take_the_money_once(postgres_shop, paypal):
+def test_two_servers_that_verify_at_once_charge_once(postgres_shop, paypal):
     account = new_account(postgres_shop)
     other = shop(postgres_shop.store, paypal).start()
     try:
@@ -240,7 +240,7 @@ def test_two_servers_asked_at_once_take_the_money_once(postgres_shop, paypal):
         other.close()
 
 
-def test_a_paid_purchase_is_known_where_nobody_takes_money(server, account, paypal):
+def test_a_paid_purchase_is_reported_by_a_server_without_a_merchant(server, account, paypal):
     """Another server on the same store, without the merchant."""
     purchase = approved_purchase(account, paypal)
     completed(verify(account, purchase), purchase)

@@ -1,4 +1,4 @@
-"""`kill -9` between the payment and the plan: the payment is found again, and nobody pays twice."""
+"""`kill -9` between payment and activation: the payment is found again, and no purchase is charged twice."""
 
 import http.client
 import threading
@@ -18,7 +18,7 @@ def killed_shop(new_store_url, new_paypal):
     server.output.close()
 
 
-def test_a_server_killed_between_payment_and_plan_has_lost_nothing(killed_shop, new_paypal):
+def test_a_server_killed_between_payment_and_activation_loses_nothing(killed_shop, new_paypal):
     account = new_account(killed_shop)
     purchase = approved_purchase(account, new_paypal)
     new_paypal.may_answer.clear()

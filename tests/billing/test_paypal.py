@@ -1,4 +1,4 @@
-"""PayPal as our provider speaks to it, over real HTTP: money is taken once, and every trouble has its name."""
+"""The PayPal provider over HTTP: a purchase is charged once, and each failure raises its own error."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ TOKEN = ("POST", "/v1/oauth2/token")
 
 @asynccontextmanager
 async def merchant(new_paypal, secret=SECRET, seconds=5.0):
-    """Our side, for as long as a test needs it."""
+    """The provider, closed after the test."""
     provider = PayPal(CLIENT_ID, secret, new_paypal.url, seconds)
     try:
         yield provider
@@ -30,7 +30,7 @@ async def merchant(new_paypal, secret=SECRET, seconds=5.0):
 
 
 def talk(new_paypal, *steps, **how):
-    """Run steps one after the other with one provider; what each answered. A refusal is raised."""
+    """Run steps one after the other with one provider; their results."""
 
     async def run():
         async with merchant(new_paypal, **how) as provider:
@@ -49,7 +49,7 @@ def capture(order_id):
 
 @pytest.fixture
 def order(new_paypal):
-    """An order that nobody has approved yet."""
+    """An order that is not approved."""
     return talk(new_paypal, create())[0]
 
 
@@ -110,7 +110,7 @@ def test_captures_at_the_same_time_take_money_once(new_paypal, approved_purchase
     assert len(new_paypal.charges) == 1
 
 
-def test_a_payer_who_has_not_said_yes_is_not_charged(new_paypal, order):
+def test_a_payer_who_has_not_approved_is_not_charged(new_paypal, order):
     with pytest.raises(NotApproved):
         talk(new_paypal, capture(order.id))
     assert new_paypal.charges == []
@@ -119,7 +119,7 @@ def test_a_payer_who_has_not_said_yes_is_not_charged(new_paypal, order):
 
 
 def test_an_approval_withdrawn_before_the_capture_is_noticed(new_paypal, approved_purchase):
-    """The order was approved when we looked, and is not when we ask for the money."""
+    """The order is approved when it is read, and no longer when the payment is captured."""
     seen = new_paypal._read_order
 
     def check(order_id):
@@ -134,12 +134,12 @@ def test_an_approval_withdrawn_before_the_capture_is_noticed(new_paypal, approve
     assert ("POST", f"/v2/checkout/orders/{approved_purchase.id}/capture") in new_paypal.requests
 
 
-def test_an_order_that_paypal_forgot_is_not_approved(new_paypal):
+def test_an_order_that_paypal_no_longer_has_is_not_approved(new_paypal):
     with pytest.raises(NotApproved):
         talk(new_paypal, capture("ORDER-OF-LAST-YEAR"))
 
 
-def test_a_declined_card_is_told_as_such(new_paypal, approved_purchase):
+def test_a_declined_card_raises_declined(new_paypal, approved_purchase):
     new_paypal.declines = True
     with pytest.raises(Declined):
         talk(new_paypal, capture(approved_purchase.id))
@@ -153,7 +153,7 @@ def test_a_completed_order_without_the_money_is_declined(new_paypal, approved_pu
         talk(new_paypal, capture(approved_purchase.id))
 
 
-def test_a_payment_under_review_is_not_known_yet(new_paypal, approved_purchase):
+def test_a_payment_under_review_has_an_unknown_outcome(new_paypal, approved_purchase):
     new_paypal.capture_status = "PENDING"
     with pytest.raises(Unavailable):
         talk(new_paypal, capture(approved_purchase.id))
@@ -170,7 +170,7 @@ def test_a_capture_whose_answer_was_lost_is_found_again(new_paypal, approved_pur
 
 
 def test_a_capture_that_paypal_refuses_to_repeat_is_read_from_the_order(new_paypal, approved_purchase):
-    """Between our look and our capture another server of ours took the money, under a request id long forgotten."""
+    """Another server captured the payment after this one read the order, with a request id that PayPal forgot."""
     talk(new_paypal, capture(approved_purchase.id))
     new_paypal.forgets_request_ids = True
     real, looks = new_paypal._read_order, []
@@ -187,14 +187,14 @@ def test_a_capture_that_paypal_refuses_to_repeat_is_read_from_the_order(new_payp
     assert len(new_paypal.charges) == 1
 
 
-def test_what_was_taken_is_told_as_it_is(new_paypal, approved_purchase):
+def test_a_capture_reports_the_captured_amount(new_paypal, approved_purchase):
     new_paypal.take_instead = {"currency_code": "EUR", "value": "0.01"}
     (found,) = talk(new_paypal, capture(approved_purchase.id))
     assert (found.cents, found.currency) == (1, "EUR")
 
 
 @pytest.mark.parametrize("value", ["24.999", "-24.99", "24,99", "", "1e3", "NaN"])
-def test_an_amount_that_is_no_money_is_not_believed(new_paypal, approved_purchase, value):
+def test_an_invalid_amount_is_refused(new_paypal, approved_purchase, value):
     new_paypal.take_instead = {"currency_code": "USD", "value": value}
     with pytest.raises(Unavailable):
         talk(new_paypal, capture(approved_purchase.id))
@@ -212,7 +212,7 @@ def test_a_token_that_ends_soon_is_replaced_before_it_is_used(new_paypal):
     assert new_paypal.requests.count(TOKEN) == 2
 
 
-def test_a_token_that_paypal_withdrew_is_replaced(new_paypal, approved_purchase):
+def test_a_revoked_token_is_replaced(new_paypal, approved_purchase):
     async def run():
         async with merchant(new_paypal) as provider:
             await provider.create_order(ORDER_REQUEST)
@@ -222,7 +222,7 @@ def test_a_token_that_paypal_withdrew_is_replaced(new_paypal, approved_purchase)
     assert asyncio.run(run()).cents == 2499
 
 
-def test_wrong_credentials_are_unavailable_and_asked_with_twice_at_most(new_paypal, order):
+def test_wrong_credentials_are_unavailable_after_at_most_two_attempts(new_paypal, order):
     new_paypal.requests.clear()
     with pytest.raises(Unavailable):
         talk(new_paypal, create(), secret="another secret")
@@ -230,7 +230,7 @@ def test_wrong_credentials_are_unavailable_and_asked_with_twice_at_most(new_payp
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-def test_a_provider_in_trouble_is_unavailable(new_paypal, approved_purchase, status):
+def test_a_provider_that_fails_is_unavailable(new_paypal, approved_purchase, status):
     new_paypal.answer_with = status
     with pytest.raises(Unavailable):
         talk(new_paypal, capture(approved_purchase.id))
@@ -246,14 +246,14 @@ def test_a_provider_that_is_gone_is_unavailable(new_paypal, approved_purchase):
     assert talk(new_paypal, capture(approved_purchase.id))[0].cents == 2499
 
 
-def test_a_slow_provider_is_given_up_in_time(new_paypal, approved_purchase):
+def test_a_slow_provider_is_unavailable_after_the_timeout(new_paypal, approved_purchase):
     new_paypal.delay = 1.0
     with pytest.raises(Unavailable):
         talk(new_paypal, capture(approved_purchase.id), seconds=0.3)
 
 
 @pytest.mark.parametrize("trouble", ["gone", "slow", "refusing", "in trouble"])
-def test_no_error_tells_a_secret_or_what_paypal_said(new_paypal, approved_purchase, trouble, caplog):
+def test_no_error_contains_a_secret_or_text_from_paypal(new_paypal, approved_purchase, trouble, caplog):
     caplog.set_level(logging.DEBUG)
 
     async def run():

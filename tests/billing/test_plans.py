@@ -1,4 +1,4 @@
-"""What can be bought, and what an account has: open to read, with or without a way to pay."""
+"""The list of plans and the billing status, with and without a merchant."""
 
 import pytest
 from msgspec.structs import replace
@@ -29,7 +29,7 @@ FREE_LIMITS = {"maxWorkers": 2, "maxTasksPerMonth": 200, "createsPerHour": 120, 
 PRO_LIMITS = {"maxWorkers": 25, "maxTasksPerMonth": 25_000, "claimsPerHour": 4_000, "createsPerHour": 2_000}
 
 
-def test_anybody_may_read_the_plans(server):
+def test_the_plans_can_be_read_without_a_key(server):
     body = success(server.anyone.get("/v1/billing/plans"))
     plans = {plan["planId"]: plan for plan in body["plans"]}
     assert list(plans) == ["free", *PAID_PLANS]
@@ -52,7 +52,7 @@ def test_everything_else_needs_a_key(server, method, path):
     assert envelope(answer, 401)["error"] == "missing_api_key"
 
 
-def test_a_newcomer_has_the_plan_that_the_server_gives(account):
+def test_a_new_account_has_the_servers_default_plan(account):
     status = status_of(account)
     assert (status["planId"], status["planName"]) == ("free", "Free")
     assert (status["planExpiresAt"], status["expired"]) == (None, False)
@@ -71,7 +71,7 @@ def test_the_status_counts_what_is_used(account):
     assert status_of(account)["usage"] == {"tasksCreated": 2, "workersInUse": 0}
 
 
-def test_a_bought_plan_starts_its_month_anew_and_lifts_the_limit_at_once(account, paypal):
+def test_a_bought_plan_starts_a_new_cycle_and_raises_the_limits_at_once(account, paypal):
     for _ in range(3):
         account.create()
     for _ in range(2):
@@ -84,7 +84,7 @@ def test_a_bought_plan_starts_its_month_anew_and_lifts_the_limit_at_once(account
     claimed(account.claim())
 
 
-def test_a_plan_that_has_lapsed_says_so_and_smaller_limits_hold(server, account, paypal):
+def test_an_expired_plan_is_reported_and_the_default_limits_apply(server, account, paypal):
     completed(verify(account, purchase := approved_purchase(account, paypal)), purchase)
     with opened(server.store) as store:
         with store.read() as reader:
@@ -101,7 +101,7 @@ def test_a_plan_that_has_lapsed_says_so_and_smaller_limits_hold(server, account,
     assert event_kinds(account, f"account:{account.id}")[-1] == "account.upgraded"
 
 
-def test_a_server_without_a_merchant_shows_plans_and_takes_no_money(closed_shop):
+def test_a_server_without_a_merchant_lists_plans_and_refuses_payments(closed_shop):
     account = new_account(closed_shop)
     assert len(success(closed_shop.anyone.get("/v1/billing/plans"))["plans"]) == 4
     status = status_of(account)
@@ -111,7 +111,7 @@ def test_a_server_without_a_merchant_shows_plans_and_takes_no_money(closed_shop)
         assert "not set up" in payment_failed(answer, "not_set_up")["message"]
 
 
-def test_nobody_pays_for_limits_who_has_none(server, paypal):
+def test_an_account_without_limits_cannot_buy_a_plan(server, paypal):
     """The server's own account is never limited."""
     orders = len(paypal.orders)
     answer = request_checkout(server.user("alice-1"))
@@ -119,6 +119,6 @@ def test_nobody_pays_for_limits_who_has_none(server, paypal):
     assert len(paypal.orders) == orders
 
 
-def test_a_purchase_belongs_to_no_other_key(account, paypal, server):
+def test_a_verification_with_an_unknown_key_is_refused(account, paypal, server):
     impostor = bearer(server.port, "hf_live_" + "0" * 32 + "_000000")
     assert envelope(verify(impostor, approved_purchase(account, paypal)), 401)["error"] == "invalid_api_key"

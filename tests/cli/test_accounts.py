@@ -26,7 +26,7 @@ def test_a_session_is_opened_resumed_and_closed(shell):
     assert shell("session", "close", identity, "--lease", lease).status == 0
 
 
-def test_keys_are_made_listed_rotated_and_revoked(shell, job):
+def test_keys_are_created_listed_rotated_and_revoked(shell, job):
     made = shell("key", "create", "reader", "--scope", "read", "-o", "json").json
     reader = Shell(shell.port, made["apiKey"], shell.home)
     assert reader("owner", job).status == 0
@@ -39,7 +39,7 @@ def test_keys_are_made_listed_rotated_and_revoked(shell, job):
     assert Shell(shell.port, newer["apiKey"], shell.home)("owner", job).status == 4
 
 
-def test_webhooks_are_made_tested_paused_rotated_and_removed(shell):
+def test_webhooks_are_created_tested_paused_rotated_and_deleted(shell):
     made = shell(
         "webhook", "add", "https://hooks.invalid/x", "--event", "task.*", "--subject", "task:*", "-o", "json"
     ).json
@@ -88,7 +88,7 @@ def test_a_link_opens_the_dashboard(shell, server):
     assert Shell(shell.port, "no-such-key-but-long-enough", shell.home)("dashboard").status == 4
 
 
-def test_the_doctor_finds_what_is_wrong(shell):
+def test_doctor_reports_every_problem(shell):
     well = shell("doctor")
     assert well.status == 0
     assert "BAD" not in well.out
@@ -111,7 +111,7 @@ def test_the_doctor_finds_what_is_wrong(shell):
         ("holdfast claim deploy --ow", "--owner"),
     ],
 )
-def test_bash_completes(shell, typed, offered):
+def test_bash_completes_verbs_and_flags(shell, typed, offered):
     words = typed.split()
     program = f"""
         {shell("completion", "bash").out}
@@ -125,7 +125,7 @@ def test_bash_completes(shell, typed, offered):
     )
 
 
-def test_every_shell_learns_every_verb(shell):
+def test_completion_for_every_shell_has_every_verb(shell):
     for name in ("zsh", "fish"):
         script = shell("completion", name).out
         assert all(word in script for verb in VERBS for word in verb.split())

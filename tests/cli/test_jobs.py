@@ -35,7 +35,7 @@ def test_a_held_job_is_status_1_or_another_number(shell, job):
     assert shell("claim", job, "--owner", "bob", "-E", 42).status == 42
 
 
-def test_a_claim_stands_in_line(shell, job):
+def test_a_claim_waits_in_the_queue(shell, job):
     lease = shell("claim", job, "--owner", "ann", "-o", "json").json["lease_id"]
     waiting = shell.start("claim", job, "--owner", "bob", "-w", 20, "-o", "json")
     time.sleep(0.5)
@@ -46,7 +46,7 @@ def test_a_claim_stands_in_line(shell, job):
     assert json.loads(out)["owner"] == "bob"
 
 
-def test_who_we_are_and_our_lease_come_from_the_environment(shell, job):
+def test_owner_and_lease_default_to_environment_variables(shell, job):
     lease = shell("claim", job, "-o", "json").json
     assert lease["owner"].startswith("tester@")
     inside = Shell(shell.port, shell.key, shell.home, {"HOLDFAST_LEASE": lease["lease_id"]})
@@ -54,7 +54,7 @@ def test_who_we_are_and_our_lease_come_from_the_environment(shell, job):
     assert inside("release", job).status == 0
 
 
-def test_statuses_tell_what_went_wrong(shell, job):
+def test_the_exit_status_shows_the_kind_of_error(shell, job):
     shell("claim", job, "--owner", "ann")
     unknown = "00000000-0000-4000-8000-000000000000"
     lost = shell("heartbeat", job, "--lease", unknown)
@@ -72,7 +72,7 @@ def test_statuses_tell_what_went_wrong(shell, job):
 
 
 @pytest.mark.parametrize("words", [["claim"], ["claim", "x", "--ttl", "soon"], ["fly"], [], ["force-release", "x"]])
-def test_wrong_usage_is_status_2_and_says_so_on_stderr(shell, words):
+def test_wrong_usage_is_status_2_with_a_message_on_stderr(shell, words):
     wrong = shell(*words)
     assert (wrong.status, wrong.out) == (2, "")
     assert "usage: holdfast" in wrong.err
@@ -88,14 +88,14 @@ def test_wrong_usage_is_status_2_and_says_so_on_stderr(shell, words):
         (["heartbeat", "x", "--lease", ""], "lease_id"),
     ],
 )
-def test_wrong_usage_is_told_in_words_that_help(shell, words, says):
+def test_messages_for_wrong_usage_are_helpful(shell, words, says):
     wrong = shell(*words)
     assert (wrong.status, wrong.out) == (2, "")
     assert says in wrong.err
     assert len(wrong.err.splitlines()) <= 3, "the reason stays on the screen"
 
 
-def test_a_refusal_says_its_reason_once(shell):
+def test_a_refusal_prints_its_reason_once(shell):
     refused = shell("claim", "no job").err
     assert refused.count("letters, digits") == 1
 
@@ -106,7 +106,7 @@ def test_a_refusal_as_json_is_the_servers_own_document(shell, job):
     assert lost.json["error"] == "lease_lost"
 
 
-def test_the_key_may_be_in_a_file_that_nobody_else_can_read(shell, job):
+def test_the_key_may_be_in_a_private_file(shell, job):
     keyless = Shell(shell.port, None, shell.home)
     file = shell.home / "key"
     file.write_text(f"{shell.key}\n")
@@ -125,7 +125,7 @@ def test_a_key_is_not_sent_over_plain_http_to_another_machine(shell, job):
     assert "https" in refused.err
 
 
-def test_what_agents_write_cannot_move_the_cursor(shell, job):
+def test_text_by_agents_cannot_move_the_terminal_cursor(shell, job):
     evil = "a\x1b[2J\x9b\u202e\nrm -rf\t\x7f"
     shell("claim", job, "--owner", evil)
     for output in ("text", "json"):
@@ -137,7 +137,7 @@ def test_what_agents_write_cannot_move_the_cursor(shell, job):
 
 
 def on_a_terminal(shell, *words, **environment):
-    """What a person sees."""
+    """Run a verb on a pseudo-terminal; its output."""
     here, there = pty.openpty()
     process = subprocess.Popen(
         [*PROGRAM, *words], env=shell.environment | {"TERM": "xterm"} | environment, stdout=there, stderr=there
@@ -154,7 +154,7 @@ def on_a_terminal(shell, *words, **environment):
     return shown.decode()
 
 
-def test_people_get_columns_and_bold_scripts_get_tabs(shell, job):
+def test_terminals_get_columns_and_bold_scripts_get_tabs(shell, job):
     shell("claim", job, "--owner", "ann")
     seen = on_a_terminal(shell, "ls", job)
     assert "\x1b[1mjob_id" in seen

@@ -21,7 +21,7 @@ def backup(server, tmp_path_factory):
     return folder / "b", taken.json
 
 
-def test_a_backup_tells_what_it_holds_and_takes_no_place(backup, server, shell):
+def test_a_backup_prints_its_contents_and_overwrites_no_file(backup, server, shell):
     file, answer = backup
     assert answer["counts"]["leases"] >= 1
     assert answer["bytes"] == file.stat().st_size
@@ -32,14 +32,14 @@ def test_a_backup_tells_what_it_holds_and_takes_no_place(backup, server, shell):
     assert shell("backup", file, "--replace", "--store", server.store).fields["source"] == "sqlite"
 
 
-def test_the_store_it_came_of_is_not_replaced_while_it_is_served(backup, server, shell):
+def test_a_store_is_not_replaced_while_it_is_served(backup, server, shell):
     refused = shell("restore", backup[0], "--to", server.store, "--replace")
     assert refused.status == 1
     assert "in use: stop its server" in refused.err
     assert shell("owner", "before/the/backup").status == 0
 
 
-def test_a_restored_store_is_served_and_its_log_is_read_from_its_end(backup, shell, tmp_path):
+def test_a_restored_store_is_served_and_events_prints_the_end_of_its_log(backup, shell, tmp_path):
     store = f"sqlite:///{tmp_path}/new.db"
     done = shell("restore", backup[0], "--to", store, "-o", "json")
     assert done.status == 0, done.err
@@ -58,7 +58,7 @@ def test_a_restored_store_is_served_and_its_log_is_read_from_its_end(backup, she
         server.close()
 
 
-def test_a_migration_is_asked_for_a_place_and_tells_what_it_moved(backup, shell, tmp_path):
+def test_a_migration_needs_a_destination_and_prints_what_it_moved(backup, shell, tmp_path):
     assert shell("migrate").status == 2
     store = f"sqlite:///{tmp_path}/old.db"
     shell("restore", backup[0], "--to", store)
@@ -71,7 +71,7 @@ def test_a_migration_is_asked_for_a_place_and_tells_what_it_moved(backup, shell,
     assert "expected sqlite:///path.db" in nowhere.err
 
 
-def test_a_terminal_sees_how_far_it_has_come(server, tmp_path):
+def test_a_terminal_shows_a_progress_bar(server, tmp_path):
     here, there = os.openpty()
     words = [*PROGRAM, "backup", str(tmp_path / "b"), "--store", server.store]
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=there, timeout=60, check=False)

@@ -67,7 +67,7 @@ def test_a_dead_holders_lock_is_taken_over(shell, lock):
     assert second.end() == 143
 
 
-def test_a_holder_that_slept_past_its_time_ends_and_never_takes_the_lock_again(shell, lock):
+def test_a_suspended_holder_exits_after_its_lease_expired_and_never_reacquires(shell, lock):
     first = hold_lock(shell, lock)
     first.until("acquired")
     first.process.send_signal(signal.SIGSTOP)
@@ -91,7 +91,7 @@ def test_a_lock_is_trusted_for_no_longer_than_its_session(shell, lock):
     assert holder.end() == 143
 
 
-def test_the_lead_passes_from_one_process_to_the_next(shell, election):
+def test_leadership_passes_from_one_process_to_the_next(shell, election):
     keyless = Shell(shell.port, None, shell.home)
     first = hold_election(keyless, election, "ann")
     leading = first.until("leader")
@@ -107,7 +107,7 @@ def test_the_lead_passes_from_one_process_to_the_next(shell, election):
     assert json.loads(keyless("election", "status", election, "--json").out)["status"] == "vacant"
 
 
-def test_authority_ends_before_the_lease_when_the_server_is_gone(shell, lock, tmp_path):
+def test_authority_ends_before_the_lease_if_the_server_is_unreachable(shell, lock, tmp_path):
     server = Server(f"sqlite:///{tmp_path}/gone.db", ROOT_KEY=shell.key).start()
     try:
         begun = time.monotonic()
@@ -130,7 +130,7 @@ def test_a_lock_that_was_taken_away_is_lost(shell, lock):
     assert holder.end() == 20
 
 
-def test_giving_up_in_time(shell, lock):
+def test_a_hold_that_is_not_acquired_in_time_ends(shell, lock):
     holder = hold_lock(shell, lock)
     holder.until("acquired")
     for timeout in ("0", "500ms"):
@@ -147,7 +147,7 @@ def test_giving_up_in_time(shell, lock):
     holder.end()
 
 
-def test_no_secret_is_ever_told(shell, server, lock):
+def test_no_secret_is_printed(shell, server, lock):
     holder = hold_lock(shell, lock)
     holder.until("renewed")
     status = shell("lock", "status", lock, "--json").out
@@ -182,7 +182,7 @@ def test_statuses_of_wrong_usage_and_of_failures(shell, words, status, says):
     assert says in result.out + result.err
 
 
-def test_a_token_is_needed_and_must_be_known(shell, lock):
+def test_a_missing_or_unknown_token_is_refused(shell, lock):
     assert Shell(shell.port, None, shell.home)("lock", "hold", lock).status == 64
     stranger = Shell(shell.port, None, shell.home, {"OCTOSTORE_TOKEN": NOBODY_KNOWS})
     refused = stranger("lock", "hold", lock, "--json")
@@ -215,7 +215,7 @@ def test_a_token_may_come_from_stdin(shell, lock):
     assert piped("lock", "status", lock, stdin=f"{shell.key}\n").fields["status"] == "free"
 
 
-def test_watching_a_lock_tells_who_has_it(shell, lock):
+def test_watching_a_lock_prints_its_holder(shell, lock):
     watching = shell.start("lock", "watch", lock, "--json")
     first = json.loads(watching.stdout.readline())
     assert list(first) == ["schema_version", "sequence", "event", "kind", "name", "server", "snapshot", "observed_at"]
@@ -232,7 +232,7 @@ def test_watching_a_lock_tells_who_has_it(shell, lock):
     holder.end()
 
 
-def test_watching_tells_every_change(shell, election):
+def test_watching_prints_every_change(shell, election):
     watching = shell.start("election", "watch", election, "--json")
     first = json.loads(watching.stdout.readline())
     assert (first["sequence"], first["event"], first["snapshot"]["status"]) == (1, "snapshot", "vacant")
@@ -247,7 +247,7 @@ def test_watching_tells_every_change(shell, election):
     leader.end()
 
 
-def test_a_watched_lock_is_told_by_its_stream_also_after_the_server_was_away(shell, lock, tmp_path):
+def test_a_watch_continues_after_the_server_was_away(shell, lock, tmp_path):
     server = Server(f"sqlite:///{tmp_path}/away.db", ROOT_KEY=shell.key).start()
     beside = Shell(server.port, shell.key, shell.home)
     watching = beside.start("lock", "watch", lock, "--json")
@@ -264,7 +264,7 @@ def test_a_watched_lock_is_told_by_its_stream_also_after_the_server_was_away(she
         server.close()
 
 
-def test_people_read_lines_of_words(shell, election):
+def test_without_json_events_are_lines_of_text(shell, election):
     created = shell("election", "create")
     assert created.fields["election_id"]
     process = shell.start("election", "hold", election, "--candidate", "ann")
@@ -274,7 +274,7 @@ def test_people_read_lines_of_words(shell, election):
 
 
 class Hostile(BaseHTTPRequestHandler):
-    """Says whatever harms: the token it was sent, too much, or another address."""
+    """Hostile server: echoes the token, sends too much data, or redirects to another address."""
 
     def do_GET(self):
         name = self.path.rsplit("/", 1)[1]
@@ -295,7 +295,7 @@ class Hostile(BaseHTTPRequestHandler):
         pass
 
 
-def test_a_hostile_server_learns_nothing_and_tells_nothing(shell):
+def test_a_hostile_server_gets_no_secret_and_cannot_print_one(shell):
     server = ThreadingHTTPServer(("127.0.0.1", 0), Hostile)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     victim = Shell(server.server_port, shell.key, shell.home)

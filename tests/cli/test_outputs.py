@@ -1,4 +1,4 @@
-"""The four output formats, and the places where a key is searched."""
+"""The four output formats, and where a key is searched."""
 
 import json
 
@@ -24,7 +24,7 @@ def test_yaml_is_the_same_document_as_json(shell, job, words):
 
 
 def steady(value):
-    """Without what differs from one moment to the next."""
+    """The document without fields that change over time."""
     if isinstance(value, dict):
         return {name: steady(inner) for name, inner in value.items() if "seconds" not in name and name != "told"}
     return [steady(inner) for inner in value] if isinstance(value, list) else value
@@ -72,7 +72,7 @@ def private(path, text):
     return path
 
 
-def test_a_key_is_looked_for_in_one_place_after_the_other(keyless, shell, job):
+def test_a_key_is_searched_in_the_documented_order(keyless, shell, job):
     assert keyless("owner", job).status == 4
     private(keyless.home / "config/holdfast/key", shell.key)
     assert keyless("owner", job).status == 0
@@ -87,7 +87,7 @@ def test_a_key_is_looked_for_in_one_place_after_the_other(keyless, shell, job):
     assert keyless("owner", job, "--key-file", "mine").status == 0, "the flag comes first"
 
 
-def test_a_key_goes_to_no_server_that_it_is_not_for(keyless, shell, job):
+def test_a_key_is_not_sent_to_another_server(keyless, shell, job):
     private(keyless.home / "config/holdfast/key", shell.key)
     private(
         keyless.home / ".netrc", f"machine elsewhere.example login x password {shell.key}\ndefault login x password y\n"

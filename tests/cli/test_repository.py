@@ -15,7 +15,7 @@ def contents(folder):
     return {str(path.relative_to(folder)): path.read_text() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def test_init_teaches_and_undo_leaves_everything_as_it_was(shell):
+def test_init_writes_its_files_and_undo_restores_everything(shell):
     repository = shell.home / "repository"
     repository.mkdir()
     (repository / "AGENTS.md").write_text("# Ours\n\nBe kind.\n")
@@ -64,7 +64,7 @@ def test_init_asks_first(shell):
         assert bool(contents(folder)) == written
 
 
-def test_init_touches_nothing_that_it_does_not_understand(shell):
+def test_init_changes_no_file_that_it_cannot_parse(shell):
     folder = shell.home / "odd"
     folder.mkdir()
     (folder / ".mcp.json").write_text("{ not json")
@@ -77,7 +77,7 @@ def test_init_touches_nothing_that_it_does_not_understand(shell):
     assert not (shell.home / "elsewhere.md").exists()
 
 
-def test_prime_tells_the_rules_and_how_things_stand(shell, job):
+def test_prime_prints_the_rules_and_the_current_state(shell, job):
     shell("claim", job, "--owner", "ann\x1b[2J")
     shell("task", "create", "primed")
     primed = shell("prime")
@@ -90,7 +90,7 @@ def test_prime_tells_the_rules_and_how_things_stand(shell, job):
     assert "holdfast run NAME" in offline.out
 
 
-def test_guard_is_silent_while_the_job_is_ours(shell, job):
+def test_guard_prints_nothing_while_the_job_is_ours(shell, job):
     lease = shell("claim", job, "-o", "json").json["lease_id"]
     inside = Shell(shell.port, shell.key, shell.home, {"HOLDFAST_JOB": job, "HOLDFAST_LEASE": lease})
     well = inside("guard")
@@ -105,7 +105,7 @@ def test_guard_is_silent_while_the_job_is_ours(shell, job):
     assert shell("guard").status == 2
 
 
-def test_top_shows_what_is_owned_and_what_waits(shell, job):
+def test_top_shows_held_jobs_and_open_tasks(shell, job):
     shell("claim", job, "--owner", "ann")
     shell("task", "create", "topped")
     shown = shell("top").out

@@ -54,7 +54,7 @@ def test_the_command_runs_under_the_lease_and_its_status_is_ours(shell, job):
     assert (left["status"], left["previous"]["outcome"]) == ("free", "released")
 
 
-def test_a_command_has_flags_and_dashes_of_its_own(shell, job):
+def test_a_commands_own_flags_and_dashes_are_passed_on(shell, job):
     assert shell("run", job, "-n", "--", "printf", "%s,", "-w", "--", "-E").out == "-w,--,-E,"
 
 
@@ -67,7 +67,7 @@ def test_a_held_job_is_not_run(shell, job):
     assert not (shell.home / "ran").exists()
 
 
-def test_it_waits_for_its_turn(shell, job):
+def test_run_waits_until_the_job_is_free(shell, job):
     first = shell.start("run", job, "--owner", "ann", *python(SLEEP))
     started(first)
     second = shell.start("run", job, "--owner", "bob", "--ttl", 3, *python("import time; time.sleep(1); print('mine')"))
@@ -87,7 +87,7 @@ def test_heartbeats_keep_a_short_lease_and_only_its_end_frees_it(shell, job):
     assert shell("claim", job, "--owner", "bob").status == 0
 
 
-def test_a_lost_job_ends_the_command_and_all_it_started(shell, job):
+def test_a_lost_job_ends_the_command_and_its_children(shell, job):
     running = shell.start("run", job, "--ttl", 3, *python(PARENT))
     grandchild = started(running)
     shell("force-release", job, "--reason", "stuck")
@@ -97,8 +97,8 @@ def test_a_lost_job_ends_the_command_and_all_it_started(shell, job):
     until(lambda: is_gone(grandchild), 2)
 
 
-def test_a_command_that_ignores_term_is_killed_before_the_lease_is_anothers(shell, job, tmp_path):
-    """Without a server no heartbeat gets through: the command is dead before its time to live is over."""
+def test_a_command_that_ignores_term_is_killed_before_the_lease_expires(shell, job, tmp_path):
+    """Without a server no heartbeat succeeds: the command is dead before the TTL is over."""
     server = Server(f"sqlite:///{tmp_path}/gone.db", ROOT_KEY=shell.key).start()
     try:
         begun = time.monotonic()
@@ -128,7 +128,7 @@ def test_an_ended_command_does_not_wait_for_a_silent_server(shell, job, tmp_path
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
-def test_signals_are_handed_on(shell, job, number):
+def test_signals_are_forwarded_to_the_command(shell, job, number):
     program = f"import signal; signal.signal({int(number)}, lambda *_: sys.exit(33)); {SLEEP}"
     running = shell.start("run", job, *python("import sys; " + program))
     started(running)
@@ -136,7 +136,7 @@ def test_signals_are_handed_on(shell, job, number):
     assert finish(running)[0] == 33
 
 
-def test_what_was_ignored_stays_ignored(shell, job):
+def test_ignored_signals_stay_ignored(shell, job):
     """As under nohup."""
     ignoring = [
         "env",
@@ -156,7 +156,7 @@ def test_what_was_ignored_stays_ignored(shell, job):
     assert finish(running)[0] == 0
 
 
-def test_a_signal_while_waiting_ends_it(shell, job):
+def test_a_signal_ends_a_run_that_waits(shell, job):
     shell("claim", job, "--owner", "ann")
     waiting = shell.start("run", job, "--", "touch", "ran")
     waiting.stderr.readline()
@@ -165,7 +165,7 @@ def test_a_signal_while_waiting_ends_it(shell, job):
     assert not (shell.home / "ran").exists()
 
 
-def test_nothing_outlives_a_killed_holdfast(shell, job):
+def test_the_command_and_its_children_die_with_a_killed_holdfast(shell, job):
     running = shell.start("run", job, *python(PARENT))
     grandchild = started(running)
     child = psutil.Process(grandchild).ppid()
@@ -176,7 +176,7 @@ def test_nothing_outlives_a_killed_holdfast(shell, job):
 
 
 def test_the_kernel_alone_kills_the_command_of_a_killed_holdfast(shell, job):
-    """Also when the guardian dies first."""
+    """Also if the watchdog was killed first."""
     running = shell.start("run", job, *python(SLEEP))
     child = started(running)
     for other in psutil.Process(running.pid).children():
@@ -212,7 +212,7 @@ print("ended", os.waitstatus_to_exitcode(status), flush=True)
 """As much of a shell's job control as a test needs."""
 
 
-def test_the_terminal_is_the_commands(shell, job):
+def test_the_command_has_the_terminal(shell, job):
     """Ctrl-Z stops both, `fg` wakes both, Ctrl-C reaches the command alone, and `holdfast` exits with its status."""
     here, there = os.openpty()
     program = "signal.signal(signal.SIGINT, lambda *_: sys.exit(21)); print('ready', flush=True); time.sleep(60)"

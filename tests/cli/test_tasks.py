@@ -21,7 +21,7 @@ def create(shell, queue, *words):
     return shell("task", "create", queue, *words, "-o", "json").json["id"]
 
 
-def test_a_task_is_made_taken_and_finished(shell, queue):
+def test_a_task_is_created_claimed_and_completed(shell, queue):
     made = create(shell, queue, "--payload", '{"n": 1}', "--priority", 7, "--tag", "nightly")
     taken = shell("next", queue, "--worker", "ann", "-o", "json").json
     assert (taken["id"], taken["payload"], taken["priority"]) == (made, {"n": 1}, 7)
@@ -34,13 +34,13 @@ def test_a_task_is_made_taken_and_finished(shell, queue):
     assert shell("task", "ls", "--type", queue).out.split("\t")[:3] == [made, queue, "completed"]
 
 
-def test_nothing_to_do_is_status_3(shell, queue):
+def test_no_ready_task_is_status_3(shell, queue):
     empty = shell("next", queue)
     assert (empty.status, empty.out) == (3, "")
     assert "no task is ready" in empty.err
 
 
-def test_next_waits_for_work(shell, queue):
+def test_next_waits_for_a_task(shell, queue):
     waiting = shell.start("next", queue, "-w", 20, "-o", "json")
     time.sleep(0.5)
     made = create(shell, queue)
@@ -82,8 +82,8 @@ def test_a_payload_may_come_from_a_file_or_stdin(shell, queue):
     assert shell("task", "create", queue, "--payload", "{").status == 2
 
 
-def make_news(shell, job, process):
-    """Claim and release until the follower has seen it: it may connect too late for the first events."""
+def produce_events(shell, job, process):
+    """Claim and release until the follower has received an event: it may connect too late for the first ones."""
     for _ in range(10):
         lease = shell("claim", job, "-o", "json").json["lease_id"]
         shell("release", job, "--lease", lease)
@@ -94,7 +94,7 @@ def make_news(shell, job, process):
 
 def test_the_log_is_followed(shell, job):
     following = shell.start("events", "--follow", "--subject", f"lease:{job}", "-o", "json")
-    make_news(shell, job, following)
+    produce_events(shell, job, following)
     lease = shell("claim", job, "-o", "json").json["lease_id"]
     shell("release", job, "--lease", lease)
     followed = [json.loads(following.stdout.readline()) for _ in range(3)]
@@ -109,7 +109,7 @@ def test_the_log_is_followed(shell, job):
 
 def test_an_event_is_awaited(shell, job):
     waiting = shell.start("await", "event", "--subject", f"lease:{job}", "-w", 20, "-o", "json")
-    make_news(shell, job, waiting)
+    produce_events(shell, job, waiting)
     out, _ = waiting.communicate(timeout=10)
     assert waiting.returncode == 0
     assert json.loads(out.splitlines()[0])["subject"] == f"lease:{job}"

@@ -1,4 +1,4 @@
-"""One server a store for the whole run, every way to call it, and fresh names for every test."""
+"""One server per store for the whole run, every kind of client for it, and unused names for every test."""
 
 import uuid
 
@@ -32,7 +32,7 @@ def embedded_client(tmp_path_factory):
 
 @pytest.fixture(params=["http", "async", "embedded", "postgres"])
 def client(request):
-    """The same tests over every way to call."""
+    """Every kind of client, so that all of them pass the same tests."""
     if request.param == "embedded":
         yield request.getfixturevalue("embedded_client")
         return
@@ -53,7 +53,7 @@ def name():
 
 @pytest.fixture
 def new_server():
-    """Build a server that will be killed; it is gone after the test."""
+    """Create servers that a test may kill; they are stopped after the test."""
     built = []
 
     def build(url, **settings):

@@ -1,4 +1,4 @@
-"""Agents that want one job, each behind a bad network, with a server that is paused, killed and started again."""
+"""Agents that compete for one job over unreliable connections, with a server that is paused, killed and restarted."""
 
 import itertools
 import random
@@ -26,7 +26,7 @@ AGENTS = 3
 
 
 class Names:
-    """A resolver of names under `.test`: all of them are this machine, and at times none is known."""
+    """Resolver for names under `.test`: they are this machine, and at times no name resolves."""
 
     def __init__(self):
         self.gone = False
@@ -43,7 +43,7 @@ class Names:
 
 
 class Period:
-    """One agent's ownership, as that agent could know of it."""
+    """One agent's ownership, as far as that agent could know."""
 
     def __init__(self, agent, token):
         self.agent = agent
@@ -57,7 +57,7 @@ class Period:
 
 
 class Fleet:
-    """Agents, their network, and the answers they got."""
+    """The agents, their connections, and the answers they received."""
 
     def __init__(self, server, name, seed, names):
         self.server, self.name, self.seed, self.names = server, name, seed, names

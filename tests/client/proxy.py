@@ -1,4 +1,4 @@
-"""A small TCP proxy in front of a server that loses answers on purpose."""
+"""TCP proxy in front of a server that drops, delays or cuts answers on purpose."""
 
 import random
 import socket
@@ -13,7 +13,7 @@ SLOW_SECONDS = 0.5
 
 
 class Proxy:
-    """`fate` decides for each request, after the server has answered it (or, for CUT, before it hears of it)."""
+    """`fate` decides for each request, after the server has answered it (for CUT, before the server receives it)."""
 
     def __init__(self, port, fate=lambda: PASS):
         self.target = port
@@ -86,7 +86,7 @@ def _length(head):
 
 
 def _rest(caller, request):
-    """What is still missing of a request's body."""
+    """The rest of a request's body."""
     while b"\r\n\r\n" not in request:
         request += caller.recv(1 << 20)
     head, _, body = request.partition(b"\r\n\r\n")
@@ -97,7 +97,7 @@ def _rest(caller, request):
 
 
 def _answer(server):
-    """A whole answer, or nothing if the server went away."""
+    """A whole answer; empty if the server closed the connection."""
     found = b""
     while b"\r\n\r\n" not in found:
         piece = server.recv(1 << 20)
@@ -123,7 +123,7 @@ def between(server, fate=lambda: PASS):
 
 
 def every(number, fate):
-    """This fate for each so many-th request, counted over all connections."""
+    """This fate for every n-th request, counted over all connections."""
     count = [0]
 
     def choose():
@@ -134,7 +134,7 @@ def every(number, fate):
 
 
 def deck(seed, counts):
-    """Fates by rng, as cards are dealt: none fails to come, and the same seed deals the same cards."""
+    """Fates in a random order that depends only on the seed; every fate occurs."""
     dealer, cards, mutex = random.Random(seed), [], threading.Lock()
 
     def choose():

@@ -1,4 +1,4 @@
-"""No server and an event loop: the engine in this process answers while the program goes on."""
+"""Embedded mode for asyncio: the engine in this process answers while the event loop runs other tasks."""
 
 import asyncio
 import threading
@@ -15,7 +15,7 @@ def ours():
     return [thread for thread in threading.enumerate() if thread.name.startswith("holdfast")]
 
 
-def test_the_same_words_are_awaited_and_closing_stops_every_thread(tmp_path):
+def test_the_async_client_has_the_same_methods_and_closing_stops_every_thread(tmp_path):
     before = len(ours())
 
     async def program():
@@ -34,7 +34,7 @@ def test_the_same_words_are_awaited_and_closing_stops_every_thread(tmp_path):
         assert client.check_task_status(made["id"])["payload"] == {"n": 1}
 
 
-def test_others_go_on_while_one_waits_and_whoever_is_cancelled_leaves_the_line(tmp_path):
+def test_a_waiting_call_blocks_no_other_and_a_cancelled_one_leaves_the_queue(tmp_path):
     async def program():
         async with holdfast.open_async(tmp_path / "x.db") as client:
             engine = client._transport._inner._engine
@@ -53,7 +53,7 @@ def test_others_go_on_while_one_waits_and_whoever_is_cancelled_leaves_the_line(t
     assert asyncio.run(program())["owner"] == "fourth"
 
 
-def test_events_are_followed_and_whoever_stops_is_let_go_at_once(tmp_path):
+def test_events_are_followed_and_a_follower_can_stop_at_once(tmp_path):
     async def program():
         async with holdfast.open_async(tmp_path / "x.db") as client:
             seen = []
@@ -76,7 +76,7 @@ def test_events_are_followed_and_whoever_stops_is_let_go_at_once(tmp_path):
     assert time.monotonic() - began < 30, "a thread still waited for a chunk that was not needed"
 
 
-def test_a_file_that_is_no_store_is_told_as_ours(tmp_path):
+def test_a_file_that_is_no_store_raises_our_error(tmp_path):
     (tmp_path / "x.db").write_bytes(b"not a database at all" * 100)
     with pytest.raises(ServerError):
         holdfast.open_async(tmp_path / "x.db")

@@ -1,4 +1,4 @@
-"""What a caller sees of answers and refusals, over every way to call."""
+"""Answers and refusals, with every kind of client."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def test_an_operation_answers_its_document(client, name):
     assert client.call("release_job", job_id=f"{name}/a", lease_id=claimed["lease_id"])["status"] == "released"
 
 
-def test_texts_and_empty_answers_are_documents_too(client, name):
+def test_text_and_empty_answers_become_documents(client, name):
     assert client.call("llms_txt")["text"].startswith("# ")
     lock = client.call("acquire_lock", name=name, ttl_seconds=30)
     assert client.call("release_lock", name=name, lease_id=lock["lease_id"]) == {}
@@ -32,7 +32,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("operation", "arguments", "expected"), REFUSALS, ids=lambda value: str(value)[:20])
-def test_refusals_are_classes_that_help_to_decide(client, operation, arguments, expected):
+def test_each_refusal_raises_the_class_of_its_code(client, operation, arguments, expected):
     with pytest.raises(errors.HoldfastError) as caught:
         client.call(operation, **arguments)
     error = caught.value
@@ -44,7 +44,7 @@ def test_refusals_are_classes_that_help_to_decide(client, operation, arguments, 
         assert error.next_actions[0]["recommended"]
 
 
-def test_an_unknown_operation_is_a_mistake_of_the_program(client):
+def test_an_unknown_operation_is_a_value_error(client):
     with pytest.raises(ValueError, match="fly_away"):
         client.call("fly_away")
     with pytest.raises(TypeError, match="job_id"):

@@ -1,4 +1,4 @@
-"""No server: the engine in this process, alone and beside others on the same file."""
+"""Embedded mode: the engine in this process, alone and beside others on the same file."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ def ours():
     return [thread for thread in threading.enumerate() if thread.name.startswith("holdfast")]
 
 
-def test_closing_stops_its_threads_and_nothing_is_answered_any_more(tmp_path):
+def test_closing_stops_the_threads_and_later_calls_are_refused(tmp_path):
     before = len(ours())
     client = holdfast.open(tmp_path / "x.db")
     assert client.claim_job("a", "me")["status"] == "claimed"
@@ -31,7 +31,7 @@ def test_closing_stops_its_threads_and_nothing_is_answered_any_more(tmp_path):
     assert caught.value.code == "closed"
 
 
-def test_what_was_written_is_there_when_it_is_opened_again(tmp_path):
+def test_a_reopened_file_has_everything_that_was_written(tmp_path):
     with holdfast.open(tmp_path / "x.db") as client:
         first = client.claim_job("a", "me")
         made = client.create_task("work", {"n": 1})
@@ -50,13 +50,13 @@ def test_the_default_is_the_file_that_a_server_would_open(tmp_path):
         assert client.get_job_owner("a")["owner"] == "me"
 
 
-def test_a_file_that_is_no_store_is_told_as_ours(tmp_path):
+def test_a_file_that_is_no_store_raises_our_error(tmp_path):
     (tmp_path / "x.db").write_bytes(b"not a database at all" * 100)
     with pytest.raises(ServerError):
         holdfast.open(tmp_path / "x.db")
 
 
-def test_a_waiter_that_gives_up_leaves_the_line(tmp_path):
+def test_a_waiter_that_gives_up_leaves_the_queue(tmp_path):
     with holdfast.open(tmp_path / "x.db") as client:
         held = client.claim_job("a", "first")
         with pytest.raises(OutcomeUnknown):  # 0.3 s of the 30 that it wanted to wait
@@ -65,7 +65,7 @@ def test_a_waiter_that_gives_up_leaves_the_line(tmp_path):
         assert client.claim_job("a", "third")["status"] == "claimed"
 
 
-def test_it_shares_its_file_with_a_server(tmp_path, new_server):
+def test_an_embedded_client_shares_its_file_with_a_server(tmp_path, new_server):
     server = new_server(f"sqlite:///{tmp_path}/x.db").start()
     with holdfast.open(tmp_path / "x.db") as inside, holdfast.Client(url_of(server), KEY) as outside:
         mine = inside.claim_job("a", "inside")

@@ -1,4 +1,4 @@
-"""Lost answers, dead, paused and unreachable servers: no effect twice, no work without a certain lease."""
+"""Lost answers, and dead, paused and unreachable servers: nothing is applied twice, no work without a lease."""
 
 import itertools
 import os
@@ -32,7 +32,7 @@ def client_of(place, **settings):
 
 
 @pytest.mark.parametrize("way", ["http", "async"])
-def test_a_lost_answer_never_means_a_second_task_or_lease(sqlite_server, name, way):
+def test_a_lost_answer_never_causes_a_second_task_or_lease(sqlite_server, name, way):
     with between(sqlite_server, every(2, LOSE)) as proxy:
         with client_of(proxy) if way == "http" else awaited(url_of(proxy)) as client:
             made = [client.create_task(name, {"n": n}) for n in range(6)]
@@ -52,7 +52,7 @@ def test_a_lost_answer_never_means_a_second_task_or_lease(sqlite_server, name, w
         assert kinds.count("lease.claimed") == 1
 
 
-def test_what_cannot_be_repeated_safely_is_not(sqlite_server, name):
+def test_a_call_that_is_not_safe_to_repeat_is_sent_once(sqlite_server, name):
     with between(sqlite_server, lambda: LOSE) as proxy, client_of(proxy, deadline=3) as client:
         with pytest.raises(OutcomeUnknown) as caught:
             client.create_key(name, ["jobs"])
@@ -65,7 +65,7 @@ def test_what_cannot_be_repeated_safely_is_not(sqlite_server, name):
         assert [key["name"] for key in honest.list_keys()["keys"]].count(name) == 1
 
 
-def test_nobody_there_is_told_in_time():
+def test_an_unreachable_server_is_reported_within_the_deadline():
     port = free_port()
     began = time.monotonic()
     with pytest.raises(Unreachable), holdfast.Client(f"http://127.0.0.1:{port}", KEY, deadline=1) as client:
@@ -75,7 +75,7 @@ def test_nobody_there_is_told_in_time():
     assert time.monotonic() - began < 30
 
 
-def test_a_call_outlasts_a_restart(tmp_path, new_server, name):
+def test_a_call_is_retried_until_the_server_has_restarted(tmp_path, new_server, name):
     server = new_server(f"sqlite:///{tmp_path}/x.db")
     answered = []
     with client_of(server) as client:
@@ -97,7 +97,7 @@ def test_a_call_outlasts_a_restart(tmp_path, new_server, name):
 
 
 @pytest.mark.parametrize("way", ["http", "async"])
-def test_a_paused_server_and_a_silent_network_are_lost_in_time(tmp_path, new_server, name, way):
+def test_a_lease_is_lost_in_time_if_the_server_is_paused_or_the_network_silent(tmp_path, new_server, name, way):
     server = new_server(f"sqlite:///{tmp_path}/x.db").start()
     fate = [PASS]
     with (
@@ -128,8 +128,8 @@ def test_a_paused_server_and_a_silent_network_are_lost_in_time(tmp_path, new_ser
 
 
 @pytest.mark.parametrize("way", ["http", "async"])
-def test_an_answer_that_comes_late_proves_no_more_than_one_that_comes_at_once(sqlite_server, name, way):
-    """Claimed, renewed once with a late answer, and then cut off."""
+def test_a_late_answer_extends_the_lease_no_further_than_a_prompt_one(sqlite_server, name, way):
+    """Claimed, renewed once with a late answer, then disconnected."""
     fates = iter([PASS, SLOW])
     with (
         between(sqlite_server, lambda: next(fates, CUT)) as proxy,
@@ -176,7 +176,7 @@ with holdfast.Client().job(sys.argv[1], "holder", ttl=1) as job:
 """
 
 
-def test_a_holder_that_slept_past_its_time_does_nothing_more(sqlite_server, name):
+def test_a_suspended_holder_acts_no_more_after_its_lease_expired(sqlite_server, name):
     environment = os.environ | {"HOLDFAST_URL": url_of(sqlite_server), "HOLDFAST_API_KEY": KEY}
     with client_of(sqlite_server) as client:
         holder = subprocess.Popen(
@@ -213,8 +213,8 @@ def new_store(tmp_path, new_postgres_database):
 
 
 @pytest.mark.parametrize("seed", range(RUNS))
-def test_whatever_happens_nobody_works_on_what_another_has(new_store, new_server, name, names, seed):
-    """A sort of fault that never came about fails the run."""
+def test_under_random_faults_no_two_agents_own_the_job_at_once(new_store, new_server, name, names, seed):
+    """A kind of fault that never happened fails the run."""
     server = new_server(new_store(seed)).start()
     fleet = Fleet(server, name, seed, names)
     with fleet.at_work():
@@ -228,7 +228,7 @@ def test_whatever_happens_nobody_works_on_what_another_has(new_store, new_server
 
 
 def assert_one_owner_at_a_time(fleet):
-    """Whoever was granted the job could be sure that no check of the owner before would go well again."""
+    """When an agent was granted the job, no later check of the previous owner succeeded."""
     periods = sorted(fleet.periods, key=lambda period: period.token)
     assert len({period.token for period in periods}) == len(periods), "one token was given twice"
     for earlier, later in itertools.pairwise(periods):
@@ -239,7 +239,7 @@ def assert_one_owner_at_a_time(fleet):
 
 
 def assert_no_effect_came_twice(fleet, client):
-    """What was acknowledged is there; and each request, however often it was sent, had one effect at most."""
+    """Every acknowledged change is stored, and each request was applied at most once, however often it was sent."""
     tasks = client.list_tasks(type=fleet.name, limit=100)["tasks"]
     made = [client.check_task_status(task["id"])["payload"]["n"] for task in tasks]
     assert len(made) == len(set(made)), "one call made two tasks"

@@ -23,7 +23,7 @@ RESET = b'event: reset\ndata: {"error":"cursor_too_old","message":"gone","oldest
 
 @pytest.fixture(params=["http", "async", "embedded"])
 def follow(request, sqlite_server, tmp_path):
-    """Call it for (a client that writes, a function that follows and gives the first so many events)."""
+    """Returns (a client that writes, a function that follows and returns the first events)."""
     if request.param == "embedded":
         client = holdfast.open(tmp_path / "own.db")
     else:
@@ -52,7 +52,7 @@ def last(client):
     return client.list_events(request_id="-", limit=1)["nextCursor"]
 
 
-def test_what_happened_and_what_happens_comes_as_typed_events(follow, name):
+def test_past_and_new_events_are_typed(follow, name):
     client, first = follow
     after = last(client)
     lease = client.claim_job(name, "me", None)
@@ -68,7 +68,7 @@ def test_what_happened_and_what_happens_comes_as_typed_events(follow, name):
     assert first(1, after=after, kind="lease.r*")[0].kind == "lease.released"
 
 
-def test_without_a_cursor_it_begins_now(follow, name):
+def test_without_a_cursor_only_new_events_are_followed(follow, name):
     client, first = follow
     client.claim_job(f"before-{name}", "me", None)
     with ThreadPoolExecutor(1) as pool:
@@ -83,7 +83,7 @@ def test_without_a_cursor_it_begins_now(follow, name):
         assert found.result()[0].subject.startswith(f"lease:{name}")
 
 
-def test_closing_the_client_ends_it(sqlite_server, tmp_path):
+def test_closing_the_client_ends_the_iteration(sqlite_server, tmp_path):
     for client in (holdfast.Client(url_of(sqlite_server), KEY), holdfast.open(tmp_path / "x.db")):
         heard = []
         thread = threading.Thread(target=lambda client=client, heard=heard: heard.extend(client.follow()), daemon=True)
@@ -94,7 +94,7 @@ def test_closing_the_client_ends_it(sqlite_server, tmp_path):
         assert (thread.is_alive(), heard) == (False, [])
 
 
-def test_closing_an_async_client_ends_it(sqlite_server):
+def test_closing_an_async_client_ends_the_iteration(sqlite_server):
     async def scenario():
         client = holdfast.AsyncClient(url_of(sqlite_server), KEY)
 
@@ -109,7 +109,7 @@ def test_closing_an_async_client_ends_it(sqlite_server):
     assert asyncio.run(scenario()) == []
 
 
-def test_a_watch_is_followed_too(sqlite_server, name):
+def test_a_watch_yields_every_change(sqlite_server, name):
     with holdfast.Client(url_of(sqlite_server), KEY) as client:
         watch = client.watch_lock(name)
         assert next(watch)["event"] == "released"
@@ -119,7 +119,7 @@ def test_a_watch_is_followed_too(sqlite_server, name):
         assert next(election)["status"] == "vacant"
 
 
-def test_a_server_that_is_killed_and_comes_back_is_followed_without_a_gap(new_server, tmp_path, name):
+def test_following_continues_without_a_gap_after_the_server_was_killed(new_server, tmp_path, name):
     server = new_server(f"sqlite:///{tmp_path}/x.db").start()
     with holdfast.Client(url_of(server), KEY) as client, ThreadPoolExecutor(1) as pool:
         after = last(client)
@@ -133,7 +133,7 @@ def test_a_server_that_is_killed_and_comes_back_is_followed_without_a_gap(new_se
         assert follower.result(60) == list(range(after + 1, after + 5))
 
 
-def test_what_waiting_does_not_help_with_is_raised(sqlite_server):
+def test_errors_that_retrying_does_not_fix_are_raised(sqlite_server):
     with holdfast.Client(url_of(sqlite_server), "a-key-that-this-server-never-saw") as client, pytest.raises(AuthError):
         next(client.follow())
     with (
@@ -143,8 +143,8 @@ def test_what_waiting_does_not_help_with_is_raised(sqlite_server):
         next(client.follow())
 
 
-def test_a_cursor_too_old_is_told(tmp_path, name):
-    """Before the stream by its refusal, in its midst by its last frame."""
+def test_a_cursor_that_is_too_old_raises(tmp_path, name):
+    """Before the stream by a refusal, during the stream by its last frame."""
     with holdfast.open(tmp_path / "x.db") as client:
         for _ in range(3):
             lease = client.claim_job(name, "me", None)
@@ -160,15 +160,15 @@ def test_a_cursor_too_old_is_told(tmp_path, name):
     assert caught.value.document["oldest"] == 9
 
 
-def test_what_came_before_a_reset_is_given_even_if_it_came_with_it():
+def test_events_before_a_reset_are_yielded_even_in_the_same_chunk():
     found = StreamState("list_events", {}, deadline=1).feed(b"id: 7\ndata: 1\n\nid: 8\ndata: 2\n\n" + RESET)
     assert [next(found).data, next(found).data] == ["1", "2"]
     with pytest.raises(CursorTooOld):
         next(found)
 
 
-def test_closing_an_embedded_client_ends_a_reader_for_whom_much_still_waits(tmp_path, name):
-    """It has read one event; more than the parts that may wait are ready when the store is closed under it."""
+def test_closing_an_embedded_client_ends_a_reader_with_unread_events(tmp_path, name):
+    """The reader has read one event; more chunks than may be buffered are ready when the client is closed."""
     client = holdfast.open(tmp_path / "x.db")
     events = client.follow(after=0, subject=f"lease:{name}*")
     for number in range(MAX_UNREAD_CHUNKS + 10):
@@ -184,7 +184,7 @@ def test_closing_an_embedded_client_ends_a_reader_for_whom_much_still_waits(tmp_
 
 
 @pytest.mark.parametrize("size", [1, 3, 1000])
-def test_frames_are_the_same_whatever_pieces_they_come_in(size):
+def test_frames_do_not_depend_on_how_the_stream_is_split(size):
     text = b": hello\nretry: 5\nid: 1\n\ndata: a\r\ndata: b\r\n\r\nevent: x\rdata:c\rid: 2\r\r:\n\nid\ndata\n\n"
     frames, found = FrameParser(), []
     for place in range(0, len(text), size):
@@ -198,7 +198,7 @@ def test_frames_are_the_same_whatever_pieces_they_come_in(size):
     ]
 
 
-def test_a_frame_without_an_end_is_not_kept_for_ever():
+def test_an_endless_frame_is_refused():
     frames = FrameParser(max_bytes=100)
     with pytest.raises(HoldfastError, match="exceeded 100 bytes"):
         frames.feed(b"data: " + b"x" * 200)

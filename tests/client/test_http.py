@@ -1,4 +1,4 @@
-"""Where the server is, who we are, and that the way there is checked."""
+"""Address, key and certificate of the server."""
 
 import socket
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +13,7 @@ from tests.http.network_servers import make_certificate
 from tests.support import wait_until
 
 
-def test_address_and_key_come_from_the_environment_unless_they_are_given(monkeypatch, sqlite_server, name):
+def test_address_and_key_default_to_the_environment(monkeypatch, sqlite_server, name):
     for variable in ("HOLDFAST_URL", "HOLDFAST_API_KEY"):
         monkeypatch.delenv(variable, raising=False)
     assert (server_url(None), auth_headers(None)) == ("http://127.0.0.1:7700", {})
@@ -35,7 +35,7 @@ def test_an_address_without_its_scheme_is_refused_at_once(monkeypatch):
         holdfast.Client()
 
 
-def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path, new_server, monkeypatch):
+def test_an_untrusted_certificate_is_refused(tmp_path, new_server, monkeypatch):
     cert, key = make_certificate(tmp_path)
     server = new_server(f"sqlite:///{tmp_path}/x.db", TLS_CERT=str(cert), TLS_KEY=str(key))
     server.launch()

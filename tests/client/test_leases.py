@@ -1,4 +1,4 @@
-"""Leases that renew themselves, over every way to call."""
+"""Leases that are renewed in the background, with every kind of client."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ from tests.support import wait_until
 pytestmark = pytest.mark.waits(14)
 
 
-def test_a_job_is_ours_inside_and_the_next_ones_after(client, name):
+def test_a_job_is_held_inside_its_block_and_free_after_it(client, name):
     with client.job(name, "agent-3", {"branch": "fix"}) as job:
         job.check()
         assert client.get_job_owner(name)["owner"] == "agent-3"
@@ -40,7 +40,7 @@ def test_a_short_lease_outlives_its_ttl_because_it_is_renewed(client, name):
         assert client.get_job_owner(name)["owner"] == "agent-3"
 
 
-def test_a_job_taken_away_is_noticed_and_told(client, name):
+def test_check_raises_after_a_job_was_taken_away(client, name):
     with pytest.raises(LeaseLost), client.job(name, "agent-3", ttl=2) as job:
         client.force_release_job(name, "we need it")
         deadline = time.monotonic() + 5
@@ -49,12 +49,12 @@ def test_a_job_taken_away_is_noticed_and_told(client, name):
             time.sleep(0.02)
 
 
-def test_a_lost_job_is_told_at_the_end_even_if_nobody_asked(client, name):
+def test_a_lost_job_raises_at_the_end_of_the_block_without_a_check(client, name):
     with pytest.raises(LeaseLost), client.job(name, "agent-3", ttl=60):
         client.force_release_job(name, "we need it")
 
 
-def test_waiting_in_line_ends_in_the_job(client, name):
+def test_a_claim_waits_in_the_queue_and_gets_the_job(client, name):
     entered = threading.Event()
 
     def hold():
@@ -72,7 +72,7 @@ def test_waiting_in_line_ends_in_the_job(client, name):
     first.join()
 
 
-def test_one_leads_at_a_time(client, name):
+def test_an_election_has_one_leader_at_a_time(client, name):
     election = name[:60]
     with client.leader(election, "one", ttl=5) as lead:
         lead.check()
@@ -107,7 +107,7 @@ def test_a_task_is_completed_at_the_end_of_its_block(client, name):
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_an_exception_says_how_a_task_failed(client, name, error, fields):
+def test_the_exception_decides_how_a_task_fails(client, name, error, fields):
     made = client.create_task(name, {})
     with pytest.raises(type(error)), client.task(name):
         raise error
@@ -120,7 +120,7 @@ def test_an_exception_says_how_a_task_failed(client, name, error, fields):
         assert attempt["errorCode"] == type(error).__name__
 
 
-def test_a_task_that_is_called_off_says_so(client, name):
+def test_check_raises_when_cancellation_was_requested(client, name):
     made = client.create_task(name, {})
     with pytest.raises(CancelRequested), client.task(name) as task:
         client.cancel_task(made["id"], mode="request")
@@ -139,7 +139,7 @@ def test_a_task_taken_away_by_force_is_lost(client, name):
     assert client.check_task_status(made["id"])["status"] == "cancelled"
 
 
-def test_what_can_be_proved_is_counted_from_the_sending(monkeypatch):
+def test_a_lease_is_counted_from_the_sending_of_its_renewal(monkeypatch):
     clock = [100.0]
     monkeypatch.setattr(lease_clock, "now", lambda: clock[0])
     terms = Terms("job x", 1, 10.0, 3.0, {}, "heartbeat_job", "release_job", {})
@@ -157,7 +157,7 @@ def test_what_can_be_proved_is_counted_from_the_sending(monkeypatch):
         held.check()
 
 
-def test_renewals_that_fail_come_sooner_and_never_too_late():
+def test_failed_renewals_are_retried_sooner_and_before_the_lease_ends():
     terms = Terms("job x", 1, 9.0, 3.0, {}, "heartbeat_job", "release_job", {})
     held = LeaseState(terms, sent=lease_clock.now())
     assert 2.3 < held.pause() <= 3.0
@@ -167,7 +167,7 @@ def test_renewals_that_fail_come_sooner_and_never_too_late():
     assert held.request_timeout < 3.0
 
 
-def test_leaving_stops_the_thread(client, name):
+def test_leaving_the_block_stops_the_renewal_thread(client, name):
     before = set(threading.enumerate())
     with client.job(name, "agent-3", ttl=5):
         pass

@@ -15,7 +15,7 @@ EVERY = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: o
 
 
 class Recorder(Methods):
-    """Keeps what a method calls, and calls nothing."""
+    """Records the calls of methods without sending them."""
 
     def call(self, operation, /, **arguments):
         return operation, arguments
@@ -43,7 +43,7 @@ def test_both_clients_have_the_same_methods(client):
     assert ours <= set(dir(client))
 
 
-def test_the_five_words_of_a_job_are_called_as_agents_call_them(client, name):
+def test_the_five_job_methods_take_positional_arguments(client, name):
     claimed = client.claim_job(name, "agent-3", {"branch": "fix"}, ttl=60)
     assert (claimed["status"], claimed["ttl_seconds"]) == ("claimed", 60)
     assert client.claim_job(name, "agent-5", None)["status"] == "held"

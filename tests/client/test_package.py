@@ -1,4 +1,4 @@
-"""What `import holdfast` offers."""
+"""Public names of `import holdfast`."""
 
 import subprocess
 import sys

@@ -46,7 +46,7 @@ def trouble(status, applied=None, code="x", **headers):
         (SAFE, trouble(409, None, "conflict"), HoldfastError),
     ],
 )
-def test_only_what_cannot_happen_twice_is_sent_again(operation, outcome, error):
+def test_only_requests_that_cannot_apply_twice_are_repeated(operation, outcome, error):
     if error is None:
         assert isinstance(call(operation).evaluate(outcome), float)
     else:
@@ -54,7 +54,7 @@ def test_only_what_cannot_happen_twice_is_sent_again(operation, outcome, error):
             call(operation).evaluate(outcome)
 
 
-def test_pauses_grow_within_their_bounds_and_are_left_to_chance():
+def test_pauses_grow_within_their_bounds_and_are_random():
     asked = [call() for _ in range(200)]
     first = [each.evaluate(NotSent("x")) for each in asked]
     assert max(first) <= retry.FIRST_PAUSE
@@ -66,18 +66,18 @@ def test_pauses_grow_within_their_bounds_and_are_left_to_chance():
     assert max(later) > 10
 
 
-def test_nobody_comes_back_before_the_server_said():
+def test_no_retry_comes_before_retry_after():
     busy = trouble(503, "no", "overloaded", **{"retry-after": "7"})
     assert all(7.0 <= call().evaluate(busy) <= 7.2 for _ in range(50))
 
 
-def test_a_pause_that_would_outlast_the_deadline_is_not_begun():
+def test_a_pause_beyond_the_deadline_raises_at_once():
     with pytest.raises(Limited) as caught:
         call(deadline=5).evaluate(trouble(429, None, "rate_limited", **{"retry-after": "30"}))
     assert caught.value.retry_after == 30
 
 
-def test_doubt_once_raised_stays_until_there_is_an_answer():
+def test_the_outcome_stays_unknown_until_an_attempt_is_answered():
     asked = call(deadline=0.5)
     asked.evaluate(AnswerLost("cut"))
     with pytest.raises(OutcomeUnknown):
@@ -96,13 +96,13 @@ def test_every_attempt_is_the_same_request():
     assert call().request.headers["idempotency-key"] != before.headers["idempotency-key"]
 
 
-def test_waiting_in_line_is_not_counted_as_slowness():
+def test_waiting_in_a_queue_does_not_count_against_the_timeout():
     asked = Call("claim_job", {"job_id": "x", "owner": "me", "wait_seconds": 50}, timeout=10.0, deadline=30.0)
     assert 59 < asked.timeout() <= 60
 
 
 @pytest.mark.parametrize(("status", "applied"), [(409, "no"), (500, "unknown"), (503, "unknown")])
-def test_no_error_promises_more_than_it_knows(status, applied):
+def test_applied_is_no_only_if_that_is_certain(status, applied):
     with pytest.raises(HoldfastError) as caught:
         call(UNSAFE, deadline=0.0).evaluate(trouble(status))
     assert caught.value.applied == applied

@@ -1,4 +1,4 @@
-"""Two embedded programs and a server on one SQLite file: one winner each time, whichever is killed."""
+"""Two embedded programs and a server on one SQLite file: one winner in each round, also when one of them is killed."""
 
 import json
 import os
@@ -32,7 +32,7 @@ for line in sys.stdin:
 
 
 class Program:
-    """An agent with no server of its own."""
+    """An agent in embedded mode, in its own process."""
 
     def __init__(self, path):
         self.path = path
@@ -70,7 +70,7 @@ class Program:
 
 
 class Served:
-    """An agent of the server."""
+    """An agent that uses the server."""
 
     def __init__(self, server):
         self.server = server
@@ -92,7 +92,7 @@ class Served:
 
 
 def race(agents, name):
-    """All claim at the same moment; the answers."""
+    """Let all claim at the same moment; their answers."""
     answers = [None] * len(agents)
     gate = threading.Barrier(len(agents))
 
@@ -190,7 +190,7 @@ class Busy:
         self.in_doubt = None
 
     def check(self):
-        """What was acknowledged is so, whoever was killed; what was in doubt is left alone from now on."""
+        """Acknowledged changes are stored; names with an unknown outcome are not used again."""
         assert self.error is None, self.error
         self.jobs.pop(self.in_doubt, None)
         for job, lease_id in self.jobs.items():
@@ -203,7 +203,7 @@ class Busy:
         self.in_doubt = None
 
 
-def test_nothing_acknowledged_is_lost_whoever_of_the_three_is_killed(agents, path):
+def test_nothing_acknowledged_is_lost_if_a_program_or_the_server_is_killed(agents, path):
     crew = [Busy(agent, number) for number, agent in enumerate(agents)]
     rng = random.Random(4127)
     for number in range(KILLS):
@@ -232,7 +232,7 @@ def wait_for_a_grant_each(crew):
 
 
 def assert_tokens_follow_time(grants):
-    """Each token was given once, and none to somebody who had the answer before a smaller one was even asked for."""
+    """Each token was granted once, and no token is smaller than one whose answer came before its request."""
     tokens = [token for token, _, _ in grants]
     assert len(tokens) == len(set(tokens))
     last_asked = 0.0

@@ -1,4 +1,4 @@
-"""Requests are made from the table of operations, and agree with what the server says it takes."""
+"""Requests are built from the table of operations, and match the server's OpenAPI document."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from holdfast.transport.http.schemas.all_operations import OPERATION_SCHEMAS
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-def test_a_request_is_sent_under_a_key_wherever_the_server_takes_one(operation):
+def test_requests_carry_an_idempotency_key_where_the_server_accepts_one(operation):
     assert request.accepts_idempotency_key(operation) == OPERATION_SCHEMAS[operation.name].takes_idempotency_key
 
 
@@ -24,19 +24,19 @@ def test_every_request_reaches_its_operation(operation):
 
 
 @pytest.mark.parametrize("job_id", ["", ".", ".."])
-def test_an_id_that_would_mean_another_path_never_leaves(job_id):
+def test_an_id_that_would_change_the_path_is_refused(job_id):
     with pytest.raises(Invalid):
         request.build_request(request.find_operation("get_job_owner"), {"job_id": job_id})
 
 
-def test_queries_are_spelled_as_lists_take_them():
+def test_query_parameters_have_the_names_of_the_list_routes():
     made = request.build_request(
         request.find_operation("list_tasks"), {"session_id": "s", "resolved": True, "limit": 3, "type": None}
     )
     assert made.target == "/v1/tasks?sessionId=s&resolved=true&limit=3"
 
 
-def test_every_filter_of_a_list_can_be_asked_for():
+def test_every_filter_of_a_list_is_a_parameter():
     for name, shape in OPERATION_SCHEMAS.items():
         if shape.query is not None:
             fields = dict.fromkeys(shape.query.__struct_fields__, "x")

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.waits(35)
 
 @pytest.fixture(autouse=True)
 def short_polls(monkeypatch):
-    """An idle worker stops when its claim has waited for work: half a second here instead of five."""
+    """An idle worker stops when its waiting claim ends: after half a second here instead of five."""
     monkeypatch.setattr("holdfast.client.worker.POLL_SECONDS", 0.5)
 
 
@@ -47,7 +47,7 @@ def status(client, task):
     return client.check_task_status(task["id"])
 
 
-def test_functions_of_both_kinds_complete_their_tasks(embedded_client, http, name):
+def test_plain_and_async_handlers_complete_their_tasks(embedded_client, http, name):
     for client in (embedded_client, http):
         worker = holdfast.Worker(client, concurrency=2)
 
@@ -70,7 +70,7 @@ def test_functions_of_both_kinds_complete_their_tasks(embedded_client, http, nam
         assert [done["result"]["n"] for done in results] == [0, 2, 4, 6, 8, 0, 0, 1, 1, 2]
 
 
-def test_an_attempt_that_fails_is_told_and_the_next_goes_on_from_its_checkpoint(http, name):
+def test_a_failed_attempt_is_reported_and_the_next_continues_from_its_checkpoint(http, name):
     worker = holdfast.Worker(http, concurrency=1)
     seen = []
 
@@ -88,7 +88,7 @@ def test_an_attempt_that_fails_is_told_and_the_next_goes_on_from_its_checkpoint(
     assert seen == [None, ({"step": 7}, "Retry")]
 
 
-def test_what_never_works_and_what_returns_nonsense_are_told(http, name):
+def test_permanent_failures_and_invalid_results_are_reported(http, name):
     worker = holdfast.Worker(http, concurrency=1)
 
     @worker.task(name)
@@ -105,7 +105,7 @@ def test_what_never_works_and_what_returns_nonsense_are_told(http, name):
     assert http.task_attempts(odd["id"])["attempts"][0]["errorCode"] == "TypeError"
 
 
-def test_a_task_that_is_called_off_is_stopped_whichever_kind_it_is(http, name):
+def test_cancellation_stops_plain_and_async_handlers(http, name):
     worker = holdfast.Worker(http, concurrency=2)
     ended = []
 
@@ -139,7 +139,7 @@ def test_a_task_that_is_called_off_is_stopped_whichever_kind_it_is(http, name):
     assert sorted(ended) == ["asked", "cancelled"]
 
 
-def test_a_function_that_does_not_end_is_cancelled_and_its_task_handed_back(http, name):
+def test_a_handler_that_does_not_end_is_cancelled_and_its_task_released(http, name):
     worker = holdfast.Worker(http, concurrency=1, drain_seconds=0.0)
     ended = []
 
@@ -161,7 +161,7 @@ def test_a_function_that_does_not_end_is_cancelled_and_its_task_handed_back(http
     assert http.claim_task(type=name)["previousAttempt"]["checkpoint"] == {"step": 1}
 
 
-def test_a_worker_with_a_bad_key_says_so_instead_of_trying_for_ever(sqlite_server):
+def test_a_worker_with_a_bad_key_raises_instead_of_retrying(sqlite_server):
     with holdfast.Client(url_of(sqlite_server), "nobody's key, nobody's key") as client:
         worker = holdfast.Worker(client)
         worker.task("x")(lambda context: None)
@@ -198,7 +198,7 @@ def program(server, name, steps, drain=30.0):
     )
 
 
-def test_sigterm_lets_the_task_under_way_finish(sqlite_server, http, name):
+def test_sigterm_lets_the_running_task_finish(sqlite_server, http, name):
     task, waiting = http.create_task(name, {}), http.create_task(name, {})
     with program(sqlite_server, name, 40) as worker:
         assert worker.stdout.readline() == "1\n"
@@ -208,7 +208,7 @@ def test_sigterm_lets_the_task_under_way_finish(sqlite_server, http, name):
     assert status(http, waiting)["status"] == "pending"
 
 
-def test_what_cannot_finish_in_time_is_handed_back_with_its_checkpoint(sqlite_server, http, name):
+def test_a_task_that_cannot_finish_in_time_is_released_with_its_checkpoint(sqlite_server, http, name):
     task = http.create_task(name, {})
     with program(sqlite_server, name, 5000, drain=0.0) as worker:
         assert worker.stdout.readline() == "1\n"
@@ -224,7 +224,7 @@ def test_what_cannot_finish_in_time_is_handed_back_with_its_checkpoint(sqlite_se
 
 
 def test_a_killed_workers_task_is_continued_from_its_checkpoint(sqlite_server, http, name):
-    """The shortest lease of a task is 30 seconds: so long it takes until the next one may have it."""
+    """The shortest lease of a task is 30 seconds: the next worker can claim it only after that."""
     task = http.create_task(name, {}, lease_duration_seconds=30)
     with program(sqlite_server, name, 5000) as worker:
         for _ in range(3):

@@ -1,4 +1,4 @@
-"""The asynchronous client as a plain test sees it, so that one test body serves both."""
+"""Adapter that makes AsyncClient synchronous, so that one test covers both clients."""
 
 import asyncio
 import inspect
@@ -16,7 +16,7 @@ def url_of(server):
 
 @contextmanager
 def awaited(url, **settings):
-    """An AsyncClient on an event loop of its own, which runs all the time, as a program's would."""
+    """An AsyncClient whose event loop runs in a background thread."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
@@ -38,7 +38,7 @@ def _made(loop, url, settings):
 
 
 class Awaited:
-    """Waits for whatever its inner self lets one await."""
+    """Wrapper that awaits the results of the wrapped object's methods."""
 
     def __init__(self, inner, loop):
         object.__setattr__(self, "_inner", inner)

@@ -1,4 +1,4 @@
-"""A visitor without a browser: sends exactly what it is told, keeps its cookie, and reads forms."""
+"""HTTP client for the dashboard: sends given bytes and headers, keeps its cookie, and reads forms."""
 
 import html
 import http.client
@@ -11,7 +11,7 @@ FORM = "application/x-www-form-urlencoded"
 
 
 class DashboardClient:
-    """Somebody at a port."""
+    """A client of the server at a port."""
 
     def __init__(self, port, cookie=""):
         self.port = port
@@ -42,10 +42,10 @@ class DashboardClient:
         return self
 
     def token(self, path="/"):
-        """What the forms of this visit carry."""
+        """The form token of this browser session."""
         return re.search(r'name="token" value="([0-9a-f]+)"', self.get(path)[2])[1]
 
 
 def text_of(page):
-    """What a page says, without its markup."""
+    """The text of a page, without its markup."""
     return html.unescape(re.sub(r"<[^>]*>", "", page))

@@ -1,4 +1,4 @@
-"""One browser and one server a file; pages that fail their test for anything a careful reader would mind."""
+"""One browser for all files, one server per file, and pages that fail their test on any console error."""
 
 import shutil
 
@@ -22,7 +22,7 @@ expect.set_options(timeout=PATIENCE)
 
 @pytest.fixture(scope="package")
 def browser():
-    """A browser keeps an event loop on this thread: it must be gone before tests of another folder run their own."""
+    """A browser keeps an event loop on this thread: it must end before tests of another folder run their own."""
     with sync_playwright() as playwright:
         found = shutil.which("chromium")
         assert found, "the dashboard's tests need chromium"
@@ -45,7 +45,7 @@ def root(server):
 
 @pytest.fixture
 def stranger(browser, server):
-    """Opens pages of somebody who is not signed in; `stranger(width=390)` on a phone."""
+    """Opens pages without signing in; `stranger(width=390)` as on a phone."""
     opened = []
 
     def open_page(width=1280, height=900, **more):
@@ -65,7 +65,7 @@ def stranger(browser, server):
 
 @pytest.fixture
 def browse(stranger):
-    """Opens pages of somebody who is signed in."""
+    """Opens pages that are signed in."""
 
     def open_page(key=agents.ROOT_KEY, path="/", **more):
         page = stranger(**more)
@@ -86,7 +86,7 @@ def sign_in(page, key, path="/"):
 
 @pytest.fixture
 def link(root):
-    """A link for whoever has the key."""
+    """A sign-in link for a key."""
     return root.post("/v1/account/dashboard-link", {}).json["url"]
 
 

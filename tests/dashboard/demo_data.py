@@ -1,4 +1,4 @@
-"""What the pages about tasks and keys are full of in pictures: troubles in families, and one task with a long story."""
+"""Sample data for screenshots: groups of failed tasks, one task with many attempts, webhooks and keys."""
 
 from holdfast.core.webhooks.delivery import AttemptResult, Delivery, FinishedAttempt
 from holdfast.store.contract.deliveries import Capacity, CursorMove
@@ -28,7 +28,7 @@ STORY = {
 
 
 def before(stage):
-    """What happened earlier; the task whose story goes on."""
+    """Create the past; the id of the task that is still held."""
     root = stage.root
     for hook in HOOKS:
         assert root.post("/v1/webhooks", hook).status == 201
@@ -51,7 +51,7 @@ def before(stage):
 
 
 def now(stage, task):
-    """Its present holder is in the middle of it."""
+    """Let the task be held with progress."""
     path, lease = _claim(stage.root, task, "claude-docs")
     left = {
         "note": "refunds done; two comments drafted, rounding is next", "progress": {"done": 9, "of": 14},
@@ -61,7 +61,7 @@ def now(stage, task):
 
 
 def tell(stage):
-    """Webhooks have been told; one receiver was away for a while, and it rests now."""
+    """Create webhooks with deliveries; one receiver was unreachable, and its webhook is paused."""
     store, found = stage.engine.store, {}
     for hook in stage.root.get("/v1/webhooks").json["webhooks"]:
         name = ("default", hook["webhook_id"])

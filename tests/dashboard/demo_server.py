@@ -1,4 +1,4 @@
-"""A busy afternoon in forty minutes of scripted time: what screenshots and pages full of data are made of."""
+"""Server with sample data for screenshots: forty minutes of scripted activity."""
 
 import contextlib
 import http.client
@@ -26,7 +26,7 @@ QUEUES = ("process_document", "review_pull_request", "render_thumbnail", "summar
 
 
 class DemoServer:
-    """A server in this process, whose clock is the wall's and a shift that the script moves."""
+    """A server in this process, with a clock that the script can set back."""
 
     def __init__(self):
         self.shift = -MINUTES * 60_000_000
@@ -44,7 +44,7 @@ class DemoServer:
         self.root = Agent(self.port, {"Authorization": f"Bearer {ROOT_KEY}"}, "root", ROOT_KEY)
 
     def pass_time(self, seconds):
-        """Let scripted time go on, never past the wall's."""
+        """Advance scripted time, at most to the wall clock."""
         self.shift = min(self.shift + int(seconds * 1_000_000), 0)
         self.engine.sweep.wake()
 
@@ -56,7 +56,7 @@ class DemoServer:
 
 
 def play(stage):
-    """Fill the server, and leave it in the middle of things."""
+    """Fill the server with activity that has not ended yet."""
     rng = random.Random(1842)
     root = stage.root
     lives = [_session(root, name, rng) for name in WORKERS[:4]]
@@ -85,7 +85,7 @@ def _session(root, name, rng):
 
 
 def _minute(stage, rng, lives, minute):
-    """Some work comes, some is done, a deployment changes hands now and then."""
+    """One minute: tasks are created and completed, and at times a deployment gets a new owner."""
     root = stage.root
     for _ in range(rng.randrange(4, 9) + (8 if 18 < minute < 26 else 0)):
         root.post("/v1/tasks", {"type": rng.choice(QUEUES), "payload": {"page": minute}, "maxAttempts": 2})
@@ -113,7 +113,7 @@ def _minute(stage, rng, lives, minute):
 
 
 def _last_moments(stage, lives):
-    """Leases at every age, somebody who waits, and one that nobody renews any more."""
+    """Leases of every age, a waiting caller, and a lease that is no longer renewed."""
     root = stage.root
     root.claim("github/acme/shop/1842", "codex-api", ttl_seconds=120, metadata={"branch": "fix/cart"})
     stage.pass_time(40)
@@ -140,7 +140,7 @@ def _last_moments(stage, lives):
 
 
 def _wait(port, name):
-    """Stand in line for the deployment, for as long as pictures are taken."""
+    """Wait for the deployment while screenshots are taken."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     body = json.dumps({"owner": name, "wait_seconds": 60})
     headers = {"Authorization": f"Bearer {ROOT_KEY}", "Content-Type": "application/json"}

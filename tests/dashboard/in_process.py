@@ -1,4 +1,4 @@
-"""The dashboard in this very process, over a store in memory by a driven clock, for callers from anywhere."""
+"""The dashboard in this process, on a store in memory with a driven clock, for requests from any address."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +17,7 @@ from tests.support import DrivenClock
 
 
 class InProcessDashboard:
-    """Requests go in at the application itself."""
+    """Sends requests directly to the ASGI application."""
 
     def __init__(self, store=None, clock=None):
         self.clock = clock or DrivenClock()

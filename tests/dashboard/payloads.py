@@ -1,4 +1,4 @@
-"""What a hostile agent might write where people will read it."""
+"""Hostile texts that an agent could write into fields that people read."""
 
 MARKUP = [
     "<script>window.pwned=1</script>",

@@ -1,4 +1,4 @@
-"""Tasks in every state, made the short way: in batches, whose answers nobody compares with the API's document."""
+"""Creates many tasks in every state with batch requests, without checks against the OpenAPI document."""
 
 import http.client
 import json
@@ -8,7 +8,7 @@ CLAIMED_AT_ONCE = 100
 
 
 def make(root, kind, many, **fields):
-    """That many tasks; their ids."""
+    """Create tasks; their ids."""
     made = []
     while len(made) < many:
         items = [
@@ -20,7 +20,7 @@ def make(root, kind, many, **fields):
 
 
 def claim(root, kind, many, worker="worker"):
-    """That many leases, by task."""
+    """Claim tasks; their lease ids by task."""
     leases = {}
     while len(leases) < many:
         limit = min(CLAIMED_AT_ONCE, many - len(leases))
@@ -30,7 +30,7 @@ def claim(root, kind, many, worker="worker"):
 
 
 def kill(root, kind, many, reason="boom", **fields):
-    """That many dead letters; their ids."""
+    """Create dead letters; their ids."""
     make(root, kind, many, maxAttempts=1)
     leases = list(claim(root, kind, many).items())
     for first in range(0, many, AT_ONCE):
@@ -43,7 +43,7 @@ def kill(root, kind, many, reason="boom", **fields):
 
 
 def states(root, kind):
-    """How many tasks of a type are in which state, where there are any."""
+    """Number of tasks of a type by state."""
     counted = root.get("/v1/tasks/counts").json["types"].get(kind, {})
     return {state: many for state, many in counted.items() if many}
 

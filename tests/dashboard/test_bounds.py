@@ -1,4 +1,4 @@
-"""What a visitor costs is bounded: by the plan, by what is looked at, and by how many visits a key has."""
+"""Limits of the dashboard: rate limits of the plan, rows read by a page, browser sessions per key."""
 
 import re
 from urllib.parse import urlencode
@@ -32,7 +32,7 @@ def dashboard(request, tmp_path, new_postgres_database, clock):
 
 
 async def opened(ctx):
-    """What is done, and not only looked at, needs a loop to go on in."""
+    """A dashboard with a running event loop, which actions need."""
     ctx.open()
 
 
@@ -47,7 +47,7 @@ def test_pages_and_forms_are_charged_like_the_api(planned):
     assert client.get("/", x_fragments="1")[0] == 429
 
 
-def test_a_key_has_so_many_visits_and_the_oldest_go(dashboard):
+def test_a_new_browser_session_ends_the_oldest_beyond_the_limit(dashboard):
     cookies = []
     for _ in range(MAX_PER_KEY + 1):
         cookies.append(dashboard.sign_in())
@@ -55,7 +55,7 @@ def test_a_key_has_so_many_visits_and_the_oldest_go(dashboard):
     assert [dashboard.is_signed_in(cookie) for cookie in (cookies[0], cookies[1], cookies[-1])] == [False, True, True]
 
 
-def test_odd_input_is_refused_and_breaks_nothing(dashboard):
+def test_invalid_input_is_refused_and_breaks_nothing(dashboard):
     cookie = dashboard.sign_in()
     for path in (
         "/ui/jobs/%00",
@@ -74,8 +74,8 @@ def test_odd_input_is_refused_and_breaks_nothing(dashboard):
 
 
 @pytest.mark.parametrize("dashboard", ["sqlite", "postgres"], indirect=True)
-def test_many_types_of_tasks_cost_no_more_questions(dashboard, monkeypatch):
-    """And with very many, those who look within two seconds ask them once."""
+def test_many_task_types_need_no_more_queries(dashboard, monkeypatch):
+    """With very many types, the result is cached for two seconds."""
     asked = []
     for reader in SqlReader.__subclasses__():
         monkeypatch.setattr(reader, "execute", counting(reader.execute, asked))
@@ -110,7 +110,7 @@ def fill(store, first, last):
     put(store, *rows[0], *rows[1], kind="created")
 
 
-def test_a_look_at_very_many_tasks_ends_and_says_so(dashboard, monkeypatch):
+def test_a_search_in_very_many_tasks_stops_and_the_page_says_so(dashboard, monkeypatch):
     monkeypatch.setattr(bulk_selection, "SCAN_LIMIT", 500)
     monkeypatch.setattr(dead_letters, "SCAN_LIMIT", 500)
     letters = [

@@ -1,11 +1,11 @@
-"""How long a visit lasts, which way its secrets may travel, and how many pages of it may live."""
+"""Browser sessions: their lifetime, how their secrets are sent, and how many streams a key may open."""
 
 from holdfast.transport.dashboard.live_updates import MAX_STREAMS_PER_KEY
 from tests.dashboard.client import DashboardClient
 from tests.streams.reading import Stream
 
 
-def test_signing_in_again_gives_a_key_no_more_live_pages(server):
+def test_signing_in_again_gives_a_key_no_more_streams(server):
     first, second = DashboardClient(server.port).sign_in().cookie, DashboardClient(server.port).sign_in().cookie
     assert first != second
     streams = [Stream(server.port, "/ui/live", Host="localhost", Cookie=first) for _ in range(MAX_STREAMS_PER_KEY)]
@@ -18,8 +18,8 @@ def test_signing_in_again_gives_a_key_no_more_live_pages(server):
             stream.close()
 
 
-def test_a_look_keeps_a_visit_going_but_a_page_that_refreshes_itself_does_not(dashboard):
-    """By a clock that is driven: half an hour without a person is the end of a visit."""
+def test_activity_extends_a_browser_session_but_refreshes_do_not(dashboard):
+    """With a driven clock: half an hour without activity ends the session."""
     cookie = dashboard.sign_in()
     for _ in range(3):
         dashboard.later(25 * 60)
@@ -31,7 +31,7 @@ def test_a_look_keeps_a_visit_going_but_a_page_that_refreshes_itself_does_not(da
     assert not dashboard.is_signed_in(cookie, fragments=True)
 
 
-def test_a_visit_is_over_after_twelve_hours_whatever_its_visitor_does(dashboard):
+def test_a_browser_session_ends_after_twelve_hours_despite_activity(dashboard):
     cookie = dashboard.sign_in()
     for _ in range(12 * 3 - 1):
         dashboard.later(20 * 60)
@@ -47,13 +47,13 @@ def test_over_https_the_cookie_is_bound_to_the_host(dashboard):
     assert not any(word.startswith("Domain") for word in told)
 
 
-def test_a_key_in_a_form_does_not_travel_over_plain_http_either(dashboard):
+def test_a_key_in_a_form_is_refused_over_plain_http(dashboard):
     assert dashboard.send_key(peer="198.51.100.7").status == 403
     assert dashboard.send_key(peer="198.51.100.7", scheme="https").status == 303
     assert dashboard.send_key(peer="127.0.0.1").status == 303
 
 
-def test_guessing_is_slowed_and_a_good_key_is_not(dashboard):
+def test_wrong_keys_are_delayed_and_valid_ones_are_not(dashboard):
     far = {"peer": "198.51.100.9", "scheme": "https"}
     assert [dashboard.send_key("guess", **far).status for _ in range(21)] == [401] * 20 + [429]
     assert dashboard.send_key(**far).status == 303

@@ -1,4 +1,4 @@
-"""Something is done to every task of a filter: what was counted and nothing else, in the server, step by step."""
+"""Bulk operations: they change exactly the counted tasks, on the server, in small batches."""
 
 import re
 import uuid
@@ -26,7 +26,7 @@ def kind():
 
 
 def counted(client, verb, **asked):
-    """The form that asks for the number, filled in but for it."""
+    """The fields of the confirmation form, without the typed number."""
     query = "&".join(f"{name}={value}" for name, value in asked.items())
     status, _, page = client.get(f"/ui/bulk?verb={verb}&{query}")
     assert status == 200, text_of(page)
@@ -35,13 +35,13 @@ def counted(client, verb, **asked):
 
 
 def begin(client, fields, typed=None):
-    """(status, where it is watched)"""
+    """(status, address of the progress page)"""
     status, headers, page = client.post("/ui/bulk", typed=fields["count"] if typed is None else typed, **fields)
     return status, headers["Location"] or text_of(page)
 
 
 def over(client, place):
-    """What is told of it once it runs no more."""
+    """The text of the progress page when the operation has ended."""
     told = []
 
     def is_over():
@@ -52,7 +52,7 @@ def over(client, place):
     return " ".join(told[0].split())
 
 
-def test_thousands_of_dead_letters_go_back_to_their_queue(browse, root, kind):
+def test_thousands_of_dead_letters_are_requeued(browse, root, kind):
     dead = task_batches.kill(root, kind, THOUSANDS, "upstream timed out after 30 s")
     page = browse(path=f"/ui/dead-letters?type={kind}")
     row = page.get_by_role("row", name="upstream timed out after <n> s")
@@ -69,7 +69,7 @@ def test_thousands_of_dead_letters_go_back_to_their_queue(browse, root, kind):
     assert (last["kind"], last["actor"]) == ("task.requeued", actor)
 
 
-def test_what_was_counted_is_what_is_acted_on(client, root, kind):
+def test_a_bulk_operation_acts_on_exactly_the_counted_tasks(client, root, kind):
     dead = task_batches.kill(root, kind, 5)
     fields = counted(client, "requeue", state="dead_letter", type=kind)
     assert fields["count"] == "5"
@@ -82,7 +82,7 @@ def test_what_was_counted_is_what_is_acted_on(client, root, kind):
 
 
 @pytest.mark.parametrize("typed", ["", "4", "50", "five", "-5", "5.0", "\u0665"])
-def test_another_number_than_was_shown_begins_nothing(client, root, kind, typed):
+def test_a_wrong_confirmation_number_starts_nothing(client, root, kind, typed):
     task_batches.kill(root, kind, 5)
     fields = counted(client, "requeue", state="dead_letter", type=kind)
     status, said = begin(client, fields, typed)
@@ -96,7 +96,7 @@ def test_a_number_may_be_typed_as_it_is_shown(client, root, kind):
     assert begin(client, fields, " 2 ")[0] == 303
 
 
-def test_it_goes_on_when_nobody_watches_and_others_are_served_meanwhile(client, root, kind):
+def test_a_bulk_operation_continues_without_its_page_and_blocks_no_requests(client, root, kind):
     task_batches.make(root, kind, 2_000)
     fields = counted(client, "cancel", state="pending", type=kind)
     _, place = begin(client, fields)
@@ -106,7 +106,7 @@ def test_it_goes_on_when_nobody_watches_and_others_are_served_meanwhile(client, 
     assert "2,000 cancelled" in over(client, place)
 
 
-def test_the_same_filter_is_not_acted_on_twice_at_once_and_can_be_stopped(client, root, kind):
+def test_a_second_bulk_operation_with_the_same_filter_is_refused_until_the_first_is_stopped(client, root, kind):
     task_batches.make(root, kind, 4_000)
     fields = counted(client, "cancel", state="pending", type=kind)
     _, place = begin(client, fields)
@@ -125,7 +125,7 @@ def test_the_same_filter_is_not_acted_on_twice_at_once_and_can_be_stopped(client
     wait_until(lambda: task_batches.states(root, kind) == {"cancelled": 4_000}, 60)
 
 
-def test_it_ends_with_the_key_that_began_it(server, root, kind):
+def test_a_bulk_operation_ends_when_its_key_is_revoked(server, root, kind):
     made = root.post("/v1/keys", {"name": "producer", "scopes": ["tasks"]}).json
     client = DashboardClient(server.port).sign_in(made["apiKey"])
     task_batches.make(root, kind, 4_000)
@@ -135,7 +135,7 @@ def test_it_ends_with_the_key_that_began_it(server, root, kind):
     assert task_batches.states(root, kind)["pending"] > 0
 
 
-def test_holders_are_asked_to_stop_and_what_they_have_done_meanwhile_counts(client, root, kind):
+def test_a_bulk_cancel_request_reaches_holders_and_skips_completed_tasks(client, root, kind):
     task_batches.make(root, kind, 3)
     leases = task_batches.claim(root, kind, 3, "busy")
     fields = counted(client, "stop", state="claimed", type=kind, worker="busy")
@@ -149,7 +149,7 @@ def test_holders_are_asked_to_stop_and_what_they_have_done_meanwhile_counts(clie
     assert all(root.get(f"/v1/tasks/{task}").json["cancelRequested"] for task in list(leases)[1:])
 
 
-def test_one_that_cannot_be_done_is_left_alone_and_said_why(client, root, kind):
+def test_a_refused_task_is_skipped_with_its_reason(client, root, kind):
     make = {"type": kind, "payload": {}, "maxAttempts": 1, "uniqueKey": kind}
     root.post("/v1/tasks", make)
     ((task, lease),) = task_batches.claim(root, kind, 1).items()
@@ -162,11 +162,11 @@ def test_one_that_cannot_be_done_is_left_alone_and_said_why(client, root, kind):
 
 
 @pytest.mark.parametrize("asked", ["", "verb=requeue", "verb=requeue&state=pending", "verb=explode&state=pending"])
-def test_what_cannot_be_done_to_a_state_is_refused(client, asked):
+def test_an_operation_that_a_state_does_not_allow_is_refused(client, asked):
     assert client.get(f"/ui/bulk?{asked}")[0] == 400
 
 
-def test_nobody_sees_or_stops_what_another_account_does(server, client, root, kind):
+def test_bulk_operations_of_another_account_are_hidden_and_cannot_be_stopped(server, client, root, kind):
     task_batches.make(root, kind, 1)
     _, place = begin(client, counted(client, "cancel", state="pending", type=kind))
     over(client, place)
@@ -176,7 +176,7 @@ def test_nobody_sees_or_stops_what_another_account_does(server, client, root, ki
     assert stranger.post(place.partition("?")[0], act="stop", token=stranger.token())[0] == 404
 
 
-def test_whoever_may_only_look_begins_nothing(server, client, root, kind):
+def test_a_read_only_key_cannot_start_a_bulk_operation(server, client, root, kind):
     task_batches.kill(root, kind, 1)
     fields = counted(client, "requeue", state="dead_letter", type=kind)
     key = root.post("/v1/keys", {"name": "reader", "scopes": ["read"]}).json["apiKey"]

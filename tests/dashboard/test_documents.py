@@ -1,4 +1,4 @@
-"""The page about the dashboard tells what there is."""
+"""The dashboard guide lists the pages that exist."""
 
 import re
 import shlex
@@ -23,13 +23,13 @@ def test_the_page_about_the_dashboard_lists_every_page_with_its_key():
         assert f"| {page.title} | `g` `{page.key}` |" in text
 
 
-def test_every_page_has_a_key_and_an_address_of_its_own():
+def test_every_page_has_a_unique_key_and_address():
     keys = [page.key for page in PAGES if page.key]
     assert len(set(keys)) == len(keys)
     assert len({page.name for page in PAGES}) == len(PAGES)
 
 
-def test_the_commands_that_empty_pages_teach_are_real():
+def test_the_commands_on_empty_pages_exist():
     templates = resources.files("holdfast.transport.dashboard") / "templates"
     text = "".join(each.read_text() for each in templates.iterdir())
     found = re.findall(r'command\("[a-z-]+", "(holdfast (?:[^"\\]|\\.)*)"', text)
@@ -41,7 +41,7 @@ def test_the_commands_that_empty_pages_teach_are_real():
         read_arguments(verb, rest)
 
 
-def test_a_shell_is_told_where_the_program_is_only_if_it_would_not_find_it(monkeypatch, tmp_path):
+def test_example_commands_set_the_path_only_if_it_is_needed(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert labels.path_for_commands("127.0.0.1") == f"PATH={Path(sys.executable).parent}:$PATH "
     assert labels.path_for_commands("203.0.113.7") == "", "nobody elsewhere need know where it is"
@@ -49,7 +49,7 @@ def test_a_shell_is_told_where_the_program_is_only_if_it_would_not_find_it(monke
     assert labels.path_for_commands("127.0.0.1") == ""
 
 
-def test_pictures_are_small():
+def test_screenshots_are_small():
     found = sorted((DOCS / "screenshots").glob("*.png"))
     assert found
     assert [path.name for path in found if path.stat().st_size > MOST_BYTES] == []

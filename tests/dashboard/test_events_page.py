@@ -1,4 +1,4 @@
-"""The log for people: it grows while one looks, rests when one wants it to, and leads to what it tells of."""
+"""Events page: live updates, pause, filters, paging, and links to subjects."""
 
 import re
 
@@ -19,7 +19,7 @@ def seqs(page):
     return [int(seq) for seq in re.findall(r'href="/ui/events/(\d+)"', page)]
 
 
-def test_the_tail_grows_and_rests(browse, root):
+def test_new_events_appear_until_the_page_is_paused(browse, root):
     job = fresh()
     page = browse(path=f"/ui/events?subject=lease:{job}")
     page.wait_for_selector("#live-state[data-state=live]")
@@ -39,7 +39,7 @@ def test_the_tail_grows_and_rests(browse, root):
     expect(page).to_have_url(re.compile(f"/ui/jobs/{job}$"))
 
 
-def test_older_events_are_found_by_going_on_and_none_is_told_twice(client, root):
+def test_paging_to_older_events_shows_each_once(client, root):
     task_batches.make(root, fresh("k"), 250)
     last = root.get("/v1/events?limit=1000&after=0").json["nextCursor"]
     first = client.get(f"/ui/events?until={last}")[2]
@@ -49,7 +49,7 @@ def test_older_events_are_found_by_going_on_and_none_is_told_twice(client, root)
     assert seqs(client.get("/ui/events" + older)[2]) == list(range(last - 100, last - 200, -1))
 
 
-def test_kinds_subjects_and_requests_filter(client, root):
+def test_events_are_filtered_by_kind_subject_and_request(client, root):
     job = fresh()
     answer = root.claim(job, "somebody")
     root.release_job(job, answer.json["lease_id"])
@@ -60,7 +60,7 @@ def test_kinds_subjects_and_requests_filter(client, root):
     assert job in text_of(of_request)
 
 
-def test_an_event_is_told_in_full_but_for_what_proves_anything(client, root):
+def test_an_event_is_shown_in_full_without_secrets(client, root):
     job = fresh()
     lease = root.claim(job, "somebody").json["lease_id"]
     (seq,) = seqs(client.get(f"/ui/events?subject=lease:{job}")[2])
@@ -74,7 +74,7 @@ def test_an_event_is_told_in_full_but_for_what_proves_anything(client, root):
         assert client.get(f"/ui/events/{wrong}")[0] == 404
 
 
-def test_names_that_a_key_does_not_cover_and_other_accounts_are_not_told(server, root):
+def test_events_of_other_names_and_accounts_are_hidden(server, root):
     mine, other = fresh("mine/a"), fresh("other/b")
     lease = [root.claim(job, "somebody").status for job in (mine, other)]
     assert lease == [200, 200]

@@ -1,4 +1,4 @@
-"""What dead letters died of, and which tasks a filter means: rules without a server."""
+"""Failure groups of dead letters, and the dashboard's task filter, without a server."""
 
 import msgspec
 import pytest
@@ -29,23 +29,23 @@ def dead(reason=None, *, code=None, cause=tasks.EXHAUSTED, type="t", at=10, id="
         ("too   many\nblanks", "too many blanks"),
     ],
 )
-def test_the_same_trouble_with_other_numbers_is_one_family(one, other):
+def test_reasons_that_differ_only_in_numbers_are_one_group(one, other):
     assert normalize_reason(one) == normalize_reason(other)
 
 
-def test_other_words_are_another_family():
+def test_different_reasons_are_different_groups():
     assert normalize_reason("disk full") != normalize_reason("disk failed")
     assert normalize_reason("") == "no reason given"
     assert len(normalize_reason("x" * 1000)) == 120
 
 
-def test_a_code_says_it_best_and_a_lease_that_ran_out_says_it_itself():
+def test_the_error_code_names_a_group_and_expired_leases_are_their_own():
     assert group_reason(dead("row 7 is odd", code="odd_row")) == "odd_row"
     assert group_reason(dead(cause=tasks.LAPSED)) == "lease expired"
     assert group_reason(dead("row 7 is odd")) == "row <n> is odd"
 
 
-def test_groups_are_of_one_type_and_family_and_show_their_newest():
+def test_a_group_has_one_type_and_reason_and_shows_its_newest_task():
     found = [dead("no 1", at=5, id="a"), dead("no 2", at=9, id="b"), dead("no 3", type="u"), dead("yes", at=1)]
     groups = FailureGroups()
     groups.add(found[:2])
@@ -56,7 +56,7 @@ def test_groups_are_of_one_type_and_family_and_show_their_newest():
     assert [(group.type, group.reason, group.count) for group in rest] == [("t", "yes", 1), ("u", "no <n>", 1)]
 
 
-def test_a_filter_goes_into_an_address_and_comes_back():
+def test_a_filter_survives_a_round_trip_through_an_address():
     asked = DashboardFilter(
         state="dead_letter", type="t", tag="a&b", key="k=v", worker="w", open="yes", reason="<n> & more"
     )
@@ -77,15 +77,15 @@ def test_a_filter_goes_into_an_address_and_comes_back():
         (DashboardFilter(reason="no 1"), False),
     ],
 )
-def test_every_part_of_a_filter_must_fit(asked, fits):
+def test_every_condition_of_a_filter_must_match(asked, fits):
     assert asked.matches(dead("no 1")) is fits
 
 
-def test_a_dead_letter_that_was_dealt_with_is_not_open():
+def test_a_resolved_dead_letter_is_not_open():
     assert not DashboardFilter(open="yes").matches(msgspec.structs.replace(dead(), resolved_at=5))
 
 
-def test_what_changed_after_the_count_is_not_meant_but_a_sign_of_life_is_no_change():
+def test_tasks_changed_after_the_count_are_excluded_but_renewals_are_no_change():
     task = dead(at=10)
     assert (is_unchanged_since(task, 9), is_unchanged_since(task, 10), is_unchanged_since(task, 11)) == (
         False,

@@ -1,4 +1,4 @@
-"""Whatever agents write is text: on every page, in every field they can fill, in a real browser.
+"""Text by agents is never markup: on every page, in every field, in a real browser.
 
 The fixture of the pages fails a test for any dialog, any request that leaves the server, any error and any violation of
 the policy. What is left to ask here is that nothing ran, nothing took root in the document, and everything can be read.
@@ -32,7 +32,7 @@ def groups():
 
 @pytest.fixture(scope="module")
 def addresses(server):
-    """A server on which everything was written by somebody hostile; the pages that show it."""
+    """A server whose data is all hostile; the addresses of the pages that show it."""
     agent, found = root(server), ["/", "/ui/jobs", "/ui/jobs?state=all", "/ui/agents", "/ui/elections"]
     for number, payloads in enumerate(groups()):
         text = f"p{number} " + " ".join(payloads)
@@ -62,12 +62,12 @@ def addresses(server):
 
 @pytest.fixture
 def page(browse, server):
-    """Somebody with a hostile name looks, on a phone."""
+    """A page on a phone, for a key with a hostile name."""
     made = root(server).post("/v1/keys", {"name": "<img src=x onerror=window.pwned=1>\u202e"[:60], "scopes": ["admin"]})
     return browse(made.json["apiKey"] if made.status == 201 else ROOT_KEY, width=390, height=844)
 
 
-def test_nothing_that_agents_write_is_anything_but_text(page, addresses):
+def test_text_by_agents_is_never_markup_or_script(page, addresses):
     page.evaluate("window.pwned = undefined")
     for address in addresses:
         page.goto(address)
@@ -90,8 +90,8 @@ def test_nothing_that_agents_write_is_anything_but_text(page, addresses):
         assert seen["wide"] <= 390, (address, seen["wide"])
 
 
-def test_an_address_is_never_echoed_as_markup(server):
-    """Followed by somebody who is signed in, and by somebody who is asked for a key first."""
+def test_the_address_is_never_shown_as_markup(server):
+    """Opened by a signed-in browser, and by one that must sign in first."""
     client, anybody = DashboardClient(server.port).sign_in(), DashboardClient(server.port)
     for text in (each for each in MARKUP if set(each) & set("<>\"'")):
         lure = quote(text)
@@ -103,7 +103,7 @@ def test_an_address_is_never_echoed_as_markup(server):
 
 
 def test_everything_that_agents_write_can_be_read(page, addresses):
-    """In the detail the whole text is there, each hidden character by its number."""
+    """Detail pages show the whole text, with hidden characters as code points."""
     for number, payloads in enumerate(groups()):
         page.goto(f"/ui/jobs/hostile/{number}")
         text = page.locator("main").text_content()

@@ -1,4 +1,4 @@
-"""Whatever agents write into tasks and keys is text: on every page that shows it, in a real browser, on a phone.
+"""Text by agents in tasks and keys is never markup: on every page that shows it, in a real browser.
 
 The fixture of the pages fails a test for any dialog, any request that leaves the server, any error and any violation of
 the policy.
@@ -23,7 +23,7 @@ def groups():
 
 
 def written(text):
-    """Every field of a task that takes any text."""
+    """Every task field that accepts text."""
     short = text[:200]
     return {
         "payload": {text: [text]}, "tag": short, "uniqueKey": short, "createdBy": short, "reviewedBy": short,
@@ -32,7 +32,7 @@ def written(text):
 
 
 def hostile_task(root, number, text, outcome):
-    """A task whose maker and holder wrote the text wherever they could; its id."""
+    """A task whose creator and holder wrote the text into every field; its id."""
     fields = written(f"{outcome}{number} {text}") | {"type": "hostile", "maxAttempts": 1}
     made = root.post("/v1/tasks", fields)
     assert made.status == 201, made
@@ -53,7 +53,7 @@ def hostile_task(root, number, text, outcome):
 
 @pytest.fixture(scope="module")
 def addresses(server):
-    """A server full of hostile words; every page that shows them."""
+    """A server with hostile data; the addresses of the pages that show it."""
     root = root_of(server)
     found = [
         "/ui/tasks", "/ui/tasks?state=dead_letter", "/ui/tasks?state=claimed", "/ui/dead-letters", "/ui/events",
@@ -91,7 +91,7 @@ def look(page):
     )
 
 
-def test_nothing_that_agents_write_into_tasks_is_anything_but_text(page, addresses):
+def test_task_fields_by_agents_are_never_markup_or_script(page, addresses):
     for address in addresses:
         assert page.goto(address).status == 200, address
         seen = look(page)
@@ -102,8 +102,8 @@ def test_nothing_that_agents_write_into_tasks_is_anything_but_text(page, address
         assert seen["wide"] <= PHONE, (address, seen["wide"])
 
 
-def test_a_hostile_group_is_led_to_and_acted_on_by_its_words(page, addresses, server):
-    """The family of a reason goes through an address, a form and a filter, and comes out as it went in."""
+def test_a_group_with_a_hostile_reason_can_be_opened_and_requeued(page, addresses, server):
+    """The reason of a group passes through an address, a form and a filter unchanged."""
     page.goto("/ui/dead-letters")
     row = page.locator("tbody tr", has_text="p0 ").first
     row.get_by_role("link", name="Requeue…").click()

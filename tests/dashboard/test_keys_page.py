@@ -1,4 +1,4 @@
-"""Keys for people: made, rotated and revoked by administrators, shown once; usage for everybody."""
+"""Keys page: administrators create, rotate and revoke keys; every key sees the usage."""
 
 import re
 
@@ -25,7 +25,7 @@ def shown(page):
     return re.search(r"hf_(?:live|test)_\w+", page)[0]
 
 
-def test_a_key_is_made_shown_once_used_rotated_and_revoked(browse, server, root):
+def test_a_key_is_created_shown_once_used_rotated_and_revoked(browse, server, root):
     page = browse(path="/ui/keys")
     if not page.get_by_label("Name", exact=True).is_visible():
         page.get_by_text("Create a key…").click()
@@ -62,7 +62,7 @@ def test_a_key_is_made_shown_once_used_rotated_and_revoked(browse, server, root)
     ]
 
 
-def test_a_key_is_for_no_more_than_its_maker_and_needs_a_name_and_a_scope(server, client):
+def test_a_new_key_has_at_most_its_creators_scopes_and_needs_a_name_and_a_scope(server, client):
     token = client.token()
     for fields in ({"name": "x"}, {"scope-read": "yes"}, {"name": "x" * 129, "scope-read": "yes"}):
         assert client.post("/ui/keys", act="create", token=token, **fields)[0] == 400, fields
@@ -77,7 +77,7 @@ def test_a_key_is_for_no_more_than_its_maker_and_needs_a_name_and_a_scope(server
     assert (status, "your own key expires before that" in page) == (403, True)
 
 
-def test_configured_keys_stay_as_they_are(client, root):
+def test_configured_keys_cannot_be_changed(client, root):
     own = root.get("/v1/account").json["key"]["keyId"]
     page = client.get(f"/ui/keys/{own}")[2]
     assert "server settings" in text_of(page)
@@ -89,7 +89,7 @@ def test_configured_keys_stay_as_they_are(client, root):
     assert client.get("/ui/keys/nobody")[0] == 404
 
 
-def test_whoever_only_looks_sees_usage_and_no_keys(server, root):
+def test_a_read_only_key_sees_usage_and_no_keys(server, root):
     made = root.post("/v1/keys", {"name": "reader", "scopes": ["read"]}).json
     reader = DashboardClient(server.port).sign_in(made["apiKey"])
     status, _, page = reader.get("/ui/keys")
@@ -103,7 +103,7 @@ def test_whoever_only_looks_sees_usage_and_no_keys(server, root):
     assert foreign.post(f"/ui/keys/{made['keyId']}", act="revoke", token=foreign.token(), sure="yes")[0] == 404
 
 
-def test_what_is_used_of_a_plan_is_told(planned):
+def test_the_usage_of_a_plan_is_shown(planned):
     server = planned("memory", "rated")
     key = bearer(server, "").post("/v1/keys/register", {}).json["apiKey"]
     account = bearer(server, key)
@@ -114,7 +114,7 @@ def test_what_is_used_of_a_plan_is_told(planned):
     assert "create requests this hour 2 of 5" in page
 
 
-def test_a_visit_ends_with_the_key_that_was_revoked(browse, stranger, server, root):
+def test_revoking_a_key_ends_its_browser_session(browse, stranger, server, root):
     made = root.post("/v1/keys", {"name": "short-lived", "scopes": ["admin"]}).json
     page = stranger()
     sign_in(page, made["apiKey"], f"/ui/keys/{made['keyId']}")

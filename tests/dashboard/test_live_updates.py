@@ -1,4 +1,4 @@
-"""The story that the dashboard is for, watched without a reload: five agents, one job, one of them dies."""
+"""Live updates: pages change without a reload, and keep focus, selection and open details."""
 
 import re
 from concurrent.futures import as_completed
@@ -19,7 +19,7 @@ def job():
 
 
 def mark(page):
-    """A page that is loaded again forgets this."""
+    """Set a variable that a reload would remove."""
     page.evaluate("window.sameOldPage = true")
 
 
@@ -31,7 +31,7 @@ def row_of(page, job):
     return page.locator("#held tr", has=page.get_by_role("link", name=job, exact=True))
 
 
-def test_five_agents_race_and_another_goes_on_when_the_winner_falls_silent(browse, server, job):
+def test_five_agents_race_and_another_takes_over_when_the_winner_stops(browse, server, job):
     page = browse()
     mark(page)
     expect(page.locator("#live-state")).to_have_attribute("data-state", "live")
@@ -60,7 +60,7 @@ def test_five_agents_race_and_another_goes_on_when_the_winner_falls_silent(brows
     assert is_same(page)
 
 
-def test_time_runs_in_the_browser_between_two_changes(browse, root, job):
+def test_countdowns_run_in_the_browser_between_changes(browse, root, job):
     root.claim(job, "steady", ttl_seconds=60)
     page = browse(path=f"/ui/jobs/{job}")
     bar = page.locator("#owner progress")
@@ -69,8 +69,8 @@ def test_time_runs_in_the_browser_between_two_changes(browse, root, job):
     assert page.locator("#owner .left").text_content().endswith(" s")
 
 
-def test_a_holder_that_falls_silent_fades_before_its_time_is_over(browse, root, job):
-    """Nothing is told by the server meanwhile: the browser knows how time goes."""
+def test_a_holder_that_stops_renewing_becomes_late_and_expiring_in_the_browser(browse, root, job):
+    """The server sends nothing meanwhile: the browser computes it from its clock."""
     page = browse()
     expect(page.locator("#live-state")).to_have_attribute("data-state", "live")
     root.claim(job, "silent", ttl_seconds=9)
@@ -78,7 +78,7 @@ def test_a_holder_that_falls_silent_fades_before_its_time_is_over(browse, root, 
         expect(row_of(page, job).locator("[data-health]")).to_have_text(word)
 
 
-def test_a_change_leaves_focus_open_parts_and_selections_alone(browse, root, job):
+def test_an_update_keeps_focus_open_details_and_selections(browse, root, job):
     lease = root.claim(job, "busy", metadata={"branch": "main"}, ttl_seconds=300).json["lease_id"]
     page = browse(path=f"/ui/jobs/{job}")
     page.wait_for_selector("#live-state[data-state=live]")
@@ -103,7 +103,7 @@ def test_a_change_leaves_focus_open_parts_and_selections_alone(browse, root, job
     assert is_same(page)
 
 
-def test_a_page_finds_its_server_again(browse, server, root, job):
+def test_a_page_reconnects_after_the_server_restarted(browse, server, root, job):
     page = browse(path="/ui/jobs")
     mark(page)
     state = page.locator("#live-state")
@@ -117,7 +117,7 @@ def test_a_page_finds_its_server_again(browse, server, root, job):
     assert is_same(page)
 
 
-def test_a_page_that_shows_somebody_who_was_signed_out_asks_for_a_key(browse, root, job):
+def test_an_open_page_of_a_signed_out_browser_asks_for_a_key(browse, root, job):
     key = root.post("/v1/keys", {"name": fresh("key"), "scopes": ["read"]}).json
     page = browse(key["apiKey"], "/ui/jobs")
     expect(page.locator("#live-state")).to_have_attribute("data-state", "live")

@@ -1,4 +1,4 @@
-"""What the pages show, to whom, and what can be done on them, with a browser, a keyboard or less."""
+"""Jobs, agents and elections pages: contents, permissions and actions, also by keyboard and without scripts."""
 
 import re
 
@@ -22,7 +22,7 @@ def made_key(root, **more):
 # -- jobs --------------------------------------------------------------------------------------------------------
 
 
-def test_jobs_are_found_by_the_beginning_of_their_names_and_come_in_pages(client, root):
+def test_jobs_are_found_by_name_prefix_and_paged(client, root):
     place = fresh("page")
     names = [f"{place}/{number:02d}" for number in range(52)]
     for name in names:
@@ -36,7 +36,7 @@ def test_jobs_are_found_by_the_beginning_of_their_names_and_come_in_pages(client
     assert re.findall(r'href="/ui/jobs/([^"?]+)"', second) == names[50:]
 
 
-def test_free_names_are_shown_to_who_asks_for_them(client, root):
+def test_free_names_are_shown_on_request(client, root):
     job = fresh("free")
     lease = root.claim(job, "former").json["lease_id"]
     root.release_job(job, lease)
@@ -44,12 +44,12 @@ def test_free_names_are_shown_to_who_asks_for_them(client, root):
     assert "former, released" in client.get(f"/ui/jobs?q={job}&state=all")[2]
 
 
-def test_a_name_nobody_ever_held_is_not_there(client):
+def test_a_name_that_was_never_held_is_not_found(client):
     for path in (f"/ui/jobs/{fresh()}", "/ui/jobs/__election/some-room-id", "/ui/agents/nobody", "/ui/nothing"):
         assert client.get(path)[0] == 404, path
 
 
-def test_an_administrator_takes_a_job_from_its_owner_and_the_log_says_who(browse, root):
+def test_an_administrator_force_releases_a_job_and_the_log_records_it(browse, root):
     job = fresh("stuck")
     lease = root.claim(job, "sleeper", ttl_seconds=600).json["lease_id"]
     page = browse(path=f"/ui/jobs/{job}")
@@ -84,7 +84,7 @@ def test_a_key_that_only_reads_sees_everything_and_changes_nothing(root, server)
     assert root.owner_of(job)["owner"] == "owner"
 
 
-def test_a_key_that_is_bound_to_names_sees_no_others(root, server):
+def test_a_key_with_a_prefix_sees_no_other_names(root, server):
     mine, theirs = fresh("mine/"), fresh("theirs/")
     for name in (mine, theirs):
         root.claim(name, f"owner of {name}", ttl_seconds=600)
@@ -129,7 +129,7 @@ def test_another_account_sees_nothing_of_this_one(root, server):
 # -- agents and elections ----------------------------------------------------------------------------------------
 
 
-def test_an_agent_is_shown_with_what_it_holds_and_what_it_wrote_down(client, root):
+def test_an_agent_is_shown_with_its_leases_and_its_context(client, root):
     name, job = fresh("agent"), fresh("held")
     told = {"turn": 7, "last_action": "read the log", "next_action": "write the fix", "context": {"branch": "fix"}}
     life = root.post("/v1/sessions", {"name": name, **told}).json
@@ -145,7 +145,7 @@ def test_an_agent_is_shown_with_what_it_holds_and_what_it_wrote_down(client, roo
     assert name in client.get("/ui/agents?state=all")[2]
 
 
-def test_leaders_and_vacant_rooms_are_shown(client, root):
+def test_leaders_and_vacant_elections_are_shown(client, root):
     room = fresh("room")
     token = root.campaign(room, "candidate-7", ttl_seconds=60).json["leader_token"]
     text = client.get("/ui/elections")[2]
@@ -211,7 +211,7 @@ def test_everything_works_by_keyboard_alone(stranger, root):
 
 
 @pytest.mark.parametrize("path", ["/", "/ui/jobs", "/ui/agents", "/ui/elections"])
-def test_pages_say_what_they_are_to_who_cannot_see_them(browse, path):
+def test_pages_are_labelled_for_screen_readers(browse, path):
     page = browse(path=path)
     assert page.locator("h1").count() == 1
     assert page.locator("html").get_attribute("lang") == "en"

@@ -1,4 +1,4 @@
-"""Every page, for every scope: it opens for whom the API's own operation would answer, and shows nothing else."""
+"""Every page with every scope: it opens if the API's operation would answer the key, and shows nothing else."""
 
 import re
 from urllib.parse import urlencode
@@ -101,7 +101,7 @@ def page_of(path):
 
 
 @pytest.mark.parametrize("scope", SCOPES)
-def test_a_page_opens_for_whom_the_api_answers_and_tells_no_more(dashboard, scope):
+def test_a_page_opens_exactly_for_keys_that_the_api_would_answer_and_shows_no_more(dashboard, scope):
     cookie = dashboard.send_key(key_of(scope)).headers["set-cookie"].split(";")[0]
     for path, words in SEEN.items():
         page = page_of(path)
@@ -120,7 +120,7 @@ def test_a_page_opens_for_whom_the_api_answers_and_tells_no_more(dashboard, scop
 
 
 @pytest.mark.parametrize("scope", SCOPES)
-def test_nobody_does_what_their_key_may_not(dashboard, scope):
+def test_forms_refuse_what_the_key_may_not_do(dashboard, scope):
     cookie = dashboard.send_key(key_of(scope)).headers["set-cookie"].split(";")[0]
     token = re.search(rb'name="token" value="([0-9a-f]+)"', dashboard.send("GET", "/", cookie=cookie).raw)[1].decode()
     refused = []

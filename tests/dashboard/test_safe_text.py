@@ -1,4 +1,4 @@
-"""Text for people: nothing hidden, nothing turned round, nothing that is more than text."""
+"""Filters for text by agents: no hidden characters, no reversed text, no markup."""
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,7 @@ from tests.dashboard.payloads import HIDDEN, PAYLOADS
 
 
 @pytest.mark.parametrize("text", PAYLOADS)
-def test_no_payload_keeps_its_teeth(text):
+def test_no_hostile_payload_survives_the_filters(text):
     for made in (safe_line(text), safe_block(text), safe_json(text)):
         assert isinstance(made, Markup)
         bare = made.replace('<span class="hidden-character">', "").replace('<span class="cut">', "")
@@ -19,31 +19,31 @@ def test_no_payload_keeps_its_teeth(text):
 
 
 @given(st.text(max_size=60))
-def test_plain_words_stay_as_they_are_and_nothing_hidden_is_left(text):
+def test_plain_text_is_unchanged_and_hidden_characters_are_shown(text):
     made = safe_line(text, 60)
     if text.isascii() and text.isprintable():
         assert made == escape(text)
     assert made.replace("…", "").isprintable()
 
 
-def test_lines_are_kept_in_blocks_and_nowhere_else():
+def test_line_breaks_are_kept_in_blocks_only():
     assert safe_block("a\nb\tc") == "a\nb\tc"
     assert "\n" not in safe_line("a\nb")
     assert "\\u{a}" in safe_line("a\nb")
 
 
-def test_long_words_are_cut_and_whole_ones_are_not():
+def test_text_is_cut_at_the_limit_only():
     assert safe_line("x" * 200).striptags() == "x" * 120 + "…"
     assert safe_line("x" * 120) == "x" * 120
     assert safe_block("x" * 5000) == "x" * 5000
 
 
-def test_other_scripts_can_be_read():
+def test_text_in_other_scripts_is_unchanged():
     for text in ("日本語", "Ελληνικά", "עברית", "naïve café", "e\u0301", "🙂", "x₁²"):
         assert safe_line(text) == text
 
 
-def test_json_is_set_out_and_what_is_none_is_shown_as_it_is():
+def test_json_is_indented_and_other_text_is_unchanged():
     assert safe_json('{"a":[1]}') == escape('{\n  "a": [\n    1\n  ]\n}')
     assert safe_json("{oops") == "{oops"
     assert safe_json(None) == ""
@@ -67,5 +67,5 @@ def test_json_is_set_out_and_what_is_none_is_shown_as_it_is():
         ("", False),
     ],
 )
-def test_only_plain_web_addresses_are_followed(text, followed):
+def test_only_plain_web_addresses_are_linked(text, followed):
     assert web_link(text) == (text if followed else None)

@@ -1,4 +1,4 @@
-"""Who gets in, with what, and how they are seen out."""
+"""Signing in with keys and links, signing out, form checks and response headers."""
 
 import os
 import pty
@@ -39,7 +39,7 @@ def new_key(root, **more):
 # -- in a browser ------------------------------------------------------------------------------------------------
 
 
-def test_a_key_signs_in_and_no_script_sees_the_cookie(stranger):
+def test_a_key_signs_in_and_scripts_cannot_read_the_cookie(stranger):
     page = stranger()
     sign_in(page, agents.ROOT_KEY)
     expect(page).to_have_title("Now · Holdfast")
@@ -54,14 +54,14 @@ def test_a_key_signs_in_and_no_script_sees_the_cookie(stranger):
     expect(page.get_by_label("Key")).to_be_visible()
 
 
-def test_the_page_that_was_asked_for_comes_after_signing_in(stranger):
+def test_the_requested_page_is_shown_after_signing_in(stranger):
     page = stranger()
     sign_in(page, agents.ROOT_KEY, "/ui/jobs?q=deploy")
     expect(page).to_have_url(re.compile(r"/ui/jobs\?q=deploy$"))
 
 
-def test_a_server_shows_a_link_to_a_terminal_and_to_nothing_else(server, tmp_path):
-    """What is no terminal may be a log that many read, and the link is the administrator's."""
+def test_a_server_prints_a_sign_in_link_only_on_a_terminal(server, tmp_path):
+    """Other outputs may be shared logs, and the link has the administrator's rights."""
     assert "/ui/enter/" not in server.log()
     assert "`holdfast dashboard` prints a link" in server.log()
     shown, its_end = pty.openpty()
@@ -110,7 +110,7 @@ def test_a_wrong_key_is_refused_in_one_sentence(anybody, key):
     assert not key or key not in text
 
 
-def test_looking_at_a_link_does_not_use_it_up(anybody, root):
+def test_opening_a_link_without_submitting_does_not_use_it_up(anybody, root):
     url = root.post("/v1/account/dashboard-link", {}).json["url"]
     secret = url.rpartition("/")[2]
     for _ in range(2):
@@ -120,14 +120,14 @@ def test_looking_at_a_link_does_not_use_it_up(anybody, root):
     assert anybody.post("/ui/enter", secret=secret)[0] == 401
 
 
-def test_a_visit_and_an_invitation_are_not_each_other(client, root):
+def test_a_link_is_no_session_cookie_and_a_cookie_no_link(client, root):
     secret = root.post("/v1/account/dashboard-link", {}).json["url"].rpartition("/")[2]
     name = client.cookie.partition("=")[0]
     assert not is_let_in(DashboardClient(client.port, f"{name}={secret}"))
     assert client.post("/ui/enter", secret=client.cookie.partition("=")[2])[0] == 401
 
 
-def test_a_link_is_for_whoever_asked_and_ends_with_the_key(anybody, root, server):
+def test_a_link_signs_in_as_its_creator_and_ends_with_the_key(anybody, root, server):
     key = new_key(root)
     reader = agents.Agent(server.port, {"Authorization": f"Bearer {key['apiKey']}"})
     links = [reader.post("/v1/account/dashboard-link", {}).json["url"].rpartition("/")[2] for _ in range(2)]
@@ -142,7 +142,7 @@ def test_a_link_is_for_whoever_asked_and_ends_with_the_key(anybody, root, server
     assert not is_let_in(guest)
 
 
-def test_a_visit_ends_with_its_key(anybody, root):
+def test_a_browser_session_ends_with_its_key(anybody, root):
     key = new_key(root)
     anybody.sign_in(key["apiKey"])
     assert is_let_in(anybody)
@@ -150,7 +150,7 @@ def test_a_visit_ends_with_its_key(anybody, root):
     assert not is_let_in(anybody)
 
 
-def test_a_visit_survives_a_restart_of_the_server(client, server):
+def test_a_browser_session_survives_a_restart_of_the_server(client, server):
     assert is_let_in(client)
     server.stop()
     server.start()
@@ -168,7 +168,7 @@ def test_the_api_ignores_cookies_and_the_dashboard_ignores_keys(client, anybody)
     assert anybody.get("/ui/jobs", Authorization=f"Bearer {agents.ROOT_KEY}")[0] == 401
 
 
-def test_the_front_door_answers_programs_as_before(anybody, client):
+def test_programs_get_json_at_the_root(anybody, client):
     for accept in ("*/*", "application/json"):
         status, headers, text = client.get("/", Accept=accept)
         assert (status, headers["Content-Type"]) == (200, "application/json")
@@ -179,7 +179,7 @@ def test_the_front_door_answers_programs_as_before(anybody, client):
 # -- forms -------------------------------------------------------------------------------------------------------
 
 
-def test_a_form_without_this_visit_s_token_is_refused(client, root, server):
+def test_a_form_without_the_sessions_token_is_refused(client, root, server):
     job = fresh()
     root.claim(job, "somebody")
     fields = {"act": "force-release", "reason": "stuck", "sure": "yes"}
@@ -211,7 +211,7 @@ def test_a_form_that_another_page_sent_is_refused(client, headers):
     assert client.send("POST", "/ui/sign-in", sign_in, Content_Type=FORM, **headers)[0] == 403
 
 
-def test_our_own_pages_may_send_forms_however_browsers_say_so(client):
+def test_forms_of_our_own_pages_are_accepted_from_every_browser(client):
     own = f"http://127.0.0.1:{client.port}"
     for headers in ({"Origin": own}, {"Origin": "null", "Sec_Fetch_Site": "same-origin"}):
         status, _, _ = client.send("POST", "/ui/theme", "theme=dark&next=/ui/jobs", Content_Type=FORM, **headers)
@@ -219,7 +219,7 @@ def test_our_own_pages_may_send_forms_however_browsers_say_so(client):
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:7700", "localhost.evil.example", ""])
-def test_a_name_that_is_not_ours_is_refused(client, host):
+def test_a_foreign_host_name_is_refused(client, host):
     status, headers, _ = client.get("/", Host=host)
     assert status == 421
     assert "Set-Cookie" not in headers
@@ -228,12 +228,12 @@ def test_a_name_that_is_not_ours_is_refused(client, host):
 @pytest.mark.parametrize(
     "place", ["//evil.example", "https://evil.example", "/\\evil.example", "/ui/..\r\nx: y", "javascript:1"]
 )
-def test_nobody_is_sent_elsewhere(anybody, place):
+def test_redirects_stay_on_this_server(anybody, place):
     status, headers, _ = anybody.post("/ui/sign-in", key=agents.ROOT_KEY, next=place)
     assert (status, headers["Location"]) == (303, "/")
 
 
-def test_every_answer_carries_the_policy(client):
+def test_every_answer_carries_the_content_security_policy(client):
     for path in ("/", "/ui/jobs", "/ui/nothing", "/ui/enter/x", "/ui/agents/x"):
         _, headers, _ = client.get(path)
         policy = dict(part.strip().partition(" ")[::2] for part in headers["Content-Security-Policy"].split(";"))
@@ -246,7 +246,7 @@ def test_every_answer_carries_the_policy(client):
         assert headers["Cache-Control"] == "no-store"
 
 
-def test_files_are_kept_for_ever_under_names_that_change_with_them(client, anybody):
+def test_static_files_are_cached_under_addresses_with_their_hash(client, anybody):
     found = re.findall(r"/ui/static/[0-9a-f]{16}/[a-z]+\.[a-z]+", client.get("/")[2])
     assert {path.rpartition("/")[2] for path in found} == {"icon.svg", "style.css", "detail.css", "main.js"}
     for path in found:

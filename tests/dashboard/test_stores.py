@@ -36,7 +36,7 @@ def dashboard(request, tmp_path, new_postgres_database, clock):
     store.close()
 
 
-def test_every_page_shows_what_is_there(dashboard):
+def test_every_page_shows_the_stored_data(dashboard):
     cookie = dashboard.sign_in()
     for path, words in SHOWN.items():
         answer = dashboard.send("GET", path, cookie=cookie)

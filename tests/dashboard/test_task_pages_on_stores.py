@@ -1,4 +1,4 @@
-"""Tasks, dead letters, the log and keys look alike on every store, and a bulk does the same to each of them."""
+"""Pages about tasks, dead letters, events and keys, and a bulk operation, on every store."""
 
 import re
 from urllib.parse import urlencode
@@ -50,7 +50,7 @@ def dashboard(request, tmp_path, new_postgres_database, clock):
 
 
 async def opened(ctx):
-    """Whatever goes on between two requests needs a loop to go on in."""
+    """A dashboard whose event loop runs between requests."""
     ctx.open()
 
 
@@ -58,7 +58,7 @@ def words_of(answer):
     return " ".join(text_of(answer.raw.decode()).split())
 
 
-def test_every_page_about_work_shows_what_is_there(dashboard):
+def test_every_task_page_shows_the_stored_data(dashboard):
     cookie = dashboard.sign_in()
     for path, words in SHOWN.items():
         answer = dashboard.send("GET", path, cookie=cookie)
@@ -67,7 +67,7 @@ def test_every_page_about_work_shows_what_is_there(dashboard):
             assert word in words_of(answer), (path, word, words_of(answer)[:2000])
 
 
-def test_a_bulk_does_what_was_counted(dashboard):
+def test_a_bulk_operation_changes_the_counted_tasks(dashboard):
     cookie = dashboard.sign_in()
     asked = {"verb": "requeue", "state": "dead_letter", "type": "dead-type", "reason": "row <n> is odd"}
     page = dashboard.send("GET", f"/ui/bulk?{urlencode(asked)}", cookie=cookie).raw.decode()

@@ -1,4 +1,4 @@
-"""Tasks for people: found by the address, told in full, acted on by whoever may."""
+"""Tasks page: filters in the address, one task in full, and actions."""
 
 import json
 import re
@@ -54,7 +54,7 @@ def test_the_filters_of_the_address_find_tasks(client, root, kind):
         assert {task for task in ids if task in page} == found, asked
 
 
-def test_states_are_tabs_with_counts_and_pages_follow_each_other(client, root, kind):
+def test_states_are_tabs_with_counts_and_lists_are_paged(client, root, kind):
     made = task_batches.make(root, kind, 120)
     task_batches.claim(root, kind, 2)
     page = client.get(f"/ui/tasks?type={kind}")[2]
@@ -73,7 +73,7 @@ def test_states_are_tabs_with_counts_and_pages_follow_each_other(client, root, k
     assert len(seen) == len(set(seen)) == 120
 
 
-def test_a_task_is_told_in_full_and_with_what_an_agent_is_told(client, root, kind):
+def test_a_task_is_shown_in_full_with_its_agent_contract(client, root, kind):
     task = root.post(
         "/v1/tasks",
         {"type": kind, "payload": {"page": 41}, "maxAttempts": 2, "priority": 7, "createdBy": "planner", "tag": "blue"},
@@ -107,7 +107,7 @@ def test_a_task_is_told_in_full_and_with_what_an_agent_is_told(client, root, kin
     assert json.loads(contract) == root.get(f"/v1/tasks/{task}").json["agent_contract"]
 
 
-def test_long_json_is_cut_and_can_be_seen_whole(browse, root, kind):
+def test_long_json_is_cut_and_can_be_expanded(browse, root, kind):
     text = "word " * 2_000
     task = root.post("/v1/tasks", {"type": kind, "payload": {"text": text, "last": "the end"}}).json["id"]
     page = browse(path=f"/ui/tasks/{task}")
@@ -116,7 +116,7 @@ def test_long_json_is_cut_and_can_be_seen_whole(browse, root, kind):
     expect(page.locator("#payload-text")).to_contain_text("the end")
 
 
-def test_a_person_requeues_resolves_and_cancels_and_the_log_says_who(browse, root, kind):
+def test_tasks_are_requeued_resolved_and_cancelled_and_the_log_records_the_key(browse, root, kind):
     actor = root.get("/v1/account").json["key"]["keyId"]
     first, second = task_batches.kill(root, kind, 2)
     page = browse(path=f"/ui/tasks/{first}")
@@ -133,7 +133,7 @@ def test_a_person_requeues_resolves_and_cancels_and_the_log_says_who(browse, roo
     assert root.get(f"/v1/tasks/{second}").json["status"] == "dead_letter"
 
 
-def test_a_holder_is_asked_to_stop_or_the_task_is_ended(client, root, kind):
+def test_a_claimed_task_is_cancelled_by_request_or_by_force(client, root, kind):
     asked, ended = task_batches.make(root, kind, 2)
     leases = task_batches.claim(root, kind, 2)
     form = {"act": "cancel", "sure": "yes", "token": client.token()}
@@ -147,7 +147,7 @@ def test_a_holder_is_asked_to_stop_or_the_task_is_ended(client, root, kind):
     )
 
 
-def test_nothing_ends_by_accident(client, root, kind):
+def test_unconfirmed_invalid_and_foreign_forms_change_nothing(client, root, kind):
     (task,) = task_batches.make(root, kind, 1)
     token = client.token()
     for fields, status in (
@@ -167,7 +167,7 @@ def test_nothing_ends_by_accident(client, root, kind):
     assert task_batches.states(root, kind) == {"pending": 1}
 
 
-def test_whoever_may_only_look_is_shown_no_forms_and_may_not_act(reader, root, kind):
+def test_a_read_only_key_sees_no_forms_and_may_not_act(reader, root, kind):
     (task,) = task_batches.kill(root, kind, 1)
     page = reader.get(f"/ui/tasks/{task}")[2]
     assert "boom" in page
@@ -176,7 +176,7 @@ def test_whoever_may_only_look_is_shown_no_forms_and_may_not_act(reader, root, k
     assert task_batches.states(root, kind) == {"dead_letter": 1}
 
 
-def test_a_foreign_task_is_not_there(server, root, kind):
+def test_a_task_of_another_account_is_not_found(server, root, kind):
     (task,) = task_batches.make(root, kind, 1)
     stranger = DashboardClient(server.port).sign_in(root.post("/v1/keys/register", {}).json["apiKey"])
     assert stranger.get(f"/ui/tasks/{task}")[0] == 404
@@ -186,7 +186,7 @@ def test_a_foreign_task_is_not_there(server, root, kind):
     assert "There are no dead letters" in text_of(stranger.get("/ui/dead-letters")[2])
 
 
-def test_a_list_lives_and_keys_alone_lead_through_it(browse, root, kind):
+def test_a_task_list_updates_and_works_by_keyboard(browse, root, kind):
     page = browse()
     page.wait_for_selector("#live-state[data-state=live]")
     page.keyboard.press("g")

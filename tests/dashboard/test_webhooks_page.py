@@ -1,4 +1,4 @@
-"""Webhooks for people: whether messages arrive, what nobody took, and sending it again."""
+"""Webhooks page: deliveries, dead letters, replay, pause and rotation."""
 
 import re
 
@@ -34,7 +34,7 @@ def client(server):
 
 @pytest.fixture
 def hook(server, receiver):
-    """Make a webhook that is told of one job; it is gone after the test."""
+    """Create a webhook for the events of one job; it is deleted after the test."""
     made = []
 
     def hook(job, *plan):
@@ -53,7 +53,7 @@ def counts(server, hook):
     return root(server).get(f"/v1/webhooks/{hook['webhook_id']}").json["deliveries"]
 
 
-def test_dead_messages_are_seen_and_sent_again(stranger, server, receiver, hook):
+def test_dead_deliveries_are_shown_and_replayed(stranger, server, receiver, hook):
     job = fresh()
     made = hook(job, 500, 500, 500, 200)
     root(server).claim(job, "somebody")
@@ -71,7 +71,7 @@ def test_dead_messages_are_seen_and_sent_again(stranger, server, receiver, hook)
     assert len({message.id for message in receiver.on(f"/{job}")}) == 1
 
 
-def test_a_test_is_sent_and_a_pause_holds_until_it_ends(client, server, receiver, hook):
+def test_a_webhook_is_tested_paused_resumed_and_replayed(client, server, receiver, hook):
     job = fresh()
     made = hook(job)
     place = f"/ui/webhooks/{made['webhook_id']}"
@@ -106,7 +106,7 @@ def test_a_new_secret_is_shown_once_and_signs(client, server, receiver, hook):
     receiver.await_messages(f"/{job}", 1)[0].verify(secret)
 
 
-def test_only_administrators_of_the_account_see_it(server, client, hook):
+def test_only_administrators_see_webhooks(server, client, hook):
     made = hook(fresh())
     place = f"/ui/webhooks/{made['webhook_id']}"
     key = root(server).post("/v1/keys", {"name": "reader", "scopes": ["read"]}).json["apiKey"]

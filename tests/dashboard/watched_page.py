@@ -1,10 +1,10 @@
-"""A browser page under watch: nothing on it may complain, pop up, or speak to anybody but the server."""
+"""Browser page that records errors: console messages, dialogs, and requests to other servers."""
 
 from urllib.parse import urlsplit
 
 
 class WatchedPage:
-    """Keeps what a page did wrong."""
+    """Records the errors of a page."""
 
     def __init__(self, page, port):
         self.page = page

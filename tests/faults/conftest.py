@@ -1,4 +1,4 @@
-"""Servers that will be killed, starved and shut down: each test builds its own."""
+"""Servers that are killed or shut down: each test creates its own."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def store(request):
 
 @pytest.fixture
 def new_store_url(request, store, tmp_path):
-    """Call it for the address of an empty store."""
+    """Returns the address of a new, empty store."""
     if store == "postgres":
         return request.getfixturevalue("new_postgres_database")
     return lambda: f"sqlite:///{tmp_path}/{fresh('x')}.db"
@@ -21,7 +21,7 @@ def new_store_url(request, store, tmp_path):
 
 @pytest.fixture
 def new_server():
-    """Build a server, of this kind, on this store; it is gone after the test."""
+    """Creates a server on a store; it is stopped after the test."""
     built = []
 
     def build(url, kind=Server, **settings):

@@ -1,4 +1,4 @@
-"""The program itself, with exactly the flags and variables it is given."""
+"""Runs `holdfast serve` with exactly these flags and variables."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ class Ended:
 
 
 def run(*flags: str, seconds: float = 20, **variables: str) -> Ended:
-    """Start it and wait for its end."""
+    """Run the program to its end."""
     done = subprocess.run(
         command(*flags), env=environment(variables), capture_output=True, timeout=seconds, check=False, text=True
     )
@@ -25,7 +25,7 @@ def run(*flags: str, seconds: float = 20, **variables: str) -> Ended:
 
 
 class Program(Server):
-    """A server that is given no keys unless they are named."""
+    """A server without keys, unless the test sets them."""
 
     def launch(self) -> None:
         address = ["--host", "127.0.0.1", "--port", str(self.port), "--store", self.store]

@@ -1,4 +1,4 @@
-"""Bytes over a socket, for what no HTTP client would ever send."""
+"""Raw bytes over a socket, for requests that no HTTP client would send."""
 
 import http.client
 import io
@@ -22,7 +22,7 @@ def read_answer(connection: socket.socket) -> Answer:
 
 
 def talk(port: int, data: bytes, seconds: float = SECONDS) -> Answer | None:
-    """Send these bytes and read to the end; None if the server closed without a word. A server that hangs fails."""
+    """Send bytes and read until the server closes; None if it sent nothing. A server that hangs fails the test."""
     with connect(port, seconds) as connection:
         # It may answer and close before it has read everything.
         with suppress(BrokenPipeError, ConnectionResetError):

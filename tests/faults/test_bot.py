@@ -1,4 +1,4 @@
-"""An agent that was given one address and knows nothing else: it does what it is told, whatever goes wrong.
+"""An agent that knows only the server's address and follows `next_actions`, also after refusals and lost answers.
 
 It reads `/v1/tool` for what requests look like, and follows `next_actions`: the first recommended one, else the first.
 """
@@ -21,11 +21,11 @@ FAULTS = ("lost before", "lost after", "garbage", "no key", "wrong key", "wrong 
 
 
 class DeadEnd(AssertionError):
-    """There was nothing to do next."""
+    """The answer had no next action."""
 
 
 class Bot:
-    """Knows an address, remembers its key and the last thing it was told."""
+    """Knows the address, its key and the last answer."""
 
     def __init__(self, server, seed):
         self.server = server
@@ -70,7 +70,7 @@ class Bot:
         return answer
 
     def body_of(self, step):
-        """What the tool's schema asks for and does not stand in the address, made up."""
+        """Sample values for the fields that the tool's schema requires, without path parameters."""
         if step["method"] == "GET":
             return None
         name = "claim_task" if step["endpoint"] == "/v1/tasks/claim" else step["action"]
@@ -81,7 +81,7 @@ class Bot:
         return {field: made.get(schema["properties"][field].get("type"), {}) for field in wanted}
 
     def call(self, method, path, body):
-        """One request, with whatever goes wrong on its way; it is sent again until there is an answer."""
+        """One request with simulated network errors, repeated until there is an answer."""
         self.last = method, path, body
         key = str(uuid.uuid4())
         while True:
@@ -131,14 +131,14 @@ class Bot:
 
 
 @pytest.mark.parametrize("seed", range(1, sized(1, 10) + 1))
-def test_a_bot_that_only_follows_what_it_is_told_finishes_its_tasks(new_server, new_store_url, seed):
+def test_a_bot_that_follows_next_actions_finishes_its_tasks(new_server, new_store_url, seed):
     bot = Bot(new_server(new_store_url()).start(), seed)
     bot.run()
     assert len(bot.done) == TASKS
     assert all(bot.met[fault] for fault in FAULTS), f"a run without some fault proves little: {bot.met}"
 
 
-def test_a_bot_on_a_small_plan_goes_on_after_each_refusal(new_server, new_store_url, tmp_path):
+def test_a_bot_on_a_small_plan_continues_after_each_refusal(new_server, new_store_url, tmp_path):
     plans = tmp_path / "plans.toml"
     plans.write_text("[tiny]\nmax_workers = 1\ntasks_per_month = 60\n")
     bot = Bot(new_server(new_store_url(), PLANS=str(plans), PLAN="tiny").start(), 3)

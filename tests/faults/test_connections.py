@@ -1,4 +1,4 @@
-"""Hostile connections: slow, oversized or no HTTP at all. They get an answer or a closed door, never the server."""
+"""Hostile connections: slow, oversized or not HTTP. They are answered or closed, and the server stays available."""
 
 import json
 import threading
@@ -29,7 +29,7 @@ def server(tmp_path_factory):
 
 @pytest.fixture(scope="module", autouse=True)
 def slow_callers(server):
-    """They begin when the first test does and are looked at by the last ones."""
+    """Started with the first test and checked by the last ones."""
     story = SimpleNamespace(seen={}, threads=[])
     for name, slow in SLOW.items():
         thread = threading.Thread(target=watch, args=(story.seen, name, server, slow))
@@ -65,7 +65,7 @@ def stop_after_a_header(connection):
 
 
 def dribble(connection):
-    """A byte now and then keeps no door open."""
+    """Sending single bytes does not extend the time limit."""
     connection.settimeout(0.5)
     connection.sendall(b"GET /health HTTP/1.1\r\n")
     while True:
@@ -101,7 +101,7 @@ SLOW = {
 
 
 def refused(answer, status):
-    """An answer in the common envelope, and the connection closed behind it."""
+    """An answer in the common error format, after which the connection is closed."""
     assert answer is not None
     assert answer.status == status, str(answer)
     assert answer.header("Connection") == "close"
@@ -111,7 +111,7 @@ def refused(answer, status):
 
 @pytest.fixture(autouse=True)
 def unharmed(server):
-    """Whatever was sent, the next caller is served."""
+    """The next request is answered, whatever was sent before."""
     yield
     assert agent(server).get("/healthz").status == 200
     assert server.process.poll() is None
@@ -142,7 +142,7 @@ def test_a_head_over_its_limits_is_431(server, headers):
 
 
 @pytest.mark.parametrize("start", [b"X: ", b""], ids=["value", "name"])
-def test_a_header_without_an_end_is_cut_off_long_before_the_clock_does_it(server, start):
+def test_an_endless_header_is_refused_before_the_timeout(server, start):
     before = time.monotonic()
     refused(talk(server.port, b"GET /healthz HTTP/1.1\r\n" + start + b"x" * 4_000_000), 431)
     assert time.monotonic() - before < HEAD_SECONDS / 2
@@ -208,21 +208,21 @@ def test_a_chunked_body_within_its_limit_is_read(server):
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     ],
 )
-def test_what_is_no_http_is_refused_and_closed(server, data):
+def test_bytes_that_are_no_http_are_refused_and_the_connection_closed(server, data):
     answer = talk(server.port, data)
     assert answer is None or 400 <= answer.status < 500, str(answer)
     if answer is not None:
         assert_agent_contract(answer.json, error=True)
 
 
-def test_a_caller_that_goes_away_in_the_middle_disturbs_nobody(server):
+def test_a_caller_that_disconnects_does_not_affect_others(server):
     for cut in (b"GET /hea", b"POST /v1/jobs/x/claim HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{"):
         with connect(server.port) as connection:
             connection.sendall(cut)
     assert "traceback" not in server.log().lower()
 
 
-def test_blanks_around_a_header_s_value_are_no_part_of_it(server):
+def test_spaces_around_a_header_value_are_removed(server):
     key = f"Authorization:  Bearer {TOKENS['alice-1']} \t \r\n"
     asked = f"GET /locks HTTP/1.1\r\nHost: x\r\n{key}Connection: close\r\n\r\n"
     assert talk(server.port, asked.encode()).status == 200

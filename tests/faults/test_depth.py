@@ -1,4 +1,4 @@
-"""A claim costs what it takes, not what lies around: finished work, a long queue, a backlog for tomorrow."""
+"""The cost of a claim does not depend on the number of finished, ready or scheduled tasks."""
 
 import statistics
 import time
@@ -25,7 +25,7 @@ COLUMNS = [name for name in Task.__struct_fields__ if name not in {"id", "place"
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def new_store(request, tmp_path):
-    """Call it for an empty store of its own."""
+    """Returns a new, empty store."""
     stores = []
 
     def new_store():
@@ -43,7 +43,7 @@ def new_store(request, tmp_path):
 
 
 def say(store, statement):
-    """Straight to the database: a million rows through the engine would take an hour."""
+    """Execute SQL directly: a million rows through the engine would take an hour."""
     if store.name == "sqlite":
         return store._writer.execute(statement).fetchall()
     with store._connect() as connection:
@@ -52,7 +52,7 @@ def say(store, statement):
 
 
 def fill(store, prefix, count, **columns):
-    """That many tasks of one kind, and their count."""
+    """Insert tasks of one kind, and their count."""
     row = Task(ACCOUNT, prefix, version=1, type="work", **columns)
     with store.read() as reader:
         now = reader.now
@@ -78,7 +78,7 @@ def fill(store, prefix, count, **columns):
 
 
 def deep(store):
-    """Finished work, a long queue, and tomorrow's work at a higher priority."""
+    """A store with finished tasks, a long queue, and scheduled tasks of a higher priority."""
     with store.read() as reader:
         tomorrow = reader.now + TOMORROW
     fill(store, "tsk_a", FINISHED, state="completed")
@@ -93,7 +93,7 @@ def shallow(store):
 
 
 def claim(engine, seed):
-    """(seconds, what was claimed)."""
+    """(seconds, claimed tasks)."""
     command = ClaimTasks(account=ACCOUNT, cause=CAUSE, by=ALICE, worker="w", seed=seed, types=("work",))
     started = time.perf_counter()
     outcome = engine.call(command)
@@ -102,7 +102,7 @@ def claim(engine, seed):
     return taken, outcome.taken[0]
 
 
-def test_a_claim_is_as_quick_over_a_million_tasks_as_over_a_thousand(new_store):
+def test_a_claim_is_as_fast_with_a_million_tasks_as_with_a_thousand(new_store):
     engines = [Engine(deep(new_store())), Engine(shallow(new_store()))]
     for engine in engines:
         engine.start()
@@ -122,7 +122,7 @@ def test_a_claim_is_as_quick_over_a_million_tasks_as_over_a_thousand(new_store):
         assert ratio <= 1.3, f"{ratio:.2f} times as long"
 
 
-def test_a_claim_looks_at_no_more_tasks_than_it_takes(new_store):
+def test_a_claim_reads_no_more_tasks_than_it_claims(new_store):
     store = deep(new_store())
     if store.name == "sqlite":
         from holdfast.store.sqlite import queries as lite

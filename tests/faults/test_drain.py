@@ -1,4 +1,4 @@
-"""SIGTERM: what is in flight finishes, those in line are sent away kindly, and the exit status is 0."""
+"""SIGTERM: running requests finish, waiting ones are answered 503 with a retry hint, and the exit status is 0."""
 
 import json
 import signal
@@ -18,7 +18,7 @@ PATIENCE_SECONDS = 8.0
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres", "two workers"])
 def story(request, tmp_path_factory):
-    """A server of each kind is told to end while much is going on, and started again."""
+    """A server on each store, stopped under load and started again."""
     if request.param == "sqlite":
         url = f"sqlite:///{tmp_path_factory.mktemp('drain')}/x.db"
     else:
@@ -73,7 +73,7 @@ def test_a_request_in_flight_finishes_and_is_durable(story):
     ok(agent(story.server).heartbeat(story.flying, story.in_flight.json["lease_id"]))
 
 
-def test_those_in_line_get_a_hint_to_come_back(story):
+def test_waiting_claims_are_answered_with_a_retry_hint(story):
     for answer in story.line:
         body = unavailable(answer)
         assert (body["error"], body["applied"]) == ("draining", "no")
@@ -81,7 +81,7 @@ def test_those_in_line_get_a_hint_to_come_back(story):
     assert story.line_seconds < 2
 
 
-def test_those_who_wait_for_work_or_for_news_are_sent_away_as_well(story):
+def test_waiting_task_claims_and_event_reads_end_too(story):
     for answer in story.crowd:
         assert (answer.status, answer.json["error"], answer.json["applied"]) == (503, "draining", "no")
         assert answer.header("Retry-After") is not None
@@ -89,7 +89,7 @@ def test_those_who_wait_for_work_or_for_news_are_sent_away_as_well(story):
         assert (answer.status, answer.json["events"]) == (200, [])
 
 
-def test_it_ends_soon_and_well_whoever_is_still_connected(story):
+def test_the_server_exits_soon_with_status_0_despite_open_connections(story):
     assert story.status == 0, story.log
     assert story.seconds < 5
     assert "traceback" not in story.log.lower()
@@ -102,7 +102,7 @@ def test_after_a_clean_stop_everything_is_as_it_was(story):
     ok(agent(story.server).heartbeat(story.held, story.lease["lease_id"]))
 
 
-def test_control_c_is_as_good(new_server, tmp_path):
+def test_control_c_stops_like_sigterm(new_server, tmp_path):
     server = new_server(f"sqlite:///{tmp_path}/x.db").start()
     server.process.send_signal(signal.SIGINT)
     assert server.process.wait(PATIENCE_SECONDS) == 0

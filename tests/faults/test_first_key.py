@@ -35,14 +35,14 @@ def test_the_first_key_is_shown_once_and_works_ever_after(store, new_store_url, 
         server.close()
 
 
-def test_no_first_key_is_made_where_keys_are_given(new_store_url, new_server):
+def test_no_first_key_is_created_if_keys_are_configured(new_store_url, new_server):
     server = new_server(new_store_url()).start()
     assert "hf_live_" not in server.log()
     for secret in (*server.tokens.split(","), server.settings["ROOT_KEY"]):
         assert secret.rpartition(":")[2] not in server.log()
 
 
-def test_no_given_secret_reaches_the_disk(new_store_url, new_server):
+def test_no_configured_secret_is_stored(new_store_url, new_server):
     server = new_server(new_store_url()).start()
     secrets = [entry.partition(":")[2] for entry in server.tokens.split(",")] + [server.settings["ROOT_KEY"]]
     server.kill()
@@ -65,7 +65,7 @@ def bare(url):
 
 
 def everything(url):
-    """All bytes that the store keeps."""
+    """All bytes of the store."""
     if url.startswith("sqlite:"):
         path = Path(url.removeprefix("sqlite:///"))
         return b"".join(file.read_bytes() for file in path.parent.glob(f"{path.name}*"))

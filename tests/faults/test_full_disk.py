@@ -1,4 +1,4 @@
-"""A full disk refuses growth, a disk that cannot be written refuses writes; both heal without a restart."""
+"""A full disk refuses growth, a read-only disk refuses writes; the server recovers from both without a restart."""
 
 import os
 import resource
@@ -30,7 +30,7 @@ def small_disk(tmp_path):
 
 
 def fill(place: Path) -> Path:
-    """Leave nothing free."""
+    """Fill the disk."""
     ballast = place / "ballast"
     with ballast.open("wb", buffering=0) as file:
         for size in (65536, 4096, 1):
@@ -76,7 +76,7 @@ def test_a_full_disk_refuses_growth_and_nothing_else(small_disk, new_server):
 
 
 def grow_until_full(worker, kept):
-    """Claim until the disk says no; the name that was refused."""
+    """Claim until the disk is full; the name that was refused."""
     for number in range(400):
         name = fresh(f"more-{number}")
         answer = worker.claim(name, "me", ttl_seconds=3600, metadata="x" * 4000)
@@ -98,7 +98,7 @@ def all_there(worker, kept):
 
 @pytest.fixture
 def immutable():
-    """Call it with files that nobody may write from then on, open or not."""
+    """Makes files immutable, also for processes that have them open."""
     chattr = shutil.which("chattr")
     if os.geteuid() != 0 or chattr is None:
         pytest.skip("only root may make a file immutable, with chattr")
@@ -137,7 +137,7 @@ def test_a_file_that_became_read_only_refuses_writes_until_it_is_writable_again(
     after(server, worker, job, lease)
 
 
-def test_a_disk_error_while_committing_is_told_as_what_it_is(tmp_path, new_server, job):
+def test_a_disk_error_during_commit_is_reported_as_such(tmp_path, new_server, job):
     """The kernel refuses every write past a limit, as a broken disk would."""
     server = new_server(f"sqlite:///{tmp_path}/x.db").start()
     worker = agent(server)

@@ -1,6 +1,6 @@
-"""After an outage of more than five seconds jobs get some grace; locks and clean stops do not.
+"""After an outage of more than five seconds jobs get a grace period; locks and clean stops do not.
 
-Three stores are away at the same time, so that the seconds are spent once.
+All stores are stopped at the same time, so that the test waits only once.
 """
 
 import time
@@ -24,7 +24,7 @@ ROUNDING_SECONDS = 0.1
 
 @pytest.fixture(scope="module")
 def stories(tmp_path_factory):
-    """What was held before, on each store, and the servers after their return."""
+    """The leases before the outage on each store, and the servers after it."""
     postgres = Postgres()
     servers = {
         "sqlite killed": Server(f"sqlite:///{tmp_path_factory.mktemp('grace')}/x.db", ROOT_KEY=ROOT_KEY),
@@ -56,7 +56,7 @@ def stories(tmp_path_factory):
 
 
 def hold(server):
-    """A short job, a long one, a lock and a job that will have run out before the outage."""
+    """Claim a short job, a long job, a lock, and a job that expires before the outage."""
     caller = agent(server)
     story = SimpleNamespace(server=server, caller=caller, job=fresh(), long=fresh(), lock=fresh("lock"), gone=fresh())
     claimed(caller.claim(story.gone, "gone", ttl_seconds=1))
@@ -75,7 +75,7 @@ def story(request, stories):
     return stories[request.param]
 
 
-def test_a_job_whose_holder_could_not_renew_is_still_its_holders(story):
+def test_a_job_whose_holder_could_not_renew_keeps_its_holder(story):
     seen = eventually_served(story)
     assert (seen["status"], seen["owner"]) == ("claimed", "me")
     # Counted from some moment between the store's return and this look at it.
@@ -89,7 +89,7 @@ def test_a_job_with_time_left_gets_no_more(story):
     assert eventually_served(story, story.long)["expires_at"] == story.long_lease["expires_at"]
 
 
-def test_a_job_that_had_run_out_before_stays_lost(story):
+def test_a_job_that_expired_before_the_outage_stays_expired(story):
     assert eventually_served(story, story.gone)["status"] == "free"
 
 
@@ -106,7 +106,7 @@ def test_after_a_clean_stop_there_is_no_grace(stories):
 
 
 def eventually_served(story, job=None):
-    """The job as the server sees it once it has its store again."""
+    """The job as the server shows it once its store works again."""
     deadline = time.monotonic() + 5
     while True:
         answer = story.caller.claim(fresh("probe"), "me", ttl_seconds=1)

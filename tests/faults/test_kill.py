@@ -1,4 +1,4 @@
-"""`kill -9` under load: what was acknowledged is there afterwards, and no token comes twice."""
+"""`kill -9` under load: every acknowledged change is stored, and no token is granted twice."""
 
 import http.client
 import random
@@ -15,7 +15,7 @@ DEAD = (OSError, http.client.HTTPException)
 
 
 class Worker:
-    """Claims, renews and releases one job after the other, and knows what it was told."""
+    """Claims, renews and releases one job after the other, and records the answers."""
 
     def __init__(self, caller: Agent, number: int) -> None:
         self.caller = caller
@@ -54,7 +54,7 @@ class Worker:
         self.done += 1
 
     def check(self, admin: Agent) -> None:
-        """Compare what we were told with what the server knows now, and settle what was in doubt."""
+        """Compare the recorded answers with the server's state, and resolve unknown outcomes."""
         doubtful, verb = self.in_doubt or ("", "")
         for job, lease in self.jobs.items():
             seen = self.caller.owner_of(job)

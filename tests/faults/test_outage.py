@@ -1,4 +1,4 @@
-"""PostgreSQL goes away in the middle and comes back: honest answers meanwhile, nothing lost, no restart."""
+"""An outage of PostgreSQL under load: correct errors meanwhile, nothing lost, recovery without a restart."""
 
 import threading
 import time
@@ -18,7 +18,7 @@ RETURN_SECONDS = 8.0
 
 @pytest.fixture(scope="module")
 def database():
-    """A PostgreSQL of our own: others would miss the shared one."""
+    """A private PostgreSQL: other tests use the shared one."""
     postgres = Postgres()
     yield postgres
     postgres.remove()
@@ -33,7 +33,7 @@ def server(database):
 
 
 class Load:
-    """Callers that claim fresh jobs all the time and remember every answer."""
+    """Callers that claim new jobs continuously and record every answer."""
 
     def __init__(self, server, size=4):
         self.acknowledged = {}
@@ -69,14 +69,14 @@ class Load:
 
 
 @pytest.mark.parametrize("how", [FAST_STOP, CRASH], ids=["stopped", "crashed"])
-def test_the_store_goes_away_under_load_and_comes_back(database, server, how):
+def test_an_outage_of_the_store_under_load_loses_nothing(database, server, how):
     with Load(server) as load:
         eventually(lambda: len(load.acknowledged), lambda count: count >= 40, within=10)
         database.stop(how)
         try:
             eventually(lambda: len(load.refused), lambda count: count >= 20, within=10)
             before = len(load.acknowledged)
-            told_the_truth(server)
+            assert_answers_were_true(server)
             assert len(load.acknowledged) == before, "nobody is told yes while the database is gone"
         finally:
             database.start()
@@ -86,10 +86,10 @@ def test_the_store_goes_away_under_load_and_comes_back(database, server, how):
     assert load.strange == []
     assert server.process.poll() is None
     assert agent(server).get("/readyz").status == 200
-    nothing_lost(server, load)
+    assert_nothing_lost(server, load)
 
 
-def told_the_truth(server):
+def assert_answers_were_true(server):
     assert agent(server).get("/health").status == 200
     assert agent(server).get("/healthz").status == 200
     ready = agent(server).get("/readyz")
@@ -103,7 +103,7 @@ def told_the_truth(server):
     assert stranger.status == 503, "a key that cannot be looked up is no wrong key"
 
 
-def nothing_lost(server, load):
+def assert_nothing_lost(server, load):
     caller = agent(server)
     tokens = [lease["token"] for lease in load.acknowledged.values()]
     assert len(tokens) == len(set(tokens))
@@ -128,7 +128,7 @@ def every_job(caller):
         cursor = f"&cursor={page['nextCursor']}"
 
 
-def test_a_database_that_only_reads_refuses_writes_and_heals(server, database, job):
+def test_a_read_only_database_refuses_writes_and_recovers(server, database, job):
     caller = agent(server)
     lease = claimed(caller.claim(job, "me", ttl_seconds=3600))
     read_only(database, on=True)
@@ -151,7 +151,7 @@ def read_only(database, *, on):
     time.sleep(0.2)
 
 
-def test_cut_connections_are_made_anew(server, database, job):
+def test_lost_connections_are_replaced(server, database, job):
     caller = agent(server)
     lease = claimed(caller.claim(job, "me", ttl_seconds=3600))
     for _ in range(3):
@@ -164,8 +164,8 @@ def test_cut_connections_are_made_anew(server, database, job):
         assert caller.owner_of(job)["owner"] == "me"
 
 
-def test_a_waiter_outlives_a_short_outage_or_is_told(server, database, job):
-    """It gets the job after the return, or a 503 that says so; it is never left hanging."""
+def test_a_waiter_survives_a_short_outage_or_gets_503(server, database, job):
+    """It gets the job after the outage, or a 503; it never hangs."""
     caller = agent(server)
     lease = claimed(caller.claim(job, "holder", ttl_seconds=3600))
     answers = []

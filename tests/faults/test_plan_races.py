@@ -1,4 +1,4 @@
-"""Sixty-four callers at once for the last of what a plan allows, over one server and over two: exact to the last."""
+"""Sixty-four concurrent callers at the limit of a plan, over one server and over two: limits are exact."""
 
 import threading
 from collections import Counter
@@ -28,7 +28,7 @@ creates_per_hour = {CREATES}
 
 @pytest.fixture
 def servers(store, new_store_url, new_server, tmp_path):
-    """Call it with a plan for the servers of a store: PostgreSQL has two."""
+    """Starts the servers of a store with a plan: two on PostgreSQL."""
     plans = tmp_path / "plans.toml"
     plans.write_text(PLANS)
 
@@ -40,21 +40,21 @@ def servers(store, new_store_url, new_server, tmp_path):
 
 
 def everywhere(servers):
-    """The same account, knocking at each server."""
+    """Clients of one account, one for each server."""
     account = register(servers[0].anyone)
     return [Account(server.port, account.headers, id=account.id) for server in servers]
 
 
-def race(doors, call, callers=CALLERS):
-    """All at once, evenly over the servers; what each was answered."""
-    gate = threading.Barrier(callers)
+def race(clients, call, count=CALLERS):
+    """Send all requests at once, evenly over the servers; the answers."""
+    barrier = threading.Barrier(count)
 
-    def run(place):
-        gate.wait(20)
-        return call(doors[place % len(doors)], place)
+    def run(number):
+        barrier.wait(20)
+        return call(clients[number % len(clients)], number)
 
-    with ThreadPoolExecutor(callers) as pool:
-        return list(pool.map(run, range(callers)))
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(run, range(count)))
 
 
 def told(answers):
@@ -66,54 +66,54 @@ def fill(account, many):
     assert done(account.post("/v1/tasks/batch", {"items": items}))["succeeded"] == many
 
 
-def test_of_64_who_want_the_last_ten_tasks_of_a_month_ten_get_one(servers):
+def test_of_64_concurrent_creates_exactly_the_last_ten_of_the_month_succeed(servers):
     running = servers("counted")
-    doors = everywhere(running)
-    fill(doors[0], QUOTA - LAST)
-    answers = race(doors, lambda ctx, _: ctx.create())
+    clients = everywhere(running)
+    fill(clients[0], QUOTA - LAST)
+    answers = race(clients, lambda client, _: client.create())
     assert told(answers) == {(201, None): LAST, (402, "quota_exceeded"): CALLERS - LAST}
-    for ctx in doors:
-        assert done(ctx.get("/v1/account"))["usage"] == {"tasksCreated": QUOTA, "tasksLeft": 0, "workersInUse": 0}
+    for client in clients:
+        assert done(client.get("/v1/account"))["usage"] == {"tasksCreated": QUOTA, "tasksLeft": 0, "workersInUse": 0}
     with opened(running[0].store) as store:
         assert len(every(store, Task)) == QUOTA
     assert_store_is_consistent(running[0].store)
 
 
-def test_repetitions_and_batches_race_for_the_last_ten_too(servers):
-    """Half repeat each other under eight keys, half send three at a time: the month ends at its number all the same."""
+def test_repeated_creates_and_batches_cannot_exceed_the_monthly_limit(servers):
+    """Half of the callers repeat creates under eight keys, half send batches of three: the limit stays exact."""
     running = servers("counted")
-    doors = everywhere(running)
-    fill(doors[0], QUOTA - LAST)
+    clients = everywhere(running)
+    fill(clients[0], QUOTA - LAST)
     body = {"type": "work", "payload": {}}
     items = [{"op": "create", **body}] * 3
 
-    def call(ctx, place):
-        if place % 2:
-            return ctx.post("/v1/tasks/batch", {"items": items})
-        return ctx.saying(Idempotency_Key=f"key-{place % 16}").send_json("POST", "/v1/tasks", body)
+    def call(client, number):
+        if number % 2:
+            return client.post("/v1/tasks/batch", {"items": items})
+        return client.saying(Idempotency_Key=f"key-{number % 16}").send_json("POST", "/v1/tasks", body)
 
-    answers = race(doors, call, 32)
+    answers = race(clients, call, 32)
     assert {answer.status for answer in answers} <= {200, 201, 402}
     with opened(running[0].store) as store:
         assert len(every(store, Task)) == QUOTA
         with store.read() as reader:
-            assert reader.usage(doors[0].id)[0].created == QUOTA
+            assert reader.usage(clients[0].id)[0].created == QUOTA
     assert_store_is_consistent(running[0].store)
 
 
-def test_of_64_who_want_to_hold_a_task_as_many_do_as_the_plan_allows(servers):
+def test_of_64_concurrent_claims_as_many_succeed_as_the_plan_allows(servers):
     running = servers("counted")
-    doors = everywhere(running)
-    fill(doors[0], CALLERS)
-    answers = race(doors, lambda ctx, place: ctx.claim(worker_id=f"w{place}"))
+    clients = everywhere(running)
+    fill(clients[0], CALLERS)
+    answers = race(clients, lambda client, number: client.claim(worker_id=f"w{number}"))
     assert told(answers) == {(200, None): WORKERS, (429, "max_workers_reached"): CALLERS - WORKERS}
     taken = [answer.json for answer in answers if answer.status == 200]
     assert len({task["id"] for task in taken}) == WORKERS
     # Half of them end, and everybody comes again, by id this time.
     for task in taken[: WORKERS // 2]:
-        done(doors[-1].complete(task["id"], lease_id=task["leaseId"]))
-    waiting = [task["id"] for task in done(doors[0].list("status=pending&limit=100"))["tasks"]]
-    again = race(doors, lambda ctx, place: ctx.do("claim", waiting[place]), len(waiting))
+        done(clients[-1].complete(task["id"], lease_id=task["leaseId"]))
+    waiting = [task["id"] for task in done(clients[0].list("status=pending&limit=100"))["tasks"]]
+    again = race(clients, lambda client, number: client.do("claim", waiting[number]), len(waiting))
     assert told(again) == {
         (200, None): WORKERS // 2,
         (429, "max_workers_reached"): len(waiting) - WORKERS // 2,
@@ -124,38 +124,38 @@ def test_of_64_who_want_to_hold_a_task_as_many_do_as_the_plan_allows(servers):
 
 
 def test_servers_share_a_budget_of_requests(servers):
-    """Never more than the limit; and what one server keeps from the other is a tenth at most."""
-    doors = everywhere(servers("rated"))
+    """The limit is never exceeded, and at most a tenth of it stays unused."""
+    clients = everywhere(servers("rated"))
     served = Counter()
     lock = threading.Lock()
 
-    def ask(ctx, place):
-        while (answer := ctx.get("/v1/tasks?limit=1")).status == 200:
+    def ask(client, number):
+        while (answer := client.get("/v1/tasks?limit=1")).status == 200:
             with lock:
-                served[ctx.port] += 1
+                served[client.port] += 1
         return answer
 
-    answers = race(doors, ask, 16)
+    answers = race(clients, ask, 16)
     assert told(answers) == {(429, "rate_limited"): 16}
     assert all(0 < int(answer.header("Retry-After")) <= 3600 for answer in answers)
     assert READS * 0.9 <= served.total() <= READS
 
 
-def test_what_a_server_has_borrowed_and_not_spent_is_little(servers):
-    doors = everywhere(servers("rated"))
-    for ctx in doors[1:]:
-        assert ctx.create().status == 201
+def test_a_server_reserves_only_a_small_part_of_the_budget(servers):
+    clients = everywhere(servers("rated"))
+    for client in clients[1:]:
+        assert client.create().status == 201
     made = 0
-    while doors[0].create().status == 201:
+    while clients[0].create().status == 201:
         made += 1
     assert made >= CREATES * 0.9
-    for ctx in doors[1:]:
-        while ctx.create().status == 201:
+    for client in clients[1:]:
+        while client.create().status == 201:
             made += 1
-    assert made + len(doors[1:]) == CREATES
+    assert made + len(clients[1:]) == CREATES
 
 
-def test_servers_share_what_an_address_may_register(servers):
-    callers = [server.anyone for server in servers("rated")]
-    answers = race(callers, lambda caller, _: caller.post("/v1/keys/register"), 24)
+def test_servers_share_the_registration_limit_of_an_address(servers):
+    clients = [server.anyone for server in servers("rated")]
+    answers = race(clients, lambda client, _: client.post("/v1/keys/register"), 24)
     assert told(answers) == {(201, None): 10, (429, "rate_limited"): 14}

@@ -1,4 +1,4 @@
-"""Thirty-two claimers at once: one winner a round, and tokens that only grow."""
+"""Thirty-two concurrent claims: one winner in each round, and growing tokens."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -43,8 +43,8 @@ def test_one_of_32_racing_claimers_wins_each_round(store, new_store_url, new_ser
     assert_store_is_consistent(url)
 
 
-def test_a_lost_race_breaks_nothing_for_those_who_come_next(new_postgres_database, new_server):
-    """A connection learns its statements while others win the races it runs: it must not learn them wrongly."""
+def test_a_lost_race_does_not_break_later_statements(new_postgres_database, new_server):
+    """A statement that fails in a lost race while a connection prepares it must not break that connection."""
     url = new_postgres_database()
     here, there = (agent(new_server(url).start()) for _ in range(2))
     for _ in range(sized(8, 40)):
@@ -59,7 +59,7 @@ def test_a_lost_race_breaks_nothing_for_those_who_come_next(new_postgres_databas
 
 
 def cut_connections(url):
-    """New connections know no statements yet."""
+    """Close all connections: new ones have no prepared statements."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"

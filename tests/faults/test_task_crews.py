@@ -23,7 +23,7 @@ PATIENCE_SECONDS = sized(60, 1_800)
 
 
 class Crew:
-    """One process of workers, and what it was told, line by line."""
+    """One process of workers, and its output."""
 
     def __init__(self, account, port, name):
         self.name = name
@@ -48,7 +48,7 @@ class Crew:
 
 @pytest.fixture
 def crews(new_postgres_database, new_server):
-    """Two servers, a queue of tasks, and crews at work on both."""
+    """Two servers, a queue of tasks, and worker processes on both."""
     works = Works(new_postgres_database(), new_server)
     yield works
     for each in works.all:
@@ -56,7 +56,7 @@ def crews(new_postgres_database, new_server):
 
 
 class Works:
-    """Everything there is: servers, tasks, crews that work and crews that were killed."""
+    """Servers, tasks, running crews and killed crews."""
 
     def __init__(self, url, new_server):
         self.url = url
@@ -83,14 +83,14 @@ class Works:
         eventually(self.completed, lambda seen: seen >= count, within=PATIENCE_SECONDS)
 
     def wait_until_given_up(self, lost):
-        """Somebody else may have what this crew still believes to hold."""
+        """Wait until the leases of a killed crew have expired."""
         after, told = 0, []
         while not any(event["data"]["ended"]["worker"].startswith(f"{lost.name}/") for event in told):
             page = done(self.account.get(f"/v1/events?kind=task.expired&after={after}&wait_seconds=15"))
             after, told = page["nextCursor"], page["events"]
 
     def recover_until_all_done(self):
-        """Ask both servers for what has run out; what they told: (request, subject)."""
+        """Run recovery on both servers until all tasks are done; the recovered (request, subject)."""
         told = []
 
         def recover():

@@ -1,6 +1,6 @@
-"""After a pause or a restart that outlasts them, the holders of tasks and of named sessions get some grace.
+"""After an outage longer than their TTL, holders of tasks and of named sessions get a grace period.
 
-Everything is held on all stores at the same time, so that the seconds are spent once.
+All stores are tested at the same time, so that the test waits only once.
 """
 
 import signal
@@ -34,7 +34,7 @@ STORES = ("sqlite", "postgres")
 
 
 class Story:
-    """What was held on one server before it went away, and what became of it."""
+    """The leases on one server before its outage, and their state after it."""
 
     def __init__(self, url: str, fate: str) -> None:
         self.fate = fate
@@ -74,7 +74,7 @@ class Story:
         return done(self.account.see(task["id"]))
 
     def changed_task(self):
-        """The task once the server has done whatever it does first."""
+        """The task after the server's first sweep."""
         before = self.task["leaseExpiresAt"]
         return eventually(lambda: self.see(self.task), lambda seen: seen["leaseExpiresAt"] != before, within=5)
 
@@ -108,7 +108,7 @@ def kinds(story, subject):
     return [event["kind"] for event in story.told if event["subject"] == subject]
 
 
-def test_a_task_whose_holder_could_not_renew_is_still_its_holders(story):
+def test_a_task_whose_holder_could_not_renew_keeps_its_holder(story):
     seen = story.seen.task
     assert (seen["status"], seen["attemptCount"]) == ("claimed", 1)
     # Counted from some moment between the server's return and our look at it; as long as it was away, ten at least.
@@ -123,7 +123,7 @@ def test_a_task_with_time_left_gets_no_more(story):
     assert story.seen.long["leaseExpiresAt"] == story.long["leaseExpiresAt"]
 
 
-def test_a_session_that_could_not_be_renewed_lives_and_keeps_what_it_holds(story):
+def test_a_session_that_could_not_be_renewed_stays_live_with_its_leases(story):
     assert story.life_now["status"] == "live"
     assert instant(story.life_now["expires_at"]) >= story.returned + GRACE_SECONDS - ROUNDING_SECONDS
     renewed = done(story.life_beat)

@@ -1,4 +1,4 @@
-"""`kill -9` of workers and of the server: what was acknowledged stands, and the next one goes on from there."""
+"""`kill -9` of workers and of the server: acknowledged changes are stored, and the next worker continues."""
 
 import http.client
 import random
@@ -29,7 +29,7 @@ DEAD = (OSError, http.client.HTTPException, AttributeError)
 
 
 class Worker:
-    """Creates, claims and completes one task after the other, and knows what it was told."""
+    """Creates, claims and completes one task after the other, and records the answers."""
 
     def __init__(self, account: Account, number: int) -> None:
         self.account = account
@@ -79,7 +79,7 @@ class Worker:
         return self.account.saying(Idempotency_Key=key).post(path, body)
 
     def check(self) -> None:
-        """What we were told still stands, and what was in doubt happened once, now or then."""
+        """Acknowledged changes are stored, and requests with an unknown outcome were applied at most once."""
         if self.in_doubt is not None:
             self.settle()
         for task_id in self.made[-20:]:
@@ -125,7 +125,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(new_store_url, n
 
 
 def load_until_killed(server, workers, steps):
-    """All of them work, and when they have done so many steps more the server is killed."""
+    """Let all workers run, and kill the server after a number of steps."""
     enough = sum(worker.steps for worker in workers) + steps
     threads = [threading.Thread(target=worker.work) for worker in workers]
     for thread in threads:
@@ -142,8 +142,10 @@ def load_until_killed(server, workers, steps):
 # -- workers -----------------------------------------------------------------------------------------------------
 
 
-def test_the_successor_of_a_killed_worker_goes_on_from_its_last_checkpoint(tmp_path, new_postgres_database, new_server):
-    """On both stores at once, so that the seconds of a session are spent once."""
+def test_the_successor_of_a_killed_worker_continues_from_its_last_checkpoint(
+    tmp_path, new_postgres_database, new_server
+):
+    """On both stores at once, so that the test waits only once."""
     urls = [f"sqlite:///{tmp_path}/x.db", new_postgres_database()]
     accounts = [register(new_server(url).start().anyone) for url in urls]
     together(*[lambda account=account: assert_continued(account) for account in accounts])
@@ -161,7 +163,7 @@ def assert_continued(account):
 
 
 def killed_after_a_page(account):
-    """Let a worker be killed when it has told of its second page; the last page that it told of."""
+    """Kill a worker after it reported its second page; the last reported page."""
     doomed = worker_process.start(account.port, account.token, "doomed", 1)
     told = []
     with doomed.stdout as lines:
@@ -173,7 +175,7 @@ def killed_after_a_page(account):
     return int(told[-1][2])
 
 
-def test_a_worker_that_comes_back_with_its_secret_need_not_wait(new_store_url, new_server):
+def test_a_restarted_worker_with_its_secret_resumes_at_once(new_store_url, new_server):
     server = new_server(new_store_url()).start()
     account = register(server.anyone)
     life = begin(account)

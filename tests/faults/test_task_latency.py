@@ -1,4 +1,4 @@
-"""From create to claim: a worker that waits has the task within 50 ms, also on another server of the same store."""
+"""Latency from create to claim: a waiting worker gets the task within 50 ms, also through another server."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -15,12 +15,12 @@ SETTLED_SECONDS = 0.02
 """Nobody outside can see that a claim waits: it is given so long to arrive."""
 
 
-def test_on_the_same_server(new_store_url, new_server):
+def test_a_waiting_worker_gets_a_task_of_the_same_server_within_50_ms(new_store_url, new_server):
     account = register(new_server(new_store_url()).start().anyone)
     promptly(lambda: latencies(account, account), MEDIAN_SECONDS)
 
 
-def test_on_another_server_of_the_same_store(new_store_url, new_server):
+def test_a_waiting_worker_gets_a_task_of_another_server_within_50_ms(new_store_url, new_server):
     url = new_store_url()
     here, there = (new_server(url).start() for _ in range(2))
     account = register(here.anyone)

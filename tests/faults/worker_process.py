@@ -1,8 +1,8 @@
-"""A crew: workers in a process of their own, which can be killed.
+"""Workers in a separate process, which a test can kill (a crew).
 
     python -m tests.faults.worker_process PORT KEY NAME WORKERS
 
-Each lives in a session of ten seconds and takes one task after the other. Each line on stdout is something that was
+Each has a session of ten seconds and claims one task after the other. Each line on stdout is something that was
 acknowledged: it is written when the answer has come, and not before.
 """
 
@@ -24,13 +24,13 @@ PAGES = 3
 
 
 def start(port: int, key: str, name: str, workers: int) -> "Popen[str]":
-    """A crew at work; its stdout can be read line by line."""
+    """Start a crew; its stdout can be read line by line."""
     command = [sys.executable, "-m", "tests.faults.worker_process", str(port), key, name, str(workers)]
     return Popen(command, cwd=Path(__file__).parents[2], stdout=PIPE, text=True)
 
 
 class Worker:
-    """Claims, leaves a checkpoint after each page, completes; goes on where the last one stopped."""
+    """Claims tasks, saves a checkpoint after each page, completes; continues where the previous attempt stopped."""
 
     def __init__(self, caller: Caller, name: str) -> None:
         self.caller = caller
@@ -52,7 +52,7 @@ class Worker:
         self.renewed = time.monotonic()
 
     def claim(self) -> dict[str, Any] | None:
-        """A task; an empty one if there is nothing to do, None if this life is over."""
+        """A task; empty if none is ready, None if the session has ended."""
         if not self.renew():
             return None
         wanted = {"worker_id": self.name, "session_id": self.life["session_id"], "wait_seconds": 4}

@@ -68,7 +68,7 @@ def test_only_who_asks_for_a_stream_by_its_name_gets_one(account):
 # -- where it begins ---------------------------------------------------------------------------------------------
 
 
-def test_without_a_cursor_it_begins_now(account):
+def test_without_a_cursor_only_new_events_are_followed(account):
     pending(account)
     with follow(account) as stream:
         assert fields(stream.frame())["id"] == "3"

@@ -1,4 +1,4 @@
-"""One server per store for this shelf, which nobody else speaks to."""
+"""One server per store, used only by the tests of this folder."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def server(request, tmp_path_factory, new_postgres_database):
 
 
 class Watch:
-    """What a scraper sees change."""
+    """Differences between two scrapes of the metrics."""
 
     def __init__(self, server):
         self.server = server

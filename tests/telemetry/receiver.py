@@ -1,4 +1,4 @@
-"""A collector of traces: a real HTTP server that takes OTLP, decodes the protobuf and keeps the spans."""
+"""Trace collector: an HTTP server that accepts OTLP, decodes the protobuf and stores the spans."""
 
 import gzip
 import threading
@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 
 @dataclass(frozen=True)
 class Seen:
-    """A span as it arrived."""
+    """A received span."""
 
     name: str
     kind: int

@@ -1,4 +1,4 @@
-"""Whether a server can do its work: it says so part by part, and names what is stuck."""
+"""`/readyz`: the state of each part of a server, and the names of parts that are stuck."""
 
 import threading
 
@@ -38,7 +38,7 @@ def stuck(answer, part):
     assert answer.header("Retry-After") == "1"
 
 
-def test_a_lane_that_does_not_come_back_is_named(app, monkeypatch):
+def test_a_stuck_lane_is_named(app, monkeypatch):
     monkeypatch.setattr(rooms, "STUCK_SECONDS", 0.2)
     inside, go_on, load = threading.Event(), threading.Event(), app.engine.store.transaction
 
@@ -61,7 +61,7 @@ def test_a_lane_that_does_not_come_back_is_named(app, monkeypatch):
     wait_until(lambda: app.ask("/readyz").status == 200)
 
 
-def test_a_loop_that_falls_behind_is_named_until_it_has_caught_up(app):
+def test_a_late_loop_is_named_until_it_has_caught_up(app):
     app.engine.loop_heartbeats.expect("webhooks", 0.0)
     wait_until(lambda: app.ask("/readyz").status == 503)
     stuck(app.ask("/readyz"), "webhooks")
@@ -77,7 +77,7 @@ def test_a_sweep_that_has_died_is_named(app):
     stuck(app.ask("/readyz"), "sweep")
 
 
-def test_a_loop_is_stuck_once_it_is_later_than_it_may_be():
+def test_a_loop_is_stuck_after_its_allowed_silence():
     now = [100.0]
     loop_heartbeats = LoopHeartbeats(Registry(), lambda: now[0])
     loop_heartbeats.expect("sweep", 10)

@@ -1,4 +1,4 @@
-"""Lines of the log: one a record, short, escaped; and nothing in them proves anything."""
+"""Log lines: one per record, shortened, escaped and without secrets."""
 
 import io
 import json
@@ -18,7 +18,7 @@ UUID = "1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed"
 
 @pytest.fixture
 def heard():
-    """Call it with a form for what a logger says."""
+    """Configure logging in a format; returns the output."""
     names = ("", "holdfast")
     before = [(logging.getLogger(name).level, logging.getLogger(name).handlers[:]) for name in names]
 
@@ -52,7 +52,7 @@ def test_without_a_terminal_it_is_json_and_text_when_asked_for(heard):
     assert heard("text", lambda log: log.error("x", extra={"status": 500})) == "ERROR holdfast.test: x status=500\n"
 
 
-def test_a_failure_tells_where_it_was_and_no_line_of_source(heard):
+def test_a_traceback_has_locations_but_no_source_lines(heard):
     def fail(log):
         try:
             int(f"a payload of {KEY}")
@@ -78,7 +78,7 @@ def test_a_failure_tells_where_it_was_and_no_line_of_source(heard):
         ("lease_id and token are words", "lease_id and token are words"),
     ],
 )
-def test_secrets_are_told_by_their_ends_and_nothing_steers_a_terminal(said, kept):
+def test_secrets_are_reduced_to_their_ends_and_control_characters_escaped(said, kept):
     assert logs.redact(said) == kept
 
 
@@ -111,7 +111,7 @@ def everything(server):
     return server.output.read().decode(errors="replace")
 
 
-def test_by_default_only_what_went_badly_is_told(server):
+def test_by_default_only_errors_and_slow_requests_are_logged(server):
     from holdfast.transport.http.access import access_log
     from holdfast.transport.http.request import Request
 

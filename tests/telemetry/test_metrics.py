@@ -1,4 +1,4 @@
-"""A scraper's view of one server: each number moves when the thing happens, on both stores."""
+"""Metrics of one server on both stores: each changes when its event happens."""
 
 import time
 
@@ -27,7 +27,7 @@ def test_jobs_locks_and_elections_are_counted_each_in_its_family(server, watch):
     assert watch.more("holdfast_lock_acquires_total") == 2
 
 
-def test_an_expiry_is_told_with_its_lateness_and_a_takeover_apart_from_it(server, watch):
+def test_expiries_with_their_lateness_and_takeovers_are_counted_separately(server, watch):
     alice, job = agent(server), fresh()
     claimed(alice.claim(job, ttl_seconds=1))
     wait_until(lambda: watch.more("holdfast_expiries_total", family="job") == 1, 10)
@@ -39,7 +39,7 @@ def test_an_expiry_is_told_with_its_lateness_and_a_takeover_apart_from_it(server
     assert watch.more("holdfast_expiries_total", family="job") == 1
 
 
-def test_tasks_their_depth_and_the_age_of_the_oldest(server, watch):
+def test_tasks_are_counted_by_state_with_the_age_of_the_oldest(server, watch):
     account = register(server.anyone)
     kind = fresh("kind")
     first = account.create(type=kind, maxAttempts=1, priority=3).json["id"]
@@ -62,7 +62,7 @@ def test_tasks_their_depth_and_the_age_of_the_oldest(server, watch):
     assert watch.more("holdfast_tasks", state="dead_letter") == 1
 
 
-def test_batches_waiters_and_loops(server, watch):
+def test_batches_waiters_and_loops_are_measured(server, watch):
     alice, job = agent(server), fresh()
     lease = claimed(alice.claim(job))
     with Crowd() as crowd:
@@ -83,20 +83,20 @@ def test_batches_waiters_and_loops(server, watch):
     assert page.value("holdfast_loop_last_success_timestamp_seconds", loop="beat") > 0
 
 
-def test_streams_are_counted_while_somebody_reads_them(server, watch):
+def test_streams_are_counted_while_they_are_open(server, watch):
     with follow(agent(server)) as stream:
         stream.frame()
         wait_until(lambda: watch.more("holdfast_streams") == 1)
     wait_until(lambda: watch.more("holdfast_streams") == 0)
 
 
-def test_those_turned_away_are_counted_by_reason(server, watch):
+def test_refused_requests_are_counted_by_reason(server, watch):
     room = fresh("room")
     answers = [server.anyone.campaign(room, "me").status for _ in range(25)]
     assert watch.more("holdfast_refused_total", reason="rate_limited") == answers.count(429) > 0
 
 
-def test_a_page_keeps_the_words_of_the_format(server, watch):
+def test_metric_names_and_kinds_follow_openmetrics(server, watch):
     for name, kind in watch.page().kinds.items():
         assert name.startswith("holdfast_")
         assert not name.endswith("_total"), "OpenMetrics puts that on the samples"

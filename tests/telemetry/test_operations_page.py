@@ -1,4 +1,4 @@
-"""The page for those who run it: its table is the code's, line by line."""
+"""The operations guide: its tables equal the metrics and settings of the code."""
 
 import re
 from pathlib import Path
@@ -32,7 +32,7 @@ def labelled(labels):
     return ", ".join(f"`{label}`" for label in labels) or "none"
 
 
-def test_names_keep_to_base_units_and_their_kind():
+def test_metric_names_have_base_units_and_the_suffix_of_their_kind():
     for metric in METRICS.metrics:
         if metric.exported:
             assert re.fullmatch(r"holdfast_[a-z_]+", metric.name)
@@ -41,7 +41,7 @@ def test_names_keep_to_base_units_and_their_kind():
     assert len({metric.name for metric in METRICS.metrics}) == len(METRICS.metrics)
 
 
-def test_what_the_page_says_of_settings_is_what_is_taken():
+def test_the_settings_on_the_page_are_accepted():
     text = PAGE.read_text()
     for choice in (*logs.FORMATS, *logs.LEVELS, *access_log.CHOICES):
         assert f"`{choice}`" in text

@@ -1,4 +1,4 @@
-"""Rows side by side: what workers count adds up, what the dead counted stays, and nobody sees a number twice."""
+"""Metrics in shared memory: counters of all workers are summed, those of ended workers once."""
 
 import os
 import subprocess
@@ -8,8 +8,7 @@ import threading
 
 import pytest
 
-from holdfast.telemetry import metric_names
-from holdfast.telemetry import shared_memory as rooms
+from holdfast.telemetry import metric_names, shared_memory
 from holdfast.telemetry.registry import Minute, Registry
 from holdfast.telemetry.shared_memory import METRICS_FD, METRICS_ROW, SharedRegistry, open_registry
 from holdfast.transport.http.server import record_minute
@@ -27,7 +26,7 @@ def worker(shared, number):
     return Registry(shared.row(number), shared)
 
 
-def test_counters_add_up_gauges_too_and_the_loop_that_is_longest_behind_speaks(shared):
+def test_counters_and_gauges_are_summed_and_the_oldest_loop_time_counts(shared):
     for number in (0, 1):
         one = worker(shared, number)
         one.add(metric_names.CREATED, by=number + 1)
@@ -44,7 +43,7 @@ def test_counters_add_up_gauges_too_and_the_loop_that_is_longest_behind_speaks(s
     assert cells[place : place + metric_names.LATENESS.width][2] == 2, "two in the bucket of 25 ms"
 
 
-def test_what_the_dead_counted_stays_and_what_they_had_is_gone(shared):
+def test_counters_of_ended_workers_stay_and_their_gauges_are_dropped(shared):
     for life in range(3):
         one = worker(shared, 1)
         one.add(metric_names.CREATED, by=10)
@@ -56,7 +55,7 @@ def test_what_the_dead_counted_stays_and_what_they_had_is_gone(shared):
     assert cells[metric_names.LONGEST.at("job")] == 3.0
 
 
-def test_a_reader_beside_a_burial_never_sees_a_counter_fall_or_jump(shared):
+def test_a_counter_never_falls_or_jumps_while_an_ended_worker_is_merged(shared):
     one, seen, done = worker(shared, 0), [], threading.Event()
 
     def look():
@@ -90,14 +89,14 @@ def test_threads_of_one_process_lose_no_count():
     assert registry.read()[metric_names.CREATED.at()] == 20_000
 
 
-def test_minutes_are_kept_in_order_and_no_more_than_a_week(shared, monkeypatch):
-    monkeypatch.setattr(rooms, "KEPT_MINUTES", 3)
+def test_minutes_are_kept_in_order_for_at_most_a_week(shared, monkeypatch):
+    monkeypatch.setattr(shared_memory, "KEPT_MINUTES", 3)
     for number in range(5):
         shared.write_minute(Minute(number * 60, number, 0, 0))
     assert [minute.requests for minute in shared.minutes()] == [2, 3, 4]
 
 
-def test_a_worker_finds_its_row_by_what_its_parent_handed_down(shared, monkeypatch):
+def test_a_worker_finds_its_row_by_its_parents_variables(shared, monkeypatch):
     monkeypatch.setenv(METRICS_FD, str(os.dup(shared.descriptor)))
     monkeypatch.setenv(METRICS_ROW, "1")
     open_registry(2).add(metric_names.CREATED)
@@ -106,12 +105,12 @@ def test_a_worker_finds_its_row_by_what_its_parent_handed_down(shared, monkeypat
     assert open_registry(2).group is None
 
 
-def test_shared_memory_has_no_name_that_could_stay_behind(shared):
+def test_shared_memory_has_no_file_name(shared):
     assert os.fstat(shared.descriptor).st_nlink == 0
 
 
-def test_a_disk_without_room_is_no_trouble_or_is_told(tmp_path):
-    """A hole in a file on a full disk would end whoever first writes into it: the limit here stands for the disk."""
+def test_a_full_disk_does_not_matter_or_is_reported_at_start(tmp_path):
+    """Writing to a sparse file on a full disk kills the process. A file size limit simulates the full disk."""
     program = """if True:
         import os, resource, signal, sys, tempfile
         from holdfast.telemetry.shared_memory import SharedRegistry
@@ -129,7 +128,7 @@ def test_a_disk_without_room_is_no_trouble_or_is_told(tmp_path):
     assert "no space for the workers" in ended.stderr
 
 
-def test_without_memory_that_has_no_file_there_is_a_file_without_holes(monkeypatch, tmp_path):
+def test_without_anonymous_memory_a_file_with_allocated_blocks_is_used(monkeypatch, tmp_path):
     monkeypatch.delattr(os, "memfd_create")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     registry = SharedRegistry.create(1)
@@ -139,7 +138,7 @@ def test_without_memory_that_has_no_file_there_is_a_file_without_holes(monkeypat
     os.close(registry.descriptor)
 
 
-def test_a_minute_is_kept_for_all_workers_if_anybody_came_in_it(shared):
+def test_a_minute_with_requests_is_recorded_for_all_workers(shared):
     stats, own = Stats(Registry(group=shared)), Stats(worker(shared, 1))
     for requests in (3, 0, 1):
         for _ in range(requests):
@@ -151,7 +150,7 @@ def test_a_minute_is_kept_for_all_workers_if_anybody_came_in_it(shared):
     assert own.uptime() == stats.uptime()
 
 
-def test_a_parent_that_died_in_the_middle_of_a_move_holds_nobody_up(shared):
+def test_readers_do_not_hang_if_the_parent_died_while_it_merged_a_worker(shared):
     worker(shared, 0).add(metric_names.CREATED)
-    shared._cells[rooms._SEQUENCE] += 1
+    shared._cells[shared_memory._SEQUENCE] += 1
     assert worker(shared, 1).read()[metric_names.CREATED.at()] == 1

@@ -1,4 +1,4 @@
-"""Traces from who creates a task to who completes it, through a real server to a real collector."""
+"""Traces from the creation of a task to its completion, with a real server and a real collector."""
 
 import os
 import subprocess
@@ -35,7 +35,7 @@ def receiver():
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def traced(request, receiver, tmp_path_factory, new_postgres_database):
-    """A server that sends its spans to the receiver as soon as it has some."""
+    """A server that sends its spans to the receiver at once."""
     url = new_postgres_database() if request.param == "postgres" else f"sqlite:///{tmp_path_factory.mktemp('t')}/x.db"
     server = Server(url, ROOT_KEY=ROOT_KEY, OTLP_ENDPOINT=receiver.url, ACCESS_LOG="all")
     with pytest.MonkeyPatch.context() as patch:
@@ -47,7 +47,7 @@ def traced(request, receiver, tmp_path_factory, new_postgres_database):
 
 @pytest.fixture(scope="module")
 def tracer(receiver):
-    """A program that traces itself, as its author set it up."""
+    """Tracer of a client program."""
     provider = TracerProvider(resource=Resource.create({"service.name": "agent"}))
     provider.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter(endpoint=f"{receiver.url}/v1/traces")))
     trace.set_tracer_provider(provider)
@@ -60,7 +60,7 @@ def found(receiver, name, **told):
     return receiver.named(name, **told)[0]
 
 
-def test_a_task_is_followed_from_who_creates_it_to_who_completes_it(traced, receiver, tracer):
+def test_a_trace_links_the_creation_of_a_task_to_its_completion(traced, receiver, tracer):
     kind, done = fresh("kind"), threading.Event()
     with Client(f"http://127.0.0.1:{traced.port}", ROOT_KEY) as client:
         with tracer.start_as_current_span("plan the work") as planning:
@@ -97,7 +97,7 @@ def test_a_task_is_followed_from_who_creates_it_to_who_completes_it(traced, rece
     assert batch.told["holdfast.batch.commands"] >= 1
 
 
-def test_a_request_goes_on_with_its_caller_s_trace_and_tells_where_it_went(traced, receiver):
+def test_a_request_continues_its_callers_trace_and_names_its_route(traced, receiver):
     root = traced.anyone.saying(Authorization=f"Bearer {ROOT_KEY}", traceparent=PARENT)
     job = fresh()
     answer = root.post(f"/v1/jobs/{job}/claim", {"owner": "me"})
@@ -124,7 +124,7 @@ def test_no_secret_and_no_payload_is_ever_in_a_trace(traced, receiver):
         assert secret.encode() not in receiver.raw
 
 
-def test_a_server_that_is_not_asked_for_traces_still_carries_them(server):
+def test_a_server_without_tracing_still_stores_and_returns_traceparents(server):
     account = server.anyone.post("/v1/keys/register").json
     caller = server.anyone.saying(Authorization=f"Bearer {account['apiKey']}")
     made = caller.saying(traceparent=PARENT).post("/v1/tasks", {"type": "x", "payload": {}}).json
@@ -137,14 +137,14 @@ def test_a_server_that_is_not_asked_for_traces_still_carries_them(server):
     assert "traceparent" not in caller.get(f"/v1/tasks/{plain['id']}/events").json["events"][0]
 
 
-def test_nothing_of_opentelemetry_is_loaded_unless_asked_for():
+def test_opentelemetry_is_not_imported_unless_configured():
     loaded = "holdfast, holdfast.transport.http.server, holdfast.transport.cli.commands.serve, holdfast.client.worker"
     script = f"import sys, {loaded}\n"
     script += "assert not [name for name in sys.modules if name.startswith('opentelemetry')]"
     subprocess.run([sys.executable, "-c", script], check=True, env=environment({}))
 
 
-def test_a_server_that_cannot_trace_says_so_and_does_not_start(tmp_path):
+def test_a_server_without_opentelemetry_does_not_start_if_tracing_is_configured(tmp_path):
     (tmp_path / "opentelemetry").mkdir()
     (tmp_path / "opentelemetry" / "__init__.py").write_text("")
     with pytest.MonkeyPatch.context() as patch:
@@ -154,7 +154,7 @@ def test_a_server_that_cannot_trace_says_so_and_does_not_start(tmp_path):
     assert "OpenTelemetry is not installed: pip install 'holdfast[otel]'" in ended.lines[-1]
 
 
-def test_a_collector_that_is_not_there_keeps_nobody_waiting():
+def test_an_unreachable_collector_delays_no_request():
     server = Server("memory:", OTLP_ENDPOINT="http://127.0.0.1:9").start()
     try:
         began = time.monotonic()
@@ -166,7 +166,7 @@ def test_a_collector_that_is_not_there_keeps_nobody_waiting():
         server.close()
 
 
-def test_what_a_tool_does_belongs_to_the_call_s_trace(traced, receiver):
+def test_the_request_of_a_tool_call_is_in_the_trace_of_the_call(traced, receiver):
     job = fresh()
     message = new("tools/call", name="claim_job", arguments={"job_id": job, "owner": "me"})
     said = post(traced, message, key=ROOT_KEY, traceparent=PARENT, **headers_of(message))

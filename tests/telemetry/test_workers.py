@@ -1,4 +1,4 @@
-"""Several processes on one socket speak as one: whoever is asked tells what all of them did, also the dead."""
+"""Several worker processes on one socket: each reports the metrics of all, including those that were killed."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ def pair(new_postgres_database):
 
 
 def memory_of(server):
-    """Every file that the processes of a server have mapped and share."""
+    """Shared memory files that the processes of a server have mapped."""
     found = set()
     for pid in [server.process.pid, *workers_of(server)]:
         lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
@@ -33,7 +33,7 @@ def memory_of(server):
     return found
 
 
-def test_whoever_is_asked_tells_what_all_have_done_and_a_killed_worker_s_counts_stay(pair):
+def test_every_worker_reports_the_counts_of_all_including_killed_ones(pair):
     watch, alice = Watch(pair), agent(pair)
     with Crowd() as crowd:
         for answer in [crowd.send(alice.claim, fresh()) for _ in range(ROUNDS)]:
@@ -60,7 +60,7 @@ def test_whoever_is_asked_tells_what_all_have_done_and_a_killed_worker_s_counts_
     assert len(memory_of(pair)) == 1, "one piece of memory, without a name"
 
 
-def test_those_who_wait_at_either_worker_are_counted_together(pair):
+def test_waiters_of_all_workers_are_counted_together(pair):
     watch, alice = Watch(pair), agent(pair)
     jobs = [fresh() for _ in range(4)]
     leases = [claimed(alice.claim(job)) for job in jobs]
@@ -73,7 +73,7 @@ def test_those_who_wait_at_either_worker_are_counted_together(pair):
             claimed(one.result(20)[0])
 
 
-def test_the_history_is_one_and_the_parent_writes_it(pair):
+def test_the_parent_writes_one_history_for_all_workers(pair):
     for _ in range(4):
         page = success(pair.admin.get("/admin/metrics/timeseries"))
         assert len(page["timestamps"]) == len(page["request_volume"])
