@@ -24,7 +24,7 @@ KINDS = ["sqlite", "postgres"]
 
 
 @pytest.fixture(scope="module")
-def taken(tmp_path_factory):
+def taken_backup(tmp_path_factory):
     """A backup, and the store that it was taken of."""
     folder = tmp_path_factory.mktemp("taken")
     source = fill(Settings(store=f"sqlite:///{folder}/x.db"))
@@ -33,8 +33,8 @@ def taken(tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_restore_keeps_rows_and_log_and_advances_the_counters(kind, taken, new_store_settings):
-    (source, file), target = taken, new_store_settings(kind)
+def test_a_restore_keeps_rows_and_log_and_advances_the_counters(kind, taken_backup, new_store_settings):
+    (source, file), target = taken_backup, new_store_settings(kind)
     outcome = restore(target, file, no_report)
     with opened(source) as before, opened(target) as after:
         assert verify(after).differences == []
@@ -50,8 +50,8 @@ def test_a_restore_keeps_rows_and_log_and_advances_the_counters(kind, taken, new
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_existing_store_is_replaced_only_with_replace(kind, taken, new_store_settings):
-    _, file = taken
+def test_an_existing_store_is_replaced_only_with_replace(kind, taken_backup, new_store_settings):
+    _, file = taken_backup
     target = new_store_settings(kind)
     with opened(target) as store:
         tokens = [run(store, claim(f"mine/{n}", f"m{n}")).lease.token for n in range(3)]
@@ -68,18 +68,18 @@ def test_an_existing_store_is_replaced_only_with_replace(kind, taken, new_store_
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_store_that_is_in_use_is_not_replaced(kind, taken, new_store_settings):
+def test_a_store_that_is_in_use_is_not_replaced(kind, taken_backup, new_store_settings):
     target = fill(new_store_settings(kind))
     client = holdfast.open(target.store)
     try:
         with pytest.raises(CopyRefused, match="in use"):
-            restore(target, taken[1], no_report, replace=True)
+            restore(target, taken_backup[1], no_report, replace=True)
         assert client.claim_job("still/mine", "me")["status"] == "claimed"
     finally:
         client.close()
 
 
-def test_a_store_created_during_a_restore_is_not_replaced(taken, new_store_settings):
+def test_a_store_created_during_a_restore_is_not_replaced(taken_backup, new_store_settings):
     """There was no store when the restore began, so no server was stopped: what a server has granted since stays."""
     target = new_store_settings("sqlite")
 
@@ -88,7 +88,7 @@ def test_a_store_created_during_a_restore_is_not_replaced(taken, new_store_setti
             run(store, claim("promised", "l1"))
 
     with pytest.raises(CopyRefused, match="exists"):
-        restore(target, taken[1], once_only(a_server_starts), replace=True)
+        restore(target, taken_backup[1], once_only(a_server_starts), replace=True)
     with opened(target) as store:
         assert [row.id for row in every(store, Lease)] == ["promised"]
 
@@ -135,27 +135,27 @@ def key_named(store, name):
         return reader.row(Principal, ACCOUNT, name)
 
 
-def test_restoring_a_backup_twice_grants_no_token_twice(taken, new_store_settings):
+def test_restoring_a_backup_twice_grants_no_token_twice(taken_backup, new_store_settings):
     granted = []
     for _ in range(2):
         target = new_store_settings("sqlite")
-        restore(target, taken[1], no_report)
+        restore(target, taken_backup[1], no_report)
         with opened(target) as store:
             granted += [run(store, claim(f"new/{n}", f"n{n}")).lease.token for n in range(50)]
     assert len(set(granted)) == len(granted)
 
 
-def test_a_lease_that_was_live_keeps_its_deadline_and_its_holder(taken, new_store_settings):
+def test_a_lease_that_was_live_keeps_its_deadline_and_its_holder(taken_backup, new_store_settings):
     target = new_store_settings("sqlite")
-    restore(target, taken[1], no_report)
+    restore(target, taken_backup[1], no_report)
     with opened(target) as store:
         held = {row.id: row for row in every(store, Lease)}["job/1"]
         with store.read() as reader:
             assert held.expires_at > reader.now >= held.claimed_at, "the clock goes on"
 
 
-def test_a_damaged_backup_or_another_file_is_refused(taken, new_store_settings, tmp_path):
-    source, file = taken
+def test_a_damaged_backup_or_another_file_is_refused(taken_backup, new_store_settings, tmp_path):
+    source, file = taken_backup
     path = tmp_path / "damaged"
     whole = file.read_bytes()
     for content, error in [
@@ -171,29 +171,29 @@ def test_a_damaged_backup_or_another_file_is_refused(taken, new_store_settings, 
         restore(new_store_settings("sqlite"), Path(source.store.removeprefix("sqlite:///")), no_report)
 
 
-def test_a_file_of_another_program_is_not_replaced(taken, new_store_settings):
+def test_a_file_of_another_program_is_not_replaced(taken_backup, new_store_settings):
     target = new_store_settings("sqlite")
     file = apsw.Connection(target.store.removeprefix("sqlite:///"))
     file.execute("CREATE TABLE recipes (name TEXT PRIMARY KEY); INSERT INTO recipes VALUES ('bread')")
     file.close()
     with pytest.raises(CopyRefused, match="another program"):
-        restore(target, taken[1], no_report, replace=True)
+        restore(target, taken_backup[1], no_report, replace=True)
     file = apsw.Connection(target.store.removeprefix("sqlite:///"))
     assert file.execute("SELECT name FROM recipes").fetchall() == [("bread",)]
 
 
-def test_the_journal_of_a_former_file_is_not_applied_to_the_new_one(taken, new_store_settings):
+def test_the_journal_of_a_former_file_is_not_applied_to_the_new_one(taken_backup, new_store_settings):
     target = new_store_settings("sqlite")
     stale = Path(target.store.removeprefix("sqlite:///") + "-wal")
     stale.write_bytes(b"x")
     with pytest.raises(CopyRefused, match="-wal exists"):
-        restore(target, taken[1], no_report)
-    restore(target, taken[1], no_report, replace=True)
+        restore(target, taken_backup[1], no_report)
+    restore(target, taken_backup[1], no_report, replace=True)
     assert not stale.exists()
 
 
-def test_a_full_disk_is_reported_and_leaves_no_file(taken, small_disk):
+def test_a_full_disk_is_reported_and_leaves_no_file(taken_backup, small_disk):
     (small_disk / "ballast").write_bytes(bytes(900_000))
     with pytest.raises(CopyRefused, match=f"cannot write {small_disk}/x.db: no space left"):
-        restore(Settings(store=f"sqlite:///{small_disk}/x.db"), taken[1], no_report)
+        restore(Settings(store=f"sqlite:///{small_disk}/x.db"), taken_backup[1], no_report)
     assert [path.name for path in small_disk.iterdir()] == ["ballast"]

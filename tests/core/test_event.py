@@ -43,7 +43,7 @@ def columns(row_type):
     return st.fixed_dictionaries({}, optional=drawn)
 
 
-def told(before, after, kind, now=START):
+def make_step_event(before, after, kind, now=START):
     """The event of a step."""
     return make_event(difference(before, after), after, kind, CAUSE, now)
 
@@ -55,7 +55,7 @@ def test_the_events_of_any_sequence_of_changes_fold_into_the_row(row_type, data)
     events = []
     for change in data.draw(st.lists(columns(row_type), min_size=1, max_size=6)):
         after = replace(row, version=row.version + 1, **change)
-        events.append(told(row, after, "changed"))
+        events.append(make_step_event(row, after, "changed"))
         row = after
     assert fold(blank, events) == row_image(row)
 
@@ -70,7 +70,7 @@ def test_a_log_truncated_before_a_snapshot_still_folds_into_the_row(row_type, da
         row = row if images and images[-1] is not None else row_type("default", "x", version=row.version)
         change = data.draw(columns(row_type)) if kind == "changed" else {}
         after = replace(row, version=row.version + 1, **change)
-        events.append(told(row, after, kind))
+        events.append(make_step_event(row, after, kind))
         images.append(None if kind in REMOVAL_VERBS else row_image(after))
         if kind != "changed":
             cuts.append(len(events) - 1)
@@ -82,7 +82,7 @@ def test_a_log_truncated_before_a_snapshot_still_folds_into_the_row(row_type, da
 def test_an_event_records_only_the_changed_columns():
     before = a_lease(version=1)
     after = replace(before, version=2, changed_at=START + 1, expires_at=START + 5, metadata='{"a":[1, 2]}')
-    event = told(before, after, "renewed", START + 1)
+    event = make_step_event(before, after, "renewed", START + 1)
     assert (event.account, event.subject, event.kind) == ("default", "lease:job", "lease.renewed")
     assert (event.version, event.at, event.actor, event.request_id) == (2, START + 1, CAUSE.actor, CAUSE.request_id)
     assert msgspec.json.decode(event.data) == {
@@ -92,7 +92,7 @@ def test_an_event_records_only_the_changed_columns():
 
 def test_a_checkpoint_is_recorded_by_hash_and_size_only():
     secret = '{"state":"w\u00f6rk"}'
-    event = told(a_lease(), a_lease(checkpoint=secret, version=1), "renewed")
+    event = make_step_event(a_lease(), a_lease(checkpoint=secret, version=1), "renewed")
     assert "state" not in event.data
     shown = msgspec.json.decode(event.data)["checkpoint"]
     assert shown == {"sha256": hashlib.sha256(secret.encode()).hexdigest(), "size": len(secret.encode())}
@@ -100,7 +100,7 @@ def test_a_checkpoint_is_recorded_by_hash_and_size_only():
 
 def test_a_key_hash_is_not_recorded_unchanged():
     nobody = Principal("default", "p")
-    event = told(nobody, replace(nobody, version=1, key_hash="ab" * 32), "created")
+    event = make_step_event(nobody, replace(nobody, version=1, key_hash="ab" * 32), "created")
     assert "ab" * 32 not in event.data
 
 
@@ -112,11 +112,11 @@ def test_a_row_without_events_has_no_image():
 def test_a_removed_row_has_no_image_and_a_new_one_continues_its_versions(last_word):
     was, gone, back = a_lease(version=1, note="old"), a_lease(version=2, note="old"), a_lease(version=3, owner="new")
     events = [
-        told(Lease("default", "job"), was, "claimed"),
-        told(was, gone, last_word),
+        make_step_event(Lease("default", "job"), was, "claimed"),
+        make_step_event(was, gone, last_word),
     ]
     assert fold(Lease("default", "job"), events) is None
-    events.append(told(Lease("default", "job", version=2), back, "claimed"))
+    events.append(make_step_event(Lease("default", "job", version=2), back, "claimed"))
     image = fold(Lease("default", "job"), events)
     assert image == row_image(back)
     assert image["note"] is None, "nothing of its former life comes back with it"
@@ -124,7 +124,7 @@ def test_a_removed_row_has_no_image_and_a_new_one_continues_its_versions(last_wo
 
 def test_a_snapshot_records_the_whole_row_with_secrets_by_hash_only():
     row = a_lease(version=4, checkpoint='{"secret":1}', metadata='{"a":1}')
-    event = told(row, replace(row, version=5), SNAPSHOT, START + 9)
+    event = make_step_event(row, replace(row, version=5), SNAPSHOT, START + 9)
     whole = msgspec.json.decode(event.data)
     assert set(whole) == set(Lease.__struct_fields__)
     assert whole == row_image(replace(row, version=5))
@@ -134,16 +134,16 @@ def test_a_snapshot_records_the_whole_row_with_secrets_by_hash_only():
 
 @pytest.mark.parametrize("versions", [[1, 3], [1, 1], [3, 5], [2, 1]], ids=str)
 def test_a_gap_in_the_versions_of_a_subject_raises(versions):
-    events = [told(a_lease(), a_lease(version=version), SNAPSHOT) for version in versions]
+    events = [make_step_event(a_lease(), a_lease(version=version), SNAPSHOT) for version in versions]
     with pytest.raises(BrokenLog, match="does not follow"):
         fold(Lease("default", "job"), events)
 
 
 def test_a_log_without_its_first_events_needs_a_snapshot():
-    events = [told(a_lease(), a_lease(version=version), "renewed") for version in (2, 3)]
+    events = [make_step_event(a_lease(), a_lease(version=version), "renewed") for version in (2, 3)]
     with pytest.raises(BrokenLog, match="no snapshot"):
         fold(Lease("default", "job"), events)
-    events.append(told(a_lease(version=3), a_lease(version=4), SNAPSHOT))
+    events.append(make_step_event(a_lease(version=3), a_lease(version=4), SNAPSHOT))
     assert fold(Lease("default", "job"), events) == row_image(a_lease(version=4))
 
 

@@ -30,11 +30,11 @@ from tests.support import START
 
 SMALL = Plan(id="small", name="Small", max_workers=2, tasks_per_month=3)
 LARGE = Plan(id="large", name="Large", max_workers=4, tasks_per_month=6)
-ENDLESS = Plan(id="endless", name="Endless")
+UNLIMITED = Plan(id="endless", name="Endless")
 LATER = START + 10 * SECOND
 
 
-def bought(plan=LARGE, until=LATER, fallback=SMALL):
+def make_allowance(plan=LARGE, until=LATER, fallback=SMALL):
     return Allowance(plan, fallback, until, START)
 
 
@@ -43,12 +43,12 @@ def bought(plan=LARGE, until=LATER, fallback=SMALL):
 
 @pytest.mark.parametrize(("now", "plan"), [(LATER - 1, LARGE), (LATER, SMALL), (LATER + 1, SMALL)])
 def test_a_plan_applies_until_the_instant_it_expires(now, plan):
-    assert bought().in_force(now) is plan
-    assert bought().is_lapsed(now) is (plan is SMALL)
+    assert make_allowance().in_force(now) is plan
+    assert make_allowance().is_lapsed(now) is (plan is SMALL)
 
 
 def test_a_plan_without_an_expiry_never_lapses():
-    assert bought(until=None).in_force(2**62) is LARGE
+    assert make_allowance(until=None).in_force(2**62) is LARGE
 
 
 @pytest.mark.parametrize(
@@ -62,10 +62,10 @@ def test_an_account_without_a_purchase_has_the_default_plan(plan_id, plan, fallb
 
 @pytest.mark.parametrize(
     ("plan", "fallback", "metered"),
-    [(ENDLESS, ENDLESS, False), (SMALL, ENDLESS, True), (ENDLESS, SMALL, True)],
+    [(UNLIMITED, UNLIMITED, False), (SMALL, UNLIMITED, True), (UNLIMITED, SMALL, True)],
 )
 def test_an_allowance_is_metered_if_either_plan_has_limits(plan, fallback, metered):
-    assert bought(plan, fallback=fallback).is_metered is metered
+    assert make_allowance(plan, fallback=fallback).is_metered is metered
 
 
 def test_every_class_of_requests_has_its_own_limit():
@@ -86,7 +86,7 @@ def test_every_class_of_requests_has_its_own_limit():
 
 @pytest.mark.parametrize("used", range(6))
 def test_the_quota_allows_its_last_task_and_not_one_more(used):
-    allowance = bought(SMALL, until=None)
+    allowance = make_allowance(SMALL, until=None)
     if used < 3:
         allowance.check_quota(Usage(START, used), LATER)
     else:
@@ -97,22 +97,22 @@ def test_the_quota_allows_its_last_task_and_not_one_more(used):
 @pytest.mark.parametrize(("used", "refusal"), [(2, None), (3, PlanExpired), (5, PlanExpired), (6, QuotaExceeded)])
 def test_a_task_that_the_lapsed_plan_allowed_is_refused_with_plan_expired(used, refusal):
     if refusal is None:
-        bought().check_quota(Usage(START, used), LATER)
+        make_allowance().check_quota(Usage(START, used), LATER)
     else:
         with pytest.raises(refusal):
-            bought().check_quota(Usage(START, used), LATER)
+            make_allowance().check_quota(Usage(START, used), LATER)
     if used < 6:
-        bought().check_quota(Usage(START, used), LATER - 1)
+        make_allowance().check_quota(Usage(START, used), LATER - 1)
 
 
 def test_a_lapsed_unlimited_plan_is_always_refused_with_plan_expired():
     with pytest.raises(PlanExpired):
-        bought(ENDLESS).check_quota(Usage(START, 10**9), LATER)
+        make_allowance(UNLIMITED).check_quota(Usage(START, 10**9), LATER)
 
 
 def test_a_quota_refusal_contains_the_start_of_the_next_cycle():
     with pytest.raises(QuotaExceeded, match=f"in {CYCLE // SECOND - 10} seconds"):
-        bought(SMALL, until=None).check_quota(Usage(START, 3), LATER)
+        make_allowance(SMALL, until=None).check_quota(Usage(START, 3), LATER)
 
 
 # -- tasks held at once ------------------------------------------------------------------------------------------
@@ -120,13 +120,13 @@ def test_a_quota_refusal_contains_the_start_of_the_next_cycle():
 
 @pytest.mark.parametrize(("in_use", "free"), [(0, 2), (1, 1)])
 def test_free_workers_is_the_limit_minus_the_held_tasks(in_use, free):
-    assert bought(SMALL, until=None).free_workers(in_use, START) == free
+    assert make_allowance(SMALL, until=None).free_workers(in_use, START) == free
 
 
 @pytest.mark.parametrize("in_use", [2, 3])
 def test_a_worker_refusal_contains_the_plan_and_the_counts(in_use):
     with pytest.raises(MaxWorkersReached) as refusal:
-        bought(SMALL, until=None).free_workers(in_use, START)
+        make_allowance(SMALL, until=None).free_workers(in_use, START)
     assert refusal.value.billing == {"plan": "small", "workers_in_use": in_use, "workers_limit": 2}
     assert refusal.value.retry_after == 30
 
@@ -134,11 +134,11 @@ def test_a_worker_refusal_contains_the_plan_and_the_counts(in_use):
 @pytest.mark.parametrize(("in_use", "refusal"), [(2, PlanExpired), (3, PlanExpired), (4, MaxWorkersReached)])
 def test_after_a_lapse_the_worker_limit_of_the_fallback_plan_applies(in_use, refusal):
     with pytest.raises(refusal):
-        bought().free_workers(in_use, LATER)
+        make_allowance().free_workers(in_use, LATER)
 
 
 def test_an_unlimited_plan_has_no_worker_limit():
-    assert bought(ENDLESS, until=None).free_workers(10**9, START) is None
+    assert make_allowance(UNLIMITED, until=None).free_workers(10**9, START) is None
 
 
 # -- cycles ------------------------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ def test_an_unlimited_plan_has_no_worker_limit():
     ],
 )
 def test_a_cycle_begins_every_thirty_days_from_the_anchor(now, began):
-    assert bought().cycle(now) == began
+    assert make_allowance().cycle(now) == began
     assert CYCLE == 30 * 24 * 3600 * SECOND
 
 
@@ -168,8 +168,8 @@ def test_now_is_always_within_its_cycle(anchor, now):
 def test_usage_of_an_earlier_cycle_counts_as_zero():
     full = Usage(START, 3)
     with pytest.raises(QuotaExceeded):
-        bought(SMALL, until=None).check_quota(full, START + CYCLE - 1)
-    bought(SMALL, until=None).check_quota(full, START + CYCLE)
+        make_allowance(SMALL, until=None).check_quota(full, START + CYCLE - 1)
+    make_allowance(SMALL, until=None).check_quota(full, START + CYCLE)
 
 
 @pytest.mark.parametrize(

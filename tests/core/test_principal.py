@@ -80,7 +80,7 @@ def test_a_revoked_principal_keeps_its_id_and_name():
 
 # -- scopes ------------------------------------------------------------------------------------------------------
 
-OPENED_BY = {
+GRANTED_BY = {
     "admin": {"admin", "any", "jobs", "jobs:read", "tasks", "tasks:produce", "tasks:work", "tasks:read", "read"},
     "jobs": {"any", "jobs", "jobs:read"},
     "tasks": {"any", "tasks", "tasks:produce", "tasks:work", "tasks:read"},
@@ -88,30 +88,30 @@ OPENED_BY = {
     "tasks:work": {"any", "tasks:work", "tasks:read"},
     "read": {"any", "jobs:read", "tasks:read", "read"},
 }
-WANTED = sorted({operation.scope for operation in OPERATIONS if operation.scope is not None})
+ALL_REQUIRED = sorted({operation.scope for operation in OPERATIONS if operation.scope is not None})
 
 
 def test_every_scope_is_in_the_table_of_grants():
-    assert OPENED_BY.keys() == SCOPES.keys()
-    assert {word for wanted in WANTED for word in wanted.split()} <= OPENED_BY["admin"]
+    assert GRANTED_BY.keys() == SCOPES.keys()
+    assert {word for required in ALL_REQUIRED for word in required.split()} <= GRANTED_BY["admin"]
 
 
-@pytest.mark.parametrize("wanted", WANTED)
+@pytest.mark.parametrize("required", ALL_REQUIRED)
 @pytest.mark.parametrize("held", SCOPES)
-def test_a_scope_grants_exactly_what_the_table_lists(held, wanted):
-    opened = any(word in OPENED_BY[held] for word in wanted.split())
-    assert principals.grants(held, wanted) is opened
+def test_a_scope_grants_exactly_what_the_table_lists(held, required):
+    expected = any(word in GRANTED_BY[held] for word in required.split())
+    assert principals.grants(held, required) is expected
 
 
-@given(st.lists(st.sampled_from(sorted(SCOPES)), max_size=4), st.sampled_from(WANTED))
-def test_several_scopes_grant_the_union_of_their_grants(held, wanted):
-    each = any(principals.grants(scope, wanted) for scope in held)
-    assert principals.grants(" ".join(held), wanted) is each
+@given(st.lists(st.sampled_from(sorted(SCOPES)), max_size=4), st.sampled_from(ALL_REQUIRED))
+def test_several_scopes_grant_the_union_of_their_grants(held, required):
+    each = any(principals.grants(scope, required) for scope in held)
+    assert principals.grants(" ".join(held), required) is each
 
 
-@pytest.mark.parametrize("wanted", WANTED)
-def test_a_key_without_scopes_grants_nothing(wanted):
-    assert not principals.grants("", wanted)
+@pytest.mark.parametrize("required", ALL_REQUIRED)
+def test_a_key_without_scopes_grants_nothing(required):
+    assert not principals.grants("", required)
 
 
 # -- names -------------------------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def test_a_key_covers_the_names_that_begin_with_its_prefix(limits, name, covered
 
 
 @pytest.mark.parametrize(
-    ("times", "key", "now", "opened"),
+    ("times", "key", "now", "expected"),
     [
         ({}, "new", START, True),
         ({}, "other", START, False),
@@ -155,9 +155,9 @@ def test_a_key_covers_the_names_that_begin_with_its_prefix(limits, name, covered
         ({"old_until": START, "revoked_at": START}, "old", START - 1, False),
     ],
 )
-def test_a_key_is_valid_until_the_instant_it_expires(times, key, now, opened):
+def test_a_key_is_valid_until_the_instant_it_expires(times, key, now, expected):
     principal = Principal("default", "p", key_hash="new", old_key_hash="old", **times)
-    assert principals.accepts_key(principal, key, now) is opened
+    assert principals.accepts_key(principal, key, now) is expected
 
 
 @pytest.mark.parametrize(
@@ -178,13 +178,13 @@ def test_a_permanent_admin_has_the_scope_and_no_expiry(change, lasts):
 MAKER = Principal("default", "maker", scopes="admin", prefix="ci/", expires_at=START + 100)
 
 
-def made(maker=MAKER, expires_at=START + 100, **key):
-    wanted = Principal("default", "new", **({"scopes": "jobs", "prefix": "ci/"} | key))
-    return principals.delegate(maker, wanted, expires_at, START)
+def make_key(maker=MAKER, expires_at=START + 100, **key):
+    required = Principal("default", "new", **({"scopes": "jobs", "prefix": "ci/"} | key))
+    return principals.delegate(maker, required, expires_at, START)
 
 
 def test_a_key_has_the_scopes_prefix_and_expiry_that_its_maker_set():
-    key = made(prefix="ci/deploy", expires_at=START + 99)
+    key = make_key(prefix="ci/deploy", expires_at=START + 99)
     assert (key.scopes, key.prefix, key.expires_at, key.created_at) == ("jobs", "ci/deploy", START + 99, START)
 
 
@@ -200,23 +200,23 @@ def test_a_key_has_the_scopes_prefix_and_expiry_that_its_maker_set():
 )
 def test_a_key_with_more_rights_than_its_maker_is_refused(beyond):
     with pytest.raises(Forbidden):
-        made(**beyond)
+        make_key(**beyond)
 
 
-@pytest.mark.parametrize("wanted", SCOPES)
+@pytest.mark.parametrize("required", SCOPES)
 @pytest.mark.parametrize("held", SCOPES)
-def test_a_delegated_key_grants_nothing_that_its_maker_lacks(held, wanted):
+def test_a_delegated_key_grants_nothing_that_its_maker_lacks(held, required):
     maker = Principal("default", "maker", scopes=held)
-    if wanted in OPENED_BY[held]:
-        assert made(maker, None, scopes=wanted).scopes == wanted
+    if required in GRANTED_BY[held]:
+        assert make_key(maker, None, scopes=required).scopes == required
     else:
-        with pytest.raises(Forbidden, match=wanted):
-            made(maker, None, scopes=wanted)
+        with pytest.raises(Forbidden, match=required):
+            make_key(maker, None, scopes=required)
 
 
 def test_a_single_scope_that_the_maker_lacks_is_refused():
     with pytest.raises(Forbidden, match="does not have the scope jobs"):
-        made(Principal("default", "maker", scopes="tasks"), None, scopes="tasks jobs")
+        make_key(Principal("default", "maker", scopes="tasks"), None, scopes="tasks jobs")
 
 
 # -- rotation ----------------------------------------------------------------------------------------------------

@@ -26,27 +26,27 @@ from holdfast.core.row import SECOND
 
 NOW = 1_700_000_000 * SECOND
 PRO = PLANS["pro"]
-ASKED = begin(Purchase("acct_1", "pur_1", provider="paypal", order_id="o1"), PRO, NOW)
+ORDERED = begin(Purchase("acct_1", "pur_1", provider="paypal", order_id="o1"), PRO, NOW)
 PAID = Capture("cap_1", "pur_1", 2499, "USD")
-NEWCOMER = Account("acct_1", "acct_1", version=1)
+NEW_ACCOUNT = Account("acct_1", "acct_1", version=1)
 
 
 def test_a_purchase_keeps_the_price_at_which_it_began():
-    assert (ASKED.plan, ASKED.price_cents, ASKED.currency, ASKED.days) == ("pro", 2499, "USD", 30)
-    assert (ASKED.state, ASKED.created_at, ASKED.expires_at) == (CREATED, NOW, NOW + 3 * 3600 * SECOND)
+    assert (ORDERED.plan, ORDERED.price_cents, ORDERED.currency, ORDERED.days) == ("pro", 2499, "USD", 30)
+    assert (ORDERED.state, ORDERED.created_at, ORDERED.expires_at) == (CREATED, NOW, NOW + 3 * 3600 * SECOND)
 
 
 def test_a_capture_of_the_price_activates_the_plan_for_its_days():
     later = NOW + 60 * SECOND
-    purchase, account = complete(ASKED, PAID, NEWCOMER, later)
+    purchase, account = complete(ORDERED, PAID, NEW_ACCOUNT, later)
     assert (purchase.state, purchase.capture_id, purchase.completed_at) == (COMPLETED, "cap_1", later)
     assert (account.plan, account.plan_expires_at, account.cycle_anchor) == ("pro", later + 30 * DAY, later)
 
 
 @pytest.mark.parametrize(("left", "expected"), [(10 * DAY, 40 * DAY), (0, 30 * DAY), (-10 * DAY, 30 * DAY)])
 def test_a_second_purchase_adds_the_time_left_but_no_lapsed_time(left, expected):
-    account = replace(NEWCOMER, plan="basic", plan_expires_at=NOW + left, cycle_anchor=NOW - 20 * DAY)
-    _, account = complete(ASKED, PAID, account, NOW)
+    account = replace(NEW_ACCOUNT, plan="basic", plan_expires_at=NOW + left, cycle_anchor=NOW - 20 * DAY)
+    _, account = complete(ORDERED, PAID, account, NOW)
     assert (account.plan, account.plan_expires_at, account.cycle_anchor) == ("pro", NOW + expected, NOW)
 
 
@@ -62,14 +62,14 @@ WRONG = {
 @pytest.mark.parametrize("capture", WRONG.values(), ids=WRONG)
 def test_a_capture_of_another_amount_activates_nothing(capture):
     with pytest.raises(PaymentFailed) as refusal:
-        complete(ASKED, capture, NEWCOMER, NOW)
+        complete(ORDERED, capture, NEW_ACCOUNT, NOW)
     assert refusal.value.facts == {"reason": "mismatch"}
 
 
 def test_a_declined_purchase_can_still_be_paid_and_a_paid_one_never_fails():
-    declined = fail(ASKED)
+    declined = fail(ORDERED)
     assert declined.state == FAILED
-    paid, _ = complete(declined, PAID, NEWCOMER, NOW)
+    paid, _ = complete(declined, PAID, NEW_ACCOUNT, NOW)
     assert paid.state == COMPLETED
     assert fail(paid) == paid
 
@@ -77,8 +77,8 @@ def test_a_declined_purchase_can_still_be_paid_and_a_paid_one_never_fails():
 @given(left=st.integers(-400 * DAY, 400 * DAY), days=st.integers(1, 365), wait=st.integers(0, 400 * DAY))
 def test_a_second_purchase_never_shortens_a_plan(left, days, wait):
     now = NOW + wait
-    before = replace(NEWCOMER, plan="basic", plan_expires_at=NOW + left)
-    _, after = complete(replace(ASKED, days=days), PAID, before, now)
+    before = replace(NEW_ACCOUNT, plan="basic", plan_expires_at=NOW + left)
+    _, after = complete(replace(ORDERED, days=days), PAID, before, now)
     assert after.plan_expires_at == max(before.plan_expires_at, now) + days * DAY
 
 

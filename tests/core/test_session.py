@@ -84,7 +84,7 @@ def test_a_ttl_is_moved_into_its_bounds_and_never_refused(asked, given):
 NAMED = replace(
     OPEN, name="agent", secret="hash", proof="life 1", token=3, generation=1, context="{}", context_version=2, turn=4
 )
-OVER = sessions.end(NAMED, DELETED, START)
+ENDED_SESSION = sessions.end(NAMED, DELETED, START)
 
 
 @pytest.mark.parametrize(
@@ -99,9 +99,9 @@ OVER = sessions.end(NAMED, DELETED, START)
         (NAMED, "hash", ALICE, END, True),
         (NAMED, "wrong", ALICE, END, False),
         (NAMED, None, BOB, END, False),
-        (OVER, None, ALICE, START, True),
-        (OVER, "hash", ALICE, START, True),
-        (OVER, None, BOB, START, False),
+        (ENDED_SESSION, None, ALICE, START, True),
+        (ENDED_SESSION, "hash", ALICE, START, True),
+        (ENDED_SESSION, None, BOB, START, False),
         (replace(NAMED, secret=None), None, ALICE, START, False),
     ],
     ids=[
@@ -119,7 +119,7 @@ def test_a_live_named_session_needs_its_secret_and_an_ended_one_only_its_princip
 
 
 def test_a_new_generation_fences_off_the_previous_one_and_keeps_the_context():
-    begun = sessions.begin(OVER, proof="life 2", token=9, now=START + 5)
+    begun = sessions.begin(ENDED_SESSION, proof="life 2", token=9, now=START + 5)
     assert begun == replace(
         NAMED, opened_at=START + 5, expires_at=START + 5 + NAMED.ttl, proof="life 2", token=9, generation=2
     )

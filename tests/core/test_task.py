@@ -9,10 +9,10 @@ from holdfast.core import task as tasks
 from holdfast.core.errors import InvalidTransition, LeaseSuperseded, NotYetClaimable, TaskClaimed
 from holdfast.core.task import CANCELLED, CLAIMED, COMPLETED, DEAD, PENDING, Task
 from tests.core.states import (
-    BURIED,
+    CANCELLED_TASK,
     CLAIM,
+    DEAD_TASK,
     DONE,
-    DROPPED,
     END,
     HELD,
     LAST,
@@ -25,7 +25,7 @@ from tests.core.states import (
 
 LAG = tasks.SCHEDULED_LAG
 
-STATES = {"new": NEW, "later": LATER, "held": HELD, "done": DONE, "buried": BURIED, "dropped": DROPPED}
+STATES = {"new": NEW, "later": LATER, "held": HELD, "done": DONE, "buried": DEAD_TASK, "dropped": CANCELLED_TASK}
 
 
 def changed(before: Task, after: Task) -> dict:
@@ -33,7 +33,7 @@ def changed(before: Task, after: Task) -> dict:
     return {name: value for name, value in asdict(after).items() if value != old[name]}
 
 
-def story(task: Task) -> tuple:
+def attempt_record(task: Task) -> tuple:
     told = tasks.last_attempt(task)
     assert told is not None
     return told.worker, told.outcome, told.attempt, told.reason
@@ -94,16 +94,16 @@ FREE = {
             tasks.lapse(replace(LAST, failure_reason="earlier"), END),
             FREE | {"state": DEAD, "dead_cause": tasks.LAPSED},
         ),
-        (NEW, DROPPED, {"state": CANCELLED, "ready": False}),
+        (NEW, CANCELLED_TASK, {"state": CANCELLED, "ready": False}),
         (LATER, tasks.cancel(LATER), {"state": CANCELLED}),
         (
-            BURIED,
-            tasks.requeue(BURIED, NOW + 9),
+            DEAD_TASK,
+            tasks.requeue(DEAD_TASK, NOW + 9),
             {"state": PENDING, "ready": True, "attempt_count": 0, "dead_cause": None},
         ),
         (
-            BURIED,
-            tasks.requeue(BURIED, NOW + 9, keep_count=True),
+            DEAD_TASK,
+            tasks.requeue(DEAD_TASK, NOW + 9, keep_count=True),
             {"state": PENDING, "ready": True, "dead_cause": None},
         ),
         (
@@ -124,7 +124,7 @@ FREE = {
         ),
         (HELD, tasks.request_cancel(HELD, "why"), {"cancel_requested": True, "cancel_reason": "why"}),
         (HELD, tasks.force_cancel(HELD, NOW + 1, "why"), FREE | {"state": CANCELLED, "cancel_reason": "why"}),
-        (BURIED, tasks.resolve(BURIED, NOW + 1), {"resolved_at": NOW + 1}),
+        (DEAD_TASK, tasks.resolve(DEAD_TASK, NOW + 1), {"resolved_at": NOW + 1}),
         (LATER, tasks.make_ready(LATER), {"ready": True}),
     ],
     ids=[
@@ -154,7 +154,7 @@ def test_each_transition_changes_exactly_these_fields(before, after, effect):
     ],
 )
 def test_an_ended_attempt_records_its_worker_and_its_outcome(after, told):
-    assert story(after) == told
+    assert attempt_record(after) == told
 
 
 def test_an_undelivered_claim_records_no_attempt():
@@ -176,19 +176,19 @@ BY_STATE = {
 }
 
 
-def claimed_by_id(task):
+def claim_by_id(task):
     tasks.check_claimable(task, NOW)
     return tasks.claim(task, CLAIM, proof=THEIRS, token=8, now=NOW)
 
 
-def beaten(task):
+def renew_if_held(task):
     tasks.check_holder(task, MINE, NOW)
     return tasks.heartbeat(task, NOW)
 
 
 VERBS = {
-    "claim": claimed_by_id,
-    "heartbeat": beaten,
+    "claim": claim_by_id,
+    "heartbeat": renew_if_held,
     "cancel": tasks.cancel,
     "request": tasks.request_cancel,
     "force": lambda task: tasks.force_cancel(task, NOW),
@@ -223,7 +223,7 @@ ENDS = {
     "release": lambda task: tasks.hand_back(task, tasks.RELEASED, now=NOW),
     "undeliver": lambda task: tasks.undeliver(task, NOW),
 }
-TOGETHER = {
+OUTCOMES_AFTER_CANCEL = {
     # what its holder does:          not cancelled, requested, forced
     "complete": [COMPLETED, COMPLETED, InvalidTransition],
     "fail": [PENDING, CANCELLED, InvalidTransition],
@@ -237,7 +237,7 @@ TOGETHER = {
 @pytest.mark.parametrize("cancel", CANCELS)
 @pytest.mark.parametrize("end", ENDS)
 def test_every_ending_after_a_cancel_has_one_outcome(cancel, end):
-    expected = TOGETHER[end][list(CANCELS).index(cancel)]
+    expected = OUTCOMES_AFTER_CANCEL[end][list(CANCELS).index(cancel)]
     task = CANCELS[cancel](HELD)
     if cancel == "force":
         with pytest.raises(expected) as caught:
@@ -251,7 +251,7 @@ def test_every_ending_after_a_cancel_has_one_outcome(cancel, end):
 
 
 def test_a_dead_letter_is_resolved_once_and_requeueing_it_opens_it_again():
-    resolved = tasks.resolve(BURIED, NOW + 1)
+    resolved = tasks.resolve(DEAD_TASK, NOW + 1)
     assert tasks.resolve(resolved, NOW + 9) == resolved
     assert tasks.requeue(resolved, NOW + 9).resolved_at is None
 

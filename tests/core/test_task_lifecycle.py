@@ -32,7 +32,7 @@ moves = st.fixed_dictionaries(
 )
 
 
-class Life:
+class TaskRun:
     """One task, and the proofs of all its holders."""
 
     def __init__(self, max_attempts: int) -> None:
@@ -41,21 +41,21 @@ class Life:
         self.task = tasks.create(row, self.now)
         self.proofs: list[str] = []
         self.context: tuple = (None, None, None)
-        self.told: list[tuple[str, bool]] = []
+        self.accepted_writes: list[tuple[str, bool]] = []
         """Whether the lease of this call was live and the newest, for every accepted write by a holder."""
 
     def step(self, drawn: dict) -> None:
         self.now += drawn["pass"]
         if drawn["verb"] in HOLDERS:
-            self.task = self.held(drawn)
+            self.task = self.run_holder_command(drawn)
         else:
-            self.task = self.done(drawn)
+            self.task = self.run_other_command(drawn)
 
-    def held(self, drawn: dict) -> Task:
+    def run_holder_command(self, drawn: dict) -> Task:
         task, now = self.task, self.now
-        proof = self.shown(drawn["who"])
+        proof = self.choose_proof(drawn["who"])
         tasks.check_holder(task, proof, now)
-        self.told.append((proof in {None, self.proofs[-1]}, is_live(task, now)))
+        self.accepted_writes.append((proof in {None, self.proofs[-1]}, is_live(task, now)))
         left = tasks.with_handover(task, Handover(drawn["note"], drawn["checkpoint"]))
         match drawn["verb"]:
             case "beat":
@@ -72,7 +72,7 @@ class Life:
             case _:
                 return tasks.reissue(task, proof=self.proof(), token=len(self.proofs), now=now)
 
-    def done(self, drawn: dict) -> Task:  # noqa: PLR0911 - one case a verb
+    def run_other_command(self, drawn: dict) -> Task:  # noqa: PLR0911 - one case a verb
         task, now = self.task, self.now
         match drawn["verb"]:
             case "claim":
@@ -100,7 +100,7 @@ class Life:
                 wanted = Task("default", "x", max_attempts=task.max_attempts, lease_duration=LEASE)
                 return tasks.replace_work(task, replace(wanted, scheduled_at=scheduled), now)
 
-    def shown(self, who: str) -> str | None:
+    def choose_proof(self, who: str) -> str | None:
         if who == "nobody":
             return None
         known = self.proofs or ["made up"]
@@ -115,9 +115,9 @@ class Life:
         if before.state == CLAIMED and after.state != CLAIMED:
             if before.note is not None or before.checkpoint is not None:
                 self.context = (before.note, before.checkpoint, before.attempt)
-            story = tasks.last_attempt(after)
-            assert (story.note, after.ended_checkpoint, story.context_from) == self.context
-            assert (story.attempt, story.proof) == (before.attempt, before.proof)
+            attempt = tasks.last_attempt(after)
+            assert (attempt.note, after.ended_checkpoint, attempt.context_from) == self.context
+            assert (attempt.attempt, attempt.proof) == (before.attempt, before.proof)
         return after
 
 
@@ -140,7 +140,7 @@ def check_shape(task: Task) -> None:
 @settings(max_examples=EXAMPLES)
 @given(max_attempts=st.integers(1, 4), script=st.lists(moves, min_size=10, max_size=40))
 def test_no_sequence_of_commands_breaks_the_invariants_of_a_task(max_attempts, script):
-    life = Life(max_attempts)
+    life = TaskRun(max_attempts)
     for drawn in script:
         before = life.task
         try:
@@ -158,14 +158,14 @@ def test_no_sequence_of_commands_breaks_the_invariants_of_a_task(max_attempts, s
         if after.attempt_count < before.attempt_count:
             assert drawn["verb"] in {"hand back", "undeliver", "requeue"}
         assert after.created_at == before.created_at
-    assert all(newest and live for newest, live in life.told), "somebody acted under a lease that was over"
+    assert all(newest and live for newest, live in life.accepted_writes), "somebody acted under a lease that was over"
 
 
 @settings(max_examples=EXAMPLES // 2)
 @given(max_attempts=st.integers(1, 4), script=st.lists(moves, min_size=5, max_size=30))
 def test_an_expired_lease_is_over_whether_or_not_it_was_swept(max_attempts, script):
     """The same commands, with the sweep before each of them or never: both tasks change in the same way."""
-    swept, unswept = Life(max_attempts), Life(max_attempts)
+    swept, unswept = TaskRun(max_attempts), TaskRun(max_attempts)
     for drawn in script:
         outcomes = []
         for life in (swept, unswept):
@@ -181,19 +181,19 @@ def test_an_expired_lease_is_over_whether_or_not_it_was_swept(max_attempts, scri
             else:
                 outcomes.append(None)
         assert outcomes[0] == outcomes[1]
-        assert stand(swept.task) == stand(tasks.expire_if_due(unswept.task, unswept.now))
+        assert comparable_state(swept.task) == comparable_state(tasks.expire_if_due(unswept.task, unswept.now))
 
 
-def stand(task: Task) -> tuple:
+def comparable_state(task: Task) -> tuple:
     """The task without the times at which its expiry was recorded, which may differ."""
     return task.state, task.ready, task.attempt, task.attempt_count, task.dead_cause, task.scheduled_at
 
 
 @pytest.mark.parametrize("keep_count", [False, True])
 def test_a_requeued_task_has_all_its_attempts_again_or_keeps_its_count(keep_count):
-    life = Life(2)
+    life = TaskRun(2)
 
-    def chances() -> int:
+    def attempts_left() -> int:
         used = 0
         while life.task.state == PENDING:
             life.task = tasks.claim(life.task, Claim(None, "p1"), proof="p", token=1, now=life.now)
@@ -201,8 +201,8 @@ def test_a_requeued_task_has_all_its_attempts_again_or_keeps_its_count(keep_coun
             used += 1
         return used
 
-    assert chances() == 2
+    assert attempts_left() == 2
     life.task = tasks.requeue(life.task, life.now, keep_count=keep_count)
-    assert chances() == (1 if keep_count else 2)
+    assert attempts_left() == (1 if keep_count else 2)
     assert life.task.attempt == (3 if keep_count else 4)
     assert life.task.state in FINAL_STATES

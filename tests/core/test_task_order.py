@@ -9,7 +9,7 @@ from holdfast.core import task as tasks
 from holdfast.core.errors import Invalid, NotYetClaimable
 from holdfast.core.row import SECOND
 from holdfast.core.task import Task
-from tests.core.states import BACK, BURIED, DONE, DROPPED, END, HELD, LAPSED, LATER, NEW, NOW
+from tests.core.states import CANCELLED_TASK, DEAD_TASK, DONE, END, HELD, LAPSED, LATER, NEW, NOW, RETURNED
 
 DAY = 24 * 3600 * SECOND
 
@@ -38,8 +38,8 @@ def test_a_task_is_scheduled_in_the_future_and_at_most_30_days_ahead(ahead, fine
         (tasks.make_ready(LATER), NOW + 5 * SECOND, True, False, None),
         (HELD, END, False, False, END),
         (DONE, NOW, False, False, None),
-        (BURIED, NOW, False, False, None),
-        (DROPPED, NOW, False, False, None),
+        (DEAD_TASK, NOW, False, False, None),
+        (CANCELLED_TASK, NOW, False, False, None),
         (tasks.cancel(LATER), NOW + 9 * SECOND, False, False, None),
     ],
 )
@@ -78,7 +78,12 @@ def test_a_scheduled_task_comes_after_newer_tasks_for_one_minute_only():
 
 
 def test_a_task_returned_without_delay_keeps_its_position():
-    for back in (BACK, LAPSED, tasks.hand_back(HELD, tasks.RELEASED, now=NOW + 9), tasks.requeue(BURIED, NOW + 9)):
+    for back in (
+        RETURNED,
+        LAPSED,
+        tasks.hand_back(HELD, tasks.RELEASED, now=NOW + 9),
+        tasks.requeue(DEAD_TASK, NOW + 9),
+    ):
         assert tasks.queue_order(back) == tasks.queue_order(NEW)
 
 
@@ -87,8 +92,8 @@ def test_a_task_returned_without_delay_keeps_its_position():
     [
         (replace(DONE, changed_at=9), 10, True),
         (replace(DONE, changed_at=10), 10, False),
-        (replace(BURIED, changed_at=9), 10, True),
-        (replace(DROPPED, changed_at=9), 10, True),
+        (replace(DEAD_TASK, changed_at=9), 10, True),
+        (replace(CANCELLED_TASK, changed_at=9), 10, True),
         (replace(NEW, changed_at=9), 10, False),
         (replace(HELD, changed_at=9), 10, False),
     ],

@@ -9,9 +9,7 @@ from holdfast.core import task as tasks
 from holdfast.core.errors import InvalidTransition, LeaseExpired, LeaseSuperseded, TaskMissing
 from holdfast.core.task import COMPLETED, Task
 from tests.core.states import (
-    AGAIN,
-    BACK,
-    BURIED,
+    DEAD_TASK,
     DONE,
     END,
     HELD,
@@ -20,6 +18,8 @@ from tests.core.states import (
     MINE,
     NEW,
     NOW,
+    RECLAIMED,
+    RETURNED,
     THEIRS,
 )
 from tests.task_commands import LEASE
@@ -33,12 +33,12 @@ from tests.task_commands import LEASE
         (HELD, MINE, END, LeaseExpired),
         (HELD, None, END, LeaseExpired),
         (HELD, THEIRS, NOW, LeaseSuperseded),
-        (AGAIN, MINE, END, LeaseSuperseded),
-        (AGAIN, THEIRS, END, None),
+        (RECLAIMED, MINE, END, LeaseSuperseded),
+        (RECLAIMED, THEIRS, END, None),
         (NEW, None, NOW, InvalidTransition),
         (NEW, MINE, NOW, LeaseSuperseded),
-        (BACK, MINE, NOW, InvalidTransition),
-        (BACK, THEIRS, NOW, LeaseSuperseded),
+        (RETURNED, MINE, NOW, InvalidTransition),
+        (RETURNED, THEIRS, NOW, LeaseSuperseded),
         (LAPSED, MINE, END, LeaseExpired),
         (LAPSED, None, END, LeaseExpired),
         (LAPSED, THEIRS, END, LeaseSuperseded),
@@ -67,7 +67,7 @@ def test_only_the_newest_live_holder_may_act(task, proof, now, refusal):
 
 def test_a_refusal_names_the_current_holder_but_no_lease_id_or_token():
     with pytest.raises(LeaseSuperseded) as caught:
-        tasks.check_holder(AGAIN, MINE, END)
+        tasks.check_holder(RECLAIMED, MINE, END)
     assert caught.value.facts == {"held_by": "worker", "held_since": END, "expires_at": END + LEASE}
 
 
@@ -78,11 +78,11 @@ def test_a_refusal_names_the_current_holder_but_no_lease_id_or_token():
         (DONE, None, COMPLETED, True),
         (DONE, THEIRS, COMPLETED, False),
         (DONE, MINE, tasks.FAILED, False),
-        (BACK, MINE, tasks.FAILED, True),
-        (BACK, None, tasks.FAILED, False),
-        (BACK, MINE, COMPLETED, False),
-        (BURIED, MINE, tasks.FAILED, True),
-        (AGAIN, MINE, tasks.EXPIRED, False),
+        (RETURNED, MINE, tasks.FAILED, True),
+        (RETURNED, None, tasks.FAILED, False),
+        (RETURNED, MINE, COMPLETED, False),
+        (DEAD_TASK, MINE, tasks.FAILED, True),
+        (RECLAIMED, MINE, tasks.EXPIRED, False),
         (HELD, MINE, COMPLETED, False),
         (NEW, None, COMPLETED, False),
     ],

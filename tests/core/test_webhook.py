@@ -12,18 +12,18 @@ from holdfast.core.webhooks.webhook import Webhook, filter_at, filter_history, i
 HOOK = Webhook("acct", "whk_1", version=4, url="https://example.com/", events='["c"]', subject="task:*")
 
 
-def told(seq, version, kind, **data):
+def hook_event(seq, version, kind, **data):
     return Event(
         "acct", "webhook:whk_1", version, f"webhook.{kind}", 0, "", "", msgspec.json.encode(data).decode(), seq
     )
 
 
-STORY = [
-    told(10, 1, "created", events=["a"]),
-    told(20, 2, "rotated", secret="****"),
-    told(30, 3, "updated", events=["b"], subject="task:*"),
-    told(40, 4, "updated", events=["c"]),
-    told(50, 5, "updated", events=["later than the row"]),
+HISTORY = [
+    hook_event(10, 1, "created", events=["a"]),
+    hook_event(20, 2, "rotated", secret="****"),
+    hook_event(30, 3, "updated", events=["b"], subject="task:*"),
+    hook_event(40, 4, "updated", events=["c"]),
+    hook_event(50, 5, "updated", events=["later than the row"]),
 ]
 
 
@@ -32,13 +32,17 @@ STORY = [
     [(9, "a", None), (10, "a", None), (29, "a", None), (30, "b", "task:*"), (40, "c", "task:*"), (60, "c", "task:*")],
 )
 def test_an_event_is_matched_against_the_filter_that_applied_at_its_seq(seq, events, subject):
-    then = filter_at(filter_history(HOOK, STORY), seq)
+    then = filter_at(filter_history(HOOK, HISTORY), seq)
     assert then == replace(HOOK, events=f'["{events}"]', subject=subject)
 
 
 def test_a_truncated_filter_history_begins_with_the_first_snapshot():
     before = replace(HOOK, version=3, events='["b"]')
-    cut = [STORY[1], replace(told(35, 3, "snapshot"), data=msgspec.json.encode(row_image(before)).decode()), STORY[3]]
+    cut = [
+        HISTORY[1],
+        replace(hook_event(35, 3, "snapshot"), data=msgspec.json.encode(row_image(before)).decode()),
+        HISTORY[3],
+    ]
     filters = filter_history(HOOK, cut)
     assert [(since, hook.events) for since, hook in filters] == [(35, '["b"]'), (40, '["c"]')]
     assert filter_at(filters, 1).events == '["b"]'

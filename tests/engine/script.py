@@ -27,9 +27,9 @@ from tests.support import (
 )  # fmt: skip
 
 NAMES = ["a", "b", "c/d"]
-ROOMS = ["__election/abcdefgh", "__election/ijklmnop"]
+ELECTIONS = ["__election/abcdefgh", "__election/ijklmnop"]
 ACCOUNTS = ["default", "other"]
-PEOPLE = [ALICE, BOB]
+PRINCIPALS = [ALICE, BOB]
 ACLS = [None, normalise(["user:alice"]), normalise(["user:bob", "token:alice's token"])]
 
 LEASE_VERBS = [
@@ -63,7 +63,7 @@ class Script:
         self.lease_ids: dict[tuple[str, str], list[str]] = {}
         self.sessions: dict[str, list[str]] = {}
 
-    def opening(self) -> list[Any]:
+    def initial_commands(self) -> list[Any]:
         """The commands before the first random one."""
         return []
 
@@ -80,9 +80,9 @@ class Script:
     def command(self, drawn: dict[str, Any]) -> Any:  # noqa: C901, PLR0911, PLR0912 - one case a verb
         self.made += 1
         account, extra = drawn["account"], drawn["extra"]
-        by = PEOPLE[drawn["who"]]
-        room = drawn["verb"] in {"campaign", "lead on", "resign"}
-        name = ROOMS[drawn["name"] % 2] if room else NAMES[drawn["name"]]
+        by = PRINCIPALS[drawn["who"]]
+        is_election = drawn["verb"] in {"campaign", "lead on", "resign"}
+        name = ELECTIONS[drawn["name"] % 2] if is_election else NAMES[drawn["name"]]
         known = self.lease_ids.get((account, name), [])
         lease_id = known[-1 - drawn["lease"] % len(known)] if known and drawn["lease"] < 5 else "wrong"
         mine = self.sessions.get(account, [])
@@ -142,7 +142,7 @@ class Script:
             case "resign":
                 return elections.Resign(**base, name=name, holder=by.id, lease_id=lease_id)
             case "expire lease":
-                return expiry.ExpireLease(**base, name=[*NAMES, *ROOMS][extra % 5])
+                return expiry.ExpireLease(**base, name=[*NAMES, *ELECTIONS][extra % 5])
             case "expire session":
                 return expiry.ExpireSession(**base, session_id=session)
             case "grace":
@@ -156,7 +156,7 @@ class Script:
                 return accounts.SyncConfiguredKeys(**base, configured=configured, existing=existing)
         raise AssertionError(drawn["verb"])
 
-    def heed(self, commands: list[Any], outcomes: list[Any]) -> None:
+    def record_outcomes(self, commands: list[Any], outcomes: list[Any]) -> None:
         """Record the ids in the outcomes."""
         for command, outcome in zip(commands, outcomes, strict=True):
             if isinstance(outcome, jobs.Claimed | locks.Acquired):

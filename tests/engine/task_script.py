@@ -20,15 +20,16 @@ from tests.support import CAUSE, START, claim
 
 TASK_VERBS = [
     "create", "create", "create", "take", "take", "take", "take this", "beat", "complete", "fail", "fail", "hand back",
-    "undeliver", "cancel", "requeue", "resolve", "settle", "settle", "many", "begin", "begin", "keep up",
-    "write", "end life", "expire life", "grace for", "purge", "forget", "tell again", "claim", "heartbeat", "account",
+    "undeliver", "cancel", "requeue", "resolve", "settle", "settle", "many", "begin", "begin", "heartbeat session",
+    "write", "close session", "expire named", "give grace", "purge", "remove row", "write snapshot", "claim",
+    "heartbeat", "account",
 ]  # fmt: skip
 
 TYPES = ["a", "b"]
 BACKOFFS = [None, '{"kind":"fixed","base_seconds":2.0}', '{"kind":"exponential","base_seconds":1.0,"jitter":0.5}']
 
 
-LIVES = [10, 60, 600, 3600]
+SESSION_TTLS = [10, 60, 600, 3600]
 
 
 def once(key: str, fingerprint: str) -> Once:
@@ -54,11 +55,15 @@ class TaskScript(Script):
         self.made += 1
         return verb(drawn, {"account": drawn["account"]}, drawn["extra"])
 
-    def opening(self) -> list[Any]:
+    def initial_commands(self) -> list[Any]:
         """Two sessions and five tasks, three of them claimed."""
-        lives = [commands.begin(f"agent-{number}", seed=f"life-{number}", ttl=600 * SECOND) for number in range(2)]
-        made = [commands.create(f"t{number}", type=TYPES[number % 2], unique_key=f"k{number}") for number in range(5)]
-        return [*lives, *made, commands.take(seed="seed-0", limit=3, session_id="agent-0")]
+        sessions = [
+            commands.begin(f"agent-{number}", seed=f"session-seed-{number}", ttl=600 * SECOND) for number in range(2)
+        ]
+        created = [
+            commands.create(f"t{number}", type=TYPES[number % 2], unique_key=f"k{number}") for number in range(5)
+        ]
+        return [*sessions, *created, commands.take(seed="seed-0", limit=3, session_id="agent-0")]
 
     @property
     def now(self) -> Instant:
@@ -80,54 +85,54 @@ class TaskScript(Script):
         types = [("a",), ("b",), ("a", "b"), ()][drawn["session"]]
         return commands.take(
             *types, seed=f"seed-{self.made}", limit=1 + extra % 3, worker=f"w{drawn['who']}",
-            session_id=self.life(drawn) if extra >= 4 else None, **base,
+            session_id=self.pick_session(drawn) if extra >= 4 else None, **base,
         )  # fmt: skip
 
     def take_this(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
-        session = self.life(drawn) if extra == 5 else None
-        return commands.take_this(self.task(drawn), seed=f"seed-{self.made}", session_id=session, **base)
+        session = self.pick_session(drawn) if extra == 5 else None
+        return commands.take_this(self.pick_task(drawn), seed=f"seed-{self.made}", session_id=session, **base)
 
     def settle(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
-        return expiry.UpdateDueTask(**base, cause=CAUSE, task_id=self.task(drawn))
+        return expiry.UpdateDueTask(**base, cause=CAUSE, task_id=self.pick_task(drawn))
 
     # -- holders -------------------------------------------------------------------------------------------------
 
-    def held(self, verb: Any, drawn: dict[str, Any], **more: Any) -> Any:
+    def by_holder(self, verb: Any, drawn: dict[str, Any], **more: Any) -> Any:
         """A command by the newest holder of a recent task; sometimes by its first holder, or without a lease id."""
-        ever = [key[1] for key in self.seeds if key[0] == drawn["account"] and key[1].startswith("t")]
-        task_id = ever[-1 - drawn["name"] % len(ever)] if ever else self.task(drawn)
+        claimed = [key[1] for key in self.seeds if key[0] == drawn["account"] and key[1].startswith("t")]
+        task_id = claimed[-1 - drawn["name"] % len(claimed)] if claimed else self.pick_task(drawn)
         known = self.seeds.get((drawn["account"], task_id), ["wrong"])
         seed = None if drawn["lease"] == 5 else known[-1] if drawn["lease"] else known[0]
         return verb(task_id, seed, account=drawn["account"], **more)
 
     def beat(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         left = Handover([None, "note"][extra % 2], [None, '{"c":1}'][extra // 3], [None, "0.5"][extra % 2])
-        return self.held(commands.beat, drawn, handover=left, token=self.made if extra == 4 else None)
+        return self.by_holder(commands.beat, drawn, handover=left, token=self.made if extra == 4 else None)
 
     def complete(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
-        return self.held(
+        return self.by_holder(
             commands.complete, drawn, result=[None, '{"r":1}'][extra % 2], output_id=[None, "o"][extra // 3]
         )
 
     def fail(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         after = drawn["ttl"] * SECOND if extra == 2 else None
-        return self.held(commands.fail, drawn, reason="no", permanent=extra == 5, after=after, random_fraction=0.5)
+        return self.by_holder(commands.fail, drawn, reason="no", permanent=extra == 5, after=after, random_fraction=0.5)
 
     def hand_back(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         after = drawn["ttl"] * SECOND if extra == 2 else None
-        return self.held(commands.hand_back, drawn, outcome=["released", "snoozed"][extra % 2], after=after)
+        return self.by_holder(commands.hand_back, drawn, outcome=["released", "snoozed"][extra % 2], after=after)
 
     def undeliver(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
-        return self.held(commands.undeliver, drawn)
+        return self.by_holder(commands.undeliver, drawn)
 
     def cancel(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
-        return commands.cancel(self.task(drawn), ["pending", "request", "force"][extra % 3], **base)
+        return commands.cancel(self.pick_task(drawn), ["pending", "request", "force"][extra % 3], **base)
 
     def requeue(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
-        return commands.requeue(self.task(drawn), keep_count=extra == 5, **base)
+        return commands.requeue(self.pick_task(drawn), keep_count=extra == 5, **base)
 
     def resolve(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
-        return commands.resolve(self.task(drawn), **base)
+        return commands.resolve(self.pick_task(drawn), **base)
 
     def many(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         """Three verbs in one request, which may be about the same task."""
@@ -142,75 +147,75 @@ class TaskScript(Script):
     # -- sessions------------------------------------------------------------------------------------------------
 
     def begin(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
-        life = f"agent-{drawn['name']}"
-        known = self.secrets.get((drawn["account"], life), [])
+        session_id = f"agent-{drawn['name']}"
+        known = self.secrets.get((drawn["account"], session_id), [])
         secret = known[-1] if known and extra < 5 else [None, "wrong"][drawn["who"]]
         context = Context(turn=extra) if extra == 2 else Context()
         return commands.begin(
-            life, seed=f"life-{self.made}", secret=secret, ttl=LIVES[drawn["session"]] * SECOND, context=context,
-            lane=[None, False, True][drawn["lease"] % 3], **base,
+            session_id, seed=f"session-seed-{self.made}", secret=secret, ttl=SESSION_TTLS[drawn["session"]] * SECOND,
+            context=context, lane=[None, False, True][drawn["lease"] % 3], **base,
         )  # fmt: skip
 
-    def lived(self, verb: Any, drawn: dict[str, Any], **more: Any) -> Any:
-        life = self.life(drawn)
-        seed = None if drawn["lease"] == 5 else self.seeds.get((drawn["account"], life), ["wrong"])[-1]
-        return verb(life, seed, account=drawn["account"], **more)
+    def by_session(self, verb: Any, drawn: dict[str, Any], **more: Any) -> Any:
+        session_id = self.pick_session(drawn)
+        seed = None if drawn["lease"] == 5 else self.seeds.get((drawn["account"], session_id), ["wrong"])[-1]
+        return verb(session_id, seed, account=drawn["account"], **more)
 
-    def keep_up(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
-        return self.lived(commands.keep_up, drawn)
+    def heartbeat_session(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        return self.by_session(commands.keep_up, drawn)
 
     def write(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         context = Context(turn=extra, context='{"x":1}' if extra == 1 else None)
-        return self.lived(commands.write, drawn, context=context, if_version=[None, None, 0, 1, 2, 3][extra])
+        return self.by_session(commands.write, drawn, context=context, if_version=[None, None, 0, 1, 2, 3][extra])
 
-    def end_life(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
-        return self.lived(commands.end_life, drawn)
+    def close_session(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        return self.by_session(commands.end_life, drawn)
 
-    def expire_life(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
-        return expiry.ExpireSession(**base, cause=CAUSE, session_id=self.life(drawn))
+    def expire_named(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        return expiry.ExpireSession(**base, cause=CAUSE, session_id=self.pick_session(drawn))
 
     # -- commands of the server ----------------------------------------------------------------------------------
 
-    def grace_for(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
-        return expiry.GiveGrace(**base, cause=CAUSE, key=self.key(drawn), last_beat=self.now - extra * 5 * SECOND)
+    def give_grace(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        return expiry.GiveGrace(**base, cause=CAUSE, key=self.pick_key(drawn), last_beat=self.now - extra * 5 * SECOND)
 
     def purge(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         return retention.PurgeTask(
-            **base, cause=CAUSE, task_id=self.task(drawn), before=self.now - extra * SECOND, dead=extra < 3
+            **base, cause=CAUSE, task_id=self.pick_task(drawn), before=self.now - extra * SECOND, dead=extra < 3
         )
 
-    def forget(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
-        key = [("leases", drawn["account"], "a"), ("sessions", drawn["account"], self.life(drawn))][extra % 2]
+    def remove_row(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        key = [("leases", drawn["account"], "a"), ("sessions", drawn["account"], self.pick_session(drawn))][extra % 2]
         return retention.RemoveRow(**base, cause=CAUSE, key=key, before=self.now)
 
-    def tell_again(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
-        return retention.WriteSnapshot(**base, cause=CAUSE, key=self.key(drawn))
+    def write_snapshot(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        return retention.WriteSnapshot(**base, cause=CAUSE, key=self.pick_key(drawn))
 
     def account(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         return accounts.ChangeAccountSettings(**base, cause=CAUSE, require_lease_id=[None, True, False][extra % 3])
 
     def claim(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
-        session = self.life(drawn) if extra >= 3 else None
+        session = self.pick_session(drawn) if extra >= 3 else None
         return claim("a", f"job-lease-{self.made}", session_id=session, ttl=drawn["ttl"] * SECOND, **base)
 
     # -- known ids -----------------------------------------------------------------------------------------------
 
-    def task(self, drawn: dict[str, Any]) -> str:
+    def pick_task(self, drawn: dict[str, Any]) -> str:
         known = self.tasks.get(drawn["account"], [])
         return known[-1 - (drawn["name"] + 3 * drawn["who"]) % len(known)] if known else "no-such-task"
 
-    def life(self, drawn: dict[str, Any]) -> str:
+    def pick_session(self, drawn: dict[str, Any]) -> str:
         known = [key[1] for key in self.seeds if key[0] == drawn["account"] and key[1].startswith("agent")]
         return known[drawn["name"] % len(known)] if known else "agent-0"
 
-    def key(self, drawn: dict[str, Any]) -> tuple[str, str, str]:
+    def pick_key(self, drawn: dict[str, Any]) -> tuple[str, str, str]:
         if drawn["session"] == 0:
-            return (Session.table, drawn["account"], self.life(drawn))
-        return (Task.table, drawn["account"], self.task(drawn))
+            return (Session.table, drawn["account"], self.pick_session(drawn))
+        return (Task.table, drawn["account"], self.pick_task(drawn))
 
-    def heed(self, commands: list[Any], outcomes: list[Any]) -> None:
+    def record_outcomes(self, commands: list[Any], outcomes: list[Any]) -> None:
         """Record the ids, seeds and secrets in the outcomes."""
-        super().heed(commands, outcomes)
+        super().record_outcomes(commands, outcomes)
         for command, outcome in zip(commands, outcomes, strict=True):
             if isinstance(outcome, Created) and not outcome.deduplicated:
                 self.tasks.setdefault(command.account, []).append(outcome.task.id)
@@ -220,7 +225,7 @@ class TaskScript(Script):
             elif isinstance(outcome, BegunSession):
                 self._begun(command, outcome)
             elif isinstance(outcome, Outcomes):
-                self.heed(list(command.items), list(outcome.each))
+                self.record_outcomes(list(command.items), list(outcome.each))
 
     def _begun(self, command: Any, outcome: BegunSession) -> None:
         seed, account = command.seed.decode(), command.account

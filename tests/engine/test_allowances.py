@@ -25,12 +25,12 @@ from tests.task_commands import BASE, LEASE, begin, cancel, complete, create, fa
 
 SMALL = Plan(id="small", name="Small", max_workers=2, tasks_per_month=3)
 LARGE = Plan(id="large", name="Large", max_workers=4, tasks_per_month=6)
-ENDLESS = Plan(id="endless", name="Endless")
+UNLIMITED = Plan(id="endless", name="Endless")
 ALLOWED = Allowance(SMALL, SMALL, None, START)
 LAPSING = Allowance(LARGE, SMALL, START + 10 * SECOND, START)
 
 
-def make(task_id, allowance=ALLOWED, **more):
+def charged_create(task_id, allowance=ALLOWED, **more):
     return replace(create(task_id, **more), allowance=allowance)
 
 
@@ -59,75 +59,75 @@ def used(store, account=ACCOUNT):
         return reader.usage(account)
 
 
-def fill(store, many=6):
+def fill(store, count=6):
     """Create tasks without an allowance, which are not charged."""
-    transact(store, *(create(f"free-{number}") for number in range(many)))
+    transact(store, *(create(f"free-{number}") for number in range(count)))
 
 
 # -- creating ----------------------------------------------------------------------------------------------------
 
 
 def test_the_quota_is_exact_for_single_commands(store):
-    assert types_of([run(store, make(f"t{number}")) for number in range(3)]) == [Created] * 3
+    assert types_of([run(store, charged_create(f"t{number}")) for number in range(3)]) == [Created] * 3
     with pytest.raises(QuotaExceeded):
-        run(store, make("t3"))
+        run(store, charged_create("t3"))
     assert used(store) == (Usage(START, 3), 0)
     assert [task.id for task in every(store, Task)] == ["t0", "t1", "t2"]
     check_log(store)
 
 
 def test_the_quota_is_exact_within_one_transaction(store):
-    outcomes = transact(store, *(make(f"t{number}") for number in range(5)))
+    outcomes = transact(store, *(charged_create(f"t{number}") for number in range(5)))
     assert types_of(outcomes) == [Created] * 3 + [QuotaExceeded] * 2
     assert used(store) == (Usage(START, 3), 0)
     check_log(store)
 
 
 def test_the_quota_is_exact_with_a_batch_command_beside_others(store):
-    run(store, make("t0"))
-    many, alone = transact(store, batch(*(make(f"b{number}") for number in range(4))), make("t1"))
-    assert types_of(many.each) == [Created, Created, QuotaExceeded, QuotaExceeded]
+    run(store, charged_create("t0"))
+    count, alone = transact(store, batch(*(charged_create(f"b{number}") for number in range(4))), charged_create("t1"))
+    assert types_of(count.each) == [Created, Created, QuotaExceeded, QuotaExceeded]
     assert isinstance(alone, QuotaExceeded)
     assert used(store)[0] == Usage(START, 3)
     check_log(store)
 
 
 def test_an_existing_task_is_not_charged(store):
-    run(store, make("t1", unique_key="k"))
+    run(store, charged_create("t1", unique_key="k"))
     for number in range(5):
-        assert run(store, make(f"again-{number}", unique_key="k")).deduplicated
+        assert run(store, charged_create(f"again-{number}", unique_key="k")).deduplicated
     assert used(store)[0].created == 1
-    transact(store, make("t2"), make("t3"))
-    assert run(store, make("late", unique_key="k")).task.id == "t1"
+    transact(store, charged_create("t2"), charged_create("t3"))
+    assert run(store, charged_create("late", unique_key="k")).task.id == "t1"
     with pytest.raises(QuotaExceeded):
-        run(store, make("other", unique_key="k2"))
+        run(store, charged_create("other", unique_key="k2"))
     assert used(store)[0].created == 3
 
 
 def test_a_repeated_create_is_not_charged_and_works_when_the_quota_is_used(store):
-    run(store, make("t1", once=once()))
-    assert isinstance(run(store, make("t2", once=once())), Replayed)
+    run(store, charged_create("t1", once=once()))
+    assert isinstance(run(store, charged_create("t2", once=once())), Replayed)
     assert used(store)[0].created == 1
-    transact(store, make("t3"), make("t4"))
-    assert run(store, make("t5", once=once())).body == b"t1"
+    transact(store, charged_create("t3"), charged_create("t4"))
+    assert run(store, charged_create("t5", once=once())).body == b"t1"
     with pytest.raises(IdempotencyConflict):
-        run(store, make("t6", once=once(fingerprint="another")))
+        run(store, charged_create("t6", once=once(fingerprint="another")))
     assert used(store)[0].created == 3
 
 
 def test_a_refused_create_is_not_charged_and_its_unique_key_stays_free(store, clock):
-    transact(store, *(make(f"t{number}") for number in range(3)))
+    transact(store, *(charged_create(f"t{number}") for number in range(3)))
     with pytest.raises(QuotaExceeded):
-        run(store, make("t3", once=once()))
+        run(store, charged_create("t3", once=once()))
     clock.now = START + CYCLE
-    assert isinstance(run(store, make("t4", once=once())), Created)
+    assert isinstance(run(store, charged_create("t4", once=once())), Created)
     assert used(store)[0] == Usage(START + CYCLE, 1)
 
 
 def test_an_invalid_create_is_not_charged(store):
     # Core refuses a time in the past: this task is not charged, the others of the batch are.
-    wrong = make("wrong", scheduled_at=START)
-    assert types_of(run(store, batch(make("t1"), wrong, cancel("t9"), make("t2"))).each) == [
+    wrong = charged_create("wrong", scheduled_at=START)
+    assert types_of(run(store, batch(charged_create("t1"), wrong, cancel("t9"), charged_create("t2"))).each) == [
         Created, Invalid, TaskMissing, Created,
     ]  # fmt: skip
     assert used(store)[0].created == 2
@@ -135,45 +135,45 @@ def test_an_invalid_create_is_not_charged(store):
 
 def test_cancelled_tasks_still_count_toward_the_quota(store):
     for number in range(3):
-        run(store, make(f"t{number}"))
+        run(store, charged_create(f"t{number}"))
         run(store, cancel(f"t{number}"))
     with pytest.raises(QuotaExceeded):
-        run(store, make("t3"))
+        run(store, charged_create("t3"))
 
 
 def test_accounts_do_not_share_a_quota(store):
-    outcomes = transact(store, *(make(f"{who}-{n}", account=who) for n in range(4) for who in ("one", "two")))
+    outcomes = transact(store, *(charged_create(f"{who}-{n}", account=who) for n in range(4) for who in ("one", "two")))
     assert types_of(outcomes) == [Created] * 6 + [QuotaExceeded] * 2
     assert used(store, "one")[0] == used(store, "two")[0] == Usage(START, 3)
 
 
 def test_a_new_cycle_begins_at_its_exact_instant(store, clock):
-    transact(store, *(make(f"t{number}") for number in range(3)))
+    transact(store, *(charged_create(f"t{number}") for number in range(3)))
     clock.now = START + CYCLE - 1
     with pytest.raises(QuotaExceeded):
-        run(store, make("early"))
+        run(store, charged_create("early"))
     clock.now = START + CYCLE
-    outcomes = [*transact(store, *(make(f"new-{number}") for number in range(4)))]
+    outcomes = [*transact(store, *(charged_create(f"new-{number}") for number in range(4)))]
     assert types_of(outcomes) == [Created] * 3 + [QuotaExceeded]
     assert used(store)[0] == Usage(START + CYCLE, 3)
 
 
 def test_a_task_that_the_lapsed_plan_allowed_is_refused_with_plan_expired(store, clock):
-    transact(store, *(make(f"t{number}", LAPSING) for number in range(4)))
+    transact(store, *(charged_create(f"t{number}", LAPSING) for number in range(4)))
     clock.advance(10)
     with pytest.raises(PlanExpired):
-        run(store, make("t4", LAPSING))
+        run(store, charged_create("t4", LAPSING))
     assert used(store)[0].created == 4
     with pytest.raises(QuotaExceeded):
-        run(store, make("t4", Allowance(SMALL, SMALL, None, START)))
+        run(store, charged_create("t4", Allowance(SMALL, SMALL, None, START)))
 
 
 def test_tasks_of_an_unlimited_account_are_counted_too(store):
-    free = Allowance(ENDLESS, ENDLESS, None, START)
-    transact(store, *(make(f"t{number}", free) for number in range(4)))
+    free = Allowance(UNLIMITED, UNLIMITED, None, START)
+    transact(store, *(charged_create(f"t{number}", free) for number in range(4)))
     assert used(store)[0] == Usage(START, 4)
     with pytest.raises(QuotaExceeded):
-        run(store, make("t4"))
+        run(store, charged_create("t4"))
 
 
 # -- claiming ----------------------------------------------------------------------------------------------------

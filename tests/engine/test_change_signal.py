@@ -14,9 +14,9 @@ class Listeners:
     def __init__(self):
         self.attended = []
         self.notified = []
-        self.change_signal = ChangeSignal(self.attend)
+        self.change_signal = ChangeSignal(self.set_waiting)
 
-    def attend(self, *, waiting):
+    def set_waiting(self, *, waiting):
         self.attended.append(waiting)
 
     def listen(self, key):

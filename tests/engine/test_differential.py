@@ -113,7 +113,7 @@ def play(three: list[Any], clock: Any, script: Any, steps: list[Any]) -> None:
     memory = three[0]
     for how, drawn in [("stay", None), *steps]:
         pass_time(how, clock, memory)
-        commands = script.opening() if drawn is None else script.batch(drawn)
+        commands = script.initial_commands() if drawn is None else script.batch(drawn)
         if not commands:
             continue
         outcomes = [transact(store, *commands) for store in three]
@@ -121,7 +121,7 @@ def play(three: list[Any], clock: Any, script: Any, steps: list[Any]) -> None:
             assert list(map(comparable, others)) == list(map(comparable, outcomes[0])), (
                 f"{store.name} answers otherwise"
             )
-        script.heed(commands, outcomes[0])
+        script.record_outcomes(commands, outcomes[0])
     compare(three)
 
 

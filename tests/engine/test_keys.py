@@ -31,8 +31,8 @@ def key_named(name="new", **more):
     return Principal(ACCOUNT, name, **({"name": name, "key_hash": f"{name}-key", "scopes": "jobs"} | more))
 
 
-def make(key, by=ROOT_USER, lasts=None):
-    return CreateKey(**BASE, by=by, key_id=key.id, key=key, lifetime=lasts)
+def create_key(key, by=ROOT_USER, lifetime=None):
+    return CreateKey(**BASE, by=by, key_id=key.id, key=key, lifetime=lifetime)
 
 
 def rotate(key_id="new", key_hash="second", grace=0, by=ROOT_USER, sent="", **more):
@@ -45,7 +45,7 @@ def revoke(key_id, *others, by=ROOT_USER):
 
 
 def test_a_rotated_key_cannot_rotate_again_during_its_grace(store):
-    key = run(store, make(key_named())).key
+    key = run(store, create_key(key_named())).key
     run(store, rotate(by=key, sent="new-key", grace=3600 * SECOND))
     with pytest.raises(Forbidden):
         run(store, rotate(by=key, sent="new-key", key_hash="third"))
@@ -53,8 +53,8 @@ def test_a_rotated_key_cannot_rotate_again_during_its_grace(store):
 
 
 def test_revoking_a_key_with_more_rights_is_refused(store):
-    run(store, make(key_named("wide", scopes="admin")))
-    narrow = run(store, make(key_named("narrow", scopes="admin", prefix="ci/"))).key
+    run(store, create_key(key_named("wide", scopes="admin")))
+    narrow = run(store, create_key(key_named("narrow", scopes="admin", prefix="ci/"))).key
     with pytest.raises(Forbidden):
         run(store, revoke("wide", "narrow", by=narrow))
     assert run(store, revoke("narrow", "wide", by=narrow)).key.revoked_at == START
@@ -77,7 +77,7 @@ def sync(store, *pairs, source=STATIC):
     )
 
 
-def who_has(store, *keys):
+def owners_of(store, *keys):
     with store.read() as reader:
         found = [reader.principal(key) for key in keys]
     return [None if each is None else each.name for each in found]
@@ -93,18 +93,18 @@ def kinds(store):
 def test_a_created_key_has_its_times_by_the_clock_of_the_store(store, clock):
     put(store, ROOT_USER)
     clock.advance(7)
-    made = run(store, make(key_named(prefix="ci/"), lasts=60 * SECOND)).key
+    made = run(store, create_key(key_named(prefix="ci/"), lifetime=60 * SECOND)).key
     assert (made.created_at, made.expires_at) == (START + 7 * SECOND, START + 67 * SECOND)
-    assert who_has(store, "new-key") == ["new"]
+    assert owners_of(store, "new-key") == ["new"]
     clock.advance(59)
-    assert who_has(store, "new-key") == ["new"]
+    assert owners_of(store, "new-key") == ["new"]
     clock.advance(1)
-    assert who_has(store, "new-key") == [None]
+    assert owners_of(store, "new-key") == [None]
     check_log(store)
 
 
 @pytest.mark.parametrize(
-    ("maker", "wanted", "lasts"),
+    ("maker", "wanted", "lifetime"),
     [
         ({"scopes": "tasks"}, {"scopes": "jobs"}, None),
         ({"scopes": "tasks:work"}, {"scopes": "tasks"}, None),
@@ -115,16 +115,16 @@ def test_a_created_key_has_its_times_by_the_clock_of_the_store(store, clock):
         ({"expires_at": START + 10 * SECOND}, {}, 11 * SECOND),
     ],
 )
-def test_creating_a_key_with_more_rights_is_refused(store, maker, wanted, lasts):
+def test_creating_a_key_with_more_rights_is_refused(store, maker, wanted, lifetime):
     with pytest.raises(Forbidden):
-        run(store, make(key_named(**wanted), replace(ROOT_USER, **maker), lasts))
+        run(store, create_key(key_named(**wanted), replace(ROOT_USER, **maker), lifetime))
     assert every(store, Principal) == []
     assert kinds(store) == []
 
 
 def test_a_key_with_exactly_the_rights_of_its_maker_can_be_created(store):
     maker = replace(ROOT_USER, prefix="ci/", expires_at=START + 10 * SECOND)
-    assert run(store, make(key_named(scopes="admin", prefix="ci/"), maker, 10 * SECOND)).key.expires_at
+    assert run(store, create_key(key_named(scopes="admin", prefix="ci/"), maker, 10 * SECOND)).key.expires_at
 
 
 # -- rotating ----------------------------------------------------------------------------------------------------
@@ -134,16 +134,16 @@ def test_a_key_with_exactly_the_rights_of_its_maker_can_be_created(store):
 def test_a_rotated_key_works_until_its_grace_is_over(store, clock, grace):
     put(store, key_named())
     run(store, rotate(grace=grace * SECOND))
-    assert who_has(store, "new-key", "second") == ["new" if grace else None, "new"]
+    assert owners_of(store, "new-key", "second") == ["new" if grace else None, "new"]
     clock.advance(grace)
-    assert who_has(store, "new-key", "second") == [None, "new"]
+    assert owners_of(store, "new-key", "second") == [None, "new"]
     check_log(store)
 
 
 def test_a_second_rotation_ends_the_key_before_the_previous_one_at_once(store):
     put(store, key_named())
     transact(store, rotate(key_hash="second", grace=9 * SECOND), rotate(key_hash="third", grace=9 * SECOND))
-    assert who_has(store, "new-key", "second", "third") == [None, "new", "new"]
+    assert owners_of(store, "new-key", "second", "third") == [None, "new", "new"]
     check_log(store)
 
 
@@ -154,7 +154,7 @@ def test_rotating_another_key_with_more_rights_is_refused(store, limit):
     put(store, ROOT_USER)
     with pytest.raises(Forbidden):
         run(store, rotate(ROOT_USER.id, by=key_named("limited", **({"scopes": "admin"} | limit))))
-    assert who_has(store, "boss-key", "second") == ["boss", None]
+    assert owners_of(store, "boss-key", "second") == ["boss", None]
 
 
 def test_every_key_can_rotate_itself(store):
@@ -181,7 +181,7 @@ def test_configured_keys_cannot_be_rotated_or_revoked(store):
     ):
         with pytest.raises(ConfiguredKey):
             run(store, command)
-    assert who_has(store, "root-key", "listed-key") == ["root", "listed"]
+    assert owners_of(store, "root-key", "listed-key") == ["root", "listed"]
 
 
 # -- revoking ----------------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ def test_configured_keys_cannot_be_rotated_or_revoked(store):
 def test_a_revoked_key_is_invalid_and_its_principal_is_kept(store):
     put(store, ROOT_USER, key_named(old_key_hash="older", old_until=START + 9 * SECOND))
     assert run(store, revoke("new", "boss")).key.revoked_at == START
-    assert who_has(store, "new-key", "older") == [None, None]
+    assert owners_of(store, "new-key", "older") == [None, None]
     again = run(store, revoke("new", "boss")).key
     assert (again.revoked_at, kinds(store)[2:]) == (START, ["principal.revoked"])
     check_log(store)
@@ -201,7 +201,7 @@ def test_an_absent_key_cannot_be_revoked(store):
     for key_id in ("absent", "foreign"):
         with pytest.raises(Missing):
             run(store, revoke(key_id))
-    assert who_has(store, "foreign-key") == ["foreign"]
+    assert owners_of(store, "foreign-key") == ["foreign"]
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_the_last_admin_key_cannot_be_revoked(store, other, allowed):
     else:
         with pytest.raises(LastAdmin):
             run(store, revoke("boss", "other"))
-    assert who_has(store, "boss-key") == [None if allowed else "boss"]
+    assert owners_of(store, "boss-key") == [None if allowed else "boss"]
 
 
 def test_two_admin_keys_that_revoke_each_other_do_not_both_succeed(store):
@@ -245,7 +245,7 @@ def test_a_user_name_is_unique_in_any_letter_case(store):
     for name in ("Alice", "alice", "ALICE"):
         with pytest.raises(NameTaken):
             run(store, register(name, "h2"))
-    assert who_has(store, "h1", "h2") == ["Alice", None]
+    assert owners_of(store, "h1", "h2") == ["Alice", None]
     check_log(store)
 
 
@@ -266,11 +266,11 @@ def test_a_configured_token_that_was_rotated_never_works_again(store, clock, rot
     last = f"own-{rotations - 1}"
     for _ in range(2):
         sync(store, ("alice", "listed"))
-        assert who_has(store, "listed", last) == [None, "alice"]
+        assert owners_of(store, "listed", last) == [None, "alice"]
     sync(store)
-    assert who_has(store, "listed", last) == [None, None]
+    assert owners_of(store, "listed", last) == [None, None]
     sync(store, ("alice", "listed"))
-    assert who_has(store, "listed", last) == [None, None]
+    assert owners_of(store, "listed", last) == [None, None]
     check_log(store)
 
 
@@ -278,9 +278,9 @@ def test_another_configured_token_replaces_a_rotated_key_at_once(store):
     sync(store, ("alice", "listed"))
     row_id = principal_id(STATIC, "alice")
     run(store, rotate(row_id, "own", grace=3600 * SECOND, by=Principal(ACCOUNT, row_id)))
-    assert who_has(store, "listed", "own") == ["alice", "alice"]
+    assert owners_of(store, "listed", "own") == ["alice", "alice"]
     sync(store, ("alice", "fresh"))
-    assert who_has(store, "listed", "own", "fresh") == [None, None, "alice"]
+    assert owners_of(store, "listed", "own", "fresh") == [None, None, "alice"]
     assert [row.source for row in every(store, Principal)] == [STATIC]
     check_log(store)
 
@@ -291,7 +291,7 @@ def test_a_rotated_token_whose_key_was_revoked_stays_revoked(store):
     run(store, rotate(row_id, "own", by=Principal(ACCOUNT, row_id)))
     run(store, revoke(row_id))
     sync(store, ("alice", "listed"))
-    assert who_has(store, "listed", "own") == [None, None]
+    assert owners_of(store, "listed", "own") == [None, None]
 
 
 # -- the log -----------------------------------------------------------------------------------------------------

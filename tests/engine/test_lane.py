@@ -33,11 +33,11 @@ from tests.support import (
     transact,
 )  # fmt: skip
 
-POISON = 2**63
+REFUSED_VALUE = 2**63
 """A number that no database takes."""
 
 
-class Unlucky(ClaimJob, frozen=True):
+class BuggyCommand(ClaimJob, frozen=True):
     """A command with a bug."""
 
     def decide(self, view):
@@ -45,7 +45,7 @@ class Unlucky(ClaimJob, frozen=True):
         raise ZeroDivisionError("a bug in a verb")
 
 
-class Troubled:
+class FailingStore:
     """A store whose first transactions fail, at their beginning or at their end."""
 
     lanes = 1
@@ -64,7 +64,7 @@ class Troubled:
             yield transaction
 
 
-def work(store, *commands, on_return=list):
+def run_batch(store, *commands, on_return=list):
     """Run one batch in a lane; returns every reply by the name of its command."""
     replies = []
     lane = idle_lane(store, lambda committed: replies.extend(committed.replies))
@@ -100,7 +100,7 @@ def test_a_refused_command_draws_no_token(store):
 
 
 def test_an_unexpected_error_in_a_command_fails_only_its_caller(store):
-    bug = Unlucky(**{name: getattr(claim("b"), name) for name in ClaimJob.__struct_fields__})
+    bug = BuggyCommand(**{name: getattr(claim("b"), name) for name in ClaimJob.__struct_fields__})
     outcomes = transact(store, claim("a", "l1"), bug, claim("c", "l3"))
     assert [type(outcome) for outcome in outcomes] == [Claimed, ZeroDivisionError, Claimed]
     assert [row.id for row in every(store, Lease)] == ["a", "c"]
@@ -130,8 +130,8 @@ def test_a_lease_that_began_and_ended_in_one_batch_has_its_real_token(store):
 def test_a_value_that_the_store_refuses_fails_only_its_caller(opened, clock, kind, size):
     store = opened(kind, clock)
     commands = [claim(f"job-{number:02}", f"l{number}", account=f"account-{number % 3}") for number in range(size)]
-    commands.insert(size // 2, claim("poison", "lp", ttl=POISON, account="careless"))
-    lane, replies = work(store, *commands)
+    commands.insert(size // 2, claim("poison", "lp", ttl=REFUSED_VALUE, account="careless"))
+    lane, replies = run_batch(store, *commands)
     assert isinstance(replies.pop("poison"), ValueRefused)
     assert [outcome for outcome in replies.values() if not isinstance(outcome, Claimed)] == []
     assert sorted(row.id for row in every(store, Lease)) == sorted(replies)
@@ -140,7 +140,7 @@ def test_a_value_that_the_store_refuses_fails_only_its_caller(opened, clock, kin
 
 
 def test_invalid_unicode_fails_only_its_caller(store):
-    _, replies = work(store, claim("a", "l1"), claim("b", "l2", owner="\ud800"), claim("c", "l3"))
+    _, replies = run_batch(store, claim("a", "l1"), claim("b", "l2", owner="\ud800"), claim("c", "l3"))
     assert isinstance(replies["b"], ValueRefused)
     assert isinstance(replies["a"], Claimed)
     assert isinstance(replies["c"], Claimed)
@@ -158,7 +158,7 @@ def test_an_account_with_a_refused_value_runs_in_batches_of_one_for_a_while(memo
 
 @pytest.mark.parametrize("trouble", [StoreUnavailable("gone"), StoreFull("full"), OutcomeUnknown("who knows")], ids=str)
 def test_trouble_fails_the_whole_batch_with_applied(memory, trouble):
-    lane, replies = work(Troubled(memory, trouble), claim("a", "l1"), claim("b", "l2"))
+    lane, replies = run_batch(FailingStore(memory, trouble), claim("a", "l1"), claim("b", "l2"))
     assert list(replies.values()) == [trouble, trouble]
     assert trouble.applied == ("unknown" if isinstance(trouble, OutcomeUnknown) else "no")
     assert every(memory, Lease) == []
@@ -167,27 +167,27 @@ def test_trouble_fails_the_whole_batch_with_applied(memory, trouble):
 
 
 def test_an_unexpected_error_fails_its_batch_and_not_the_lane(memory):
-    _, replies = work(Troubled(memory, RuntimeError("surprise")), claim("a"))
+    _, replies = run_batch(FailingStore(memory, RuntimeError("surprise")), claim("a"))
     assert isinstance(replies["a"], RuntimeError)
 
 
 def test_a_rerun_loads_and_decides_again(memory):
-    troubled = Troubled(memory, Rerun(), Rerun())
-    _, replies = work(troubled, claim("a"))
+    troubled = FailingStore(memory, Rerun(), Rerun())
+    _, replies = run_batch(troubled, claim("a"))
     assert isinstance(replies["a"], Claimed)
     assert troubled.transactions == 3
 
 
 def test_too_many_reruns_end_as_trouble(memory):
-    troubled = Troubled(memory, *(Rerun() for _ in range(MAX_RERUNS)))
-    _, replies = work(troubled, claim("a"))
+    troubled = FailingStore(memory, *(Rerun() for _ in range(MAX_RERUNS)))
+    _, replies = run_batch(troubled, claim("a"))
     assert isinstance(replies["a"], StoreUnavailable)
     assert troubled.transactions == MAX_RERUNS
 
 
 def test_a_stale_connection_fails_no_command_and_asks_for_grace(memory):
-    troubled, asked = Troubled(memory, StaleConnection()), []
-    _, replies = work(troubled, claim("a"), on_return=lambda: asked.append(True) or [])
+    troubled, asked = FailingStore(memory, StaleConnection()), []
+    _, replies = run_batch(troubled, claim("a"), on_return=lambda: asked.append(True) or [])
     assert isinstance(replies["a"], Claimed)
     assert (troubled.transactions, asked) == (2, [True])
 
@@ -198,7 +198,9 @@ def test_after_trouble_grace_is_given_before_anything_can_expire(memory, clock):
     clock.advance(20)
     grace = GiveGrace(account=ACCOUNT, cause=CAUSE, key=a_lease("job").key, last_beat=START)
     replies = []
-    lane = idle_lane(Troubled(memory, StoreUnavailable("gone")), lambda committed: replies.extend(committed.replies))
+    lane = idle_lane(
+        FailingStore(memory, StoreUnavailable("gone")), lambda committed: replies.extend(committed.replies)
+    )
     lane._on_return = lambda: [grace]
     for number in range(2):
         lane._work([Ticket(claim("job", f"l{number}"), Keep())])

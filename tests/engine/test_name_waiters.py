@@ -27,7 +27,7 @@ class Waiting:
         self.answers = []
         self.attended = []
         self.timer = Timer()
-        self.waiters = NameWaiters(self.tries.append, self.answers.extend, self.attend, self.timer)
+        self.waiters = NameWaiters(self.tries.append, self.answers.extend, self.set_waiting, self.timer)
 
     def enter(self, lease_id, wait=60.0):
         ticket = Ticket(claim("job", lease_id), Keep(), deadline=time.monotonic() + wait)
@@ -35,7 +35,7 @@ class Waiting:
             self.waiters.handle_not_granted(ticket, HELD)
         return ticket
 
-    def attend(self, *, waiting):
+    def set_waiting(self, *, waiting):
         self.attended.append(waiting)
 
     def answers_to(self, ticket):

@@ -23,16 +23,16 @@ EVERYTHING = EventFilter()
 
 
 @pytest.fixture
-def cut(store):
+def restored_store(store):
     """A store that was restored after its fourth event, with further events."""
     transact(store, claim("a", "la"), claim("b", "lb"))
     transact(store, release("a", "la"), release("b", "lb"))
-    jump(store)
+    mark_gap(store)
     transact(store, claim("a", "lc"))
     return store
 
 
-def jump(store, last=4):
+def mark_gap(store, last=4):
     """Mark a gap in the log as a restore does, after event `last`."""
     mark = restore_event(ACCOUNT, last, START, START)
     if store.name == "memory":
@@ -60,25 +60,25 @@ def mark_of(store):
     return next(event for event in every(store, Event) if event.kind == RESTORED)
 
 
-def test_a_marked_gap_is_valid_and_read_only_from_a_cursor_at_its_edge(cut):
-    assert verify(cut).differences == []
-    check_log(cut)
-    mark = mark_of(cut).seq
+def test_a_marked_gap_is_valid_and_read_only_from_a_cursor_at_its_edge(restored_store):
+    assert verify(restored_store).differences == []
+    check_log(restored_store)
+    mark = mark_of(restored_store).seq
     assert mark > MIN_JUMP
-    assert seqs(cut, 0) == [1, 2, 3, 4, mark, mark + 1]
-    assert seqs(cut, 4) == seqs(cut, mark - 1) == [mark, mark + 1]
+    assert seqs(restored_store, 0) == [1, 2, 3, 4, mark, mark + 1]
+    assert seqs(restored_store, 4) == seqs(restored_store, mark - 1) == [mark, mark + 1]
     for cursor in (5, MIN_JUMP, mark - 2):
         with pytest.raises(CursorTooOld) as refused:
-            seqs(cut, cursor)
+            seqs(restored_store, cursor)
         assert refused.value.facts["oldest"] == mark
 
 
-def test_streams_cross_a_marked_gap_only_from_a_cursor_at_its_edge(cut):
+def test_streams_cross_a_marked_gap_only_from_a_cursor_at_its_edge(restored_store):
     def page(cursor):
-        with cut.read() as reader:
+        with restored_store.read() as reader:
             return [event.seq for event in read_page(reader, ACCOUNT, cursor, 500, 2**20)[0]]
 
-    mark = mark_of(cut).seq
+    mark = mark_of(restored_store).seq
     assert page(0) == [1, 2, 3, 4]
     assert page(4) == page(mark - 1) == [mark, mark + 1]
     for cursor in (5, MIN_JUMP, mark - 2):
@@ -89,23 +89,23 @@ def test_streams_cross_a_marked_gap_only_from_a_cursor_at_its_edge(cut):
 
 def test_a_gap_whose_mark_names_another_event_is_a_difference(store):
     transact(store, claim("a", "la"), claim("b", "lb"))
-    jump(store, last=7)
+    mark_gap(store, last=7)
     assert verify(store).differences == [f"{ACCOUNT}: event 3 is missing from the log"]
     with pytest.raises(AssertionError, match="nothing tells why"):
         check_log(store)
 
 
-def test_retention_removes_a_mark_like_any_other_event(cut, clock):
-    mark = mark_of(cut).seq
+def test_retention_removes_a_mark_like_any_other_event(restored_store, clock):
+    mark = mark_of(restored_store).seq
     clock.advance(100 * DAY // SECOND)
     cleanup = Cleanup(
-        cut,
-        lambda commands: transact(cut, *commands) if commands else [],
+        restored_store,
+        lambda commands: transact(restored_store, *commands) if commands else [],
         Retention(tasks=0, events=90 * DAY, names=0),
     )
     cleanup.run()
-    with cut.read() as reader:
+    with restored_store.read() as reader:
         floor, _ = reader.log_bounds(ACCOUNT)
     assert floor >= mark
-    assert verify(cut).differences == []
-    check_log(cut)
+    assert verify(restored_store).differences == []
+    check_log(restored_store)

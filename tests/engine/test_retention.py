@@ -34,7 +34,7 @@ from tests.task_commands import BASE, beat, begin, cancel, complete, create, end
 DAYS = DAY // SECOND
 
 
-def tidy(store, passes=1, **kept):
+def run_cleanup(store, passes=1, **kept):
     """Run passes of the cleanup with these retention periods."""
     settings = Retention(**({"tasks": 0, "events": 0, "names": 0} | kept))
     cleanup = Cleanup(store, lambda commands: transact(store, *commands) if commands else [], settings)
@@ -47,7 +47,7 @@ def ids(store, row_type=Task):
 
 
 @pytest.fixture
-def full(store, clock):
+def filled_store(store, clock):
     """One task in every state: done, cancelled, dead, held, waiting and scheduled."""
     transact(store, *(create(name, lease_duration=99 * DAY) for name in ("dead", "done", "dropped", "held", "ready")))
     transact(
@@ -60,48 +60,48 @@ def full(store, clock):
 # -- tasks -------------------------------------------------------------------------------------------------------
 
 
-def test_only_tasks_that_finished_long_ago_are_purged(full, clock):
+def test_only_tasks_that_finished_long_ago_are_purged(filled_store, clock):
     clock.now = START + 7 * DAY
-    tidy(full, tasks=7 * DAY)
-    assert len(ids(full)) == 6, "at the limit itself it is not over"
+    run_cleanup(filled_store, tasks=7 * DAY)
+    assert len(ids(filled_store)) == 6, "at the limit itself it is not over"
     clock.now += 1
-    tidy(full, tasks=7 * DAY)
-    assert ids(full) == ["held", "later", "ready"]
-    check_log(full)
+    run_cleanup(filled_store, tasks=7 * DAY)
+    assert ids(filled_store) == ["held", "later", "ready"]
+    check_log(filled_store)
 
 
-def test_tasks_that_changed_within_the_retention_stay(full, clock):
+def test_tasks_that_changed_within_the_retention_stay(filled_store, clock):
     clock.now = START + 6 * DAY
-    run(full, cancel("ready"))
+    run(filled_store, cancel("ready"))
     clock.now = START + 8 * DAY
-    tidy(full, tasks=7 * DAY)
-    assert ids(full) == ["held", "later", "ready"]
+    run_cleanup(filled_store, tasks=7 * DAY)
+    assert ids(filled_store) == ["held", "later", "ready"]
 
 
-def test_dead_letters_that_are_kept_do_not_block_the_purge_of_others(full, clock, monkeypatch):
+def test_dead_letters_that_are_kept_do_not_block_the_purge_of_others(filled_store, clock, monkeypatch):
     monkeypatch.setattr(retention, "TASKS_PER_PASS", 1)
     clock.now = START + 8 * DAY
-    tidy(full, passes=3, tasks=7 * DAY, dead_letters=False)
-    assert ids(full) == ["dead", "held", "later", "ready"]
-    check_log(full)
+    run_cleanup(filled_store, passes=3, tasks=7 * DAY, dead_letters=False)
+    assert ids(filled_store) == ["dead", "held", "later", "ready"]
+    check_log(filled_store)
 
 
-def test_a_task_that_changed_after_it_was_chosen_stays(full, clock):
+def test_a_task_that_changed_after_it_was_chosen_stays(filled_store, clock):
     clock.now = START + 8 * DAY
-    purge = {name: PurgeTask(**BASE, task_id=name, before=START + DAY, dead=False) for name in ids(full)}
-    run(full, requeue("dead"))
-    assert {name: run(full, command) for name, command in purge.items()} == {
+    purge = {name: PurgeTask(**BASE, task_id=name, before=START + DAY, dead=False) for name in ids(filled_store)}
+    run(filled_store, requeue("dead"))
+    assert {name: run(filled_store, command) for name, command in purge.items()} == {
         "dead": False, "done": True, "dropped": True, "held": False, "later": False, "ready": False,
     }  # fmt: skip
-    assert run(full, PurgeTask(**BASE, task_id="dead", before=clock.now + 1, dead=True)) is False
-    assert run(full, PurgeTask(**BASE, task_id="never", before=clock.now + 1, dead=True)) is False
-    check_log(full)
+    assert run(filled_store, PurgeTask(**BASE, task_id="dead", before=clock.now + 1, dead=True)) is False
+    assert run(filled_store, PurgeTask(**BASE, task_id="never", before=clock.now + 1, dead=True)) is False
+    check_log(filled_store)
 
 
-def test_nothing_is_purged_without_a_retention(full, clock):
+def test_nothing_is_purged_without_a_retention(filled_store, clock):
     clock.now = START + 999 * DAY
-    tidy(full)
-    assert len(ids(full)) == 6
+    run_cleanup(filled_store)
+    assert len(ids(filled_store)) == 6
 
 
 def test_a_pass_purges_at_most_a_thousand_tasks_oldest_first(store, clock):
@@ -112,11 +112,11 @@ def test_a_pass_purges_at_most_a_thousand_tasks_oldest_first(store, clock):
     put(store, *rows[50:])
     transact(store, *(cancel(row.id) for row in rows[50:]))
     clock.advance(8 * DAYS)
-    tidy(store, tasks=7 * DAY)
+    run_cleanup(store, tasks=7 * DAY)
     left = ids(store)
     assert len(left) == 100
     assert min(left) >= "t0050"
-    tidy(store, tasks=7 * DAY)
+    run_cleanup(store, tasks=7 * DAY)
     assert ids(store) == []
     check_log(store)
 
@@ -133,11 +133,11 @@ def test_unused_names_and_sessions_are_removed(store, clock):
     transact(store, begin("over"), open_session("open"))
     run(store, end_life("over"))
     clock.advance(3_601)
-    tidy(store, names=30 * DAY)
+    run_cleanup(store, names=30 * DAY)
     assert "__election/abcdefgh" not in ids(store, Lease), "anybody can make rooms, so they go after an hour"
     assert len(ids(store, Lease)) == 4
     clock.now = START + 30 * DAY + 1
-    tidy(store, names=30 * DAY)
+    run_cleanup(store, names=30 * DAY)
     assert ids(store, Lease) == ["held", "listed", "resting"]
     assert ids(store, Session) == ["open"]
     assert ids(store, Principal) == [ALICE.id]
@@ -187,7 +187,7 @@ def test_every_name_is_checked_over_several_passes(store, clock, monkeypatch):
     monkeypatch.setattr(retention, "ROWS_PER_PASS", 3)
     put(store, *(a_lease(f"held-{number}", ends=START + 99 * DAY) for number in range(7)), a_lease("last", ends=None))
     clock.now = START + 31 * DAY
-    tidy(store, passes=4, names=30 * DAY)
+    run_cleanup(store, passes=4, names=30 * DAY)
     assert "last" not in ids(store, Lease)
     assert len(ids(store, Lease)) == 7
 
@@ -198,7 +198,7 @@ def test_a_lock_stays_after_its_session_was_removed(store, clock):
     clock.advance(60)
     sweep(store)
     clock.advance(31 * DAYS)
-    tidy(store, names=30 * DAY)
+    run_cleanup(store, names=30 * DAY)
     assert ids(store, Session) == []
     assert run(store, acquire("lock", ttl=90 * DAY)).lease.id == "lock"
 
@@ -206,60 +206,60 @@ def test_a_lock_stays_after_its_session_was_removed(store, clock):
 # -- the log -----------------------------------------------------------------------------------------------------
 
 
-def test_old_events_are_removed_and_the_rest_still_folds_into_every_row(full, clock):
+def test_old_events_are_removed_and_the_rest_still_folds_into_every_row(filled_store, clock):
     clock.now = START + 5 * DAY
-    run(full, beat("held"))
-    run(full, claim("job", "l1"))
+    run(filled_store, beat("held"))
+    run(filled_store, claim("job", "l1"))
     clock.now = START + 8 * DAY
-    tidy(full, events=7 * DAY)
-    log = every(full, Event)
+    run_cleanup(filled_store, events=7 * DAY)
+    log = every(filled_store, Event)
     assert min(event.at for event in log) == START + 5 * DAY
-    with full.read() as reader:
+    with filled_store.read() as reader:
         floor, last = reader.log_bounds(ACCOUNT)
     assert (floor, last) == (log[0].seq - 1, log[-1].seq)
     assert floor > 0
     snapshots = {event.subject for event in log if event.kind.endswith(".snapshot")}
-    assert snapshots == {f"task:{name}" for name in ids(full)}
-    check_log(full)
+    assert snapshots == {f"task:{name}" for name in ids(filled_store)}
+    check_log(filled_store)
 
 
-def test_a_truncated_log_continues(full, clock):
+def test_a_truncated_log_continues(filled_store, clock):
     for day in (8, 16, 24):
         clock.now = START + day * DAY
-        tidy(full, events=7 * DAY)
-        check_log(full)
-    run(full, take_this("later"))
-    run(full, complete("later"))
-    check_log(full)
+        run_cleanup(filled_store, events=7 * DAY)
+        check_log(filled_store)
+    run(filled_store, take_this("later"))
+    run(filled_store, complete("later"))
+    check_log(filled_store)
 
 
-def test_the_events_of_a_removed_row_may_be_truncated_in_the_middle(full, clock):
+def test_the_events_of_a_removed_row_may_be_truncated_in_the_middle(filled_store, clock):
     clock.now = START + 5 * DAY
-    tidy(full, tasks=4 * DAY)
-    assert {event.kind.partition(".")[2] for event in every(full, Event) if event.at > START} <= REMOVAL_VERBS
+    run_cleanup(filled_store, tasks=4 * DAY)
+    assert {event.kind.partition(".")[2] for event in every(filled_store, Event) if event.at > START} <= REMOVAL_VERBS
     clock.now = START + 8 * DAY
-    tidy(full, events=7 * DAY)
-    check_log(full)
+    run_cleanup(filled_store, events=7 * DAY)
+    check_log(filled_store)
     clock.now = START + 13 * DAY
-    tidy(full, events=7 * DAY)
-    assert not any(event.subject == "task:done" for event in every(full, Event))
-    check_log(full)
+    run_cleanup(filled_store, events=7 * DAY)
+    assert not any(event.subject == "task:done" for event in every(filled_store, Event))
+    check_log(filled_store)
 
 
-def test_a_pass_removes_no_more_events_than_its_limit(full, clock, monkeypatch):
+def test_a_pass_removes_no_more_events_than_its_limit(filled_store, clock, monkeypatch):
     monkeypatch.setattr(retention, "EVENTS_PER_PASS", 4)
     clock.now = START + 8 * DAY
-    tidy(full, events=7 * DAY)
-    with full.read() as reader:
+    run_cleanup(filled_store, events=7 * DAY)
+    with filled_store.read() as reader:
         assert reader.log_bounds(ACCOUNT)[0] == 4
-    check_log(full)
+    check_log(filled_store)
 
 
-def test_the_log_is_not_truncated_while_a_snapshot_could_not_be_written(full, clock):
+def test_the_log_is_not_truncated_while_a_snapshot_could_not_be_written(filled_store, clock):
     clock.now = START + 8 * DAY
-    before = every(full, Event)
-    Cleanup(full, lambda commands: [None for _ in commands], Retention(tasks=0, names=0, events=7 * DAY)).run()
-    assert every(full, Event) == before
+    before = every(filled_store, Event)
+    Cleanup(filled_store, lambda commands: [None for _ in commands], Retention(tasks=0, names=0, events=7 * DAY)).run()
+    assert every(filled_store, Event) == before
 
 
 def test_the_log_of_each_account_is_truncated_separately(store, clock):
@@ -267,7 +267,7 @@ def test_the_log_of_each_account_is_truncated_separately(store, clock):
     clock.advance(5 * DAYS)
     run(store, create("new", account="b"))
     clock.advance(3 * DAYS)
-    tidy(store, events=7 * DAY)
+    run_cleanup(store, events=7 * DAY)
     with store.read() as reader:
         assert (reader.log_bounds("a")[0], reader.log_bounds("b")[0]) == (1, 0)
         assert reader.log_accounts() == ["a", "b"]

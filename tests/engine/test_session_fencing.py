@@ -17,7 +17,7 @@ def life(begun):
 
 
 @pytest.fixture
-def lives(store):
+def generations(store):
     """(the previous generation, the newest one) of one session, and a ready task."""
     former = run(store, begin(seed="life-1"))
     newest = run(store, begin(seed="life-2", secret=former.secret))
@@ -27,8 +27,8 @@ def lives(store):
 
 
 @pytest.mark.parametrize("verb", [take, take_this])
-def test_an_older_generation_of_a_session_claims_no_task(store, lives, verb):
-    former, newest = lives
+def test_an_older_generation_of_a_session_claims_no_task(store, generations, verb):
+    former, newest = generations
     what = "work" if verb is take else "t1"
     with pytest.raises(LeaseLost):
         run(store, verb(what, session_id=former.session.id, session_lease_id=life(former)))
@@ -37,8 +37,8 @@ def test_an_older_generation_of_a_session_claims_no_task(store, lives, verb):
     assert isinstance(taken, Claimed)
 
 
-def test_an_older_generation_of_a_session_claims_no_job(store, lives):
-    former, newest = lives
+def test_an_older_generation_of_a_session_claims_no_job(store, generations):
+    former, newest = generations
     with pytest.raises(LeaseLost):
         run(store, claim("job", "l1", session_id=former.session.id, session_lease_id=life(former)))
     run(store, claim("job", "l1", session_id=newest.session.id, session_lease_id=life(newest)))

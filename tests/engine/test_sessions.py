@@ -42,7 +42,7 @@ TTL = 60
 
 
 @pytest.fixture
-def living(store):
+def session_store(store):
     """A session that holds two tasks and a job."""
     run(store, begin())
     transact(store, create("t1"), create("t2"), create("t3"), take("work", limit=2, session_id="s1"))
@@ -50,7 +50,7 @@ def living(store):
     return store
 
 
-def told_of(store, subject):
+def event_kinds(store, subject):
     return [event.kind for event in every(store, Event) if event.subject == subject]
 
 
@@ -62,31 +62,31 @@ def the_session(store):
 # -- ending ------------------------------------------------------------------------------------------------------
 
 
-def test_closing_a_session_hands_its_tasks_back_uncounted_each_with_an_event(living):
-    run(living, end_life())
-    assert [(task.state, task.attempt, task.attempt_count) for task in every(living, Task)] == [
+def test_closing_a_session_hands_its_tasks_back_uncounted_each_with_an_event(session_store):
+    run(session_store, end_life())
+    assert [(task.state, task.attempt, task.attempt_count) for task in every(session_store, Task)] == [
         (PENDING, 1, 0), (PENDING, 1, 0), (PENDING, 0, 0),
     ]  # fmt: skip
     for subject in ("task:t1", "task:t2"):
-        assert told_of(living, subject) == ["task.created", "task.claimed", "task.released"]
-    assert told_of(living, "lease:job") == ["lease.claimed", "lease.released"]
-    assert told_of(living, "session:s1") == ["session.opened", "session.ended"]
-    assert every(living, Lease)[0].proof is None
-    check_log(living)
+        assert event_kinds(session_store, subject) == ["task.created", "task.claimed", "task.released"]
+    assert event_kinds(session_store, "lease:job") == ["lease.claimed", "lease.released"]
+    assert event_kinds(session_store, "session:s1") == ["session.opened", "session.ended"]
+    assert every(session_store, Lease)[0].proof is None
+    check_log(session_store)
 
 
-def test_an_expired_session_uses_an_attempt_of_its_tasks(living, clock):
+def test_an_expired_session_uses_an_attempt_of_its_tasks(session_store, clock):
     clock.advance(TTL)
-    sweep(living)
-    assert [(task.state, task.attempt_count) for task in every(living, Task)] == [
+    sweep(session_store)
+    assert [(task.state, task.attempt_count) for task in every(session_store, Task)] == [
         (PENDING, 1),
         (PENDING, 1),
         (PENDING, 0),
     ]
-    story = last_attempt(every(living, Task)[0])
+    story = last_attempt(every(session_store, Task)[0])
     assert (story.outcome, story.reason) == ("expired", "session expired")
-    assert told_of(living, "session:s1")[-1] == "session.expired"
-    check_log(living)
+    assert event_kinds(session_store, "session:s1")[-1] == "session.expired"
+    check_log(session_store)
 
 
 def test_an_expired_session_makes_tasks_at_their_last_attempt_dead_letters(store, clock):
@@ -95,16 +95,16 @@ def test_an_expired_session_makes_tasks_at_their_last_attempt_dead_letters(store
     clock.advance(TTL)
     sweep(store)
     assert every(store, Task)[0].state == DEAD
-    assert told_of(store, "task:t1")[-1] == "task.dead_lettered"
+    assert event_kinds(store, "task:t1")[-1] == "task.dead_lettered"
 
 
-def test_tasks_of_an_expired_session_are_lost_before_the_sweep(living, clock):
+def test_tasks_of_an_expired_session_are_lost_before_the_sweep(session_store, clock):
     clock.advance(TTL)
-    before = every(living, Task)
+    before = every(session_store, Task)
     for verb in (beat("t1"), complete("t1")):
         with pytest.raises(LeaseExpired):
-            run(living, verb)
-    assert every(living, Task) == before
+            run(session_store, verb)
+    assert every(session_store, Task) == before
 
 
 def test_a_task_whose_lease_expired_lapses_however_its_session_ends(store, clock):
@@ -116,21 +116,21 @@ def test_a_task_whose_lease_expired_lapses_however_its_session_ends(store, clock
     assert (every(store, Task)[0].attempt_count, last_attempt(every(store, Task)[0]).outcome) == (1, "expired")
 
 
-def test_an_expiry_ends_a_session_once_and_only_when_it_is_due(living, clock):
+def test_an_expiry_ends_a_session_once_and_only_when_it_is_due(session_store, clock):
     clock.now = START + TTL * SECOND - 1
-    assert run(living, ExpireSession(**BASE, session_id="s1")) is False
+    assert run(session_store, ExpireSession(**BASE, session_id="s1")) is False
     clock.now += 1
-    assert run(living, ExpireSession(**BASE, session_id="s1")) is True
-    assert run(living, ExpireSession(**BASE, session_id="s1")) is False
+    assert run(session_store, ExpireSession(**BASE, session_id="s1")) is True
+    assert run(session_store, ExpireSession(**BASE, session_id="s1")) is False
 
 
 # -- resuming ----------------------------------------------------------------------------------------------------
 
 
-def test_resuming_reissues_all_holdings_with_larger_tokens(living, clock):
-    before = {row.id: row for row in [*every(living, Task), *every(living, Lease)]}
+def test_resuming_reissues_all_holdings_with_larger_tokens(session_store, clock):
+    before = {row.id: row for row in [*every(session_store, Task), *every(session_store, Lease)]}
     clock.advance(30)
-    begun = run(living, begin(seed="life-2", secret="secret-life-1"))
+    begun = run(session_store, begin(seed="life-2", secret="secret-life-1"))
     assert (begun.resumed, begun.secret, begun.session.generation) == (True, None, 2)
     assert [task.id for task in begun.tasks] == ["t1", "t2"]
     assert [job.id for job in begun.jobs] == ["job"]
@@ -140,51 +140,51 @@ def test_resuming_reissues_all_holdings_with_larger_tokens(living, clock):
         assert row.expires_at == clock.now + 300 * SECOND
     assert begun.session.token > 1
     assert {task.attempt for task in begun.tasks} == {1}
-    assert list(begun.tasks) == every(living, Task)[:2]
-    assert told_of(living, "task:t1")[-1] == "task.reissued"
-    assert told_of(living, "session:s1") == ["session.opened", "session.resumed"]
-    check_log(living)
+    assert list(begun.tasks) == every(session_store, Task)[:2]
+    assert event_kinds(session_store, "task:t1")[-1] == "task.reissued"
+    assert event_kinds(session_store, "session:s1") == ["session.opened", "session.resumed"]
+    check_log(session_store)
 
 
-def test_the_previous_generation_is_fenced_off_and_the_new_one_acts(living):
-    run(living, begin(seed="life-2", secret="secret-life-1"))
-    before = every(living, Task)
+def test_the_previous_generation_is_fenced_off_and_the_new_one_acts(session_store):
+    run(session_store, begin(seed="life-2", secret="secret-life-1"))
+    before = every(session_store, Task)
     for verb in (beat("t1", "s1"), complete("t2", "s1")):
         with pytest.raises(LeaseSuperseded):
-            run(living, verb)
+            run(session_store, verb)
     with pytest.raises(LeaseLost):
-        run(living, heartbeat("job", "l1"))
+        run(session_store, heartbeat("job", "l1"))
     for verb in (keep_up(), write(context=Context(turn=9)), end_life()):
         with pytest.raises(LeaseLost):
-            run(living, verb)
-    assert every(living, Task) == before
-    assert run(living, complete("t1", "life-2")).task.state == "completed"
-    run(living, heartbeat("job", lease_of("job", "life-2")))
-    run(living, keep_up(seed="life-2"))
+            run(session_store, verb)
+    assert every(session_store, Task) == before
+    assert run(session_store, complete("t1", "life-2")).task.state == "completed"
+    run(session_store, heartbeat("job", lease_of("job", "life-2")))
+    run(session_store, keep_up(seed="life-2"))
 
 
-def test_a_live_session_is_resumed_only_with_its_secret(living):
+def test_a_live_session_is_resumed_only_with_its_secret(session_store):
     for wrong in (begin(seed="2"), begin(seed="2", secret="guess"), begin(seed="2", secret="secret-life-1", by=BOB)):
         with pytest.raises(SessionTaken):
-            run(living, wrong)
-    assert the_session(living).generation == 1
-    assert "secret-life-1" not in repr(every(living, Event)) + repr(the_session(living))
+            run(session_store, wrong)
+    assert the_session(session_store).generation == 1
+    assert "secret-life-1" not in repr(every(session_store, Event)) + repr(the_session(session_store))
 
 
-def test_an_ended_session_is_opened_again_with_its_context_and_a_new_secret(living, clock):
-    run(living, write(context=Context(turn=3, next_action="test", context='{"a":1}')))
+def test_an_ended_session_is_opened_again_with_its_context_and_a_new_secret(session_store, clock):
+    run(session_store, write(context=Context(turn=3, next_action="test", context='{"a":1}')))
     clock.advance(TTL)
-    begun = run(living, begin(seed="life-2"))
+    begun = run(session_store, begin(seed="life-2"))
     assert (begun.resumed, begun.secret, begun.tasks, begun.jobs) == (True, "secret-life-2", (), ())
     assert (begun.session.turn, begun.session.context, begun.session.context_version) == (3, '{"a":1}', 1)
-    assert told_of(living, "session:s1") == [
+    assert event_kinds(session_store, "session:s1") == [
         "session.opened", "session.context", "session.expired", "session.resumed",
     ]  # fmt: skip
-    assert every(living, Task)[0].state == PENDING
+    assert every(session_store, Task)[0].state == PENDING
     with pytest.raises(SessionTaken):
-        run(living, begin(seed="life-3", secret="secret-life-1"))
-    assert run(living, begin(seed="life-3", secret="secret-life-2")).session.generation == 3
-    check_log(living)
+        run(session_store, begin(seed="life-3", secret="secret-life-1"))
+    assert run(session_store, begin(seed="life-3", secret="secret-life-2")).session.generation == 3
+    check_log(session_store)
 
 
 def test_resuming_does_not_restore_expired_holdings(store, clock):
@@ -201,16 +201,16 @@ def test_resuming_does_not_restore_expired_holdings(store, clock):
 # -- live sessions -----------------------------------------------------------------------------------------------
 
 
-def test_a_heartbeat_of_a_session_renews_all_that_it_holds(living, clock):
+def test_a_heartbeat_of_a_session_renews_all_that_it_holds(session_store, clock):
     clock.advance(50)
-    alive = run(living, keep_up(context=Context(last_action="built")))
+    alive = run(session_store, keep_up(context=Context(last_action="built")))
     assert alive.session.expires_at == clock.now + TTL * SECOND
     assert [task.expires_at for task in alive.tasks] == [clock.now + LEASE] * 2
     assert [job.expires_at for job in alive.jobs] == [clock.now + 300 * SECOND]
     assert (alive.session.last_action, alive.session.context_version) == ("built", 1)
-    assert list(alive.tasks) == every(living, Task)[:2]
-    assert told_of(living, "task:t1")[-1] == "task.renewed"
-    check_log(living)
+    assert list(alive.tasks) == every(session_store, Task)[:2]
+    assert event_kinds(session_store, "task:t1")[-1] == "task.renewed"
+    check_log(session_store)
 
 
 def test_a_heartbeat_of_a_session_does_not_renew_expired_holdings(store, clock):
@@ -222,33 +222,33 @@ def test_a_heartbeat_of_a_session_does_not_renew_expired_holdings(store, clock):
         run(store, beat("t1"))
 
 
-def test_a_session_at_its_deadline_is_over(living, clock):
+def test_a_session_at_its_deadline_is_over(session_store, clock):
     clock.now = START + TTL * SECOND - 1
-    run(living, keep_up())
+    run(session_store, keep_up())
     clock.advance(TTL)
     for verb in (keep_up(), write(context=Context(turn=1)), end_life()):
         with pytest.raises(SessionExpired):
-            run(living, verb)
+            run(session_store, verb)
 
 
 @pytest.mark.parametrize("verb", [keep_up, end_life])
-def test_foreign_and_absent_sessions_get_the_same_refusal(living, verb):
+def test_foreign_and_absent_sessions_get_the_same_refusal(session_store, verb):
     for command in (verb(by=BOB), verb("s2")):
         with pytest.raises(SessionMissing):
-            run(living, command)
+            run(session_store, command)
 
 
-def test_a_context_is_written_only_with_the_version_that_was_read(living, clock):
+def test_a_context_is_written_only_with_the_version_that_was_read(session_store, clock):
     clock.advance(10)
-    first = run(living, write(context=Context(turn=1, memory_ref="m"), if_version=0)).session
+    first = run(session_store, write(context=Context(turn=1, memory_ref="m"), if_version=0)).session
     assert (first.context_version, first.turn, first.memory_ref) == (1, 1, "m")
     assert first.expires_at == clock.now + TTL * SECOND
     with pytest.raises(ContextConflict) as caught:
-        run(living, write(context=Context(turn=2), if_version=0))
+        run(session_store, write(context=Context(turn=2), if_version=0))
     assert caught.value.facts == {"version": 1}
-    second = run(living, write(context=Context(turn=2), if_version=1)).session
+    second = run(session_store, write(context=Context(turn=2), if_version=1)).session
     assert (second.context_version, second.turn, second.memory_ref) == (2, 2, "m")
-    check_log(living)
+    check_log(session_store)
 
 
 @pytest.mark.parametrize(

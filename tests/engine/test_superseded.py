@@ -58,26 +58,26 @@ class Trial:
         with self.store.read() as reader:
             return reader.row(Task, "default", self.task_id)
 
-    def late(self):
+    def late_commands(self):
         """The commands of A when it wakes up."""
         task_id = self.task_id
         verbs = [
             fail(task_id, "A", reason="A says so"), fail(task_id, "A", permanent=True), hand_back(task_id, "A"),
             undeliver(task_id, "A"), beat(task_id, "A", handover=Handover(note="A again")),
         ]  # fmt: skip
-        doing = [complete(task_id, "A", result='{"by":"A"}'), *self.rng.choices(verbs, k=self.rng.randint(0, 3))]
-        self.rng.shuffle(doing)
-        return [("A", command) for command in doing]
+        commands = [complete(task_id, "A", result='{"by":"A"}'), *self.rng.choices(verbs, k=self.rng.randint(0, 3))]
+        self.rng.shuffle(commands)
+        return [("A", command) for command in commands]
 
-    def successor(self):
+    def successor_commands(self):
         """The commands of B: claim, renew, perhaps complete."""
-        doing = [take_this(self.task_id, seed="B", worker="B")]
-        doing += [beat(self.task_id, "B") for _ in range(self.rng.randint(0, 2))]
+        commands = [take_this(self.task_id, seed="B", worker="B")]
+        commands += [beat(self.task_id, "B") for _ in range(self.rng.randint(0, 2))]
         if self.rng.random() < 0.7:
-            doing.append(complete(self.task_id, "B", result='{"by":"B"}'))
-        return [("B", command) for command in doing]
+            commands.append(complete(self.task_id, "B", result='{"by":"B"}'))
+        return [("B", command) for command in commands]
 
-    def woven(self, first, second):
+    def interleave(self, first, second):
         """Interleave both lists at random, each in its order, in random batches."""
         left, right, batches = list(first), list(second), [[]]
         while left or right:
@@ -87,29 +87,33 @@ class Trial:
                 batches.append([])
         return [batch for batch in batches if batch]
 
-    def in_turn(self):
-        heard = []
-        for batch in self.woven(self.late(), self.successor()):
+    def run_in_sequence(self):
+        outcomes_by_worker = []
+        for batch in self.interleave(self.late_commands(), self.successor_commands()):
             outcomes = attempt(self.store, 0, [command for _, command in batch])
-            heard += [(who, command, outcome) for (who, command), outcome in zip(batch, outcomes, strict=True)]
-        return heard
+            outcomes_by_worker += [
+                (who, command, outcome) for (who, command), outcome in zip(batch, outcomes, strict=True)
+            ]
+        return outcomes_by_worker
 
-    def at_once(self):
+    def run_concurrently(self):
         """Run both lists on two threads, as on two servers."""
 
-        def alone(lane, doing):
-            return [(who, command, attempt(self.store, lane, [command])[0]) for who, command in doing]
+        def alone(lane, commands):
+            return [(who, command, attempt(self.store, lane, [command])[0]) for who, command in commands]
 
         with ThreadPoolExecutor(2) as pool:
-            parts = pool.map(alone, [0, 1], [self.late(), self.successor()])
+            parts = pool.map(alone, [0, 1], [self.late_commands(), self.successor_commands()])
             return [one for part in parts for one in part]
 
-    def check(self, heard):
+    def check(self, outcomes_by_worker):
         """Check that A was always refused, B always served, and that row and log have only the changes of B."""
-        for who, command, outcome in heard:
+        for who, command, outcome in outcomes_by_worker:
             fine = isinstance(outcome, REFUSED) if who == "A" else not isinstance(outcome, BaseException)
             assert fine, f"{who}'s {type(command).__name__} was answered {outcome!r}"
-        finished = type(heard[-1][1]).__name__ == "CompleteTask" if heard[-1][0] == "B" else None
+        finished = (
+            type(outcomes_by_worker[-1][1]).__name__ == "CompleteTask" if outcomes_by_worker[-1][0] == "B" else None
+        )
         row = self.row()
         assert row.worker == "B"
         assert row.state in {CLAIMED, COMPLETED}
@@ -117,11 +121,11 @@ class Trial:
         assert row.result == ('{"by":"B"}' if row.state == COMPLETED else None)
         assert (row.attempt, row.attempt_count) == (2, 2)
         with self.store.read() as reader:
-            told = [event.kind for event in reader.history("default", f"task:{self.task_id}")]
-        assert told.count("task.expired") == 1
-        assert told.count("task.claimed") == 2
-        assert told.count("task.completed") == (row.state == COMPLETED)
-        assert {"task.failed", "task.released", "task.undelivered", "task.dead_lettered"}.isdisjoint(told)
+            kinds = [event.kind for event in reader.history("default", f"task:{self.task_id}")]
+        assert kinds.count("task.expired") == 1
+        assert kinds.count("task.claimed") == 2
+        assert kinds.count("task.completed") == (row.state == COMPLETED)
+        assert {"task.failed", "task.released", "task.undelivered", "task.dead_lettered"}.isdisjoint(kinds)
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -131,9 +135,9 @@ def test_a_superseded_holder_changes_nothing_and_its_successor_finishes(opened, 
     for seed in seeds:
         trial = Trial(store, clock, seed)
         trial.begin()
-        heard = trial.at_once() if seed % 3 == 0 else trial.in_turn()
+        outcomes_by_worker = trial.run_concurrently() if seed % 3 == 0 else trial.run_in_sequence()
         try:
-            trial.check(heard)
+            trial.check(outcomes_by_worker)
         except AssertionError as failure:
             raise AssertionError(f"seed {seed}: {failure}") from failure
         run(store, complete(trial.task_id, "B"))  # so that the next trial does not claim it

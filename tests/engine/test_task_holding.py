@@ -42,13 +42,13 @@ VERBS = {"heartbeat": beat, "complete": complete, "fail": fail, "release": hand_
 
 
 @pytest.fixture
-def held(store):
+def claimed_store(store):
     """A claimed task with the seed s1 and two attempts."""
     transact(store, create("t1", max_attempts=2), take("work", worker="first"))
     return store
 
 
-def told(store):
+def event_kinds(store):
     return [event.kind.removeprefix("task.") for event in every(store, Event)]
 
 
@@ -71,56 +71,58 @@ def the_task(store):
         (cancel(mode="force"), CANCELLED, "cancelled"),
     ],
 )
-def test_each_step_of_a_task_writes_one_event(held, verb, state, kind):
-    outcome = run(held, verb)
-    assert outcome.task == the_task(held)
+def test_each_step_of_a_task_writes_one_event(claimed_store, verb, state, kind):
+    outcome = run(claimed_store, verb)
+    assert outcome.task == the_task(claimed_store)
     assert outcome.task.state == state
-    assert told(held) == ["created", "claimed", kind]
-    check_log(held)
+    assert event_kinds(claimed_store) == ["created", "claimed", kind]
+    check_log(claimed_store)
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_superseded_holder_changes_nothing(held, clock, verb):
+def test_a_superseded_holder_changes_nothing(claimed_store, clock, verb):
     clock.advance(LEASE // SECOND)
-    run(held, take_this("t1", seed="next", worker="next"))
-    before = the_task(held)
+    run(claimed_store, take_this("t1", seed="next", worker="next"))
+    before = the_task(claimed_store)
     with pytest.raises(LeaseSuperseded) as caught:
-        run(held, VERBS[verb]("t1"))
+        run(claimed_store, VERBS[verb]("t1"))
     assert caught.value.facts["held_by"] == "next"
     assert lease_of("t1", "next") not in repr(caught.value.facts) + caught.value.message
-    assert the_task(held) == before
+    assert the_task(claimed_store) == before
 
 
 @pytest.mark.parametrize("seed", ["s1", None], ids=["with its lease id", "without"])
 @pytest.mark.parametrize("swept", [False, True])
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_holder_whose_lease_expired_changes_nothing_before_and_after_the_sweep(held, clock, verb, swept, seed):
+def test_a_holder_whose_lease_expired_changes_nothing_before_and_after_the_sweep(
+    claimed_store, clock, verb, swept, seed
+):
     clock.advance(LEASE // SECOND)
     if swept:
-        sweep(held)
-    before = the_task(held)
+        sweep(claimed_store)
+    before = the_task(claimed_store)
     with pytest.raises(LeaseExpired):
-        run(held, VERBS[verb]("t1", seed))
-    assert the_task(held) == before
+        run(claimed_store, VERBS[verb]("t1", seed))
+    assert the_task(claimed_store) == before
 
 
-def test_a_lease_is_held_until_its_last_microsecond(held, clock):
+def test_a_lease_is_held_until_its_last_microsecond(claimed_store, clock):
     clock.now = START + LEASE - 1
-    assert run(held, complete()).task.state == COMPLETED
+    assert run(claimed_store, complete()).task.state == COMPLETED
 
 
-def test_a_token_that_is_sent_must_match(held):
-    run(held, beat(token=1))
+def test_a_token_that_is_sent_must_match(claimed_store):
+    run(claimed_store, beat(token=1))
     with pytest.raises(WrongToken):
-        run(held, complete(token=2))
-    assert the_task(held).state == CLAIMED
+        run(claimed_store, complete(token=2))
+    assert the_task(claimed_store).state == CLAIMED
 
 
-def test_an_account_can_require_lease_ids(held):
+def test_an_account_can_require_lease_ids(claimed_store):
     with pytest.raises(Invalid) as caught:
-        run(held, complete("t1", None, needs_lease_id=True))
+        run(claimed_store, complete("t1", None, needs_lease_id=True))
     assert caught.value.errors[0]["pointer"] == "/lease_id"
-    assert run(held, complete("t1", None)).task.state == COMPLETED
+    assert run(claimed_store, complete("t1", None)).task.state == COMPLETED
 
 
 @pytest.mark.parametrize(
@@ -128,19 +130,19 @@ def test_an_account_can_require_lease_ids(held):
     [complete(result='{"a":1}'), fail(reason="no"), fail(permanent=True), hand_back(), hand_back(outcome="snoozed")],
     ids=["complete", "fail", "fail for good", "release", "snooze"],
 )
-def test_a_repeated_report_is_answered_and_not_applied_again(held, verb):
-    first = run(held, verb)
-    again = run(held, verb)
-    assert again.task == first.task == the_task(held)
-    assert len(told(held)) == 3
+def test_a_repeated_report_is_answered_and_not_applied_again(claimed_store, verb):
+    first = run(claimed_store, verb)
+    again = run(claimed_store, verb)
+    assert again.task == first.task == the_task(claimed_store)
+    assert len(event_kinds(claimed_store)) == 3
 
 
-def test_another_report_after_the_attempt_ended_is_refused(held):
-    run(held, complete())
+def test_another_report_after_the_attempt_ended_is_refused(claimed_store):
+    run(claimed_store, complete())
     for verb in (fail(), hand_back(), beat(), undeliver()):
         with pytest.raises(InvalidTransition):
-            run(held, verb)
-    assert run(held, complete("t1", None, result='{"other":1}')).task.result is None
+            run(claimed_store, verb)
+    assert run(claimed_store, complete("t1", None, result='{"other":1}')).task.result is None
 
 
 def test_an_unknown_task_is_missing(store):
@@ -152,32 +154,37 @@ def test_an_unknown_task_is_missing(store):
 # -- notes and checkpoints ---------------------------------------------------------------------------------------
 
 
-def test_the_next_holder_gets_the_last_note_and_checkpoint_that_were_left(held, clock):
-    run(held, beat(handover=Handover("step 4 next", '{"step":4}', "0.5")))
-    assert (the_task(held).note, the_task(held).progress) == ("step 4 next", "0.5")
+def test_the_next_holder_gets_the_last_note_and_checkpoint_that_were_left(claimed_store, clock):
+    run(claimed_store, beat(handover=Handover("step 4 next", '{"step":4}', "0.5")))
+    assert (the_task(claimed_store).note, the_task(claimed_store).progress) == ("step 4 next", "0.5")
     clock.advance(LEASE // SECOND)
-    (again,) = run(held, take_this("t1", seed="2", worker="crasher")).taken
+    (again,) = run(claimed_store, take_this("t1", seed="2", worker="crasher")).taken
     assert (again.task.note, again.task.checkpoint, again.task.progress) == (None, None, None)
-    run(held, hand_back("t1", "2"))
-    (third,) = run(held, take("work", seed="3")).taken
+    run(claimed_store, hand_back("t1", "2"))
+    (third,) = run(claimed_store, take("work", seed="3")).taken
     story = last_attempt(third.task)
     assert (story.worker, story.outcome, story.attempt) == ("crasher", "released", 2)
     assert (story.note, story.context_from, third.task.ended_checkpoint) == ("step 4 next", 1, '{"step":4}')
-    run(held, fail("t1", "3", handover=Handover(note="worse")))
-    story = last_attempt(the_task(held))
-    assert (story.note, story.context_from, the_task(held).ended_checkpoint) == ("worse", 3, None)
+    run(claimed_store, fail("t1", "3", handover=Handover(note="worse")))
+    story = last_attempt(the_task(claimed_store))
+    assert (story.note, story.context_from, the_task(claimed_store).ended_checkpoint) == ("worse", 3, None)
 
 
-def test_a_failure_records_its_reason_and_its_code(held):
-    run(held, fail(reason="no disk", code="ENOSPC"))
-    assert the_task(held).failure_reason == "no disk"
-    assert (last_attempt(the_task(held)).reason, last_attempt(the_task(held)).code) == ("no disk", "ENOSPC")
+def test_a_failure_records_its_reason_and_its_code(claimed_store):
+    run(claimed_store, fail(reason="no disk", code="ENOSPC"))
+    assert the_task(claimed_store).failure_reason == "no disk"
+    assert (last_attempt(the_task(claimed_store)).reason, last_attempt(the_task(claimed_store)).code) == (
+        "no disk",
+        "ENOSPC",
+    )
 
 
 def test_a_task_that_ends_in_the_batch_of_its_claim_has_its_real_token(store):
     transact(store, create("t1"), take("work"), cancel("t1", "force"))
     assert the_task(store).token == 1
-    assert not any('":-' in told for told in (the_task(store).ended, *(event.data for event in every(store, Event))))
+    assert not any(
+        '":-' in event_kinds for event_kinds in (the_task(store).ended, *(event.data for event in every(store, Event)))
+    )
     check_log(store)
 
 
@@ -194,16 +201,16 @@ def test_a_task_has_as_many_attempts_as_it_was_created_with(store):
     assert run(store, requeue("t1")).task.attempt_count == 0
 
 
-def test_a_hand_back_does_not_count_the_attempt_and_a_lapse_does(held, clock):
-    run(held, hand_back())
-    assert (the_task(held).attempt, the_task(held).attempt_count) == (1, 0)
+def test_a_hand_back_does_not_count_the_attempt_and_a_lapse_does(claimed_store, clock):
+    run(claimed_store, hand_back())
+    assert (the_task(claimed_store).attempt, the_task(claimed_store).attempt_count) == (1, 0)
     for seed in ("2", "3"):
-        run(held, take("work", seed=seed))
+        run(claimed_store, take("work", seed=seed))
         clock.advance(LEASE // SECOND)
-        sweep(held)
-    assert (the_task(held).state, the_task(held).dead_cause) == (DEAD, LAPSED)
-    assert the_task(held).failure_reason is None
-    assert told(held)[-2:] == ["claimed", "dead_lettered"]
+        sweep(claimed_store)
+    assert (the_task(claimed_store).state, the_task(claimed_store).dead_cause) == (DEAD, LAPSED)
+    assert the_task(claimed_store).failure_reason is None
+    assert event_kinds(claimed_store)[-2:] == ["claimed", "dead_lettered"]
 
 
 def test_a_failed_task_waits_by_its_backoff_policy(store, clock):
@@ -221,19 +228,19 @@ def test_a_failed_task_waits_by_its_backoff_policy(store, clock):
 # -- cancelling --------------------------------------------------------------------------------------------------
 
 
-def test_cancelling_a_held_task_is_refused_requested_or_forced_by_mode(held):
+def test_cancelling_a_held_task_is_refused_requested_or_forced_by_mode(claimed_store):
     with pytest.raises(TaskClaimed):
-        run(held, cancel())
-    run(held, cancel(mode="request"))
-    assert len(told(held)) == 3
-    run(held, cancel(mode="request"))
-    assert len(told(held)) == 3, "asking twice is asking once"
-    assert run(held, beat()).task.cancel_requested
-    assert run(held, cancel(mode="force", reason="now")).task.state == CANCELLED
-    assert last_attempt(the_task(held)).reason == "now"
-    assert run(held, cancel()).task.state == CANCELLED
+        run(claimed_store, cancel())
+    run(claimed_store, cancel(mode="request"))
+    assert len(event_kinds(claimed_store)) == 3
+    run(claimed_store, cancel(mode="request"))
+    assert len(event_kinds(claimed_store)) == 3, "asking twice is asking once"
+    assert run(claimed_store, beat()).task.cancel_requested
+    assert run(claimed_store, cancel(mode="force", reason="now")).task.state == CANCELLED
+    assert last_attempt(the_task(claimed_store)).reason == "now"
+    assert run(claimed_store, cancel()).task.state == CANCELLED
     with pytest.raises(InvalidTransition):
-        run(held, complete())
+        run(claimed_store, complete())
 
 
 @pytest.mark.parametrize("mode", ["pending", "request", "force"])
@@ -243,46 +250,46 @@ def test_the_reason_of_a_cancellation_is_stored_and_returned(store, mode):
     assert msgspec.json.decode(every(store, Event)[-1].data)["cancel_reason"] == "a twin did it"
 
 
-def test_a_holder_that_is_asked_to_stop_gets_the_reason(held):
-    run(held, cancel(mode="request", reason="too late"))
-    assert run(held, beat()).task.cancel_reason == "too late"
-    run(held, cancel(mode="request"))
-    assert run(held, beat()).task.cancel_reason == "too late", "asking again without a word takes none back"
+def test_a_holder_that_is_asked_to_stop_gets_the_reason(claimed_store):
+    run(claimed_store, cancel(mode="request", reason="too late"))
+    assert run(claimed_store, beat()).task.cancel_reason == "too late"
+    run(claimed_store, cancel(mode="request"))
+    assert run(claimed_store, beat()).task.cancel_reason == "too late", "asking again without a word takes none back"
 
 
 @pytest.mark.parametrize(
     ("verb", "state"),
     [(complete(), COMPLETED), (fail(), CANCELLED), (hand_back(), CANCELLED), (undeliver(), CANCELLED)],
 )
-def test_a_holder_that_was_asked_to_stop_ends_it(held, verb, state):
-    run(held, cancel(mode="request"))
-    assert run(held, verb).task.state == state
-    check_log(held)
+def test_a_holder_that_was_asked_to_stop_ends_it(claimed_store, verb, state):
+    run(claimed_store, cancel(mode="request"))
+    assert run(claimed_store, verb).task.state == state
+    check_log(claimed_store)
 
 
 @pytest.mark.parametrize("mode", ["pending", "request", "force"])
-def test_a_lapsed_task_can_be_cancelled_before_the_sweep(held, clock, mode):
+def test_a_lapsed_task_can_be_cancelled_before_the_sweep(claimed_store, clock, mode):
     clock.advance(LEASE // SECOND)
-    assert run(held, cancel(mode=mode)).task.state == CANCELLED
-    assert told(held) == ["created", "claimed", "expired", "cancelled"]
-    check_log(held)
+    assert run(claimed_store, cancel(mode=mode)).task.state == CANCELLED
+    assert event_kinds(claimed_store) == ["created", "claimed", "expired", "cancelled"]
+    check_log(claimed_store)
 
 
-def test_a_holder_that_was_asked_to_stop_and_lapsed_leaves_a_cancelled_task(held, clock):
-    run(held, cancel(mode="request"))
+def test_a_holder_that_was_asked_to_stop_and_lapsed_leaves_a_cancelled_task(claimed_store, clock):
+    run(claimed_store, cancel(mode="request"))
     clock.advance(LEASE // SECOND)
-    assert run(held, cancel()).task.state == CANCELLED
-    assert told(held)[-1] == "cancelled"
+    assert run(claimed_store, cancel()).task.state == CANCELLED
+    assert event_kinds(claimed_store)[-1] == "cancelled"
 
 
-def test_a_dead_letter_is_resolved_once(held):
-    run(held, fail(permanent=True))
+def test_a_dead_letter_is_resolved_once(claimed_store):
+    run(claimed_store, fail(permanent=True))
     for _ in range(2):
-        assert run(held, resolve()).task.resolved_at == START
-    assert told(held)[-2:] == ["dead_lettered", "resolved"]
-    run(held, requeue())
+        assert run(claimed_store, resolve()).task.resolved_at == START
+    assert event_kinds(claimed_store)[-2:] == ["dead_lettered", "resolved"]
+    run(claimed_store, requeue())
     with pytest.raises(InvalidTransition):
-        run(held, resolve())
+        run(claimed_store, resolve())
 
 
 # -- reviewing claims --------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ def task_of(engine, task_id="t1"):
     return engine.read(lambda reader: reader.row(Task, ACCOUNT, task_id))
 
 
-def told_of(store, task_id="t1"):
+def event_kinds(store, task_id="t1"):
     return [event.kind for event in every(store, Event) if event.subject == f"task:{task_id}"]
 
 
@@ -31,7 +31,7 @@ def test_a_lapsed_task_returns_to_its_queue_promptly_without_a_request(engine):
     story = last_attempt(task_of(engine))
     assert story.outcome == "expired"
     assert 0 <= story.at - held.task.expires_at < SECOND // 2
-    assert told_of(engine.store) == ["task.created", "task.claimed", "task.expired"]
+    assert event_kinds(engine.store) == ["task.created", "task.claimed", "task.expired"]
     check_log(engine.store)
 
 
@@ -41,7 +41,7 @@ def test_a_task_that_lapses_at_its_last_attempt_becomes_a_dead_letter_with_its_c
         engine.call(take("work", seed=number), wait_seconds=5)
         wait_until(lambda: task_of(engine).state != CLAIMED)
     assert (task_of(engine).state, task_of(engine).dead_cause) == (DEAD, LAPSED)
-    assert told_of(engine.store)[-2:] == ["task.claimed", "task.dead_lettered"]
+    assert event_kinds(engine.store)[-2:] == ["task.claimed", "task.dead_lettered"]
     check_log(engine.store)
 
 
@@ -59,7 +59,7 @@ def test_a_scheduled_task_joins_its_queue_when_it_is_due(engine):
     engine.call(create("t1", scheduled_at=now + SHORT))
     assert not task_of(engine).ready
     wait_until(lambda: task_of(engine).ready)
-    assert told_of(engine.store) == ["task.created", "task.due"]
+    assert event_kinds(engine.store) == ["task.created", "task.due"]
 
 
 def test_many_lapses_at_once_are_all_swept(engine):
@@ -107,5 +107,5 @@ def test_a_completion_that_races_the_sweep_has_one_outcome(opened, started, kind
         racer.start()
         racer.join(5)
         wait_until(lambda name=name: task_of(engines[0], name).state != CLAIMED)
-        ends = [kind for kind in told_of(engines[0].store, name) if kind in {"task.completed", "task.expired"}]
+        ends = [kind for kind in event_kinds(engines[0].store, name) if kind in {"task.completed", "task.expired"}]
         assert ends == (["task.completed"] if answers == ["completed"] else ["task.expired"])

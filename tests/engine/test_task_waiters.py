@@ -36,7 +36,7 @@ class Waiting:
         self.answers = []
         self.attended = []
         self.timer = Timer()
-        self.waiters = TaskWaiters(self.tries.append, self.answers.extend, self.attend, self.timer)
+        self.waiters = TaskWaiters(self.tries.append, self.answers.extend, self.set_waiting, self.timer)
 
     def enter(self, *types, wait=60.0):
         """Add a waiter whose first claim and whose second try found nothing."""
@@ -47,7 +47,7 @@ class Waiting:
             self.waiters.handle_not_granted(ticket, EMPTY)
         return ticket
 
-    def attend(self, *, waiting):
+    def set_waiting(self, *, waiting):
         self.attended.append(waiting)
 
     def size(self):
@@ -199,7 +199,7 @@ def test_a_last_try_that_is_already_submitted_is_not_submitted_again(waiting):
     assert waiting.answers_to(ticket) == [Empty]
 
 
-class Seam:
+class LockWithCallback:
     """A lock that runs a callback at the moment it is released."""
 
     def __init__(self, lock, then):
@@ -220,7 +220,7 @@ def test_a_drain_or_timeout_during_an_empty_try_answers_once(waiting, how):
     ticket = waiting.enter("work")
     waiting.waiters.offer({WORK: 1})
     comes_between = waiting.waiters.drain if how == "the server drains" else lambda: waiting.waiters._time_out(ticket)
-    waiting.waiters._lock = Seam(threading.Lock(), comes_between)
+    waiting.waiters._lock = LockWithCallback(threading.Lock(), comes_between)
     waiting.waiters.handle_not_granted(ticket, EMPTY)
     answered = len(waiting.answers)
     if len(waiting.tries) > 1:  # a last try was submitted: only its outcome is the answer

@@ -20,17 +20,17 @@ from tests.task_commands import BASE, cancel, complete, create, fail, hand_back,
 PROMPT, ACROSS = 0.1, 0.5
 
 
-def waiting(engine, sink, *types, count=1, patience=20.0, seed="w", **more):
+def waiting(engine, sink, *types, count=1, wait_seconds=20.0, seed="w", **more):
     """Start `count` waiting callers, in order."""
     sent = []
     for number in range(count):
-        before = crowd_of(engine)
-        sent.append(sink.send(engine, take(*types, seed=f"{seed}{number}", **more), patience))
-        wait_until(lambda before=before: crowd_of(engine) == before + 1)
+        before = count_waiters(engine)
+        sent.append(sink.send(engine, take(*types, seed=f"{seed}{number}", **more), wait_seconds))
+        wait_until(lambda before=before: count_waiters(engine) == before + 1)
     return sent
 
 
-def crowd_of(engine):
+def count_waiters(engine):
     """How many callers wait."""
     return len(engine.task_waiters._positions)
 
@@ -77,7 +77,7 @@ def test_n_tasks_wake_exactly_n_waiters(engine):
         engine.call(create(f"t{number}"))
     wait_until(lambda: sum(future.done() for _, future in sent) == 3)
     assert sorted(ids([future for _, future in sent if future.done()])) == ["t0", "t1", "t2"]
-    wait_until(lambda: crowd_of(engine) == 2)
+    wait_until(lambda: count_waiters(engine) == 2)
     for ticket, _ in sent:
         engine.leave(ticket)
 
@@ -107,7 +107,7 @@ def test_a_waiter_for_several_types_or_any_gets_the_first_task(engine):
     assert ids([anything]) == ["t2"]
     assert not other.done()
     engine.leave(stays)
-    wait_until(lambda: crowd_of(engine) == 0)
+    wait_until(lambda: count_waiters(engine) == 0)
 
 
 @pytest.mark.parametrize("back", ["fail", "release", "undeliver", "requeue"])
@@ -147,12 +147,12 @@ def test_a_wait_that_times_out_is_answered_empty(engine):
     began = time.monotonic()
     assert isinstance(engine.call(take("work"), wait_seconds=0.2), Empty)
     assert 0.2 <= time.monotonic() - began < 1.0
-    assert crowd_of(engine) == 0
+    assert count_waiters(engine) == 0
 
 
 def test_without_a_wait_the_answer_comes_at_once(engine):
     assert isinstance(engine.call(take("work")), Empty)
-    assert crowd_of(engine) == 0
+    assert count_waiters(engine) == 0
 
 
 def test_a_caller_that_left_gets_no_task_and_the_next_waiter_does(engine):

@@ -16,7 +16,7 @@ from tests.task_commands import begin, cancel, complete, create, fail, take
 
 
 @pytest.fixture
-def lived_in(store):
+def filled_store(store):
     """A store with rows of every kind."""
     transact(store, *(create(f"t{number}") for number in range(5)), create("abroad", account="other"))
     transact(store, take("work", limit=3), claim("job", "l1"), begin())
@@ -35,25 +35,25 @@ def say(store, *statements):
 
 
 @pytest.mark.parametrize("page", [1, 2, 1_000])
-def test_a_valid_store_has_no_differences_for_any_page_size(lived_in, monkeypatch, page):
+def test_a_valid_store_has_no_differences_for_any_page_size(filled_store, monkeypatch, page):
     monkeypatch.setattr(verifying, "PAGE", page)
     told = []
-    report = verify(lived_in, lambda what, count: told.append((what, count)))
+    report = verify(filled_store, lambda what, count: told.append((what, count)))
     assert report.differences == []
     assert (report.accounts, report.rows, report.events) == (2, 9, 15)
     assert told[-1][0] == "events"
 
 
-def test_a_store_with_a_truncated_log_is_valid(lived_in, clock):
+def test_a_store_with_a_truncated_log_is_valid(filled_store, clock):
     clock.advance(31 * DAY // SECOND)
     cleanup = Cleanup(
-        lived_in, lambda commands: transact(lived_in, *commands) if commands else [],
+        filled_store, lambda commands: transact(filled_store, *commands) if commands else [],
         Retention(tasks=30 * DAY, events=30 * DAY, names=0),
     )  # fmt: skip
     cleanup.run()
-    assert verify(lived_in).differences == []
-    run(lived_in, create("again"))
-    assert verify(lived_in).differences == []
+    assert verify(filled_store).differences == []
+    run(filled_store, create("again"))
+    assert verify(filled_store).differences == []
 
 
 @pytest.mark.parametrize(

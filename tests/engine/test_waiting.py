@@ -42,11 +42,11 @@ def pair(request, opened, started, lasting):
     return started(opened(kind)), started(opened(kind))
 
 
-def is_waiting(engine, sink, *lease_ids, patience=20.0, **more):
+def start_waiters(engine, sink, *lease_ids, wait_seconds=20.0, **more):
     """Start waiting callers, in order."""
     sent = []
     for place, lease_id in enumerate(lease_ids, 1 + engine.name_waiters.length(KEY)):
-        sent.append(sink.send(engine, claim("job", lease_id, **more), patience))
+        sent.append(sink.send(engine, claim("job", lease_id, **more), wait_seconds))
         wait_until(lambda place=place: engine.name_waiters.length(KEY) == place)
     return sent
 
@@ -54,7 +54,7 @@ def is_waiting(engine, sink, *lease_ids, patience=20.0, **more):
 def test_waiters_are_served_in_order_of_arrival(engine):
     sink, names = Futures(), [f"w{number:02}" for number in range(20)]
     engine.call(claim("job", "l0"))
-    futures = [future for _, future in is_waiting(engine, sink, *names)]
+    futures = [future for _, future in start_waiters(engine, sink, *names)]
     previous, tokens = "l0", []
     for name, future in zip(names, futures, strict=True):
         assert not future.done()
@@ -73,7 +73,7 @@ def test_a_waiter_gets_the_job_soon_after_its_release(pair):
         holder.call(claim("job", "l0"))
         for turn in range(5):
             sink = Futures()
-            ((_, future),) = is_waiting(waiters, sink, f"w{turn}")
+            ((_, future),) = start_waiters(waiters, sink, f"w{turn}")
             holder.call(release("job", previous))
             freed = time.monotonic()
             assert isinstance(future.result(5), Claimed)
@@ -95,7 +95,7 @@ def test_a_waiter_gets_the_job_soon_after_the_lease_expires_and_never_before(pai
             sent = time.monotonic()
             holder.call(claim("job", f"l{turn}", ttl=int(ttl * SECOND)))
             sink = Futures()
-            ((_, future),) = is_waiting(waiters, sink, f"w{turn}")
+            ((_, future),) = start_waiters(waiters, sink, f"w{turn}")
             assert isinstance(future.result(5), Claimed)
             late.append(sink.at[f"w{turn}"] - sent - ttl)
             assert late[-1] >= 0
@@ -109,7 +109,7 @@ def test_waiters_on_two_servers_get_the_job_one_after_the_other(opened, started)
     here, there = started(opened("postgres")), started(opened("postgres"))
     here.call(claim("job", "l0"))
     sink = Futures()
-    sent = [*is_waiting(here, sink, "h1", "h2"), *is_waiting(there, sink, "t1", "t2")]
+    sent = [*start_waiters(here, sink, "h1", "h2"), *start_waiters(there, sink, "t1", "t2")]
     here.call(release("job", "l0"))
     for served in range(4):
         wait_until(lambda served=served: len(sink.order) == served + 1)
@@ -139,7 +139,7 @@ def test_without_a_wait_the_answer_comes_at_once(engine):
 def test_a_waiter_that_left_is_skipped(engine):
     sink = Futures()
     engine.call(claim("job", "l0"))
-    (gone, nothing), (_, future) = is_waiting(engine, sink, "w1", "w2")
+    (gone, nothing), (_, future) = start_waiters(engine, sink, "w1", "w2")
     engine.name_waiters.leave(gone)
     engine.call(release("job", "l0"))
     assert future.result(5).lease_id == "w2"
@@ -158,7 +158,7 @@ def test_a_waiter_gets_the_name_when_its_delay_ends(engine):
 def test_waiting_requests_with_one_idempotency_key_get_one_lease(engine):
     sink = Futures()
     engine.call(claim("job", "l0"))
-    sent = is_waiting(engine, sink, "w1", "w2", once=once())
+    sent = start_waiters(engine, sink, "w1", "w2", once=once())
     engine.call(release("job", "l0"))
     assert [outcome.lease_id for outcome in results(future for _, future in sent)] == ["w1", "w1"]
 
@@ -167,7 +167,7 @@ def test_a_full_queue_refuses_more_waiters(opened, started, monkeypatch):
     monkeypatch.setattr(waiting, "MAX_WAITERS", 2)
     engine = started(opened("memory"))
     engine.call(claim("job", "l0"))
-    is_waiting(engine, Futures(), "w1", "w2")
+    start_waiters(engine, Futures(), "w1", "w2")
     with pytest.raises(TooManyWaiters):
         engine.call(claim("job", "w3"), wait_seconds=5)
 
@@ -176,7 +176,7 @@ def test_a_full_queue_refuses_more_waiters(opened, started, monkeypatch):
 def test_a_server_that_stops_answers_its_waiters(opened, started, kind):
     engine, sink = started(opened(kind)), Futures()
     engine.call(claim("job", "l0"))
-    sent = is_waiting(engine, sink, "w1", "w2")
+    sent = start_waiters(engine, sink, "w1", "w2")
     stop_in_time(engine)
     assert [type(outcome) for outcome in results((future for _, future in sent), 1)] == [Draining, Draining]
 

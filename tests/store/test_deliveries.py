@@ -40,7 +40,7 @@ def a_delivery(seq, subject="task:a", hook=HOOK, **more):
     return Delivery(*hook, seq, subject, "task.created", "{}", START, **more)
 
 
-def keep(store, *deliveries, cursor=None, seq=100):
+def insert(store, *deliveries, cursor=None, seq=100):
     """Insert deliveries as the reader of the log does."""
     by_hook = {}
     for delivery in deliveries:
@@ -48,12 +48,12 @@ def keep(store, *deliveries, cursor=None, seq=100):
     store.deliveries.advance_cursors([CursorMove(hook, cursor, seq, tuple(found)) for hook, found in by_hook.items()])
 
 
-def take(store, capacity=CAPACITY, *outcomes):
+def claim_due(store, capacity=CAPACITY, *outcomes):
     return store.deliveries.settle_and_claim(outcomes, capacity)
 
 
-def taken(store, capacity=CAPACITY):
-    return [(each.hook, each.seq) for each in take(store, capacity)]
+def claimed_keys(store, capacity=CAPACITY):
+    return [(each.hook, each.seq) for each in claim_due(store, capacity)]
 
 
 def arrived(delivery):
@@ -73,11 +73,11 @@ def every_delivery(store, hook=HOOK):
 
 def test_a_cursor_moves_once_when_several_servers_read_for_a_webhook(store):
     put(store, a_hook(), kind="created")
-    keep(store, a_delivery(1))
-    keep(store, a_delivery(2), cursor=None)
-    keep(store, a_delivery(3), cursor=7)
+    insert(store, a_delivery(1))
+    insert(store, a_delivery(2), cursor=None)
+    insert(store, a_delivery(3), cursor=7)
     assert [each.seq for each in every_delivery(store)] == [1]
-    keep(store, a_delivery(101), cursor=100, seq=101)
+    insert(store, a_delivery(101), cursor=100, seq=101)
     assert [each.seq for each in every_delivery(store)] == [101, 1]
 
 
@@ -87,7 +87,7 @@ def test_a_lagging_webhook_is_reported_with_the_bounds_of_its_log(store):
     assert seen.active == [HOOK]
     assert [(each.hook.id, each.cursor, each.floor, each.last) for each in seen.behind] == [("whk_1", None, 0, 2)]
     assert seen.behind[0].hook.url == "https://example.com/"
-    keep(store, seq=2)
+    insert(store, seq=2)
     store.deliveries.advance_cursors([CursorMove(HOOK, None, 2)])
     assert store.deliveries.pending_work(10).behind == []
 
@@ -104,15 +104,15 @@ def test_lagging_webhooks_are_listed_in_order_after_any_webhook(store):
 
 def test_a_webhook_with_enough_pending_deliveries_is_not_lagging(store):
     put(store, a_hook(), kind="created")
-    keep(store, *(a_delivery(-seq) for seq in range(1, MAX_PENDING + 1)), seq=0)
+    insert(store, *(a_delivery(-seq) for seq in range(1, MAX_PENDING + 1)), seq=0)
     assert store.deliveries.pending_work(10).behind == []
-    (first,) = take(store)
-    take(store, replace(CAPACITY, in_all=0), arrived(first))
+    (first,) = claim_due(store)
+    claim_due(store, replace(CAPACITY, in_all=0), arrived(first))
     assert len(store.deliveries.pending_work(10).behind) == 1
 
 
 def test_no_delivery_is_stored_for_a_deleted_webhook(store):
-    keep(store, a_delivery(1))
+    insert(store, a_delivery(1))
     assert every_delivery(store) == []
 
 
@@ -121,29 +121,29 @@ def test_no_delivery_is_stored_for_a_deleted_webhook(store):
 
 def test_a_delivery_waits_for_earlier_ones_of_its_subject_only(store, clock):
     put(store, a_hook(), kind="created")
-    keep(store, a_delivery(1), a_delivery(2), a_delivery(3, "task:b"))
-    first, other = take(store)
+    insert(store, a_delivery(1), a_delivery(2), a_delivery(3, "task:b"))
+    first, other = claim_due(store)
     assert (first.seq, other.seq) == (1, 3)
-    assert taken(store) == []
-    assert taken(store, replace(CAPACITY, in_all=0)) == []
-    (second,) = take(store, CAPACITY, arrived(first), failed(other))
+    assert claimed_keys(store) == []
+    assert claimed_keys(store, replace(CAPACITY, in_all=0)) == []
+    (second,) = claim_due(store, CAPACITY, arrived(first), failed(other))
     assert second.seq == 2
     clock.advance(4.9)
-    assert take(store, CAPACITY, arrived(second)) == []
+    assert claim_due(store, CAPACITY, arrived(second)) == []
     clock.advance(0.2)
-    assert taken(store) == [("whk_1", 3)]
+    assert claimed_keys(store) == [("whk_1", 3)]
 
 
 def test_deliveries_behind_a_failed_one_wait_as_long_and_continue_after_a_dead_letter(store, clock):
     put(store, a_hook(), kind="created")
-    keep(store, a_delivery(1), a_delivery(2))
-    (first,) = take(store)
-    assert take(store, CAPACITY, failed(first, 60 * SECOND)) == []
+    insert(store, a_delivery(1), a_delivery(2))
+    (first,) = claim_due(store)
+    assert claim_due(store, CAPACITY, failed(first, 60 * SECOND)) == []
     assert {each.next_at for each in every_delivery(store)} == {START + 60 * SECOND}
     clock.advance(60)
-    (first,) = take(store)
+    (first,) = claim_due(store)
     assert (first.seq, first.attempts, first.status, first.error) == (1, 1, 500, "status 500")
-    (second,) = take(store, CAPACITY, failed(first, None))
+    (second,) = claim_due(store, CAPACITY, failed(first, None))
     assert second.seq == 2
     assert [(each.seq, each.state) for each in every_delivery(store)] == [(2, PENDING), (1, DEAD)]
     assert store.deliveries.counts(HOOK) == {PENDING: 1, DEAD: 1}
@@ -151,38 +151,40 @@ def test_deliveries_behind_a_failed_one_wait_as_long_and_continue_after_a_dead_l
 
 def test_an_unsettled_delivery_is_claimed_by_another_server_and_only_that_one_settles_it(store, clock):
     put(store, a_hook(), kind="created")
-    keep(store, a_delivery(1))
-    (lost,) = take(store)
+    insert(store, a_delivery(1))
+    (lost,) = claim_due(store)
     clock.advance(19.9)
-    assert take(store) == []
+    assert claim_due(store) == []
     clock.advance(0.2)
-    (again,) = take(store)
-    assert (again.claims, again.attempts) == (2, 0)
-    take(store, replace(CAPACITY, in_all=0), failed(lost))
-    assert every_delivery(store)[0] == again
-    take(store, replace(CAPACITY, in_all=0), arrived(again))
+    (claimed_again,) = claim_due(store)
+    assert (claimed_again.claims, claimed_again.attempts) == (2, 0)
+    claim_due(store, replace(CAPACITY, in_all=0), failed(lost))
+    assert every_delivery(store)[0] == claimed_again
+    claim_due(store, replace(CAPACITY, in_all=0), arrived(claimed_again))
     assert every_delivery(store)[0].state == DELIVERED
-    take(store, CAPACITY, failed(again))
+    claim_due(store, CAPACITY, failed(claimed_again))
     assert every_delivery(store)[0].state == DELIVERED
 
 
 def test_a_delivery_returned_without_a_result_is_free_at_once_and_uses_no_attempt(store):
     put(store, a_hook(), kind="created")
-    keep(store, a_delivery(1))
-    (first,) = take(store)
-    (again,) = take(store, CAPACITY, FinishedAttempt(first, None))
-    assert (again.seq, again.attempts, again.claims) == (1, 0, 2)
+    insert(store, a_delivery(1))
+    (first,) = claim_due(store)
+    (claimed_again,) = claim_due(store, CAPACITY, FinishedAttempt(first, None))
+    assert (claimed_again.seq, claimed_again.attempts, claimed_again.claims) == (1, 0, 2)
 
 
 def test_a_busy_receiver_uses_only_the_capacity_of_its_webhook(store):
     put(store, a_hook(), a_hook("whk_2"), kind="created")
     other = (ACCOUNT, "whk_2")
-    keep(store, *(a_delivery(seq, f"task:{seq}") for seq in range(1, 300)), a_delivery(300, hook=other))
-    assert taken(store, Capacity({HOOK: 8}, per_hook=8, per_account=1_000, in_all=64, claim_ttl=SECOND)) == [
+    insert(store, *(a_delivery(seq, f"task:{seq}") for seq in range(1, 300)), a_delivery(300, hook=other))
+    assert claimed_keys(store, Capacity({HOOK: 8}, per_hook=8, per_account=1_000, in_all=64, claim_ttl=SECOND)) == [
         ("whk_2", 300)
     ]
-    assert len(taken(store, Capacity({HOOK: 6}, per_hook=8, per_account=1_000, in_all=64, claim_ttl=SECOND))) == 2
-    assert len(taken(store, Capacity({}, per_hook=100, per_account=1_000, in_all=5, claim_ttl=SECOND))) == 5
+    assert (
+        len(claimed_keys(store, Capacity({HOOK: 6}, per_hook=8, per_account=1_000, in_all=64, claim_ttl=SECOND))) == 2
+    )
+    assert len(claimed_keys(store, Capacity({}, per_hook=100, per_account=1_000, in_all=5, claim_ttl=SECOND))) == 5
 
 
 def test_slow_receivers_of_one_account_leave_capacity_for_others(store):
@@ -191,13 +193,13 @@ def test_slow_receivers_of_one_account_leave_capacity_for_others(store):
     late = ("acct_2", "whk_1")
     put(store, *(a_hook(hook_id, account) for account, hook_id in [*busy_hooks, late]), kind="created")
     due_first = [a_delivery(seq, f"task:{seq}", hook) for hook in busy_hooks for seq in range(1, 11)]
-    keep(store, *due_first, *(a_delivery(seq, f"task:{seq}", late) for seq in range(1, 4)))
+    insert(store, *due_first, *(a_delivery(seq, f"task:{seq}", late) for seq in range(1, 4)))
     capacity = Capacity({busy_hooks[0]: 1}, per_hook=8, per_account=16, in_all=64, claim_ttl=SECOND)
-    found = take(store, capacity)
+    found = claim_due(store, capacity)
     assert len([each for each in found if each.webhook_key in busy_hooks]) == 15
     assert len([each for each in found if each.webhook_key == late]) == 3
     full = Capacity(dict.fromkeys(busy_hooks[:16], 1), per_hook=8, per_account=16, in_all=64, claim_ttl=SECOND)
-    assert take(store, full) == []
+    assert claim_due(store, full) == []
 
 
 # -- pages and replays -------------------------------------------------------------------------------------------
@@ -205,8 +207,10 @@ def test_slow_receivers_of_one_account_leave_capacity_for_others(store):
 
 def test_pages_are_filtered_by_number_and_state(store):
     put(store, a_hook(), kind="created")
-    keep(store, *(a_delivery(seq, f"task:{seq}") for seq in range(1, 6)))
-    take(store, replace(CAPACITY, in_all=0), *[arrived(each) for each in take(store, replace(CAPACITY, in_all=2))])
+    insert(store, *(a_delivery(seq, f"task:{seq}") for seq in range(1, 6)))
+    claim_due(
+        store, replace(CAPACITY, in_all=0), *[arrived(each) for each in claim_due(store, replace(CAPACITY, in_all=2))]
+    )
     pages = store.deliveries.page
     assert [each.seq for each in pages(HOOK, DELIVERED, 2**53, 10)] == [2, 1]
     assert [each.seq for each in pages(HOOK, None, 4, 2)] == [3, 2]
@@ -217,50 +221,50 @@ def test_pages_are_filtered_by_number_and_state(store):
 
 
 @pytest.mark.parametrize(
-    ("asked", "again"), [({"seq": 2, "after": None}, [2]), ({"seq": None, "after": 1}, [2, 3]), ({}, [3])]
+    ("arguments", "expected"), [({"seq": 2, "after": None}, [2]), ({"seq": None, "after": 1}, [2, 3]), ({}, [3])]
 )
-def test_a_replay_resends_one_or_all_settled_or_all_dead_deliveries(store, asked, again):
+def test_a_replay_resends_one_or_all_settled_or_all_dead_deliveries(store, arguments, expected):
     put(store, a_hook(), kind="created")
-    keep(store, *(a_delivery(seq, f"task:{seq}") for seq in range(1, 4)))
-    first, second, third = take(store)
-    take(store, replace(CAPACITY, in_all=0), arrived(first), arrived(second), failed(third, None))
-    assert store.deliveries.replay(HOOK, **{"seq": None, "after": None, "limit": 10} | asked) == again
-    assert sorted(seq for _, seq in taken(store)) == again
+    insert(store, *(a_delivery(seq, f"task:{seq}") for seq in range(1, 4)))
+    first, second, third = claim_due(store)
+    claim_due(store, replace(CAPACITY, in_all=0), arrived(first), arrived(second), failed(third, None))
+    assert store.deliveries.replay(HOOK, **{"seq": None, "after": None, "limit": 10} | arguments) == expected
+    assert sorted(seq for _, seq in claimed_keys(store)) == expected
     assert store.deliveries.replay((ACCOUNT, "other"), seq=1, after=None, limit=10) == []
 
 
 @pytest.mark.parametrize("how", ["replay", "hasten"])
 def test_deliveries_behind_a_replayed_one_do_not_wait_for_its_former_retry_time(store, how):
     put(store, a_hook(), kind="created")
-    keep(store, a_delivery(1), a_delivery(2), a_delivery(3, "task:b"))
-    first, other = take(store)
-    assert take(store, CAPACITY, failed(first, 60 * SECOND), failed(other, 60 * SECOND)) == []
+    insert(store, a_delivery(1), a_delivery(2), a_delivery(3, "task:b"))
+    first, other = claim_due(store)
+    assert claim_due(store, CAPACITY, failed(first, 60 * SECOND), failed(other, 60 * SECOND)) == []
     if how == "replay":
         assert store.deliveries.replay(HOOK, seq=1, after=None, limit=10) == [1]
     else:
         store.deliveries.retry_now(HOOK)
         store.deliveries.retry_now((ACCOUNT, "other"))
-    again = {each.seq: each for each in take(store)}
-    assert set(again) == ({1} if how == "replay" else {1, 3})
-    assert [each.seq for each in take(store, CAPACITY, arrived(again[1]))] == [2]
+    due = {each.seq: each for each in claim_due(store)}
+    assert set(due) == ({1} if how == "replay" else {1, 3})
+    assert [each.seq for each in claim_due(store, CAPACITY, arrived(due[1]))] == [2]
 
 
 def test_a_replay_continues_where_the_last_one_stopped(store):
     put(store, a_hook(), kind="created")
-    keep(store, *(a_delivery(seq, f"task:{seq}") for seq in range(1, 6)))
-    take(store, replace(CAPACITY, in_all=0), *map(arrived, take(store)))
+    insert(store, *(a_delivery(seq, f"task:{seq}") for seq in range(1, 6)))
+    claim_due(store, replace(CAPACITY, in_all=0), *map(arrived, claim_due(store)))
     seen, after = [], 0
-    while again := store.deliveries.replay(HOOK, seq=None, after=after, limit=2):
-        take(store, replace(CAPACITY, in_all=0), *map(arrived, take(store)))
-        seen += again
-        after = again[-1]
+    while replayed := store.deliveries.replay(HOOK, seq=None, after=after, limit=2):
+        claim_due(store, replace(CAPACITY, in_all=0), *map(arrived, claim_due(store)))
+        seen += replayed
+        after = replayed[-1]
     assert seen == [1, 2, 3, 4, 5]
 
 
 def test_a_test_delivery_of_a_webhook_deleted_before_it_read_is_removed(store):
     put(store, a_hook(), a_hook("whk_2"), kind="created")
     store.deliveries.add(a_delivery(0))
-    empty_of_hooks(store)
+    delete_hooks(store)
     assert store.deliveries.delete_old(START, START, 10) == 1
     assert every_delivery(store) == []
 
@@ -268,21 +272,21 @@ def test_a_test_delivery_of_a_webhook_deleted_before_it_read_is_removed(store):
 def test_old_settled_deliveries_and_those_of_deleted_webhooks_are_removed(store, clock):
     put(store, a_hook(), a_hook("whk_2"), kind="created")
     other = (ACCOUNT, "whk_2")
-    keep(store, *(a_delivery(seq, f"task:{seq}") for seq in range(1, 4)), a_delivery(4, hook=other))
-    first, second, _, _ = take(store)
-    take(store, replace(CAPACITY, in_all=0), arrived(first), failed(second, None))
+    insert(store, *(a_delivery(seq, f"task:{seq}") for seq in range(1, 4)), a_delivery(4, hook=other))
+    first, second, _, _ = claim_due(store)
+    claim_due(store, replace(CAPACITY, in_all=0), arrived(first), failed(second, None))
     clock.advance(10)
     assert store.deliveries.delete_old(START, START, 10) == 0
     assert store.deliveries.delete_old(START + SECOND, START, 10) == 1
     assert [each.seq for each in every_delivery(store)] == [3, 2]
     assert store.deliveries.delete_old(START + SECOND, START + SECOND, 10) == 1
     assert [each.seq for each in every_delivery(store)] == [3]
-    empty_of_hooks(store)
+    delete_hooks(store)
     assert store.deliveries.delete_old(START, START, 10) == 1
     assert every_delivery(store) == every_delivery(store, other) == []
 
 
-def empty_of_hooks(store):
+def delete_hooks(store):
     keys = tuple((Webhook.table, ACCOUNT, hook) for hook in ("whk_1", "whk_2"))
     with store.transaction() as transaction:
         view = View(transaction.load(AllNeeds.of([Needs(rows=keys)])))
@@ -294,7 +298,7 @@ def empty_of_hooks(store):
 
 def test_erasing_an_account_deletes_its_deliveries(store):
     put(store, a_hook(account="acct_1"), kind="created")
-    keep(store, a_delivery(1, hook=("acct_1", "whk_1")))
+    insert(store, a_delivery(1, hook=("acct_1", "whk_1")))
     store.erase("acct_1")
     assert every_delivery(store, ("acct_1", "whk_1")) == []
     assert store.deliveries.pending_work(10).active == []
@@ -333,7 +337,7 @@ def test_due_deliveries_match_the_rule_in_every_store(every_store, data):
         put(store, *hooks, kind="created")
         write(store, deliveries)
         assert store.deliveries.pending_work(10).is_due == bool(found), store.name
-        assert taken(store, capacity) == expected, store.name
+        assert claimed_keys(store, capacity) == expected, store.name
 
 
 def write(store, deliveries):

@@ -37,7 +37,7 @@ ALL_VERSIONS = list(range(1, SCHEMA_VERSION + 1))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def place(request, tmp_path):
+def address(request, tmp_path):
     """The address of a store that does not exist yet."""
     return (
         str(tmp_path / "new.db")
@@ -46,41 +46,41 @@ def place(request, tmp_path):
     )
 
 
-def store_at(place):
-    return PostgresStore(place) if place.startswith("postgresql:") else SqliteStore(place)
+def store_at(address):
+    return PostgresStore(address) if address.startswith("postgresql:") else SqliteStore(address)
 
 
-def schema_of(place, set_to=None):
+def schema_of(address, set_to=None):
     """The schema numbers of the database; `set_to` sets them first."""
-    if place.startswith("postgresql:"):
-        with psycopg.connect(place, autocommit=True) as connection:
+    if address.startswith("postgresql:"):
+        with psycopg.connect(address, autocommit=True) as connection:
             if set_to is not None:
                 connection.execute("INSERT INTO schema_version VALUES (%s)", (set_to,))
             return connection.execute("SELECT array_agg(number ORDER BY number) FROM schema_version").fetchone()[0]
-    connection = apsw.Connection(place)
+    connection = apsw.Connection(address)
     if set_to is not None:
         connection.pragma("user_version", set_to)
     return [number for number in ALL_VERSIONS if number <= connection.pragma("user_version")]
 
 
-def test_opening_a_store_again_keeps_everything(place):
-    store = store_at(place)
+def test_opening_a_store_again_keeps_everything(address):
+    store = store_at(address)
     store.open()
     put(store, a_lease())
     store.close()
-    again = store_at(place)
+    again = store_at(address)
     again.open()
     again.open()
     assert len(every(again, Lease)) == 1
     check_log(again)
     again.close()
-    assert schema_of(place) == ALL_VERSIONS
+    assert schema_of(address) == ALL_VERSIONS
 
 
-def test_four_processes_can_open_a_new_store_at_once(place):
+def test_four_processes_can_open_a_new_store_at_once(address):
     starters = [
         subprocess.Popen(
-            [sys.executable, "-c", OPEN_TOGETHER, place], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", OPEN_TOGETHER, address], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         for _ in range(4)
     ]
@@ -92,15 +92,15 @@ def test_four_processes_can_open_a_new_store_at_once(place):
     for starter in starters:
         starter.communicate()
         assert starter.returncode == 0
-    assert schema_of(place) == ALL_VERSIONS
+    assert schema_of(address) == ALL_VERSIONS
 
 
-def test_threads_can_open_a_new_store_at_once(place):
+def test_threads_can_open_a_new_store_at_once(address):
     failures = []
 
     def start():
         try:
-            store = store_at(place)
+            store = store_at(address)
             barrier.wait()
             store.open()
             store.close()
@@ -114,18 +114,18 @@ def test_threads_can_open_a_new_store_at_once(place):
     for starter in starters:
         starter.join()
     assert failures == []
-    assert schema_of(place) == ALL_VERSIONS
+    assert schema_of(address) == ALL_VERSIONS
 
 
-def test_a_newer_schema_is_refused_and_not_changed(place):
-    store = store_at(place)
+def test_a_newer_schema_is_refused_and_not_changed(address):
+    store = store_at(address)
     store.open()
     put(store, a_lease())
     store.close()
-    numbers = schema_of(place, set_to=SCHEMA_VERSION + 1)
+    numbers = schema_of(address, set_to=SCHEMA_VERSION + 1)
     with pytest.raises(NewerSchema):
-        store_at(place).open()
-    assert schema_of(place) == numbers
+        store_at(address).open()
+    assert schema_of(address) == numbers
 
 
 @pytest.mark.parametrize("package", ["holdfast.store.sqlite", "holdfast.store.postgres"])

@@ -108,7 +108,7 @@ def test_many_threads_can_read_at_once(sql_store):
     put(sql_store, a_lease())
     failures = []
 
-    def gaze():
+    def read_repeatedly():
         try:
             for _ in range(100):
                 with sql_store.read() as reader:
@@ -118,7 +118,7 @@ def test_many_threads_can_read_at_once(sql_store):
 
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
-    gazers = [threading.Thread(target=gaze) for _ in range(4)]
+    gazers = [threading.Thread(target=read_repeatedly) for _ in range(4)]
     for gazer in gazers:
         gazer.start()
     for gazer in gazers:

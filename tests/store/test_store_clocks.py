@@ -11,7 +11,7 @@ from tests.support import STORES, a_lease, load_view, make_store, put, wait_unti
 
 
 @pytest.fixture(params=STORES)
-def own(request, tmp_path):
+def own_clock_store(request, tmp_path):
     url = (lambda: request.getfixturevalue("database")) if request.param == "postgres" else str
     store = make_store(request.param, tmp_path, url)
     yield store
@@ -23,22 +23,22 @@ def now_of(store):
         return reader.now
 
 
-def test_a_store_reads_the_time_of_day_from_its_own_clock(own):
-    assert abs(now_of(own) - time.time_ns() // 1000) < 5 * SECOND
+def test_a_store_reads_the_time_of_day_from_its_own_clock(own_clock_store):
+    assert abs(now_of(own_clock_store) - time.time_ns() // 1000) < 5 * SECOND
 
 
-def test_the_time_of_a_store_advances_and_never_goes_back(own):
-    seen = [now_of(own) for _ in range(20)]
+def test_the_time_of_a_store_advances_and_never_goes_back(own_clock_store):
+    seen = [now_of(own_clock_store) for _ in range(20)]
     assert seen == sorted(seen)
-    wait_until(lambda: now_of(own) > seen[0] + 1000)
+    wait_until(lambda: now_of(own_clock_store) > seen[0] + 1000)
 
 
-def test_a_change_is_stamped_with_the_time_of_its_transaction(own):
-    before = now_of(own)
-    put(own, a_lease())
-    row = load_view(own, rows=(a_lease().key,)).lease("default", "job")
-    assert before <= row.changed_at <= now_of(own)
+def test_a_change_is_stamped_with_the_time_of_its_transaction(own_clock_store):
+    before = now_of(own_clock_store)
+    put(own_clock_store, a_lease())
+    row = load_view(own_clock_store, rows=(a_lease().key,)).lease("default", "job")
+    assert before <= row.changed_at <= now_of(own_clock_store)
 
 
-def test_a_batch_without_rows_has_the_time(own):
-    assert load_view(own).now >= now_of(own) - SECOND
+def test_a_batch_without_rows_has_the_time(own_clock_store):
+    assert load_view(own_clock_store).now >= now_of(own_clock_store) - SECOND

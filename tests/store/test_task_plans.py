@@ -36,7 +36,7 @@ FROM kinds
 """
 COUNTS = "INSERT INTO task_counts SELECT account, type, state, count(*) FROM tasks GROUP BY account, type, state"
 
-QUESTIONS = {
+QUERIES = {
     # name: (index, how many rows it may touch, whether their order must come from the index)
     "READY": ("tasks_ready", 5, True),
     "READY_ANY": ("tasks_ready_any", 5, True),
@@ -59,7 +59,7 @@ ARGUMENTS = {
 }
 
 
-def filled(store):
+def fill_store(store):
     """A store with many tasks in every state, few of which are claimable or due."""
     execute_sql(store, FILL)
     execute_sql(store, COUNTS)
@@ -73,7 +73,7 @@ def filled(store):
 def full_postgres(database):
     store = PostgresStore(database, DrivenClock())
     store.open()
-    filled(store)
+    fill_store(store)
     execute_sql(store, "ANALYZE tasks")
     yield store
     store.close()
@@ -82,7 +82,7 @@ def full_postgres(database):
 @pytest.fixture(scope="module")
 def full_sqlite(tmp_path_factory):
     store = make_store("sqlite", tmp_path_factory.mktemp("full"), str, DrivenClock())
-    yield filled(store)
+    yield fill_store(store)
     store.close()
 
 
@@ -95,7 +95,7 @@ def nodes(plan):
         yield from nodes(inner)
 
 
-def explained(store, name):
+def explain(store, name):
     """The plan of an executed statement, with the settings of our database sessions."""
     statement = getattr(postgres, name, None) or getattr(shared, name)
     if name.startswith(("READY", "DUE_TASKS")):
@@ -106,10 +106,10 @@ def explained(store, name):
         return next(iter(found))[0][0]["Plan"]
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.parametrize("name", QUERIES)
 def test_postgres_reads_few_more_tasks_than_it_returns(full_postgres, name):
-    index, most, ordered = QUESTIONS[name]
-    plan = explained(full_postgres, name)
+    index, most, ordered = QUERIES[name]
+    plan = explain(full_postgres, name)
     of_tasks = [node for node in nodes(plan) if node.get("Relation Name") == "tasks"]
     assert of_tasks
     assert {node["Node Type"] for node in of_tasks} <= {"Index Scan", "Index Only Scan"}
@@ -125,9 +125,9 @@ def test_postgres_reads_few_more_tasks_than_it_returns(full_postgres, name):
 # -- SQLite: planned index use -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.parametrize("name", QUERIES)
 def test_sqlite_finds_tasks_by_their_index(full_sqlite, name):
-    index, _, ordered = QUESTIONS[name]
+    index, _, ordered = QUERIES[name]
     index = "sqlite_autoindex_tasks_1" if index == "tasks_pkey" else index
     arguments = {
         "READY": (ACCOUNT, "work", 5),

@@ -34,7 +34,7 @@ def ticket(command):
     return Ticket(command, Keep())
 
 
-class Watched:
+class RecordingStore:
     """A store that records each transaction and runs a callback after the first."""
 
     def __init__(self, store, noted, after_first):
@@ -103,7 +103,7 @@ def test_a_claim_that_skipped_tasks_runs_again_before_it_answers_empty(postgres_
     loads = []
     with ExitStack() as blocking:
         blocking.enter_context(postgres_store.transaction()).load(QUEUE)
-        committed = idle_lane(Watched(other, loads, blocking.close))._attempt([ticket(take("work"))])
+        committed = idle_lane(RecordingStore(other, loads, blocking.close))._attempt([ticket(take("work"))])
     assert isinstance(committed.replies[0][1], Claimed)
     assert len(loads) == 2
 
