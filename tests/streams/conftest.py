@@ -1,4 +1,4 @@
-"""One server per store for the whole run, and a fresh account for every test."""
+"""One server for each store, and a new account for every test."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def postgres_server(new_postgres_database):
 
 @pytest.fixture(scope="session")
 def second_postgres_server(postgres_server):
-    """Another process on the database of the first."""
+    """A second process on the database of the first."""
     yield from running(Server(postgres_server.store, ROOT_KEY=ROOT_KEY))
 
 
@@ -41,10 +41,10 @@ def running(server):
 
 @pytest.fixture
 def account(server):
-    """An account nobody used before: its log has two events."""
+    """A new account; its log has two events."""
     return register(server.anyone)
 
 
-def elsewhere(account, server):
-    """The same account, asked through another server."""
+def same_account_on(account, server):
+    """The same account on another server."""
     return Account(server.port, account.headers, token=account.token, id=account.id)

@@ -1,4 +1,4 @@
-"""A stream over a bare socket: every byte that came, cut into frames and into nothing else."""
+"""Reads an event stream from a socket and splits it into frames."""
 
 import json
 import socket
@@ -8,12 +8,12 @@ from typing import Any, Self
 SECONDS = 10.0
 
 
-class Ended(Exception):
+class StreamEnded(Exception):
     """The server closed the stream."""
 
 
 class Stream:
-    """One connection. It reads only when told to, so that a test may be as slow as it likes."""
+    """One connection. It reads only when a method is called, so that a test can be a slow reader."""
 
     def __init__(self, port: int, path: str, *, buffer: int | None = None, **headers: str) -> None:
         self._socket = socket.socket()
@@ -26,7 +26,7 @@ class Stream:
         self._raw = b""
         self._body = b""
         self.was_finished = False
-        """Whether the body came to its proper end, rather than to a cut."""
+        """Whether the body ended with its last chunk, not with a closed connection."""
         while b"\r\n\r\n" not in self._raw:
             self._receive()
         head, _, self._raw = self._raw.partition(b"\r\n\r\n")
@@ -35,7 +35,7 @@ class Stream:
         self.headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in rest)}
 
     def frame(self, seconds: float = SECONDS) -> str:
-        """The next frame, as it came, without the blank line after it."""
+        """The next frame, without the blank line after it."""
         deadline = time.monotonic() + seconds
         while b"\n\n" not in self._body:
             self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
@@ -44,7 +44,7 @@ class Stream:
         return frame.decode("ascii")
 
     def event(self, seconds: float = SECONDS) -> dict[str, Any]:
-        """The next frame with data, as its document; frames without are passed over."""
+        """The document of the next frame with data; other frames are skipped."""
         deadline = time.monotonic() + seconds
         while True:
             found = fields(self.frame(deadline - time.monotonic()))
@@ -52,7 +52,7 @@ class Stream:
                 return found | {"data": json.loads(found["data"])}
 
     def body(self) -> dict[str, Any]:
-        """A refusal, whole."""
+        """The whole body of a refusal."""
         size = int(self.headers["content-length"])
         while len(self._raw) < size:
             self._receive()
@@ -77,7 +77,7 @@ class Stream:
             rest = self._raw.partition(b"\r\n")[2]
         if int(size, 16) == 0:
             self.was_finished = True
-            raise Ended
+            raise StreamEnded
         self._body += rest[: int(size, 16)]
         self._raw = rest[int(size, 16) + 2 :]
 
@@ -85,19 +85,19 @@ class Stream:
         try:
             piece = self._socket.recv(1 << 16)
         except ConnectionResetError:
-            raise Ended from None
+            raise StreamEnded from None
         if not piece:
-            raise Ended
+            raise StreamEnded
         self._raw += piece
 
 
 def fields(frame: str) -> dict[str, str]:
-    """The lines of a frame by their names; comments stand under the empty one."""
+    """The fields of a frame by name; a comment has the empty name."""
     return {name: value.removeprefix(" ") for name, _, value in (line.partition(":") for line in frame.split("\n"))}
 
 
 def follow(caller: Any, query: str = "", *, last: int | None = None, buffer: int | None = None) -> Stream:
-    """The log of a caller's account as a stream."""
+    """Open the event stream of a caller's account."""
     more = {} if last is None else {"Last_Event_ID": str(last)}
     path = "/v1/events" + (f"?{query}" if query else "")
     return Stream(caller.port, path, buffer=buffer, Accept="text/event-stream", **caller.headers, **more)

@@ -1,6 +1,6 @@
-"""The hub by itself, over every store: seams, slow readers, retention in the midst, long silence.
+"""The hub without a server, on every store: joins, slow readers, retention and heartbeats.
 
-The ring is made tiny, so that followers fall out of it and catch up with it all the time.
+The buffer is tiny, so that followers fall behind it and catch up all the time.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ EVENTS = sized(300, 5_000)
 FOLLOWERS = sized(12, 60)
 SECONDS = 60
 LARGEST = 1_500
-"""More than any frame here."""
+"""More than any frame in these tests."""
 
 
 @pytest.fixture(params=STORES)
@@ -44,8 +44,8 @@ def engine(request, tmp_path):
 
 
 @pytest.fixture
-def small(monkeypatch):
-    """A ring and pages of a few events, and hardly any rest."""
+def small_buffers(monkeypatch):
+    """A buffer and pages of a few events, and short pauses."""
     monkeypatch.setattr(feed, "PAGE", 5)
     monkeypatch.setattr(hub, "PAGE", 5)
     monkeypatch.setattr(hub, "SLICE_EVENTS", 5)
@@ -55,17 +55,17 @@ def small(monkeypatch):
     monkeypatch.setattr(feed, "FOLLOWERS_AT_ONCE", 2)
 
 
-def hub_over(engine):
-    """What a door makes."""
+def make_hub(engine):
+    """A hub as the server creates it."""
 
-    async def look(question):
+    async def query_store(question):
         return await asyncio.get_running_loop().run_in_executor(None, engine.read, question)
 
-    return Hub(engine.change_signal, look, "test", engine.registry)
+    return Hub(engine.change_signal, query_store, "test", engine.registry)
 
 
 def write(engine, count, name="job-0", at_once=4):
-    """So many events of one name, a few in each transaction."""
+    """Write `count` events of one name, a few in each transaction."""
     engine.call(claim(name, "l1"))
     sink = Futures()
     for begun in range(1, count, at_once):
@@ -83,27 +83,27 @@ def end(engine):
     return engine.read(lambda reader: reader.log_bounds(ACCOUNT))[1]
 
 
-async def read(over, after, event_filter=None, *, until, pause=lambda: 0.0):
-    """Follow from a cursor until the stream has come to an end of the log; (what was seen, how far it came)."""
+async def read(hub, after, event_filter=None, *, wait_for, pause=lambda: 0.0):
+    """Follow from a cursor to the end of the log: (the events, the last cursor)."""
     follower = Follower(event_filter or EventFilter(), lambda: None)
-    seen = []
-    async with aclosing(over.follow(ACCOUNT, after, follower)) as batches:
+    received = []
+    async with aclosing(hub.follow(ACCOUNT, after, follower)) as batches:
         async for some in batches:
-            seen += [rendered.event.seq for batch in some for rendered in batch.events]
-            after = max([after, *seen[-1:], *(batch.cursor for batch in some if not batch.events)])
-            if until(after):
+            received += [rendered.event.seq for batch in some for rendered in batch.events]
+            after = max([after, *received[-1:], *(batch.cursor for batch in some if not batch.events)])
+            if wait_for(after):
                 break
             await asyncio.sleep(pause())
-    return seen, after
+    return received, after
 
 
-def far_enough(far, writing, at):
-    """The log may end before that place: nobody writes on, and the reader would wait for ever."""
+def has_reached(far, writing, at):
+    """Whether a reader may stop. The log may end before `at`, so it also stops when the writers have ended."""
     return at >= far or writing.done()
 
 
-async def until(true):
-    while not true():  # noqa: ASYNC110 - what is waited for tells nobody
+async def wait_for(condition):
+    while not condition():  # noqa: ASYNC110 - what is waited for tells nobody
         await asyncio.sleep(0.005)
 
 
@@ -115,8 +115,8 @@ def run(work):
 
 
 @pytest.mark.parametrize("seed", range(sized(2, 20)))
-def test_whoever_joins_where_and_when_they_like_sees_every_event_once_and_in_order(engine, small, seed, monkeypatch):
-    """Followers come and go at random places with random wishes while three threads write."""
+def test_followers_at_any_cursor_get_every_event_once_and_in_order(engine, small_buffers, seed, monkeypatch):
+    """Followers join and leave at random cursors with random filters while three threads write."""
     monkeypatch.setattr(hub, "HEARTBEAT_SECONDS", 0.02)
     monkeypatch.setattr(hub, "TICK_SECONDS", 0.01)
     dice = random.Random(seed)
@@ -124,15 +124,15 @@ def test_whoever_joins_where_and_when_they_like_sees_every_event_once_and_in_ord
     writers = [threading.Thread(target=write, args=(engine, EVENTS // 3, f"job-{n}")) for n in (1, 2, 3)]
 
     async def scenario():
-        over = hub_over(engine)
+        hub = make_hub(engine)
         for thread in writers:
             thread.start()
         writing = asyncio.get_running_loop().run_in_executor(None, lambda: [thread.join() for thread in writers])
-        await asyncio.gather(*(one(over, random.Random(dice.random()), writing) for _ in range(FOLLOWERS)))
-        over.close()
+        await asyncio.gather(*(one(hub, random.Random(dice.random()), writing) for _ in range(FOLLOWERS)))
+        hub.close()
 
-    async def one(over, own, writing):
-        """Reads in stretches: it leaves now and then and comes back with the last cursor it knows."""
+    async def one(hub, own, writing):
+        """Read, and at random leave and join again with the last cursor."""
         event_filter = own.choice(
             [
                 EventFilter(),
@@ -143,47 +143,47 @@ def test_whoever_joins_where_and_when_they_like_sees_every_event_once_and_in_ord
         )
         await asyncio.sleep(own.uniform(0, 0.03))
         first = after = own.randrange(0, end(engine) + 1)
-        seen = []
+        received = []
         while True:
             over_at = end(engine) if writing.done() else None
             far = after + own.randrange(1, 40)
-            enough = partial(far_enough, far, writing) if over_at is None else (lambda at, last=over_at: at >= last)
+            enough = partial(has_reached, far, writing) if over_at is None else (lambda at, last=over_at: at >= last)
             if over_at is not None and after >= over_at:
                 break
             some, after = await read(
-                over, after, event_filter, until=enough, pause=lambda: own.choice([0, 0, 0.001, 0.005])
+                hub, after, event_filter, wait_for=enough, pause=lambda: own.choice([0, 0, 0.001, 0.005])
             )
-            seen += some
-        assert seen == log(engine, event_filter, first)
+            received += some
+        assert received == log(engine, event_filter, first)
 
     run(scenario())
 
 
-def test_a_silent_follower_moves_on_with_the_log(engine, small, monkeypatch):
-    """Nothing fits its wish, yet its cursor comes to the end: it would not have to look at the rest again."""
+def test_the_cursor_of_a_follower_without_matches_advances(engine, small_buffers, monkeypatch):
+    """Nothing matches its filter, but its cursor reaches the end: these events are not searched again."""
     monkeypatch.setattr(hub, "HEARTBEAT_SECONDS", 0.05)
     monkeypatch.setattr(hub, "TICK_SECONDS", 0.02)
 
     async def scenario():
-        over = hub_over(engine)
+        hub = make_hub(engine)
         writing = asyncio.get_running_loop().run_in_executor(None, partial(write, engine, 30))
-        seen, after = await read(over, 0, EventFilter("task:*"), until=lambda at: at >= 30)
+        received, after = await read(hub, 0, EventFilter("task:*"), wait_for=lambda at: at >= 30)
         await writing
-        over.close()
-        return seen, after
+        hub.close()
+        return received, after
 
     assert run(scenario()) == ([], 30)
 
 
-def test_nobody_is_told_to_have_missed_nothing_before_everybody_has_their_batch(engine, monkeypatch):
-    """Between two followers of one page other work gets its turn: a beat at that moment must not promise too much."""
+def test_a_heartbeat_never_announces_a_cursor_before_all_followers_have_their_batch(engine, monkeypatch):
+    """Between two followers of one page the event loop runs other work, which may send a heartbeat."""
     monkeypatch.setattr(feed, "FOLLOWERS_AT_ONCE", 1)
     write(engine, 5)
 
     async def scenario():
-        over = hub_over(engine)
-        page, _ = await over._read(ACCOUNT, 0)
-        lone = Feed(ACCOUNT, 0, engine.change_signal, over._read, lambda: 2**20)
+        hub = make_hub(engine)
+        page, _ = await hub._read(ACCOUNT, 0)
+        lone = Feed(ACCOUNT, 0, engine.change_signal, hub._read, lambda: 2**20)
         followers = [Follower(EventFilter(), lambda: None) for _ in range(2)]
         for follower in followers:
             lone.join(follower, 0)
@@ -197,29 +197,29 @@ def test_nobody_is_told_to_have_missed_nothing_before_everybody_has_their_batch(
     run(scenario())
 
 
-def test_whoever_comes_back_from_a_little_behind_is_served_from_the_buffer(engine):
-    """While anybody follows, the newest events are at hand: no look at the store is needed for them."""
+def test_a_follower_slightly_behind_is_served_from_the_buffer(engine):
+    """While the feed is open, its buffer has the newest events: the store is not queried for them."""
     looks = []
 
     async def scenario():
-        over = hub_over(engine)
-        keeper = asyncio.ensure_future(read(over, 0, until=lambda at: at >= 40))
-        await until(over.size)
+        hub = make_hub(engine)
+        keeper = asyncio.ensure_future(read(hub, 0, wait_for=lambda at: at >= 40))
+        await wait_for(hub.size)
         await asyncio.get_running_loop().run_in_executor(None, partial(write, engine, 30))
-        await until(lambda: over._open_feeds()[0].settled == 30)
-        inner = over._query
+        await wait_for(lambda: hub._open_feeds()[0].settled == 30)
+        inner = hub._query
 
-        async def look(question):
+        async def query_store(question):
             looks.append(question)
             return await inner(question)
 
-        over._query = look
-        assert await read(over, 10, until=lambda at: at >= 30) == (list(range(11, 31)), 30)
-        seen = list(looks)
+        hub._query = query_store
+        assert await read(hub, 10, wait_for=lambda at: at >= 30) == (list(range(11, 31)), 30)
+        received = list(looks)
         await asyncio.get_running_loop().run_in_executor(None, partial(write, engine, 10, "job-1"))
         await keeper
-        over.close()
-        return seen
+        hub.close()
+        return received
 
     assert run(scenario()) == []
 
@@ -227,49 +227,49 @@ def test_whoever_comes_back_from_a_little_behind_is_served_from_the_buffer(engin
 # -- slow readers ------------------------------------------------------------------------------------------------
 
 
-def test_a_reader_who_does_not_read_is_cut_and_never_skipped(engine, monkeypatch):
+def test_a_reader_that_does_not_read_is_disconnected_without_skipped_events(engine, monkeypatch):
     monkeypatch.setattr(feed, "PAGE", 50)
     monkeypatch.setattr(hub, "PAGE", 50)
     cut = threading.Event()
 
     async def scenario():
-        over = hub_over(engine)
+        hub = make_hub(engine)
         follower = Follower(EventFilter(), cut.set)
-        batches = over.follow(ACCOUNT, 0, follower)
+        batches = hub.follow(ACCOUNT, 0, follower)
         first = asyncio.ensure_future(anext(batches))
-        await until(lambda: over._open_feeds() and list(over._open_feeds()[0].followers()))
+        await wait_for(lambda: hub._open_feeds() and list(hub._open_feeds()[0].followers()))
         await asyncio.get_running_loop().run_in_executor(None, partial(write, engine, 2 * MAX_EVENTS + 100, at_once=50))
-        seen = [rendered.event.seq for batch in await first for rendered in batch.events]
-        await until(cut.is_set)
+        received = [rendered.event.seq for batch in await first for rendered in batch.events]
+        await wait_for(cut.is_set)
         async for some in batches:
-            seen += [rendered.event.seq for batch in some for rendered in batch.events]
-        over.close()
-        return seen
+            received += [rendered.event.seq for batch in some for rendered in batch.events]
+        hub.close()
+        return received
 
-    seen = run(scenario())
-    assert seen == list(range(1, len(seen) + 1))
-    assert MAX_EVENTS <= len(seen) < 2 * MAX_EVENTS + 100
+    received = run(scenario())
+    assert received == list(range(1, len(received) + 1))
+    assert MAX_EVENTS <= len(received) < 2 * MAX_EVENTS + 100
 
 
-@pytest.mark.parametrize("kept", [True, False], ids=["in the buffer", "in the store"])
-def test_whoever_has_far_to_go_is_given_a_little_at_a_time(engine, kept, monkeypatch):
-    """All that is in memory for a reader who does not read on is one slice, wherever the rest of it is."""
+@pytest.mark.parametrize("in_buffer", [True, False], ids=["in the buffer", "in the store"])
+def test_a_reader_far_behind_gets_one_slice_at_a_time(engine, in_buffer, monkeypatch):
+    """A reader that stops reading has one slice in memory, whether the rest is in the buffer or in the store."""
     monkeypatch.setattr(feed, "SLICE_BYTES", 2_000)
     monkeypatch.setattr(hub, "SLICE_BYTES", 2_000)
     count = 2 * MAX_EVENTS
 
     async def scenario():
-        over = hub_over(engine)
+        hub = make_hub(engine)
         writing = partial(asyncio.get_running_loop().run_in_executor, None, partial(write, engine, count, at_once=50))
-        keeper = asyncio.ensure_future(read(over, 0, until=lambda at: at >= count + 1))
-        await until(over.size)
+        keeper = asyncio.ensure_future(read(hub, 0, wait_for=lambda at: at >= count + 1))
+        await wait_for(hub.size)
         await writing()
-        await until(lambda: over._open_feeds()[0].settled == count)
-        if not kept:
-            over._open_feeds()[0]._buffer.clear()
+        await wait_for(lambda: hub._open_feeds()[0].settled == count)
+        if not in_buffer:
+            hub._open_feeds()[0]._buffer.clear()
         slices = []
         late = Follower(EventFilter(), lambda: None)
-        async with aclosing(over.follow(ACCOUNT, 0, late)) as batches:
+        async with aclosing(hub.follow(ACCOUNT, 0, late)) as batches:
             async for some in batches:
                 slices.append(some)
                 assert late._buffered == []
@@ -277,14 +277,16 @@ def test_whoever_has_far_to_go_is_given_a_little_at_a_time(engine, kept, monkeyp
                     break
         await asyncio.get_running_loop().run_in_executor(None, partial(write, engine, 1, "another"))
         await keeper
-        over.close()
+        hub.close()
         return slices
 
     slices = run(scenario())
     assert [rendered.event.seq for some in slices for batch in some for rendered in batch.events] == list(
         range(1, count + 1)
     )
-    sizes = [batch.size if kept else sum(data_size(rendered.event) for rendered in batch.events) for (batch,) in slices]
+    sizes = [
+        batch.size if in_buffer else sum(data_size(rendered.event) for rendered in batch.events) for (batch,) in slices
+    ]
     assert max(len(batch.events) for (batch,) in slices) <= MAX_EVENTS
     assert max(sizes) < 2_000 + LARGEST
     assert len(slices) >= 5
@@ -293,59 +295,59 @@ def test_whoever_has_far_to_go_is_given_a_little_at_a_time(engine, kept, monkeyp
 # -- retention ---------------------------------------------------------------------------------------------------
 
 
-def forget(engine, floor):
+def remove_events(engine, floor):
     engine.store.forget_events(ACCOUNT, floor)
 
 
-def test_retention_that_overtakes_a_reader_is_told(engine, small):
-    """It has read a few pages; before the next one the log's beginning goes, and then the rest of what it asked for."""
+def test_a_reader_overtaken_by_retention_gets_an_error(engine, small_buffers):
+    """It has read one page when retention removes the next ones."""
     write(engine, 40)
 
     async def scenario():
-        over = hub_over(engine)
+        hub = make_hub(engine)
         follower = Follower(EventFilter(), lambda: None)
-        batches = over.follow(ACCOUNT, 0, follower)
-        seen = [rendered.event.seq for batch in await anext(batches) for rendered in batch.events]
-        await asyncio.get_running_loop().run_in_executor(None, forget, engine, 20)
-        with pytest.raises(CursorTooOld) as told:
+        batches = hub.follow(ACCOUNT, 0, follower)
+        received = [rendered.event.seq for batch in await anext(batches) for rendered in batch.events]
+        await asyncio.get_running_loop().run_in_executor(None, remove_events, engine, 20)
+        with pytest.raises(CursorTooOld) as error:
             await anext(batches)
-        over.close()
-        return seen, told.value.facts["oldest"]
+        hub.close()
+        return received, error.value.facts["oldest"]
 
     assert run(scenario()) == ([1, 2, 3, 4, 5], 21)
 
 
-def test_an_empty_log_does_not_look_like_an_end(engine, small):
+def test_a_cursor_in_an_emptied_log_is_too_old(engine, small_buffers):
     """Everything after the cursor was removed: that is a gap, although there is nothing to read."""
     write(engine, 10)
-    forget(engine, 10)
+    remove_events(engine, 10)
 
     async def scenario():
-        over = hub_over(engine)
+        hub = make_hub(engine)
         with pytest.raises(CursorTooOld):
-            await read(over, 4, until=lambda _: True)
-        over.close()
+            await read(hub, 4, wait_for=lambda _: True)
+        hub.close()
 
     run(scenario())
 
 
-def test_a_feed_that_retention_overtakes_ends_its_followers(engine, small):
-    """The feed sleeps through it all: no bell rings for it. What it then finds has a gap, and everybody hears so."""
+def test_a_feed_overtaken_by_retention_ends_its_followers(engine, small_buffers):
+    """The feed is not notified of the removal. Its next page has a gap, and all followers get the error."""
     write(engine, 10)
 
     async def scenario():
-        over = hub_over(engine)
+        hub = make_hub(engine)
         follower = Follower(EventFilter(), lambda: None)
-        batches = over.follow(ACCOUNT, 10, follower)
+        batches = hub.follow(ACCOUNT, 10, follower)
         first = asyncio.ensure_future(anext(batches))
-        await until(lambda: over._open_feeds() and list(over._open_feeds()[0].followers()))
-        # Past the engine, so that nobody is told.
+        await wait_for(lambda: hub._open_feeds() and list(hub._open_feeds()[0].followers()))
+        # Without the engine, so that no change is signalled.
         transact(engine.store, *(heartbeat("job-0", "l1") for _ in range(5)))
-        forget(engine, 13)
+        remove_events(engine, 13)
         engine.call(heartbeat("job-0", "l1"))
         with pytest.raises(CursorTooOld):
             await first
-        over.close()
+        hub.close()
 
     run(scenario())
 
@@ -353,35 +355,35 @@ def test_a_feed_that_retention_overtakes_ends_its_followers(engine, small):
 # -- drain -------------------------------------------------------------------------------------------------------
 
 
-def test_a_server_about_to_stop_ends_everybody_at_once(engine):
+def test_a_stopping_server_ends_all_streams_at_once(engine):
     async def scenario():
-        over = hub_over(engine)
-        followers = [asyncio.ensure_future(read(over, 0, until=lambda _: False)) for _ in range(5)]
-        await until(lambda: over._open_feeds() and len(list(over._open_feeds()[0].followers())) == 5)
+        hub = make_hub(engine)
+        followers = [asyncio.ensure_future(read(hub, 0, wait_for=lambda _: False)) for _ in range(5)]
+        await wait_for(lambda: hub._open_feeds() and len(list(hub._open_feeds()[0].followers())) == 5)
         engine.change_signal.drain()
         await asyncio.wait_for(asyncio.gather(*followers), 3)
-        assert over.size() == 0
-        over.close()
+        assert hub.size() == 0
+        hub.close()
 
     run(scenario())
 
 
-def test_readers_on_their_way_end_with_the_others(engine, small):
-    """One has taken a slice and reads no further, one waits for its turn at the store; neither would ever come."""
+def test_a_stopping_server_ends_streams_that_are_catching_up(engine, small_buffers):
+    """One follower has a slice and stops reading, one waits to read the store."""
     write(engine, 40)
 
     async def scenario():
-        over = hub_over(engine)
+        hub = make_hub(engine)
         cut = asyncio.Event()
-        idle = over.follow(ACCOUNT, 0, Follower(EventFilter(), cut.set))
+        idle = hub.follow(ACCOUNT, 0, Follower(EventFilter(), cut.set))
         await anext(idle)
-        busy = asyncio.ensure_future(read(over, 0, until=lambda _: False, pause=lambda: 0.2))
-        await until(lambda: over.size() == 2)
+        busy = asyncio.ensure_future(read(hub, 0, wait_for=lambda _: False, pause=lambda: 0.2))
+        await wait_for(lambda: hub.size() == 2)
         engine.change_signal.drain()
         await asyncio.wait_for(cut.wait(), 5)
         assert [some async for some in idle] == []
-        seen, _ = await asyncio.wait_for(busy, 5)
-        assert len(seen) < 40
-        over.close()
+        received, _ = await asyncio.wait_for(busy, 5)
+        assert len(received) < 40
+        hub.close()
 
     run(scenario())

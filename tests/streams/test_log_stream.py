@@ -1,4 +1,4 @@
-"""`GET /v1/events` as a stream: what its frames say, where it begins, who may read it, and how it ends."""
+"""`GET /v1/events` as a stream: frames, cursors, filters, permissions and limits."""
 
 import re
 import time
@@ -9,7 +9,7 @@ from tests.compat.octostore.server import Server
 from tests.compat.orchestrion.account import Account, register
 from tests.compat.orchestrion.states import completed, pending
 from tests.http.replies import done
-from tests.streams.reading import Ended, Stream, fields, follow
+from tests.streams.reading import Stream, StreamEnded, fields, follow
 
 pytestmark = pytest.mark.waits(17)
 
@@ -23,7 +23,7 @@ def kinds(stream, count):
 # -- frames ------------------------------------------------------------------------------------------------------
 
 
-def test_a_stream_says_first_that_it_is_open_and_where_it_stands(account):
+def test_the_first_frame_has_the_cursor(account):
     with follow(account) as stream:
         assert (stream.status, stream.headers["content-type"]) == (200, "text/event-stream")
         assert stream.headers["x-accel-buffering"] == "no"
@@ -40,9 +40,9 @@ def test_an_event_is_one_frame_with_a_cloud_event_in_it(account):
         assert lines[:2] == ["id: 3", "event: task.created"]
         with follow(account, "after=2") as again:
             again.frame()
-            told = again.event()["data"]
+            error = again.event()["data"]
     page = done(account.get("/v1/events?after=2"))["events"][0]
-    assert told == {
+    assert error == {
         "specversion": "1.0",
         "id": f"{account.id}:3",
         "source": "urn:holdfast",
@@ -58,7 +58,7 @@ def test_an_event_is_one_frame_with_a_cloud_event_in_it(account):
     }
 
 
-def test_only_who_asks_for_a_stream_by_its_name_gets_one(account):
+def test_only_accept_text_event_stream_gets_a_stream(account):
     for accepted in ("application/json", "*/*", "text/*", "text/event-stream;q=0"):
         assert "events" in done(account.saying(Accept=accepted).get("/v1/events"))
     answer = account.saying(Accept="application/json, Text/Event-Stream;q=0.5").get("/v1/events")
@@ -76,7 +76,7 @@ def test_without_a_cursor_only_new_events_are_followed(account):
         assert [stream.event()["id"] for _ in range(3)] == ["4", "5", "6"]
 
 
-def test_a_cursor_in_the_header_wins_over_one_in_the_address(account):
+def test_last_event_id_takes_precedence_over_after(account):
     completed(account)
     with follow(account, "after=0") as stream:
         assert kinds(stream, 5)[:2] == ["account.registered", "principal.created"]
@@ -84,8 +84,8 @@ def test_a_cursor_in_the_header_wins_over_one_in_the_address(account):
         assert kinds(stream, 2) == ["task.claimed", "task.completed"]
 
 
-def test_a_reader_who_saw_nothing_yet_comes_back_without_a_gap(account):
-    """The first frame has no event, but an id: whatever happens before the reader is back comes then."""
+def test_a_reader_that_received_no_event_reconnects_without_a_gap(account):
+    """The first frame has no event but an id, so a reader that reconnects gets what happened in the meantime."""
     with follow(account) as stream:
         stood = int(fields(stream.frame())["id"])
     pending(account)
@@ -102,18 +102,18 @@ def test_a_reader_who_saw_nothing_yet_comes_back_without_a_gap(account):
         ("subject=task:*&kind=task.claimed", ["task.claimed"]),
     ],
 )
-def test_a_reader_may_choose_as_on_a_page(account, query, expected):
-    """The first three events are read from the store, the last one as it happens."""
+def test_streams_accept_the_filters_of_pages(account, query, expected):
+    """The first three events are read from the store, the last one is live."""
     completed(account)
     with follow(account, f"{query}&after=0") as stream:
-        seen = kinds(stream, len(expected) - ("claimed" not in query))
+        received = kinds(stream, len(expected) - ("claimed" not in query))
         last = pending(account)["id"]
-        seen += [] if "claimed" in query else [stream.event()["event"]]
-        assert seen == expected
+        received += [] if "claimed" in query else [stream.event()["event"]]
+        assert received == expected
         assert last
 
 
-def test_one_subject_is_followed_past_all_others(account):
+def test_a_stream_of_one_subject_skips_all_others(account):
     mine = pending(account)["id"]
     with follow(account, f"subject=task:{mine}") as stream:
         stream.frame()
@@ -125,7 +125,7 @@ def test_one_subject_is_followed_past_all_others(account):
 # -- who may, and how many ---------------------------------------------------------------------------------------
 
 
-def test_refusals_come_before_the_stream(account, server):
+def test_refusals_are_sent_instead_of_a_stream(account, server):
     with follow(account, "after=-1") as stream:
         assert (stream.status, stream.body()["errors"][0]["pointer"]) == (400, "/after")
     with Stream(server.port, "/v1/events", Accept="text/event-stream") as stream:
@@ -135,17 +135,17 @@ def test_refusals_come_before_the_stream(account, server):
             assert (stream.status, stream.body()["error"]) == (400, "invalid_request")
 
 
-def test_nobody_hears_of_another_account(server, account):
+def test_streams_are_isolated_by_account(server, account):
     other = register(server.anyone)
     with follow(account) as stream:
         stream.frame()
         pending(other)
         pending(account)
-        told = stream.event()
-        assert (told["id"], told["data"]["id"]) == ("3", f"{account.id}:3")
+        error = stream.event()
+        assert (error["id"], error["data"]["id"]) == ("3", f"{account.id}:3")
 
 
-def test_rooms_of_elections_are_in_nobodys_log(server):
+def test_elections_are_in_no_account_log(server):
     root = Account(server.port, {"Authorization": f"Bearer {server.settings['ROOT_KEY']}"})
     with follow(root, "subject=lease:*") as stream, follow(root, "subject=lease:__election/some-room-1") as other:
         stream.frame()
@@ -157,7 +157,7 @@ def test_rooms_of_elections_are_in_nobodys_log(server):
             other.event(0.3)
 
 
-def test_a_key_has_so_many_streams_and_gets_them_back(account):
+def test_the_streams_of_a_key_are_limited_and_freed_when_closed(account):
     streams = [follow(account) for _ in range(PER_KEY)]
     try:
         assert {stream.status for stream in streams} == {200}
@@ -174,7 +174,7 @@ def test_a_key_has_so_many_streams_and_gets_them_back(account):
     again.close()
 
 
-def test_a_server_has_so_many_streams(tmp_path):
+def test_the_streams_of_a_server_are_limited(tmp_path):
     server = Server(f"sqlite:///{tmp_path}/x.db", MAX_STREAMS="2").start()
     try:
         accounts = [register(server.anyone) for _ in range(3)]
@@ -186,7 +186,7 @@ def test_a_server_has_so_many_streams(tmp_path):
         begun = time.monotonic()
         server.process.terminate()
         for stream in streams[:2]:
-            with pytest.raises(Ended):
+            with pytest.raises(StreamEnded):
                 stream.frame()
             assert stream.was_finished
         assert time.monotonic() - begun < 3
@@ -198,8 +198,8 @@ def test_a_server_has_so_many_streams(tmp_path):
         server.close()
 
 
-def test_one_account_leaves_places_for_the_others(tmp_path):
-    """With a second key it gets no further than with one."""
+def test_one_account_cannot_use_all_streams_of_a_server(tmp_path):
+    """A second key does not raise the limit of the account."""
     server = Server(f"sqlite:///{tmp_path}/x.db", MAX_STREAMS=str(PER_KEY + 4)).start()
     streams = []
     try:
@@ -228,13 +228,13 @@ def another_key(account, **fields):
 
 def assert_ended(stream, seconds):
     begun = time.monotonic()
-    with pytest.raises(Ended):
+    with pytest.raises(StreamEnded):
         while True:
             stream.frame(seconds)
     return time.monotonic() - begun
 
 
-def test_a_key_bound_to_some_names_hears_of_these_and_of_tasks_alone(account):
+def test_a_key_with_a_prefix_gets_events_of_its_names_and_of_tasks_only(account):
     reader, _ = another_key(account, prefix="web/")
     with follow(reader) as stream:
         stream.frame()
@@ -242,9 +242,9 @@ def test_a_key_bound_to_some_names_hears_of_these_and_of_tasks_alone(account):
             done(account.post(f"/v1/jobs/{job}/claim", {"owner": "me"}))
         done(account.post("/v1/sessions", {"name": "me"}), 201)
         task = pending(account)["id"]
-        told = [stream.event()["data"]["subject"] for _ in range(2)]
-    assert told == ["lease:web/deploy", f"task:{task}"]
-    assert [event["subject"] for event in done(reader.get("/v1/events"))["events"]] == told
+        error = [stream.event()["data"]["subject"] for _ in range(2)]
+    assert error == ["lease:web/deploy", f"task:{task}"]
+    assert [event["subject"] for event in done(reader.get("/v1/events"))["events"]] == error
 
 
 def test_a_revoked_key_ends_its_streams_and_no_others(account):
@@ -257,7 +257,7 @@ def test_a_revoked_key_ends_its_streams_and_no_others(account):
         assert other.event()["event"] == "principal.revoked"
 
 
-def test_a_key_that_runs_out_ends_its_streams(account):
+def test_an_expired_key_ends_its_streams(account):
     reader, _ = another_key(account, expiresInSeconds=1)
     with follow(reader) as stream:
         stream.frame()

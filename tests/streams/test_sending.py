@@ -1,4 +1,4 @@
-"""A connection that takes nothing: it is closed after a while, and whatever its stream held is let go."""
+"""A connection that accepts no data is closed after a timeout, and its stream is released."""
 
 import asyncio
 
@@ -6,9 +6,9 @@ from holdfast.transport.http.request import Request
 from holdfast.transport.http.streams import sending
 
 
-def test_a_connection_that_takes_nothing_is_closed(monkeypatch):
+def test_a_connection_that_accepts_no_data_is_closed(monkeypatch):
     monkeypatch.setattr(sending, "WRITE_SECONDS", 0.05)
-    told, closed = [], []
+    error, closed = [], []
 
     async def scenario():
         gone = asyncio.Event()
@@ -21,8 +21,8 @@ def test_a_connection_that_takes_nothing_is_closed(monkeypatch):
                 closed.append(True)
 
         async def send(message):
-            told.append(message)
-            if len(told) == 3:
+            error.append(message)
+            if len(error) == 3:
                 await asyncio.Event().wait()
 
         async def receive():
@@ -33,4 +33,4 @@ def test_a_connection_that_takes_nothing_is_closed(monkeypatch):
         await asyncio.wait_for(sending.send_parts(Request(scope, receive), parts(), send), 10)
 
     asyncio.run(scenario())
-    assert (len(told), closed) == (3, [True])
+    assert (len(error), closed) == (3, [True])

@@ -1,4 +1,4 @@
-"""What streams say when nothing happens, when too much is watched, and when what comes next is gone.
+"""Heartbeats of silent streams, the limit of watched names, and the last frame after retention.
 
 In this process and with a short patience, over the very handlers that a server has.
 """
@@ -22,11 +22,11 @@ def client(monkeypatch, tmp_path):
 
 
 def stream(client, path, method="GET", **headers):
-    """(the head, pieces) of one answer."""
+    """(head, parts) of one response."""
     return client._transport.stream(Request(method, path, {"accept": "text/event-stream", **headers}, b""), SECONDS)
 
 
-def test_a_log_that_is_silent_beats_with_how_far_it_has_come(client):
+def test_a_silent_event_stream_sends_heartbeats_with_the_cursor(client):
     with stream(client, "/v1/events?kind=task.*") as (_, pieces):
         assert b": open\n" in next(pieces)
         client.claim_job("somebody-elses", "me")
@@ -35,19 +35,19 @@ def test_a_log_that_is_silent_beats_with_how_far_it_has_come(client):
         assert beat == b": beat\nid: 1\n\n"
 
 
-def test_a_lock_that_is_silent_sends_the_barest_comment(client):
+def test_a_silent_lock_watch_sends_an_empty_comment(client):
     with stream(client, "/locks/quiet/watch") as (_, pieces):
         assert next(pieces).startswith(b'data: {"event":"released"')
         assert next(pieces) == b":\n\n"
 
 
-def test_an_election_that_is_silent_says_that_it_is_alive(client):
+def test_a_silent_election_watch_sends_keepalive_comments(client):
     with stream(client, "/elections/quiet-room-1/watch") as (_, pieces):
         assert next(pieces).startswith(b"event: state\nretry:1000\ndata: {")
         assert next(pieces) == b": keepalive\n\n"
 
 
-def test_so_many_names_may_be_watched_and_no_more(client):
+def test_the_number_of_watched_names_is_limited(client):
     client._transport._context.stream_limits.watched_names._limit = 2
     with stream(client, "/locks/one/watch") as (one, _), stream(client, "/elections/quiet-room-2/watch") as (two, _):
         assert (one.status, two.status) == (200, 200)
@@ -60,7 +60,7 @@ def test_so_many_names_may_be_watched_and_no_more(client):
                 assert (refusal["retry_after_ms"], full.headers["retry-after"]) == (1000, "1")
 
 
-def test_a_look_at_the_head_alone_takes_no_place(client):
+def test_a_head_request_does_not_count_as_a_stream(client):
     ctx = client._transport._context
     with stream(client, "/v1/events", method="HEAD") as (head, pieces):
         assert head.status == 200
@@ -69,8 +69,8 @@ def test_a_look_at_the_head_alone_takes_no_place(client):
     assert ctx.hub.size() == 0
 
 
-def test_retention_in_the_midst_is_the_streams_last_word(client, monkeypatch):
-    """The reader has taken the first slice of more than may be ready for it; then the log's beginning goes."""
+def test_the_last_frame_reports_events_removed_by_retention(client, monkeypatch):
+    """The reader has the first slice when retention removes the next events."""
     monkeypatch.setattr(hub, "SLICE_EVENTS", 2)
     for number in range(4 * MAX_UNREAD_CHUNKS):
         client.claim_job(f"job-{number}", "me")

@@ -1,4 +1,4 @@
-"""One receiver for a file, and a server of each store that may send to it."""
+"""One receiver for each test file, and a server for each store that may send to it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def receiver():
 
 @pytest.fixture
 def path():
-    """A path that nobody posts to yet."""
+    """A path without messages."""
     return f"/{next(numbers)}"
 
 
@@ -60,25 +60,25 @@ def running(store, **settings):
 
 
 def sending(store, **settings):
-    """A server that sends to this machine and gives up quickly."""
+    """A server that may send to this machine and retries a few times only."""
     return Server(store, **{"ROOT_KEY": ROOT_KEY, "WEBHOOK_ALLOW_PRIVATE_NETWORKS": "true",
                             "WEBHOOK_RETRIES": RETRIES, "WEBHOOK_TIMEOUT": "2"} | settings)  # fmt: skip
 
 
 @pytest.fixture
-def boss(server):
+def admin(server):
     return root(server)
 
 
 @pytest.fixture
-def hook(boss):
-    """Make a webhook; it is gone after the test, so that the next one is not told to it."""
-    made = []
+def hook(admin):
+    """Create a webhook, which is deleted after the test so that it gets no events of the next one."""
+    webhook = []
 
     def hook(url, **more):
-        made.append(done(boss.post("/v1/webhooks", {"url": url, **more}), 201))
-        return made[-1]
+        webhook.append(done(admin.post("/v1/webhooks", {"url": url, **more}), 201))
+        return webhook[-1]
 
     yield hook
-    for each in made:
-        boss.delete(f"/v1/webhooks/{each['webhook_id']}")
+    for each in webhook:
+        admin.delete(f"/v1/webhooks/{each['webhook_id']}")

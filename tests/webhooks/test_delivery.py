@@ -1,4 +1,4 @@
-"""Messages on their way: signed, in order, tried again, given up, sent once more; on every store."""
+"""Deliveries on every store: signatures, order, retries, dead letters and replays."""
 
 import base64
 from collections import Counter
@@ -11,34 +11,34 @@ from tests.http.metrics_parser import scrape
 from tests.support import wait_until
 
 
-def deliveries(boss, made, query=""):
-    return ok(boss.get(f"/v1/webhooks/{made['webhook_id']}/deliveries{query}"))["deliveries"]
+def deliveries(admin, webhook, query=""):
+    return ok(admin.get(f"/v1/webhooks/{webhook['webhook_id']}/deliveries{query}"))["deliveries"]
 
 
-def states(boss, made):
-    return ok(boss.get(f"/v1/webhooks/{made['webhook_id']}"))["deliveries"]
+def states(admin, webhook):
+    return ok(admin.get(f"/v1/webhooks/{webhook['webhook_id']}"))["deliveries"]
 
 
-def patch(boss, path, body):
-    return boss.send_json("PATCH", path, body)
+def patch(admin, path, body):
+    return admin.send_json("PATCH", path, body)
 
 
-def tell(boss, subject, times=1):
-    """So many events about one job: claimed, then renewed."""
-    lease = claimed(boss.claim(subject))["lease_id"]
+def write_events(admin, subject, times=1):
+    """Write `times` events about one job: claimed, then renewed."""
+    lease = claimed(admin.claim(subject))["lease_id"]
     for _ in range(times - 1):
-        ok(boss.heartbeat(subject, lease))
+        ok(admin.heartbeat(subject, lease))
     return lease
 
 
-def test_an_event_arrives_signed_and_whole(boss, hook, receiver, path):
+def test_an_event_arrives_signed_and_complete(admin, hook, receiver, path):
     job = fresh()
-    made = hook(receiver.url(path), events=["lease.*"], subject=f"lease:{job}")
-    assert made["secret"].startswith("whsec_")
-    assert len(base64.b64decode(made["secret"].removeprefix("whsec_"))) == 32
-    tell(boss, job)
+    webhook = hook(receiver.url(path), events=["lease.*"], subject=f"lease:{job}")
+    assert webhook["secret"].startswith("whsec_")
+    assert len(base64.b64decode(webhook["secret"].removeprefix("whsec_"))) == 32
+    write_events(admin, job)
     (message,) = receiver.await_messages(path, 1)
-    message.verify(made["secret"])
+    message.verify(webhook["secret"])
     body = message.json
     assert (body["type"], body["data"]["subject"], body["timestamp"]) == (
         "lease.claimed",
@@ -51,135 +51,140 @@ def test_an_event_arrives_signed_and_whole(boss, hook, receiver, path):
     assert message.id.endswith(f"_{message.seq}")
     assert not {"proof", "holder"} & body["data"]["data"].keys()
     with pytest.raises(WebhookVerificationError):
-        Webhook(made["secret"]).verify(message.raw.replace(b"claimed", b"renewed"), message.headers)
-    wait_until(lambda: states(boss, made) == {"delivered": 1})
-    (seen,) = deliveries(boss, made)
-    assert (seen["state"], seen["attempts"], seen["status"], seen["message_id"]) == ("delivered", 1, 204, message.id)
+        Webhook(webhook["secret"]).verify(message.raw.replace(b"claimed", b"renewed"), message.headers)
+    wait_until(lambda: states(admin, webhook) == {"delivered": 1})
+    (delivery,) = deliveries(admin, webhook)
+    assert (delivery["state"], delivery["attempts"], delivery["status"], delivery["message_id"]) == (
+        "delivered",
+        1,
+        204,
+        message.id,
+    )
 
 
-def test_only_what_the_filters_name_is_told_and_nothing_from_before(boss, hook, receiver, path):
+def test_only_matching_events_after_the_creation_are_sent(admin, hook, receiver, path):
     mine, other = fresh("deploy"), fresh()
-    tell(boss, mine)
+    write_events(admin, mine)
     hook(receiver.url(path), events=["lease.renewed", "task.*"], subject="lease:deploy*")
     first, second = fresh("deploy"), fresh("deploy")
-    tell(boss, other, 2)
-    tell(boss, first, 3)
-    tell(boss, second, 2)
-    told = receiver.await_messages(path, 3)
-    assert [message.json["type"] for message in told] == ["lease.renewed"] * 3
-    assert sorted(message.subject for message in told) == sorted([f"lease:{first}"] * 2 + [f"lease:{second}"])
+    write_events(admin, other, 2)
+    write_events(admin, first, 3)
+    write_events(admin, second, 2)
+    messages = receiver.await_messages(path, 3)
+    assert [message.json["type"] for message in messages] == ["lease.renewed"] * 3
+    assert sorted(message.subject for message in messages) == sorted([f"lease:{first}"] * 2 + [f"lease:{second}"])
 
 
-def test_a_failure_is_tried_again_under_the_same_id_before_anything_later_of_its_subject(boss, hook, receiver, path):
+def test_a_failed_delivery_is_retried_with_its_id_before_later_events_of_its_subject(admin, hook, receiver, path):
     first, second = fresh(), fresh()
-    made = hook(receiver.url(path, 500, 302, 204), events=["lease.*"])
-    tell(boss, first, 3)
-    told = receiver.await_messages(path, 5)
-    assert [message.seq for message in told] == [told[0].seq] * 3 + [told[0].seq + 1, told[0].seq + 2]
-    assert len({message.id for message in told}) == 3
-    for message in told:
-        message.verify(made["secret"])
-    assert told[1].at - told[0].at >= 0.2
-    assert told[2].at - told[1].at >= 0.3
-    tell(boss, second)
+    webhook = hook(receiver.url(path, 500, 302, 204), events=["lease.*"])
+    write_events(admin, first, 3)
+    messages = receiver.await_messages(path, 5)
+    assert [message.seq for message in messages] == [messages[0].seq] * 3 + [messages[0].seq + 1, messages[0].seq + 2]
+    assert len({message.id for message in messages}) == 3
+    for message in messages:
+        message.verify(webhook["secret"])
+    assert messages[1].at - messages[0].at >= 0.2
+    assert messages[2].at - messages[1].at >= 0.3
+    write_events(admin, second)
     receiver.await_messages(path, 6)
-    wait_until(lambda: states(boss, made) == {"delivered": 4})
+    wait_until(lambda: states(admin, webhook) == {"delivered": 4})
 
 
-def test_what_nobody_took_is_a_dead_letter_that_can_be_sent_again(boss, hook, receiver, path):
+def test_a_delivery_that_keeps_failing_is_a_dead_letter_and_can_be_replayed(admin, hook, receiver, path):
     job = fresh()
-    made = hook(receiver.url(path, 500, 503, 404, 204), events=["lease.*"], subject=f"lease:{job}")
-    tell(boss, job, 2)
-    wait_until(lambda: states(boss, made) == {"dead": 1, "delivered": 1}, 20)
-    (dead,) = deliveries(boss, made, "?state=dead")
+    webhook = hook(receiver.url(path, 500, 503, 404, 204), events=["lease.*"], subject=f"lease:{job}")
+    write_events(admin, job, 2)
+    wait_until(lambda: states(admin, webhook) == {"dead": 1, "delivered": 1}, 20)
+    (dead,) = deliveries(admin, webhook, "?state=dead")
     assert (dead["attempts"], dead["status"], dead["error"]) == (3, 404, "status 404")
-    told = receiver.on(path)
-    assert [message.seq for message in told] == [dead["seq"]] * 3 + [dead["seq"] + 1]
-    assert ok(boss.post(f"/v1/webhooks/{made['webhook_id']}/replay", {}))["replayed"] == 1
+    messages = receiver.on(path)
+    assert [message.seq for message in messages] == [dead["seq"]] * 3 + [dead["seq"] + 1]
+    assert ok(admin.post(f"/v1/webhooks/{webhook['webhook_id']}/replay", {}))["replayed"] == 1
     again = receiver.await_messages(path, 5)[4]
     assert again.id == dead["message_id"]
-    again.verify(made["secret"])
-    wait_until(lambda: states(boss, made) == {"delivered": 2})
-    everything = ok(boss.post(f"/v1/webhooks/{made['webhook_id']}/replay", {"after": 0}))
+    again.verify(webhook["secret"])
+    wait_until(lambda: states(admin, webhook) == {"delivered": 2})
+    everything = ok(admin.post(f"/v1/webhooks/{webhook['webhook_id']}/replay", {"after": 0}))
     assert everything["replayed"] == 2
     receiver.await_messages(path, 7)
-    one = ok(boss.post(f"/v1/webhooks/{made['webhook_id']}/replay", {"seq": dead["seq"]}))
+    one = ok(admin.post(f"/v1/webhooks/{webhook['webhook_id']}/replay", {"seq": dead["seq"]}))
     assert one["replayed"] == 1
     receiver.await_messages(path, 8)
 
 
-def test_attempts_are_counted_by_what_came_of_them(server, boss, hook, receiver, path):
+def test_attempts_are_counted_by_result(server, admin, hook, receiver, path):
     def attempts():
         page = scrape(server.admin.get("/metrics/prometheus").raw, openmetrics=False)
         return Counter({labels["outcome"]: many for labels, many in page.samples("holdfast_webhook_deliveries_total")})
 
     before, job = attempts(), fresh()
-    made = hook(receiver.url(path, 500, 503, 404, 204), events=["lease.*"], subject=f"lease:{job}")
-    tell(boss, job, 2)
-    wait_until(lambda: states(boss, made) == {"dead": 1, "delivered": 1}, 20)
+    webhook = hook(receiver.url(path, 500, 503, 404, 204), events=["lease.*"], subject=f"lease:{job}")
+    write_events(admin, job, 2)
+    wait_until(lambda: states(admin, webhook) == {"dead": 1, "delivered": 1}, 20)
     assert attempts() - before == {"failed": 2, "dead": 1, "delivered": 1}
 
 
-def test_one_who_fails_holds_up_nobody_else(boss, hook, receiver, path):
+def test_a_failing_receiver_delays_no_other(admin, hook, receiver, path):
     bad, good = f"{path}/bad", f"{path}/good"
     hook(receiver.url(bad, 500), events=["lease.*"])
     hook(receiver.url(good), events=["lease.*"])
     for _ in range(3):
-        tell(boss, fresh(), 2)
+        write_events(admin, fresh(), 2)
     assert len({message.id for message in receiver.await_messages(good, 6)}) == 6
     assert len({message.subject for message in receiver.await_messages(bad, 3)}) == 3
 
 
-def test_a_pause_keeps_what_happens_for_later(boss, hook, receiver, path):
-    made = hook(receiver.url(path), events=["lease.*"])
-    where = f"/v1/webhooks/{made['webhook_id']}"
-    paused = ok(patch(boss, where, {"state": "paused"}))
+def test_events_during_a_pause_are_sent_after_it(admin, hook, receiver, path):
+    webhook = hook(receiver.url(path), events=["lease.*"])
+    where = f"/v1/webhooks/{webhook['webhook_id']}"
+    paused = ok(patch(admin, where, {"state": "paused"}))
     assert (paused["state"], paused["reason"]) == ("paused", "by request")
     first, second = fresh(), fresh()
-    tell(boss, first, 2)
+    write_events(admin, first, 2)
     hook(receiver.url(f"{path}/other"), events=["lease.*"])
-    tell(boss, second)
+    write_events(admin, second)
     receiver.await_messages(f"{path}/other", 1)
     assert receiver.on(path) == []
-    resumed = ok(patch(boss, where, {"state": "active"}))
+    resumed = ok(patch(admin, where, {"state": "active"}))
     assert (resumed["state"], resumed["reason"]) == ("active", None)
-    told = [message.subject for message in receiver.await_messages(path, 3)]
-    assert sorted(told) == sorted([f"lease:{first}"] * 2 + [f"lease:{second}"])
+    messages = [message.subject for message in receiver.await_messages(path, 3)]
+    assert sorted(messages) == sorted([f"lease:{first}"] * 2 + [f"lease:{second}"])
 
 
-def test_both_secrets_sign_while_one_replaces_the_other(boss, hook, receiver, path):
-    made = hook(receiver.url(path), events=["lease.*"])
-    where = f"/v1/webhooks/{made['webhook_id']}"
-    rotated = ok(boss.post(f"{where}/rotate", {"grace_seconds": 3600}))
-    assert rotated["secret"] != made["secret"]
+def test_messages_are_signed_with_both_secrets_after_a_rotation(admin, hook, receiver, path):
+    webhook = hook(receiver.url(path), events=["lease.*"])
+    where = f"/v1/webhooks/{webhook['webhook_id']}"
+    rotated = ok(admin.post(f"{where}/rotate", {"grace_seconds": 3600}))
+    assert rotated["secret"] != webhook["secret"]
     assert rotated["old_secret_until"]
-    tell(boss, fresh())
+    write_events(admin, fresh())
     (message,) = receiver.await_messages(path, 1)
     assert len(message.headers["webhook-signature"].split()) == 2
-    message.verify(made["secret"])
+    message.verify(webhook["secret"])
     message.verify(rotated["secret"])
-    last = ok(boss.post(f"{where}/rotate", {"grace_seconds": 0}))
-    tell(boss, fresh())
+    last = ok(admin.post(f"{where}/rotate", {"grace_seconds": 0}))
+    write_events(admin, fresh())
     message = receiver.await_messages(path, 2)[1]
     message.verify(last["secret"])
-    for old in (made, rotated):
+    for old in (webhook, rotated):
         with pytest.raises(WebhookVerificationError):
             message.verify(old["secret"])
 
 
-def test_410_disables_until_somebody_resumes(boss, hook, receiver, path):
-    made = hook(receiver.url(path, 410, 204), events=["lease.*"])
-    where = f"/v1/webhooks/{made['webhook_id']}"
-    tell(boss, fresh())
-    wait_until(lambda: ok(boss.get(where))["state"] == "disabled", 20)
-    assert ok(boss.get(where))["reason"] == "the receiver answered 410"
-    tell(boss, fresh())
+def test_a_410_disables_the_webhook_until_it_is_resumed(admin, hook, receiver, path):
+    webhook = hook(receiver.url(path, 410, 204), events=["lease.*"])
+    where = f"/v1/webhooks/{webhook['webhook_id']}"
+    write_events(admin, fresh())
+    wait_until(lambda: ok(admin.get(where))["state"] == "disabled", 20)
+    assert ok(admin.get(where))["reason"] == "the receiver answered 410"
+    write_events(admin, fresh())
     assert len(receiver.on(path)) == 1
-    ok(patch(boss, where, {"state": "active"}))
+    ok(patch(admin, where, {"state": "active"}))
     assert len({message.id for message in receiver.await_messages(path, 3)[1:]}) == 2
 
 
-def test_a_receiver_that_asks_for_time_gets_it(boss, hook, receiver, path):
+def test_retry_after_delays_the_next_attempt(admin, hook, receiver, path):
     def busy(request):
         request.send_response(429)
         request.send_header("Retry-After", "1")
@@ -187,30 +192,30 @@ def test_a_receiver_that_asks_for_time_gets_it(boss, hook, receiver, path):
         request.end_headers()
 
     hook(receiver.url(path, busy, 204), events=["lease.*"])
-    tell(boss, fresh())
+    write_events(admin, fresh())
     first, second = receiver.await_messages(path, 2)
     assert second.at - first.at >= 1
 
 
-def test_a_test_arrives_and_stands_among_the_deliveries(boss, hook, receiver, path):
-    made = hook(receiver.url(path), events=["task.never"])
-    sent = ok(boss.post(f"/v1/webhooks/{made['webhook_id']}/test"))["delivery"]
+def test_a_test_message_arrives_and_is_listed(admin, hook, receiver, path):
+    webhook = hook(receiver.url(path), events=["task.never"])
+    sent = ok(admin.post(f"/v1/webhooks/{webhook['webhook_id']}/test"))["delivery"]
     (message,) = receiver.await_messages(path, 1)
-    message.verify(made["secret"])
+    message.verify(webhook["secret"])
     assert message.json["type"] == "webhook.test"
-    assert message.json["data"] == {"webhook_id": made["webhook_id"]}
+    assert message.json["data"] == {"webhook_id": webhook["webhook_id"]}
     assert (message.id, sent["state"]) == (sent["message_id"], "pending")
-    wait_until(lambda: states(boss, made) == {"delivered": 1})
+    wait_until(lambda: states(admin, webhook) == {"delivered": 1})
 
 
-def test_nothing_is_sent_to_a_webhook_that_is_gone(boss, hook, receiver, path):
-    made = hook(receiver.url(path, 500), events=["lease.*"])
-    tell(boss, fresh())
+def test_nothing_is_sent_to_a_deleted_webhook(admin, hook, receiver, path):
+    webhook = hook(receiver.url(path, 500), events=["lease.*"])
+    write_events(admin, fresh())
     receiver.await_messages(path, 1)
-    ok(boss.delete(f"/v1/webhooks/{made['webhook_id']}"))
-    seen = len(receiver.on(path))
+    ok(admin.delete(f"/v1/webhooks/{webhook['webhook_id']}"))
+    count = len(receiver.on(path))
     hook(receiver.url(f"{path}/other"), events=["lease.*"])
     for _ in range(3):
-        tell(boss, fresh())
+        write_events(admin, fresh())
     receiver.await_messages(f"{path}/other", 3)
-    assert len(receiver.on(path)) <= seen + 1
+    assert len(receiver.on(path)) <= count + 1

@@ -1,4 +1,4 @@
-"""The dispatcher beside the engine: what it costs those who work, and what one bad thing can stop."""
+"""The dispatcher with an engine: a failing receiver, event or write affects nothing else."""
 
 import json
 import threading
@@ -30,7 +30,7 @@ from tests.support import (
 )
 
 FAR = START + 100 * 365 * DAY
-"""Later than the clock of any machine: no sweep ends it."""
+"""Later than the clock of any machine, so that no sweep ends it."""
 SETTINGS = Settings(webhook_allow_private_networks=True, webhook_retries=(0.1,), webhook_timeout=2)
 
 
@@ -43,16 +43,16 @@ def engine(tmp_path):
     engine.store.close()
 
 
-def a_hook(url, hook_id="whk_1", **more):
+def make_hook(url, hook_id="whk_1", **more):
     return Webhook(ACCOUNT, hook_id, url=url, created_at=START, **more)
 
 
-def test_a_receiver_that_hangs_fills_its_own_places_and_slows_nobody(engine, receiver, path):
+def test_a_hanging_receiver_uses_only_its_own_attempts_and_delays_no_other(engine, receiver, path):
     slow, quick = f"{path}/slow", f"{path}/quick"
     free = threading.Event()
     before = receiver.most_inside
-    put(engine.store, a_hook(receiver.url(slow, lambda _: free.wait(25))), kind="created")
-    put(engine.store, a_hook(receiver.url(quick), "whk_2"), kind="created")
+    put(engine.store, make_hook(receiver.url(slow, lambda _: free.wait(25))), kind="created")
+    put(engine.store, make_hook(receiver.url(quick), "whk_2"), kind="created")
     try:
         with dispatching(engine, replace(SETTINGS, webhook_timeout=30)):
             began = time.monotonic()
@@ -66,8 +66,8 @@ def test_a_receiver_that_hangs_fills_its_own_places_and_slows_nobody(engine, rec
         free.set()
 
 
-def test_an_engine_without_a_dispatcher_sends_nothing_and_one_that_comes_later_sends_all(engine, receiver, path):
-    put(engine.store, a_hook(receiver.url(path), events='["lease.*"]'), kind="created")
+def test_events_written_without_a_dispatcher_are_sent_by_a_later_one(engine, receiver, path):
+    put(engine.store, make_hook(receiver.url(path), events='["lease.*"]'), kind="created")
     for number in range(3):
         engine.call(claim(f"job-{number}", f"lease-{number}"))
     assert receiver.on(path) == []
@@ -77,8 +77,8 @@ def test_an_engine_without_a_dispatcher_sends_nothing_and_one_that_comes_later_s
         assert engine.change_signal.size() == 0, "nobody waits who is not a caller"
 
 
-def test_deliveries_write_nothing_to_the_log_they_read(engine, receiver, path):
-    put(engine.store, a_hook(receiver.url(path, 500, 204)), kind="created")
+def test_deliveries_write_no_events(engine, receiver, path):
+    put(engine.store, make_hook(receiver.url(path, 500, 204)), kind="created")
     engine.call(claim())
     with dispatching(engine, SETTINGS):
         receiver.await_messages(path, 2)
@@ -86,10 +86,10 @@ def test_deliveries_write_nothing_to_the_log_they_read(engine, receiver, path):
     assert [event.kind for event in every(engine.store, Event)] == ["webhook.created", "lease.claimed"]
 
 
-def test_an_event_that_cannot_be_told_keeps_no_other_from_being_told(engine, receiver, path, caplog):
-    """A lock's holder is a UUID; one that is not, as no program of ours would write it, cannot be shown."""
-    made = a_hook(receiver.url(path), family="octostore", principal="id-alice")
-    put(engine.store, made, kind="created")
+def test_an_event_that_cannot_be_rendered_does_not_block_others(engine, receiver, path, caplog):
+    """The holder of a lock must be a UUID; another value, which our programs never write, cannot be rendered."""
+    webhook = make_hook(receiver.url(path), family="octostore", principal="id-alice")
+    put(engine.store, webhook, kind="created")
     good = "550e8400-e29b-41d4-a716-446655440000"
     for name, holder in (("bad-lock", "no uuid"), ("good-lock", good)):
         lock = a_lock(name, ends=FAR, holder=holder, principal="id-alice")
@@ -100,10 +100,10 @@ def test_an_event_that_cannot_be_told_keeps_no_other_from_being_told(engine, rec
     assert "is skipped" in caplog.text
 
 
-def test_a_stretch_that_another_server_read_is_not_skipped(engine):
-    """Two readers stand at the same place; the slower one must not believe that it has read what it has not kept."""
+def test_a_page_that_another_server_read_first_is_not_skipped(engine):
+    """Two readers have the same position; the slower one must not skip deliveries that it did not save."""
     store = engine.store
-    put(store, a_hook("http://127.0.0.1:9/", events='["lease.*"]'), kind="created")
+    put(store, make_hook("http://127.0.0.1:9/", events='["lease.*"]'), kind="created")
     engine.call(claim("job", "l1"))
     ours, theirs = LogReader(store), LogReader(store)
     stale = store.deliveries.pending_work(10).behind
@@ -116,10 +116,10 @@ def test_a_stretch_that_another_server_read_is_not_skipped(engine):
     assert kinds == ["lease.renewed", "lease.claimed"]
 
 
-def test_a_stretch_that_could_not_be_written_down_is_read_again(engine):
-    """The file is full for a moment, as SQLite itself says it."""
+def test_a_page_whose_deliveries_could_not_be_saved_is_read_again(engine):
+    """SQLite reports for a moment that the disk is full."""
     store = engine.store
-    put(store, a_hook("http://127.0.0.1:9/", events='["lease.*"]'), kind="created")
+    put(store, make_hook("http://127.0.0.1:9/", events='["lease.*"]'), kind="created")
     engine.call(claim("job", "l1"))
     reader = LogReader(store)
     refuse = "CREATE TRIGGER full BEFORE INSERT ON deliveries BEGIN SELECT raise(ABORT, 'disk is full'); END"
@@ -130,18 +130,18 @@ def test_a_stretch_that_could_not_be_written_down_is_read_again(engine):
     with store.write() as (execute, _):
         execute("DROP TRIGGER full")
     reader.read_on(store.deliveries.pending_work(10).behind)
-    assert kinds_kept(store) == ["lease.claimed"]
+    assert stored_kinds(store) == ["lease.claimed"]
 
 
-def kinds_kept(store, hook_id="whk_1"):
+def stored_kinds(store, hook_id="whk_1"):
     return [each.kind for each in store.deliveries.page((ACCOUNT, hook_id), None, 2**53, 10)]
 
 
-def test_whatever_happened_is_judged_by_the_filter_of_its_time(engine):
-    """By a reader that was there, by one that comes later, and by one that looked just before the filter changed."""
+def test_an_event_is_selected_by_the_filter_at_its_time(engine):
+    """By a reader at that time, by a later one, and by one that read just before the filter changed."""
     store = engine.store
     for number in (1, 2, 3):
-        put(store, a_hook("http://127.0.0.1:9/", f"whk_{number}", events='["task.*"]'), kind="created")
+        put(store, make_hook("http://127.0.0.1:9/", f"whk_{number}", events='["task.*"]'), kind="created")
     present = LogReader(store)
     of = {each.hook.id: each for each in store.deliveries.pending_work(10).behind}
     present.read_on([of["whk_1"]])
@@ -157,31 +157,33 @@ def test_whatever_happened_is_judged_by_the_filter_of_its_time(engine):
     present.read_on([now["whk_1"]])
     LogReader(store).read_on([now["whk_2"]])
     LogReader(store).read_on([now["whk_3"]])
-    assert [kinds_kept(store, f"whk_{number}") for number in (1, 2, 3)] == [["lease.renewed"]] * 3
+    assert [stored_kinds(store, f"whk_{number}") for number in (1, 2, 3)] == [["lease.renewed"]] * 3
 
 
-def test_every_webhook_has_a_turn_however_many_are_behind(engine, receiver, path):
-    """Those that find nothing stay behind; they must not take the turn of those who come after them."""
-    quiet = [a_hook("http://127.0.0.1:9/", f"whk_{number:03}", events='["task.*"]') for number in range(HOOKS_PER_PASS)]
-    put(engine.store, *quiet, a_hook(receiver.url(path), "whk_z", events='["lease.*"]'), kind="created")
+def test_every_webhook_is_read_however_many_are_behind(engine, receiver, path):
+    """Webhooks without matches stay behind; they must not block the ones after them."""
+    quiet = [
+        make_hook("http://127.0.0.1:9/", f"whk_{number:03}", events='["task.*"]') for number in range(HOOKS_PER_PASS)
+    ]
+    put(engine.store, *quiet, make_hook(receiver.url(path), "whk_z", events='["lease.*"]'), kind="created")
     with dispatching(engine, SETTINGS):
         for number in range(3):
             engine.call(claim(f"job-{number}", f"lease-{number}"))
             receiver.await_messages(path, number + 1)
 
 
-def test_webhooks_that_are_gone_are_not_kept_in_mind(engine):
+def test_deleted_webhooks_are_dropped_from_memory(engine):
     store = engine.store
-    put(store, a_hook("http://127.0.0.1:9/"), a_hook("http://127.0.0.1:9/", "whk_2"), kind="created")
+    put(store, make_hook("http://127.0.0.1:9/"), make_hook("http://127.0.0.1:9/", "whk_2"), kind="created")
     reader = LogReader(store)
     reader.read_on(store.deliveries.pending_work(10).behind)
     reader.forget_all_but([(ACCOUNT, "whk_2")])
     assert set(reader._positions) == {(ACCOUNT, "whk_2")}
 
 
-def test_a_quiet_stretch_is_written_down_seldom(engine):
+def test_a_cursor_without_deliveries_is_saved_rarely(engine):
     store = engine.store
-    put(store, a_hook("http://127.0.0.1:9/", events='["task.*"]'), kind="created")
+    put(store, make_hook("http://127.0.0.1:9/", events='["task.*"]'), kind="created")
     reader = LogReader(store)
     reader.read_on(store.deliveries.pending_work(10).behind)
     engine.call(claim("job", "l1"))
@@ -189,7 +191,7 @@ def test_a_quiet_stretch_is_written_down_seldom(engine):
     (behind,) = store.deliveries.pending_work(10).behind
     assert (behind.cursor, behind.last) == (1, 2)
     for _ in range(SAVE_EVERY):
-        engine.submit(heartbeat("job", "l1"), _Nowhere())
+        engine.submit(heartbeat("job", "l1"), _NoReplies())
     engine.call(heartbeat("job", "l1"))
     while reader.read_on(store.deliveries.pending_work(10).behind).more:
         pass
@@ -197,13 +199,13 @@ def test_a_quiet_stretch_is_written_down_seldom(engine):
     assert behind == [] or behind[0].cursor >= SAVE_EVERY
 
 
-class _Nowhere:
+class _NoReplies:
     def deliver(self, replies):
         pass
 
 
-def test_a_message_is_the_same_bytes_at_every_attempt(engine, receiver, path):
-    put(engine.store, a_hook(receiver.url(path, 500, 204)), kind="created")
+def test_every_attempt_sends_the_same_bytes(engine, receiver, path):
+    put(engine.store, make_hook(receiver.url(path, 500, 204)), kind="created")
     engine.call(claim())
     with dispatching(engine, SETTINGS):
         first, second = receiver.await_messages(path, 2)

@@ -1,4 +1,4 @@
-"""Receivers that lie, stall and lead astray: an attempt ends in its time, and never where it must not go."""
+"""Hostile receivers: an attempt ends in time and never connects to a private address."""
 
 import asyncio
 import socket
@@ -20,8 +20,8 @@ NAME = "hooks.example.com"
 DELIVERY = Delivery("acct", "whk_1", 7, "task:a", "task.created", '{"type":"task.created"}', 0)
 
 
-class Book:
-    """A resolver that answers from a list, one entry a question, the last for ever."""
+class FixedResolver:
+    """A resolver with fixed answers in order; the last one is repeated."""
 
     def __init__(self, *answers):
         self.answers = list(answers)
@@ -36,7 +36,7 @@ class Book:
 
 
 def attempts(url, count=1, **options):
-    """What comes of so many attempts in a row."""
+    """The results of `count` attempts in a row."""
 
     async def run():
         network = {name: value for name, value in options.items() if name != "family"}
@@ -78,36 +78,36 @@ def huge_head(request):
     request.wfile.write(b"HTTP/1.1 200 OK\r\n" + b"X: " + b"a" * 10_000_000)
 
 
-def nonsense(request):
+def send_garbage(request):
     request.wfile.write(b"\0\1\2 I am no web server\r\n\r\n")
 
 
-def hang_up(request):
+def close_connection(request):
     request.wfile.close()
     request.connection.close()
 
 
 @pytest.mark.parametrize(
-    ("rude", "status", "error"),
+    ("misbehave", "status", "error"),
     [
         (stall, None, "timeout"),
         (drip_head, None, "timeout"),
         (drip_body, 200, None),
         (huge_body, 200, None),
         (huge_head, None, "connection broke"),
-        (nonsense, None, "connection broke"),
-        (hang_up, None, "connection broke"),
+        (send_garbage, None, "connection broke"),
+        (close_connection, None, "connection broke"),
     ],
 )
-def test_an_attempt_ends_in_its_time_whatever_the_receiver_does(receiver, path, rude, status, error):
+def test_an_attempt_ends_in_time_whatever_the_receiver_does(receiver, path, misbehave, status, error):
     began = time.monotonic()
-    verdict = attempt(receiver.url(path, rude))
+    verdict = attempt(receiver.url(path, misbehave))
     assert (verdict.status, verdict.error, verdict.arrived) == (status, error, status == 200)
     assert time.monotonic() - began < 2.5
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_is_a_failure_and_nobody_follows_it(receiver, path, status):
+def test_a_redirect_is_a_failure_and_is_not_followed(receiver, path, status):
     elsewhere = receiver.url(f"{path}/elsewhere")
 
     def redirect(request):
@@ -121,7 +121,7 @@ def test_a_redirect_is_a_failure_and_nobody_follows_it(receiver, path, status):
     assert receiver.on(f"{path}/elsewhere") == []
 
 
-def test_the_environment_s_proxies_are_not_used(receiver, path, monkeypatch):
+def test_proxies_of_the_environment_are_not_used(receiver, path, monkeypatch):
     for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     assert attempt(receiver.url(path)).arrived
@@ -134,28 +134,28 @@ def test_the_environment_s_proxies_are_not_used(receiver, path, monkeypatch):
     "answer",
     [["127.0.0.1"], ["8.8.8.8", "127.0.0.1"], ["10.0.0.1"], ["::1"], ["::ffff:127.0.0.1"], ["169.254.169.254"]],
 )
-def test_a_name_that_leads_inside_is_refused_if_only_one_of_its_addresses_does(receiver, path, answer):
-    verdict = attempt(f"https://{NAME}:{receiver.port}{path}", private=False, resolve=Book(answer))
+def test_a_name_is_refused_if_one_of_its_addresses_is_private(receiver, path, answer):
+    verdict = attempt(f"https://{NAME}:{receiver.port}{path}", private=False, resolve=FixedResolver(answer))
     assert (verdict.arrived, verdict.error) == (False, "not a public address")
-    network = CheckedNetwork(Book(answer), private=False)
+    network = CheckedNetwork(FixedResolver(answer), private=False)
     with pytest.raises(NotPublic):
         asyncio.run(network.connect_tcp(NAME, receiver.port))
 
 
-def test_an_address_that_could_not_be_chosen_today_is_not_used(receiver, path):
-    """It may have been chosen when the operator allowed more."""
+def test_a_url_that_the_settings_no_longer_allow_is_not_used(receiver, path):
+    """It may have been created when the settings allowed it."""
     for family in ("standard", "octostore"):
         assert attempt(receiver.url(path), private=False, family=family).error == "address not allowed"
     assert attempt(f"https://{NAME}:8443/", private=False, family="standard").error == "address not allowed"
-    assert attempt(f"https://localhost.:{receiver.port}{path}", private=False, resolve=Book(["::1"])).error == (
-        "not a public address"
-    )
+    assert attempt(
+        f"https://localhost.:{receiver.port}{path}", private=False, resolve=FixedResolver(["::1"])
+    ).error == ("not a public address")
     assert receiver.on(path) == []
 
 
-def test_a_name_is_asked_for_once_an_attempt_and_again_at_the_next(receiver, path):
-    """Whoever answers the check with one address and the connection with another finds that there is one question."""
-    book = Book(["8.8.8.8", "10.0.0.1"], NoSuchHost(), [], ["127.0.0.1"])
+def test_a_name_is_resolved_once_per_attempt(receiver, path):
+    """A DNS server cannot return one address to the check and another to the connection."""
+    book = FixedResolver(["8.8.8.8", "10.0.0.1"], NoSuchHost(), [], ["127.0.0.1"])
     verdicts = attempts(f"https://{NAME}:{receiver.port}{path}", 4, private=False, resolve=book)
     assert [verdict.error for verdict in verdicts] == [
         "not a public address",
@@ -166,18 +166,18 @@ def test_a_name_is_asked_for_once_an_attempt_and_again_at_the_next(receiver, pat
     assert book.asked == [(NAME, receiver.port)] * 4
 
 
-def test_the_connection_goes_to_the_address_that_was_checked_under_the_name(receiver, path):
+def test_the_connection_goes_to_the_checked_address_with_the_host_name(receiver, path):
     receiver.url(path)
-    book = Book(["127.0.0.1"])
+    book = FixedResolver(["127.0.0.1"])
     verdicts = attempts(f"http://{NAME}:{receiver.port}{path}", 2, resolve=book)
     assert [verdict.arrived for verdict in verdicts] == [True, True]
     assert {message.headers["host"] for message in receiver.on(path)} == {f"{NAME}:{receiver.port}"}
     assert len(book.asked) == 2
 
 
-def test_an_address_that_takes_nobody_is_passed_over(receiver, path):
+def test_an_address_that_refuses_connections_is_skipped(receiver, path):
     receiver.url(path)
-    verdict = attempt(f"http://{NAME}:{receiver.port}{path}", resolve=Book(["127.0.0.2", "127.0.0.1"]))
+    verdict = attempt(f"http://{NAME}:{receiver.port}{path}", resolve=FixedResolver(["127.0.0.2", "127.0.0.1"]))
     assert verdict.arrived
     assert attempt("http://127.0.0.1:9/").error == "connection failed"
 
@@ -186,8 +186,8 @@ def test_an_address_that_takes_nobody_is_passed_over(receiver, path):
 
 
 @pytest.fixture(scope="module")
-def sealed(tmp_path_factory):
-    """A receiver with a certificate for 127.0.0.1 that nobody vouches for."""
+def tls_receiver(tmp_path_factory):
+    """A receiver with a self-signed certificate for 127.0.0.1."""
     cert, key = make_certificate(tmp_path_factory.mktemp("tls"))
     trust = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     trust.load_cert_chain(cert, key)
@@ -197,14 +197,14 @@ def sealed(tmp_path_factory):
     receiver.close()
 
 
-def test_only_a_certificate_that_somebody_trusts_for_that_very_name_will_do(sealed, path):
-    sealed.url(path)
-    here = f"https://127.0.0.1:{sealed.port}{path}"
+def test_only_a_trusted_certificate_for_the_host_name_is_accepted(tls_receiver, path):
+    tls_receiver.url(path)
+    here = f"https://127.0.0.1:{tls_receiver.port}{path}"
     assert attempt(here).error == "tls failed"
-    assert attempt(here, ca_bundle=sealed.cert).arrived
-    elsewhere = f"https://{NAME}:{sealed.port}{path}"
-    assert attempt(elsewhere, ca_bundle=sealed.cert, resolve=Book(["127.0.0.1"])).error == "tls failed"
-    assert len(sealed.on(path)) == 1
+    assert attempt(here, ca_bundle=tls_receiver.cert).arrived
+    elsewhere = f"https://{NAME}:{tls_receiver.port}{path}"
+    assert attempt(elsewhere, ca_bundle=tls_receiver.cert, resolve=FixedResolver(["127.0.0.1"])).error == "tls failed"
+    assert len(tls_receiver.on(path)) == 1
 
 
 def test_a_receiver_without_tls_is_a_failure(receiver, path):
@@ -216,7 +216,7 @@ def test_a_receiver_without_tls_is_a_failure(receiver, path):
 
 @pytest.fixture
 def slow_resolver(monkeypatch):
-    """The system's resolver, which does not answer for one domain until the test is over."""
+    """The system's resolver, which does not answer for one domain until the test ends."""
     over, asked, answer = threading.Event(), [], socket.getaddrinfo
 
     def resolve(host, *more, **options):
@@ -231,7 +231,7 @@ def slow_resolver(monkeypatch):
     over.set()
 
 
-def test_a_resolver_that_hangs_for_one_webhook_holds_up_no_other_and_no_stop(slow_resolver):
+def test_a_hanging_lookup_delays_no_other_webhook_and_no_shutdown(slow_resolver):
     lookups = Resolver()
 
     async def resolve(hook, host):
@@ -252,7 +252,7 @@ def test_a_resolver_that_hangs_for_one_webhook_holds_up_no_other_and_no_stop(slo
     assert time.monotonic() - began < 15, "nobody waited for what hangs"
 
 
-def test_a_place_at_the_resolver_is_free_again_after_its_answer():
+def test_a_finished_lookup_no_longer_counts_against_the_limits():
     async def run():
         lookups = Resolver()
         found = [await lookups.resolve("localhost", 80) for _ in range(PER_HOOK * 3)]

@@ -1,4 +1,4 @@
-"""OctoStore's webhooks: its checks in its order, its bodies and signatures; and ours beside them."""
+"""OctoStore's `/webhooks`: order of checks, message bodies and signatures."""
 
 import hashlib
 import hmac
@@ -24,9 +24,9 @@ def store(request):
 
 
 @pytest.fixture(scope="module")
-def strict(tmp_path_factory):
-    """A server that sends nowhere but to the open internet."""
-    server = Server(f"sqlite:///{tmp_path_factory.mktemp('strict')}/x.db", ROOT_KEY=ROOT_KEY).start()
+def public_only_server(tmp_path_factory):
+    """A server that sends only to public addresses."""
+    server = Server(f"sqlite:///{tmp_path_factory.mktemp('public_only_server')}/x.db", ROOT_KEY=ROOT_KEY).start()
     yield server
     server.close()
 
@@ -43,49 +43,49 @@ def bob(server):
 
 @pytest.fixture
 def lock_hook(alice):
-    made = []
+    webhook = []
 
     def make(url, by=alice, **fields):
-        made.append((by, success(by.post("/webhooks", {"url": url, **fields}), 201)))
-        return made[-1][1]
+        webhook.append((by, success(by.post("/webhooks", {"url": url, **fields}), 201)))
+        return webhook[-1][1]
 
     yield make
-    for by, each in made:
+    for by, each in webhook:
         by.delete(f"/webhooks/{each['id']}")
 
 
 # -- the routes --------------------------------------------------------------------------------------------------
 
 
-def test_a_webhook_is_shown_in_octostore_s_order_without_its_secret(alice, lock_hook):
-    made = lock_hook("https://Hooks.Example.com", secret="my-secret-key", events=["acquired"], lock_pattern="jobs/*")
-    assert list(made)[:8] == ["id", "user_id", "url", "secret", "events", "lock_pattern", "created_at", "active"]
-    assert made["id"] == str(uuid.UUID(made["id"]))
-    assert made["user_id"] == str(uuid.UUID(made["user_id"]))
-    assert (made["url"], made["secret"]) == ("https://hooks.example.com/", "****")
-    assert (made["events"], made["lock_pattern"], made["active"]) == (["acquired"], "jobs/*", True)
-    assert made["created_at"].endswith("Z")
+def test_a_webhook_is_returned_in_octostore_order_without_its_secret(alice, lock_hook):
+    webhook = lock_hook("https://Hooks.Example.com", secret="my-secret-key", events=["acquired"], lock_pattern="jobs/*")
+    assert list(webhook)[:8] == ["id", "user_id", "url", "secret", "events", "lock_pattern", "created_at", "active"]
+    assert webhook["id"] == str(uuid.UUID(webhook["id"]))
+    assert webhook["user_id"] == str(uuid.UUID(webhook["user_id"]))
+    assert (webhook["url"], webhook["secret"]) == ("https://hooks.example.com/", "****")
+    assert (webhook["events"], webhook["lock_pattern"], webhook["active"]) == (["acquired"], "jobs/*", True)
+    assert webhook["created_at"].endswith("Z")
     plain = lock_hook(HERE, events=None, lock_pattern=None)
     assert (plain["secret"], plain["events"], plain["lock_pattern"]) == (None, ["*"], None)
     assert lock_hook(HERE, events=[])["events"] == []
     listed = alice.get("/webhooks").json
-    assert {each["id"] for each in listed} >= {made["id"], plain["id"]}
+    assert {each["id"] for each in listed} >= {webhook["id"], plain["id"]}
     assert all("agent_contract" not in each for each in listed)
     assert "my-secret-key" not in alice.get("/webhooks").raw.decode()
 
 
-def test_they_are_a_user_s_own(alice, bob, boss, lock_hook):
-    made = lock_hook(HERE)
-    assert made["id"] not in bob.get("/webhooks").raw.decode()
-    refused(bob.delete(f"/webhooks/{made['id']}"), 404, "not_found", "Resource not found")
+def test_users_see_only_their_own_webhooks(alice, bob, admin, lock_hook):
+    webhook = lock_hook(HERE)
+    assert webhook["id"] not in bob.get("/webhooks").raw.decode()
+    refused(bob.delete(f"/webhooks/{webhook['id']}"), 404, "not_found", "Resource not found")
     refused(alice.delete(f"/webhooks/{uuid.uuid4()}"), 404, "not_found", "Resource not found")
-    assert made["id"] in {each["webhook_id"] for each in boss.get("/v1/webhooks").json["webhooks"]}
-    answer = alice.delete(f"/webhooks/{made['id'].upper()}")
+    assert webhook["id"] in {each["webhook_id"] for each in admin.get("/v1/webhooks").json["webhooks"]}
+    answer = alice.delete(f"/webhooks/{webhook['id'].upper()}")
     assert (answer.status, answer.raw) == (204, b"")
-    refused(alice.delete(f"/webhooks/{made['id']}"), 404, "not_found", "Resource not found")
+    refused(alice.delete(f"/webhooks/{webhook['id']}"), 404, "not_found", "Resource not found")
 
 
-def test_what_cannot_be_read_comes_before_who_asks(server, alice):
+def test_a_malformed_body_is_refused_before_authentication(server, alice):
     malformed(server.anyone.delete("/webhooks/none"), 400)
     malformed(server.anyone.post("/webhooks", {}), 422)
     malformed(server.anyone.post("/webhooks", {"url": 1}), 422)
@@ -118,63 +118,65 @@ def test_what_cannot_be_read_comes_before_who_asks(server, alice):
         (HERE, ["acquired", ""]),
     ],
 )
-def test_what_octostore_refuses_is_refused(strict, url, events):
-    body = refused(root(strict).post("/webhooks", {"url": url, "events": events}), 400, "invalid_input")
+def test_urls_and_events_that_octostore_refuses_are_refused(public_only_server, url, events):
+    body = refused(root(public_only_server).post("/webhooks", {"url": url, "events": events}), 400, "invalid_input")
     assert body["details"].startswith("Invalid input: ")
-    assert root(strict).get("/webhooks").json == []
+    assert root(public_only_server).get("/webhooks").json == []
 
 
 @pytest.mark.parametrize(
     "url", ["https://localhost./", "https://hooks.example.com:8443/x", "https://8.8.8.8/", "https://[2606:4700::1111]/"]
 )
-def test_what_octostore_takes_is_taken(strict, url):
-    caller = agent(strict)
-    made = success(caller.post("/webhooks", {"url": url, "lock_pattern": "x" * 256, "secret": "é" * 1024}), 201)
-    assert made["url"] == url
-    assert caller.delete(f"/webhooks/{made['id']}").status == 204
+def test_urls_that_octostore_accepts_are_accepted(public_only_server, url):
+    caller = agent(public_only_server)
+    webhook = success(caller.post("/webhooks", {"url": url, "lock_pattern": "x" * 256, "secret": "é" * 1024}), 201)
+    assert webhook["url"] == url
+    assert caller.delete(f"/webhooks/{webhook['id']}").status == 204
 
 
 @pytest.mark.parametrize(
     "more", [{"lock_pattern": "x" * 257}, {"secret": "x" * 1025}, {"url": f"{HERE}/{'x' * 2048}"}, {"secret": "a\0b"}]
 )
-def test_what_nobody_needs_is_not_kept(strict, more):
-    refused(root(strict).post("/webhooks", {"url": HERE, **more}), 400, "invalid_input")
-    assert root(strict).get("/webhooks").json == []
+def test_values_that_are_too_long_or_contain_nul_are_refused(public_only_server, more):
+    refused(root(public_only_server).post("/webhooks", {"url": HERE, **more}), 400, "invalid_input")
+    assert root(public_only_server).get("/webhooks").json == []
 
 
-def test_an_event_that_is_named_often_is_kept_once(strict):
-    made = success(root(strict).post("/webhooks", {"url": HERE, "events": ["renewed", "acquired"] * 50_000}), 201)
-    assert made["events"] == ["renewed", "acquired"]
-    assert root(strict).delete(f"/webhooks/{made['id']}").status == 204
+def test_repeated_events_are_stored_once(public_only_server):
+    webhook = success(
+        root(public_only_server).post("/webhooks", {"url": HERE, "events": ["renewed", "acquired"] * 50_000}), 201
+    )
+    assert webhook["events"] == ["renewed", "acquired"]
+    assert root(public_only_server).delete(f"/webhooks/{webhook['id']}").status == 204
 
 
-def test_a_user_has_ten_and_no_more(strict):
-    caller, other = agent(strict, "alice-2"), agent(strict, "bob-2")
-    made = [success(caller.post("/webhooks", {"url": HERE}), 201)["id"] for _ in range(10)]
+def test_a_user_has_at_most_ten_webhooks(public_only_server):
+    caller, other = agent(public_only_server, "alice-2"), agent(public_only_server, "bob-2")
+    webhook = [success(caller.post("/webhooks", {"url": HERE}), 201)["id"] for _ in range(10)]
     refused(caller.post("/webhooks", {"url": HERE}), 400, "invalid_input")
     refused(caller.post("/webhooks", {"url": "https://localhost/"}), 400, "invalid_input")
     success(other.post("/webhooks", {"url": HERE}), 201)
-    assert caller.delete(f"/webhooks/{made[0]}").status == 204
+    assert caller.delete(f"/webhooks/{webhook[0]}").status == 204
     success(caller.post("/webhooks", {"url": HERE}), 201)
 
 
 # -- the messages ------------------------------------------------------------------------------------------------
 
 
-def test_a_message_has_exactly_octostore_s_body_and_both_signatures(alice, lock_hook, receiver, path):
+def test_a_message_has_the_octostore_body_and_both_signatures(alice, lock_hook, receiver, path):
     secret, lock = "my-secret-key", fresh("jobs")
-    made = lock_hook(receiver.url(path), secret=secret, lock_pattern="jobs*")
+    webhook = lock_hook(receiver.url(path), secret=secret, lock_pattern="jobs*")
     lease = acquired(alice.acquire(lock))
     alice.renew(lock, lease["lease_id"])
     alice.acquire(lock)
     alice.release(lock, lease["lease_id"])
-    told = receiver.await_messages(path, 4)
-    assert [message.json["event"] for message in told] == ["acquired", "renewed", "renewed", "released"]
-    for message in told:
+    messages = receiver.await_messages(path, 4)
+    assert [message.json["event"] for message in messages] == ["acquired", "renewed", "renewed", "released"]
+    for message in messages:
         body = message.json
         assert list(body) == ["event", "lock", "holder_id", "fencing_token", "timestamp"]
         assert (body["lock"], body["fencing_token"]) == (lock, lease["fencing_token"])
-        assert body["holder_id"] == pseudonym(made["user_id"])
+        assert body["holder_id"] == pseudonym(webhook["user_id"])
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?\+00:00", body["timestamp"])
         assert message.headers["user-agent"] == "OctoStore-Webhook/1.0"
         digest = hmac.new(secret.encode(), message.raw, hashlib.sha256).hexdigest()
@@ -182,7 +184,7 @@ def test_a_message_has_exactly_octostore_s_body_and_both_signatures(alice, lock_
         message.verify(b64encode(secret.encode()).decode())
 
 
-def test_without_a_secret_nothing_is_signed(alice, lock_hook, receiver, path):
+def test_messages_without_a_secret_are_not_signed(alice, lock_hook, receiver, path):
     lock_hook(receiver.url(path))
     acquired(alice.acquire(fresh("lock")))
     (message,) = receiver.await_messages(path, 1)
@@ -190,7 +192,7 @@ def test_without_a_secret_nothing_is_signed(alice, lock_hook, receiver, path):
     assert message.id
 
 
-def test_only_one_s_own_locks_are_told_ephemeral_ones_too(server, alice, lock_hook, receiver, path):
+def test_messages_are_sent_for_own_locks_only_including_ephemeral_ones(server, alice, lock_hook, receiver, path):
     bob = agent(server, "bob-1")
     lock_hook(receiver.url(path))
     other = f"{path}/bob"
@@ -204,15 +206,15 @@ def test_only_one_s_own_locks_are_told_ephemeral_ones_too(server, alice, lock_ho
     acquired(alice.acquire(ours))
     bob.renew(theirs, held["lease_id"])
     bob.release(theirs, held["lease_id"])
-    told = receiver.await_messages(path, 3)
-    by_lock = {lock: [each.json["event"] for each in told if each.json["lock"] == lock] for lock in (mine, ours)}
+    messages = receiver.await_messages(path, 3)
+    by_lock = {lock: [each.json["event"] for each in messages if each.json["lock"] == lock] for lock in (mine, ours)}
     assert by_lock == {mine: ["acquired", "released"], ours: ["acquired"]}
-    assert {each.json["holder_id"] for each in told if each.json["lock"] == mine} == {pseudonym(session)}
+    assert {each.json["holder_id"] for each in messages if each.json["lock"] == mine} == {pseudonym(session)}
     assert [each.json["event"] for each in receiver.await_messages(other, 2)] == ["acquired", "released"]
     assert {each.json["lock"] for each in receiver.on(other)} == {theirs}
 
 
-def test_a_lock_that_ran_out_is_told(alice, lock_hook, receiver, path):
+def test_an_expired_lock_is_sent(alice, lock_hook, receiver, path):
     lock = fresh("lock")
     lock_hook(receiver.url(path), events=["expired"], lock_pattern=lock)
     acquired(alice.acquire(lock, ttl_seconds=1))
@@ -220,17 +222,17 @@ def test_a_lock_that_ran_out_is_told(alice, lock_hook, receiver, path):
     assert message.json["event"] == "expired"
 
 
-def test_an_empty_list_of_events_never_fires_and_failures_are_tried_again(alice, boss, lock_hook, receiver, path):
+def test_an_empty_list_of_events_sends_nothing_and_failures_are_retried(alice, admin, lock_hook, receiver, path):
     lock_hook(receiver.url(f"{path}/never"), events=[])
-    made = lock_hook(receiver.url(path, 500, 204))
+    webhook = lock_hook(receiver.url(path, 500, 204))
     acquired(alice.acquire(fresh("lock")))
     first, second = receiver.await_messages(path, 2)
     assert first.id == second.id
-    where = f"/v1/webhooks/{made['id']}"
-    wait_until(lambda: boss.get(where).json["deliveries"] == {"delivered": 1})
+    where = f"/v1/webhooks/{webhook['id']}"
+    wait_until(lambda: admin.get(where).json["deliveries"] == {"delivered": 1})
     assert receiver.on(f"{path}/never") == []
     for body in ({"url": HERE}, {"events": ["*"]}, {"subject": "x"}):
-        assert boss.send_json("PATCH", where, body).status == 400
-    assert boss.post(f"{where}/rotate", {}).status == 400
-    boss.post(f"{where}/test")
+        assert admin.send_json("PATCH", where, body).status == 400
+    assert admin.post(f"{where}/rotate", {}).status == 400
+    admin.post(f"{where}/test")
     assert receiver.await_messages(path, 3)[2].json["event"] == "test"

@@ -1,4 +1,4 @@
-"""Servers that die in the middle of it, and servers that share the work."""
+"""Killed servers lose no delivery; several servers share the work."""
 
 import time
 from collections import Counter
@@ -18,16 +18,16 @@ EVENTS = sized(15, 40)
 KILLS = sized(2, 5)
 
 
-def work(boss, names):
-    """So many events about each name, in order: one claim, then renewals."""
-    leases = {name: claimed(boss.claim(name, ttl_seconds=3600))["lease_id"] for name in names}
+def work(admin, names):
+    """Write some events about each name, in order: one claim, then renewals."""
+    leases = {name: claimed(admin.claim(name, ttl_seconds=3600))["lease_id"] for name in names}
     for _ in range(EVENTS - 1):
         for name, lease in leases.items():
-            ok(boss.heartbeat(name, lease))
+            ok(admin.heartbeat(name, lease))
 
 
 def in_order(messages):
-    """Whether nothing came for the first time before everything earlier of its subject had come."""
+    """Whether every first message of an event came after all earlier ones of its subject."""
     newest = Counter()
     for message in messages:
         version = message.json["data"]["version"]
@@ -45,14 +45,14 @@ def test_a_killed_server_loses_no_message_and_keeps_their_order(request, tmp_pat
         url = request.getfixturevalue("new_postgres_database")()
     server = sending(url, WEBHOOK_TIMEOUT="1").start()
     try:
-        boss = root(server)
-        made = done(boss.post("/v1/webhooks", {"url": receiver.url(path), "events": ["lease.*"]}), 201)
-        where = f"/v1/webhooks/{made['webhook_id']}"
-        ok(boss.send_json("PATCH", where, {"state": "paused"}))
+        admin = root(server)
+        webhook = done(admin.post("/v1/webhooks", {"url": receiver.url(path), "events": ["lease.*"]}), 201)
+        where = f"/v1/webhooks/{webhook['webhook_id']}"
+        ok(admin.send_json("PATCH", where, {"state": "paused"}))
         names = [fresh() for _ in range(SUBJECTS)]
         parts = [names[place::5] for place in range(5)]
-        together(*[lambda part=part: work(boss, part) for part in parts])
-        ok(boss.send_json("PATCH", where, {"state": "active"}))
+        together(*[lambda part=part: work(admin, part) for part in parts])
+        ok(admin.send_json("PATCH", where, {"state": "active"}))
         total = SUBJECTS * EVENTS
         for kill in range(KILLS):
             wait_until(lambda kill=kill: distinct(receiver.on(path)) >= total * (kill + 1) // (KILLS + 2), 60)
@@ -60,14 +60,14 @@ def test_a_killed_server_loses_no_message_and_keeps_their_order(request, tmp_pat
             server.kill()
             server.start()
         wait_until(lambda: distinct(receiver.on(path)) == total, 120)
-        wait_until(lambda: ok(boss.get(where))["deliveries"] == {"delivered": total}, 30)
+        wait_until(lambda: ok(admin.get(where))["deliveries"] == {"delivered": total}, 30)
     finally:
         server.close()
-    told = receiver.on(path)
-    assert in_order(told) == {f"lease:{name}": EVENTS for name in names}
-    for message in told:
-        message.verify(made["secret"])
-    assert len(told) < total + KILLS * 64, "only what was under way came twice"
+    messages = receiver.on(path)
+    assert in_order(messages) == {f"lease:{name}": EVENTS for name in names}
+    for message in messages:
+        message.verify(webhook["secret"])
+    assert len(messages) < total + KILLS * 64, "only what was under way came twice"
 
 
 def distinct(messages):
@@ -78,33 +78,33 @@ def test_two_servers_share_the_work_and_send_nothing_twice(new_postgres_database
     url = new_postgres_database()
     servers = [sending(url).start() for _ in range(2)]
     try:
-        boss, other = (root(server) for server in servers)
-        made = done(boss.post("/v1/webhooks", {"url": receiver.url(path), "events": ["lease.*"]}), 201)
+        admin, other = (root(server) for server in servers)
+        webhook = done(admin.post("/v1/webhooks", {"url": receiver.url(path), "events": ["lease.*"]}), 201)
         names = [fresh() for _ in range(8)]
-        together(*[lambda by=by, part=part: work(by, part) for by, part in ((boss, names[:4]), (other, names[4:]))])
+        together(*[lambda by=by, part=part: work(by, part) for by, part in ((admin, names[:4]), (other, names[4:]))])
         total = len(names) * EVENTS
-        settled = f"/v1/webhooks/{made['webhook_id']}"
-        wait_until(lambda: ok(boss.get(settled))["deliveries"] == {"delivered": total}, 60)
+        settled = f"/v1/webhooks/{webhook['webhook_id']}"
+        wait_until(lambda: ok(admin.get(settled))["deliveries"] == {"delivered": total}, 60)
     finally:
         for server in servers:
             server.close()
-    told = receiver.on(path)
-    assert (len(told), distinct(told)) == (total, total)
-    assert in_order(told) == {f"lease:{name}": EVENTS for name in names}
+    messages = receiver.on(path)
+    assert (len(messages), distinct(messages)) == (total, total)
+    assert in_order(messages) == {f"lease:{name}": EVENTS for name in names}
 
 
-def test_a_server_that_stops_leaves_nothing_in_hand(tmp_path, receiver, path):
-    """What it was sending is free at once: its successor need not wait until the claim is over."""
+def test_a_stopping_server_returns_its_claimed_deliveries(tmp_path, receiver, path):
+    """Its claims end at once: the next server need not wait until they expire."""
     url = f"sqlite:///{tmp_path}/x.db"
     server = sending(url, WEBHOOK_TIMEOUT="30").start()
     try:
-        boss = root(server)
+        admin = root(server)
 
         def stall(request):
             time.sleep(4)
 
-        done(boss.post("/v1/webhooks", {"url": receiver.url(path, stall, 204), "events": ["lease.*"]}), 201)
-        claimed(boss.claim(fresh()))
+        done(admin.post("/v1/webhooks", {"url": receiver.url(path, stall, 204), "events": ["lease.*"]}), 201)
+        claimed(admin.claim(fresh()))
         receiver.await_messages(path, 1)
         server.stop()
         server.start()
