@@ -60,7 +60,7 @@ def test_a_filter_survives_a_round_trip_through_an_address():
     asked = DashboardFilter(
         state="dead_letter", type="t", tag="a&b", key="k=v", worker="w", open="yes", reason="<n> & more"
     )
-    assert task_filter.parse(asked.given) == asked
+    assert task_filter.parse(asked.parameters) == asked
     assert task_filter.parse({"state": "exploded", "other": "x"}) == DashboardFilter()
 
 

@@ -24,16 +24,16 @@ _CONNECT_ERRORS = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeou
 
 def server_url(url: str | None) -> str:
     """Address of the server: as given, else HOLDFAST_URL, else the default on this machine."""
-    found = (url or os.environ.get("HOLDFAST_URL") or DEFAULT_URL).rstrip("/")
-    if not found.startswith(("http://", "https://")):
-        raise ValueError(f"the server's address must begin with http:// or https://, not {found!r}")
-    return found
+    address = (url or os.environ.get("HOLDFAST_URL") or DEFAULT_URL).rstrip("/")
+    if not address.startswith(("http://", "https://")):
+        raise ValueError(f"the server's address must begin with http:// or https://, not {address!r}")
+    return address
 
 
 def auth_headers(key: str | None) -> dict[str, str]:
     """The Authorization header: the key as given, else HOLDFAST_API_KEY; empty without one, as elections need none."""
-    found = key or os.environ.get("HOLDFAST_API_KEY")
-    return {"authorization": f"Bearer {found}"} if found else {}
+    key = key or os.environ.get("HOLDFAST_API_KEY")
+    return {"authorization": f"Bearer {key}"} if key else {}
 
 
 def _settings(url: str | None, key: str | None) -> dict[str, Any]:

@@ -55,10 +55,10 @@ class Answer(msgspec.Struct, frozen=True):
         if "json" not in kind:
             return {"content_type": kind, "text": self.body.decode(errors="replace")}
         try:
-            found = msgspec.json.decode(self.body)
+            value = msgspec.json.decode(self.body)
         except msgspec.DecodeError:
             return {"content_type": kind, "text": self.body.decode(errors="replace")}
-        return found if isinstance(found, dict) else {"value": found}
+        return value if isinstance(value, dict) else {"value": value}
 
 
 def find_operation(name: str) -> Operation:
@@ -80,26 +80,26 @@ def is_repeatable(operation: Operation) -> bool:
 
 def build_request(operation: Operation, arguments: Mapping[str, Any], idempotency_key: str | None = None) -> Request:
     """The request of an operation; arguments that are None are left out."""
-    given = {name: value for name, value in arguments.items() if value is not None}
-    target = _PARAMETER.sub(lambda match: _path_segment(operation, match[1], given), operation.path)
+    fields = {name: value for name, value in arguments.items() if value is not None}
+    target = _PARAMETER.sub(lambda match: _path_segment(operation, match[1], fields), operation.path)
     headers = {"accept": "application/json", **trace_headers()}
     body = b""
     if operation.method == "GET":
-        query = {_query_name(operation, name): _query_value(value) for name, value in given.items()}
+        query = {_query_name(operation, name): _query_value(value) for name, value in fields.items()}
         target += f"?{urlencode(query)}" if query else ""
-    elif given or operation.method != "DELETE":
-        body = msgspec.json.encode(given)
+    elif fields or operation.method != "DELETE":
+        body = msgspec.json.encode(fields)
         headers["content-type"] = "application/json"
     if accepts_idempotency_key(operation):
         headers["idempotency-key"] = idempotency_key or str(uuid.uuid4())
     return Request(operation.method, target, headers, body)
 
 
-def _path_segment(operation: Operation, name: str, given: dict[str, Any]) -> str:
+def _path_segment(operation: Operation, name: str, fields: dict[str, Any]) -> str:
     """A path parameter, quoted. One that a server could resolve to another path (`..`) is refused."""
-    if name not in given:
+    if name not in fields:
         raise TypeError(f"{operation.name} requires the argument {name}")
-    value = str(given.pop(name))
+    value = str(fields.pop(name))
     if value.strip(".") == "":
         raise Invalid(f"{name} must not be empty or consist of dots")
     return quote(value, safe="")

@@ -51,7 +51,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def flag(self) -> str:
-        """The flag of `holdfast serve`, whether it has one or not."""
+        """Name of the flag of `holdfast serve`; used only if `has_flag`."""
         return "--" + self.name.replace("_", "-")
 
 
@@ -86,7 +86,7 @@ def _value(name: str, kind: str, description: str, **more: Any) -> Field:
 GROUPS: dict[str, tuple[Field, ...]] = {
     "Address": (
         _value("host", TEXT, "Address to listen on.", default="127.0.0.1", has_flag=True),
-        _number("port", DEFAULT_PORT, (0, 65535), "Port to listen on; 0 takes a free one.", flag=True),
+        _number("port", DEFAULT_PORT, (0, 65535), "Port to listen on; 0 picks a free one.", flag=True),
         _value("bind_addr", TEXT, "Host and port in one value, as `host:port`.", alias_of="host, port"),
         _value(
             "public_url",
@@ -139,7 +139,7 @@ GROUPS: dict[str, tuple[Field, ...]] = {
         _value(
             "static_tokens_file",
             FILE,
-            "The same, one to a line, in a file that only its owner can read.",
+            "The same, one per line, in a file that only its owner can read.",
             alias_of="static_tokens",
         ),
         _boolean(
@@ -156,7 +156,7 @@ GROUPS: dict[str, tuple[Field, ...]] = {
             "Requests from one address.",
             unit="requests a minute",
         ),
-        _number("public_election_watch_streams_global", 1024, (1, LARGEST), "Open watches in all."),
+        _number("public_election_watch_streams_global", 1024, (1, LARGEST), "Open watches in total."),
         _number("public_election_watch_streams_per_client", 8, (1, LARGEST), "Open watches from one address."),
         _number("public_election_watch_max_seconds", 900, (1, LARGEST), "How long one watch lasts.", unit="seconds"),
     ),
@@ -164,14 +164,14 @@ GROUPS: dict[str, tuple[Field, ...]] = {
         _number("max_streams", 2_000, (1, 10**6), "Event streams of one process; more are answered 503."),
         _number("max_locks_per_user", 100, (1, LARGEST), "Locks that one user may hold."),
         _number(
-            "task_retention_days", 30, (0, 36_500), "How long finished tasks are kept; 0 is for ever.", unit="days"
+            "task_retention_days", 30, (0, 36_500), "How long finished tasks are kept; 0 means for ever.", unit="days"
         ),
-        _number("event_retention_days", 90, (0, 36_500), "How long events are kept; 0 is for ever.", unit="days"),
+        _number("event_retention_days", 90, (0, 36_500), "How long events are kept; 0 means for ever.", unit="days"),
         _boolean("purge_dead_letters", "Remove dead letters like other finished tasks.", default=True),
     ),
     "Logs, traces and alerts": (
         _choice("log_format", None, FORMATS, "Text is for terminals, JSON for programs."),
-        _choice("log_level", "info", tuple(LEVELS), "The least level that is logged."),
+        _choice("log_level", "info", tuple(LEVELS), "Lowest level that is logged."),
         _choice(
             "access_log",
             "errors",
@@ -188,31 +188,31 @@ GROUPS: dict[str, tuple[Field, ...]] = {
             "alert_conflicts",
             0,
             (0, LARGEST),
-            "Warn above this many claims and writes refused because another holder has the lease; 0 is never.",
+            "Warn above this many claims and writes refused because another holder has the lease; 0 means never.",
             unit="an hour",
         ),
         _number(
             "alert_lapses",
             0,
             (0, LARGEST),
-            "Warn above this many holders that did not renew in time; 0 is never.",
+            "Warn above this many holders that did not renew in time; 0 means never.",
             unit="an hour",
         ),
         _number(
-            "alert_dead_letters", 0, (0, LARGEST), "Warn above this many dead letters; 0 is never.", unit="an hour"
+            "alert_dead_letters", 0, (0, LARGEST), "Warn above this many dead letters; 0 means never.", unit="an hour"
         ),
         _number(
             "alert_recovery_failures",
             1,
             (0, LARGEST),
-            "Warn above this many recoveries that failed; 0 is never.",
+            "Warn above this many recoveries that failed; 0 means never.",
             unit="an hour",
         ),
     ),
     "Webhooks": (
         _boolean(
             "webhook_allow_private_networks",
-            "Webhooks may lead to any address, over http too: for servers whose users are their operators.",
+            "Webhooks may use any address, also over http: for servers whose users are their operators.",
             default=False,
         ),
         _value("ca_bundle", FILE, "PEM file of authorities that webhooks trust besides the system's."),
@@ -237,7 +237,10 @@ GROUPS: dict[str, tuple[Field, ...]] = {
         _value("paypal_client_id", CONFIDENTIAL, "The PayPal merchant; payments are off without it."),
         _value("paypal_secret", CONFIDENTIAL, "The merchant's secret."),
         _value(
-            "paypal_url", URL, "PayPal's address; `https://api-m.sandbox.paypal.com` for tests.", default=PAYPAL_URL
+            "paypal_url",
+            URL,
+            "Address of PayPal's API; `https://api-m.sandbox.paypal.com` for tests.",
+            default=PAYPAL_URL,
         ),
     ),
 }

@@ -69,7 +69,7 @@ class Settings(msgspec.Struct, frozen=True):
     plans: Catalogue = msgspec.field(default_factory=lambda: PLANS)
 
     def __repr__(self) -> str:
-        """The address only: some values are secret."""
+        """Show only the address, because some values are secret."""
         return f"<settings of {self.url}>"
 
     @property

@@ -38,9 +38,12 @@ _counter, _gauge, _histogram = METRICS.counter, METRICS.gauge, METRICS.histogram
 
 REQUESTS = _counter("holdfast_requests", "Requests answered.", class_=KINDS, status=STATUSES)
 REQUEST_SECONDS = _histogram(
-    "holdfast_request_duration_seconds", "Time from a request's head to its response's.", TIMES, class_=KINDS
+    "holdfast_request_duration_seconds",
+    "Time from the head of a request to the head of its response.",
+    TIMES,
+    class_=KINDS,
 )
-SHORTEST = _counter("shortest", "The quickest answer.", merge=LEAST, exported=False, class_=KINDS)
+SHORTEST = _counter("shortest", "The fastest answer.", merge=LEAST, exported=False, class_=KINDS)
 LONGEST = _counter("longest", "The slowest answer.", merge=MOST, exported=False, class_=KINDS)
 REFUSED = _counter(
     "holdfast_refused", "Requests refused with 429, 503 or 507, by the code of the refusal.", reason=REASONS
@@ -58,7 +61,7 @@ CLAIMS = _counter(
     family=CLAIMED,
     outcome=("granted", "held", "empty", "refused"),
 )
-CONTENDED = _counter("holdfast_contended_claims", "Claims that met another holder, whether they waited or not.",
+CONTENDED = _counter("holdfast_contended_claims", "Claims that found another holder, whether they waited or not.",
                      family=CLAIMED)  # fmt: skip
 RENEWALS = _counter("holdfast_renewals", "Renewals by holders.", family=FAMILIES)
 RELEASES = _counter(

@@ -1,4 +1,4 @@
-"""Base of the lease classes: what a holder can read and set, whether a thread or a task renews the lease."""
+"""Base of the lease classes: attributes and checks that threads and asyncio tasks share."""
 
 from __future__ import annotations
 

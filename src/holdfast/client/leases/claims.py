@@ -20,7 +20,7 @@ UNCERTAIN = (LeaseLost, OutcomeUnknown)
 
 
 class Claim(Protocol):
-    """One kind of lease."""
+    """How one kind of lease is claimed."""
 
     @property
     def operation(self) -> str:
@@ -80,8 +80,8 @@ class JobClaim(msgspec.Struct, frozen=True):
     operation: str = "claim_job"
 
     def arguments(self, left: float, /) -> dict[str, Any]:
-        given = {"job_id": self.job_id, "owner": self.owner, "metadata": self.metadata, "ttl_seconds": self.ttl}
-        return given | self.more | {"wait_seconds": _wait_seconds(left)}
+        arguments = {"job_id": self.job_id, "owner": self.owner, "metadata": self.metadata, "ttl_seconds": self.ttl}
+        return arguments | self.more | {"wait_seconds": _wait_seconds(left)}
 
     def terms(self, document: Document) -> Terms | None:
         if document["status"] != "claimed":

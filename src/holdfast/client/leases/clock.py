@@ -20,7 +20,7 @@ def now() -> float:
 
 
 class Margins(NamedTuple):
-    """How careful a holder is."""
+    """Parts of the TTL and of the renewal interval that a holder keeps as a reserve."""
 
     trusted: float
     """Part of the TTL during which the holder relies on the lease."""

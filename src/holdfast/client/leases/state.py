@@ -1,4 +1,4 @@
-"""What a holder knows about its lease: its terms, how long it lasts, and whether it was lost."""
+"""State of a held lease: its terms, how long it lasts, and whether it was lost."""
 
 from __future__ import annotations
 

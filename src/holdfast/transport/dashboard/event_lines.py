@@ -36,9 +36,9 @@ class Line(msgspec.Struct, frozen=True):
 def recent(reader: Reader, by: Principal, limit: int) -> list[Line]:
     """The newest events that a key may see, without renewals, newest first."""
     _, last = reader.log_bounds(by.account)
-    found = reader.events(by.account, max(last - SCAN_LIMIT, 0), SCAN_LIMIT)
-    news = [event for event in reversed(found) if event.kind not in _LEFT_OUT and may_see_event(by, event)]
-    return [line(event, reader.now) for event in news[:limit]]
+    scanned = reader.events(by.account, max(last - SCAN_LIMIT, 0), SCAN_LIMIT)
+    visible = [event for event in reversed(scanned) if event.kind not in _LEFT_OUT and may_see_event(by, event)]
+    return [line(event, reader.now) for event in visible[:limit]]
 
 
 def history(reader: Reader, account: str, subject: str, limit: int) -> list[Line]:

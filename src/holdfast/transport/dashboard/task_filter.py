@@ -24,7 +24,7 @@ class DashboardFilter(TaskFilter, frozen=True, kw_only=True):
     """Failure group of a dead letter."""
 
     @property
-    def given(self) -> dict[str, str]:
+    def parameters(self) -> dict[str, str]:
         """The query parameters that select this filter."""
         return {name: value for name in _PARAMETERS if (value := getattr(self, name))}
 
@@ -44,10 +44,10 @@ class DashboardFilter(TaskFilter, frozen=True, kw_only=True):
 
 def parse(query: Mapping[str, str]) -> DashboardFilter:
     """The filter in a query string or form; an unknown state is ignored."""
-    given = {name: query.get(name, "").strip() for name in _PARAMETERS}
-    if given["state"] not in STATES:
-        given["state"] = ""
-    return msgspec.convert(given, DashboardFilter)
+    values = {name: query.get(name, "").strip() for name in _PARAMETERS}
+    if values["state"] not in STATES:
+        values["state"] = ""
+    return msgspec.convert(values, DashboardFilter)
 
 
 def is_unchanged_since(task: Task, moment: Instant) -> bool:

@@ -74,8 +74,8 @@ def _find_operation(request: PageRequest) -> BulkOperation:
     return operation
 
 
-def _parse_operation(given: Mapping[str, str]) -> tuple[BulkVerb, DashboardFilter]:
-    verb, filters = VERBS.get(given.get("verb", "")), task_filter.parse(given)
+def _parse_operation(fields: Mapping[str, str]) -> tuple[BulkVerb, DashboardFilter]:
+    verb, filters = VERBS.get(fields.get("verb", "")), task_filter.parse(fields)
     if verb is None or filters.state != verb.state:
         raise Invalid("choose a task state that this operation applies to")
     return verb, filters

@@ -38,7 +38,7 @@ class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Only events before this one are shown."""
 
     @property
-    def given(self) -> dict[str, str]:
+    def parameters(self) -> dict[str, str]:
         """The query parameters of the filter, without the position in the log."""
         return {"subject": self.subject, "kind": self.kind, "request": self.request}
 

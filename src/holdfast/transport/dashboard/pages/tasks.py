@@ -125,7 +125,7 @@ def _tabs(
     filters: DashboardFilter, counts: list[tuple[str, str, int]]
 ) -> list[tuple[str, str, int | None, dict[str, str]]]:
     """(state, label, number of tasks if it is known, query parameters)."""
-    rest = {name: value for name, value in filters.given.items() if name not in {"state", "open", "reason"}}
+    rest = {name: value for name, value in filters.parameters.items() if name not in {"state", "open", "reason"}}
     is_counted = not (filters.tag or filters.key or filters.worker)
     tabs = []
     for state in ("", *STATES):

@@ -107,8 +107,8 @@ async def _find(request: PageRequest) -> Webhook:
 
 async def _read_webhook(request: PageRequest) -> dict[str, Any]:
     hook = await _find(request)
-    given = request.query.get("state", "")
-    state = given if given in STATES else None
+    requested = request.query.get("state", "")
+    state = requested if requested in STATES else None
     before = _parse_number(request.query.get("before", ""))
 
     def read_deliveries(store: Store) -> dict[str, Any]:
