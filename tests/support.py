@@ -126,7 +126,7 @@ def empty(store: Any) -> None:
         forget = "".join(f"DELETE FROM {table};" for table in tables)
         state = "UPDATE state SET token = 0, now = 0, boot_id = '', alive_at = NULL, clean = 1;"
         with store.transaction():
-            pass  # whoever holds no writer yet gets one
+            pass  # opens a write connection if there is none
         with store._writing:
             store._writer.execute(f"BEGIN IMMEDIATE; {raise_floor} {forget} {state} COMMIT")
     else:

@@ -111,7 +111,7 @@ def resolve(task_id: str = "t1", **more: Any) -> ResolveTask:
     return ResolveTask(**(BASE | {"task_id": task_id} | more))
 
 
-# -- lives -------------------------------------------------------------------------------------------------------
+# -- sessions ----------------------------------------------------------------------------------------------------
 
 
 def begin(session_id: str = "s1", *, seed: str = "life-1", by: Principal = ALICE, **more: Any) -> BeginSession:

@@ -196,7 +196,7 @@ def test_a_suspended_holder_acts_no_more_after_its_lease_expired(sqlite_server, 
     assert max(map(float, out.split()), default=0.0) < entered
 
 
-# -- chance ------------------------------------------------------------------------------------------------------
+# -- random faults -------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

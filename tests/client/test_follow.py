@@ -175,7 +175,7 @@ def test_closing_an_embedded_client_ends_a_reader_with_unread_events(tmp_path, n
         client.claim_job(f"{name}-{number}", "me", None)
         if number == 0:
             assert next(events).subject == f"lease:{name}-0"
-        time.sleep(0.002)  # each goes in a part of its own
+        time.sleep(0.002)  # so that each is a separate chunk
     begun = time.monotonic()
     client.close()
     assert time.monotonic() - begun < CLOSE_SECONDS

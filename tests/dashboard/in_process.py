@@ -27,7 +27,7 @@ class InProcessDashboard:
         sync_credentials(self.engine, settings)
         self.ctx = HandlerContext(self.engine, settings)
         self.app = App(self.ctx)
-        # The browser of other tests keeps a loop of its own on this thread.
+        # The browser of other tests keeps another event loop on this thread.
         self.thread = ThreadPoolExecutor(1)
         self.runner = self.thread.submit(asyncio.Runner).result()
 

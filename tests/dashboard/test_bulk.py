@@ -141,7 +141,7 @@ def test_a_bulk_cancel_request_reaches_holders_and_skips_completed_tasks(client,
     fields = counted(client, "stop", state="claimed", type=kind, worker="busy")
     first, lease = next(iter(leases.items()))
     assert root.post(f"/v1/tasks/{first}/complete", {"lease_id": lease}).status == 200
-    for task in list(leases)[1:]:  # a sign of life is no change
+    for task in list(leases)[1:]:  # a renewal is no change
         assert root.post(f"/v1/tasks/{task}/heartbeat", {"lease_id": leases[task]}).status == 200
     _, place = begin(client, fields)
     assert "2 requested to cancel" in over(client, place)
@@ -184,5 +184,5 @@ def test_a_read_only_key_cannot_start_a_bulk_operation(server, client, root, kin
     assert "Requeue…" not in text_of(reader.get(f"/ui/dead-letters?type={kind}")[2])
     assert reader.get(f"/ui/bulk?verb=requeue&state=dead_letter&type={kind}")[0] == 403
     assert begin(reader, fields | {"token": reader.token()})[0] == 403
-    assert begin(client, fields | {"token": "0" * 64})[0] == 403  # somebody else's form
+    assert begin(client, fields | {"token": "0" * 64})[0] == 403  # the form of another session
     assert task_batches.states(root, kind) == {"dead_letter": 1}

@@ -19,7 +19,7 @@ def test_the_page_about_the_dashboard_lists_every_page_with_its_key():
     text = (DOCS / "guides/dashboard.md").read_text()
     for page in PAGES:
         if not page.key:
-            continue  # it is led to from another page, which tells of it
+            continue  # it is described with the page that links to it
         assert f"| {page.title} | `g` `{page.key}` |" in text
 
 

@@ -53,7 +53,7 @@ def addresses(server):
         agent.post(f"/elections/hostile-room-{number}/campaign", room)
         agent.post("/v1/tasks", {"type": "hostile", "payload": {"text": text}, "tag": text[:60]})
         found += [f"/ui/jobs/{job}", f"/ui/agents/{life['session_id']}"]
-    # What somebody was lured into following comes back in the page too.
+    # A link that a user was tricked into opening also comes back in the page.
     found += [f"/ui/jobs?q={quote(text)}&after={quote(text)}" for text in MARKUP[:: len(MARKUP) // 4]]
     agent.claim(f"{LONG}/job", LONG, metadata=LONG, ttl_seconds=3600)
     agent.post(lock_path("\u05d0\u05d1\u05d2\u0627\u0628", "/acquire"), {"ttl_seconds": 3600})

@@ -48,7 +48,7 @@ def test_five_agents_race_and_another_takes_over_when_the_winner_stops(browse, s
         wait_until(lambda: renew(job, first["lease_id"]) and row.get_by_role("cell").nth(4).text_content() == "4", 30)
         renew(job, first["lease_id"], note="reading the issue")
         expect(row).to_contain_text("reading the issue")
-        # It falls silent here, as if it had been killed. Nobody tells the page; the page tells us.
+        # The holder stops renewing here, as if it had been killed; the page must update without a reload.
         expect(row.get_by_role("cell").nth(0)).to_contain_text(re.compile("agent-[2-5]"), timeout=30_000)
         expect(page.locator("#recent-events")).to_contain_text("expired")
         winner = row.get_by_role("cell").nth(0).text_content()
@@ -91,7 +91,7 @@ def test_an_update_keeps_focus_open_details_and_selections(browse, root, job):
     assert page.locator("#document-1").get_attribute("open") is None
     assert page.evaluate("document.activeElement.id") == "reason"
     expect(page.get_by_label("Reason")).to_have_value("because")
-    # What somebody is selecting is not taken from under their hands.
+    # An element with a selection is not replaced.
     page.evaluate("getSelection().selectAllChildren(document.querySelector('#owner strong'))")
     root.heartbeat(job, lease, note="second change")
     expect(page.locator("#events")).to_be_visible()

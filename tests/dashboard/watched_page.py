@@ -14,14 +14,14 @@ class WatchedPage:
         page.on("pageerror", lambda error: self.wrongs.append(f"error: {error}"))
         page.on("request", self._see)
         page.on("dialog", self._close)
-        # A violation that a script swallows is still told to the document.
+        # A violation that a script catches is still reported to the document.
         page.add_init_script(
             "document.addEventListener('securitypolicyviolation',"
             " (event) => console.error(`violation of ${event.violatedDirective} by ${event.blockedURI}`))"
         )
 
     def _hear(self, message):
-        # Chromium says so of every answer that is no success; tests look at those themselves.
+        # Chromium logs this for every answer that is no success; tests check those themselves.
         if message.type in {"error", "warning"} and not message.text.startswith("Failed to load resource"):
             self.wrongs.append(f"{message.type}: {message.text}")
 

@@ -12,7 +12,7 @@ DEEP = b"[" * 2000 + b"]" * 2000
 DEEP_OBJECT = b'{"a":' * 2000 + b"1" + b"}" * 2000
 LONG_NUMBER = b"9" * 5000
 
-# Whatever stands before it, each of these is no JSON, or JSON that nobody may store.
+# Each of these makes the body invalid JSON, or JSON that cannot be stored.
 BODIES = {
     "half an object": b'{"owner": "me"',
     "no json at all": b"owner=me",

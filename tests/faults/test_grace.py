@@ -78,7 +78,7 @@ def story(request, stories):
 def test_a_job_whose_holder_could_not_renew_keeps_its_holder(story):
     seen = eventually_served(story)
     assert (seen["status"], seen["owner"]) == ("claimed", "me")
-    # Counted from some moment between the store's return and this look at it.
+    # Counted from a moment between the store's return and this read.
     earliest, latest = story.returned + GRACE_SECONDS, time.time() + GRACE_SECONDS
     assert earliest - ROUNDING_SECONDS <= instant(seen["expires_at"]) <= latest + ROUNDING_SECONDS
     renewed = ok(story.caller.heartbeat(story.job, story.lease_id))

@@ -39,7 +39,7 @@ def servers(store, new_store_url, new_server, tmp_path):
     return start
 
 
-def everywhere(servers):
+def clients_of(servers):
     """Clients of one account, one for each server."""
     account = register(servers[0].anyone)
     return [Account(server.port, account.headers, id=account.id) for server in servers]
@@ -57,7 +57,7 @@ def race(clients, call, count=CALLERS):
         return list(pool.map(run, range(count)))
 
 
-def told(answers):
+def count_answers(answers):
     return Counter((answer.status, answer.json.get("error")) for answer in answers)
 
 
@@ -68,10 +68,10 @@ def fill(account, many):
 
 def test_of_64_concurrent_creates_exactly_the_last_ten_of_the_month_succeed(servers):
     running = servers("counted")
-    clients = everywhere(running)
+    clients = clients_of(running)
     fill(clients[0], QUOTA - LAST)
     answers = race(clients, lambda client, _: client.create())
-    assert told(answers) == {(201, None): LAST, (402, "quota_exceeded"): CALLERS - LAST}
+    assert count_answers(answers) == {(201, None): LAST, (402, "quota_exceeded"): CALLERS - LAST}
     for client in clients:
         assert done(client.get("/v1/account"))["usage"] == {"tasksCreated": QUOTA, "tasksLeft": 0, "workersInUse": 0}
     with opened(running[0].store) as store:
@@ -82,7 +82,7 @@ def test_of_64_concurrent_creates_exactly_the_last_ten_of_the_month_succeed(serv
 def test_repeated_creates_and_batches_cannot_exceed_the_monthly_limit(servers):
     """Half of the callers repeat creates under eight keys, half send batches of three: the limit stays exact."""
     running = servers("counted")
-    clients = everywhere(running)
+    clients = clients_of(running)
     fill(clients[0], QUOTA - LAST)
     body = {"type": "work", "payload": {}}
     items = [{"op": "create", **body}] * 3
@@ -103,18 +103,18 @@ def test_repeated_creates_and_batches_cannot_exceed_the_monthly_limit(servers):
 
 def test_of_64_concurrent_claims_as_many_succeed_as_the_plan_allows(servers):
     running = servers("counted")
-    clients = everywhere(running)
+    clients = clients_of(running)
     fill(clients[0], CALLERS)
     answers = race(clients, lambda client, number: client.claim(worker_id=f"w{number}"))
-    assert told(answers) == {(200, None): WORKERS, (429, "max_workers_reached"): CALLERS - WORKERS}
+    assert count_answers(answers) == {(200, None): WORKERS, (429, "max_workers_reached"): CALLERS - WORKERS}
     taken = [answer.json for answer in answers if answer.status == 200]
     assert len({task["id"] for task in taken}) == WORKERS
-    # Half of them end, and everybody comes again, by id this time.
+    # Half of the tasks are completed, and all callers claim again, this time by id.
     for task in taken[: WORKERS // 2]:
         done(clients[-1].complete(task["id"], lease_id=task["leaseId"]))
     waiting = [task["id"] for task in done(clients[0].list("status=pending&limit=100"))["tasks"]]
     again = race(clients, lambda client, number: client.do("claim", waiting[number]), len(waiting))
-    assert told(again) == {
+    assert count_answers(again) == {
         (200, None): WORKERS // 2,
         (429, "max_workers_reached"): len(waiting) - WORKERS // 2,
     }
@@ -125,7 +125,7 @@ def test_of_64_concurrent_claims_as_many_succeed_as_the_plan_allows(servers):
 
 def test_servers_share_a_budget_of_requests(servers):
     """The limit is never exceeded, and at most a tenth of it stays unused."""
-    clients = everywhere(servers("rated"))
+    clients = clients_of(servers("rated"))
     served = Counter()
     lock = threading.Lock()
 
@@ -136,13 +136,13 @@ def test_servers_share_a_budget_of_requests(servers):
         return answer
 
     answers = race(clients, ask, 16)
-    assert told(answers) == {(429, "rate_limited"): 16}
+    assert count_answers(answers) == {(429, "rate_limited"): 16}
     assert all(0 < int(answer.header("Retry-After")) <= 3600 for answer in answers)
     assert READS * 0.9 <= served.total() <= READS
 
 
 def test_a_server_reserves_only_a_small_part_of_the_budget(servers):
-    clients = everywhere(servers("rated"))
+    clients = clients_of(servers("rated"))
     for client in clients[1:]:
         assert client.create().status == 201
     made = 0
@@ -158,4 +158,4 @@ def test_a_server_reserves_only_a_small_part_of_the_budget(servers):
 def test_servers_share_the_registration_limit_of_an_address(servers):
     clients = [server.anyone for server in servers("rated")]
     answers = race(clients, lambda client, _: client.post("/v1/keys/register"), 24)
-    assert told(answers) == {(201, None): 10, (429, "rate_limited"): 14}
+    assert count_answers(answers) == {(201, None): 10, (429, "rate_limited"): 14}

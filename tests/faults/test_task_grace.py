@@ -111,7 +111,7 @@ def kinds(story, subject):
 def test_a_task_whose_holder_could_not_renew_keeps_its_holder(story):
     seen = story.seen.task
     assert (seen["status"], seen["attemptCount"]) == ("claimed", 1)
-    # Counted from some moment between the server's return and our look at it; as long as it was away, ten at least.
+    # Counted from a moment between the server's return and this read; as long as the outage, and at least ten seconds.
     away = story.seen.looked - story.left + BEAT_SECONDS
     earliest, latest = story.returned + GRACE_SECONDS, story.seen.looked + max(GRACE_SECONDS, away)
     assert earliest - ROUNDING_SECONDS <= instant(seen["leaseExpiresAt"]) <= latest + ROUNDING_SECONDS
