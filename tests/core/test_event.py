@@ -99,8 +99,8 @@ def test_a_checkpoint_is_recorded_by_hash_and_size_only():
 
 
 def test_a_key_hash_is_not_recorded_unchanged():
-    nobody = Principal("default", "p")
-    event = make_step_event(nobody, replace(nobody, version=1, key_hash="ab" * 32), "created")
+    principal = Principal("default", "p")
+    event = make_step_event(principal, replace(principal, version=1, key_hash="ab" * 32), "created")
     assert "ab" * 32 not in event.data
 
 
@@ -119,7 +119,7 @@ def test_a_removed_row_has_no_image_and_a_new_one_continues_its_versions(last_wo
     events.append(make_step_event(Lease("default", "job", version=2), back, "claimed"))
     image = fold(Lease("default", "job"), events)
     assert image == row_image(back)
-    assert image["note"] is None, "nothing of its former life comes back with it"
+    assert image["note"] is None, "no value of the removed row comes back"
 
 
 def test_a_snapshot_records_the_whole_row_with_secrets_by_hash_only():

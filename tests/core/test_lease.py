@@ -73,11 +73,11 @@ def test_an_ended_lease_keeps_only_the_record_of_its_ending():
         ended=free.ended, ended_checkpoint='{"n":2}',
     )  # fmt: skip
     assert free == blank
-    story = leases.last_ending(free)
-    assert story is not None
-    assert (story.owner, story.how, story.at, story.kind) == ("worker", FORCED, NOW + 9, JOB)
-    assert (story.proof, story.claimed_at, story.principal) == (MINE, NOW, "p1")
-    assert (story.note, story.by, story.reason) == ("half way", "admin", "stuck")
+    ending = leases.last_ending(free)
+    assert ending is not None
+    assert (ending.owner, ending.how, ending.at, ending.kind) == ("worker", FORCED, NOW + 9, JOB)
+    assert (ending.proof, ending.claimed_at, ending.principal) == (MINE, NOW, "p1")
+    assert (ending.note, ending.by, ending.reason) == ("half way", "admin", "stuck")
 
 
 def test_the_note_sent_with_the_release_replaces_an_earlier_one():

@@ -82,7 +82,15 @@ def test_a_ttl_is_moved_into_its_bounds_and_never_refused(asked, given):
 # -- named sessions, which can be resumed ------------------------------------------------------------------------
 
 NAMED = replace(
-    OPEN, name="agent", secret="hash", proof="life 1", token=3, generation=1, context="{}", context_version=2, turn=4
+    OPEN,
+    name="agent",
+    secret="hash",
+    proof="generation 1",
+    token=3,
+    generation=1,
+    context="{}",
+    context_version=2,
+    turn=4,
 )
 ENDED_SESSION = sessions.end(NAMED, DELETED, START)
 
@@ -119,17 +127,17 @@ def test_a_live_named_session_needs_its_secret_and_an_ended_one_only_its_princip
 
 
 def test_a_new_generation_fences_off_the_previous_one_and_keeps_the_context():
-    begun = sessions.begin(ENDED_SESSION, proof="life 2", token=9, now=START + 5)
+    begun = sessions.begin(ENDED_SESSION, proof="generation 2", token=9, now=START + 5)
     assert begun == replace(
-        NAMED, opened_at=START + 5, expires_at=START + 5 + NAMED.ttl, proof="life 2", token=9, generation=2
+        NAMED, opened_at=START + 5, expires_at=START + 5 + NAMED.ttl, proof="generation 2", token=9, generation=2
     )
-    sessions.check_generation(begun, "life 2", START + 5)
+    sessions.check_generation(begun, "generation 2", START + 5)
     with pytest.raises(LeaseLost) as caught:
-        sessions.check_generation(begun, "life 1", START + 5)
+        sessions.check_generation(begun, "generation 1", START + 5)
     assert caught.value.facts == {"held_since": START + 5}
 
 
-@pytest.mark.parametrize("proof", ["life 1", None])
+@pytest.mark.parametrize("proof", ["generation 1", None])
 def test_a_generation_may_not_act_after_the_session_expired(proof):
     sessions.check_generation(NAMED, proof, END - 1)
     with pytest.raises(SessionExpired):

@@ -34,9 +34,9 @@ def changed(before: Task, after: Task) -> dict:
 
 
 def attempt_record(task: Task) -> tuple:
-    told = tasks.last_attempt(task)
-    assert told is not None
-    return told.worker, told.outcome, told.attempt, told.reason
+    attempt = tasks.last_attempt(task)
+    assert attempt is not None
+    return attempt.worker, attempt.outcome, attempt.attempt, attempt.reason
 
 
 FREE = {
@@ -144,7 +144,7 @@ def test_each_transition_changes_exactly_these_fields(before, after, effect):
 
 
 @pytest.mark.parametrize(
-    ("after", "told"),
+    ("after", "expected_record"),
     [
         (DONE, ("worker", "completed", 1, None)),
         (tasks.fail(HELD, reason="no", now=NOW), ("worker", "failed", 1, "no")),
@@ -153,8 +153,8 @@ def test_each_transition_changes_exactly_these_fields(before, after, effect):
         (tasks.force_cancel(HELD, NOW, "why"), ("worker", "cancelled", 1, "why")),
     ],
 )
-def test_an_ended_attempt_records_its_worker_and_its_outcome(after, told):
-    assert attempt_record(after) == told
+def test_an_ended_attempt_records_its_worker_and_its_outcome(after, expected_record):
+    assert attempt_record(after) == expected_record
 
 
 def test_an_undelivered_claim_records_no_attempt():

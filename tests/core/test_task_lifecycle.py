@@ -23,7 +23,7 @@ moves = st.fixed_dictionaries(
     {
         "verb": st.sampled_from([*HOLDERS, *OTHERS]),
         "pass": st.sampled_from([0, 0, 1, 3, LEASE - 1, LEASE, LEASE + 1]),
-        "who": st.sampled_from(["newest", "newest", "newest", "older", "nobody"]),
+        "who": st.sampled_from(["newest", "newest", "newest", "older", "no proof"]),
         "note": st.sampled_from([None, None, "note"]),
         "checkpoint": st.sampled_from([None, None, '{"c":1}']),
         "after": st.sampled_from([None, None, 0, 5]),
@@ -61,12 +61,12 @@ class TaskRun:
             case "beat":
                 return tasks.heartbeat(left, now)
             case "complete":
-                return self.ended(left, tasks.complete(left, result="{}", output_id=None, now=now))
+                return self.record_ending(left, tasks.complete(left, result="{}", output_id=None, now=now))
             case "fail":
                 failed = tasks.fail(left, reason="no", now=now, after=drawn["after"], permanent=drawn["flag"])
-                return self.ended(left, failed)
+                return self.record_ending(left, failed)
             case "hand back":
-                return self.ended(left, tasks.hand_back(left, tasks.RELEASED, now=now, after=drawn["after"]))
+                return self.record_ending(left, tasks.hand_back(left, tasks.RELEASED, now=now, after=drawn["after"]))
             case "undeliver":  # a holder that left a note has received its claim
                 return task if (task.note, task.checkpoint) != (None, None) else tasks.undeliver(task, now)
             case _:
@@ -80,7 +80,7 @@ class TaskRun:
                 by = Claim("worker", "p1", "s1" if drawn["flag"] else None)
                 return tasks.claim(task, by, proof=self.proof(), token=len(self.proofs), now=now)
             case "sweep":
-                return self.ended(task, tasks.expire_if_due(task, now))
+                return self.record_ending(task, tasks.expire_if_due(task, now))
             case "ripen":
                 return tasks.make_ready(task) if tasks.is_schedule_due(task, now) else task
             case "cancel":
@@ -88,7 +88,7 @@ class TaskRun:
             case "request":
                 return tasks.request_cancel(task)
             case "force":
-                return self.ended(task, tasks.force_cancel(task, now))
+                return self.record_ending(task, tasks.force_cancel(task, now))
             case "requeue":
                 return tasks.requeue(task, now)
             case "resolve":
@@ -101,7 +101,7 @@ class TaskRun:
                 return tasks.replace_work(task, replace(wanted, scheduled_at=scheduled), now)
 
     def choose_proof(self, who: str) -> str | None:
-        if who == "nobody":
+        if who == "no proof":
             return None
         known = self.proofs or ["made up"]
         return known[-1] if who == "newest" else known[0] if len(known) > 1 else "made up"
@@ -110,7 +110,7 @@ class TaskRun:
         self.proofs.append(f"proof-{len(self.proofs)}")
         return self.proofs[-1]
 
-    def ended(self, before: Task, after: Task) -> Task:
+    def record_ending(self, before: Task, after: Task) -> Task:
         """Record the note and checkpoint that the next holder must get: the last ones that were left."""
         if before.state == CLAIMED and after.state != CLAIMED:
             if before.note is not None or before.checkpoint is not None:
@@ -140,14 +140,14 @@ def check_shape(task: Task) -> None:
 @settings(max_examples=EXAMPLES)
 @given(max_attempts=st.integers(1, 4), script=st.lists(moves, min_size=10, max_size=40))
 def test_no_sequence_of_commands_breaks_the_invariants_of_a_task(max_attempts, script):
-    life = TaskRun(max_attempts)
+    run = TaskRun(max_attempts)
     for drawn in script:
-        before = life.task
+        before = run.task
         try:
-            life.step(drawn)
+            run.step(drawn)
         except Refused:
-            assert life.task is before
-        after = life.task
+            assert run.task is before
+        after = run.task
         check_shape(after)
         assert after.attempt >= before.attempt
         assert (after.attempt > before.attempt) == (before.state == PENDING and after.state == CLAIMED)
@@ -158,7 +158,9 @@ def test_no_sequence_of_commands_breaks_the_invariants_of_a_task(max_attempts, s
         if after.attempt_count < before.attempt_count:
             assert drawn["verb"] in {"hand back", "undeliver", "requeue"}
         assert after.created_at == before.created_at
-    assert all(newest and live for newest, live in life.accepted_writes), "somebody acted under a lease that was over"
+    assert all(newest and live for newest, live in run.accepted_writes), (
+        "a write was accepted under a lease that was over"
+    )
 
 
 @settings(max_examples=EXAMPLES // 2)
@@ -168,14 +170,14 @@ def test_an_expired_lease_is_over_whether_or_not_it_was_swept(max_attempts, scri
     swept, unswept = TaskRun(max_attempts), TaskRun(max_attempts)
     for drawn in script:
         outcomes = []
-        for life in (swept, unswept):
-            life.now += drawn["pass"]
+        for run in (swept, unswept):
+            run.now += drawn["pass"]
             if (
-                life is swept or drawn["verb"] not in HOLDERS
+                run is swept or drawn["verb"] not in HOLDERS
             ):  # other commands end an expired lease first, as the engine does
-                life.task = life.ended(life.task, tasks.expire_if_due(life.task, life.now))
+                run.task = run.record_ending(run.task, tasks.expire_if_due(run.task, run.now))
             try:
-                life.step(drawn | {"pass": 0})
+                run.step(drawn | {"pass": 0})
             except Refused as refusal:
                 outcomes.append(type(refusal))
             else:
@@ -191,18 +193,18 @@ def comparable_state(task: Task) -> tuple:
 
 @pytest.mark.parametrize("keep_count", [False, True])
 def test_a_requeued_task_has_all_its_attempts_again_or_keeps_its_count(keep_count):
-    life = TaskRun(2)
+    run = TaskRun(2)
 
     def attempts_left() -> int:
         used = 0
-        while life.task.state == PENDING:
-            life.task = tasks.claim(life.task, Claim(None, "p1"), proof="p", token=1, now=life.now)
-            life.task = tasks.fail(life.task, reason=None, now=life.now)
+        while run.task.state == PENDING:
+            run.task = tasks.claim(run.task, Claim(None, "p1"), proof="p", token=1, now=run.now)
+            run.task = tasks.fail(run.task, reason=None, now=run.now)
             used += 1
         return used
 
     assert attempts_left() == 2
-    life.task = tasks.requeue(life.task, life.now, keep_count=keep_count)
+    run.task = tasks.requeue(run.task, run.now, keep_count=keep_count)
     assert attempts_left() == (1 if keep_count else 2)
-    assert life.task.attempt == (3 if keep_count else 4)
-    assert life.task.state in FINAL_STATES
+    assert run.task.attempt == (3 if keep_count else 4)
+    assert run.task.state in FINAL_STATES

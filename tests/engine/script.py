@@ -134,7 +134,7 @@ class Script:
                 return octostore_sessions.EndSession(**base, by=by, session_id=session)
             case "campaign":
                 return elections.Campaign(
-                    **base, name=name, candidate=by.name, holder=by.id, lease_id=f"room-lease-{self.made}", ttl=ttl,
+                    **base, name=name, candidate=by.name, holder=by.id, lease_id=f"election-lease-{self.made}", ttl=ttl,
                     max_elections=[1, 2, 9][extra % 3],
                 )  # fmt: skip
             case "lead on":

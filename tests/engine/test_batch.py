@@ -148,8 +148,8 @@ def test_a_batch_with_a_refused_value_fails_completely_and_alone(opened, clock, 
     lane = idle_lane(
         store, lambda committed: replies.update((ticket.slot, outcome) for ticket, outcome in committed.replies)
     )
-    poison = batch(create("t1"), create("t2", priority=2**63))
-    lane._work([Ticket(poison, Keep(), "poison"), Ticket(create("t3"), Keep(), "fine")])
-    assert (type(replies["poison"]), type(replies["fine"])) == (ValueRefused, Created)
+    refused_batch = batch(create("t1"), create("t2", priority=2**63))
+    lane._work([Ticket(refused_batch, Keep(), "refused"), Ticket(create("t3"), Keep(), "fine")])
+    assert (type(replies["refused"]), type(replies["fine"])) == (ValueRefused, Created)
     assert [task.id for task in every(store, Task)] == ["t3"]
     check_log(store)

@@ -71,7 +71,7 @@ def test_renewals_and_releases_are_counted_and_refused_ones_are_not(engine, numb
 def test_an_expired_lease_counts_as_an_expiry_and_the_next_claim_as_a_takeover(engine, numbers):
     engine.call(claim("a", "l1", ttl=SHORT))
     wait_until(lambda: numbers.more(metric_names.EXPIRIES, "job") == 1)
-    assert numbers.more(metric_names.TAKEOVERS, "job") == 0, "nobody has taken it yet"
+    assert numbers.more(metric_names.TAKEOVERS, "job") == 0, "not taken over yet"
     count, seconds = numbers.late("job")
     assert count == 1
     assert 0 <= seconds < 5

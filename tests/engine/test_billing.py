@@ -73,11 +73,11 @@ def test_a_purchase_keeps_the_settings_of_the_account(store):
 def test_completing_again_returns_the_purchase_and_changes_nothing(store, clock):
     run(store, begin())
     first = run(store, complete())
-    told = kinds(store)
+    kinds_before = kinds(store)
     clock.advance(3600)
     assert run(store, complete()) == first
     assert run(store, complete(capture="cap_2", cents=1)) == first
-    assert kinds(store) == told
+    assert kinds(store) == kinds_before
     assert the_account(store).plan_expires_at == START + 30 * DAY
 
 

@@ -134,16 +134,16 @@ def compare(three: list[Any]) -> None:
         for store in three[1:]:
             assert every(store, record) == every(three[0], record), f"{store.name} keeps other rows"
     for account in ACCOUNTS:
-        looks = []
+        reads = []
         for store in three:
             with store.read() as reader:
                 listed = [
                     reader.tasks(account, path, "~", 9) for path in (TaskPath(), TaskPath("a"), TaskPath(tag="red"))
                 ]
-                looks.append(
+                reads.append(
                     (
                         reader.due(100), reader.next_deadline(), reader.counts(account), reader.next_token(),
                         reader.task_counts(account), reader.held_at(START), listed, reader.log_bounds(account),
                     )
                 )  # fmt: skip
-        assert looks[1:] == looks[:1] * 2
+        assert reads[1:] == reads[:1] * 2

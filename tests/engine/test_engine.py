@@ -49,18 +49,18 @@ class Pause(Command[None], frozen=True):
 @pytest.fixture
 def paused():
     """Factory that blocks the lane of an engine; calling its result releases the lane."""
-    gates = []
+    events = []
 
     def paused(engine):
         pause = Pause(account=ACCOUNT, cause=CAUSE, reached=threading.Event(), go_on=threading.Event())
-        gates.append(pause.go_on)
+        events.append(pause.go_on)
         engine.submit(pause, Keep())
         assert pause.reached.wait(5)
         return pause.go_on.set
 
     yield paused
-    for gate in gates:
-        gate.set()
+    for barrier in events:
+        barrier.set()
 
 
 def test_a_script_can_call_the_engine_directly(engine):
@@ -127,11 +127,11 @@ def test_every_command_that_races_a_stop_is_answered(opened):
     for _ in range(20):
         engine = Engine(opened("memory"))
         engine.start()
-        gate, answers = threading.Barrier(3), []
+        barrier, answers = threading.Barrier(3), []
 
-        def call(name, engine=engine, gate=gate, answers=answers):
+        def call(name, engine=engine, barrier=barrier, answers=answers):
             sink = Futures()
-            gate.wait()
+            barrier.wait()
             for number in range(20):
                 try:
                     answers.append(sink.send(engine, claim(f"{name}-{number}", f"{name}{number}"))[1])
@@ -141,7 +141,7 @@ def test_every_command_that_races_a_stop_is_answered(opened):
         callers = [threading.Thread(target=call, args=(name,), daemon=True) for name in "ab"]
         for caller in callers:
             caller.start()
-        gate.wait()
+        barrier.wait()
         stop_in_time(engine)
         for caller in callers:
             caller.join(5)
@@ -177,7 +177,7 @@ def test_a_waiter_is_answered_once_although_the_server_drains_during_its_try(ope
     assert len(outcomes) == 1
     holder = engine.read(lambda reader: reader.row(Lease, ACCOUNT, "job")).owner
     if isinstance(outcomes[0], Draining):
-        assert holder == (None if freed else "worker"), "whoever is told that nothing was done must not hold the job"
+        assert holder == (None if freed else "worker"), "a caller whose claim was not applied must not hold the job"
 
 
 def test_a_long_queue_of_waiters_survives_a_full_backlog(opened, started, paused):

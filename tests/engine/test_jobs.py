@@ -119,9 +119,9 @@ def test_a_late_holder_gets_the_new_owner_but_no_lease_id_or_token(memory, clock
     with pytest.raises(LeaseLost) as caught:
         run(memory, release("job", "l1"))
     assert caught.value.facts["held_by"] == "next"
-    told = repr(caught.value.facts) + caught.value.message
+    refusal_text = repr(caught.value.facts) + caught.value.message
     row = every(memory, Lease)[0]
-    assert not any(str(secret) in told for secret in ("secret-lease", row.proof, row.holder))
+    assert not any(str(secret) in refusal_text for secret in ("secret-lease", row.proof, row.holder))
     assert "token" not in caught.value.facts
 
 

@@ -302,8 +302,8 @@ def test_no_event_contains_a_key_or_its_hash(store):
     run(store, rotate("p", "hash-two", account="acct", by=Principal("acct", "p")))
     sync(store, ("alice", "hash-three"))
     run(store, rotate(principal_id(STATIC, "alice"), "hash-four", by=Principal(ACCOUNT, principal_id(STATIC, "alice"))))
-    told = "".join(event.data for event in every(store, Event))
-    assert "key_hash" in told
-    assert not [number for number in ("one", "two", "three", "four") if f"hash-{number}" in told]
+    logged_data = "".join(event.data for event in every(store, Event))
+    assert "key_hash" in logged_data
+    assert not [number for number in ("one", "two", "three", "four") if f"hash-{number}" in logged_data]
     assert [row.source for row in every(store, Principal)] == [ISSUED, ROTATED]
     check_log(store)

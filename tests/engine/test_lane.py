@@ -130,9 +130,9 @@ def test_a_lease_that_began_and_ended_in_one_batch_has_its_real_token(store):
 def test_a_value_that_the_store_refuses_fails_only_its_caller(opened, clock, kind, size):
     store = opened(kind, clock)
     commands = [claim(f"job-{number:02}", f"l{number}", account=f"account-{number % 3}") for number in range(size)]
-    commands.insert(size // 2, claim("poison", "lp", ttl=REFUSED_VALUE, account="careless"))
+    commands.insert(size // 2, claim("refused", "lp", ttl=REFUSED_VALUE, account="careless"))
     lane, replies = run_batch(store, *commands)
-    assert isinstance(replies.pop("poison"), ValueRefused)
+    assert isinstance(replies.pop("refused"), ValueRefused)
     assert [outcome for outcome in replies.values() if not isinstance(outcome, Claimed)] == []
     assert sorted(row.id for row in every(store, Lease)) == sorted(replies)
     assert set(lane._isolated) == {"careless"}
@@ -150,7 +150,7 @@ def test_an_account_with_a_refused_value_runs_in_batches_of_one_for_a_while(memo
     lane = idle_lane(memory)
     batch = [Ticket(claim(str(number), account=account), Keep()) for number, account in enumerate("abab")]
     assert lane._isolate(batch) == [batch]
-    lane._split([batch[1]], ValueRefused("poison"))
+    lane._split([batch[1]], ValueRefused("refused"))
     assert lane._isolate(batch) == [[batch[0], batch[2]], [batch[1]], [batch[3]]]
     lane._isolated = dict.fromkeys(lane._isolated, 0.0)
     assert lane._isolate(batch) == [batch]

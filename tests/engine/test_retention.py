@@ -134,7 +134,9 @@ def test_unused_names_and_sessions_are_removed(store, clock):
     run(store, end_life("over"))
     clock.advance(3_601)
     run_cleanup(store, names=30 * DAY)
-    assert "__election/abcdefgh" not in ids(store, Lease), "anybody can make rooms, so they go after an hour"
+    assert "__election/abcdefgh" not in ids(store, Lease), (
+        "any client can create elections, so vacant ones are removed after an hour"
+    )
     assert len(ids(store, Lease)) == 4
     clock.now = START + 30 * DAY + 1
     run_cleanup(store, names=30 * DAY)

@@ -12,7 +12,7 @@ from tests.support import claim, every, run
 from tests.task_commands import begin, create, take, take_this
 
 
-def life(begun):
+def lease_id_of(begun):
     return lease_id_from(begun.seed, begun.session.id)
 
 
@@ -31,15 +31,15 @@ def test_an_older_generation_of_a_session_claims_no_task(store, generations, ver
     former, newest = generations
     what = "work" if verb is take else "t1"
     with pytest.raises(LeaseLost):
-        run(store, verb(what, session_id=former.session.id, session_lease_id=life(former)))
+        run(store, verb(what, session_id=former.session.id, session_lease_id=lease_id_of(former)))
     assert every(store, Task)[0].state == "pending"
-    taken = run(store, verb(what, session_id=newest.session.id, session_lease_id=life(newest)))
+    taken = run(store, verb(what, session_id=newest.session.id, session_lease_id=lease_id_of(newest)))
     assert isinstance(taken, Claimed)
 
 
 def test_an_older_generation_of_a_session_claims_no_job(store, generations):
     former, newest = generations
     with pytest.raises(LeaseLost):
-        run(store, claim("job", "l1", session_id=former.session.id, session_lease_id=life(former)))
-    run(store, claim("job", "l1", session_id=newest.session.id, session_lease_id=life(newest)))
+        run(store, claim("job", "l1", session_id=former.session.id, session_lease_id=lease_id_of(former)))
+    run(store, claim("job", "l1", session_id=newest.session.id, session_lease_id=lease_id_of(newest)))
     assert every(store, Session)[0].generation == 2

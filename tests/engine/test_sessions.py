@@ -83,8 +83,8 @@ def test_an_expired_session_uses_an_attempt_of_its_tasks(session_store, clock):
         (PENDING, 1),
         (PENDING, 0),
     ]
-    story = last_attempt(every(session_store, Task)[0])
-    assert (story.outcome, story.reason) == ("expired", "session expired")
+    attempt = last_attempt(every(session_store, Task)[0])
+    assert (attempt.outcome, attempt.reason) == ("expired", "session expired")
     assert event_kinds(session_store, "session:s1")[-1] == "session.expired"
     check_log(session_store)
 

@@ -19,9 +19,9 @@ def row_of(engine, name="job"):
 def test_an_expired_lease_is_ended_without_a_request(engine):
     claimed = engine.call(claim("job", "l1", ttl=SECOND // 4))
     wait_until(lambda: row_of(engine).proof is None)
-    story = last_ending(row_of(engine))
-    assert story.how == EXPIRED
-    assert 0 <= story.at - claimed.lease.expires_at < SECOND
+    ending = last_ending(row_of(engine))
+    assert ending.how == EXPIRED
+    assert 0 <= ending.at - claimed.lease.expires_at < SECOND
     check_log(engine.store)
 
 
@@ -36,9 +36,9 @@ def test_an_expired_session_frees_what_it_held_in_one_transaction(engine):
     wait_until(lambda: every(engine.store, Session)[0].ended_at is not None)
     held = {row.id: row.proof is not None for row in every(engine.store, Lease)}
     assert held == {"a": False, "b": False, "c": True}
-    stories = [last_ending(row) for row in every(engine.store, Lease)[:2]]
-    assert [story.how for story in stories] == [SESSION_ENDED] * 2
-    assert {story.at for story in stories} == {every(engine.store, Session)[0].ended_at}
+    endings = [last_ending(row) for row in every(engine.store, Lease)[:2]]
+    assert [ending.how for ending in endings] == [SESSION_ENDED] * 2
+    assert {ending.at for ending in endings} == {every(engine.store, Session)[0].ended_at}
     check_log(engine.store)
 
 

@@ -162,12 +162,12 @@ def test_the_next_holder_gets_the_last_note_and_checkpoint_that_were_left(claime
     assert (again.task.note, again.task.checkpoint, again.task.progress) == (None, None, None)
     run(claimed_store, hand_back("t1", "2"))
     (third,) = run(claimed_store, take("work", seed="3")).taken
-    story = last_attempt(third.task)
-    assert (story.worker, story.outcome, story.attempt) == ("crasher", "released", 2)
-    assert (story.note, story.context_from, third.task.ended_checkpoint) == ("step 4 next", 1, '{"step":4}')
+    attempt = last_attempt(third.task)
+    assert (attempt.worker, attempt.outcome, attempt.attempt) == ("crasher", "released", 2)
+    assert (attempt.note, attempt.context_from, third.task.ended_checkpoint) == ("step 4 next", 1, '{"step":4}')
     run(claimed_store, fail("t1", "3", handover=Handover(note="worse")))
-    story = last_attempt(the_task(claimed_store))
-    assert (story.note, story.context_from, the_task(claimed_store).ended_checkpoint) == ("worse", 3, None)
+    attempt = last_attempt(the_task(claimed_store))
+    assert (attempt.note, attempt.context_from, the_task(claimed_store).ended_checkpoint) == ("worse", 3, None)
 
 
 def test_a_failure_records_its_reason_and_its_code(claimed_store):
@@ -246,8 +246,8 @@ def test_cancelling_a_held_task_is_refused_requested_or_forced_by_mode(claimed_s
 @pytest.mark.parametrize("mode", ["pending", "request", "force"])
 def test_the_reason_of_a_cancellation_is_stored_and_returned(store, mode):
     transact(store, create("t1"))
-    assert run(store, cancel(mode=mode, reason="a twin did it")).task.cancel_reason == "a twin did it"
-    assert msgspec.json.decode(every(store, Event)[-1].data)["cancel_reason"] == "a twin did it"
+    assert run(store, cancel(mode=mode, reason="done by another task")).task.cancel_reason == "done by another task"
+    assert msgspec.json.decode(every(store, Event)[-1].data)["cancel_reason"] == "done by another task"
 
 
 def test_a_holder_that_is_asked_to_stop_gets_the_reason(claimed_store):

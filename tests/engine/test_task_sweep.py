@@ -28,9 +28,9 @@ def test_a_lapsed_task_returns_to_its_queue_promptly_without_a_request(engine):
     engine.call(create("t1", lease_duration=SHORT))
     (held,) = engine.call(take("work")).taken
     wait_until(lambda: task_of(engine).state == PENDING)
-    story = last_attempt(task_of(engine))
-    assert story.outcome == "expired"
-    assert 0 <= story.at - held.task.expires_at < SECOND // 2
+    attempt = last_attempt(task_of(engine))
+    assert attempt.outcome == "expired"
+    assert 0 <= attempt.at - held.task.expires_at < SECOND // 2
     assert event_kinds(engine.store) == ["task.created", "task.claimed", "task.expired"]
     check_log(engine.store)
 

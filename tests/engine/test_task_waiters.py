@@ -86,12 +86,12 @@ def test_a_waiter_that_is_trying_is_skipped_and_the_next_one_is_woken(waiting):
     assert waiting.tries == [first, second]
 
 
-@pytest.mark.parametrize("news", ["offer", "look"])
-def test_tasks_offered_while_every_waiter_tries_cause_another_try(waiting, news):
+@pytest.mark.parametrize("signal", ["offer", "probe"])
+def test_tasks_offered_while_every_waiter_tries_cause_another_try(waiting, signal):
     """The try had already read the queue when another process created a task: its notice finds no idle waiter."""
     first = waiting.enter("work")
     waiting.waiters.offer({WORK: 1})
-    waiting.waiters.offer({WORK: 1}) if news == "offer" else waiting.waiters.probe()
+    waiting.waiters.offer({WORK: 1}) if signal == "offer" else waiting.waiters.probe()
     waiting.waiters.handle_not_granted(first, EMPTY)
     assert waiting.tries == [first, first]
     waiting.waiters.handle_not_granted(first, EMPTY)
@@ -215,7 +215,7 @@ class LockWithCallback:
         then()
 
 
-@pytest.mark.parametrize("how", ["patience ends", "the server drains"])
+@pytest.mark.parametrize("how", ["the timeout ends", "the server drains"])
 def test_a_drain_or_timeout_during_an_empty_try_answers_once(waiting, how):
     ticket = waiting.enter("work")
     waiting.waiters.offer({WORK: 1})
@@ -264,5 +264,5 @@ def test_no_state_is_kept_of_waiters_that_left(waiting):
     waiting.waiters.offer({WORK: 3})
     for ticket in tickets:
         waiting.waiters.handle_settled(ticket, FOUND)
-    crowd = waiting.waiters
-    assert (crowd._waiting, crowd._positions, crowd._woken_for, crowd._probes) == ({}, {}, {}, set())
+    waiters = waiting.waiters
+    assert (waiters._waiting, waiters._positions, waiters._woken_for, waiters._probes) == ({}, {}, {}, set())

@@ -98,7 +98,7 @@ def test_a_dead_letter_can_be_requeued_and_changed_in_one_batch(store, following
 
 
 @pytest.mark.parametrize("back", ["t1", "t3"])
-@pytest.mark.parametrize("ending", [cancel("t2"), complete("t2", "twin"), fail("t2", "twin", permanent=True)])
+@pytest.mark.parametrize("ending", [cancel("t2"), complete("t2", "other"), fail("t2", "other", permanent=True)])
 def test_a_dead_letter_can_be_requeued_in_the_batch_that_frees_its_unique_key(store, back, ending):
     """Independent of the order in which a database reads the two rows."""
     for name in ("t1", "t3"):
@@ -106,7 +106,7 @@ def test_a_dead_letter_can_be_requeued_in_the_batch_that_frees_its_unique_key(st
         run(store, fail(name, name))
     run(store, create("t2", unique_key="k"))
     if ending != cancel("t2"):
-        run(store, take("work", seed="twin"))
+        run(store, take("work", seed="other"))
     outcomes = transact(store, ending, requeue(back))
     assert outcomes[1].task.state == PENDING
     assert {task.id for task in every(store, Task) if task.state in LIVE_STATES} == {back}

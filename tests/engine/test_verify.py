@@ -37,11 +37,11 @@ def say(store, *statements):
 @pytest.mark.parametrize("page", [1, 2, 1_000])
 def test_a_valid_store_has_no_differences_for_any_page_size(filled_store, monkeypatch, page):
     monkeypatch.setattr(verifying, "PAGE", page)
-    told = []
-    report = verify(filled_store, lambda what, count: told.append((what, count)))
+    reported = []
+    report = verify(filled_store, lambda what, count: reported.append((what, count)))
     assert report.differences == []
     assert (report.accounts, report.rows, report.events) == (2, 9, 15)
-    assert told[-1][0] == "events"
+    assert reported[-1][0] == "events"
 
 
 def test_a_store_with_a_truncated_log_is_valid(filled_store, clock):
@@ -57,7 +57,7 @@ def test_a_store_with_a_truncated_log_is_valid(filled_store, clock):
 
 
 @pytest.mark.parametrize(
-    ("statements", "told"),
+    ("statements", "reported"),
     [
         (["UPDATE tasks SET payload = '{\"a\":2}' WHERE id = 't3'"], ["task:t3: payload differ"]),
         (["UPDATE leases SET owner = 'thief', token = 99"], ["lease:job: owner, token differ"]),
@@ -69,13 +69,13 @@ def test_a_store_with_a_truncated_log_is_valid(filled_store, clock):
     ids=["a column", "an owner", "a row", "a count", "an event", "the counter"],
 )  # fmt: skip
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_every_tampering_is_found(opened, clock, kind, statements, told):
+def test_every_tampering_is_found(opened, clock, kind, statements, reported):
     store = opened(kind, clock)
     transact(store, *(create(f"t{number}") for number in range(5)), create("abroad", account="other"))
     run(store, claim("job", "l1"))
     assert verify(store).differences == []
     say(store, *statements)
     differences = verify(store).differences
-    for words in told:
+    for words in reported:
         assert any(words in difference for difference in differences), differences
     assert all(ACCOUNT in difference or "other" in difference for difference in differences)

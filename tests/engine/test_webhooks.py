@@ -32,8 +32,8 @@ HOOK = (ACCOUNT, "whk_1")
 
 
 def create(hook_id="whk_1", limit=2, *, own=False, **more):
-    told = {"principal": ALICE.id, "url": "https://example.com/a-secret-path", "secret": "whsec_one"}
-    hook = Webhook(ACCOUNT, hook_id, **(told | more))
+    columns = {"principal": ALICE.id, "url": "https://example.com/a-secret-path", "secret": "whsec_one"}
+    hook = Webhook(ACCOUNT, hook_id, **(columns | more))
     return CreateWebhook(account=ACCOUNT, cause=CAUSE, hook_id=hook_id, hook=hook, limit=limit, own=own)
 
 
@@ -64,9 +64,9 @@ def test_the_log_records_every_change_of_a_webhook_without_its_secrets(store, cl
     run(store, remove())
     check_log(store)
     kinds = "created paused resumed updated updated rotated disabled removed"
-    told = every(store, Event)
-    assert [event.kind for event in told] == [f"webhook.{kind}" for kind in kinds.split()]
-    text = " ".join(event.data for event in told)
+    events = every(store, Event)
+    assert [event.kind for event in events] == [f"webhook.{kind}" for kind in kinds.split()]
+    text = " ".join(event.data for event in events)
     assert '"secret":"****"' in text
     assert not [secret for secret in ("whsec_one", "whsec_two", "secret-path", "another-path") if secret in text]
     assert every(store, Webhook) == []
@@ -138,8 +138,8 @@ def test_a_takeover_in_one_request_is_delivered_as_a_claim_only(store, clock):
     run(store, acquire("taken-over", by=bob, cause=request))
     run(store, ExpireLease(account=ACCOUNT, cause=Cause("sweep", ""), name="swept"))
     LogReader(store).read_on(store.deliveries.pending_work(10).behind)
-    told = [(each.subject, each.kind) for each in store.deliveries.page(HOOK, None, 2**53, 10)]
-    assert told == [("lease:swept", "lease.expired"), ("lease:swept", "lease.claimed"),
+    delivered = [(each.subject, each.kind) for each in store.deliveries.page(HOOK, None, 2**53, 10)]
+    assert delivered == [("lease:swept", "lease.expired"), ("lease:swept", "lease.claimed"),
                     ("lease:taken-over", "lease.claimed")]  # fmt: skip
 
 
@@ -147,11 +147,11 @@ def test_delivered_messages_are_removed_after_a_day_and_dead_ones_after_thirty(s
     run(store, create())
     found = tuple(Delivery(*HOOK, seq, f"task:{seq}", "task.created", "{}", START) for seq in (1, 2, 3))
     store.deliveries.advance_cursors([CursorMove(HOOK, None, 3, found)])
-    room = Capacity({}, per_hook=9, per_account=1_000, in_all=2, claim_ttl=SECOND)
-    first, second = store.deliveries.settle_and_claim([], room)
+    capacity = Capacity({}, per_hook=9, per_account=1_000, in_all=2, claim_ttl=SECOND)
+    first, second = store.deliveries.settle_and_claim([], capacity)
     arrived, dead = AttemptResult(arrived=True, status=200), AttemptResult(arrived=False, status=500)
     store.deliveries.settle_and_claim(
-        [FinishedAttempt(first, arrived), FinishedAttempt(second, dead)], replace(room, in_all=0)
+        [FinishedAttempt(first, arrived), FinishedAttempt(second, dead)], replace(capacity, in_all=0)
     )
     seen = []
     for days in (0.9, 0.2, 28.8, 0.2):

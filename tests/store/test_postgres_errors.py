@@ -133,13 +133,13 @@ def test_two_batches_count_a_principal_s_locks_one_after_the_other(postgres_stor
 
 
 @pytest.mark.parametrize(
-    "poison",
+    "refused_row",
     [a_lease("x", note="a\0b"), a_lease("x\0y"), a_lease("x", ttl=2**63), a_lease("x", checkpoint="a\0b")],
     ids=["in a column", "in the key", "too large a number", "in a hashed column"],
 )
-def test_a_value_that_the_database_refuses_raises_value_refused(postgres_store, poison):
+def test_a_value_that_the_database_refuses_raises_value_refused(postgres_store, refused_row):
     with pytest.raises(ValueRefused):
-        put(postgres_store, poison)
+        put(postgres_store, refused_row)
     assert every(postgres_store, Event) == []
     put(postgres_store, a_lease("y"))
     assert [row.id for row in every(postgres_store, Lease)] == ["y"]

@@ -125,8 +125,8 @@ def test_loading_a_unique_key_loads_its_live_task(store):
     )  # fmt: skip
     assert load_view(store, unique_keys=((ACCOUNT, "k"),)).live_task_under(ACCOUNT, "k").id == "t2"
     assert load_view(store, unique_keys=((ACCOUNT, "free"),)).live_task_under(ACCOUNT, "free") is None
-    twins = load_view(store, same_key_as=((ACCOUNT, "t5"),))
-    assert twins.live_task_under(ACCOUNT, "k").id == "t2"
+    view = load_view(store, same_key_as=((ACCOUNT, "t5"),))
+    assert view.live_task_under(ACCOUNT, "k").id == "t2"
     assert load_view(store, same_key_as=((ACCOUNT, "t6"),)).live_task_under(ACCOUNT, "k") is None
 
 

@@ -217,9 +217,9 @@ def test_live_locks_of_a_principal_are_counted_exactly(store):
         a_lease("__election/abcdefgh", kind="election"),
     )
     view = load_view(
-        store, lock_counts=((ACCOUNT, ALICE.id), (ACCOUNT, BOB.id), (ACCOUNT, "nobody"), ("other", ALICE.id))
+        store, lock_counts=((ACCOUNT, ALICE.id), (ACCOUNT, BOB.id), (ACCOUNT, "unknown"), ("other", ALICE.id))
     )
-    assert [view.live_locks(ACCOUNT, who) for who in (ALICE.id, BOB.id, "nobody")] == [3, 1, 0]
+    assert [view.live_locks(ACCOUNT, who) for who in (ALICE.id, BOB.id, "unknown")] == [3, 1, 0]
     assert view.live_locks("other", ALICE.id) == 1
 
 
