@@ -43,7 +43,7 @@ def check_copy(path: Path, report: OnProgress) -> None:
         damage = [str(line) for (line,) in connection.execute("PRAGMA integrity_check") if line != "ok"]
     store = SqliteStore(path)
     try:
-        damage += verify(store, lambda what, how_many: report(f"verified {what}", how_many, 0)).differences
+        damage += verify(store, lambda step, count: report(f"verified {step}", count, 0)).differences
     finally:
         store.close()
     refuse_differences(damage)

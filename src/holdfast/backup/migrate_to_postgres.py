@@ -61,7 +61,7 @@ def _copy_rest(
 def _check_database(to: Settings, report: OnProgress) -> None:
     store = PostgresStore(to.store, pooled=to.postgres_pooled)
     try:
-        found = verify(store, lambda what, how_many: report(f"verified {what}", how_many, 0)).differences
+        found = verify(store, lambda step, count: report(f"verified {step}", count, 0)).differences
     finally:
         store.close()
     refuse_differences(found)

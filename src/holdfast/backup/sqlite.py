@@ -111,7 +111,7 @@ def open_exclusively(path: Path) -> Iterator[apsw.Connection]:
             connection.set_busy_timeout(0)
             read_table_names(connection, path)
             try:
-                # Every connection holds a shared lock on a file in WAL mode: leaving that mode fails if there are any.
+                # A connection to a file in WAL mode holds a shared lock: leaving WAL mode fails while there are others.
                 connection.pragma("locking_mode", "exclusive")
                 mode = connection.pragma("journal_mode", "delete")
                 connection.execute("BEGIN")

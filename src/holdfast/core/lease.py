@@ -239,7 +239,7 @@ def check_holder(lease: Lease, proof: str, now: Instant) -> None:
 
 
 def lease_lost_error(lease: Lease, proof: str, now: Instant) -> LeaseLost:
-    """The error for a former holder: who holds the name now, how its lease ended, by whom and why."""
+    """The error for a former holder, with the present holder, and how, by which principal and why its lease ended."""
     ending = last_ending(lease)
     facts: dict[str, object] = {"job_id": lease.id}
     if ending is not None and ending.proof == proof:

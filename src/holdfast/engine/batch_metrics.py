@@ -71,7 +71,7 @@ class BatchMetrics:
     def changes(self, committed: Committed) -> tuple[int, int]:
         """Count the steps; returns (leases that expired, tasks that became dead letters)."""
         found: Counter[int] = Counter()
-        late: list[tuple[str, float]] = []
+        delays: list[tuple[str, float]] = []
         dead = lapses = 0
         for step in committed.steps:
             family = _family(step)
@@ -92,19 +92,19 @@ class BatchMetrics:
                 if lapsed or step.kind == "expired" or cause == tasks.LAPSED:  # the last two also by a session's end
                     found[metric_names.EXPIRIES.at(family)] += 1
                 if lapsed:
-                    late.append((family, (committed.now - at) / SECOND))
+                    delays.append((family, (committed.now - at) / SECOND))
                     lapses += family != "session"
-        self._add(found, late)
+        self._add(found, delays)
         return lapses, dead
 
-    def _add(self, found: Counter[int], late: list[tuple[str, float]] | None = None) -> None:
+    def _add(self, found: Counter[int], delays: list[tuple[str, float]] | None = None) -> None:
         if not found:
             return
         cells = self._registry.cells
         with self._registry.lock:
-            for cell, many in found.items():
-                cells[cell] += many
-            for family, seconds in late or ():
+            for cell, count in found.items():
+                cells[cell] += count
+            for family, seconds in delays or ():
                 observe_at(cells, metric_names.LATENESS.at(family), metric_names.DELAYS, seconds)
 
 

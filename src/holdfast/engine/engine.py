@@ -63,7 +63,7 @@ class Engine:
         self._batch_metrics = BatchMetrics(self.registry)
         self._sink = _ThreadSink()
         self._outages = Outages()
-        # All lanes take from one backlog: while one waits for its commit, the next batch is on its way.
+        # All lanes take from one backlog: while one lane waits for its commit, another runs the next batch.
         self._backlog = Backlog(max_batch, max_queued)
         self._lanes = [
             Lane(
@@ -169,8 +169,8 @@ class Engine:
             "work": self.task_waiters.size(),
             "change": self.change_signal.size(),
         }
-        for what, many in waiting.items():
-            self.registry.set(metric_names.WAITERS, what, to=many)
+        for label, count in waiting.items():
+            self.registry.set(metric_names.WAITERS, label, to=count)
         self.registry.set(metric_names.BACKLOG, to=self._backlog.size())
         self.registry.set(metric_names.LANES, to=len(self._lanes))
         self.alerts.sample(self.registry)

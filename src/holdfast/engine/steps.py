@@ -51,8 +51,7 @@ def build_changes(steps: list[Step], loaded: dict[Key, Row], tokens: list[int], 
         touched[key] = (*touched[key], *changed) if key in touched else tuple(changed)
         last[key] = step if after is step.after else replace(step, after=after)
     counts: Counter[tuple[str, str, str]] = Counter()
-    # In the order in which rows are locked: two servers that insert the same new rows then wait for each other
-    # one after the other, never in a circle.
+    # In the order in which rows are locked, so that two servers that insert the same new rows never deadlock.
     for key, step in sorted(last.items(), key=lambda item: item[0]):
         first, row = loaded.get(key), step.after
         if step.removed:

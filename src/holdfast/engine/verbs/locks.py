@@ -118,13 +118,13 @@ class AcquireLock(LockCommand, frozen=True):
 
     def _renew(self, lease: Lease, view: View) -> Acquired:
         lease_id = derive_lease_id(self.secret, self.account, self.name, lease.claimed_at or 0)
-        kept = replace(
+        renewed = replace(
             lease,
             proof=proof_of(lease_id),
             expires_at=max(lease.expires_at or 0, view.now + self.ttl),
             acl=lease.acl or self.acl,
         )
-        return Acquired(lease=view.put(kept, "renewed"), now=view.now, lease_id=lease_id)
+        return Acquired(lease=view.put(renewed, "renewed"), now=view.now, lease_id=lease_id)
 
     def _holder(self) -> str:
         return self.session_id if self.ephemeral and self.session_id is not None else self.by.id

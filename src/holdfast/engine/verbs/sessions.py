@@ -157,8 +157,8 @@ class HeartbeatSession(GenerationCommand, frozen=True):
 
     def decide(self, view: View) -> SessionState:
         """The session and its holdings, with their deadlines moved."""
-        kept = sessions.write_context(sessions.keep_alive(self.session(view), view.now), self.context, None)
-        session = view.put(kept, "renewed")
+        renewed = sessions.write_context(sessions.keep_alive(self.session(view), view.now), self.context, None)
+        session = view.put(renewed, "renewed")
         for lease in view.leases_of(self.account, self.session_id):
             if leases.is_live(lease, view.now):
                 view.put(leases.extend(lease, ttl=lease.ttl, now=view.now), "renewed")

@@ -59,8 +59,8 @@ class TaskWaiters(Waiters):
 
     def _wake(self, queues: Mapping[Queue, int]) -> list[Ticket]:
         woken = []
-        for queue, many in queues.items():
-            for ticket in self._first(*queue, many):
+        for queue, limit in queues.items():
+            for ticket in self._first(*queue, limit):
                 self._woken_for[ticket] = queue
                 woken.append(ticket)
         return woken
@@ -70,18 +70,18 @@ class TaskWaiters(Waiters):
         self._probes.update(woken)
         return woken
 
-    def _first(self, account: str, task_type: str, many: int) -> list[Ticket]:
+    def _first(self, account: str, task_type: str, limit: int) -> list[Ticket]:
         """The first idle tickets, in order of arrival, that wait for this type."""
         queues = [self._waiting[account, name] for name in {task_type, ""} if (account, name) in self._waiting]
         idle: list[Ticket] = []
         busy: list[Ticket] = []
         for ticket, _ in heapq.merge(*(queue.items() for queue in queues), key=itemgetter(1)):
             (busy if ticket.is_submitted else idle).append(ticket)
-            if len(idle) == many:
+            if len(idle) == limit:
                 break
         for ticket in idle:
             ticket.is_submitted = True
-        if len(idle) < many:  # more work than idle tickets: those whose claim is in the engine try once more
+        if len(idle) < limit:  # more tasks than idle tickets: the busy tickets try once more
             for ticket in busy:
                 ticket.try_again = True
         return idle

@@ -43,7 +43,7 @@ class Housekeeping(Protocol):
         """Delete a browser session and return it; of several callers at once, exactly one gets it."""
 
     def forget_browser_sessions(self) -> int:
-        """Delete expired ones, by the rule of `core.browser_session.is_expired`; returns how many."""
+        """Delete expired sessions and links, by the rule of `core.browser_session.is_expired`; returns how many."""
 
     def size(self) -> int:
         """Bytes on disk; 0 if the store has none."""

@@ -156,8 +156,11 @@ class MemoryDeliveries:
             deleted = self._delete(
                 lambda each: each.settled_at is not None and each.settled_at < before[each.state], limit
             )
-            known = {*self.cursors, *(each.webhook_key for each in self.rows.values() if each.state == PENDING)}
-            for hook in [hook for hook in known if (Webhook.table, *hook) not in self._store.rows]:
+            hooks_with_data = {
+                *self.cursors,
+                *(each.webhook_key for each in self.rows.values() if each.state == PENDING),
+            }
+            for hook in [hook for hook in hooks_with_data if (Webhook.table, *hook) not in self._store.rows]:
                 orphaned = self._delete(partial(_belongs_to, hook), limit)
                 if orphaned < limit:
                     self.cursors.pop(hook, None)

@@ -130,7 +130,7 @@ class MemoryStore:
             return self.browser_sessions.pop(session_id, None)
 
     def forget_browser_sessions(self) -> int:
-        """Delete those that are over."""
+        """Delete expired browser sessions and sign-in links."""
         with self._lock:
             now, before = self.now(), len(self.browser_sessions)
             self.browser_sessions = {

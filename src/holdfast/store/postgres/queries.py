@@ -20,9 +20,9 @@ from holdfast.store.sql.column_groups import ColumnNames, sql_types
 from holdfast.store.sql.queries import columns, held_tasks
 
 
-def _keys(place: int) -> str:
+def _keys(parameter: int) -> str:
     """The pairs in a JSON document: account, and id, session or unique key."""
-    return f"SELECT value ->> 0, value ->> 1 FROM json_array_elements(${place}::json)"
+    return f"SELECT value ->> 0, value ->> 1 FROM json_array_elements(${parameter}::json)"
 
 
 _KEYS = _keys(1)
@@ -168,8 +168,8 @@ COUNT_CREATED = (
     " SET created = excluded.created + CASE WHEN excluded.cycle > counted.cycle THEN 0 ELSE counted.created END,"
     " cycle = greatest(counted.cycle, excluded.cycle)"
 )
-# The counter row is locked last and held only over COMMIT: readers by cursor then see every event
-# once, in order, and writers meet here for the shortest time. `seq` comes in as a position within the batch.
+# The counter row is locked last and held only over COMMIT: readers by cursor then see every event once, in order, and
+# writers wait here for each other as briefly as possible. `seq` comes in as a position within the batch.
 INSERT_EVENT = (
     "WITH new AS (SELECT * FROM json_populate_recordset(NULL::events, $1::json)),"
     " totals AS (SELECT account, count(*) AS total FROM new GROUP BY account ORDER BY account),"

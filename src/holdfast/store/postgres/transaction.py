@@ -74,7 +74,7 @@ class PostgresTransaction:
             (queries.LIVE_ELECTIONS, (account, test_time)) for account in needs.election_counts
         ]
         answers: list[Statement] = [(queries.ANSWER, (_document(needs.answers),))] if needs.answers else []
-        # If nothing was waited for after the rows, the time that came with the last of them is exact.
+        # Without further locks after the rows, the time that was read with the last row is exact.
         clock: list[Statement] = [] if locking and not counting and not metering else [(queries.NOW_OR, (test_time,))]
         self._begun = True
         statements = [statement for _, statement in locking]
@@ -200,8 +200,8 @@ def _save_statements(changes: Changes) -> list[Statement]:
         for names, rows in group_by_columns(changes.inserts.get(row_type.table, []), changes.touched):
             statements.append((queries.insert_row(row_type, names), (_rows(names, rows), len(rows))))
         if deleted := changes.deletes.get(row_type.table):
-            gone = _rows(("account", "id"), deleted, changes)
-            statements.append((queries.DELETE_ROW[row_type.table], (gone, len(deleted))))
+            keys = _rows(("account", "id"), deleted, changes)
+            statements.append((queries.DELETE_ROW[row_type.table], (keys, len(deleted))))
     if changes.answers:
         statements.append((queries.INSERT_ANSWER, (_document(changes.answers), len(changes.answers))))
     if changes.created:

@@ -112,16 +112,16 @@ class SqlDeliveries:
         first = self._first_rows
         with self._store.write() as (execute, now):
             if seq is not None:
-                again = execute(queries.REPLAY.format(queries.ONE), now, *hook, seq)
+                replayed = execute(queries.REPLAY.format(queries.ONE), now, *hook, seq)
             elif after is not None:
                 chosen = first("deliveries", queries.SETTLED_AFTER)
-                again = execute(queries.REPLAY.format(chosen), now, *hook, after, limit)
+                replayed = execute(queries.REPLAY.format(chosen), now, *hook, after, limit)
             else:
-                again = execute(queries.REPLAY.format(first("deliveries", queries.ALL_DEAD)), now, *hook, limit)
-            if again:
-                subjects = [(*hook, subject, each, now) for each, subject in again]
+                replayed = execute(queries.REPLAY.format(first("deliveries", queries.ALL_DEAD)), now, *hook, limit)
+            if replayed:
+                subjects = [(*hook, subject, each, now) for each, subject in replayed]
                 execute(queries.RETRY_SUBJECT_NOW, _document(subjects))
-            return sorted(each for each, _ in again)
+            return sorted(each for each, _ in replayed)
 
     def retry_now(self, hook: WebhookKey) -> None:
         """Make all pending deliveries of a webhook due now."""
@@ -143,7 +143,7 @@ class SqlDeliveries:
 
 
 def _settle(execute: Execute, settled: list[Delivery], now: Instant) -> None:
-    """Save attempts. A delivery that another server has claimed since is left alone, and so are those after it."""
+    """Save attempts, except of deliveries that another server has claimed since; failed ones delay those after them."""
     records = [(*each.webhook_key, each.seq, each.claims, *_outcome_columns(each)) for each in settled]
     changed = {tuple(key) for key in execute(queries.SETTLE, _document(records))}
     delayed = [

@@ -189,7 +189,9 @@ class SqlReader(ABC):
 
     def events_per_minute(self, account: str, after: int) -> list[tuple[int, str, int]]:
         """(minute, kind, count) after a cursor."""
-        return [(minute, kind, many) for minute, kind, many in self.execute(queries.EVENTS_PER_MINUTE, account, after)]
+        return [
+            (minute, kind, count) for minute, kind, count in self.execute(queries.EVENTS_PER_MINUTE, account, after)
+        ]
 
     def log_bounds(self, account: str) -> tuple[int, int]:
         """(the last event removed by retention, the last event)."""

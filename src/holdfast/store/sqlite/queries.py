@@ -31,13 +31,13 @@ def _object(row: type[Row]) -> str:
 
 def _placeholders(names: ColumnNames, count: int) -> str:
     """Placeholders for that many records."""
-    one = f"({', '.join('?' * len(names))})"
-    return ", ".join([one] * count)
+    record = f"({', '.join('?' * len(names))})"
+    return ", ".join([record] * count)
 
 
 def _assignments(names: ColumnNames) -> str:
     """SET clauses: each column from the same position in VALUES; the first two are the key."""
-    return ", ".join(f"{name} = new.column{place}" for place, name in enumerate(names[2:], 3))
+    return ", ".join(f"{name} = new.column{position}" for position, name in enumerate(names[2:], 3))
 
 
 # -- loading -----------------------------------------------------------------------------------------------------

@@ -108,8 +108,8 @@ class FailTask(HolderCommand, frozen=True):
 
     def decide(self, view: View) -> TaskOutcome:
         """The task in its queue, or as a dead letter."""
-        if self.lease_id is not None and (again := self.find_repeat(view, tasks.FAILED)) is not None:
-            return again
+        if self.lease_id is not None and (repeat := self.find_repeat(view, tasks.FAILED)) is not None:
+            return repeat
         failed = tasks.fail(
             self.find_held(view),
             reason=self.reason,
@@ -130,8 +130,8 @@ class HandBackTask(HolderCommand, frozen=True):
 
     def decide(self, view: View) -> TaskOutcome:
         """The task in its queue."""
-        if self.lease_id is not None and (again := self.find_repeat(view, self.outcome)) is not None:
-            return again
+        if self.lease_id is not None and (repeat := self.find_repeat(view, self.outcome)) is not None:
+            return repeat
         back = tasks.hand_back(self.find_held(view), self.outcome, now=view.now, after=self.after)
         return self.end_attempt(view, self.outcome, back)
 
