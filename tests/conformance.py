@@ -38,10 +38,10 @@ def check_answer(method: str, path: str, status: int, headers: Message, raw: byt
         return
     assert operation.name in OPERATION_SCHEMAS, f"{operation.name} needs an entry in transport/http/schemas"
     label = f"{operation.name}: {method} {path} answered {status}"
-    told = _response(operation.path, operation.method, status)
-    assert told is not None, f"{label}, which its document does not have: {raw[:300]!r}"
+    described = _response(operation.path, operation.method, status)
+    assert described is not None, f"{label}, which its document does not have: {raw[:300]!r}"
     assert headers["X-Request-Id"], f"{label} without a request id"
-    content = told.get("content")
+    content = described.get("content")
     if content is None or method == "HEAD":
         assert not raw, f"{label} with a body, which its document does not have"
         return

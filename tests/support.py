@@ -77,13 +77,13 @@ class DrivenClock:
 # -- stores ------------------------------------------------------------------------------------------------------
 
 
-def make_store(kind: str, place: Path, url: Callable[[], str], clock: Clock | None = None) -> Store:
+def make_store(kind: str, folder: Path, url: Callable[[], str], clock: Clock | None = None) -> Store:
     """An open store; `url` is called only if a database is needed."""
     store: Store
     if kind == "memory":
         store = MemoryStore(clock)
     elif kind == "sqlite":
-        path = place / "holdfast.db"
+        path = folder / "holdfast.db"
         if not path.exists():
             path.write_bytes(_fresh_file())
         store = SqliteStore(path, clock)
@@ -96,8 +96,8 @@ def make_store(kind: str, place: Path, url: Callable[[], str], clock: Clock | No
 @functools.cache
 def _fresh_file() -> bytes:
     """Bytes of a new file with the schema; copying it is cheaper than migrating in every test."""
-    with tempfile.TemporaryDirectory() as place:
-        store = SqliteStore(Path(place) / "holdfast.db")
+    with tempfile.TemporaryDirectory() as folder:
+        store = SqliteStore(Path(folder) / "holdfast.db")
         store.open()
         store.close()
         return store.path.read_bytes()
@@ -227,13 +227,17 @@ def _check_log(store: Store) -> None:
         assert cursors[-1] == last, f"{account}: the log ends at {cursors[-1]}, its counter at {last}"
     for row_type in ROW_TYPES:
         for row in every(store, row_type):
-            told = by_subject.pop((row.account, subject_of(row)), [])
-            assert fold(row_type(row.account, row.id), told) == row_image(row), f"{row.key} differs from its log"
+            history = by_subject.pop((row.account, subject_of(row)), [])
+            assert fold(row_type(row.account, row.id), history) == row_image(row), f"{row.key} differs from its log"
     blank = {row_type.noun: row_type for row_type in ROW_TYPES}
-    for (account, subject), told in by_subject.items():
+    for (account, subject), history in by_subject.items():
         noun, _, row_id = subject.partition(":")
-        assert told[-1].kind.partition(".")[2] in REMOVAL_VERBS, f"the log tells of {subject}, which is not there"
-        assert fold(blank[noun](account, row_id), told) is None, f"{subject} is gone, but its log says otherwise"
+        assert history[-1].kind.partition(".")[2] in REMOVAL_VERBS, (
+            f"the log has events of {subject}, which does not exist"
+        )
+        assert fold(blank[noun](account, row_id), history) is None, (
+            f"{subject} does not exist, but its log does not end with its removal"
+        )
 
 
 def check_counts(store: Any) -> None:
@@ -276,13 +280,13 @@ def a_lock(name: str = "lock", **more: Any) -> Lease:
 def a_session(
     session_id: str = "s1", *, account: str = ACCOUNT, ends: Instant = START + 60 * SECOND, **more: Any
 ) -> Session:
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "principal": ALICE.id,
         "ttl": 60 * SECOND,
         "opened_at": ends - 60 * SECOND,
         "expires_at": ends,
     }
-    return Session(account, session_id, **(told | more))
+    return Session(account, session_id, **(fields | more))
 
 
 # -- commands ----------------------------------------------------------------------------------------------------

@@ -54,11 +54,11 @@ def test_the_http_program_of_the_readme_prints_the_shown_output(tmp_path):
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory):
     """A server, and the folder and variables for programs of the pages."""
-    place = tmp_path_factory.mktemp("reader")
+    folder = tmp_path_factory.mktemp("reader")
     key = "a-key-for-the-readers-0123456789"
-    server = Server(f"sqlite:///{place}/x.db", tokens=f"reader:{key}").start()
+    server = Server(f"sqlite:///{folder}/x.db", tokens=f"reader:{key}").start()
     variables = {"HOLDFAST_URL": f"http://127.0.0.1:{server.port}", "HOLDFAST_API_KEY": key, "PYTHONUNBUFFERED": "1"}
-    yield {"cwd": place, "env": os.environ | variables}
+    yield {"cwd": folder, "env": os.environ | variables}
     server.close()
 
 

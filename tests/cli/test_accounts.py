@@ -79,11 +79,11 @@ def test_one_leader_at_a_time(shell, server):
 def test_a_link_opens_the_dashboard(shell, server):
     printed = shell("dashboard")
     assert printed.status == 0
-    place, _, secret = printed.out.strip().rpartition("/")
-    assert place == f"http://127.0.0.1:{server.port}/ui/enter"
+    address, _, secret = printed.out.strip().rpartition("/")
+    assert address == f"http://127.0.0.1:{server.port}/ui/enter"
     assert "10 minutes" in printed.err
     link = shell("dashboard", "-o", "json").json
-    assert link["url"].startswith(f"{place}/")
+    assert link["url"].startswith(f"{address}/")
     assert secret not in link["url"]
     assert Shell(shell.port, "no-such-key-but-long-enough", shell.home)("dashboard").status == 4
 

@@ -103,8 +103,8 @@ def test_the_log_is_followed(shell, job):
     assert following.returncode == 130
     assert [event["version"] - followed[0]["version"] for event in followed] == [0, 1, 2]
     shown = [int(line.split("\t")[0]) for line in shell("events", "--subject", f"lease:{job}").out.splitlines()]
-    place = shown.index(followed[0]["seq"])
-    assert shown[place : place + 3] == [event["seq"] for event in followed]
+    position = shown.index(followed[0]["seq"])
+    assert shown[position : position + 3] == [event["seq"] for event in followed]
 
 
 def test_an_event_is_awaited(shell, job):

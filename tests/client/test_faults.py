@@ -27,8 +27,8 @@ pytestmark = pytest.mark.waits(50)
 RUNS = sized(2, 200)
 
 
-def client_of(place, **settings):
-    return holdfast.Client(url_of(place), KEY, **settings)
+def client_of(endpoint, **settings):
+    return holdfast.Client(url_of(endpoint), KEY, **settings)
 
 
 @pytest.mark.parametrize("way", ["http", "async"])

@@ -85,13 +85,15 @@ def test_without_a_cursor_only_new_events_are_followed(follow, name):
 
 def test_closing_the_client_ends_the_iteration(sqlite_server, tmp_path):
     for client in (holdfast.Client(url_of(sqlite_server), KEY), holdfast.open(tmp_path / "x.db")):
-        heard = []
-        thread = threading.Thread(target=lambda client=client, heard=heard: heard.extend(client.follow()), daemon=True)
+        received = []
+        thread = threading.Thread(
+            target=lambda client=client, received=received: received.extend(client.follow()), daemon=True
+        )
         thread.start()
         time.sleep(0.5)
         client.close()
         thread.join(SECONDS)
-        assert (thread.is_alive(), heard) == (False, [])
+        assert (thread.is_alive(), received) == (False, [])
 
 
 def test_closing_an_async_client_ends_the_iteration(sqlite_server):
@@ -187,8 +189,8 @@ def test_closing_an_embedded_client_ends_a_reader_with_unread_events(tmp_path, n
 def test_frames_do_not_depend_on_how_the_stream_is_split(size):
     text = b": hello\nretry: 5\nid: 1\n\ndata: a\r\ndata: b\r\n\r\nevent: x\rdata:c\rid: 2\r\r:\n\nid\ndata\n\n"
     frames, found = FrameParser(), []
-    for place in range(0, len(text), size):
-        found += frames.feed(text[place : place + size])
+    for offset in range(0, len(text), size):
+        found += frames.feed(text[offset : offset + size])
     assert [(frame.event, frame.data, frame.id, frame.retry) for frame in found] == [
         ("message", None, "1", 5),
         ("message", "a\nb", None, None),

@@ -96,11 +96,11 @@ def race(agents, name):
     answers = [None] * len(agents)
     gate = threading.Barrier(len(agents))
 
-    def run(place):
+    def run(index):
         gate.wait()
-        answers[place] = agents[place].call("claim_job", job_id=name, owner=f"agent-{place}", ttl_seconds=3)
+        answers[index] = agents[index].call("claim_job", job_id=name, owner=f"agent-{index}", ttl_seconds=3)
 
-    threads = [threading.Thread(target=run, args=(place,)) for place in range(len(agents))]
+    threads = [threading.Thread(target=run, args=(index,)) for index in range(len(agents))]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -132,7 +132,7 @@ def test_programs_and_a_server_on_one_file_have_one_winner_each_round(agents, pa
         # A name that is new to the store races differently from one with a row to lock.
         job = f"{name}-{number}" if number % 3 == 1 else name
         answers = race(agents, job)
-        winners = [place for place, answer in enumerate(answers) if answer["status"] == "claimed"]
+        winners = [index for index, answer in enumerate(answers) if answer["status"] == "claimed"]
         assert len(winners) == 1, answers
         (winner,) = winners
         assert {answer["owner"] for answer in answers} == {f"agent-{winner}"}
@@ -159,7 +159,7 @@ class Busy:
     def __init__(self, agent, number):
         self.agent = agent
         self.rng = random.Random(number)
-        self.jobs = {f"busy-{number}/{place}": None for place in range(3)}
+        self.jobs = {f"busy-{number}/{index}": None for index in range(3)}
         """Each job's lease id as last acknowledged; None when it is free."""
         self.grants = []
         """(token, when it was asked for, when the answer was there)"""

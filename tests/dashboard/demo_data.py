@@ -35,9 +35,9 @@ def before(stage):
     for key in KEYS:
         assert root.post("/v1/keys", key).status == 201
     task = root.post("/v1/tasks", STORY | {"leaseDurationSeconds": LEASE}).json["id"]
-    for number, (kind, many, told) in enumerate(TROUBLES):
-        for place in range(many):
-            post(root, f"/v1/tasks/{_new(root, kind)}/fail", told | {"reason": told["reason"].format(20 + place)})
+    for number, (kind, many, failure) in enumerate(TROUBLES):
+        for index in range(many):
+            post(root, f"/v1/tasks/{_new(root, kind)}/fail", failure | {"reason": failure["reason"].format(20 + index)})
         stage.pass_time(70)
         if number == 0:
             path, lease = _claim(root, task, "codex-api")

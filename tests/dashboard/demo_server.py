@@ -59,14 +59,14 @@ def play(stage):
     """Fill the server with activity that has not ended yet."""
     rng = random.Random(1842)
     root = stage.root
-    lives = [_session(root, name, rng) for name in WORKERS[:4]]
+    sessions = [_session(root, name, rng) for name in WORKERS[:4]]
     root.post("/elections/nightly-report/campaign", {"candidate_id": "claude-backend", "ttl_seconds": 30})
     for minute in range(MINUTES - 2):
-        _minute(stage, rng, lives, minute)
+        _minute(stage, rng, sessions, minute)
     stage.pass_time(-stage.shift / 1_000_000 - LAST_MOMENTS)
-    for life in lives:
-        root.post(f"/v1/sessions/{life['session_id']}/heartbeat", {"lease_id": life["lease_id"]})
-    _last_moments(stage, lives)
+    for session in sessions:
+        root.post(f"/v1/sessions/{session['session_id']}/heartbeat", {"lease_id": session["lease_id"]})
+    _last_moments(stage, sessions)
 
 
 def _session(root, name, rng):
@@ -84,7 +84,7 @@ def _session(root, name, rng):
     ).json
 
 
-def _minute(stage, rng, lives, minute):
+def _minute(stage, rng, sessions, minute):
     """One minute: tasks are created and completed, and at times a deployment gets a new owner."""
     root = stage.root
     for _ in range(rng.randrange(4, 9) + (8 if 18 < minute < 26 else 0)):
@@ -96,8 +96,8 @@ def _minute(stage, rng, lives, minute):
         if minute % 27 and held["status"] == "claimed":
             root.release_job("deploy/staging", held["lease_id"], note="rolled out")
     for _ in range(rng.randrange(3, 9) + (5 if 22 < minute < 30 else 0)):
-        life = rng.choice(lives)
-        taken = root.post("/v1/tasks/claim", {"types": list(QUEUES), "workerId": life["name"]}).json
+        session = rng.choice(sessions)
+        taken = root.post("/v1/tasks/claim", {"types": list(QUEUES), "workerId": session["name"]}).json
         if "id" not in taken:
             continue
         stage.pass_time(1)
@@ -107,12 +107,12 @@ def _minute(stage, rng, lives, minute):
             **({"reason": "no such page"} if outcome == "fail" else {"result": {"ok": True}}),
         }
         root.post(f"/v1/tasks/{taken['id']}/{outcome}", body)
-    for life in lives:
-        root.post(f"/v1/sessions/{life['session_id']}/heartbeat", {"lease_id": life["lease_id"]})
+    for session in sessions:
+        root.post(f"/v1/sessions/{session['session_id']}/heartbeat", {"lease_id": session["lease_id"]})
     stage.pass_time(rng.randrange(38, 56))
 
 
-def _last_moments(stage, lives):
+def _last_moments(stage, sessions):
     """Leases of every age, a waiting caller, and a lease that is no longer renewed."""
     root = stage.root
     root.claim("github/acme/shop/1842", "codex-api", ttl_seconds=120, metadata={"branch": "fix/cart"})
@@ -120,16 +120,18 @@ def _last_moments(stage, lives):
     root.claim("nightly-report", "gemini-review", ttl_seconds=90)
     root.post("/elections/cache-owners-eu/campaign", {"candidate_id": "claude-backend", "ttl_seconds": 120})
     stage.pass_time(30)
-    life = lives[0]
+    session = sessions[0]
     about = {"pull_request": 377, "commit": "9f3c2e1", "run": "https://ci.example/runs/377"}
     held = root.claim(
-        "deploy/staging", life["name"], ttl_seconds=120, session_id=life["session_id"], metadata=about
+        "deploy/staging", session["name"], ttl_seconds=120, session_id=session["session_id"], metadata=about
     ).json  # fmt: skip
-    for life in lives[1:]:
-        root.post("/v1/tasks/claim", {"types": list(QUEUES), "workerId": life["name"], "sessionId": life["session_id"]})
+    for session in sessions[1:]:
+        root.post(
+            "/v1/tasks/claim", {"types": list(QUEUES), "workerId": session["name"], "sessionId": session["session_id"]}
+        )
     stage.pass_time(20)
-    told = {"note": "migrations done, rolling out 3 of 8", "progress": {"done": 3, "of": 8}}
-    root.heartbeat("deploy/staging", held["lease_id"], **told, checkpoint={"host": "web-3"})
+    progress = {"note": "migrations done, rolling out 3 of 8", "progress": {"done": 3, "of": 8}}
+    root.heartbeat("deploy/staging", held["lease_id"], **progress, checkpoint={"host": "web-3"})
     root.claim("docs/reference", "claude-docs", ttl_seconds=120)
     root.post("/locks/cache-warmup/acquire", {"ttl_seconds": 60})
     root.post("/elections/nightly-report/campaign", {"candidate_id": "codex-api", "ttl_seconds": 300})

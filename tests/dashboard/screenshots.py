@@ -11,7 +11,7 @@ from tests.dashboard.conftest import FLAGS, sign_in
 from tests.dashboard.demo_server import DemoServer, play
 from tests.http.job_client import ROOT_KEY
 
-PLACE = Path(__file__).parents[2] / "docs" / "screenshots"
+FOLDER = Path(__file__).parents[2] / "docs" / "screenshots"
 PAGES = {
     "now": "/",
     "jobs": "/ui/jobs?state=all",
@@ -31,7 +31,7 @@ PAGES = {
 HIGHEST = 10_000
 HEIGHTS = {"task": 760, "webhook": 560}
 """Where a whole page would be too large a picture."""
-LOOKS = {
+VARIANTS = {
     "light": {"viewport": {"width": 1280, "height": 780}, "color_scheme": "light"},
     "dark": {"viewport": {"width": 1280, "height": 780}, "color_scheme": "dark"},
     "phone": {"viewport": {"width": 390, "height": 844}, "color_scheme": "light"},
@@ -39,8 +39,8 @@ LOOKS = {
 
 
 def main():
-    place = Path(sys.argv[1]) if len(sys.argv) > 1 else PLACE
-    place.mkdir(parents=True, exist_ok=True)
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
     stage = DemoServer()
     try:
         task = demo_data.before(stage)
@@ -49,17 +49,17 @@ def main():
         demo_data.tell(stage)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-            for look, options in LOOKS.items():
-                shoot(browser.new_context(base_url=f"http://127.0.0.1:{stage.port}", **options), look, place)
+            for variant, options in VARIANTS.items():
+                shoot(browser.new_context(base_url=f"http://127.0.0.1:{stage.port}", **options), variant, folder)
             browser.close()
     finally:
         stage.close()
 
 
-def shoot(context, look, place):
+def shoot(context, variant, folder):
     page = context.new_page()
     page.goto("/")
-    page.screenshot(path=place / f"sign-in-{look}.png")
+    page.screenshot(path=folder / f"sign-in-{variant}.png")
     sign_in(page, ROOT_KEY)
     for name, address in PAGES.items():
         page.goto(address)
@@ -69,7 +69,7 @@ def shoot(context, look, place):
         page.wait_for_timeout(600)
         size = page.viewport_size
         clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], HEIGHTS.get(name, HIGHEST))}
-        page.screenshot(path=place / f"{name}-{look}.png", clip=clip)
+        page.screenshot(path=folder / f"{name}-{variant}.png", clip=clip)
     context.close()
 
 

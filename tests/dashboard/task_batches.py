@@ -53,8 +53,8 @@ def post(root, path, body):
     try:
         connection.request("POST", path, json.dumps(body), {**root.headers, "Content-Type": "application/json"})
         answer = connection.getresponse()
-        told = json.loads(answer.read())
-        assert answer.status == 200, told
-        return told
+        document = json.loads(answer.read())
+        assert answer.status == 200, document
+        return document
     finally:
         connection.close()

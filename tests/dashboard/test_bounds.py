@@ -119,16 +119,16 @@ def test_a_search_in_very_many_tasks_stops_and_the_page_says_so(dashboard, monke
     ]  # fmt: skip
     put(dashboard.engine.store, *letters, kind="created")
     cookie = dashboard.sign_in()
-    told = text_of(dashboard.send("GET", "/ui/dead-letters", cookie=cookie).raw.decode())
-    assert "500 dead letters" in told
-    assert "only the newest 500 were searched" in told
+    page_text = text_of(dashboard.send("GET", "/ui/dead-letters", cookie=cookie).raw.decode())
+    assert "500 dead letters" in page_text
+    assert "only the newest 500 were searched" in page_text
     asked = "/ui/bulk?verb=resolve&state=dead_letter&reason=boom"
-    told = text_of(dashboard.send("GET", asked, cookie=cookie).raw.decode())
-    assert "500 tasks" in told
-    assert "Only the newest 500 tasks with this state were searched" in told
-    told = text_of(dashboard.send("GET", "/ui/bulk?verb=resolve&state=dead_letter", cookie=cookie).raw.decode())
-    assert "700 tasks" in told
-    assert "searched" not in told
+    page_text = text_of(dashboard.send("GET", asked, cookie=cookie).raw.decode())
+    assert "500 tasks" in page_text
+    assert "Only the newest 500 tasks with this state were searched" in page_text
+    page_text = text_of(dashboard.send("GET", "/ui/bulk?verb=resolve&state=dead_letter", cookie=cookie).raw.decode())
+    assert "700 tasks" in page_text
+    assert "searched" not in page_text
 
 
 def test_an_account_has_at_most_two_running_bulk_operations():

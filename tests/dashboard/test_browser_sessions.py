@@ -42,9 +42,9 @@ def test_a_browser_session_ends_after_twelve_hours_despite_activity(dashboard):
 
 def test_over_https_the_cookie_is_bound_to_the_host(dashboard):
     assert dashboard.cookie(scheme="https").startswith("__Host-holdfast=")
-    told = dashboard.cookie(scheme="https").split("; ")[1:]
-    assert {"Secure", "HttpOnly", "SameSite=Strict", "Path=/"} < set(told)
-    assert not any(word.startswith("Domain") for word in told)
+    attributes = dashboard.cookie(scheme="https").split("; ")[1:]
+    assert {"Secure", "HttpOnly", "SameSite=Strict", "Path=/"} < set(attributes)
+    assert not any(word.startswith("Domain") for word in attributes)
 
 
 def test_a_key_in_a_form_is_refused_over_plain_http(dashboard):

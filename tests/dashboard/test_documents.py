@@ -33,9 +33,9 @@ def test_the_commands_on_empty_pages_exist():
     templates = resources.files("holdfast.transport.dashboard") / "templates"
     text = "".join(each.read_text() for each in templates.iterdir())
     found = re.findall(r'command\("[a-z-]+", "(holdfast (?:[^"\\]|\\.)*)"', text)
-    taught = [told.replace('\\"', '"') for told in found]
-    assert len(taught) >= 6
-    for command in taught:
+    commands = [shown_command.replace('\\"', '"') for shown_command in found]
+    assert len(commands) >= 6
+    for command in commands:
         verb, rest = find_verb(shlex.split(command)[1:])
         assert verb is not None, command
         read_arguments(verb, rest)

@@ -27,7 +27,7 @@ AT_ONCE = sized(16, 1)
 
 
 def groups():
-    return [PAYLOADS[place : place + AT_ONCE] for place in range(0, len(PAYLOADS), AT_ONCE)]
+    return [PAYLOADS[start : start + AT_ONCE] for start in range(0, len(PAYLOADS), AT_ONCE)]
 
 
 @pytest.fixture(scope="module")
@@ -38,21 +38,23 @@ def addresses(server):
         text = f"p{number} " + " ".join(payloads)
         job = f"hostile/{number}"
         for reason in (text[:500], None):  # one owner who was thrown out, and one who has it now
-            told = {"ttl_seconds": 3600, "metadata": {"link": payloads[0], text: [text]}}
-            lease = agent.claim(job, (text + payloads[0])[:256], **told).json["lease_id"]
+            fields = {"ttl_seconds": 3600, "metadata": {"link": payloads[0], text: [text]}}
+            lease = agent.claim(job, (text + payloads[0])[:256], **fields).json["lease_id"]
             checks = {"checkpoint": {text: text}, "progress": {"at": text[:300]}}
             assert agent.heartbeat(job, lease, note=text, **checks).status == 200
             if reason:
                 assert agent.force_release(job, reason).status == 200
-        life = agent.post("/v1/sessions", {"name": f"agent-{number}", "ttl_seconds": 3600}).json
-        assert "lease_id" in life, life
+        session = agent.post("/v1/sessions", {"name": f"agent-{number}", "ttl_seconds": 3600}).json
+        assert "lease_id" in session, session
         context = {"last_action": text, "next_action": text, "memory_ref": payloads[-1], "context": {text: text}}
-        written = agent.post(f"/v1/sessions/{life['session_id']}/context", {"lease_id": life["lease_id"], **context})
+        written = agent.post(
+            f"/v1/sessions/{session['session_id']}/context", {"lease_id": session["lease_id"], **context}
+        )
         assert written.status == 200, written
         room = {"candidate_id": f"candidate-{number}", "metadata": text[:1000], "ttl_seconds": 300}
         agent.post(f"/elections/hostile-room-{number}/campaign", room)
         agent.post("/v1/tasks", {"type": "hostile", "payload": {"text": text}, "tag": text[:60]})
-        found += [f"/ui/jobs/{job}", f"/ui/agents/{life['session_id']}"]
+        found += [f"/ui/jobs/{job}", f"/ui/agents/{session['session_id']}"]
     # A link that a user was tricked into opening also comes back in the page.
     found += [f"/ui/jobs?q={quote(text)}&after={quote(text)}" for text in MARKUP[:: len(MARKUP) // 4]]
     agent.claim(f"{LONG}/job", LONG, metadata=LONG, ttl_seconds=3600)
@@ -123,7 +125,9 @@ def test_only_plain_web_addresses_become_links(page, addresses, server):
         ("javascript:1", False),
         ("https://a@b.example", False),
     ):
-        life = agent.post("/v1/sessions", {"name": f"linked-{followed}-{len(reference)}", "memory_ref": reference}).json
-        page.goto(f"/ui/agents/{life['session_id']}")
+        session = agent.post(
+            "/v1/sessions", {"name": f"linked-{followed}-{len(reference)}", "memory_ref": reference}
+        ).json
+        page.goto(f"/ui/agents/{session['session_id']}")
         assert page.locator(f"main a[href='{reference}']").count() == followed
         assert reference in page.locator("main").text_content()

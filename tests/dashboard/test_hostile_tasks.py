@@ -19,7 +19,7 @@ PHONE = 390
 
 
 def groups():
-    return [PAYLOADS[place : place + AT_ONCE] for place in range(0, len(PAYLOADS), AT_ONCE)]
+    return [PAYLOADS[start : start + AT_ONCE] for start in range(0, len(PAYLOADS), AT_ONCE)]
 
 
 def written(text):
@@ -40,14 +40,14 @@ def hostile_task(root, number, text, outcome):
     lease = post(root, f"{path}/claim", {"worker_id": text[:250]})["leaseId"]
     left = {"lease_id": lease, "note": text, "checkpoint": {text: text}, "progress": {"at": text[:300]}}
     post(root, f"{path}/heartbeat", left)
-    told = {
+    fields_of = {
         "fail": {"reason": text[:500], "error_code": text[:100]},
         "complete": {"result": {text: text}, "output_id": text[:200]},
     }
     if outcome == "cancel":
         post(root, f"{path}/cancel", {"mode": "force", "reason": text[:500]})
     elif outcome != "hold":
-        post(root, f"{path}/{outcome}", {"lease_id": lease} | told[outcome])
+        post(root, f"{path}/{outcome}", {"lease_id": lease} | fields_of[outcome])
     return made.json["id"]
 
 

@@ -56,8 +56,8 @@ def test_a_key_is_created_shown_once_used_rotated_and_revoked(browse, server, ro
     assert bearer(server, renewed).post("/v1/tasks/claim", {"type": "nothing"}).status == 401
     key_id = page.url.rpartition("/")[2].partition("?")[0]
     actor = root.get("/v1/account").json["key"]["keyId"]
-    told = root.get(f"/v1/events?subject=principal:{key_id}").json["events"]
-    assert [(event["kind"], event["actor"]) for event in told] == [
+    events = root.get(f"/v1/events?subject=principal:{key_id}").json["events"]
+    assert [(event["kind"], event["actor"]) for event in events] == [
         (f"principal.{verb}", actor) for verb in ("created", "rotated", "revoked")
     ]
 

@@ -23,12 +23,12 @@ def made_key(root, **more):
 
 
 def test_jobs_are_found_by_name_prefix_and_paged(client, root):
-    place = fresh("page")
-    names = [f"{place}/{number:02d}" for number in range(52)]
+    name_prefix = fresh("page")
+    names = [f"{name_prefix}/{number:02d}" for number in range(52)]
     for name in names:
         root.claim(name, "owner", ttl_seconds=600)
-    root.claim(f"{place}x", "another")
-    _, _, first = client.get(f"/ui/jobs?q={place}/")
+    root.claim(f"{name_prefix}x", "another")
+    _, _, first = client.get(f"/ui/jobs?q={name_prefix}/")
     found = re.findall(r'href="/ui/jobs/([^"?]+)"', first)
     assert found == names[:50]
     following = re.search(r'href="(\?[^"]*after=[^"]*)"', first)[1].replace("&amp;", "&")
@@ -61,8 +61,8 @@ def test_an_administrator_force_releases_a_job_and_the_log_records_it(browse, ro
     page.get_by_role("button", name="Force-release").click()
     expect(page.get_by_role("status").filter(has_text="Released by force")).to_be_visible()
     expect(page.locator("#owners")).to_contain_text("it sleeps")
-    told = root.heartbeat(job, lease).json
-    assert (told["error"], told["reason"], told["ended_by"]) == ("lease_lost", "it sleeps", "root")
+    document = root.heartbeat(job, lease).json
+    assert (document["error"], document["reason"], document["ended_by"]) == ("lease_lost", "it sleeps", "root")
     event = root.get(f"/v1/events?subject=lease:{job}&kind=lease.forced").json["events"][0]
     assert event["actor"] == root.get("/v1/account").json["key"]["keyId"]
 
@@ -131,16 +131,16 @@ def test_another_account_sees_nothing_of_this_one(root, server):
 
 def test_an_agent_is_shown_with_its_leases_and_its_context(client, root):
     name, job = fresh("agent"), fresh("held")
-    told = {"turn": 7, "last_action": "read the log", "next_action": "write the fix", "context": {"branch": "fix"}}
-    life = root.post("/v1/sessions", {"name": name, **told}).json
-    root.claim(job, name, session_id=life["session_id"])
+    document = {"turn": 7, "last_action": "read the log", "next_action": "write the fix", "context": {"branch": "fix"}}
+    session = root.post("/v1/sessions", {"name": name, **document}).json
+    root.claim(job, name, session_id=session["session_id"])
     listed = client.get("/ui/agents")[2]
     assert name in listed
     assert f'href="/ui/jobs/{job}"' in listed
-    shown = client.get(f"/ui/agents/{life['session_id']}")[2]
+    shown = client.get(f"/ui/agents/{session['session_id']}")[2]
     for word in ("read the log", "write the fix", "&#34;branch&#34;: &#34;fix&#34;", job, "healthy"):
         assert word in shown, word
-    root.send_json("DELETE", f"/v1/sessions/{life['session_id']}", {"lease_id": life["lease_id"]})
+    root.send_json("DELETE", f"/v1/sessions/{session['session_id']}", {"lease_id": session["lease_id"]})
     assert name not in client.get("/ui/agents")[2].partition("<main")[2]
     assert name in client.get("/ui/agents?state=all")[2]
 

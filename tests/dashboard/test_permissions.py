@@ -111,11 +111,11 @@ def test_a_page_opens_exactly_for_keys_that_the_api_would_answer_and_shows_no_mo
             continue
         answer = dashboard.send("GET", path, cookie=cookie)
         assert answer.status == (200 if opens else 403), path
-        told = answer.raw.decode().replace(f"canary-key-{scope}", "myself")
+        text = answer.raw.decode().replace(f"canary-key-{scope}", "myself")
         for word in words if opens else ():
-            assert (word in told) == (may(scope, PART_OF[word]) or page == "events"), (path, word)
+            assert (word in text) == (may(scope, PART_OF[word]) or page == "events"), (path, word)
         for word, operation in WORDS.items():
-            if word in told:
+            if word in text:
                 assert may(scope, operation) or (may(scope, "list_events") and page == "events"), (path, word)
 
 

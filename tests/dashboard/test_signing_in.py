@@ -226,10 +226,10 @@ def test_a_foreign_host_name_is_refused(client, host):
 
 
 @pytest.mark.parametrize(
-    "place", ["//evil.example", "https://evil.example", "/\\evil.example", "/ui/..\r\nx: y", "javascript:1"]
+    "target", ["//evil.example", "https://evil.example", "/\\evil.example", "/ui/..\r\nx: y", "javascript:1"]
 )
-def test_redirects_stay_on_this_server(anybody, place):
-    status, headers, _ = anybody.post("/ui/sign-in", key=agents.ROOT_KEY, next=place)
+def test_redirects_stay_on_this_server(anybody, target):
+    status, headers, _ = anybody.post("/ui/sign-in", key=agents.ROOT_KEY, next=target)
     assert (status, headers["Location"]) == (303, "/")
 
 

@@ -77,9 +77,9 @@ def test_a_bulk_operation_changes_the_counted_tasks(dashboard):
     body = urlencode(fields | {"act": "start", "typed": fields["count"]}).encode()
     begun = dashboard.send("POST", "/ui/bulk", body, cookie=cookie, content_type=FORM)
     assert begun.status == 303, words_of(begun)
-    place = begun.headers["location"]
-    wait_until(lambda: "finished" in words_of(dashboard.send("GET", place, cookie=cookie)), 60)
-    assert f"{DEAD} requeued of {DEAD}" in words_of(dashboard.send("GET", place, cookie=cookie))
+    address = begun.headers["location"]
+    wait_until(lambda: "finished" in words_of(dashboard.send("GET", address, cookie=cookie)), 60)
+    assert f"{DEAD} requeued of {DEAD}" in words_of(dashboard.send("GET", address, cookie=cookie))
     with dashboard.engine.store.read() as reader:
         counts = reader.task_counts(ACCOUNT)
     assert ("dead-type", "pending", DEAD) in counts

@@ -87,8 +87,8 @@ def test_a_task_is_shown_in_full_with_its_agent_contract(client, root, kind):
         assert '"row": 99' in page
         contract = root.get(f"/v1/tasks/{task}").json["agent_contract"]
         assert all(f'"{step["action"]}"' in page for step in contract["next_actions"])
-        told = {"reason": "no page", "error_code": "E41"} if outcome == "fail" else {"result": {"words": 3}}
-        assert root.post(f"/v1/tasks/{task}/{outcome}", {"lease_id": lease, **told}).status == 200
+        details = {"reason": "no page", "error_code": "E41"} if outcome == "fail" else {"result": {"words": 3}}
+        assert root.post(f"/v1/tasks/{task}/{outcome}", {"lease_id": lease, **details}).status == 200
     page = " ".join(text_of(client.get(f"/ui/tasks/{task}")[2]).split())
     for part in (
         "2 of 2 used",
@@ -128,8 +128,8 @@ def test_tasks_are_requeued_resolved_and_cancelled_and_the_log_records_the_key(b
     page.get_by_label("Confirm").check()
     page.get_by_role("button", name="Cancel task").click()
     expect(page.get_by_text("The task is cancelled.")).to_be_visible()
-    told = [(event["kind"], event["actor"]) for event in root.get(f"/v1/tasks/{first}/events").json["events"]]
-    assert told[-3:] == [(f"task.{verb}", actor) for verb in ("resolved", "requeued", "cancelled")]
+    details = [(event["kind"], event["actor"]) for event in root.get(f"/v1/tasks/{first}/events").json["events"]]
+    assert details[-3:] == [(f"task.{verb}", actor) for verb in ("resolved", "requeued", "cancelled")]
     assert root.get(f"/v1/tasks/{second}").json["status"] == "dead_letter"
 
 

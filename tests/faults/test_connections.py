@@ -30,13 +30,13 @@ def server(tmp_path_factory):
 @pytest.fixture(scope="module", autouse=True)
 def slow_callers(server):
     """Started with the first test and checked by the last ones."""
-    story = SimpleNamespace(seen={}, threads=[])
+    callers = SimpleNamespace(seen={}, threads=[])
     for name, slow in SLOW.items():
-        thread = threading.Thread(target=watch, args=(story.seen, name, server, slow))
+        thread = threading.Thread(target=watch, args=(callers.seen, name, server, slow))
         thread.start()
-        story.threads.append(thread)
-    yield story
-    for thread in story.threads:
+        callers.threads.append(thread)
+    yield callers
+    for thread in callers.threads:
         thread.join()
 
 
@@ -237,7 +237,7 @@ def test_an_unknown_method_is_405(server):
 # -- too slow (these come last: their ten seconds have passed meanwhile) ------------------------------------------
 
 
-def told(slow_callers, name):
+def answer_of(slow_callers, name):
     for thread in slow_callers.threads:
         thread.join()
     received, seconds = slow_callers.seen[name]
@@ -249,20 +249,20 @@ def told(slow_callers, name):
     "name", ["stopped in the first line", "stopped after a header", "dribbling", "slow the second time"]
 )
 def test_a_head_that_takes_longer_than_ten_seconds_is_408(slow_callers, name):
-    received, seconds = told(slow_callers, name)
+    received, seconds = answer_of(slow_callers, name)
     refused(parse(received), 408)
     assert HEAD_SECONDS - 0.5 < seconds < HEAD_SECONDS + 2
 
 
 def test_a_silent_connection_is_closed(slow_callers):
-    received, seconds = told(slow_callers, "silent")
+    received, seconds = answer_of(slow_callers, "silent")
     assert received == b""
     assert HEAD_SECONDS - 0.5 < seconds < HEAD_SECONDS + 2
 
 
 @pytest.mark.skipif(not FULL, reason="waits 30 s: part of make prove")
 def test_a_body_that_takes_longer_than_thirty_seconds_is_408(slow_callers):
-    received, seconds = told(slow_callers, "stopped in the body")
+    received, seconds = answer_of(slow_callers, "stopped in the body")
     assert b"408 Request Timeout" in received
     assert b"body did not arrive within 30 seconds" in received
     assert BODY_SECONDS - 0.5 < seconds < BODY_SECONDS + 3

@@ -128,9 +128,9 @@ def test_a_claim_reads_no_more_tasks_than_it_claims(new_store):
         from holdfast.store.sqlite import queries as lite
 
         plan = say(store, "EXPLAIN QUERY PLAN " + lite.READY.replace("?", "'x'"))
-        told = " ".join(row[3] for row in plan)
-        assert "USING INDEX tasks_ready" in told
-        assert "TEMP B-TREE" not in told
+        plan_text = " ".join(row[3] for row in plan)
+        assert "USING INDEX tasks_ready" in plan_text
+        assert "TEMP B-TREE" not in plan_text
         return
     with store._connect() as connection:
         plan = connection.execute(

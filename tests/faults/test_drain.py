@@ -17,7 +17,7 @@ PATIENCE_SECONDS = 8.0
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres", "two workers"])
-def story(request, tmp_path_factory):
+def case(request, tmp_path_factory):
     """A server on each store, stopped under load and started again."""
     if request.param == "sqlite":
         url = f"sqlite:///{tmp_path_factory.mktemp('drain')}/x.db"
@@ -28,14 +28,14 @@ def story(request, tmp_path_factory):
         eventually(lambda: len(workers_of(server)), lambda count: count == 2, within=10)
     seen = SimpleNamespace(server=server, held=fresh(), flying=fresh())
     try:
-        tell_it_to_end(seen)
+        stop_under_load(seen)
         server.start()
         yield seen
     finally:
         server.close()
 
 
-def tell_it_to_end(seen):
+def stop_under_load(seen):
     server, worker = seen.server, agent(seen.server)
     seen.lease = claimed(worker.claim(seen.held, "holder", ttl_seconds=600, metadata="kept"))
     with Crowd() as crowd, connect(server.port) as idle, connect(server.port) as silent, connect(server.port) as flying:
@@ -44,19 +44,19 @@ def tell_it_to_end(seen):
         body = json.dumps({"owner": "in flight", "ttl_seconds": 600}).encode()
         head = f"POST {job_path(seen.flying, '/claim')} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
         flying.sendall(f"{head}Authorization: Bearer {TOKENS['alice-1']}\r\n\r\n".encode() + body[:-5])
-        line = [crowd.send(worker.claim, seen.held, f"waiter-{n}", wait_seconds=15) for n in range(6)]
+        waiting_answers = [crowd.send(worker.claim, seen.held, f"waiter-{n}", wait_seconds=15) for n in range(6)]
         crowded = [crowd.send(worker.post, "/v1/tasks/claim", {"type": "t", "wait_seconds": 15}) for _ in range(4)]
         last = worker.get("/v1/events?limit=1000").json["nextCursor"]
         readers = [crowd.send(worker.get, f"/v1/events?after={last}&wait_seconds=15") for _ in range(3)]
         time.sleep(0.6)
-        assert not any(waiter.done() for waiter in (*line, *crowded, *readers))
+        assert not any(waiter.done() for waiter in (*waiting_answers, *crowded, *readers))
         assert silent.fileno() > 0
         told = time.monotonic()
         server.process.terminate()
-        seen.line = [waiter.result(5)[0] for waiter in line]
+        seen.waiting_answers = [waiter.result(5)[0] for waiter in waiting_answers]
         seen.crowd = [waiter.result(5)[0] for waiter in crowded]
         seen.readers = [reader.result(5)[0] for reader in readers]
-        seen.line_seconds = time.monotonic() - told
+        seen.waiting_seconds = time.monotonic() - told
         time.sleep(0.3)
         seen.status_in_flight = server.process.poll()
         flying.sendall(body[-5:])
@@ -66,40 +66,40 @@ def tell_it_to_end(seen):
     seen.log = server.log()
 
 
-def test_a_request_in_flight_finishes_and_is_durable(story):
-    assert story.status_in_flight is None, "it waits for the request"
-    assert story.in_flight.status == 200
-    assert story.in_flight.json["status"] == "claimed"
-    ok(agent(story.server).heartbeat(story.flying, story.in_flight.json["lease_id"]))
+def test_a_request_in_flight_finishes_and_is_durable(case):
+    assert case.status_in_flight is None, "it waits for the request"
+    assert case.in_flight.status == 200
+    assert case.in_flight.json["status"] == "claimed"
+    ok(agent(case.server).heartbeat(case.flying, case.in_flight.json["lease_id"]))
 
 
-def test_waiting_claims_are_answered_with_a_retry_hint(story):
-    for answer in story.line:
+def test_waiting_claims_are_answered_with_a_retry_hint(case):
+    for answer in case.waiting_answers:
         body = unavailable(answer)
         assert (body["error"], body["applied"]) == ("draining", "no")
         assert body["agent_contract"]["next_actions"][0]["action"] == "retry_after_wait"
-    assert story.line_seconds < 2
+    assert case.waiting_seconds < 2
 
 
-def test_waiting_task_claims_and_event_reads_end_too(story):
-    for answer in story.crowd:
+def test_waiting_task_claims_and_event_reads_end_too(case):
+    for answer in case.crowd:
         assert (answer.status, answer.json["error"], answer.json["applied"]) == (503, "draining", "no")
         assert answer.header("Retry-After") is not None
-    for answer in story.readers:
+    for answer in case.readers:
         assert (answer.status, answer.json["events"]) == (200, [])
 
 
-def test_the_server_exits_soon_with_status_0_despite_open_connections(story):
-    assert story.status == 0, story.log
-    assert story.seconds < 5
-    assert "traceback" not in story.log.lower()
+def test_the_server_exits_soon_with_status_0_despite_open_connections(case):
+    assert case.status == 0, case.log
+    assert case.seconds < 5
+    assert "traceback" not in case.log.lower()
 
 
-def test_after_a_clean_stop_everything_is_as_it_was(story):
-    seen = agent(story.server).owner_of(story.held)
-    assert (seen["owner"], seen["metadata"], seen["expires_at"]) == ("holder", "kept", story.lease["expires_at"])
-    assert held(agent(story.server).claim(story.held))["waiting"] == 0
-    ok(agent(story.server).heartbeat(story.held, story.lease["lease_id"]))
+def test_after_a_clean_stop_everything_is_as_it_was(case):
+    seen = agent(case.server).owner_of(case.held)
+    assert (seen["owner"], seen["metadata"], seen["expires_at"]) == ("holder", "kept", case.lease["expires_at"])
+    assert held(agent(case.server).claim(case.held))["waiting"] == 0
+    ok(agent(case.server).heartbeat(case.held, case.lease["lease_id"]))
 
 
 def test_control_c_stops_like_sigterm(new_server, tmp_path):

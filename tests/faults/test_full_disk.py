@@ -22,16 +22,16 @@ def small_disk(tmp_path):
     """A file system of 2 MiB."""
     if os.geteuid() != 0:
         pytest.skip("only root may mount a small file system")
-    place = tmp_path / "disk"
-    place.mkdir()
-    subprocess.run(["/bin/mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", place], check=True)
-    yield place
-    subprocess.run(["/bin/umount", "--lazy", place], check=True)
+    mount_point = tmp_path / "disk"
+    mount_point.mkdir()
+    subprocess.run(["/bin/mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", mount_point], check=True)
+    yield mount_point
+    subprocess.run(["/bin/umount", "--lazy", mount_point], check=True)
 
 
-def fill(place: Path) -> Path:
+def fill(mount_point: Path) -> Path:
     """Fill the disk."""
-    ballast = place / "ballast"
+    ballast = mount_point / "ballast"
     with ballast.open("wb", buffering=0) as file:
         for size in (65536, 4096, 1):
             try:

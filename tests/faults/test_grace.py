@@ -23,7 +23,7 @@ ROUNDING_SECONDS = 0.1
 
 
 @pytest.fixture(scope="module")
-def stories(tmp_path_factory):
+def cases(tmp_path_factory):
     """The leases before the outage on each store, and the servers after it."""
     postgres = Postgres()
     servers = {
@@ -34,21 +34,21 @@ def stories(tmp_path_factory):
     try:
         for server in servers.values():
             server.start()
-        stories = {name: hold(server) for name, server in servers.items()}
+        cases = {name: hold(server) for name, server in servers.items()}
         time.sleep(1.3)  # the server writes once a second that it serves the store
         for server in servers.values():
-            ok(agent(server).heartbeat(stories_of(stories, server).job, stories_of(stories, server).lease_id))
+            ok(agent(server).heartbeat(case_of(cases, server).job, case_of(cases, server).lease_id))
         servers["sqlite killed"].kill()
         servers["sqlite stopped"].process.terminate()
         servers["sqlite stopped"].process.wait(10)
         postgres.stop()
         time.sleep(AWAY_SECONDS)
-        stories["postgres stopped"].returned = time.time()
+        cases["postgres stopped"].returned = time.time()
         postgres.start()
-        stories["sqlite killed"].returned = time.time()
+        cases["sqlite killed"].returned = time.time()
         servers["sqlite killed"].start()
         servers["sqlite stopped"].start()
-        yield stories
+        yield cases
     finally:
         for server in servers.values():
             server.close()
@@ -58,58 +58,58 @@ def stories(tmp_path_factory):
 def hold(server):
     """Claim a short job, a long job, a lock, and a job that expires before the outage."""
     caller = agent(server)
-    story = SimpleNamespace(server=server, caller=caller, job=fresh(), long=fresh(), lock=fresh("lock"), gone=fresh())
-    claimed(caller.claim(story.gone, "gone", ttl_seconds=1))
-    story.lease_id = claimed(caller.claim(story.job, "me", ttl_seconds=TTL))["lease_id"]
-    story.long_lease = claimed(caller.claim(story.long, "me", ttl_seconds=600))
-    story.lock_id = acquired(caller.acquire(story.lock, ttl_seconds=TTL))["lease_id"]
-    return story
+    case = SimpleNamespace(server=server, caller=caller, job=fresh(), long=fresh(), lock=fresh("lock"), gone=fresh())
+    claimed(caller.claim(case.gone, "gone", ttl_seconds=1))
+    case.lease_id = claimed(caller.claim(case.job, "me", ttl_seconds=TTL))["lease_id"]
+    case.long_lease = claimed(caller.claim(case.long, "me", ttl_seconds=600))
+    case.lock_id = acquired(caller.acquire(case.lock, ttl_seconds=TTL))["lease_id"]
+    return case
 
 
-def stories_of(stories, server):
-    return next(story for story in stories.values() if story.server is server)
+def case_of(cases, server):
+    return next(case for case in cases.values() if case.server is server)
 
 
 @pytest.fixture(params=["sqlite killed", "postgres stopped"])
-def story(request, stories):
-    return stories[request.param]
+def case(request, cases):
+    return cases[request.param]
 
 
-def test_a_job_whose_holder_could_not_renew_keeps_its_holder(story):
-    seen = eventually_served(story)
+def test_a_job_whose_holder_could_not_renew_keeps_its_holder(case):
+    seen = eventually_served(case)
     assert (seen["status"], seen["owner"]) == ("claimed", "me")
     # Counted from a moment between the store's return and this read.
-    earliest, latest = story.returned + GRACE_SECONDS, time.time() + GRACE_SECONDS
+    earliest, latest = case.returned + GRACE_SECONDS, time.time() + GRACE_SECONDS
     assert earliest - ROUNDING_SECONDS <= instant(seen["expires_at"]) <= latest + ROUNDING_SECONDS
-    renewed = ok(story.caller.heartbeat(story.job, story.lease_id))
+    renewed = ok(case.caller.heartbeat(case.job, case.lease_id))
     assert_lasts(renewed["expires_at"], TTL)
 
 
-def test_a_job_with_time_left_gets_no_more(story):
-    assert eventually_served(story, story.long)["expires_at"] == story.long_lease["expires_at"]
+def test_a_job_with_time_left_gets_no_more(case):
+    assert eventually_served(case, case.long)["expires_at"] == case.long_lease["expires_at"]
 
 
-def test_a_job_that_expired_before_the_outage_stays_expired(story):
-    assert eventually_served(story, story.gone)["status"] == "free"
+def test_a_job_that_expired_before_the_outage_stays_expired(case):
+    assert eventually_served(case, case.gone)["status"] == "free"
 
 
-def test_a_lock_gets_no_grace(story):
-    eventually_served(story)
-    assert story.caller.look(story.lock).json["status"] == "free"
-    refused(story.caller.renew(story.lock, story.lock_id), 404, "lease_not_current")
+def test_a_lock_gets_no_grace(case):
+    eventually_served(case)
+    assert case.caller.look(case.lock).json["status"] == "free"
+    refused(case.caller.renew(case.lock, case.lock_id), 404, "lease_not_current")
 
 
-def test_after_a_clean_stop_there_is_no_grace(stories):
-    story = stories["sqlite stopped"]
-    assert eventually_served(story)["status"] == "free"
-    assert lost(story.caller.heartbeat(story.job, story.lease_id))["ended"] == "expired"
+def test_after_a_clean_stop_there_is_no_grace(cases):
+    case = cases["sqlite stopped"]
+    assert eventually_served(case)["status"] == "free"
+    assert lost(case.caller.heartbeat(case.job, case.lease_id))["ended"] == "expired"
 
 
-def eventually_served(story, job=None):
+def eventually_served(case, job=None):
     """The job as the server shows it once its store works again."""
     deadline = time.monotonic() + 5
     while True:
-        answer = story.caller.claim(fresh("probe"), "me", ttl_seconds=1)
+        answer = case.caller.claim(fresh("probe"), "me", ttl_seconds=1)
         if answer.status == 200 or time.monotonic() > deadline:
-            return story.caller.owner_of(job or story.job)
+            return case.caller.owner_of(job or case.job)
         time.sleep(0.05)

@@ -28,14 +28,14 @@ class Crew:
     def __init__(self, account, port, name):
         self.name = name
         self.process = worker_process.start(port, account.token, name, WORKERS)
-        self.told = []
+        self.reports = []
         self.reading = threading.Thread(target=self.read)
         self.reading.start()
 
     def read(self):
         with self.process.stdout as lines:
             for line in lines:
-                self.told.append(line.split())
+                self.reports.append(line.split())
 
     def tell(self, what):
         self.process.send_signal(what)
@@ -84,14 +84,14 @@ class Works:
 
     def wait_until_given_up(self, lost):
         """Wait until the leases of a killed crew have expired."""
-        after, told = 0, []
-        while not any(event["data"]["ended"]["worker"].startswith(f"{lost.name}/") for event in told):
+        after, reports = 0, []
+        while not any(event["data"]["ended"]["worker"].startswith(f"{lost.name}/") for event in reports):
             page = done(self.account.get(f"/v1/events?kind=task.expired&after={after}&wait_seconds=15"))
-            after, told = page["nextCursor"], page["events"]
+            after, reports = page["nextCursor"], page["events"]
 
     def recover_until_all_done(self):
         """Run recovery on both servers until all tasks are done; the recovered (request, subject)."""
-        told = []
+        reports = []
 
         def recover():
             for port in self.ports:
@@ -99,11 +99,11 @@ class Works:
                 body = done(answer)
                 subjects = [f"session:{name}" for name in body["sessions"]]
                 subjects += [f"task:{task['id']}" for task in body["tasks"]]
-                told.extend((answer.header("X-Request-Id"), subject) for subject in subjects)
+                reports.extend((answer.header("X-Request-Id"), subject) for subject in subjects)
             return self.completed()
 
         eventually(recover, lambda seen: seen == TASKS, within=PATIENCE_SECONDS, every=0.01)
-        return told
+        return reports
 
 
 def test_each_task_is_completed_once_by_the_holder_of_its_newest_token(crews):
@@ -120,7 +120,7 @@ def test_each_task_is_completed_once_by_the_holder_of_its_newest_token(crews):
     crews.wait_until_given_up(paused)
     paused.tell(signal.SIGCONT)
     recovered = crews.recover_until_all_done()
-    eventually(lambda: [told for told in paused.told if told[0] == "refused"], bool, within=10)
+    eventually(lambda: [reports for reports in paused.reports if reports[0] == "refused"], bool, within=10)
     for each in crews.all:
         each.end()
     log = events_of(crews.url, crews.account.id)
@@ -131,13 +131,15 @@ def test_each_task_is_completed_once_by_the_holder_of_its_newest_token(crews):
     assert_store_is_consistent(crews.url)
 
 
-def assert_all_done_once(crews, told):
+def assert_all_done_once(crews, reports):
     total = done(crews.account.get("/v1/tasks/counts"))["total"]
     assert (total["completed"], sum(total.values())) == (TASKS, TASKS)
-    assert told.keys() == set(crews.made)
-    acknowledged = [(words[1], int(words[2])) for each in crews.all for words in each.told if words[0] == "completed"]
+    assert reports.keys() == set(crews.made)
+    acknowledged = [
+        (words[1], int(words[2])) for each in crews.all for words in each.reports if words[0] == "completed"
+    ]
     newest = {}
-    for task_id, history in told.items():
+    for task_id, history in reports.items():
         kinds = [event.kind for event in history]
         assert kinds.count("task.completed") == 1
         assert kinds[-1] == "task.completed"
@@ -146,5 +148,5 @@ def assert_all_done_once(crews, told):
         newest[task_id] = tokens[-1]
     assert len({task_id for task_id, _ in acknowledged}) == len(acknowledged), "nobody was told twice"
     assert [pair for pair in acknowledged if newest[pair[0]] != pair[1]] == []
-    again = [history for history in told.values() if any(event.kind == "task.expired" for event in history)]
+    again = [history for history in reports.values() if any(event.kind == "task.expired" for event in history)]
     assert len(again) >= KILLS, "the dead had held tasks, and others have done them"

@@ -33,7 +33,7 @@ ROUNDING_SECONDS = 0.1
 STORES = ("sqlite", "postgres")
 
 
-class Story:
+class OutageCase:
     """The leases on one server before its outage, and their state after it."""
 
     def __init__(self, url: str, fate: str) -> None:
@@ -47,8 +47,8 @@ class Story:
         self.long = held(self.account, leaseDurationSeconds=3600)
         self.began = time.monotonic()
         self.sleep_until(SESSION_AFTER_SECONDS)
-        self.life = begin(self.account, ttl_seconds=SESSION_SECONDS)
-        self.kept = claim_task(self.account, self.life)
+        self.session = begin(self.account, ttl_seconds=SESSION_SECONDS)
+        self.kept = claim_task(self.account, self.session)
         self.sleep_until(LEAVE_AFTER_SECONDS)
         self.left = time.time()
         {"paused": self.pause, "killed": self.server.kill, "stopped": self.server.stop}[self.fate]()
@@ -57,9 +57,9 @@ class Story:
         (self.go_on if self.fate == "paused" else self.server.start)()
         self.seen = SimpleNamespace(task=self.changed_task(), looked=time.time(), long=self.see(self.long))
         self.heartbeat = self.account.do("heartbeat", self.task["id"], lease_id=self.task["leaseId"])
-        self.life_now = self.account.get(path(self.life)).json
-        self.life_beat = beat(self.account, self.life)
-        self.told = events(self.account)
+        self.session_now = self.account.get(path(self.session)).json
+        self.session_heartbeat = beat(self.account, self.session)
+        self.event_log = events(self.account)
 
     def sleep_until(self, seconds: float) -> None:
         time.sleep(max(0.0, self.began + seconds - time.monotonic()))
@@ -84,58 +84,58 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def stories(tmp_path_factory, new_postgres_database):
+def cases(tmp_path_factory, new_postgres_database):
     urls = {
         "sqlite": lambda: f"sqlite:///{tmp_path_factory.mktemp('grace')}/x.db",
         "postgres": new_postgres_database,
     }
     fates = [(store, fate) for store in STORES for fate in ("paused", "killed", "stopped")]
-    stories = {(store, fate): Story(urls[store](), fate) for store, fate in fates}
+    cases = {(store, fate): OutageCase(urls[store](), fate) for store, fate in fates}
     try:
-        together(*[story.live for story in stories.values()])
-        yield stories
+        together(*[case.live for case in cases.values()])
+        yield cases
     finally:
-        for story in stories.values():
-            story.close()
+        for case in cases.values():
+            case.close()
 
 
 @pytest.fixture(params=[(store, fate) for store in STORES for fate in ("paused", "killed")], ids=" ".join)
-def story(request, stories):
-    return stories[request.param]
+def case(request, cases):
+    return cases[request.param]
 
 
-def kinds(story, subject):
-    return [event["kind"] for event in story.told if event["subject"] == subject]
+def kinds(case, subject):
+    return [event["kind"] for event in case.event_log if event["subject"] == subject]
 
 
-def test_a_task_whose_holder_could_not_renew_keeps_its_holder(story):
-    seen = story.seen.task
+def test_a_task_whose_holder_could_not_renew_keeps_its_holder(case):
+    seen = case.seen.task
     assert (seen["status"], seen["attemptCount"]) == ("claimed", 1)
     # Counted from a moment between the server's return and this read; as long as the outage, and at least ten seconds.
-    away = story.seen.looked - story.left + BEAT_SECONDS
-    earliest, latest = story.returned + GRACE_SECONDS, story.seen.looked + max(GRACE_SECONDS, away)
+    away = case.seen.looked - case.left + BEAT_SECONDS
+    earliest, latest = case.returned + GRACE_SECONDS, case.seen.looked + max(GRACE_SECONDS, away)
     assert earliest - ROUNDING_SECONDS <= instant(seen["leaseExpiresAt"]) <= latest + ROUNDING_SECONDS
-    done(story.heartbeat)
-    assert kinds(story, f"task:{story.task['id']}")[-2:] == ["task.extended", "task.renewed"]
+    done(case.heartbeat)
+    assert kinds(case, f"task:{case.task['id']}")[-2:] == ["task.extended", "task.renewed"]
 
 
-def test_a_task_with_time_left_gets_no_more(story):
-    assert story.seen.long["leaseExpiresAt"] == story.long["leaseExpiresAt"]
+def test_a_task_with_time_left_gets_no_more(case):
+    assert case.seen.long["leaseExpiresAt"] == case.long["leaseExpiresAt"]
 
 
-def test_a_session_that_could_not_be_renewed_stays_live_with_its_leases(story):
-    assert story.life_now["status"] == "live"
-    assert instant(story.life_now["expires_at"]) >= story.returned + GRACE_SECONDS - ROUNDING_SECONDS
-    renewed = done(story.life_beat)
-    assert [task["id"] for task in renewed["tasks"]] == [story.kept["id"]]
-    assert "session.extended" in kinds(story, f"session:{story.life['session_id']}")
-    assert "task.expired" not in kinds(story, f"task:{story.kept['id']}")
+def test_a_session_that_could_not_be_renewed_stays_live_with_its_leases(case):
+    assert case.session_now["status"] == "live"
+    assert instant(case.session_now["expires_at"]) >= case.returned + GRACE_SECONDS - ROUNDING_SECONDS
+    renewed = done(case.session_heartbeat)
+    assert [task["id"] for task in renewed["tasks"]] == [case.kept["id"]]
+    assert "session.extended" in kinds(case, f"session:{case.session['session_id']}")
+    assert "task.expired" not in kinds(case, f"task:{case.kept['id']}")
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_after_a_clean_stop_there_is_no_grace(stories, store):
-    story = stories[store, "stopped"]
-    assert story.seen.task["status"] == "pending"
-    refused(story.heartbeat, 409, "lease_expired")
-    assert story.life_now["status"] == "expired"
-    turned_away(story.life_beat, 410, "session_expired")
+def test_after_a_clean_stop_there_is_no_grace(cases, store):
+    case = cases[store, "stopped"]
+    assert case.seen.task["status"] == "pending"
+    refused(case.heartbeat, 409, "lease_expired")
+    assert case.session_now["status"] == "expired"
+    turned_away(case.session_heartbeat, 410, "session_expired")

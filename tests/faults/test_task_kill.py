@@ -63,8 +63,8 @@ class Worker:
         self.steps += 1
 
     def complete(self, task_id: str) -> None:
-        said = {"lease_id": self.holding[task_id], "result": {"step": self.steps}}
-        task(self.ask(f"/v1/tasks/{task_id}/complete", said))
+        fields = {"lease_id": self.holding[task_id], "result": {"step": self.steps}}
+        task(self.ask(f"/v1/tasks/{task_id}/complete", fields))
         del self.holding[task_id]
         self.finished[task_id] = self.steps
 
@@ -118,10 +118,10 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(new_store_url, n
     assert total["claimed"] == sum(len(worker.holding) for worker in workers)
     server.kill()
     assert_store_is_consistent(url)
-    told = events_by_task(events_of(url, account.id))
+    records = events_by_task(events_of(url, account.id))
     for worker in workers:
         for task_id in worker.finished:
-            assert [event.kind for event in told[task_id]] == ["task.created", "task.claimed", "task.completed"]
+            assert [event.kind for event in records[task_id]] == ["task.created", "task.claimed", "task.completed"]
 
 
 def load_until_killed(server, workers, steps):
@@ -165,24 +165,24 @@ def assert_continued(account):
 def killed_after_a_page(account):
     """Kill a worker after it reported its second page; the last reported page."""
     doomed = worker_process.start(account.port, account.token, "doomed", 1)
-    told = []
+    records = []
     with doomed.stdout as lines:
         for line in lines:
-            told.append(line.split())
-            if told[-1][0] == "checkpoint" and told[-1][2] == "2":
+            records.append(line.split())
+            if records[-1][0] == "checkpoint" and records[-1][2] == "2":
                 doomed.kill()
     doomed.wait()
-    return int(told[-1][2])
+    return int(records[-1][2])
 
 
 def test_a_restarted_worker_with_its_secret_resumes_at_once(new_store_url, new_server):
     server = new_server(new_store_url()).start()
     account = register(server.anyone)
-    life = begin(account)
-    mine = claimed(account.do("claim", created(account.create())["id"], session_id=life["session_id"]))
+    session = begin(account)
+    mine = claimed(account.do("claim", created(account.create())["id"], session_id=session["session_id"]))
     done(account.do("heartbeat", mine["id"], lease_id=mine["leaseId"], checkpoint={"page": 5}))
     server.kill()
     server.start()
-    (again,) = resume(account, life)["tasks"]
+    (again,) = resume(account, session)["tasks"]
     assert (again["id"], again["checkpoint"]) == (mine["id"], {"page": 5})
     done(account.do("complete", again["id"], lease_id=again["leaseId"]))

@@ -35,7 +35,7 @@ class Worker:
     def __init__(self, caller: Caller, name: str) -> None:
         self.caller = caller
         self.name = name
-        self.lives = 0
+        self.session_count = 0
         self.rng = random.Random(name)
 
     def work(self) -> None:
@@ -46,17 +46,19 @@ class Worker:
                     self.do(task)
 
     def begin(self) -> None:
-        self.lives += 1
-        opened = self.caller.post("/v1/sessions", {"name": f"{self.name}/{self.lives}", "ttl_seconds": TTL_SECONDS})
-        self.life = opened.json
+        self.session_count += 1
+        opened = self.caller.post(
+            "/v1/sessions", {"name": f"{self.name}/{self.session_count}", "ttl_seconds": TTL_SECONDS}
+        )
+        self.session = opened.json
         self.renewed = time.monotonic()
 
     def claim(self) -> dict[str, Any] | None:
         """A task; empty if none is ready, None if the session has ended."""
         if not self.renew():
             return None
-        wanted = {"worker_id": self.name, "session_id": self.life["session_id"], "wait_seconds": 4}
-        answer = self.caller.post("/v1/tasks/claim", wanted)
+        claim_fields = {"worker_id": self.name, "session_id": self.session["session_id"], "wait_seconds": 4}
+        answer = self.caller.post("/v1/tasks/claim", claim_fields)
         if answer.status != 200:
             return None
         task: dict[str, Any] = answer.json if answer.json["task"] else {}
@@ -66,12 +68,12 @@ class Worker:
         if time.monotonic() - self.renewed < RENEW_SECONDS:
             return True
         self.renewed = time.monotonic()
-        path = f"/v1/sessions/{self.life['session_id']}/heartbeat"
-        return self.caller.post(path, {"lease_id": self.life["lease_id"]}).status == 200
+        path = f"/v1/sessions/{self.session['session_id']}/heartbeat"
+        return self.caller.post(path, {"lease_id": self.session["lease_id"]}).status == 200
 
     def do(self, task: dict[str, Any]) -> None:
         previous = (task["previousAttempt"] or {}).get("checkpoint") or {"page": 0}
-        say("claimed", task["id"], task["fencingToken"], previous["page"])
+        report("claimed", task["id"], task["fencingToken"], previous["page"])
         for page in range(previous["page"] + 1, PAGES + 1):
             time.sleep(self.rng.random() * 0.04)  # the work itself
             if not self.tell(task, "heartbeat", "checkpoint", page, checkpoint={"page": page}):
@@ -81,11 +83,11 @@ class Worker:
     def tell(self, task: dict[str, Any], verb: str, word: str, value: int, **fields: object) -> bool:
         proof = {"lease_id": task["leaseId"], "fencing_token": task["fencingToken"]}
         answer: Answer = self.caller.post(f"/v1/tasks/{task['id']}/{verb}", {**proof, **fields})
-        say(word if answer.status == 200 else "refused", task["id"], value)
+        report(word if answer.status == 200 else "refused", task["id"], value)
         return answer.status == 200
 
 
-def say(*words: object) -> None:
+def report(*words: object) -> None:
     os.write(1, (" ".join(map(str, words)) + "\n").encode())
 
 
