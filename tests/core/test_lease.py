@@ -104,7 +104,7 @@ def test_a_name_is_delayed_only_if_its_holder_asked_for_it(delay, rests):
         (Lease("default", "job"), MINE, NOW, LeaseGone),
         (leases.end(HELD, RELEASED, now=NOW), MINE, NOW, LeaseGone),
     ],
-    ids=["last moment", "run out", "another's", "another's, run out", "never claimed", "released"],
+    ids=["last moment", "expired", "another's", "another's, expired", "never claimed", "released"],
 )
 def test_only_the_newest_live_holder_may_act(lease, proof, now, refusal):
     if refusal is None:

@@ -34,7 +34,7 @@ SWEPT = sessions.end(OPEN, EXPIRED, END + 1)
         (Session("default", "s1", principal=ALICE.id, expires_at=END), ALICE, START, SessionMissing),
     ],
     ids=[
-        "live", "last moment", "run out", "swept", "still remembered", "forgotten", "swept, still remembered",
+        "live", "last moment", "expired", "swept", "recently expired", "expired long ago", "swept recently",
         "swept and forgotten", "deleted",
         "foreign", "absent", "never stored",
     ],
@@ -113,8 +113,8 @@ ENDED_SESSION = sessions.end(NAMED, DELETED, START)
         (replace(NAMED, secret=None), None, ALICE, START, False),
     ],
     ids=[
-        "new", "with its secret", "live, without", "live, wrong one", "another's, with its secret", "run out, without",
-        "run out, with it", "run out, wrong one", "another's, run out", "ended, without", "ended, with it",
+        "new", "with its secret", "live, without", "live, wrong one", "another's, with its secret", "expired, without",
+        "expired, with it", "expired, wrong one", "another's, expired", "ended, without", "ended, with it",
         "another's, ended", "no secret to know",
     ],
 )  # fmt: skip

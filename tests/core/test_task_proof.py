@@ -50,7 +50,7 @@ from tests.task_commands import LEASE
         (DONE, None, NOW, InvalidTransition),
     ],
     ids=[
-        "last moment", "last moment, no id", "run out", "run out, no id", "another's", "taken over", "the successor's",
+        "last moment", "last moment, no id", "expired", "expired, no id", "another's", "taken over", "the successor's",
         "never held, no id", "never held", "failed by me", "failed by another", "swept", "swept, no id",
         "swept, another's", "swept to its end", "swept to its end, no id", "requeued, no id", "done by me",
         "done by another", "done, no id",

@@ -50,8 +50,8 @@ def kinds(store):
 
 
 def test_a_payment_changes_purchase_and_plan_in_one_transaction(store, clock):
-    asked = run(store, begin())
-    assert (asked.state, asked.created_at, asked.expires_at) == (CREATED, START, START + 3 * 3600 * SECOND)
+    ordered = run(store, begin())
+    assert (ordered.state, ordered.created_at, ordered.expires_at) == (CREATED, START, START + 3 * 3600 * SECOND)
     clock.advance(60)
     paid = run(store, complete())
     assert (paid.state, paid.capture_id, paid.completed_at) == (COMPLETED, "cap_1", clock.now)
@@ -101,10 +101,10 @@ def test_two_purchases_add_their_time_and_the_newest_plan_applies(store, clock):
 
 
 def test_a_payment_of_another_amount_changes_nothing(store):
-    asked = run(store, begin())
+    ordered = run(store, begin())
     with pytest.raises(PaymentFailed):
         run(store, complete(cents=1))
-    assert every(store, Purchase) == [asked]
+    assert every(store, Purchase) == [ordered]
     assert every(store, Account) == []
     assert run(store, complete()).state == COMPLETED
 
@@ -157,5 +157,5 @@ def test_a_purchase_stays_valid_after_retention_removed_its_first_events(store, 
 
 
 def test_the_stored_purchase_is_the_one_that_was_returned(store):
-    asked = run(store, begin())
-    assert every(store, Purchase) == [asked]
+    ordered = run(store, begin())
+    assert every(store, Purchase) == [ordered]

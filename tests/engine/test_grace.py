@@ -37,10 +37,10 @@ def deadline(store, name):
 
 
 @pytest.mark.parametrize(
-    ("outage", "ttl", "given"), [(6, 60, 10), (20, 60, 20), (600, 60, 60), (600, 3, 10), (3600, 3600, 3600)]
+    ("outage", "ttl", "expected_grace"), [(6, 60, 10), (20, 60, 20), (600, 60, 60), (600, 3, 10), (3600, 3600, 3600)]
 )
-def test_grace_is_the_outage_but_no_more_than_the_ttl_and_ten_seconds_at_least(outage, ttl, given):
-    assert expiry.grace(outage * SECOND, ttl * SECOND) == given * SECOND
+def test_grace_is_the_outage_but_no_more_than_the_ttl_and_ten_seconds_at_least(outage, ttl, expected_grace):
+    assert expiry.grace(outage * SECOND, ttl * SECOND) == expected_grace * SECOND
 
 
 def test_a_restarted_server_gives_jobs_time_to_renew(served, clock, started):
@@ -101,7 +101,7 @@ def test_an_engine_in_a_script_writes_no_heartbeat(opened, clock, kind, started)
 
 
 @pytest.mark.parametrize(
-    ("row", "given"),
+    ("row", "expected_grace"),
     [
         (a_lease(ends=START + 1), True),
         (a_lease(ends=START), False),
@@ -109,12 +109,12 @@ def test_an_engine_in_a_script_writes_no_heartbeat(opened, clock, kind, started)
         (a_lease(ends=START + 999 * SECOND), False),
         (a_lease(ends=None), False),
     ],
-    ids=["live when last seen", "over when last seen", "a lock", "has time enough", "free"],
+    ids=["live at the last beat", "expired at the last beat", "a lock", "expires later anyway", "free"],
 )
-def test_grace_is_given_to_jobs_that_were_live_at_the_last_beat(memory, clock, row, given):
+def test_grace_is_given_to_jobs_that_were_live_at_the_last_beat(memory, clock, row, expected_grace):
     put(memory, row)
     clock.advance(100)
-    assert run(memory, GiveGrace(account=ACCOUNT, cause=CAUSE, key=row.key, last_beat=START)) is given
+    assert run(memory, GiveGrace(account=ACCOUNT, cause=CAUSE, key=row.key, last_beat=START)) is expected_grace
 
 
 def test_a_server_that_was_paused_gives_grace_before_anything_expires(served, clock):

@@ -35,7 +35,7 @@ def test_a_due_task_is_updated_exactly_once(store, row, due):
 
 
 @pytest.mark.parametrize(
-    ("row", "given"),
+    ("row", "expected_grace"),
     [
         (a_claimed(ends=START + 1), 60),
         (a_claimed(ends=START + 1, lease_duration=30 * SECOND), 30),
@@ -49,17 +49,19 @@ def test_a_due_task_is_updated_exactly_once(store, row, due):
         (a_session(ends=START + 1, name="agent", ended_at=START, ended_how="deleted"), None),
     ],
     ids=[
-        "a task", "a short one", "a very short one", "run out when last seen", "has time enough", "nobody's",
-        "a named session", "run out when last seen, session", "an unnamed session", "an ended session",
+        "a task", "a short one", "a very short one", "expired at the last beat", "expires later anyway", "free",
+        "a named session", "a session expired at the last beat", "an unnamed session", "an ended session",
     ],
 )  # fmt: skip
-def test_grace_is_given_to_tasks_and_named_sessions_that_were_live_at_the_last_beat(store, clock, row, given):
+def test_grace_is_given_to_tasks_and_named_sessions_that_were_live_at_the_last_beat(store, clock, row, expected_grace):
     put(store, row)
     clock.advance(60)
-    assert run(store, GiveGrace(**BASE, key=row.key, last_beat=START)) is (given is not None)
+    assert run(store, GiveGrace(**BASE, key=row.key, last_beat=START)) is (expected_grace is not None)
     after = every(store, type(row))[0]
-    assert after.expires_at == (row.expires_at if given is None else clock.now + given * SECOND)
-    assert [event.kind for event in every(store, Event)[1:]] == ([] if given is None else [f"{row.noun}.extended"])
+    assert after.expires_at == (row.expires_at if expected_grace is None else clock.now + expected_grace * SECOND)
+    assert [event.kind for event in every(store, Event)[1:]] == (
+        [] if expected_grace is None else [f"{row.noun}.extended"]
+    )
     check_log(store)
 
 
