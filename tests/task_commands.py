@@ -137,7 +137,7 @@ def _life(verb: Any, session_id: str, seed: str | None, more: dict[str, Any]) ->
     return verb(**(BASE | {"by": ALICE, "session_id": session_id, "lease_id": shown} | more))
 
 
-def keep_up(session_id: str = "s1", seed: str | None = "life-1", **more: Any) -> HeartbeatSession:
+def heartbeat_session(session_id: str = "s1", seed: str | None = "life-1", **more: Any) -> HeartbeatSession:
     """A session's heartbeat, which renews all it holds."""
     return _life(HeartbeatSession, session_id, seed, more)
 
@@ -146,7 +146,7 @@ def write(session_id: str = "s1", seed: str | None = "life-1", **more: Any) -> W
     return _life(WriteContext, session_id, seed, more)
 
 
-def end_life(session_id: str = "s1", seed: str | None = "life-1", **more: Any) -> CloseSession:
+def close_session(session_id: str = "s1", seed: str | None = "life-1", **more: Any) -> CloseSession:
     return _life(CloseSession, session_id, seed, more)
 
 

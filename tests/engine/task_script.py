@@ -162,14 +162,14 @@ class TaskScript(Script):
         return verb(session_id, seed, account=drawn["account"], **more)
 
     def heartbeat_session(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
-        return self.by_session(commands.keep_up, drawn)
+        return self.by_session(commands.heartbeat_session, drawn)
 
     def write(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         context = Context(turn=extra, context='{"x":1}' if extra == 1 else None)
         return self.by_session(commands.write, drawn, context=context, if_version=[None, None, 0, 1, 2, 3][extra])
 
     def close_session(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
-        return self.by_session(commands.end_life, drawn)
+        return self.by_session(commands.close_session, drawn)
 
     def expire_named(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         return expiry.ExpireSession(**base, cause=CAUSE, session_id=self.pick_session(drawn))

@@ -29,7 +29,19 @@ from tests.support import (
     run,
     transact,
 )  # fmt: skip
-from tests.task_commands import BASE, beat, begin, cancel, complete, create, end_life, fail, requeue, sweep, take_this
+from tests.task_commands import (
+    BASE,
+    beat,
+    begin,
+    cancel,
+    close_session,
+    complete,
+    create,
+    fail,
+    requeue,
+    sweep,
+    take_this,
+)
 
 DAYS = DAY // SECOND
 
@@ -131,7 +143,7 @@ def test_unused_names_and_sessions_are_removed(store, clock):
         a_lease("resting", ends=None, available_at=START + 99 * DAY), ALICE,
     )  # fmt: skip
     transact(store, begin("over"), open_session("open"))
-    run(store, end_life("over"))
+    run(store, close_session("over"))
     clock.advance(3_601)
     run_cleanup(store, names=30 * DAY)
     assert "__election/abcdefgh" not in ids(store, Lease), (
@@ -173,7 +185,7 @@ def test_a_removed_name_that_is_used_again_continues_its_versions(store, clock, 
 
 @pytest.mark.parametrize("together", [False, True], ids=["later", "in one batch"])
 def test_a_removed_session_that_is_opened_again_continues_its_versions(store, clock, together):
-    transact(store, begin(), end_life())
+    transact(store, begin(), close_session())
     clock.advance(31 * DAYS)
     forget = RemoveRow(**BASE, key=("sessions", ACCOUNT, "s1"), before=clock.now - 30 * DAY)
     if together:

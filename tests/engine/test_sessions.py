@@ -27,10 +27,10 @@ from tests.task_commands import (
     LEASE,
     beat,
     begin,
+    close_session,
     complete,
     create,
-    end_life,
-    keep_up,
+    heartbeat_session,
     lease_of,
     sweep,
     take,
@@ -63,7 +63,7 @@ def the_session(store):
 
 
 def test_closing_a_session_hands_its_tasks_back_uncounted_each_with_an_event(session_store):
-    run(session_store, end_life())
+    run(session_store, close_session())
     assert [(task.state, task.attempt, task.attempt_count) for task in every(session_store, Task)] == [
         (PENDING, 1, 0), (PENDING, 1, 0), (PENDING, 0, 0),
     ]  # fmt: skip
@@ -112,7 +112,7 @@ def test_a_task_whose_lease_expired_lapses_however_its_session_ends(store, clock
     run(store, begin(ttl=LEASE * 2))
     transact(store, create("t1"), take("work", session_id="s1"))
     clock.advance(LEASE // SECOND)
-    run(store, end_life())
+    run(store, close_session())
     assert (every(store, Task)[0].attempt_count, last_attempt(every(store, Task)[0]).outcome) == (1, "expired")
 
 
@@ -154,13 +154,13 @@ def test_the_previous_generation_is_fenced_off_and_the_new_one_acts(session_stor
             run(session_store, verb)
     with pytest.raises(LeaseLost):
         run(session_store, heartbeat("job", "l1"))
-    for verb in (keep_up(), write(context=Context(turn=9)), end_life()):
+    for verb in (heartbeat_session(), write(context=Context(turn=9)), close_session()):
         with pytest.raises(LeaseLost):
             run(session_store, verb)
     assert every(session_store, Task) == before
     assert run(session_store, complete("t1", "life-2")).task.state == "completed"
     run(session_store, heartbeat("job", lease_of("job", "life-2")))
-    run(session_store, keep_up(seed="life-2"))
+    run(session_store, heartbeat_session(seed="life-2"))
 
 
 def test_a_live_session_is_resumed_only_with_its_secret(session_store):
@@ -203,7 +203,7 @@ def test_resuming_does_not_restore_expired_holdings(store, clock):
 
 def test_a_heartbeat_of_a_session_renews_all_that_it_holds(session_store, clock):
     clock.advance(50)
-    alive = run(session_store, keep_up(context=Context(last_action="built")))
+    alive = run(session_store, heartbeat_session(context=Context(last_action="built")))
     assert alive.session.expires_at == clock.now + TTL * SECOND
     assert [task.expires_at for task in alive.tasks] == [clock.now + LEASE] * 2
     assert [job.expires_at for job in alive.jobs] == [clock.now + 300 * SECOND]
@@ -217,21 +217,21 @@ def test_a_heartbeat_of_a_session_does_not_renew_expired_holdings(store, clock):
     run(store, begin(ttl=3 * LEASE))
     transact(store, create("t1"), take("work", session_id="s1"))
     clock.advance(LEASE // SECOND)
-    run(store, keep_up())
+    run(store, heartbeat_session())
     with pytest.raises(LeaseExpired):
         run(store, beat("t1"))
 
 
 def test_a_session_at_its_deadline_is_over(session_store, clock):
     clock.now = START + TTL * SECOND - 1
-    run(session_store, keep_up())
+    run(session_store, heartbeat_session())
     clock.advance(TTL)
-    for verb in (keep_up(), write(context=Context(turn=1)), end_life()):
+    for verb in (heartbeat_session(), write(context=Context(turn=1)), close_session()):
         with pytest.raises(SessionExpired):
             run(session_store, verb)
 
 
-@pytest.mark.parametrize("verb", [keep_up, end_life])
+@pytest.mark.parametrize("verb", [heartbeat_session, close_session])
 def test_foreign_and_absent_sessions_get_the_same_refusal(session_store, verb):
     for command in (verb(by=BOB), verb("s2")):
         with pytest.raises(SessionMissing):

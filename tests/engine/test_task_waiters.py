@@ -10,7 +10,7 @@ import pytest
 from holdfast.core.errors import Draining, SessionExpired, TooManyWaiters
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.timer import Timer
-from holdfast.engine.verbs.tasks.claiming import Claimed, Empty, Taken
+from holdfast.engine.verbs.tasks.claiming import Claimed, Empty, GrantedTask
 from holdfast.engine.waiting import tasks as task_waiters
 from holdfast.engine.waiting.tasks import TaskWaiters
 from tests.support import ACCOUNT, START, Keep, wait_until
@@ -21,7 +21,7 @@ EMPTY = Empty(now=START)
 
 def found(task_type):
     """A claim that took a task of this type."""
-    return Claimed(taken=(Taken(task=a_task(type=task_type), now=START, lease_id="l1"),), now=START)
+    return Claimed(taken=(GrantedTask(task=a_task(type=task_type), now=START, lease_id="l1"),), now=START)
 
 
 FOUND = found("work")

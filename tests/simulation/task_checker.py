@@ -6,7 +6,7 @@ from collections import Counter
 
 from holdfast.core.row import Instant
 from holdfast.core.task import CANCELLED, COMPLETED, DEAD, FINAL_STATES, PERMANENT, Task
-from holdfast.engine.verbs.tasks.claiming import Taken
+from holdfast.engine.verbs.tasks.claiming import GrantedTask
 
 
 class TaskChecker:
@@ -33,7 +33,7 @@ class TaskChecker:
         assert task.id not in self.limits, f"{task.id} was created twice"
         self.limits[task.id] = task.max_attempts
 
-    def granted(self, taken: Taken, now: Instant) -> None:
+    def granted(self, taken: GrantedTask, now: Instant) -> None:
         self.counts["granted"] += 1
         task, lease_id = taken.task, taken.lease_id
         others = {holder: until for holder, until in self.promised.get(task.id, {}).items() if until > now}

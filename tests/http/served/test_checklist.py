@@ -116,7 +116,7 @@ def test_f7_only_who_was_not_heard_of_is_stale_and_only_its_work_comes_back(libr
         library.call(commands.create(f"t-{name}"))
         library.call(commands.take_this(f"t-{name}", session_id=name))
     library.later(50)
-    library.call(commands.keep_up("s2"))
+    library.call(commands.heartbeat_session("s2"))
     library.later(20)
     library.becomes(PENDING, "t-s1")
     assert library.kinds("session:s1") == ["session.opened", "session.expired"]
@@ -245,7 +245,7 @@ def test_the_acceptance_story_of_the_brief(library):
     assert library.call(commands.complete("t2", "next")).task.state == COMPLETED
     library.call(commands.begin("s1", seed="life-2"))
     with pytest.raises(LeaseLost):
-        library.call(commands.keep_up("s1"))
+        library.call(commands.heartbeat_session("s1"))
 
 
 def story(account):

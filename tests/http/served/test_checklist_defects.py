@@ -80,7 +80,7 @@ def test_defect_5_a_late_session_is_refused_as_well(library):
     library.call(commands.begin("s1"))
     library.clock.advance(60)
     with pytest.raises(HoldfastError) as refusal:
-        library.call(commands.keep_up("s1"))
+        library.call(commands.heartbeat_session("s1"))
     assert refusal.value.code == "session_expired"
 
 

@@ -23,7 +23,7 @@ from holdfast.engine.view import View
 from holdfast.store.needs import Needs
 
 
-class Taken(TaskOutcome, frozen=True):
+class GrantedTask(TaskOutcome, frozen=True):
     """One task that the caller holds now. Only this answer contains the lease id."""
 
     lease_id: str
@@ -32,7 +32,7 @@ class Taken(TaskOutcome, frozen=True):
 class Claimed(Outcome, frozen=True):
     """The tasks that the caller holds now, in queue order."""
 
-    taken: tuple[Taken, ...]
+    taken: tuple[GrantedTask, ...]
 
     def with_tokens(self, tokens: list[int]) -> Self:
         """The outcome with the tokens drawn for it."""
@@ -101,13 +101,13 @@ class ClaimCommand(Command[Outcome], frozen=True, kw_only=True):
         session = view.find(Session, self.account, self.session_id or "")
         return session is not None and session.lane
 
-    def take(self, view: View, task: Task) -> Taken:
+    def take(self, view: View, task: Task) -> GrantedTask:
         """Claim one task."""
         lease_id = lease_id_from(self.seed, task.id)
         claim = Claim(worker=self.worker, principal=self.by.id, session=self.session_id)
         token = view.token()
         taken = view.put(tasks.claim(task, claim, proof=proof_of(lease_id), token=token, now=view.now), "claimed")
-        return Taken(task=taken, now=view.now, lease_id=lease_id)
+        return GrantedTask(task=taken, now=view.now, lease_id=lease_id)
 
 
 class ClaimTasks(ClaimCommand, frozen=True, kw_only=True):
@@ -134,7 +134,7 @@ class ClaimTasks(ClaimCommand, frozen=True, kw_only=True):
         if busy is not None:
             return Busy(task=busy, now=view.now)
         limit = self.limit_by_plan(view, 1 if self.allows_one_task(view) else self.limit)
-        taken: list[Taken] = []
+        taken: list[GrantedTask] = []
         while len(taken) < limit and (task := view.next_ready(self.account, self.types)) is not None:
             taken.append(self.take(view, task))
         view.has_unfilled_claim = view.has_unfilled_claim or len(taken) < limit
@@ -175,7 +175,7 @@ class ReviewClaim(Command[Claimed], frozen=True):
 
     def decide(self, view: View) -> Claimed:
         """The tasks that are still held; if none is, the refusal of the first."""
-        taken: list[Taken] = []
+        taken: list[GrantedTask] = []
         refusals: list[Refused] = []
         for task_id, lease_id in zip(self.task_ids, self.lease_ids, strict=True):
             try:
@@ -184,7 +184,7 @@ class ReviewClaim(Command[Claimed], frozen=True):
             except Refused as refusal:
                 refusals.append(refusal)
             else:
-                taken.append(Taken(task=task, now=view.now, lease_id=lease_id))
+                taken.append(GrantedTask(task=task, now=view.now, lease_id=lease_id))
         if not taken:
             raise refusals[0]
         return Claimed(taken=tuple(taken), now=view.now)

@@ -9,7 +9,7 @@ import msgspec
 from holdfast.core import task as tasks
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.task import Task
-from holdfast.engine.verbs.tasks.claiming import Taken
+from holdfast.engine.verbs.tasks.claiming import GrantedTask
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.advice.contract import Contract
 from holdfast.transport.http.request import raw_json
@@ -64,7 +64,7 @@ def task_document(task: Task, now: Instant, contract: Contract | None = None) ->
     return document
 
 
-def claimed_task_document(claimed: Taken, now: Instant, contract: Contract | None = None) -> dict[str, Any]:
+def claimed_task_document(claimed: GrantedTask, now: Instant, contract: Contract | None = None) -> dict[str, Any]:
     """A task for the worker that just claimed it: with its lease id, fencing token and the previous attempt."""
     document = task_document(claimed.task, now, contract)
     document["leaseId"] = claimed.lease_id
