@@ -70,7 +70,7 @@ clean: ## Remove .venv and all build files; your data stays
 	@touch $@
 
 .venv/test.done: .venv/run.done
-	@scripts/need-apt "command -v chromium" chromium
+	@scripts/need-apt "command -v chromium-headless-shell" chromium-headless-shell
 	@[ -e $@ ] || echo "Installing what the tests need ..."
 	@[ -e $@ ] || $(INSTALL) -r requirements/test.txt
 	@touch $@

@@ -1,13 +1,12 @@
 """`scripts/screenshots`: every page, light, dark and on a phone, into docs/screenshots."""
 
-import shutil
 import sys
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
 from tests.dashboard import demo_data
-from tests.dashboard.conftest import FLAGS, sign_in
+from tests.dashboard.conftest import launch_browser, sign_in
 from tests.dashboard.demo_server import DemoServer, play
 from tests.http.job_client import ROOT_KEY
 
@@ -48,7 +47,7 @@ def main():
         demo_data.now(stage, task)
         demo_data.tell(stage)
         with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+            browser = launch_browser(playwright)
             for variant, options in VARIANTS.items():
                 shoot(browser.new_context(base_url=f"http://127.0.0.1:{stage.port}", **options), variant, folder)
             browser.close()
