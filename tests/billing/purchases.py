@@ -25,7 +25,7 @@ _addresses = itertools.count(1)
 def new_account(server: Server) -> Account:
     """A new account, each from a different address: one address may not register many."""
     number = next(_addresses)
-    return register(server.anyone.saying(CF_Connecting_IP=f"10.0.{number // 250}.{number % 250 + 1}"))
+    return register(server.anyone.with_headers(CF_Connecting_IP=f"10.0.{number // 250}.{number % 250 + 1}"))
 
 
 def request_checkout(account: Account, plan: str = "pro") -> Answer:

@@ -95,7 +95,7 @@ def test_a_job_that_expired_before_the_outage_stays_expired(case):
 
 def test_a_lock_gets_no_grace(case):
     eventually_served(case)
-    assert case.caller.look(case.lock).json["status"] == "free"
+    assert case.caller.read_lock(case.lock).json["status"] == "free"
     refused(case.caller.renew(case.lock, case.lock_id), 404, "lease_not_current")
 
 

@@ -90,7 +90,7 @@ def test_repeated_creates_and_batches_cannot_exceed_the_monthly_limit(servers):
     def call(client, number):
         if number % 2:
             return client.post("/v1/tasks/batch", {"items": items})
-        return client.saying(Idempotency_Key=f"key-{number % 16}").send_json("POST", "/v1/tasks", body)
+        return client.with_headers(Idempotency_Key=f"key-{number % 16}").send_json("POST", "/v1/tasks", body)
 
     answers = race(clients, call, 32)
     assert {answer.status for answer in answers} <= {200, 201, 402}

@@ -71,7 +71,7 @@ class OutageCase:
         self.server.process.send_signal(signal.SIGCONT)
 
     def see(self, task):
-        return done(self.account.see(task["id"]))
+        return done(self.account.read_task(task["id"]))
 
     def changed_task(self):
         """The task after the server's first sweep."""

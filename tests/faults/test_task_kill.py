@@ -76,14 +76,14 @@ class Worker:
 
     def again(self) -> Answer:
         key, path, body = self.in_doubt
-        return self.account.saying(Idempotency_Key=key).post(path, body)
+        return self.account.with_headers(Idempotency_Key=key).post(path, body)
 
     def check(self) -> None:
         """Acknowledged changes are stored, and requests with an unknown outcome were applied at most once."""
         if self.in_doubt is not None:
             self.settle()
         for task_id in self.made[-20:]:
-            seen = done(self.account.see(task_id))
+            seen = done(self.account.read_task(task_id))
             assert (seen["status"] == "completed") == (task_id in self.finished), seen
             if task_id in self.finished:
                 assert seen["result"] == {"step": self.finished[task_id]}

@@ -48,7 +48,7 @@ class Fading:
         return held
 
     def claim(self, task_id: str, life: dict[str, Any] | None = None, *, key: str = "") -> Answer:
-        caller = self.account.saying(Idempotency_Key=key) if key else self.account
+        caller = self.account.with_headers(Idempotency_Key=key) if key else self.account
         bound = {"worker_id": "silent", "session_id": (life or self.life)["session_id"]}
         return caller.post(f"/v1/tasks/{task_id}/claim", bound)
 

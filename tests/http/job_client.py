@@ -45,7 +45,7 @@ class Agent(Caller):
 
     def under_key(self, key: str) -> "Agent":
         """The same agent, with an Idempotency-Key."""
-        agent = self.saying(Idempotency_Key=key)
+        agent = self.with_headers(Idempotency_Key=key)
         assert isinstance(agent, Agent)
         return agent
 

@@ -17,7 +17,7 @@ addresses = (f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}" for n
 
 def newcomer(server: Server) -> Account:
     """An account that comes from an address nobody came from before."""
-    return register(server.anyone.saying(CF_Connecting_IP=next(addresses)))
+    return register(server.anyone.with_headers(CF_Connecting_IP=next(addresses)))
 
 
 def buy(server: Server, account: Account, plan: str, expires_at: int) -> None:

@@ -60,8 +60,8 @@ def test_an_event_is_one_frame_with_a_cloud_event_in_it(account):
 
 def test_only_accept_text_event_stream_gets_a_stream(account):
     for accepted in ("application/json", "*/*", "text/*", "text/event-stream;q=0"):
-        assert "events" in done(account.saying(Accept=accepted).get("/v1/events"))
-    answer = account.saying(Accept="application/json, Text/Event-Stream;q=0.5").get("/v1/events")
+        assert "events" in done(account.with_headers(Accept=accepted).get("/v1/events"))
+    answer = account.with_headers(Accept="application/json, Text/Event-Stream;q=0.5").get("/v1/events")
     assert answer.raw.startswith(b": open")
 
 
@@ -131,7 +131,7 @@ def test_refusals_are_sent_instead_of_a_stream(account, server):
     with Stream(server.port, "/v1/events", Accept="text/event-stream") as stream:
         assert (stream.status, stream.body()["error"]) == (401, "missing_api_key")
     for wrong in ("x", "-1", "1.5", str(2**53 + 1)):
-        with follow(account.saying(Last_Event_ID=wrong)) as stream:
+        with follow(account.with_headers(Last_Event_ID=wrong)) as stream:
             assert (stream.status, stream.body()["error"]) == (400, "invalid_request")
 
 

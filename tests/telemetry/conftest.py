@@ -23,7 +23,7 @@ class Watch:
         self.before = self.page()
 
     def page(self):
-        asking = self.server.admin.saying(Accept="application/openmetrics-text")
+        asking = self.server.admin.with_headers(Accept="application/openmetrics-text")
         return scrape(asking.get("/metrics").raw, openmetrics=True)
 
     def value(self, name, **labels):

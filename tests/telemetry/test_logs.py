@@ -94,7 +94,7 @@ def test_no_secret_and_no_payload_is_ever_in_the_log_of_a_server(server):
     secrets = {alice.token, account.token, lease["lease_id"], taken["leaseId"], life["lease_id"], canary}
     secrets |= {life[name] for name in ("secret",) if name in life}
     assert len(secrets) >= 6
-    alice.saying(Authorization=f"Bearer {canary}").get("/locks?prefix=" + canary)
+    alice.with_headers(Authorization=f"Bearer {canary}").get("/locks?prefix=" + canary)
     wait_until(lambda: taken["id"] in everything(server))
     log = everything(server)
     for secret in secrets:

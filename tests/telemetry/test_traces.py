@@ -98,7 +98,7 @@ def test_a_trace_links_the_creation_of_a_task_to_its_completion(traced, receiver
 
 
 def test_a_request_continues_its_callers_trace_and_names_its_route(traced, receiver):
-    root = traced.anyone.saying(Authorization=f"Bearer {ROOT_KEY}", traceparent=PARENT)
+    root = traced.anyone.with_headers(Authorization=f"Bearer {ROOT_KEY}", traceparent=PARENT)
     job = fresh()
     answer = root.post(f"/v1/jobs/{job}/claim", {"owner": "me"})
     span = found(receiver, "POST /v1/jobs/{job_id...}/claim", holdfast__request_id=answer.header("X-Request-Id"))
@@ -112,7 +112,7 @@ def test_a_request_continues_its_callers_trace_and_names_its_route(traced, recei
 
 
 def test_no_secret_and_no_payload_is_ever_in_a_trace(traced, receiver):
-    root, canary, kind = traced.anyone.saying(Authorization=f"Bearer {ROOT_KEY}"), fresh("canary"), fresh("kind")
+    root, canary, kind = traced.anyone.with_headers(Authorization=f"Bearer {ROOT_KEY}"), fresh("canary"), fresh("kind")
     root.post("/v1/tasks", {"type": kind, "payload": {"x": canary}})
     lease = root.post("/v1/tasks/claim", {"type": kind}).json["task"]["leaseId"]
     life = root.post("/v1/sessions", {"name": fresh("life"), "context": {"x": canary}}).json
@@ -126,9 +126,9 @@ def test_no_secret_and_no_payload_is_ever_in_a_trace(traced, receiver):
 
 def test_a_server_without_tracing_still_stores_and_returns_traceparents(server):
     account = server.anyone.post("/v1/keys/register").json
-    caller = server.anyone.saying(Authorization=f"Bearer {account['apiKey']}")
-    made = caller.saying(traceparent=PARENT).post("/v1/tasks", {"type": "x", "payload": {}}).json
-    plain = caller.saying(traceparent="00-not-a-trace-01").post("/v1/tasks", {"type": "y", "payload": {}}).json
+    caller = server.anyone.with_headers(Authorization=f"Bearer {account['apiKey']}")
+    made = caller.with_headers(traceparent=PARENT).post("/v1/tasks", {"type": "x", "payload": {}}).json
+    plain = caller.with_headers(traceparent="00-not-a-trace-01").post("/v1/tasks", {"type": "y", "payload": {}}).json
     assert caller.post("/v1/tasks/claim", {"type": "x"}).json["task"]["traceparent"] == PARENT
     assert "traceparent" not in caller.post("/v1/tasks/claim", {"type": "y"}).json["task"]
     assert [event.get("traceparent") for event in caller.get(f"/v1/tasks/{made['id']}/events").json["events"]] == [
@@ -171,7 +171,7 @@ def test_the_request_of_a_tool_call_is_in_the_trace_of_the_call(traced, receiver
     message = new("tools/call", name="claim_job", arguments={"job_id": job, "owner": "me"})
     said = post(traced, message, key=ROOT_KEY, traceparent=PARENT, **headers_of(message))
     assert said.json["result"]["structuredContent"]["status"] == "claimed"
-    root = traced.anyone.saying(Authorization=f"Bearer {ROOT_KEY}")
+    root = traced.anyone.with_headers(Authorization=f"Bearer {ROOT_KEY}")
     (event,) = root.get(f"/v1/events?subject=lease:{job}").json["events"]
     _, belongs_to, caused_by, _ = event["traceparent"].split("-")
     assert belongs_to == TRACE

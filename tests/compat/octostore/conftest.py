@@ -1,4 +1,4 @@
-"""One server per store for the whole run, and fresh names, rooms and callers for every test."""
+"""One server for each store, and new lock names, election ids and callers for every test."""
 
 import itertools
 import uuid
@@ -34,20 +34,20 @@ def server(request, store):
 
 @pytest.fixture
 def lifetimes(request, store):
-    """Sessions and an election that were left alone until they expired; those of both stores run down side by side."""
+    """Sessions and an election that have expired; those of both stores expire at the same time."""
     begun = {each: request.getfixturevalue(f"{each}_lifetimes") for each in STORES}
-    return begun[store].story()
+    return begun[store].results()
 
 
 @pytest.fixture
 def strict_server(request, store):
-    """Five election requests a minute for each address, two live rooms, three watches of two seconds."""
+    """A server with low limits: five election requests a minute, two elections, three watches of two seconds."""
     return request.getfixturevalue(f"strict_{store}_server")
 
 
 @pytest.fixture
 def new_server(request, store):
-    """Build a server on an empty store of its own; it is stopped after the test."""
+    """Create a server on a new store; it is stopped after the test."""
     new_store_url = request.getfixturevalue(f"new_{store}_url")
     built = []
 
@@ -117,7 +117,7 @@ def alice(server, pair):
 
 @pytest.fixture
 def bob(server, pair):
-    """Another principal than alice."""
+    """A user other than alice."""
     return server.user(f"bob-{pair}")
 
 
@@ -134,17 +134,17 @@ def anyone(server):
 
 @pytest.fixture
 def lock():
-    """A lock name nobody used before."""
+    """An unused lock name."""
     return f"lock-{uuid.uuid4().hex}"
 
 
 @pytest.fixture
-def room():
-    """A room nobody used before."""
-    return f"room-{uuid.uuid4().hex}"
+def election():
+    """An unused election id."""
+    return f"election-{uuid.uuid4().hex}"
 
 
 @pytest.fixture
 def session(alice):
-    """A live session of alice's."""
+    """A live session of alice."""
     return alice.open_session().json["session_id"]

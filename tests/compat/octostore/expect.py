@@ -1,4 +1,4 @@
-"""What every answer owes its caller, checked each time a test looks at one."""
+"""Assertions about responses: the fields and headers that every response must have."""
 
 import re
 import time
@@ -55,7 +55,7 @@ def success(answer: Answer, status: int = 200) -> dict[str, Any]:
 
 
 def acquired(answer: Answer) -> dict[str, Any]:
-    """The lock is the caller's."""
+    """The caller holds the lock."""
     body = success(answer)
     assert body["status"] == "acquired", body
     assert body.keys() >= {"lease_id", "fencing_token", "expires_at", "renew_after_ms", "metadata"}
@@ -67,7 +67,7 @@ def acquired(answer: Answer) -> dict[str, Any]:
 
 
 def held(answer: Answer) -> dict[str, Any]:
-    """Somebody else has it: an ordinary 200, and nothing in it that proves ownership."""
+    """Another user holds the lock: 200, without a proof of ownership."""
     body = success(answer)
     assert body["status"] == "held", body
     assert body.keys() >= {"holder_id", "expires_at", "retry_after_ms", "metadata"}
@@ -77,7 +77,7 @@ def held(answer: Answer) -> dict[str, Any]:
 
 
 def delayed(answer: Answer) -> dict[str, Any]:
-    """The name is cooling: a 409 that is no error envelope."""
+    """The lock delay has not passed: 409 without an error envelope."""
     assert answer.status == 409, str(answer)
     body = json_object(answer)
     assert body["status"] == "delayed", body
@@ -89,7 +89,7 @@ def delayed(answer: Answer) -> dict[str, Any]:
 
 
 def released(answer: Answer) -> None:
-    """Exactly four bytes: shipped clients compare them."""
+    """The body is exactly `null`, which clients compare."""
     assert answer.status == 200, str(answer)
     assert answer.raw == b"null"
     assert answer.header("Content-Type") == "application/json"
@@ -119,7 +119,7 @@ def refused(answer: Answer, status: int, code: str, label: str | None = None) ->
 
 
 def no_such_session(answer: Answer) -> dict[str, Any]:
-    """Absent and foreign sessions answer alike."""
+    """The session does not exist, or belongs to another user."""
     body = refused(answer, 404, "not_found", "Session not found")
     assert body["details"] == "Session not found"
     return body
@@ -132,7 +132,7 @@ def no_such_route(answer: Answer) -> dict[str, Any]:
 
 
 def malformed(answer: Answer, status: int) -> dict[str, Any]:
-    """A refusal by the framework, before anybody looked at what was meant."""
+    """A refusal of a request that cannot be parsed."""
     body = error_envelope(answer, status, "invalid_input")
     assert body["error"] == "Invalid input"
     return body
@@ -167,7 +167,7 @@ def json_object(answer: Answer) -> dict[str, Any]:
 
 
 def assert_agent_contract(body: dict[str, Any], *, error: bool) -> None:
-    """Every JSON object tells an agent what to do next; a refusal always knows something."""
+    """Every JSON object has an agent_contract; that of a refusal has at least one action."""
     contract = body["agent_contract"]
     assert contract["version"] == "1"
     assert isinstance(contract["retryable"], bool)
@@ -184,14 +184,14 @@ def assert_request_id(answer: Answer) -> None:
 
 
 def assert_wait(retry_after_ms: object, *, until: str) -> None:
-    """A whole number of milliseconds that agrees with the time it counts down to."""
+    """A whole number of milliseconds that agrees with the end time."""
     assert type(retry_after_ms) is int
     assert retry_after_ms >= 0
     assert abs(retry_after_ms / 1000 - max(0.0, seconds_left(until))) < CLOCK_SLACK_SECONDS
 
 
 def assert_halfway(body: dict[str, Any]) -> None:
-    """Renew after half of what is really left, so always a little before the round number."""
+    """`renew_after_ms` is half of the remaining time, so slightly less than half of the TTL."""
     assert type(body["renew_after_ms"]) is int
     assert abs(body["renew_after_ms"] / 500 - seconds_left(body["expires_at"])) < CLOCK_SLACK_SECONDS
 
@@ -211,12 +211,12 @@ def instant(timestamp: str) -> float:
     return datetime.fromisoformat(f"{whole}+00:00").timestamp() + float(f"0.{fraction or 0}")
 
 
-def eventually(look: Callable[[], T], good: Callable[[T], bool], *, within: float, every: float = 0.02) -> T:
-    """Look until it is good, or fail with what was seen last."""
+def eventually(read_lock: Callable[[], T], good: Callable[[T], bool], *, within: float, every: float = 0.02) -> T:
+    """Read until the value is good, or fail with the last value."""
     deadline = time.monotonic() + within
     while True:
-        seen = look()
-        if good(seen):
-            return seen
-        assert time.monotonic() < deadline, f"still {seen} after {within} s"
+        observed = read_lock()
+        if good(observed):
+            return observed
+        assert time.monotonic() < deadline, f"still {observed} after {within} s"
         time.sleep(every)

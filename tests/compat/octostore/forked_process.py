@@ -1,4 +1,4 @@
-"""A process that has read its modules before it is born: nine tenths of a start are imports.
+"""Server processes forked from a parent that has imported all modules: imports take nine tenths of a start.
 
 One parent per run imports what `holdfast` needs, once, and is forked for each server and each plain verb. The child
 then does what `python -m holdfast` does, with the words, the environment, the folder and the files it was given; it is
@@ -29,16 +29,16 @@ _NEEDED = [
     "uvicorn.lifespan.on",
     "uvicorn.loops.auto",
 ]
-"""What the parent imports. None of it may draw chance or open anything when imported: all children would share it."""
+"""What the parent imports. None of it may read random bytes or open files when imported, as all children share it."""
 
 _forks = multiprocessing.get_context("forkserver")
 _forks.set_forkserver_preload(_NEEDED)
 _turn = threading.Lock()
-"""A status can be read once only, and starting a process looks at the status of all others."""
+"""An exit status can be read only once, and starting a process reads the status of all others."""
 
 
 class Forked:
-    """As much of `subprocess.Popen` as tests need."""
+    """The part of `subprocess.Popen` that tests use."""
 
     def __init__(
         self,
@@ -80,12 +80,12 @@ class Forked:
 
 
 def _place(file: IO[Any]) -> str:
-    """Where another process can open a file that has no name any more."""
+    """A path by which another process can open a deleted file."""
     return f"/proc/{os.getpid()}/fd/{file.fileno()}"
 
 
 def _live(words: list[str], environment: dict[str, str], places: list[str], folder: Path) -> None:
-    """The whole life of a child."""
+    """Run a child process to its end."""
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
@@ -93,6 +93,6 @@ def _live(words: list[str], environment: dict[str, str], places: list[str], fold
         opened = os.open(place, os.O_WRONLY | os.O_APPEND if number else os.O_RDONLY)
         os.dup2(opened, number)
         os.close(opened)
-    sys.stdin = open(0, closefd=False)  # noqa: SIM115 - for life
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115 - open until the process ends
     sys.argv = ["holdfast", *words]
     main()

@@ -15,42 +15,43 @@ from tests.compat.octostore.expect import acquired, delayed, instant, success
 from tests.compat.octostore.server import Server
 from tests.compat.octostore.wire import Answer
 
-PATIENCE_SECONDS = 12.0
+TIMEOUT_SECONDS = 12.0
 
 
 class Lifetimes:
-    """Opens everything on `start`; `story` waits for the end and tells what was seen."""
+    """`start` opens sessions and an election; `results` waits until they have expired and returns observations."""
 
     def __init__(self, server: Server) -> None:
         self.sleeper = server.user("sleeper")
         self.successor = server.user("lapser")
         self.anyone = server.anyone
-        self.seen = SimpleNamespace()
+        self.observed = SimpleNamespace()
         self.error: Exception | None = None
         self.closing = threading.Event()
         self.thread = threading.Thread(target=self.watch, daemon=True)
 
     def start(self) -> "Lifetimes":
-        seen, sleeper = self.seen, self.sleeper
-        seen.session = success(sleeper.open_session(ttl_seconds=10), 201)
-        seen.second_session = success(sleeper.open_session(ttl_seconds=10), 201)
-        self.session_id = seen.session["session_id"]
-        self.second_id = seen.second_session["session_id"]
-        seen.ephemeral, seen.durable, seen.cooling, seen.untaken = (f"life-{uuid.uuid4().hex}" for _ in range(4))
+        observed, sleeper = self.observed, self.sleeper
+        observed.session = success(sleeper.open_session(ttl_seconds=10), 201)
+        observed.second_session = success(sleeper.open_session(ttl_seconds=10), 201)
+        self.session_id = observed.session["session_id"]
+        self.second_id = observed.second_session["session_id"]
+        names = (f"lock-{uuid.uuid4().hex}" for _ in range(4))
+        observed.ephemeral, observed.durable, observed.delayed_name, observed.untaken = names
         bound: dict[str, Any] = {"session_id": self.session_id, "ttl_seconds": 3600}
-        seen.lease = acquired(sleeper.acquire(seen.ephemeral, ephemeral=True, **bound))
-        seen.durable_lease = acquired(sleeper.acquire(seen.durable, **bound))
-        acquired(sleeper.acquire(seen.cooling, ephemeral=True, lock_delay_seconds=30, **bound))
-        seen.room = f"life-{uuid.uuid4().hex}"
-        seen.leadership = success(self.anyone.campaign(seen.room, ttl_seconds=5))
+        observed.lease = acquired(sleeper.acquire(observed.ephemeral, ephemeral=True, **bound))
+        observed.durable_lease = acquired(sleeper.acquire(observed.durable, **bound))
+        acquired(sleeper.acquire(observed.delayed_name, ephemeral=True, lock_delay_seconds=30, **bound))
+        observed.election = f"election-{uuid.uuid4().hex}"
+        observed.leadership = success(self.anyone.campaign(observed.election, ttl_seconds=5))
         self.thread.start()
         return self
 
-    def story(self) -> SimpleNamespace:
+    def results(self) -> SimpleNamespace:
         self.thread.join()
         if self.error is not None:
             raise self.error
-        return self.seen
+        return self.observed
 
     def close(self) -> None:
         self.closing.set()
@@ -58,78 +59,78 @@ class Lifetimes:
 
     def watch(self) -> None:
         try:
-            self.watch_the_room()
+            self.watch_the_election()
             self.watch_the_session_expire()
             self.watch_the_session_be_forgotten()
         except Exception as error:
             self.error = error
 
-    def watch_the_room(self) -> None:
-        seen = self.seen
-        token = seen.leadership["leader_token"]
-        end = instant(seen.leadership["leader"]["expires_at"])
-        seen.room_vacant_after, seen.vacant_room = self.first(
-            lambda: self.anyone.get(f"/elections/{seen.room}"),
+    def watch_the_election(self) -> None:
+        observed = self.observed
+        token = observed.leadership["leader_token"]
+        end = instant(observed.leadership["leader"]["expires_at"])
+        observed.vacant_after, observed.vacant_election = self.first(
+            lambda: self.anyone.get(f"/elections/{observed.election}"),
             lambda answer: answer.json["status"] == "vacant",
             since=end,
         )
-        seen.late_renewal = self.anyone.renew_leadership(seen.room, token)
-        seen.late_resignation = self.anyone.resign(seen.room, token)
+        observed.late_renewal = self.anyone.renew_leadership(observed.election, token)
+        observed.late_resignation = self.anyone.resign(observed.election, token)
 
     def watch_the_session_expire(self) -> None:
-        seen, sleeper, lease_id = self.seen, self.sleeper, self.seen.lease["lease_id"]
-        end = instant(seen.session["expires_at"])
-        seen.inactive_after, seen.inactive = self.first(
+        observed, sleeper, lease_id = self.observed, self.sleeper, self.observed.lease["lease_id"]
+        end = instant(observed.session["expires_at"])
+        observed.inactive_after, observed.inactive = self.first(
             lambda: sleeper.get(f"/sessions/{self.session_id}"),
             lambda answer: not answer.json["active"],
             since=end,
         )
-        seen.expired = {
+        observed.expired = {
             "keepalive": sleeper.keep_alive(self.session_id),
-            "ephemeral acquire": sleeper.acquire(seen.untaken, session_id=self.session_id, ephemeral=True),
-            "durable acquire": sleeper.acquire(seen.untaken, session_id=self.session_id),
-            "renew": sleeper.renew(seen.ephemeral, lease_id),
-            "release": sleeper.release(seen.ephemeral, lease_id),
+            "ephemeral acquire": sleeper.acquire(observed.untaken, session_id=self.session_id, ephemeral=True),
+            "durable acquire": sleeper.acquire(observed.untaken, session_id=self.session_id),
+            "renew": sleeper.renew(observed.ephemeral, lease_id),
+            "release": sleeper.release(observed.ephemeral, lease_id),
         }
-        seen.free_after, _ = self.first(
-            lambda: sleeper.look(seen.ephemeral),
+        observed.free_after, _ = self.first(
+            lambda: sleeper.read_lock(observed.ephemeral),
             lambda answer: answer.json["status"] == "free",
             since=end,
         )
-        seen.cooling_lock = delayed(self.successor.acquire(seen.cooling))  # it rests for 30 s: looked at while it does
-        _, seen.second_inactive = self.first(
+        observed.delayed_lock = delayed(self.successor.acquire(observed.delayed_name))  # its delay is 30 s
+        _, observed.second_inactive = self.first(
             lambda: sleeper.get(f"/sessions/{self.second_id}"),
             lambda answer: not answer.json["active"],
-            since=instant(seen.second_session["expires_at"]),
+            since=instant(observed.second_session["expires_at"]),
         )
-        seen.late_delete = sleeper.delete(f"/sessions/{self.second_id}")
-        seen.after_late_delete = sleeper.get(f"/sessions/{self.second_id}")
+        observed.late_delete = sleeper.delete(f"/sessions/{self.second_id}")
+        observed.after_late_delete = sleeper.get(f"/sessions/{self.second_id}")
 
     def watch_the_session_be_forgotten(self) -> None:
-        seen, sleeper = self.seen, self.sleeper
-        seen.forgotten_after, answer = self.first(
+        observed, sleeper = self.observed, self.sleeper
+        observed.forgotten_after, answer = self.first(
             lambda: sleeper.keep_alive(self.session_id),
             lambda answer: answer.status != 410,
-            since=instant(seen.session["expires_at"]),
+            since=instant(observed.session["expires_at"]),
         )
-        seen.forgotten = {
+        observed.forgotten = {
             "keepalive": answer,
             "get": sleeper.get(f"/sessions/{self.session_id}"),
             "delete": sleeper.delete(f"/sessions/{self.session_id}"),
-            "acquire": sleeper.acquire(seen.untaken, session_id=self.session_id),
+            "acquire": sleeper.acquire(observed.untaken, session_id=self.session_id),
         }
-        seen.late_renew = sleeper.renew(seen.ephemeral, seen.lease["lease_id"])
+        observed.late_renew = sleeper.renew(observed.ephemeral, observed.lease["lease_id"])
 
     def first(
-        self, look: Callable[[], Answer], good: Callable[[Answer], bool], *, since: float
+        self, read_lock: Callable[[], Answer], good: Callable[[Answer], bool], *, since: float
     ) -> tuple[float, Answer]:
-        """Look from shortly before `since` on; the first good answer and how long after `since` it came."""
+        """Read from shortly before `since` until an answer is good: (seconds after `since`, the answer)."""
         self.closing.wait(max(0.0, since - time.time() - 0.3))
         while not self.closing.is_set():
-            answer = look()
+            answer = read_lock()
             after = time.time() - since
             if good(answer):
                 return after, answer
-            assert after < PATIENCE_SECONDS, f"still {answer} after {after:.1f} s"
+            assert after < TIMEOUT_SECONDS, f"still {answer} after {after:.1f} s"
             self.closing.wait(0.05)
-        raise AssertionError("the run ended before the story did")
+        raise AssertionError("the tests ended before the observations")

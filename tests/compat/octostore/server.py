@@ -1,4 +1,4 @@
-"""A Holdfast server as a user starts it: a process of its own, known only by its port."""
+"""A Holdfast server in a separate process, reached by its port."""
 
 import os
 import socket
@@ -15,8 +15,8 @@ START_SECONDS = 30
 STOP_SECONDS = 15
 
 ADMIN_KEY = "the-admin-key-of-the-wire-tests"
-# Each test takes the next pair, so that nobody comes near the quota of 100 locks by accident. An odd
-# number: tests alternate between the stores, and each store shall see every pair.
+# Each test takes the next pair, so that no user reaches the quota of 100 locks by accident. An odd
+# number: tests alternate between the stores, and each store must use every pair.
 PAIRS = 25
 
 TOKENS = {
@@ -29,7 +29,7 @@ TOKENS = {
 
 
 class Server:
-    """Start it, stop it, kill it, start it again on the same store and port."""
+    """A server that can be stopped, killed and started again on the same store and port."""
 
     def __init__(self, store: str, tokens: str | None = None, **settings: str) -> None:
         self.store = store
@@ -57,7 +57,7 @@ class Server:
         self.process = self.begin(words, ours)
 
     def begin(self, words: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes] | Forked:
-        """The process itself: from nothing in `make prove`, else from a parent that knows its modules already."""
+        """Start the process: a new interpreter in `make prove`, else a fork of a parent with imported modules."""
         if not FULL:
             return Forked(words, environment, out=self.output, err=self.output)
         program = [sys.executable, "-m", "holdfast", *words]
@@ -70,7 +70,7 @@ class Server:
             return False
 
     def stop(self) -> None:
-        """Ask politely; a server that does not drain in time is killed."""
+        """Send SIGTERM; a server that does not drain in time is killed."""
         self.process.terminate()
         try:
             self.process.wait(STOP_SECONDS)
@@ -82,7 +82,7 @@ class Server:
         self.process.wait()
 
     def close(self) -> None:
-        """End it for good, and at once: only a parent of workers is asked, as its workers would stay behind."""
+        """Kill it. A parent of workers gets SIGTERM, because its workers would keep running."""
         self.stop() if "WORKERS" in self.settings else self.kill()
         self.output.close()
 
@@ -108,7 +108,7 @@ def bearer(port: int, token: str, name: str = "") -> Caller:
 
 
 def static_tokens(*without: str) -> str:
-    """The static list, all users but the given ones."""
+    """The list of static tokens, without the given users."""
     return ",".join(f"{name}:{token}" for name, token in TOKENS.items() if name not in without)
 
 

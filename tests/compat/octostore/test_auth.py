@@ -8,7 +8,7 @@ from tests.compat.octostore.server import ADMIN_KEY, Server, bearer
 LEASE = {"lease_id": ABSENT_LEASE}
 BEARER_CALLS = {
     "list": lambda caller: caller.get("/locks"),
-    "look": lambda caller: caller.get("/locks/name"),
+    "read": lambda caller: caller.get("/locks/name"),
     "acquire": lambda caller: caller.post("/locks/name/acquire", {}),
     "renew": lambda caller: caller.post("/locks/name/renew", LEASE),
     "release": lambda caller: caller.post("/locks/name/release", LEASE),
@@ -45,8 +45,8 @@ NO_CREDENTIALS = {
 
 @pytest.mark.parametrize("text", NO_CREDENTIALS.values(), ids=NO_CREDENTIALS)
 def test_a_header_of_another_form_is_no_credential(alice, anyone, text):
-    asking = anyone.saying(Authorization=text.format(token=alice.token))
-    refused(asking.get("/locks"), 401, "authentication_required")
+    caller = anyone.with_headers(Authorization=text.format(token=alice.token))
+    refused(caller.get("/locks"), 401, "authentication_required")
 
 
 NEARLY = {
@@ -63,7 +63,7 @@ NEARLY = {
 def test_a_token_is_compared_exactly(alice, anyone, text):
     token = alice.token
     text = text.format(token=token, upper=token.upper(), cut=token[:-1], name=alice.name)
-    refused(anyone.saying(Authorization=text).get("/locks"), 401, "authentication_failed")
+    refused(anyone.with_headers(Authorization=text).get("/locks"), 401, "authentication_failed")
 
 
 # The admin key.
@@ -71,49 +71,49 @@ def test_a_token_is_compared_exactly(alice, anyone, text):
 
 @pytest.mark.parametrize("header", ["X-Admin-Key", "X-OctoStore-Admin-Key", "x-admin-key"])
 def test_the_admin_key_is_a_principal_on_ordinary_calls(anyone, header):
-    success(anyone.saying(**{header: ADMIN_KEY}).get("/locks"))
+    success(anyone.with_headers(**{header: ADMIN_KEY}).get("/locks"))
 
 
-def test_the_admin_holds_locks_of_his_own(admin, alice, lock):
+def test_the_admin_can_hold_locks(admin, alice, lock):
     lease = acquired(admin.acquire(lock))
     refused(alice.release(lock, lease["lease_id"]), 400, "lease_not_current")
     released(admin.release(lock, lease["lease_id"]))
 
 
 def test_the_admin_key_wins_over_a_bearer(alice, lock):
-    both = alice.saying(X_Admin_Key=ADMIN_KEY)
+    both = alice.with_headers(X_Admin_Key=ADMIN_KEY)
     lease = acquired(both.acquire(lock))
     refused(alice.release(lock, lease["lease_id"]), 400, "lease_not_current")
     released(both.release(lock, lease["lease_id"]))
 
 
 def test_the_admin_key_wins_over_an_unknown_bearer(admin):
-    success(admin.saying(Authorization="Bearer nobody-knows-this-token-at-all").get("/locks"))
+    success(admin.with_headers(Authorization="Bearer nobody-knows-this-token-at-all").get("/locks"))
 
 
-def test_of_two_admin_headers_only_the_first_is_looked_at(anyone):
+def test_of_two_admin_headers_only_the_first_counts(anyone):
     refused(
-        anyone.saying(X_Admin_Key="wrong", X_OctoStore_Admin_Key=ADMIN_KEY).get("/locks"),
+        anyone.with_headers(X_Admin_Key="wrong", X_OctoStore_Admin_Key=ADMIN_KEY).get("/locks"),
         401,
         "authentication_required",
     )
-    success(anyone.saying(X_Admin_Key=ADMIN_KEY, X_OctoStore_Admin_Key="wrong").get("/locks"))
+    success(anyone.with_headers(X_Admin_Key=ADMIN_KEY, X_OctoStore_Admin_Key="wrong").get("/locks"))
 
 
 @pytest.mark.parametrize("key", ["wrong", "", ADMIN_KEY.upper(), ADMIN_KEY[:-1], ADMIN_KEY + "x"])
 def test_a_wrong_admin_key_is_no_credential(anyone, key):
-    refused(anyone.saying(X_Admin_Key=key).get("/locks"), 401, "authentication_required")
-    refused(anyone.saying(X_OctoStore_Admin_Key=key).get("/locks"), 401, "authentication_required")
+    refused(anyone.with_headers(X_Admin_Key=key).get("/locks"), 401, "authentication_required")
+    refused(anyone.with_headers(X_OctoStore_Admin_Key=key).get("/locks"), 401, "authentication_required")
 
 
 def test_a_wrong_admin_key_falls_through_to_the_bearer(alice, lock):
-    lease = acquired(alice.saying(X_Admin_Key="wrong").acquire(lock))
+    lease = acquired(alice.with_headers(X_Admin_Key="wrong").acquire(lock))
     released(alice.release(lock, lease["lease_id"]))
 
 
-def test_a_wrong_admin_key_with_an_unknown_bearer_is_a_failed_one(anyone):
-    asking = anyone.saying(X_Admin_Key="wrong", Authorization="Bearer nobody-knows-this-token-at-all")
-    refused(asking.get("/locks"), 401, "authentication_failed")
+def test_a_wrong_admin_key_with_an_unknown_bearer_fails_authentication(anyone):
+    caller = anyone.with_headers(X_Admin_Key="wrong", Authorization="Bearer nobody-knows-this-token-at-all")
+    refused(caller.get("/locks"), 401, "authentication_failed")
 
 
 @pytest.mark.parametrize("token", [ADMIN_KEY, f"admin:{ADMIN_KEY}"], ids=["key", "admin-and-key"])
@@ -150,12 +150,12 @@ def listed(new_sqlite_url):
         "Upper-Token-0123456789ABCDEF",
     ],
 )
-def test_an_entry_is_read_however_it_is_written(listed, token):
+def test_entries_of_the_token_list_are_parsed_leniently(listed, token):
     success(bearer(listed.port, token).get("/locks"))
 
 
 @pytest.mark.parametrize("token", ["commented-token-0123456789", "#commented:commented-token-0123456789", "spaced"])
-def test_what_is_no_entry_opens_nothing(listed, token):
+def test_malformed_entries_of_the_token_list_grant_nothing(listed, token):
     refused(bearer(listed.port, token).get("/locks"), 401, "authentication_failed")
 
 
@@ -185,6 +185,6 @@ def attempts(new_sqlite_url):
 
 
 @pytest.mark.parametrize("kind", BAD_LISTS)
-def test_a_bad_list_keeps_the_server_from_starting_and_it_says_why(attempts, kind):
+def test_a_malformed_token_list_is_a_startup_error(attempts, kind):
     assert attempts[kind].process.wait(20) != 0
     assert attempts[kind].log().strip()

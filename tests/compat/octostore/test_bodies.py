@@ -92,7 +92,7 @@ NO_JSON = {
 
 
 @pytest.mark.parametrize("body", NO_JSON.values(), ids=NO_JSON)
-def test_what_is_no_json_is_refused_to_anybody(anyone, alice, body):
+def test_a_body_that_is_not_json_is_refused_before_authentication(anyone, alice, body):
     for caller in (anyone, alice):
         malformed(caller.send("POST", "/locks/name/acquire", body, Content_Type=JSON), 400)
 
@@ -102,13 +102,13 @@ def test_what_is_no_json_is_refused_to_anybody(anyone, alice, body):
     [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\\ud800", b"\\udc00", b"\\ud800x", b"\\ud800\\u0041"],
     ids=["byte", "cut", "encoded surrogate", "high", "low", "high and letter", "high and escaped letter"],
 )
-def test_text_that_is_no_unicode_is_no_json(alice, lock, text):
+def test_invalid_utf_8_is_refused(alice, lock, text):
     body = b'{"metadata": "' + text + b'"}'
     malformed(alice.send("POST", lock_path(lock, "/acquire"), body, Content_Type=JSON), 400)
-    assert success(alice.look(lock))["status"] == "free"
+    assert success(alice.read_lock(lock))["status"] == "free"
 
 
-def test_every_write_refuses_what_is_no_json(write):
+def test_every_write_refuses_a_body_that_is_not_json(write):
     malformed(write(b"{nonsense"), 400)
     malformed(write(b""), 400)
 
@@ -123,7 +123,7 @@ def test_a_pair_of_escaped_surrogates_is_one_character(alice, lock):
 
 
 @pytest.mark.parametrize("body", [b"null", b"true", b"7", b'"text"'])
-def test_a_value_that_is_no_object_is_no_request(write, body):
+def test_a_body_that_is_not_an_object_is_refused(write, body):
     malformed(write(body), 422)
 
 
@@ -131,13 +131,13 @@ NO_NUMBERS = ['"60"', "-1", "1.5", "60.0", "6e1", "true", "[60]", "{}", "4294967
 
 
 @pytest.mark.parametrize("number", NO_NUMBERS)
-def test_a_number_must_be_a_whole_one_of_32_bits(alice, lock, room, number):
+def test_a_number_must_be_a_32_bit_integer(alice, lock, election, number):
     for path, body in (
         (lock_path(lock, "/acquire"), '{"ttl_seconds": %s}'),
         (lock_path(lock, "/acquire"), '{"lock_delay_seconds": %s}'),
         (lock_path(lock, "/renew"), f'{{"lease_id": "{ABSENT_LEASE}", "ttl_seconds": %s}}'),
         ("/sessions", '{"ttl_seconds": %s}'),
-        (f"/elections/{room}/campaign", '{"candidate_id": "c", "ttl_seconds": %s}'),
+        (f"/elections/{election}/campaign", '{"candidate_id": "c", "ttl_seconds": %s}'),
     ):
         malformed(alice.send("POST", path, (body % number).encode(), Content_Type=JSON), 422)
 
@@ -155,7 +155,7 @@ WRONG_FIELDS = {
 
 
 @pytest.mark.parametrize("fields", WRONG_FIELDS.values(), ids=WRONG_FIELDS)
-def test_a_field_of_another_type_is_no_request(alice, lock, fields):
+def test_a_field_of_another_type_is_refused(alice, lock, fields):
     malformed(alice.acquire(lock, **fields), 422)
 
 
@@ -180,78 +180,78 @@ def test_a_lease_id_must_be_a_uuid(alice, anyone, lock, verb, lease):
     ],
     ids=["twice", "apart", "nested", "spelled otherwise"],
 )
-def test_a_known_key_told_twice_is_no_request(alice, lock, body):
+def test_a_repeated_known_field_is_refused(alice, lock, body):
     malformed(alice.send("POST", lock_path(lock, "/acquire"), body, Content_Type=JSON), 422)
 
 
-def test_a_known_key_told_twice_is_no_request_elsewhere_either(alice, anyone, lock, room):
+def test_a_repeated_known_field_is_refused_by_every_write(alice, anyone, lock, election):
     twice = f'{{"lease_id": "{ABSENT_LEASE}", "lease_id": "{ABSENT_LEASE}"}}'.encode()
     malformed(alice.send("POST", lock_path(lock, "/release"), twice, Content_Type=JSON), 422)
     twice = b'{"ttl_seconds": 20, "ttl_seconds": 20}'
     malformed(alice.send("POST", "/sessions", twice, Content_Type=JSON), 422)
     twice = b'{"candidate_id": "c", "candidate_id": "c"}'
-    malformed(anyone.send("POST", f"/elections/{room}/campaign", twice, Content_Type=JSON), 422)
+    malformed(anyone.send("POST", f"/elections/{election}/campaign", twice, Content_Type=JSON), 422)
 
 
 # What is overlooked.
 
 
-def test_an_unknown_key_told_twice_is_overlooked(alice, lock):
+def test_a_repeated_unknown_field_is_ignored(alice, lock):
     acquired(alice.send("POST", lock_path(lock, "/acquire"), b'{"x": 1, "x": [2]}', Content_Type=JSON))
 
 
 @pytest.mark.parametrize("rest", [b"garbage", b"}", b" , ]", b'{"ttl_seconds": 0}', b"\n\n{"])
-def test_what_follows_the_first_value_is_overlooked(alice, lock, rest):
+def test_bytes_after_the_first_value_are_ignored(alice, lock, rest):
     body = b'{"ttl_seconds": 90}' + rest
     answer = alice.send("POST", lock_path(lock, "/acquire"), body, Content_Type=JSON)
     assert_lasts(acquired(answer)["expires_at"], 90)
 
 
-def test_white_space_around_the_value_is_overlooked(alice, lock):
+def test_white_space_around_the_value_is_ignored(alice, lock):
     acquired(alice.send("POST", lock_path(lock, "/acquire"), b" \r\n\t{ } \n", Content_Type=JSON))
 
 
 # A list may stand for an object: one element for each field, in order.
 
 
-def test_a_list_may_stand_for_an_acquire(alice, lock, session):
+def test_an_array_is_accepted_for_the_body_of_acquire(alice, lock, session):
     acl = [[f"user:{alice.name}"]]
     lease = acquired(alice.post(lock_path(lock, "/acquire"), [90, "note", session, True, 0, acl]))
     assert_lasts(lease["expires_at"], 90)
     assert lease["metadata"] == "note"
-    seen = success(alice.look(lock))
-    assert seen["acl"] == {"acquire": [f"user:{alice.name}"]}
+    observed = success(alice.read_lock(lock))
+    assert observed["acl"] == {"acquire": [f"user:{alice.name}"]}
     assert success(alice.get(f"/sessions/{session}"))["lock_count"] == 1
 
 
-def test_a_list_may_stand_for_a_renewal_and_a_release(alice, lock):
+def test_an_array_is_accepted_for_the_bodies_of_renew_and_release(alice, lock):
     lease_id = acquired(alice.acquire(lock))["lease_id"]
     assert_lasts(success(alice.post(lock_path(lock, "/renew"), [lease_id, 120]))["expires_at"], 120)
     released(alice.post(lock_path(lock, "/release"), [lease_id]))
 
 
-def test_a_list_may_stand_for_an_acl_on_either_level(alice, lock):
+def test_an_array_is_accepted_for_an_acl_on_either_level(alice, lock):
     acquired(alice.acquire(lock))
     entries = [f"user:{alice.name}"]
     for body in ([{"acquire": entries}], {"acl": [entries]}, [[entries]]):
         assert success(alice.put(lock_path(lock, "/acl"), body))["acl"] == {"acquire": entries}
 
 
-def test_a_list_may_stand_for_a_session(alice):
+def test_an_array_is_accepted_for_the_body_of_a_session(alice):
     assert_lasts(success(alice.post("/sessions", [20]), 201)["expires_at"], 20)
 
 
-def test_a_list_may_stand_for_an_election_call(anyone, room):
-    leadership = success(anyone.post(f"/elections/{room}/campaign", ["c", 20, "note"]))
+def test_an_array_is_accepted_for_the_bodies_of_elections(anyone, election):
+    leadership = success(anyone.post(f"/elections/{election}/campaign", ["c", 20, "note"]))
     assert leadership["leader"]["metadata"] == "note"
     assert leadership["renew_after_ms"] == 10_000
     token = leadership["leader_token"]
-    assert success(anyone.post(f"/elections/{room}/renew", [token, 40]))["renew_after_ms"] == 20_000
-    assert success(anyone.post(f"/elections/{room}/resign", [token, None]))["status"] == "vacant"
+    assert success(anyone.post(f"/elections/{election}/renew", [token, 40]))["renew_after_ms"] == 20_000
+    assert success(anyone.post(f"/elections/{election}/resign", [token, None]))["status"] == "vacant"
 
 
 @pytest.mark.parametrize("body", [[], [7], ["nonsense"], [None]], ids=json.dumps)
-def test_a_list_that_lacks_what_is_required_is_no_request(alice, lock, body):
+def test_an_array_without_a_required_field_is_refused(alice, lock, body):
     malformed(alice.post(lock_path(lock, "/release"), body), 422)
 
 
@@ -283,7 +283,7 @@ def test_a_session_id_may_be_spelled_in_every_way(alice, lock, session, spell):
 # The body is looked at before the credential, the credential before the meaning.
 
 
-def test_every_write_with_a_readable_body_asks_for_the_credential_next(anyone):
+def test_every_write_checks_the_credential_after_the_body(anyone):
     for path, body in (
         ("/locks/a%20b/acquire", {"ttl_seconds": 0}),
         ("/locks/a%20b/renew", {"lease_id": ABSENT_LEASE, "ttl_seconds": 0}),

@@ -33,7 +33,7 @@ MISSING = [
 
 
 @pytest.mark.parametrize("path", MISSING)
-def test_a_path_that_is_no_route_is_not_found_for_anybody(anyone, alice, path):
+def test_an_unknown_path_is_404_before_authentication(anyone, alice, path):
     no_such_route(anyone.get(path))
     no_such_route(alice.post(path, {}))
 
@@ -65,7 +65,7 @@ WRONG_METHODS = {
 
 
 @pytest.mark.parametrize(("call", "allowed"), WRONG_METHODS.items(), ids=WRONG_METHODS)
-def test_another_method_is_refused_to_anybody_with_the_ones_allowed(anyone, call, allowed):
+def test_a_wrong_method_is_405_before_authentication(anyone, call, allowed):
     answer = anyone.send(*call.split())
     malformed(answer, 405)
     assert {word.upper() for word in answer.words("Allow")} - {"HEAD", "OPTIONS"} == allowed
@@ -75,18 +75,18 @@ def test_another_method_is_refused_to_anybody_with_the_ones_allowed(anyone, call
 
 
 @pytest.mark.parametrize("path", ["/locks/%FF", "/locks/a%C3", "/locks/%ED%A0%80"], ids=["byte", "cut", "surrogate"])
-def test_a_name_that_is_no_text_is_no_request_with_or_without_credential(anyone, alice, path):
+def test_a_name_that_is_not_utf_8_is_refused_before_authentication(anyone, alice, path):
     for caller in (anyone, alice):
         malformed(caller.get(path), 400)
         malformed(caller.post(f"{path}/acquire", {}), 400)
 
 
-def test_a_name_that_is_no_text_is_told_before_a_missing_body(anyone):
+def test_a_name_that_is_no_text_is_reported_before_a_missing_body(anyone):
     malformed(anyone.post("/locks/%FF/acquire"), 400)
 
 
 @pytest.mark.parametrize("query", ["prefix=a&prefix=b", "prefix=a&prefix=a", "prefix=&x=1&prefix="])
-def test_a_repeated_prefix_is_no_request(anyone, alice, query):
+def test_a_repeated_prefix_is_refused(anyone, alice, query):
     malformed(alice.get(f"/locks?{query}"), 400)
     malformed(anyone.get(f"/locks?{query}"), 400)
 
@@ -105,9 +105,9 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("ask", ANSWERS.values(), ids=ANSWERS)
-def test_every_answer_has_a_request_id_of_the_servers_own(anyone, ask):
+def test_every_answer_has_a_request_id_of_the_server(anyone, ask):
     mine = f"req_{'0' * 32}"
-    ids = {ask(anyone.saying(X_Request_Id=mine)).header("X-Request-Id") for _ in range(3)}
+    ids = {ask(anyone.with_headers(X_Request_Id=mine)).header("X-Request-Id") for _ in range(3)}
     assert len(ids - {mine}) == 3
     assert all(REQUEST_ID.fullmatch(request_id) for request_id in ids)
 
@@ -140,14 +140,14 @@ def test_head_is_refused_like_get(anyone):
 # Bodies of answers.
 
 
-def test_answers_are_compact_json(alice, bob, anyone, lock, room):
+def test_answers_are_compact_json(alice, bob, anyone, lock, election):
     answers = [
         alice.acquire(lock, metadata="a note"),
         bob.acquire(lock),
-        alice.look(lock),
+        alice.read_lock(lock),
         alice.get(f"/locks?prefix={lock}"),
         alice.open_session(),
-        anyone.campaign(room),
+        anyone.campaign(election),
         anyone.get("/health"),
         anyone.get("/status"),
         anyone.get("/locks"),
@@ -165,14 +165,14 @@ def test_no_ordinary_answer_carries_retry_advice_in_a_header(alice, bob, lock):
         assert answer.header("Retry-After") is None
 
 
-def test_a_body_where_none_is_read_is_ignored(alice, anyone, lock, room, session):
+def test_a_body_where_none_is_read_is_ignored(alice, anyone, lock, election, session):
     noise = b"\xff{not json"
     success(alice.send("POST", f"/sessions/{session}/keepalive", noise))
     success(alice.send("GET", f"/sessions/{session}", noise))
     success(alice.send("GET", f"/locks/{lock}", noise))
     success(alice.send("GET", "/locks", noise, Content_Type="application/json"))
     success(anyone.send("POST", "/elections", noise, Content_Type="text/plain"), 201)
-    success(anyone.send("GET", f"/elections/{room}", noise))
+    success(anyone.send("GET", f"/elections/{election}", noise))
     assert alice.send("DELETE", f"/sessions/{session}", noise).status == 204
 
 

@@ -1,4 +1,4 @@
-"""What a lock may be called, how long it may live, and which refusal comes first."""
+"""Bounds of lock names, TTL, metadata and delay, and the order of the checks."""
 
 import pytest
 
@@ -49,15 +49,15 @@ ELECTION_LOCK = "__election/some-room"
         "reserved-word-longer",
     ],
 )
-def test_a_name_within_the_grammar_is_welcome(alice, name):
+def test_a_valid_name_is_accepted(alice, name):
     lease = acquired(alice.acquire(name))
-    assert success(alice.look(name))["name"] == name
+    assert success(alice.read_lock(name))["name"] == name
     released(alice.release(name, lease["lease_id"]))
 
 
 @pytest.mark.parametrize("name", ["\u0915\u093f", "Ⓐ"], ids=["vowel-sign", "circled-letter"])
 def test_alphabetic_is_unicodes_property_not_a_general_category(alice, name):
-    assert success(alice.look(name))["status"] == "free"
+    assert success(alice.read_lock(name))["status"] == "free"
 
 
 BAD_NAMES = {
@@ -88,11 +88,11 @@ BAD_NAMES = {
 
 
 @pytest.mark.parametrize("name", BAD_NAMES.values(), ids=BAD_NAMES)
-def test_a_name_outside_the_grammar_is_refused(alice, name):
-    refused(alice.look(name), 400, "invalid_lock_name")
+def test_an_invalid_name_is_refused(alice, name):
+    refused(alice.read_lock(name), 400, "invalid_lock_name")
 
 
-def test_a_plus_is_no_space_and_no_letter(alice):
+def test_a_plus_in_a_name_is_refused(alice):
     refused(alice.get("/locks/a+b"), 400, "invalid_lock_name")
 
 
@@ -101,7 +101,7 @@ ASKS = {
     "renew": lambda caller, path: caller.post(f"{path}/renew", {"lease_id": ABSENT_LEASE}),
     "release": lambda caller, path: caller.post(f"{path}/release", {"lease_id": ABSENT_LEASE}),
     "acl": lambda caller, path: caller.put(f"{path}/acl", {"acl": {"acquire": [f"user:{caller.name}"]}}),
-    "look": lambda caller, path: caller.get(path),
+    "read": lambda caller, path: caller.get(path),
 }
 
 
@@ -115,12 +115,12 @@ def test_an_empty_name_inside_a_path_reaches_the_grammar(alice, verb):
     refused(ASKS[verb](alice, "/locks/"), 400, "invalid_lock_name")
 
 
-@pytest.mark.parametrize("verb", ["acquire", "renew", "release", "look"])
+@pytest.mark.parametrize("verb", ["acquire", "renew", "release", "read"])
 def test_names_of_elections_are_reserved(alice, verb):
     refused(ASKS[verb](alice, lock_path(ELECTION_LOCK)), 403, "forbidden")
 
 
-@pytest.mark.parametrize("verb", ["acquire", "renew", "release", "look"])
+@pytest.mark.parametrize("verb", ["acquire", "renew", "release", "read"])
 def test_names_of_elections_are_reserved_for_the_admin_too(admin, verb):
     refused(ASKS[verb](admin, lock_path(ELECTION_LOCK)), 403, "forbidden")
 
@@ -131,11 +131,11 @@ def test_an_encoded_slash_in_either_case_is_one_name(alice, lock):
 
 
 @pytest.mark.parametrize("path", ["/locks/a/b/acquire", "/locks/a/b/release", "/locks/a/b/renew"])
-def test_a_bare_slash_in_a_name_misses_the_route(alice, path):
+def test_an_unencoded_slash_in_a_name_is_not_found(alice, path):
     no_such_route(alice.post(path, {}))
 
 
-def test_a_bare_slash_in_a_name_misses_the_look_route(alice):
+def test_an_unencoded_slash_in_a_name_is_not_found_by_get(alice):
     no_such_route(alice.get("/locks/a/b"))
 
 
@@ -145,18 +145,18 @@ def test_a_bare_slash_in_a_name_misses_the_look_route(alice):
 @pytest.mark.parametrize("ttl", [0, 3601, 4_294_967_295])
 def test_a_ttl_out_of_bounds_is_refused(alice, lock, ttl):
     refused(alice.acquire(lock, ttl_seconds=ttl), 400, "invalid_ttl")
-    assert success(alice.look(lock))["status"] == "free"
+    assert success(alice.read_lock(lock))["status"] == "free"
 
 
 @pytest.mark.parametrize("ttl", [0, 3601])
 def test_a_renewal_out_of_bounds_is_refused_and_changes_nothing(alice, lock, ttl):
     lease = acquired(alice.acquire(lock))
     refused(alice.renew(lock, lease["lease_id"], ttl_seconds=ttl), 400, "invalid_ttl")
-    assert success(alice.look(lock))["expires_at"] == lease["expires_at"]
+    assert success(alice.read_lock(lock))["expires_at"] == lease["expires_at"]
 
 
 @pytest.mark.parametrize("ttl", [1, 3600])
-def test_a_renewal_on_the_bounds_is_welcome(alice, lock, ttl):
+def test_a_renewal_at_its_bounds_is_accepted(alice, lock, ttl):
     success(alice.renew(lock, acquired(alice.acquire(lock))["lease_id"], ttl_seconds=ttl))
 
 
@@ -167,7 +167,7 @@ def test_a_renewal_on_the_bounds_is_welcome(alice, lock, ttl):
 )
 def test_metadata_comes_back_as_it_was_sent(alice, lock, metadata):
     assert acquired(alice.acquire(lock, metadata=metadata))["metadata"] == metadata
-    assert success(alice.look(lock))["metadata"] == metadata
+    assert success(alice.read_lock(lock))["metadata"] == metadata
 
 
 @pytest.mark.parametrize("character", ["m", "😀"], ids=["ascii", "astral"])
@@ -177,7 +177,7 @@ def test_metadata_over_1024_code_points_is_refused(alice, lock, character):
 
 def test_metadata_with_a_zero_character_is_refused(alice, lock):
     assert alice.acquire(lock, metadata="a\0b").status in {400, 422}
-    assert success(alice.look(lock))["status"] == "free"
+    assert success(alice.read_lock(lock))["status"] == "free"
 
 
 def test_a_lock_delay_over_thirty_seconds_is_refused(alice, lock):
@@ -185,7 +185,7 @@ def test_a_lock_delay_over_thirty_seconds_is_refused(alice, lock):
 
 
 @pytest.mark.parametrize("delay", [0, 1, 30])
-def test_a_lock_delay_on_the_bounds_is_welcome(alice, lock, delay):
+def test_a_lock_delay_at_its_bounds_is_accepted(alice, lock, delay):
     acquired(alice.acquire(lock, lock_delay_seconds=delay))
 
 
@@ -202,79 +202,79 @@ def test_ephemeral_false_needs_no_session(alice, lock):
 LONG = "m" * 1025
 
 
-def test_a_bad_body_is_told_before_a_missing_credential(anyone, lock):
+def test_a_bad_body_is_reported_before_a_missing_credential(anyone, lock):
     malformed(anyone.acquire(lock, ttl_seconds="soon"), 422)
 
 
-def test_a_missing_credential_is_told_before_a_bad_name(anyone):
+def test_a_missing_credential_is_reported_before_a_bad_name(anyone):
     refused(anyone.acquire("a b", ttl_seconds=0), 401, "authentication_required")
 
 
-def test_a_bad_name_is_told_before_a_bad_ttl(alice):
+def test_a_bad_name_is_reported_before_a_bad_ttl(alice):
     refused(alice.acquire("a b", ttl_seconds=0), 400, "invalid_lock_name")
 
 
-def test_a_reserved_name_is_told_before_a_bad_ttl(alice):
+def test_a_reserved_name_is_reported_before_a_bad_ttl(alice):
     refused(alice.acquire(ELECTION_LOCK, ttl_seconds=0), 403, "forbidden")
 
 
-def test_a_bad_ttl_is_told_before_long_metadata(alice, lock):
+def test_a_bad_ttl_is_reported_before_long_metadata(alice, lock):
     refused(alice.acquire(lock, ttl_seconds=0, metadata=LONG), 400, "invalid_ttl")
 
 
-def test_long_metadata_is_told_before_a_bad_delay(alice, lock):
+def test_long_metadata_is_reported_before_a_bad_delay(alice, lock):
     body = refused(alice.acquire(lock, metadata=LONG, lock_delay_seconds=31), 400, "invalid_input")
     assert "between 0 and 30" not in body["details"]
 
 
-def test_a_bad_delay_is_told_before_a_missing_session(alice, lock):
+def test_a_bad_delay_is_reported_before_a_missing_session(alice, lock):
     body = refused(alice.acquire(lock, lock_delay_seconds=31, ephemeral=True), 400, "invalid_input")
     assert "between 0 and 30" in body["details"]
 
 
-def test_a_bad_acl_is_told_before_a_conflicting_one(alice, lock):
+def test_a_bad_acl_is_reported_before_a_conflicting_one(alice, lock):
     acquired(alice.acquire(lock, acl={"acquire": [f"user:{alice.name}"]}))
     refused(alice.acquire(lock, acl={"acquire": []}), 400, "invalid_input")
 
 
-def test_a_conflicting_acl_is_told_before_exclusion(alice, bob, lock):
+def test_a_conflicting_acl_is_reported_before_exclusion(alice, bob, lock):
     acquired(alice.acquire(lock, acl={"acquire": [f"user:{alice.name}"]}))
     refused(bob.acquire(lock, acl={"acquire": [f"user:{bob.name}"]}), 409, "conflict")
 
 
 @pytest.fixture
-def cooling(alice, lock):
+def delayed_name(alice, lock):
     """A name in its release delay, reserved for alice."""
     lease = acquired(alice.acquire(lock, lock_delay_seconds=30, acl={"acquire": [f"user:{alice.name}"]}))
     released(alice.release(lock, lease["lease_id"]))
     return lock
 
 
-def test_exclusion_is_told_before_a_delay(bob, cooling):
-    refused(bob.acquire(cooling), 403, "forbidden")
+def test_exclusion_is_reported_before_a_delay(bob, delayed_name):
+    refused(bob.acquire(delayed_name), 403, "forbidden")
 
 
-def test_a_delay_is_told_before_a_missing_session_is_noticed(alice, cooling):
-    delayed(alice.acquire(cooling, session_id=ABSENT_LEASE))
+def test_a_lock_delay_is_reported_before_an_unknown_session(alice, delayed_name):
+    delayed(alice.acquire(delayed_name, session_id=ABSENT_LEASE))
 
 
-def test_a_missing_session_is_told_before_contention(alice, bob, lock):
+def test_a_missing_session_is_reported_before_contention(alice, bob, lock):
     acquired(bob.acquire(lock))
     no_such_session(alice.acquire(lock, session_id=ABSENT_LEASE))
 
 
-def test_a_bad_name_is_told_before_a_bad_ttl_when_renewing(alice):
+def test_a_bad_name_is_reported_before_a_bad_ttl_when_renewing(alice):
     refused(alice.renew("a b", ABSENT_LEASE, ttl_seconds=0), 400, "invalid_lock_name")
 
 
-def test_a_reserved_name_is_told_before_a_bad_ttl_when_renewing(alice):
+def test_a_reserved_name_is_reported_before_a_bad_ttl_when_renewing(alice):
     refused(alice.renew(ELECTION_LOCK, ABSENT_LEASE, ttl_seconds=0), 403, "forbidden")
 
 
-def test_a_bad_ttl_is_told_before_a_missing_lease_when_renewing(alice, lock):
+def test_a_bad_ttl_is_reported_before_a_missing_lease_when_renewing(alice, lock):
     refused(alice.renew(lock, ABSENT_LEASE, ttl_seconds=0), 400, "invalid_ttl")
 
 
-def test_a_bad_ttl_is_told_before_a_foreign_session_when_renewing(alice, bob, lock, session):
+def test_a_bad_ttl_is_reported_before_a_foreign_session_when_renewing(alice, bob, lock, session):
     lease = acquired(alice.acquire(lock, session_id=session, ephemeral=True))
     refused(bob.renew(lock, lease["lease_id"], ttl_seconds=0), 400, "invalid_ttl")

@@ -1,4 +1,4 @@
-"""A lease that is not renewed ends by itself; a lock delay keeps its name cool for a while."""
+"""A lease that is not renewed expires; the lock delay then blocks its name for a while."""
 
 import time
 import uuid
@@ -18,31 +18,35 @@ from tests.compat.octostore.expect import (
     success,
 )
 
-stories = {}
+lapsed_locks = {}
 
 
 @pytest.fixture
 def lapsed(server, store):
-    """Locks of the lapser's, each taken for one second and left alone; one wait serves all tests here."""
-    if store not in stories:
+    """Expired locks of the user `lapser`, one for each purpose; created once for all tests."""
+    if store not in lapsed_locks:
         lapser = server.user("lapser")
-        names = {kind: f"lapsed-{uuid.uuid4().hex}" for kind in ("plain", "cooling", "reserved", "listed", "taken")}
-        extras = {"cooling": {"lock_delay_seconds": 30}, "reserved": {"acl": {"acquire": [f"user:{lapser.name}"]}}}
+        names = {
+            kind: f"lapsed-{uuid.uuid4().hex}" for kind in ("plain", "delayed_name", "reserved", "listed", "taken")
+        }
+        extras = {"delayed_name": {"lock_delay_seconds": 30}, "reserved": {"acl": {"acquire": [f"user:{lapser.name}"]}}}
         leases = {
             kind: acquired(lapser.acquire(name, ttl_seconds=1, **extras.get(kind, {}))) for kind, name in names.items()
         }
         for name in names.values():
-            eventually(lambda name=name: lapser.look(name).json["status"], lambda seen: seen == "free", within=5)
-        stories[store] = SimpleNamespace(lapser=lapser, leases=leases, **names)
-    return stories[store]
+            eventually(
+                lambda name=name: lapser.read_lock(name).json["status"], lambda observed: observed == "free", within=5
+            )
+        lapsed_locks[store] = SimpleNamespace(lapser=lapser, leases=leases, **names)
+    return lapsed_locks[store]
 
 
-def test_a_lapsed_lock_shows_as_free(lapsed):
-    seen = success(lapsed.lapser.look(lapsed.plain))
-    assert (seen["status"], seen["holder_id"], seen["expires_at"]) == ("free", None, None)
+def test_an_expired_lock_is_free(lapsed):
+    observed = success(lapsed.lapser.read_lock(lapsed.plain))
+    assert (observed["status"], observed["holder_id"], observed["expires_at"]) == ("free", None, None)
 
 
-def test_a_lapsed_lock_is_not_listed(lapsed):
+def test_an_expired_lock_is_not_listed(lapsed):
     assert success(lapsed.lapser.get(f"/locks?prefix={lapsed.listed}"))["total"] == 0
 
 
@@ -58,23 +62,25 @@ def test_a_late_holder_is_refused_once_another_has_the_lock(lapsed, bob):
     assert successor["fencing_token"] > former["fencing_token"]
     refused(lapsed.lapser.renew(lapsed.taken, former["lease_id"]), 400, "lease_not_current")
     refused(lapsed.lapser.release(lapsed.taken, former["lease_id"]), 400, "lease_not_current")
-    assert success(bob.look(lapsed.taken))["fencing_token"] == successor["fencing_token"]
+    assert success(bob.read_lock(lapsed.taken))["fencing_token"] == successor["fencing_token"]
     released(bob.release(lapsed.taken, successor["lease_id"]))
 
 
-def test_a_lapsed_lock_cools_for_everybody_also_its_former_holder(lapsed, bob):
+def test_the_lock_delay_after_an_expiry_applies_to_every_user(lapsed, bob):
     for caller in (bob, lapsed.lapser):
-        assert delayed(caller.acquire(lapsed.cooling))["lock_delay_seconds"] == 30
+        assert delayed(caller.acquire(lapsed.delayed_name))["lock_delay_seconds"] == 30
 
 
-def test_an_acl_outlives_the_lease_it_came_with(lapsed, bob):
-    assert success(bob.look(lapsed.reserved))["acl"] == {"acquire": ["user:lapser"]}
+def test_an_acl_remains_after_its_lease_expired(lapsed, bob):
+    assert success(bob.read_lock(lapsed.reserved))["acl"] == {"acquire": ["user:lapser"]}
     refused(bob.acquire(lapsed.reserved), 403, "forbidden")
 
 
 def test_a_successor_gets_the_lock_when_the_lease_ends_and_not_before(alice, bob, lock):
     end = instant(acquired(alice.acquire(lock, ttl_seconds=1))["expires_at"])
-    eventually(lambda: bob.acquire(lock, ttl_seconds=5).json, lambda seen: seen["status"] == "acquired", within=5)
+    eventually(
+        lambda: bob.acquire(lock, ttl_seconds=5).json, lambda observed: observed["status"] == "acquired", within=5
+    )
     late = time.time() - end
     assert -0.05 < late < 1.0, f"taken over {late:.3f} s after its end"
 
@@ -82,7 +88,7 @@ def test_a_successor_gets_the_lock_when_the_lease_ends_and_not_before(alice, bob
 # The delay.
 
 
-def test_a_released_lock_cools_for_everybody_also_its_releaser(alice, bob, lock):
+def test_the_lock_delay_after_a_release_applies_to_every_user(alice, bob, lock):
     lease = acquired(alice.acquire(lock, lock_delay_seconds=20))
     released(alice.release(lock, lease["lease_id"]))
     for caller in (alice, bob):
@@ -98,10 +104,10 @@ def test_asking_again_does_not_prolong_the_delay(alice, bob, lock):
     assert delayed(bob.acquire(lock))["available_at"] == first["available_at"]
 
 
-def test_a_cooling_lock_shows_as_free(alice, lock):
+def test_a_lock_in_its_delay_is_free(alice, lock):
     released(alice.release(lock, acquired(alice.acquire(lock, lock_delay_seconds=20))["lease_id"]))
-    seen = success(alice.look(lock))
-    assert (seen["status"], seen["holder_id"], seen["expires_at"]) == ("free", None, None)
+    observed = success(alice.read_lock(lock))
+    assert (observed["status"], observed["holder_id"], observed["expires_at"]) == ("free", None, None)
     assert success(alice.get(f"/locks?prefix={lock}"))["total"] == 0
 
 
@@ -110,7 +116,7 @@ def test_a_held_lock_with_a_delay_is_held_not_delayed(alice, bob, lock):
     held(bob.acquire(lock))
 
 
-def test_a_cooled_lock_is_to_be_had_again(alice, bob, lock):
+def test_a_lock_can_be_acquired_after_its_delay(alice, bob, lock):
     released(alice.release(lock, acquired(alice.acquire(lock, lock_delay_seconds=1))["lease_id"]))
     available = instant(delayed(bob.acquire(lock))["available_at"])
     eventually(lambda: bob.acquire(lock).status, lambda status: status == 200, within=5)

@@ -1,4 +1,4 @@
-"""Who counts as the holder, and the pseudonym everybody else sees."""
+"""Which user or session is the holder, and the pseudonym that other users see."""
 
 import hashlib
 import uuid
@@ -28,7 +28,7 @@ def pseudonym(holder: str) -> str:
         ("550e8400-e29b-41d4-a716-446655440000", "c1a8265b-ed5d-8c5e-8c1c-6eda395b05ff"),
     ],
 )
-def test_our_own_recipe_agrees_with_octostores(holder, public):
+def test_pseudonyms_equal_those_of_octostore(holder, public):
     assert pseudonym(holder) == public
 
 
@@ -36,13 +36,13 @@ def test_a_durable_lock_is_held_by_the_user(alice, bob, lock, session):
     user_id = success(alice.get(f"/sessions/{session}"))["user_id"]
     acquired(alice.acquire(lock))
     assert held(bob.acquire(lock))["holder_id"] == pseudonym(user_id)
-    assert success(bob.look(lock))["holder_id"] == pseudonym(user_id)
+    assert success(bob.read_lock(lock))["holder_id"] == pseudonym(user_id)
 
 
 def test_a_durable_lock_with_a_session_is_still_held_by_the_user(alice, bob, lock, session):
     user_id = success(alice.get(f"/sessions/{session}"))["user_id"]
     acquired(alice.acquire(lock, session_id=session))
-    assert success(bob.look(lock))["holder_id"] == pseudonym(user_id)
+    assert success(bob.read_lock(lock))["holder_id"] == pseudonym(user_id)
 
 
 def test_an_ephemeral_lock_is_held_by_the_session(alice, bob, lock, session):
@@ -52,7 +52,7 @@ def test_an_ephemeral_lock_is_held_by_the_session(alice, bob, lock, session):
 
 def test_the_admin_is_the_all_zero_user(admin, bob, lock):
     lease = acquired(admin.acquire(lock))
-    assert success(bob.look(lock))["holder_id"] == ADMIN_PSEUDONYM
+    assert success(bob.read_lock(lock))["holder_id"] == ADMIN_PSEUDONYM
     released(admin.release(lock, lease["lease_id"]))
 
 
@@ -62,9 +62,9 @@ def test_the_list_shows_the_same_pseudonym(alice, lock, session):
     assert row["holder_id"] == pseudonym(session)
 
 
-def test_a_pseudonym_opens_no_session(alice, lock, session):
+def test_a_pseudonym_is_not_accepted_as_a_session_id(alice, lock, session):
     acquired(alice.acquire(lock, session_id=session, ephemeral=True))
-    public = success(alice.look(lock))["holder_id"]
+    public = success(alice.read_lock(lock))["holder_id"]
     no_such_session(alice.get(f"/sessions/{public}"))
     no_such_session(alice.keep_alive(public))
 
@@ -97,7 +97,7 @@ def ways(alice):
         ("ephemeral in one", "ephemeral in two", held),
     ],
 )
-def test_one_user_meets_himself(alice, lock, ways, existing, asked, result):  # noqa: PLR0917  (pytest passes names)
+def test_a_user_acquires_a_lock_that_it_already_holds(alice, lock, ways, existing, asked, result):  # noqa: PLR0917  (pytest passes names)
     lease = acquired(alice.acquire(lock, **ways[existing]))
     answer = result(alice.acquire(lock, **ways[asked]))
     if result is acquired:
@@ -126,20 +126,20 @@ def test_the_lease_of_an_ephemeral_lock_needs_no_session_id(alice, lock, session
 
 
 @pytest.mark.parametrize("verb", ["renew", "release"])
-def test_somebody_elses_ephemeral_lock_is_a_missing_session(alice, bob, lock, session, verb):
+def test_an_ephemeral_lock_of_another_user_is_a_missing_session(alice, bob, lock, session, verb):
     lease = acquired(alice.acquire(lock, session_id=session, ephemeral=True))
     no_such_session(getattr(bob, verb)(lock, lease["lease_id"]))
     no_such_session(getattr(bob, verb)(lock, str(uuid.uuid4())))
 
 
 @pytest.mark.parametrize("verb", ["renew", "release"])
-def test_the_wrong_lease_of_ones_own_ephemeral_lock_is_refused(alice, lock, session, verb):
+def test_a_wrong_lease_id_of_an_own_ephemeral_lock_is_refused(alice, lock, session, verb):
     acquired(alice.acquire(lock, session_id=session, ephemeral=True))
     refused(getattr(alice, verb)(lock, str(uuid.uuid4())), 400, "lease_not_current")
 
 
 @pytest.mark.parametrize("verb", ["renew", "release"])
-def test_the_admin_cannot_touch_somebody_elses_lease(alice, admin, lock, verb):
+def test_the_admin_cannot_renew_or_release_a_lease_of_another_user(alice, admin, lock, verb):
     lease = acquired(alice.acquire(lock))
     refused(getattr(admin, verb)(lock, lease["lease_id"]), 400, "lease_not_current")
 

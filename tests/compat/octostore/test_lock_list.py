@@ -1,11 +1,11 @@
-"""Everybody may see what is held, by prefix."""
+"""The list of held locks, by prefix."""
 
 import pytest
 
 from tests.compat.octostore.expect import LOCK_KEYS, acquired, released, success
 
 
-def test_the_list_shows_live_locks_of_everybody(alice, bob, lock):
+def test_the_list_contains_live_locks_of_all_users(alice, bob, lock):
     mine = acquired(alice.acquire(f"{lock}.a", metadata="of alice"))
     his = acquired(bob.acquire(f"{lock}.b"))
     answer = success(alice.get(f"/locks?prefix={lock}"))
@@ -19,19 +19,19 @@ def test_the_list_shows_live_locks_of_everybody(alice, bob, lock):
         assert (row["fencing_token"], row["expires_at"]) == (lease["fencing_token"], lease["expires_at"])
 
 
-def test_the_list_leaves_out_released_locks(alice, lock):
+def test_the_list_omits_released_locks(alice, lock):
     released(alice.release(lock, acquired(alice.acquire(lock))["lease_id"]))
     answer = success(alice.get(f"/locks?prefix={lock}"))
     assert (answer["locks"], answer["total"]) == ([], 0)
 
 
-def test_the_list_never_shows_an_acl(alice, lock):
+def test_the_list_contains_no_acl(alice, lock):
     acquired(alice.acquire(lock, acl={"acquire": [f"user:{alice.name}"]}))
     (row,) = success(alice.get(f"/locks?prefix={lock}"))["locks"]
     assert "acl" not in row
 
 
-def test_without_a_prefix_the_list_shows_everything(alice, lock):
+def test_without_a_prefix_the_list_contains_all_locks(alice, lock):
     acquired(alice.acquire(lock))
     answer = success(alice.get("/locks"))
     assert answer["prefix"] is None
@@ -55,7 +55,7 @@ def test_a_prefix_is_any_text_decoded_lossily(alice, query, prefix):
     assert (answer["prefix"], answer["total"]) == (prefix, 0)
 
 
-def test_a_prefix_is_text_and_no_pattern(alice, lock):
+def test_a_prefix_is_not_a_pattern(alice, lock):
     acquired(alice.acquire(f"{lock}a"))
     for wild in ("%25", "_", "*", "?"):
         assert success(alice.get(f"/locks?prefix={lock}{wild}"))["total"] == 0

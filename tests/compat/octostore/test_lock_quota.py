@@ -1,4 +1,4 @@
-"""A hundred live locks for each principal, and not one more."""
+"""Each user holds at most 100 locks."""
 
 import pytest
 
@@ -9,7 +9,7 @@ full = {}
 
 
 @pytest.fixture
-def hoarder(server, store):
+def quota_user(server, store):
     """Somebody who holds ninety-nine durable locks and one ephemeral one."""
     caller = server.user("hoarder")
     if store not in full:
@@ -26,44 +26,44 @@ def fill(caller, *, ephemeral):
     return session
 
 
-def test_one_lock_more_than_a_hundred_is_refused(hoarder, lock):
-    assert str(LIMIT) in refused(hoarder.acquire(lock), 403, "lock_limit_exceeded")["details"]
-    assert success(hoarder.look(lock))["status"] == "free"
+def test_one_lock_more_than_a_hundred_is_refused(quota_user, lock):
+    assert str(LIMIT) in refused(quota_user.acquire(lock), 403, "lock_limit_exceeded")["details"]
+    assert success(quota_user.read_lock(lock))["status"] == "free"
 
 
-def test_an_ephemeral_lock_counts_against_the_same_quota(hoarder, lock, store):
-    refused(hoarder.acquire(lock, session_id=full[store], ephemeral=True), 403, "lock_limit_exceeded")
+def test_an_ephemeral_lock_counts_against_the_same_quota(quota_user, lock, store):
+    refused(quota_user.acquire(lock, session_id=full[store], ephemeral=True), 403, "lock_limit_exceeded")
 
 
-def test_acquiring_again_is_exempt_from_the_quota(hoarder, store):
-    acquired(hoarder.acquire("hoarder-99"))
-    acquired(hoarder.acquire("hoarder-0", session_id=full[store], ephemeral=True))
+def test_acquiring_again_is_exempt_from_the_quota(quota_user, store):
+    acquired(quota_user.acquire("hoarder-99"))
+    acquired(quota_user.acquire("hoarder-0", session_id=full[store], ephemeral=True))
 
 
-def test_the_quota_is_told_before_contention(hoarder, bob, lock):
+def test_the_quota_is_reported_before_contention(quota_user, bob, lock):
     acquired(bob.acquire(lock))
-    refused(hoarder.acquire(lock), 403, "lock_limit_exceeded")
+    refused(quota_user.acquire(lock), 403, "lock_limit_exceeded")
 
 
-def test_ones_own_lock_under_another_holder_counts_as_a_new_one(hoarder):
-    refused(hoarder.acquire("hoarder-0"), 403, "lock_limit_exceeded")
+def test_a_lock_of_the_user_under_another_holder_counts_as_new(quota_user):
+    refused(quota_user.acquire("hoarder-0"), 403, "lock_limit_exceeded")
 
 
-def test_a_missing_session_is_told_before_the_quota(hoarder, lock):
-    no_such_session(hoarder.acquire(lock, session_id=ABSENT_LEASE))
+def test_a_missing_session_is_reported_before_the_quota(quota_user, lock):
+    no_such_session(quota_user.acquire(lock, session_id=ABSENT_LEASE))
 
 
-def test_somebody_elses_quota_is_his_own(hoarder, alice, lock):
+def test_each_user_has_a_separate_quota(quota_user, alice, lock):
     acquired(alice.acquire(lock))
     held(alice.acquire("hoarder-99"))
 
 
-def test_renewing_goes_on_at_the_quota(hoarder):
-    lease = acquired(hoarder.acquire("hoarder-98"))
-    success(hoarder.renew("hoarder-98", lease["lease_id"], ttl_seconds=600))
+def test_renewing_is_possible_at_the_quota(quota_user):
+    lease = acquired(quota_user.acquire("hoarder-98"))
+    success(quota_user.renew("hoarder-98", lease["lease_id"], ttl_seconds=600))
 
 
-def test_releasing_and_ending_a_session_make_room(server, lock):
+def test_releasing_and_ending_a_session_free_the_quota(server, lock):
     packrat = server.user("packrat")
     session = fill(packrat, ephemeral=2)
     refused(packrat.acquire(f"{lock}.a"), 403, "lock_limit_exceeded")

@@ -1,4 +1,4 @@
-"""Acquire, renew, release, look, list."""
+"""Acquire, renew, release, read and list locks."""
 
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -36,7 +36,7 @@ def test_a_lease_lasts_as_long_as_asked(alice, lock, ttl):
     assert_lasts(acquired(alice.acquire(lock, ttl_seconds=ttl))["expires_at"], ttl)
 
 
-def test_null_for_an_optional_field_is_as_good_as_nothing(alice, lock):
+def test_null_for_an_optional_field_means_omitted(alice, lock):
     nothing = {"ttl_seconds": None, "metadata": None, "session_id": None, "lock_delay_seconds": None, "acl": None}
     assert_lasts(acquired(alice.acquire(lock, **nothing))["expires_at"], 60)
 
@@ -45,7 +45,7 @@ def test_unknown_fields_are_ignored(alice, lock):
     acquired(alice.acquire(lock, colour="blue", owner={"deep": [1, 2]}))
 
 
-def test_contention_is_an_ordinary_answer(alice, bob, lock):
+def test_a_held_lock_is_answered_200(alice, bob, lock):
     lease = acquired(alice.acquire(lock, ttl_seconds=30, metadata="mine"))
     answer = held(bob.acquire(lock, metadata="his"))
     assert answer["expires_at"] == lease["expires_at"]
@@ -53,7 +53,7 @@ def test_contention_is_an_ordinary_answer(alice, bob, lock):
     assert answer["metadata"] == "mine"
 
 
-def test_held_shows_null_metadata_as_null(alice, bob, lock):
+def test_a_held_lock_without_metadata_has_null(alice, bob, lock):
     acquired(alice.acquire(lock))
     assert held(bob.acquire(lock))["metadata"] is None
 
@@ -126,7 +126,7 @@ def test_renewing_may_shorten(alice, lock):
     lease = acquired(alice.acquire(lock, ttl_seconds=100))
     renewed = success(alice.renew(lock, lease["lease_id"], ttl_seconds=10))
     assert_lasts(renewed["expires_at"], 10)
-    assert success(alice.look(lock))["expires_at"] == renewed["expires_at"]
+    assert success(alice.read_lock(lock))["expires_at"] == renewed["expires_at"]
 
 
 @pytest.mark.parametrize("fields", [{}, {"ttl_seconds": None}], ids=["absent", "null"])
@@ -138,8 +138,8 @@ def test_renewing_defaults_to_sixty_seconds_whatever_was_asked_first(alice, lock
 def test_renewing_leaves_token_and_metadata_as_they_were(alice, lock):
     lease = acquired(alice.acquire(lock, metadata="note"))
     success(alice.renew(lock, lease["lease_id"]))
-    seen = success(alice.look(lock))
-    assert (seen["fencing_token"], seen["metadata"]) == (lease["fencing_token"], "note")
+    observed = success(alice.read_lock(lock))
+    assert (observed["fencing_token"], observed["metadata"]) == (lease["fencing_token"], "note")
 
 
 # Releasing.
@@ -147,7 +147,7 @@ def test_renewing_leaves_token_and_metadata_as_they_were(alice, lock):
 
 def test_releasing_answers_null_and_frees_the_lock(alice, bob, lock):
     released(alice.release(lock, acquired(alice.acquire(lock))["lease_id"]))
-    assert success(alice.look(lock))["status"] == "free"
+    assert success(alice.read_lock(lock))["status"] == "free"
     acquired(bob.acquire(lock))
 
 
@@ -165,7 +165,7 @@ def holder_write(request):
     return lambda caller, *arguments: getattr(caller, request.param)(*arguments)
 
 
-def test_a_name_nobody_used_has_no_current_lease(alice, lock, holder_write):
+def test_an_unused_name_has_no_current_lease(alice, lock, holder_write):
     refused(holder_write(alice, lock, ABSENT_LEASE), 404, "lease_not_current")
 
 
@@ -175,7 +175,7 @@ def test_a_released_lease_is_not_current(alice, lock, holder_write):
     refused(holder_write(alice, lock, lease["lease_id"]), 404, "lease_not_current")
 
 
-def test_a_cooling_name_has_no_current_lease(alice, lock, holder_write):
+def test_a_name_in_its_delay_has_no_current_lease(alice, lock, holder_write):
     lease = acquired(alice.acquire(lock, lock_delay_seconds=30))
     released(alice.release(lock, lease["lease_id"]))
     refused(holder_write(alice, lock, lease["lease_id"]), 404, "lease_not_current")
@@ -186,10 +186,10 @@ def test_the_wrong_lease_id_is_refused_even_to_the_holder(alice, lock, holder_wr
     refused(holder_write(alice, lock, ABSENT_LEASE), 400, "lease_not_current")
 
 
-def test_the_right_lease_id_is_refused_to_anybody_else(alice, bob, lock, holder_write):
+def test_the_lease_id_is_refused_to_another_user(alice, bob, lock, holder_write):
     lease = acquired(alice.acquire(lock))
     refused(holder_write(bob, lock, lease["lease_id"]), 400, "lease_not_current")
-    assert success(alice.look(lock))["expires_at"] == lease["expires_at"]
+    assert success(alice.read_lock(lock))["expires_at"] == lease["expires_at"]
 
 
 def test_a_former_lease_is_refused_once_another_holds_the_lock(alice, bob, lock, holder_write):
@@ -203,21 +203,21 @@ def test_a_former_lease_is_refused_once_another_holds_the_lock(alice, bob, lock,
 
 
 def test_an_unknown_lock_is_free(alice, lock):
-    seen = success(alice.look(lock))
-    assert seen.keys() >= LOCK_KEYS
-    assert (seen["name"], seen["status"]) == (lock, "free")
-    assert (seen["holder_id"], seen["expires_at"], seen["metadata"]) == (None, None, None)
-    assert "acl" not in seen
+    observed = success(alice.read_lock(lock))
+    assert observed.keys() >= LOCK_KEYS
+    assert (observed["name"], observed["status"]) == (lock, "free")
+    assert (observed["holder_id"], observed["expires_at"], observed["metadata"]) == (None, None, None)
+    assert "acl" not in observed
 
 
-def test_anybody_may_look_at_a_held_lock(alice, bob, lock):
+def test_every_user_may_read_a_held_lock(alice, bob, lock):
     lease = acquired(alice.acquire(lock, metadata="visible"))
-    seen = success(bob.look(lock))
-    assert seen.keys() >= LOCK_KEYS
-    assert (seen["name"], seen["status"], seen["metadata"]) == (lock, "held", "visible")
-    assert (seen["fencing_token"], seen["expires_at"]) == (lease["fencing_token"], lease["expires_at"])
-    assert "acl" not in seen
-    assert lease["lease_id"] not in bob.look(lock).raw.decode()
+    observed = success(bob.read_lock(lock))
+    assert observed.keys() >= LOCK_KEYS
+    assert (observed["name"], observed["status"], observed["metadata"]) == (lock, "held", "visible")
+    assert (observed["fencing_token"], observed["expires_at"]) == (lease["fencing_token"], lease["expires_at"])
+    assert "acl" not in observed
+    assert lease["lease_id"] not in bob.read_lock(lock).raw.decode()
 
 
 def test_a_lock_named_like_a_verb_is_a_lock(alice):

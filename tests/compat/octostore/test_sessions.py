@@ -1,4 +1,4 @@
-"""A session is somebody's life: what was taken for it goes when it goes."""
+"""Sessions: their ephemeral locks are released when they end."""
 
 import uuid
 
@@ -21,14 +21,14 @@ from tests.compat.octostore.expect import (
     ("asked", "given"),
     [(0, 10), (1, 10), (10, 10), (11, 11), (60, 60), (299, 299), (300, 300), (301, 300), (4_294_967_295, 300)],
 )
-def test_a_session_lives_as_long_as_asked_within_ten_to_three_hundred_seconds(alice, asked, given):
+def test_a_session_ttl_is_limited_to_10_to_300_seconds(alice, asked, given):
     session = success(alice.open_session(ttl_seconds=asked), 201)
     assert_lasts(session["expires_at"], given)
     assert session["keepalive_interval_secs"] == given // 2
 
 
 @pytest.mark.parametrize("fields", [{}, {"ttl_seconds": None}], ids=["absent", "null"])
-def test_a_session_lives_sixty_seconds_by_default(alice, fields):
+def test_the_default_session_ttl_is_60_seconds(alice, fields):
     session = success(alice.open_session(**fields), 201)
     assert_lasts(session["expires_at"], 60)
     assert session["keepalive_interval_secs"] == 30
@@ -47,11 +47,11 @@ def test_session_ids_are_uuids_and_differ(alice):
 
 
 def test_a_session_shows_its_owner_its_end_and_its_locks(alice, session):
-    seen = success(alice.get(f"/sessions/{session}"))
-    assert seen["session_id"] == session
-    assert seen["user_id"] == str(uuid.UUID(seen["user_id"]))
-    assert (seen["lock_count"], seen["active"]) == (0, True)
-    assert_lasts(seen["expires_at"], 60)
+    observed = success(alice.get(f"/sessions/{session}"))
+    assert observed["session_id"] == session
+    assert observed["user_id"] == str(uuid.UUID(observed["user_id"]))
+    assert (observed["lock_count"], observed["active"]) == (0, True)
+    assert_lasts(observed["expires_at"], 60)
 
 
 def test_all_sessions_of_a_user_show_the_same_owner(alice, bob):
@@ -91,7 +91,7 @@ def test_keepalive_starts_the_sessions_own_ttl_again(alice):
 def test_keepalive_renews_the_session_and_not_its_locks(alice, lock, session):
     lease = acquired(alice.acquire(lock, session_id=session, ephemeral=True))
     success(alice.keep_alive(session))
-    assert success(alice.look(lock))["expires_at"] == lease["expires_at"]
+    assert success(alice.read_lock(lock))["expires_at"] == lease["expires_at"]
 
 
 def test_renewing_a_lock_does_not_touch_its_session(alice, lock, session):
@@ -104,12 +104,12 @@ def test_renewing_a_lock_does_not_touch_its_session(alice, lock, session):
 # Ending.
 
 
-def test_ending_a_session_answers_nothing_at_all(alice, session):
+def test_ending_a_session_has_an_empty_response(alice, session):
     answer = alice.delete(f"/sessions/{session}")
     assert (answer.status, answer.raw) == (204, b"")
 
 
-def test_an_ended_session_is_gone(alice, session):
+def test_an_ended_session_is_not_found(alice, session):
     alice.delete(f"/sessions/{session}")
     no_such_session(alice.delete(f"/sessions/{session}"))
     no_such_session(alice.get(f"/sessions/{session}"))
@@ -119,7 +119,7 @@ def test_an_ended_session_is_gone(alice, session):
 def test_ending_a_session_frees_its_ephemeral_locks(alice, bob, lock, session):
     lease = acquired(alice.acquire(lock, session_id=session, ephemeral=True))
     alice.delete(f"/sessions/{session}")
-    assert success(alice.look(lock))["status"] == "free"
+    assert success(alice.read_lock(lock))["status"] == "free"
     refused(alice.renew(lock, lease["lease_id"]), 404, "lease_not_current")
     acquired(bob.acquire(lock))
 
@@ -127,12 +127,12 @@ def test_ending_a_session_frees_its_ephemeral_locks(alice, bob, lock, session):
 def test_ending_a_session_leaves_its_durable_locks(alice, lock, session):
     lease = acquired(alice.acquire(lock, session_id=session))
     alice.delete(f"/sessions/{session}")
-    assert success(alice.look(lock))["fencing_token"] == lease["fencing_token"]
+    assert success(alice.read_lock(lock))["fencing_token"] == lease["fencing_token"]
     success(alice.renew(lock, lease["lease_id"]))
     released(alice.release(lock, lease["lease_id"]))
 
 
-def test_ending_a_session_honours_the_delay_of_its_locks(alice, bob, lock, session):
+def test_ending_a_session_starts_the_delay_of_its_locks(alice, bob, lock, session):
     acquired(alice.acquire(lock, session_id=session, ephemeral=True, lock_delay_seconds=20))
     alice.delete(f"/sessions/{session}")
     assert delayed(bob.acquire(lock))["lock_delay_seconds"] == 20
@@ -143,10 +143,10 @@ def test_ending_a_session_leaves_the_users_other_sessions(alice, lock, session):
     acquired(alice.acquire(lock, session_id=other, ephemeral=True))
     alice.delete(f"/sessions/{session}")
     assert success(alice.get(f"/sessions/{other}"))["lock_count"] == 1
-    assert success(alice.look(lock))["status"] == "held"
+    assert success(alice.read_lock(lock))["status"] == "held"
 
 
-# Foreign and absent look alike.
+# Sessions of other users are not found.
 
 CALLS = {
     "get": lambda caller, session: caller.get(f"/sessions/{session}"),
@@ -158,14 +158,14 @@ CALLS = {
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_a_foreign_session_answers_like_an_absent_one(alice, bob, session, call):
+def test_a_session_of_another_user_is_not_found(alice, bob, session, call):
     foreign = no_such_session(call(bob, session))
     absent = no_such_session(call(bob, str(uuid.uuid4())))
     assert foreign["details"] == absent["details"]
     assert success(alice.get(f"/sessions/{session}"))["active"]
 
 
-def test_somebody_elses_session_is_foreign_to_the_admin_too(admin, session):
+def test_a_session_of_another_user_is_not_found_by_the_admin(admin, session):
     no_such_session(admin.get(f"/sessions/{session}"))
 
 
@@ -173,14 +173,14 @@ def test_somebody_elses_session_is_foreign_to_the_admin_too(admin, session):
 
 
 @pytest.mark.parametrize("text", ["nonsense", "123", "00000000-0000-4000-8000-00000000000", "%FF", "a%2Fb"])
-def test_an_id_that_is_no_uuid_is_no_request_with_or_without_credential(alice, anyone, text):
+def test_an_id_that_is_not_a_uuid_is_refused_before_authentication(alice, anyone, text):
     for caller in (alice, anyone):
         malformed(caller.get(f"/sessions/{text}"), 400)
         malformed(caller.delete(f"/sessions/{text}"), 400)
         malformed(caller.keep_alive(text), 400)
 
 
-def test_an_empty_id_inside_a_path_is_no_uuid(alice):
+def test_an_empty_id_in_a_path_is_not_a_uuid(alice):
     malformed(alice.keep_alive(""), 400)
 
 
@@ -195,7 +195,7 @@ def test_an_empty_id_inside_a_path_is_no_uuid(alice):
     ],
     ids=["hyphenated", "upper-case", "bare-hex", "braced", "urn"],
 )
-def test_an_id_may_be_spelled_in_every_way_uuids_are(alice, session, spell):
-    seen = success(alice.get(f"/sessions/{spell(uuid.UUID(session))}"))
-    assert seen["session_id"] == session
+def test_every_spelling_of_a_uuid_is_accepted(alice, session, spell):
+    observed = success(alice.get(f"/sessions/{spell(uuid.UUID(session))}"))
+    assert observed["session_id"] == session
     assert success(alice.keep_alive(spell(uuid.UUID(session))))["session_id"] == session

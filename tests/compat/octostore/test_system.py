@@ -1,4 +1,4 @@
-"""Is it alive, and how busy is it?"""
+"""Health and status."""
 
 from tests.compat.octostore.expect import acquired, held, instant, released, success
 from tests.compat.octostore.server import TOKENS
@@ -6,7 +6,7 @@ from tests.compat.octostore.server import TOKENS
 COUNTERS = ("active_locks", "total_acquires", "total_releases", "total_users", "uptime_seconds")
 
 
-def test_health_is_ok_for_anybody(anyone):
+def test_health_needs_no_credential(anyone):
     answer = anyone.get("/health")
     assert answer.status == 200
     assert answer.header("Content-Type") == "application/json"
@@ -16,11 +16,11 @@ def test_health_is_ok_for_anybody(anyone):
     assert answer.json["db_size_bytes"] >= 0
 
 
-def test_health_looks_at_no_credential(anyone):
-    assert anyone.saying(Authorization="Bearer nonsense").get("/health").status == 200
+def test_health_ignores_credentials(anyone):
+    assert anyone.with_headers(Authorization="Bearer nonsense").get("/health").status == 200
 
 
-def test_status_shows_whole_numbers_to_anybody(anyone):
+def test_status_needs_no_credential_and_has_integers(anyone):
     status = success(anyone.get("/status"))
     assert status["status"] == "ok"
     for counter in COUNTERS:
@@ -29,8 +29,8 @@ def test_status_shows_whole_numbers_to_anybody(anyone):
     assert status["total_users"] >= len(TOKENS)
 
 
-def test_status_counts_since_the_start(new_server, lock, room):
-    """A server of its own: nobody else may move the counters."""
+def test_status_counts_since_the_start(new_server, lock, election):
+    """A separate server, so that other tests do not change the counters."""
     server = new_server().start()
     alice, bob, anyone = server.user("alice-1"), server.user("bob-1"), server.anyone
 
@@ -45,20 +45,20 @@ def test_status_counts_since_the_start(new_server, lock, room):
     held(bob.acquire(lock))
     success(alice.renew(lock, lease["lease_id"]))
     assert counts() == (1, 2, 0)
-    leadership = success(anyone.campaign(room))
+    leadership = success(anyone.campaign(election))
     assert counts() == (2, 3, 0)
-    success(anyone.campaign(room, "follower"))
-    success(anyone.renew_leadership(room, leadership["leader_token"]))
+    success(anyone.campaign(election, "follower"))
+    success(anyone.renew_leadership(election, leadership["leader_token"]))
     assert counts() == (2, 3, 0)
     released(alice.release(lock, lease["lease_id"]))
     assert counts() == (1, 3, 1)
-    success(anyone.resign(room, leadership["leader_token"]))
+    success(anyone.resign(election, leadership["leader_token"]))
     assert counts() == (0, 3, 2)
 
 
 def test_times_on_the_wire_are_utc_with_a_z(alice, lock, session):
     """`instant` accepts nothing but RFC 3339 in UTC with 0, 3, 6 or 9 digits of fraction."""
     instant(acquired(alice.acquire(lock))["expires_at"])
-    instant(success(alice.look(lock))["expires_at"])
+    instant(success(alice.read_lock(lock))["expires_at"])
     instant(success(alice.get(f"/sessions/{session}"))["expires_at"])
     instant(success(alice.keep_alive(session))["expires_at"])

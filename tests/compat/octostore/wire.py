@@ -1,4 +1,4 @@
-"""A very small HTTP client that sends exactly what it is given.
+"""A small HTTP client that sends exactly the bytes it is given.
 
 Friendlier clients tidy paths (`//`, `%2F`, `..`), merge repeated query parameters and add
 headers of their own. The wire's corners are what we came to see, so nothing here is tidied.
@@ -21,7 +21,7 @@ STREAM = "text/event-stream"
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back, untouched."""
+    """An unmodified response."""
 
     status: int
     headers: http.client.HTTPMessage
@@ -45,11 +45,11 @@ class Answer:
 
 
 LOCAL_SERVERS: dict[int, Callable[..., Answer]] = {}
-"""Applications in this process that answer instead of a server, by the number that stands for their port."""
+"""Applications in this process that answer instead of a server, by a number used as their port."""
 
 
 def send(port: int, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
-    """One request on one connection. Whatever is answered must stand in the OpenAPI document."""
+    """Send one request on one connection. The response must match the OpenAPI document."""
     if port in LOCAL_SERVERS:
         answer = LOCAL_SERVERS[port](method, path, body, headers)
         check_answer(method, path, answer.status, answer.headers, answer.raw)
@@ -75,26 +75,26 @@ def send(port: int, method: str, path: str, body: bytes | None, headers: Mapping
 
 
 def first_frame(response: http.client.HTTPResponse) -> bytes:
-    """A stream has no end that anybody would wait for: what it says first is its answer."""
+    """Read the first part of a stream, which has no end."""
     return b"".join(iter(response.readline, b"\n")) + b"\n"
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Somebody who knocks: a port, the headers they always send, and who they are."""
+    """A client: a port, the headers it always sends, and its name."""
 
     port: int
     headers: Mapping[str, str] = field(default_factory=dict)
     name: str = ""
     token: str = field(default="", repr=False)
 
-    def saying(self, **headers: str) -> "Caller":
-        """The same caller with more headers (underscores stand for hyphens)."""
+    def with_headers(self, **headers: str) -> "Caller":
+        """The same caller with more headers (underscores become hyphens)."""
         more = {name.replace("_", "-"): value for name, value in headers.items()}
         return replace(self, headers={**self.headers, **more})
 
     def send(self, method: str, path: str, body: bytes | None = None, **headers: str) -> Answer:
-        return send(self.port, method, path, body, self.saying(**headers).headers)
+        return send(self.port, method, path, body, self.with_headers(**headers).headers)
 
     def send_json(self, method: str, path: str, value: object) -> Answer:
         return self.send(method, path, json.dumps(value).encode(), Content_Type="application/json")
@@ -109,10 +109,10 @@ class Caller:
         return self.send_json("PUT", path, value)
 
     def post(self, path: str, value: object = NOTHING) -> Answer:
-        """POST a JSON value, or nothing at all."""
+        """POST a JSON value, or no body."""
         return self.send("POST", path) if value is NOTHING else self.send_json("POST", path, value)
 
-    # The verbs of the API, so that tests read as sentences.
+    # The verbs of the API, for short tests.
 
     def acquire(self, lock: str, **fields: object) -> Answer:
         return self.post(lock_path(lock, "/acquire"), fields)
@@ -123,7 +123,7 @@ class Caller:
     def release(self, lock: str, lease_id: str) -> Answer:
         return self.post(lock_path(lock, "/release"), {"lease_id": lease_id})
 
-    def look(self, lock: str) -> Answer:
+    def read_lock(self, lock: str) -> Answer:
         return self.get(lock_path(lock))
 
     def set_acl(self, lock: str, *principals: str) -> Answer:
@@ -135,16 +135,16 @@ class Caller:
     def keep_alive(self, session: str) -> Answer:
         return self.post(f"/sessions/{session}/keepalive")
 
-    def campaign(self, room: str, candidate: str = "candidate", **fields: object) -> Answer:
-        return self.post(f"/elections/{room}/campaign", {"candidate_id": candidate, **fields})
+    def campaign(self, election: str, candidate: str = "candidate", **fields: object) -> Answer:
+        return self.post(f"/elections/{election}/campaign", {"candidate_id": candidate, **fields})
 
-    def renew_leadership(self, room: str, leader_token: str, **fields: object) -> Answer:
-        return self.post(f"/elections/{room}/renew", {"leader_token": leader_token, **fields})
+    def renew_leadership(self, election: str, leader_token: str, **fields: object) -> Answer:
+        return self.post(f"/elections/{election}/renew", {"leader_token": leader_token, **fields})
 
-    def resign(self, room: str, leader_token: str, **fields: object) -> Answer:
-        return self.post(f"/elections/{room}/resign", {"leader_token": leader_token, **fields})
+    def resign(self, election: str, leader_token: str, **fields: object) -> Answer:
+        return self.post(f"/elections/{election}/resign", {"leader_token": leader_token, **fields})
 
 
 def lock_path(lock: str, verb: str = "") -> str:
-    """A lock's path: its name is one segment, slashes and all."""
+    """The path of a lock; its name is one segment, so slashes are encoded."""
     return f"/locks/{quote(lock, safe='')}{verb}"

@@ -1,4 +1,4 @@
-"""An account that knocks: the verbs of the task API, so that tests read as sentences."""
+"""An account with the verbs of the task API."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +12,7 @@ BY_ID = ("claim", "heartbeat", "complete", "fail", "cancel", "requeue")
 
 @dataclass(frozen=True)
 class Account(Caller):
-    """A caller with a key of its own; nobody else ever sees its tasks."""
+    """A caller with its own key and tasks."""
 
     id: str = ""
 
@@ -20,13 +20,13 @@ class Account(Caller):
         return self.post("/v1/tasks", {"type": TYPE, "payload": {}, **fields})
 
     def claim(self, **fields: object) -> Answer:
-        """Whatever comes next."""
+        """Claim the next task."""
         return self.post("/v1/tasks/claim", {"type": TYPE, **fields})
 
     def list(self, query: str = "") -> Answer:
         return self.get(f"/v1/tasks{query and '?'}{query}")
 
-    def see(self, task_id: str) -> Answer:
+    def read_task(self, task_id: str) -> Answer:
         return self.get(f"/v1/tasks/{task_id}")
 
     def do(self, verb: str, task_id: str, **fields: object) -> Answer:
@@ -49,6 +49,6 @@ def register(anyone: Caller) -> Account:
 
 
 def all_at_once(count: int, call: Callable[[int], Answer]) -> list[Answer]:
-    """`count` callers who do not wait for each other."""
-    with ThreadPoolExecutor(count) as crowd:
-        return list(crowd.map(call, range(count)))
+    """Run `count` calls at the same time."""
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(call, range(count)))

@@ -1,4 +1,4 @@
-"""One server per store for the whole run, and a fresh account for every test."""
+"""One server for each store, and a new account for every test."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def server(request, store):
 def lapses(request, store):
     """Tasks whose holders fell silent, and what was seen of them; the leases of both stores run down side by side."""
     begun = {each: request.getfixturevalue(f"{each}_lapses") for each in STORES}
-    return begun[store].story()
+    return begun[store].results()
 
 
 @pytest.fixture
@@ -35,12 +35,12 @@ def anyone(server):
 
 @pytest.fixture
 def account(anyone):
-    """An account nobody used before."""
+    """A new account."""
     return register(anyone)
 
 
 @pytest.fixture
-def stranger(anyone):
+def other_account(anyone):
     """Another account."""
     return register(anyone)
 

@@ -1,4 +1,4 @@
-"""What `agent_contract` must say, word for word but for its descriptions: by state and by error."""
+"""Expected `agent_contract` for each state and error, without descriptions."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ Contract = dict[str, Any]
 
 
 def of_task(task: dict[str, Any]) -> Contract:
-    """The contract of a task as it stands; how long a lease still lives is told by the answer itself."""
+    """The expected contract of a task in its present state; the remaining time is taken from the answer."""
     status, task_id = task["status"], task["id"]
     if status == "claimed":
         return _of_claimed(task)
@@ -28,17 +28,17 @@ def of_task(task: dict[str, Any]) -> Contract:
 
 
 def _of_claimed(task: dict[str, Any]) -> Contract:
-    told = task["agent_contract"]
+    actual = task["agent_contract"]
     path = f"/v1/tasks/{task['id']}"
-    if not told["lease_valid"]:
-        look = action("check_task_status", f"GET {path}", best=True)
-        return contract(look, lease_valid=False, lease_expires_in_seconds=0)
+    if not actual["lease_valid"]:
+        check = action("check_task_status", f"GET {path}", best=True)
+        return contract(check, lease_valid=False, lease_expires_in_seconds=0)
     return contract(
         action("complete_task", f"POST {path}/complete", best=True),
         action("fail_task", f"POST {path}/fail"),
         action("heartbeat", f"POST {path}/heartbeat"),
         lease_valid=True,
-        lease_expires_in_seconds=told["lease_expires_in_seconds"],
+        lease_expires_in_seconds=actual["lease_expires_in_seconds"],
         recommended_heartbeat_interval_seconds=task["leaseDurationSeconds"] // 3,
     )
 
@@ -49,7 +49,7 @@ def of_an_empty_claim() -> Contract:
 
 
 def of_error(code: str, task_id: str = "", wait: int | None = None) -> Contract:
-    look = ("check_task_status", f"GET /v1/tasks/{task_id}")
+    check = ("check_task_status", f"GET /v1/tasks/{task_id}")
     return {
         "wrong_method": contract(action(*AUTHENTICATE, best=True), retryable=True),
         "missing_api_key": contract(action(*AUTHENTICATE, best=True), retryable=True),
@@ -57,12 +57,12 @@ def of_error(code: str, task_id: str = "", wait: int | None = None) -> Contract:
         "invalid_request": contract(action("fix_request")),
         "not_found": contract(action(*LIST, best=True)),
         "task_not_found": contract(action(*LIST, best=True)),
-        "invalid_transition": contract(action(*look, best=True)),
-        "lease_expired": contract(action(*look, best=True)),
+        "invalid_transition": contract(action(*check, best=True)),
+        "lease_expired": contract(action(*check, best=True)),
         "task_currently_claimed": contract(
-            action(*look, best=True), action("retry_after_wait", wait=30), retryable=True
+            action(*check, best=True), action("retry_after_wait", wait=30), retryable=True
         ),
-        "not_yet_claimable": contract(action("retry_after_wait", best=True, wait=wait), action(*look), retryable=True),
+        "not_yet_claimable": contract(action("retry_after_wait", best=True, wait=wait), action(*check), retryable=True),
         "idempotency_conflict": contract(action(*CREATE, best=True)),
     }[code]
 
@@ -78,14 +78,14 @@ def action(code: str, call: str = "", *, best: bool = False, wait: int | None = 
     return {"action": code, "available": True, "recommended": best, **known}
 
 
-def plain(told: Contract) -> Contract:
-    """Without the descriptions, which nobody may parse."""
-    actions = [{key: value for key, value in step.items() if key != "description"} for step in told["next_actions"]]
-    return {**told, "next_actions": actions}
+def plain(actual: Contract) -> Contract:
+    """The contract without descriptions, which clients must not parse."""
+    actions = [{key: value for key, value in step.items() if key != "description"} for step in actual["next_actions"]]
+    return {**actual, "next_actions": actions}
 
 
-def begins_with(told: Contract, golden: Contract) -> bool:
-    """Golden, and after it perhaps more actions that are not recommended."""
-    extra = plain(told)["next_actions"][len(golden["next_actions"]) :]
-    same = {**plain(told), "next_actions": plain(told)["next_actions"][: len(golden["next_actions"])]}
+def begins_with(actual: Contract, golden: Contract) -> bool:
+    """Whether a contract is the expected one, perhaps followed by actions that are not recommended."""
+    extra = plain(actual)["next_actions"][len(golden["next_actions"]) :]
+    same = {**plain(actual), "next_actions": plain(actual)["next_actions"][: len(golden["next_actions"])]}
     return same == golden and not any(step["recommended"] for step in extra)

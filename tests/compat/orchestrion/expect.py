@@ -1,4 +1,4 @@
-"""What every answer of the task API owes its caller, checked each time a test looks at one."""
+"""Assertions about responses of the task API."""
 
 import re
 import time
@@ -43,8 +43,8 @@ def created(answer: Answer) -> dict[str, Any]:
 def claimed(answer: Answer) -> dict[str, Any]:
     """The claim was won: the task twice, flat and wrapped, and the live contract."""
     body = success(answer)
-    told = body["agent_contract"]
-    assert told.pop("task_claimable") is True
+    actual = body["agent_contract"]
+    assert actual.pop("task_claimable") is True
     assert_task(body)
     assert body["status"] == "claimed"
     wrapped = body["task"]
@@ -117,10 +117,10 @@ def json_object(answer: Answer) -> dict[str, Any]:
     assert (answer.header("Content-Type") or "").endswith("json")
     body = answer.json
     assert isinstance(body, dict), str(answer)
-    told = body["agent_contract"]
-    assert told["version"] == "1"
-    assert isinstance(told["retryable"], bool)
-    assert isinstance(told["next_actions"], list)
+    actual = body["agent_contract"]
+    assert actual["version"] == "1"
+    assert isinstance(actual["retryable"], bool)
+    assert isinstance(actual["next_actions"], list)
     return body
 
 
@@ -141,19 +141,19 @@ def assert_task(body: dict[str, Any]) -> None:
 
 
 def assert_task_contract(body: dict[str, Any]) -> None:
-    told, golden = body["agent_contract"], contracts.of_task(body)
-    if body["status"] == "claimed" and not told["lease_valid"]:
-        assert contracts.begins_with(told, golden), told
+    actual, golden = body["agent_contract"], contracts.of_task(body)
+    if body["status"] == "claimed" and not actual["lease_valid"]:
+        assert contracts.begins_with(actual, golden), actual
         return
-    assert contracts.plain(told) == golden
+    assert contracts.plain(actual) == golden
     if body["status"] == "claimed":
-        left, shown = seconds_left(body["leaseExpiresAt"]), told["lease_expires_in_seconds"]
+        left, shown = seconds_left(body["leaseExpiresAt"]), actual["lease_expires_in_seconds"]
         assert type(shown) is int
         assert max(0, left - 1) <= shown <= min(left + CLOCK_SLACK_SECONDS, body["leaseDurationSeconds"])
 
 
 def bare(body: dict[str, Any]) -> dict[str, Any]:
-    """A task without its contract, which counts down while one looks."""
+    """A task without its contract, which changes with the time."""
     return {key: value for key, value in body.items() if key != "agent_contract"}
 
 

@@ -1,4 +1,4 @@
-"""A fresh task in each state, reached over the wire."""
+"""A new task in each state."""
 
 from typing import Any
 

@@ -30,39 +30,39 @@ def test_a_claim_counts_the_attempt_and_starts_the_lease(account):
     assert {key: mine[key] for key in unchanged} == {key: made[key] for key in unchanged}
 
 
-def test_a_claim_by_id_does_the_same(account):
+def test_a_claim_by_id_counts_the_attempt_and_starts_the_lease(account):
     made = pending(account, leaseDurationSeconds=120)
     mine = claimed(account.do("claim", made["id"], worker_id="anna"))
     assert (mine["id"], mine["attemptCount"], mine["claimedBy"]) == (made["id"], 1, "anna")
     assert_lasts(mine["leaseExpiresAt"], 120)
 
 
-def test_a_claimed_task_reads_as_it_was_handed_out(account):
+def test_reading_a_claimed_task_returns_the_fields_of_the_claim(account):
     pending(account)
     mine = claimed(account.claim(worker_id="anna"))
-    seen = bare(task(account.see(mine["id"])))
-    assert seen == {key: mine["task"][key] for key in seen}
+    observed = bare(task(account.read_task(mine["id"])))
+    assert observed == {key: mine["task"][key] for key in observed}
 
 
-def test_a_label_is_optional(account):
+def test_worker_id_is_optional(account):
     pending(account)
     assert claimed(account.claim())["claimedBy"] is None
     assert claimed(account.do("claim", pending(account)["id"]))["claimedBy"] is None
 
 
-def test_an_empty_object_is_as_good_as_no_body(account):
+def test_an_empty_object_means_no_body(account):
     assert claimed(account.post(f"/v1/tasks/{pending(account)['id']}/claim", {}))["status"] == "claimed"
 
 
-def test_there_is_nothing_to_claim_when_there_is_nothing(account):
+def test_a_claim_from_an_empty_queue_returns_no_task(account):
     no_tasks(account.claim())
 
 
 @pytest.mark.parametrize("state", [scheduled, held, completed, dead, cancelled])
-def test_only_pending_tasks_that_are_due_are_handed_out(account, state):
-    other = task(account.see(state(account)["id"]))
+def test_only_pending_tasks_that_are_due_are_claimed(account, state):
+    other = task(account.read_task(state(account)["id"]))
     no_tasks(account.claim())
-    assert bare(task(account.see(other["id"]))) == bare(other)
+    assert bare(task(account.read_task(other["id"]))) == bare(other)
 
 
 def test_a_task_that_failed_without_a_delay_is_claimable_at_once(account):
@@ -71,7 +71,7 @@ def test_a_task_that_failed_without_a_delay_is_claimable_at_once(account):
     assert claimed(account.claim())["id"] == failed["id"]
 
 
-def test_a_claim_takes_only_its_own_type(account):
+def test_a_claim_returns_only_tasks_of_its_type(account):
     apple, pear = pending(account, type="apple"), pending(account, type="pear")
     no_tasks(account.claim(type="plum"))
     no_tasks(account.claim(type="appl"))
@@ -80,7 +80,7 @@ def test_a_claim_takes_only_its_own_type(account):
     assert claimed(account.claim(type="apple"))["id"] == apple["id"]
 
 
-def test_a_claim_without_a_type_takes_any(account):
+def test_a_claim_without_a_type_returns_any_task(account):
     first, second = pending(account, type="apple"), pending(account, type="pear", priority=1)
     assert [claimed(account.post("/v1/tasks/claim", {}))["id"] for _ in range(2)] == [second["id"], first["id"]]
     no_tasks(account.post("/v1/tasks/claim"))
@@ -98,12 +98,12 @@ def test_a_larger_priority_comes_first(account):
     assert claims(account, 6) == [made[priority] for priority in (100, 99, 50, 5, 1, 0)]
 
 
-def test_among_equals_the_older_comes_first(account):
+def test_of_equal_priority_the_older_task_comes_first(account):
     made = [pending(account)["id"] for _ in range(8)]
     assert claims(account, 8) == made
 
 
-def test_a_task_that_was_never_scheduled_comes_before_one_that_was_and_those_by_their_time(account):
+def test_unscheduled_tasks_come_before_scheduled_ones_which_come_by_time(account):
     later = pending(account, scheduledAt=in_seconds(0.6))
     sooner = pending(account, scheduledAt=in_seconds(0.4))
     urgent = pending(account, scheduledAt=in_seconds(0.5), priority=1)
@@ -112,7 +112,7 @@ def test_a_task_that_was_never_scheduled_comes_before_one_that_was_and_those_by_
     assert claims(account, 5) == [urgent["id"], *plain, sooner["id"], later["id"]]
 
 
-def test_a_retried_task_comes_after_the_fresh_ones_of_its_priority(account):
+def test_a_retried_task_comes_after_new_ones_of_its_priority(account):
     failed = task(account.fail(held(account)["id"], retry_after_seconds=0))
     fresh = pending(account)
     assert claims(account, 2) == [fresh["id"], failed["id"]]
@@ -122,7 +122,7 @@ def test_a_scheduled_task_waits_for_its_time(account):
     made = pending(account, scheduledAt=in_seconds(0.7))
     no_tasks(account.claim())
     not_yet_claimable(account.do("claim", made["id"]), made["id"], made["scheduledAt"])
-    assert task(account.see(made["id"])) == made
+    assert task(account.read_task(made["id"])) == made
     time.sleep(max(0.0, seconds_left(made["scheduledAt"]) + 0.02))
     mine = claimed(account.claim())
     assert (mine["id"], mine["attemptCount"]) == (made["id"], 1)
@@ -137,7 +137,7 @@ def test_a_delay_hides_a_failed_task_until_it_is_due(account):
 
 
 @pytest.mark.parametrize("seconds", [90, 3600, 86_400])
-def test_a_claim_that_comes_too_early_is_told_how_long_to_wait(account, seconds):
+def test_a_claim_before_the_due_time_has_retry_after(account, seconds):
     made = pending(account, scheduledAt=in_seconds(seconds))
     not_yet_claimable(account.do("claim", made["id"]), made["id"], made["scheduledAt"])
     failed = task(account.fail(held(account)["id"], retry_after_seconds=seconds))
@@ -145,13 +145,13 @@ def test_a_claim_that_comes_too_early_is_told_how_long_to_wait(account, seconds)
 
 
 @pytest.mark.parametrize("task_id", [ABSENT, "nonsense", "tsk_", "tsk_%00", "tsk_%C3%A9", "5", "claim%20"])
-def test_an_id_that_is_none_is_not_found(account, task_id):
+def test_an_unknown_id_is_not_found(account, task_id):
     refused(account.do("claim", task_id), 404, "task_not_found")
-    refused(account.see(task_id), 404, "task_not_found")
+    refused(account.read_task(task_id), 404, "task_not_found")
 
 
 def test_an_id_is_compared_exactly(account):
     made = pending(account)
     for near in (made["id"].lower(), made["id"][:-1], made["id"] + "0", made["id"].removeprefix("tsk_")):
-        refused(account.see(near), 404, "task_not_found")
+        refused(account.read_task(near), 404, "task_not_found")
     assert claimed(account.claim(type=TYPE))["id"] == made["id"]

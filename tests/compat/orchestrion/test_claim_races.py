@@ -1,4 +1,4 @@
-"""Many callers at once: every task has one winner, and nobody is told anything else than won, lost or empty."""
+"""Many callers at once: every task has one winner, and every answer is won, lost or empty."""
 
 from collections import Counter
 
@@ -18,8 +18,8 @@ def test_fifty_claims_on_ten_tasks_have_ten_winners(account):
         if not answer.json["task"]:
             no_tasks(answer)
     for mine in won:
-        seen = task(account.see(mine["id"]))
-        assert (seen["attemptCount"], seen["claimedBy"]) == (1, mine["claimedBy"])
+        observed = task(account.read_task(mine["id"]))
+        assert (observed["attemptCount"], observed["claimedBy"]) == (1, mine["claimedBy"])
 
 
 def test_twenty_claims_by_id_have_one_winner(account):
@@ -29,8 +29,8 @@ def test_twenty_claims_by_id_have_one_winner(account):
     for answer in answers:
         if answer.status != 200:
             refused(answer, 409, "task_currently_claimed", made["id"])
-    seen = task(account.see(made["id"]))
-    assert (seen["attemptCount"], seen["claimedBy"]) == (1, winner["claimedBy"])
+    observed = task(account.read_task(made["id"]))
+    assert (observed["attemptCount"], observed["claimedBy"]) == (1, winner["claimedBy"])
 
 
 def test_claims_by_id_and_by_type_never_share_a_task(account):
@@ -42,10 +42,10 @@ def test_claims_by_id_and_by_type_never_share_a_task(account):
     assert all(listed["attemptCount"] <= 1 for listed in page(account.list())["tasks"])
 
 
-def test_of_many_completions_one_is_kept_and_all_are_told_it(account):
+def test_of_many_completions_one_is_stored_and_returned_to_all(account):
     mine = held(account)
     answers = all_at_once(10, lambda place: account.complete(mine["id"], result={"place": place}))
-    kept = task(account.see(mine["id"]))
+    kept = task(account.read_task(mine["id"]))
     assert kept["result"]["place"] in range(10)
     assert [task(answer) for answer in answers] == [kept] * 10
 
@@ -56,7 +56,7 @@ def test_a_completion_and_a_failure_at_once_leave_one_outcome(account):
     answers = all_at_once(12, lambda place: account.do(verbs[place % 2], mine[place // 2]))
     for place, task_id in enumerate(mine):
         finished, failed = answers[2 * place : 2 * place + 2]
-        state = task(account.see(task_id))["status"]
+        state = task(account.read_task(task_id))["status"]
         assert (finished.status, failed.status, state) in {(200, 409, "completed"), (409, 200, "pending")}
 
 
@@ -67,7 +67,7 @@ def test_of_many_failures_each_attempt_is_failed_once(account):
     for answer in answers:
         if answer.status != 200:
             refused(answer, 409, "invalid_transition", mine["id"])
-    assert task(account.see(mine["id"])) == failed
+    assert task(account.read_task(mine["id"])) == failed
 
 
 def test_a_cancellation_and_a_claim_at_once_leave_one_outcome(account):
@@ -76,11 +76,11 @@ def test_a_cancellation_and_a_claim_at_once_leave_one_outcome(account):
     answers = all_at_once(12, lambda place: account.do(verbs[place % 2], made[place // 2]))
     for place, task_id in enumerate(made):
         dropped, taken = answers[2 * place : 2 * place + 2]
-        state = task(account.see(task_id))["status"]
+        state = task(account.read_task(task_id))["status"]
         assert (dropped.status, taken.status, state) in {(200, 409, "cancelled"), (409, 200, "claimed")}
 
 
-def test_tasks_created_at_once_are_all_there(account):
+def test_all_tasks_created_at_once_are_listed(account):
     answers = all_at_once(30, lambda place: account.create(payload={"place": place}))
     made = [created(answer) for answer in answers]
     listed = page(account.list("limit=100"))["tasks"]

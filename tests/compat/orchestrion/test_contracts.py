@@ -1,7 +1,7 @@
 """The contract of every answer, word for word: the nine rows of E2, and the rows of E3 that can be met here.
 
 `expect` holds every answer of every test to the same tables; here each row is met on purpose, and the goldens
-themselves are written out once, so that nobody bends a table and its test together.
+themselves are written out once, so that the table and its test are not changed together.
 """
 
 import pytest
@@ -11,7 +11,7 @@ from tests.compat.orchestrion.expect import ABSENT, claimed, created, envelope, 
 from tests.compat.orchestrion.states import cancelled, completed, dead, held, pending, scheduled
 
 
-def told(answer):
+def contract_of(answer):
     contract = plain(answer.json["agent_contract"])
     assert contract["version"] == "1"
     assert all(step["available"] is True for step in contract["next_actions"])
@@ -51,9 +51,9 @@ ROWS_OF_TASKS = {
 
 
 @pytest.mark.parametrize(("make", "golden"), ROWS_OF_TASKS.values(), ids=ROWS_OF_TASKS)
-def test_a_task_tells_what_to_do_next(account, make, golden):
+def test_a_task_has_the_contract_of_its_state(account, make, golden):
     made = make(account)
-    contract = told(account.see(made["id"]))
+    contract = contract_of(account.read_task(made["id"]))
     golden = [(code, method, end.format(id=made["id"]), *rest) for code, method, end, *rest in golden]
     assert (steps(contract), contract["retryable"], extras(contract)) == (golden, False, {})
 
@@ -67,10 +67,10 @@ def live(task_id):
     ]
 
 
-def test_a_live_claim_is_told_to_finish(account):
+def test_a_live_claim_advises_to_complete_or_fail(account):
     mine = held(account, leaseDurationSeconds=100)
-    for answer in (account.see(mine["id"]), account.do("heartbeat", mine["id"])):
-        contract = told(answer)
+    for answer in (account.read_task(mine["id"]), account.do("heartbeat", mine["id"])):
+        contract = contract_of(answer)
         left = contract["lease_expires_in_seconds"]
         assert (steps(contract), contract["retryable"]) == (live(mine["id"]), False)
         assert extras(contract) == {
@@ -81,9 +81,9 @@ def test_a_live_claim_is_told_to_finish(account):
 
 
 @pytest.mark.parametrize("by_id", [True, False], ids=["by id", "by type"])
-def test_a_claim_that_was_won_is_told_so(account, by_id):
+def test_the_contract_of_a_claim_has_task_claimable(account, by_id):
     made = pending(account, leaseDurationSeconds=100)
-    contract = told(account.do("claim", made["id"]) if by_id else account.claim())
+    contract = contract_of(account.do("claim", made["id"]) if by_id else account.claim())
     assert (steps(contract), contract["retryable"]) == (live(made["id"]), False)
     assert extras(contract).keys() == {
         "task_claimable",
@@ -95,8 +95,8 @@ def test_a_claim_that_was_won_is_told_so(account, by_id):
     assert contract["lease_expires_in_seconds"] in {99, 100}
 
 
-def test_an_empty_claim_is_told_to_wait_five_seconds(account):
-    contract = told(account.claim())
+def test_an_empty_claim_advises_to_wait_five_seconds(account):
+    contract = contract_of(account.claim())
     assert steps(contract) == [("retry_after_wait", "POST", "/v1/tasks/claim", True, 5)]
     assert (contract["retryable"], extras(contract)) == (True, {"task_claimable": False})
 
@@ -109,10 +109,10 @@ LIST = ("list_tasks", "GET", "/v1/tasks", True, None)
 
 ERRORS = {
     "wrong_method": (405, True, [REGISTER], lambda account: account.get("/v1/keys/register")),
-    "missing_api_key": (401, True, [REGISTER], lambda account: account.saying(Authorization="").list()),
-    "invalid_api_key": (401, False, [REGISTER], lambda account: account.saying(Authorization="Bearer x").list()),
+    "missing_api_key": (401, True, [REGISTER], lambda account: account.with_headers(Authorization="").list()),
+    "invalid_api_key": (401, False, [REGISTER], lambda account: account.with_headers(Authorization="Bearer x").list()),
     "invalid_request": (400, False, [("fix_request", None, None, False, None)], lambda account: account.create(type=5)),
-    "task_not_found": (404, False, [LIST], lambda account: account.see(ABSENT)),
+    "task_not_found": (404, False, [LIST], lambda account: account.read_task(ABSENT)),
     "not_found": (404, False, [LIST], lambda account: account.get("/v1/nothing")),
     "idempotency_conflict": (
         409,
@@ -124,11 +124,11 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("code", ERRORS)
-def test_an_error_tells_what_to_do_next(account, code):
+def test_an_error_has_the_contract_of_its_code(account, code):
     status, retryable, golden, ask = ERRORS[code]
     answer = ask(account)
     assert envelope(answer, status)["error"] == code
-    contract = told(answer)
+    contract = contract_of(answer)
     assert (steps(contract), contract["retryable"], extras(contract)) == (golden, retryable, {})
 
 
@@ -150,12 +150,12 @@ ERRORS_ABOUT_A_TASK = {
 
 
 @pytest.mark.parametrize("code", ERRORS_ABOUT_A_TASK)
-def test_an_error_about_a_task_points_to_it(account, code):
+def test_the_contract_of_an_error_about_a_task_names_the_task(account, code):
     retryable, golden, make, verb = ERRORS_ABOUT_A_TASK[code]
     made = make(account)
     answer = account.do(verb, made["id"])
     assert envelope(answer, 409)["error"] == code
-    contract = told(answer)
+    contract = contract_of(answer)
     golden = [(action, method, end and end.format(id=made["id"]), *rest) for action, method, end, *rest in golden]
     shown = steps(contract)
     if code == "not_yet_claimable":

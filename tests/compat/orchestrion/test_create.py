@@ -30,7 +30,7 @@ def test_a_minimal_task_is_pending_with_the_defaults(account):
     assert "warnings" not in made or made["warnings"] == []
 
 
-def test_a_task_keeps_what_it_was_given(account):
+def test_a_task_has_the_fields_it_was_created_with(account):
     due = in_seconds(3600)
     given = {"type": "a-Z_9", "payload": {"a": [1, {"b": None}]}, "priority": 7, "maxAttempts": 2}
     made = created(account.create(**given, leaseDurationSeconds=45, scheduledAt=due))
@@ -38,23 +38,23 @@ def test_a_task_keeps_what_it_was_given(account):
     assert (made["leaseDurationSeconds"], made["scheduledAt"]) == (45, due)
 
 
-def test_a_created_task_can_be_read_back_as_it_was(account):
+def test_reading_a_created_task_returns_the_created_document(account):
     made = created(account.create(payload={"n": 1}))
-    assert task(account.see(made["id"])) == made
+    assert task(account.read_task(made["id"])) == made
 
 
-def test_ids_are_ulids_of_the_moment_and_grow(account):
+def test_ids_are_ulids_of_the_current_time_in_ascending_order(account):
     ids = [pending(account)["id"] for _ in range(3)]
     assert all(TASK_ID.fullmatch(task_id) for task_id in ids)
     for task_id in ids:
         milliseconds = 0
         for letter in task_id.removeprefix("tsk_")[:10]:
             milliseconds = milliseconds * 32 + CROCKFORD.index(letter)
-        made = task(account.see(task_id))
+        made = task(account.read_task(task_id))
         assert abs(milliseconds / 1000 - instant(made["createdAt"])) < 1
 
 
-def test_times_are_of_now_in_milliseconds(account):
+def test_times_are_current_and_in_milliseconds(account):
     made = created(account.create())
     assert made["createdAt"] == made["updatedAt"]
     assert_lasts(made["createdAt"], 0)
@@ -75,7 +75,7 @@ PAYLOADS = {
 def test_a_payload_comes_back_as_it_was_sent(account, payload):
     made = created(account.create(payload=payload))
     assert made["payload"] == payload
-    assert task(account.see(made["id"]))["payload"] == payload
+    assert task(account.read_task(made["id"]))["payload"] == payload
     assert claimed(account.claim())["payload"] == payload
 
 
@@ -83,10 +83,10 @@ def test_a_payload_comes_back_as_it_was_sent(account, payload):
 def test_a_result_comes_back_as_it_was_sent(account, result):
     mine = held(account)
     assert task(account.complete(mine["id"], result=result))["result"] == result
-    assert task(account.see(mine["id"]))["result"] == result
+    assert task(account.read_task(mine["id"]))["result"] == result
 
 
-# Two spellings of every field, and fields nobody knows.
+# Two spellings of every field, and unknown fields.
 
 SPELLINGS = {
     "maxAttempts": ("max_attempts", 5),
@@ -154,10 +154,10 @@ def test_unknown_fields_are_ignored_and_named(account, call):
         assert any(field in str(warning) for warning in warnings), warnings
 
 
-def test_a_warning_is_about_the_request_and_not_about_the_task(account):
+def test_warnings_are_not_stored_with_the_task(account):
     made = created(account.create(pritority=5))
     assert made["warnings"]
-    seen = task(account.see(made["id"]))
-    assert not seen.get("warnings")
-    assert bare(seen) == {key: made[key] for key in bare(seen)}
-    assert page(account.list(f"type={TYPE}"))["tasks"] == [seen]
+    observed = task(account.read_task(made["id"]))
+    assert not observed.get("warnings")
+    assert bare(observed) == {key: made[key] for key in bare(observed)}
+    assert page(account.list(f"type={TYPE}"))["tasks"] == [observed]

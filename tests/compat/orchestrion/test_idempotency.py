@@ -10,10 +10,12 @@ from tests.compat.orchestrion.expect import claimed, created, in_seconds, page, 
 from tests.compat.orchestrion.states import pending
 
 CARRIERS = {
-    "header": lambda account, key, **fields: account.saying(Idempotency_Key=key).create(**fields),
+    "header": lambda account, key, **fields: account.with_headers(Idempotency_Key=key).create(**fields),
     "body": lambda account, key, **fields: account.create(idempotencyKey=key, **fields),
     "body, other spelling": lambda account, key, **fields: account.create(idempotency_key=key, **fields),
-    "both": lambda account, key, **fields: account.saying(Idempotency_Key=key).create(idempotencyKey=key, **fields),
+    "both": lambda account, key, **fields: account.with_headers(Idempotency_Key=key).create(
+        idempotencyKey=key, **fields
+    ),
 }
 
 
@@ -53,7 +55,7 @@ def test_another_body_with_the_same_key_is_a_conflict_and_creates_nothing(accoun
 
 @pytest.mark.parametrize("one", CARRIERS)
 @pytest.mark.parametrize("other", CARRIERS)
-def test_a_key_is_the_same_however_it_is_carried(account, one, other):
+def test_a_key_in_the_header_equals_a_key_in_the_body(account, one, other):
     first, again = CARRIERS[one](account, "k"), CARRIERS[other](account, "k")
     assert created(first) == created(again)
     assert (again.raw, replayed(again)) == (first.raw, "true")
@@ -62,16 +64,16 @@ def test_a_key_is_the_same_however_it_is_carried(account, one, other):
 
 @pytest.mark.parametrize("spelling", ["idempotencyKey", "idempotency_key"])
 def test_two_keys_that_differ_are_refused(account, spelling):
-    refused(account.saying(Idempotency_Key="a").create(**{spelling: "b"}), 400, "invalid_request")
-    refused(account.saying(Idempotency_Key="a").create(**{spelling: "A"}), 400, "invalid_request")
+    refused(account.with_headers(Idempotency_Key="a").create(**{spelling: "b"}), 400, "invalid_request")
+    refused(account.with_headers(Idempotency_Key="a").create(**{spelling: "A"}), 400, "invalid_request")
     assert count(account) == 0
     assert replayed(account.create(idempotencyKey="a")) is None
 
 
-def test_the_order_of_fields_and_white_space_do_not_make_another_body(account):
+def test_the_order_of_fields_and_white_space_are_not_part_of_the_body_hash(account):
     body = {"type": "work", "payload": {"a": 1, "b": {"c": [1, 2], "d": None}}, "priority": 3}
     turned = {"priority": 3, "payload": {"b": {"d": None, "c": [1, 2]}, "a": 1}, "type": "work"}
-    first = account.saying(Idempotency_Key="k").post("/v1/tasks", body)
+    first = account.with_headers(Idempotency_Key="k").post("/v1/tasks", body)
     created(first)
     for text in (json.dumps(turned), json.dumps(turned, indent=2), json.dumps(body, separators=(",", ":"))):
         again = account.send("POST", "/v1/tasks", text.encode(), Content_Type="application/json", Idempotency_Key="k")
@@ -79,22 +81,22 @@ def test_the_order_of_fields_and_white_space_do_not_make_another_body(account):
     assert count(account) == 1
 
 
-def test_the_order_of_a_list_does_make_another_body(account):
+def test_the_order_of_a_list_is_part_of_the_body_hash(account):
     created(account.create(idempotencyKey="k", payload={"a": [1, 2]}))
     refused(account.create(idempotencyKey="k", payload={"a": [2, 1]}), 409, "idempotency_conflict")
 
 
-def test_a_replay_tells_what_was_told_first_even_when_the_task_has_moved_on(account):
+def test_a_replay_returns_the_first_response_even_if_the_task_has_changed(account):
     first = account.create(idempotencyKey="k")
     claimed(account.claim())
     task(account.complete(created(first)["id"]))
     again = account.create(idempotencyKey="k")
     assert again.raw == first.raw
     assert created(again)["status"] == "pending"
-    assert task(account.see(created(first)["id"]))["status"] == "completed"
+    assert task(account.read_task(created(first)["id"]))["status"] == "completed"
 
 
-def test_a_replay_does_not_ask_again_whether_its_time_lies_ahead(account):
+def test_a_replay_does_not_check_scheduled_at_again(account):
     due = in_seconds(0.3)
     first = account.create(idempotencyKey="k", scheduledAt=due)
     created(first)
@@ -103,7 +105,7 @@ def test_a_replay_does_not_ask_again_whether_its_time_lies_ahead(account):
     assert (again.status, again.raw, replayed(again)) == (201, first.raw, "true")
 
 
-def test_other_keys_make_other_tasks_of_the_same_body(account):
+def test_other_keys_create_other_tasks_with_the_same_body(account):
     assert len({created(account.create(idempotencyKey=key))["id"] for key in ("k", "K", "k2", "k ")}) == 4
 
 
@@ -111,15 +113,15 @@ def test_without_a_key_every_call_creates(account):
     assert len({pending(account)["id"] for _ in range(3)}) == 3
 
 
-def test_a_key_means_nothing_to_another_account(account, stranger):
-    mine, theirs = account.create(idempotencyKey="k"), stranger.create(idempotencyKey="k")
+def test_a_key_of_another_account_has_no_effect(account, other_account):
+    mine, theirs = account.create(idempotencyKey="k"), other_account.create(idempotencyKey="k")
     assert created(mine)["id"] != created(theirs)["id"]
     assert (replayed(mine), replayed(theirs)) == (None, None)
-    created(stranger.create(idempotencyKey="their own", priority=1))
+    created(other_account.create(idempotencyKey="their own", priority=1))
     created(account.create(idempotencyKey="their own", priority=2))
 
 
-def test_a_refused_request_does_not_use_its_key_up(account):
+def test_a_refused_request_does_not_use_its_key(account):
     refused(account.create(idempotencyKey="k", priority=101), 400, "invalid_request")
     answer = account.create(idempotencyKey="k", priority=100)
     assert created(answer)["priority"] == 100

@@ -1,4 +1,4 @@
-"""Registration, and who may ask."""
+"""Registration and authentication."""
 
 from pathlib import Path
 
@@ -12,21 +12,21 @@ from tests.compat.orchestrion.expect import ABSENT, ACCOUNT_ID, API_KEY, created
 
 
 @pytest.mark.parametrize("body", [(), ({},)], ids=["no body", "empty object"])
-def test_anybody_may_register_and_gets_a_key_and_an_account(anyone, body):
+def test_registration_needs_no_key_and_returns_a_key_and_an_account(anyone, body):
     registered = success(anyone.post("/v1/keys/register", *body), 201)
     assert API_KEY.fullmatch(registered["apiKey"])
     assert ACCOUNT_ID.fullmatch(registered["accountId"])
 
 
-def test_registration_tells_to_create_a_task_and_then_to_claim_one(anyone):
-    told = plain(success(anyone.post("/v1/keys/register"), 201)["agent_contract"])
-    assert told["retryable"] is False
-    assert told["next_actions"][0] == action(*CREATE, best=True)
-    then = told["next_actions"][1]
+def test_registration_advises_to_create_a_task_and_then_to_claim_one(anyone):
+    actual = plain(success(anyone.post("/v1/keys/register"), 201)["agent_contract"])
+    assert actual["retryable"] is False
+    assert actual["next_actions"][0] == action(*CREATE, best=True)
+    then = actual["next_actions"][1]
     assert (then["action"], f"{then['method']} {then['endpoint']}") == CLAIM
 
 
-def test_every_registration_makes_a_new_account(anyone):
+def test_every_registration_creates_a_new_account(anyone):
     accounts = [register(anyone) for _ in range(3)]
     assert len({account.id for account in accounts}) == 3
     assert len({account.token for account in accounts}) == 3
@@ -37,8 +37,8 @@ def test_a_new_key_works_at_once(account):
     assert len(page(account.list())["tasks"]) == 1
 
 
-def test_a_key_that_is_already_sent_does_not_matter_to_registration(account, anyone):
-    for caller in (account, anyone.saying(Authorization="Bearer nonsense")):
+def test_registration_ignores_a_key(account, anyone):
+    for caller in (account, anyone.with_headers(Authorization="Bearer nonsense")):
         assert success(caller.post("/v1/keys/register"), 201)["accountId"] != account.id
 
 
@@ -72,7 +72,7 @@ CALLS = {
     "create": lambda caller: caller.post("/v1/tasks", {"type": "work", "payload": {}}),
     "create nonsense": lambda caller: caller.post("/v1/tasks", {"type": 5}),
     "list": lambda caller: caller.get("/v1/tasks"),
-    "see": lambda caller: caller.get(f"/v1/tasks/{ABSENT}"),
+    "read": lambda caller: caller.get(f"/v1/tasks/{ABSENT}"),
     "claim": lambda caller: caller.post("/v1/tasks/claim", {"type": "work"}),
     **{f"{verb} by id": lambda caller, verb=verb: caller.post(f"/v1/tasks/{ABSENT}/{verb}") for verb in BY_ID},
 }
@@ -89,8 +89,8 @@ def test_a_call_with_an_unknown_key_is_refused(anyone, call):
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic {key}", "{key}", "Bearer{key}"])
-def test_a_header_of_another_form_is_no_key(anyone, account, header):
-    asking = anyone.saying(Authorization=header.format(key=account.token))
+def test_a_malformed_authorization_header_is_refused(anyone, account, header):
+    asking = anyone.with_headers(Authorization=header.format(key=account.token))
     refused(asking.get("/v1/tasks"), 401, "missing_api_key")
 
 
@@ -132,5 +132,5 @@ def test_a_key_in_the_query_is_refused_on_every_route(account):
     assert page(account.list())["tasks"] == [made]
 
 
-def test_other_words_in_the_query_are_no_keys(account):
+def test_other_query_parameters_are_not_refused_as_keys(account):
     page(account.list("x=live_hf_&y=my-orch_live_"))

@@ -1,4 +1,4 @@
-"""A holder that falls silent: the task is offered again, and the late holder is told."""
+"""A holder that stops renewing: the task can be claimed again, and the late holder is refused."""
 
 import pytest
 
@@ -9,12 +9,12 @@ pytestmark = pytest.mark.waits(31)
 LATE = ("heartbeat", "complete", "fail")
 
 
-def see(lapses, lost):
-    return task(lapses.account.see(lost["id"]))
+def read_task(lapses, lost):
+    return task(lapses.account.read_task(lost["id"]))
 
 
-def test_a_lapsed_task_is_pending_again_and_its_attempt_is_spent(lapses):
-    lost = see(lapses, lapses.left["idle"])
+def test_a_lapsed_task_is_pending_and_its_attempt_counts(lapses):
+    lost = read_task(lapses, lapses.left["idle"])
     assert (lost["status"], lost["attemptCount"], lost["failureReason"]) == ("pending", 1, None)
     assert (lost["leaseExpiresAt"], lost["scheduledAt"]) == (None, None)
     assert lost["updatedAt"] > lapses.left["idle"]["updatedAt"]
@@ -26,30 +26,30 @@ def test_a_lapsed_task_is_listed_as_pending(lapses):
 
 
 @pytest.mark.parametrize("verb", LATE)
-def test_a_late_holder_is_told_that_its_lease_expired_and_changes_nothing(lapses, verb):
+def test_a_late_holder_gets_lease_expired_and_changes_nothing(lapses, verb):
     lost = lapses.left["idle"]
-    before = see(lapses, lost)
+    before = read_task(lapses, lost)
     for proof in ({}, {"lease_id": lost["leaseId"]}):
         refused(lapses.account.do(verb, lost["id"], **proof), 409, "lease_expired", lost["id"])
-    assert see(lapses, lost) == before
+    assert read_task(lapses, lost) == before
 
 
 @pytest.mark.parametrize("verb", LATE)
-def test_a_late_holder_of_a_dead_letter_is_told_the_same(lapses, verb):
+def test_a_late_holder_of_a_dead_letter_gets_lease_expired(lapses, verb):
     lost = lapses.exhausted
-    before = see(lapses, lost)
+    before = read_task(lapses, lost)
     refused(lapses.account.do(verb, lost["id"]), 409, "lease_expired", lost["id"])
-    assert see(lapses, lost) == before
+    assert read_task(lapses, lost) == before
 
 
-def test_a_task_that_lapsed_on_its_last_attempt_is_a_dead_letter_and_says_why(lapses):
-    lost = see(lapses, lapses.exhausted)
+def test_a_task_that_lapsed_on_its_last_attempt_is_a_dead_letter_with_a_cause(lapses):
+    lost = read_task(lapses, lapses.exhausted)
     assert (lost["status"], lost["attemptCount"]) == ("dead_letter", 1)
     assert (lost["failureReason"], lost["deadLetterCause"]) == (None, "lease_expired")
 
 
 def test_a_dead_letter_by_lapse_keeps_the_reason_of_the_failure_before(lapses):
-    lost = see(lapses, lapses.reasoned)
+    lost = read_task(lapses, lapses.reasoned)
     assert (lost["status"], lost["attemptCount"]) == ("dead_letter", 2)
     assert (lost["failureReason"], lost["deadLetterCause"]) == ("it broke", "lease_expired")
 
@@ -61,7 +61,7 @@ def test_a_dead_letter_by_lapse_is_not_claimed_or_cancelled(lapses, verb, word):
     no_tasks(lapses.account.claim(type="exhausted"))
 
 
-def test_a_dead_letter_by_lapse_can_be_requeued_and_its_late_holder_is_told_the_same_until_the_next_claim(lapses):
+def test_a_requeued_lapsed_task_answers_lease_expired_to_its_late_holder_until_the_next_claim(lapses):
     account, lost = lapses.account, lapses.reasoned
     again = task(account.do("requeue", lost["id"]))
     assert (again["status"], again["attemptCount"], again["failureReason"]) == ("pending", 0, "it broke")
@@ -71,7 +71,7 @@ def test_a_dead_letter_by_lapse_can_be_requeued_and_its_late_holder_is_told_the_
     assert task(account.complete(lost["id"]))["status"] == "completed"
 
 
-def test_a_lapsed_task_is_handed_out_again_and_belongs_to_its_new_holder(lapses):
+def test_a_lapsed_task_is_claimed_again_and_belongs_to_its_new_holder(lapses):
     account, lost = lapses.account, lapses.left["any"]
     mine = claimed(account.claim(type="any", worker_id="second"))
     assert (mine["id"], mine["attemptCount"], mine["claimedBy"]) == (lost["id"], 2, "second")
@@ -96,13 +96,13 @@ def test_a_lapsed_task_can_be_cancelled(lapses):
 
 def test_a_lapsed_task_is_not_requeued(lapses):
     lost = lapses.left["failed"]
-    before = see(lapses, lost)
+    before = read_task(lapses, lost)
     refused(lapses.account.do("requeue", lost["id"]), 409, "invalid_transition", lost["id"])
-    assert bare(see(lapses, lost)) == bare(before)
+    assert bare(read_task(lapses, lost)) == bare(before)
 
 
 def test_a_holder_that_sent_a_heartbeat_keeps_its_task(lapses):
-    """Both answers are old by now, so nobody counts their seconds."""
+    """Both answers are old, so their remaining seconds are not checked."""
     renewed, kept = lapses.heartbeat.json, lapses.kept_afterwards.json
     assert (kept["status"], kept["attemptCount"]) == ("claimed", 1)
     assert kept["agent_contract"]["lease_valid"] is True

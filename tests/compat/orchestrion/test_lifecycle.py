@@ -1,4 +1,4 @@
-"""What each verb leaves in the task."""
+"""The fields of a task after each verb."""
 
 import time
 
@@ -8,7 +8,7 @@ from tests.compat.orchestrion.expect import assert_lasts, bare, claimed, instant
 from tests.compat.orchestrion.states import STATES, completed, dead, held, pending
 
 
-def test_a_heartbeat_starts_the_lease_anew_and_does_not_add_to_it(account):
+def test_a_heartbeat_restarts_the_lease(account):
     mine = held(account, leaseDurationSeconds=60)
     time.sleep(0.02)
     renewed = task(account.do("heartbeat", mine["id"]))
@@ -29,16 +29,20 @@ def test_a_heartbeat_counts_no_attempt_and_keeps_the_label(account):
 def test_the_advised_heartbeat_is_a_third_of_the_whole_lease(account, duration, hint):
     mine = held(account, leaseDurationSeconds=duration)
     renewed = task(account.do("heartbeat", mine["id"]))
-    for told in (mine["agent_contract"], task(account.see(mine["id"]))["agent_contract"], renewed["agent_contract"]):
-        assert told["recommended_heartbeat_interval_seconds"] == hint
-        assert duration - 2 <= told["lease_expires_in_seconds"] <= duration
+    for actual in (
+        mine["agent_contract"],
+        task(account.read_task(mine["id"]))["agent_contract"],
+        renewed["agent_contract"],
+    ):
+        assert actual["recommended_heartbeat_interval_seconds"] == hint
+        assert duration - 2 <= actual["lease_expires_in_seconds"] <= duration
 
 
 def test_completing_keeps_result_and_output_and_ends_the_lease(account):
     done = completed(account, result={"answer": 42}, output_id="out_1")
     assert (done["status"], done["result"], done["outputId"]) == ("completed", {"answer": 42}, "out_1")
     assert (done["leaseExpiresAt"], done["attemptCount"]) == (None, 1)
-    assert task(account.see(done["id"])) == done
+    assert task(account.read_task(done["id"])) == done
 
 
 def test_failing_keeps_the_reason_and_counts_no_attempt(account):
@@ -53,7 +57,7 @@ def test_failing_with_a_delay_schedules_the_next_attempt(account):
     assert failed["failureReason"] == "busy"
 
 
-def test_the_last_reason_is_the_one_that_is_kept(account):
+def test_the_last_reason_is_stored(account):
     made = pending(account)
     for reason in ("first", "second"):
         claimed(account.claim())
@@ -72,16 +76,16 @@ def test_the_third_failure_of_three_is_the_last(account):
     no_tasks(account.claim())
 
 
-def test_a_task_of_one_attempt_dies_of_its_first_failure(account):
+def test_a_task_with_one_attempt_is_a_dead_letter_after_its_first_failure(account):
     failed = task(account.fail(held(account, maxAttempts=1)["id"], reason="no good", retry_after_seconds=5))
     assert (failed["status"], failed["failureReason"], failed["attemptCount"]) == ("dead_letter", "no good", 1)
 
 
-def test_a_dead_letter_that_failed_does_not_blame_its_lease(account):
+def test_a_dead_letter_that_failed_has_no_expiry_cause(account):
     assert dead(account).get("deadLetterCause") != "lease_expired"
 
 
-def test_requeueing_gives_every_attempt_back_and_keeps_the_reason(account):
+def test_requeueing_resets_the_attempts_and_keeps_the_reason(account):
     lost = dead(account)
     again = task(account.do("requeue", lost["id"]))
     assert (again["status"], again["attemptCount"], again["scheduledAt"]) == ("pending", 0, None)
@@ -99,14 +103,14 @@ def test_requeueing_clears_an_old_delay(account):
     assert claimed(account.claim())["id"] == mine["id"]
 
 
-def test_a_requeued_task_can_die_again(account):
+def test_a_requeued_task_can_become_a_dead_letter_again(account):
     lost = dead(account)
     task(account.do("requeue", lost["id"]))
     claimed(account.claim())
     assert task(account.fail(lost["id"], reason="again"))["status"] == "dead_letter"
 
 
-def test_a_cancelled_task_is_never_handed_out(account):
+def test_a_cancelled_task_is_never_claimed(account):
     made = pending(account)
     gone = task(account.do("cancel", made["id"]))
     assert gone["status"] == "cancelled"
@@ -125,7 +129,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("state", "verb"), CHANGES)
-def test_every_change_of_state_moves_the_time_of_change(account, state, verb):
+def test_every_change_of_state_updates_updated_at(account, state, verb):
     before = STATES[state](account)
     time.sleep(0.005)
     after = account.do(verb, before["id"]).json
@@ -134,7 +138,7 @@ def test_every_change_of_state_moves_the_time_of_change(account, state, verb):
     assert after["createdAt"] == before["createdAt"]
 
 
-def test_a_worker_label_is_no_authority(account):
+def test_a_worker_id_is_not_a_proof(account):
     """Another worker with the same key may do anything a holder may."""
     mine = claimed(account.do("claim", pending(account)["id"], worker_id="anna"))
     assert task(account.do("heartbeat", mine["id"], worker_id="ben"))["status"] == "claimed"

@@ -38,24 +38,24 @@ def test_the_newest_task_comes_first(account):
     assert ids_of(page(account.list())) == made
 
 
-def test_tasks_are_listed_in_every_state_as_they_read_alone(account):
+def test_a_listed_task_equals_the_task_read_by_id(account):
     made = {state: make(account)["id"] for state, make in STATES.items()}
     listed = {one["id"]: one for one in page(account.list())["tasks"]}
     assert listed.keys() == set(made.values())
     for task_id, one in listed.items():
-        assert bare(one) == bare(task(account.see(task_id)))
+        assert bare(one) == bare(task(account.read_task(task_id)))
 
 
 @pytest.mark.parametrize("status", STATUSES)
-def test_a_filter_by_status_shows_exactly_those(account, status):
+def test_a_filter_by_status_returns_exactly_those(account, status):
     made = [make(account)["id"] for make in STATES.values()]
     body = page(account.list(f"status={status}"))
-    wanted = {task_id for task_id in made if task(account.see(task_id))["status"] == status}
+    wanted = {task_id for task_id in made if task(account.read_task(task_id))["status"] == status}
     assert wanted
     assert set(ids_of(body)) == wanted
 
 
-def test_a_filter_by_type_shows_exactly_those(account):
+def test_a_filter_by_type_returns_exactly_those(account):
     pears, apples = some(account, 2, type="pear"), some(account, 3, type="apple")
     assert ids_of(page(account.list("type=apple"))) == apples
     assert ids_of(page(account.list("type=pear"))) == pears
@@ -90,7 +90,7 @@ def advice(answer):
 @pytest.mark.parametrize(
     ("count", "limit", "sizes"), [(5, 2, [2, 2, 1]), (4, 2, [2, 2]), (3, 1, [1, 1, 1]), (3, 4, [3])]
 )
-def test_pages_hold_everything_once_in_order(account, count, limit, sizes):
+def test_pages_contain_every_task_once_in_order(account, count, limit, sizes):
     made = some(account, count)
     found = pages(account, f"limit={limit}")
     assert [len(body["tasks"]) for body in found] == sizes
@@ -108,7 +108,7 @@ def test_a_page_holds_fifty_by_default_and_a_hundred_at_most(account):
     assert {*ids_of(large), *ids_of(last)} == made
 
 
-def test_pages_stay_where_they_were_when_tasks_are_added(account):
+def test_pages_are_stable_when_tasks_are_added(account):
     made = some(account, 4)
     first = page(account.list("limit=2"))
     newer = some(account, 3)
@@ -118,7 +118,7 @@ def test_pages_stay_where_they_were_when_tasks_are_added(account):
     assert ids_of(page(account.list())) == newer + made
 
 
-def test_pages_go_on_when_tasks_leave_the_filter(account):
+def test_pages_continue_when_tasks_no_longer_match(account):
     made = some(account, 5)
     first = page(account.list("limit=2&status=pending"))
     for task_id in made[1:3]:

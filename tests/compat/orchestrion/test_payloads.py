@@ -69,7 +69,7 @@ def post(account, path: str, body: object, **style: object):
 @pytest.mark.parametrize("payload", FITTING.values(), ids=FITTING)
 def test_a_payload_within_the_limits_is_kept(account, payload):
     made = created(post(account, "/v1/tasks", {"type": "work", "payload": payload}))
-    assert task(account.see(made["id"]))["payload"] == payload
+    assert task(account.read_task(made["id"]))["payload"] == payload
 
 
 @pytest.mark.parametrize("payload", TOO_MUCH.values(), ids=TOO_MUCH)
@@ -86,9 +86,9 @@ def test_a_result_within_the_limits_is_kept(account, result):
 
 @pytest.mark.parametrize("result", TOO_MUCH.values(), ids=TOO_MUCH)
 def test_a_result_beyond_the_limits_is_refused_and_the_task_stays_claimed(account, result):
-    mine = task(account.see(held(account)["id"]))
+    mine = task(account.read_task(held(account)["id"]))
     refused(post(account, f"/v1/tasks/{mine['id']}/complete", {"result": result}), 400, "invalid_request")
-    assert bare(task(account.see(mine["id"]))) == bare(mine)
+    assert bare(task(account.read_task(mine["id"]))) == bare(mine)
 
 
 def test_white_space_does_not_count(account):

@@ -1,4 +1,4 @@
-"""Paths, methods, request ids and health: what holds before anybody looks at what is meant."""
+"""Paths, methods, request ids and health: checks that come before the operation."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def test_an_unknown_path_is_not_found_and_points_to_the_list(account, call):
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH"])
-def test_registering_with_another_method_is_told_to_register(anyone, method):
+def test_registering_with_a_wrong_method_advises_to_register(anyone, method):
     answer = anyone.send(method, "/v1/keys/register")
     refused(answer, 405, "wrong_method")
     assert answer.words("Allow") - {"options"} == {"post"}
@@ -43,20 +43,20 @@ WRONG_METHODS = {
 
 
 @pytest.mark.parametrize(("call", "allowed"), WRONG_METHODS.items(), ids=WRONG_METHODS)
-def test_another_method_is_refused_with_the_ones_allowed_and_nobody_is_sent_for_a_new_key(account, call, allowed):
+def test_a_wrong_method_is_refused_with_allow_and_without_advice_to_register(account, call, allowed):
     answer = account.send(*call.split())
     body = envelope(answer, 405)
     assert answer.words("Allow") - {"head", "options"} == allowed
     assert "authenticate" not in {step["action"] for step in body["agent_contract"]["next_actions"]}
 
 
-def test_every_answer_has_a_request_id_of_its_own(account, anyone):
+def test_every_answer_has_a_unique_request_id(account, anyone):
     answers = [
         account.create(),
         account.create(),
         account.claim(),
         account.list(),
-        account.see(ABSENT),
+        account.read_task(ABSENT),
         anyone.get("/v1/tasks"),
         anyone.get("/v1/nothing"),
         anyone.post("/v1/keys/register"),
@@ -94,10 +94,10 @@ def test_a_body_that_cannot_be_read_changes_nothing(account, verb):
     for body in (b"{", b"[]", b'"x"'):
         path = f"/v1/tasks/{made['id']}/{verb}"
         refused(account.send("POST", path, body, Content_Type="application/json"), 400, "invalid_request")
-    assert success(account.see(made["id"])) == made
+    assert success(account.read_task(made["id"])) == made
 
 
-def test_health_tells_of_both_jobs_and_advises_nothing(anyone):
+def test_health_reports_both_background_jobs_without_a_contract(anyone):
     answer = anyone.get("/health")
     assert answer.status == 200
     body = answer.json

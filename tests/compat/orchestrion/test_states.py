@@ -26,32 +26,32 @@ REFUSED = [row for row in ROWS if row[2] in {WRONG, HELD, EARLY}]
 
 
 @pytest.mark.parametrize(("state", "verb", "reached"), ALLOWED)
-def test_an_allowed_verb_leads_to_its_state(account, state, verb, reached):
+def test_an_allowed_verb_changes_the_state(account, state, verb, reached):
     before = STATES[state](account)
     answer = account.do(verb, before["id"])
     after = claimed(answer) if verb == "claim" else task(answer)
     assert after["status"] == reached
-    seen = bare(task(account.see(before["id"])))
-    assert seen == {key: after[key] for key in seen}
+    observed = bare(task(account.read_task(before["id"])))
+    assert observed == {key: after[key] for key in observed}
 
 
 @pytest.mark.parametrize(("state", "verb", "word"), REFUSED)
 def test_a_refused_verb_changes_nothing(account, state, verb, word):
-    before = task(account.see(STATES[state](account)["id"]))
+    before = task(account.read_task(STATES[state](account)["id"]))
     for _ in range(2):
         answer = account.do(verb, before["id"])
         if word == EARLY:
             not_yet_claimable(answer, before["id"], before["scheduledAt"])
         else:
             refused(answer, 409, word, before["id"])
-    assert bare(task(account.see(before["id"]))) == bare(before)
+    assert bare(task(account.read_task(before["id"]))) == bare(before)
 
 
 @pytest.mark.parametrize(("state", "verb"), [("completed", "complete"), ("cancelled", "cancel")])
-def test_saying_it_again_answers_the_same_and_changes_nothing(account, state, verb):
+def test_a_repeated_verb_returns_the_same_and_changes_nothing(account, state, verb):
     before = STATES[state](account)
     assert task(account.do(verb, before["id"])) == before
-    assert task(account.see(before["id"])) == before
+    assert task(account.read_task(before["id"])) == before
 
 
 def test_a_second_completion_does_not_replace_the_first(account):

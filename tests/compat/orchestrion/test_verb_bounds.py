@@ -1,4 +1,4 @@
-"""Every bound of what the verbs take; a refusal leaves the task exactly as it was."""
+"""Every bound of the bodies of the verbs; a refusal does not change the task."""
 
 import pytest
 
@@ -27,14 +27,14 @@ def test_a_bad_label_claims_nothing(account, fields):
     made = pending(account)
     refused(account.claim(**fields), 400, "invalid_request")
     refused(account.do("claim", made["id"], **fields), 400, "invalid_request")
-    assert task(account.see(made["id"])) == made
+    assert task(account.read_task(made["id"])) == made
 
 
 @pytest.mark.parametrize("type", ["", "a.b", "t" * 101, 5, True, ["work"]], ids=str)
 def test_a_bad_type_claims_nothing(account, type):
     made = pending(account)
     refused(account.claim(type=type), 400, "invalid_request")
-    assert task(account.see(made["id"])) == made
+    assert task(account.read_task(made["id"])) == made
 
 
 # Completing.
@@ -68,9 +68,9 @@ BAD_COMPLETIONS = {
 
 @pytest.mark.parametrize("fields", BAD_COMPLETIONS.values(), ids=BAD_COMPLETIONS)
 def test_a_bad_completion_leaves_the_task_claimed(account, fields):
-    mine = task(account.see(held(account)["id"]))
+    mine = task(account.read_task(held(account)["id"]))
     refused(account.complete(mine["id"], **fields), 400, "invalid_request")
-    assert bare(task(account.see(mine["id"]))) == bare(mine)
+    assert bare(task(account.read_task(mine["id"]))) == bare(mine)
 
 
 # Failing.
@@ -107,9 +107,9 @@ BAD_FAILURES = {
 
 @pytest.mark.parametrize("fields", BAD_FAILURES.values(), ids=BAD_FAILURES)
 def test_a_bad_failure_leaves_the_task_claimed(account, fields):
-    mine = task(account.see(held(account)["id"]))
+    mine = task(account.read_task(held(account)["id"]))
     refused(account.fail(mine["id"], **fields), 400, "invalid_request")
-    assert bare(task(account.see(mine["id"]))) == bare(mine)
+    assert bare(task(account.read_task(mine["id"]))) == bare(mine)
 
 
 # Listing.
@@ -121,11 +121,11 @@ def test_a_bad_limit_is_refused(account, limit):
 
 
 @pytest.mark.parametrize("status", ["", "ready", "PENDING", "deadletter", "pending,claimed"])
-def test_a_status_that_is_none_is_refused(account, status):
+def test_an_unknown_status_is_refused(account, status):
     refused(account.list(f"status={status}"), 400, "invalid_request")
 
 
 @pytest.mark.parametrize("cursor", ["nonsense", "%00", "tsk_", "AAAA====", "-1"])
-def test_a_cursor_that_nobody_gave_breaks_nothing(account, cursor):
+def test_an_unknown_cursor_is_no_server_error(account, cursor):
     pending(account)
     assert account.list(f"cursor={cursor}").status in {200, 400}

@@ -204,7 +204,7 @@ def test_a_body_over_a_megabyte_is_413(alice, job):
 def test_without_a_good_key_nothing_opens(server, job, header, code, verb):
     caller: Caller = stranger(server)
     if header is not None:
-        caller = caller.saying(Authorization=header)
+        caller = caller.with_headers(Authorization=header)
     path = "/v1/jobs" if verb == "list" else job_path(job, verb)
     answer = caller.get(path) if verb in {"", "list"} else caller.post(path, {"owner": "me"})
     body = problem(answer, 401, code)
@@ -221,7 +221,7 @@ def test_keys_differ_in_401_only_by_whether_one_was_sent(server, job):
 
 
 def test_a_request_id_of_the_callers_own_comes_back(alice, job):
-    answer = alice.saying(X_Request_Id="my-id:1.2_3").get(job_path(job))
+    answer = alice.with_headers(X_Request_Id="my-id:1.2_3").get(job_path(job))
     assert answer.header("X-Request-Id") == "my-id:1.2_3"
-    answer = alice.saying(X_Request_Id="no spaces").get(job_path(job))
+    answer = alice.with_headers(X_Request_Id="no spaces").get(job_path(job))
     assert (answer.header("X-Request-Id") or "").startswith("req_")

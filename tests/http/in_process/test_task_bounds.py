@@ -181,9 +181,9 @@ def test_snooze_must_say_for_how_long(account):
 def test_the_bounds_of_a_patient_look(account, good, bad):
     made = created(account.create())
     for value in good:
-        done(account.see(f"{made['id']}?wait_seconds={value}"))
+        done(account.read_task(f"{made['id']}?wait_seconds={value}"))
     for value in bad:
-        assert_named(account.see(f"{made['id']}?wait_seconds={value}"), "wait_seconds")
+        assert_named(account.read_task(f"{made['id']}?wait_seconds={value}"), "wait_seconds")
 
 
 def test_everything_that_is_wrong_is_told_at_once(account):

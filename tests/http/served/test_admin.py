@@ -34,8 +34,8 @@ def quiet():
 def test_whoever_runs_the_server_may_look(server, root, page):
     anyone = server.anyone
     for caller in (
-        anyone.saying(X_Admin_Key=ADMIN_KEY),
-        anyone.saying(X_OctoStore_Admin_Key=ADMIN_KEY),
+        anyone.with_headers(X_Admin_Key=ADMIN_KEY),
+        anyone.with_headers(X_OctoStore_Admin_Key=ADMIN_KEY),
         bearer(server.port, f"admin:{ADMIN_KEY}"),
         root,
     ):
@@ -55,12 +55,12 @@ def test_nobody_else_may_look(server, alice, page):
 def test_an_admin_key_of_its_own_header_keeps_the_bearer_form_from_being_tried(server):
     asking = bearer(server.port, f"admin:{ADMIN_KEY}")
     for header in ("X_Admin_Key", "X_OctoStore_Admin_Key"):
-        refused(asking.saying(**{header: "wrong"}).get("/metrics"), 401, "authentication_failed")
+        refused(asking.with_headers(**{header: "wrong"}).get("/metrics"), 401, "authentication_failed")
 
 
 def test_a_wrong_admin_key_beside_a_good_key_is_passed_over(root, alice):
-    success(root.saying(X_Admin_Key="wrong").get("/metrics"))
-    refused(alice.saying(X_Admin_Key="wrong").get("/metrics"), 403, "forbidden")
+    success(root.with_headers(X_Admin_Key="wrong").get("/metrics"))
+    refused(alice.with_headers(X_Admin_Key="wrong").get("/metrics"), 403, "forbidden")
 
 
 def test_without_an_admin_key_the_pages_still_answer_to_an_administrator():
@@ -70,7 +70,7 @@ def test_without_an_admin_key_the_pages_still_answer_to_an_administrator():
             assert agents.root(server).get(page).status == 200
             for token in ("admin:", "admin:None"):
                 refused(bearer(server.port, token).get(page), 401, "authentication_failed")
-            refused(server.anyone.saying(X_Admin_Key="").get(page), 401, "authentication_required")
+            refused(server.anyone.with_headers(X_Admin_Key="").get(page), 401, "authentication_required")
     finally:
         server.close()
 
@@ -142,7 +142,7 @@ def test_metrics_count_requests_by_kind(quiet):
     refused(alice.acquire("no good"), 400, "invalid_lock_name")
     success(alice.renew(name, lease["lease_id"]))
     success(alice.get("/locks"))
-    success(alice.look(name))
+    success(alice.read_lock(name))
     released(alice.release(name, lease["lease_id"]))
     success(quiet.anyone.post("/elections"), 201)
     success(quiet.anyone.get("/status"))
@@ -201,7 +201,7 @@ ACCEPTED = {
 
 @pytest.mark.parametrize("accept", ACCEPTED)
 def test_a_caller_that_likes_text_better_gets_it(quiet, accept):
-    asking = quiet.admin.saying(Accept=accept) if accept else quiet.admin
+    asking = quiet.admin.with_headers(Accept=accept) if accept else quiet.admin
     answer = asking.get("/metrics")
     assert answer.header("Content-Type") == ACCEPTED[accept]
     assert "accept" in answer.words("Vary")
@@ -209,7 +209,7 @@ def test_a_caller_that_likes_text_better_gets_it(quiet, accept):
 
 @pytest.mark.parametrize("accept", ["application/json", "*/*", "application/openmetrics-text"])
 def test_the_page_for_scrapers_is_always_text(quiet, accept):
-    answer = quiet.admin.saying(Accept=accept).get("/metrics/prometheus")
+    answer = quiet.admin.with_headers(Accept=accept).get("/metrics/prometheus")
     openmetrics = accept == "application/openmetrics-text"
     assert answer.header("Content-Type") == (OPENMETRICS if openmetrics else PLAIN)
     scrape(answer.raw, openmetrics=openmetrics)

@@ -96,7 +96,7 @@ def test_f5_one_heartbeat_extends_lock_task_and_session_and_a_wrong_token_extend
     renewed = done(beat(account, life))
     assert renewed["expires_at"] > life["expires_at"]
     assert renewed["jobs"][0]["expires_at"] > job["expires_at"]
-    assert done(account.see(task["id"]))["leaseExpiresAt"] > task["leaseExpiresAt"]
+    assert done(account.read_task(task["id"]))["leaseExpiresAt"] > task["leaseExpiresAt"]
 
 
 def test_f6_release_is_idempotent_keeps_outcome_and_code_and_frees_the_lane(account):
@@ -127,7 +127,7 @@ def test_f7_only_who_was_not_heard_of_is_stale_and_only_its_work_comes_back(libr
 
 def test_f8_every_step_is_in_a_log_without_gaps_with_its_actor_once_per_key(account):
     mine = held(account)
-    caller = account.saying(Idempotency_Key="once")
+    caller = account.with_headers(Idempotency_Key="once")
     for _ in range(3):
         done(caller.post(f"/v1/tasks/{mine['id']}/complete", {}))
     told = events(account, f"subject=task:{mine['id']}")
@@ -151,7 +151,7 @@ def test_f9_a_checkpoint_is_never_ahead_of_the_log(account):
         working = crowd._pool.submit(work)
         seen = -1
         while seen < 39:
-            checkpoint = done(account.see(mine["id"])).get("checkpoint")
+            checkpoint = done(account.read_task(mine["id"])).get("checkpoint")
             if checkpoint is not None:
                 seen = checkpoint["page"]
                 written = hashlib.sha256(json.dumps(checkpoint, separators=(",", ":")).encode()).hexdigest()
@@ -220,7 +220,7 @@ def test_f15_who_made_it_who_reviewed_it_and_where_it_came_from_stay_with_the_wo
     labels = {"createdBy": "alice", "reviewedBy": "bob", "source": "ticket 42"}
     mine = held(account, **labels)
     done(account.complete(mine["id"]))
-    seen = done(account.see(mine["id"]))
+    seen = done(account.read_task(mine["id"]))
     assert {name: seen[name] for name in labels} == labels
     first = events(account, f"subject=task:{mine['id']}")[0]["data"]
     assert (first["created_by"], first["reviewed_by"], first["source"]) == ("alice", "bob", "ticket 42")

@@ -55,7 +55,7 @@ def test_a_request_that_changed_nothing_is_not_told(account):
     mine = held(account)
     with nothing_changes(account):
         account.do("cancel", mine["id"])
-        account.see(mine["id"])
+        account.read_task(mine["id"])
         account.claim()
         account.create(priority=-1)
 
@@ -101,7 +101,7 @@ def test_what_a_request_changed_can_be_found_by_its_id(account):
 
 
 def test_a_request_may_bring_its_own_id(account):
-    account.saying(X_Request_Id="deploy-42").create()
+    account.with_headers(X_Request_Id="deploy-42").create()
     assert kinds(events(account, "request_id=deploy-42")) == ["task.created"]
 
 
@@ -135,7 +135,7 @@ def test_a_page_that_is_full_stops_before_the_next_match(account, two):
 
 def test_a_page_has_about_four_megabytes_however_many_events_are_asked_for(account):
     """Events of 64 KiB each, so that two pages are needed; a page by request is cut by the same rule."""
-    agent = account.saying(X_Request_Id="many")
+    agent = account.with_headers(X_Request_Id="many")
     life = begin(agent)
     for number in range(LARGE):
         text = f"{number:04}" + "\U0001f600" * 4_092

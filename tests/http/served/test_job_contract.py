@@ -93,7 +93,7 @@ def test_locks_and_sessions_and_elections_can_be_followed_too(alice, job):
     lock = alice.acquire(job).json
     renewed = follow(alice, lock, lease_id=lock["lease_id"])
     assert renewed.status == 200
-    looked = alice.look(job).json
+    looked = alice.read_lock(job).json
     assert follow(alice, looked).json["status"] in {"held", "acquired"}
     led = alice.campaign(fresh("room")).json
     assert follow(alice, led, leader_token=led["leader_token"]).status == 200

@@ -269,8 +269,8 @@ def test_a_lock_call_sees_a_claimed_job_as_held_also_under_the_same_key(alice, b
     for caller in (alice, bob):
         body = lock_held(caller.acquire(job))
         assert body["metadata"] == '{"a":1}'
-    assert alice.look(job).json["status"] == "held"
-    assert alice.look(job).json["fencing_token"] == lease["token"]
+    assert alice.read_lock(job).json["status"] == "held"
+    assert alice.read_lock(job).json["fencing_token"] == lease["token"]
     ok(alice.release_job(job, lease["lease_id"]))
     acquired(bob.acquire(job))
 

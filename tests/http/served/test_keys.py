@@ -182,7 +182,7 @@ def test_a_prefix_holds_for_locks(account):
     inside, outside = fresh("ci"), fresh("prod")
     assert done(caller.acquire(inside))["status"] == "acquired"
     lease = done(account.acquire(outside))["lease_id"]
-    for answer in (caller.acquire(outside), caller.look(outside), caller.renew(outside, lease),
+    for answer in (caller.acquire(outside), caller.read_lock(outside), caller.renew(outside, lease),
                    caller.release(outside, lease), caller.get("/locks?prefix=prod-")):  # fmt: skip
         assert (answer.status, answer.json["code"]) == (403, "forbidden"), str(answer)
     listed = done(caller.get("/locks"))

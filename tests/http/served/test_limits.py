@@ -113,12 +113,12 @@ def test_whoever_is_not_let_in_is_not_counted(account):
 
 def test_a_request_that_is_wrong_is_counted(account):
     assert left(account.create(priority=1000)) == ("create", 4)
-    assert left(account.see("tsk_01ARZ3NDEKTSV4RRFFQ69G5FAV")) == ("read", 39)
+    assert left(account.read_task("tsk_01ARZ3NDEKTSV4RRFFQ69G5FAV")) == ("read", 39)
 
 
 def test_a_repetition_is_not(account):
     def once():
-        return account.saying(Idempotency_Key="k").send_json("POST", "/v1/tasks", {"type": "work", "payload": {}})
+        return account.with_headers(Idempotency_Key="k").send_json("POST", "/v1/tasks", {"type": "work", "payload": {}})
 
     assert left(once()) == ("create", 4)
     for _ in range(8):
@@ -147,7 +147,7 @@ def test_whoever_may_look_no_more_may_not_look_for_work_either(account):
 
 
 def batch(account, *items, **headers):
-    return account.saying(**headers).send_json("POST", "/v1/tasks/batch", {"items": items})
+    return account.with_headers(**headers).send_json("POST", "/v1/tasks/batch", {"items": items})
 
 
 CREATE = {"op": "create", "type": "work", "payload": {}}
@@ -198,7 +198,7 @@ def test_a_repeated_batch_costs_nothing_in_any_class(account):
 
 
 def test_ten_accounts_an_hour_for_one_address(rated):
-    caller = rated.anyone.saying(CF_Connecting_IP=next(addresses))
+    caller = rated.anyone.with_headers(CF_Connecting_IP=next(addresses))
     for more in range(9, -1, -1):
         answer = caller.post("/v1/keys/register")
         assert answer.status == 201
@@ -208,7 +208,7 @@ def test_ten_accounts_an_hour_for_one_address(rated):
     body = envelope(answer, 429)
     assert (body["error"], body["violated-policies"]) == ("rate_limited", ["registration"])
     assert int(answer.header("Retry-After")) == body["agent_contract"]["next_actions"][0]["retry_after_seconds"]
-    other = rated.anyone.saying(CF_Connecting_IP=next(addresses))
+    other = rated.anyone.with_headers(CF_Connecting_IP=next(addresses))
     assert other.post("/v1/keys/register").status == 201
 
 

@@ -114,11 +114,13 @@ def test_one_task_too_many_is_402_and_changes_nothing(account):
 
 def test_what_is_refused_or_repeated_costs_nothing(account):
     """Neither a task of the month nor a request of the hour."""
-    first = account.saying(Idempotency_Key="k").send_json("POST", "/v1/tasks", {"type": "work", "payload": {}})
+    first = account.with_headers(Idempotency_Key="k").send_json("POST", "/v1/tasks", {"type": "work", "payload": {}})
     assert first.status == 201
     assert first.header("RateLimit").startswith('"create";r=49;')
     for _ in range(3):
-        again = account.saying(Idempotency_Key="k").send_json("POST", "/v1/tasks", {"type": "work", "payload": {}})
+        again = account.with_headers(Idempotency_Key="k").send_json(
+            "POST", "/v1/tasks", {"type": "work", "payload": {}}
+        )
         assert again.header("Idempotency-Replayed") == "true"
         assert again.header("RateLimit").startswith('"create";r=49;')
     pending(account, uniqueKey="u")

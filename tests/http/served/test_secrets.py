@@ -152,7 +152,7 @@ def work(worker):
 
 def housekeeping(anyone):
     """The server's own account: its keys are configured."""
-    root, admin = anyone.by(ROOT_KEY), anyone.saying(X_Admin_Key=ADMIN_KEY)
+    root, admin = anyone.by(ROOT_KEY), anyone.with_headers(X_Admin_Key=ADMIN_KEY)
     for caller in (root, admin):
         caller.post("/v1/keys/rotate")
         caller.post("/v1/keys", {"name": "made", "scopes": ["jobs"]})
@@ -166,7 +166,7 @@ def housekeeping(anyone):
     export(root)
     admin.post("/auth/token/rotate")
     anyone.by(ADMIN_KEY).get("/locks")
-    anyone.saying(X_Admin_Key=ROOT_KEY).get("/locks")
+    anyone.with_headers(X_Admin_Key=ROOT_KEY).get("/locks")
 
 
 def locksmith(anyone):
@@ -176,7 +176,7 @@ def locksmith(anyone):
     dave.acquire(lock)
     anyone.by(ROOT_KEY).acquire(lock)
     anyone.by(ROOT_KEY).renew(lock, lease)
-    dave.look(lock)
+    dave.read_lock(lock)
     dave.renew(lock, lease)
     export(anyone.by(ROOT_KEY))
     dave.release(lock, lease)

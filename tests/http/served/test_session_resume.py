@@ -190,7 +190,7 @@ def test_a_heartbeat_renews_the_session_and_all_that_it_holds(account):
     assert renewed["status"] == "live"
     assert renewed["expires_at"] > life["expires_at"]
     assert renewed["jobs"][0]["expires_at"] > job["expires_at"]
-    task_now = done(account.see(task["id"]))
+    task_now = done(account.read_task(task["id"]))
     assert task_now["leaseExpiresAt"] > task["leaseExpiresAt"]
     assert int(instant(renewed["tasks"][0]["leaseExpiresAt"])) == int(instant(task_now["leaseExpiresAt"]))
     assert_lasts(renewed["expires_at"], 100)
@@ -206,7 +206,7 @@ def test_a_heartbeat_leaves_what_others_hold_alone(account):
     life, other = begin(account), begin(account, "other")
     task = claim_task(account, other)
     done(beat(account, life))
-    assert done(account.see(task["id"]))["leaseExpiresAt"] == task["leaseExpiresAt"]
+    assert done(account.read_task(task["id"]))["leaseExpiresAt"] == task["leaseExpiresAt"]
 
 
 def test_a_heartbeat_may_carry_the_context(account):
@@ -276,7 +276,7 @@ def test_a_session_that_is_not_heard_of_gives_everything_back(faded):
     seen = done(account.get(path(life)))
     assert (seen["status"], seen["tasks"], seen["jobs"], seen["turn"]) == ("expired", [], [], 3)
     assert done(account.get(f"/v1/jobs/{faded.job}"))["status"] == "free"
-    idle = done(account.see(faded.tasks["idle"]["id"]))
+    idle = done(account.read_task(faded.tasks["idle"]["id"]))
     assert (idle["status"], idle["attemptCount"], idle["previousAttempt"]["outcome"]) == ("pending", 1, "expired")
     assert idle["previousAttempt"]["reason"] == "session expired"
     turned_away(beat(account, life), 410, "session_expired")
@@ -298,5 +298,5 @@ def test_a_session_that_ran_out_did_so_on_time_and_with_all_its_events(faded):
 
 def test_another_session_is_not_touched(faded):
     assert done(faded.account.get(path(faded.other_life)))["status"] == "live"
-    other = done(faded.account.see(faded.tasks["of another"]["id"]))
+    other = done(faded.account.read_task(faded.tasks["of another"]["id"]))
     assert (other["status"], other["sessionId"]) == ("claimed", faded.other_life["session_id"])

@@ -44,8 +44,8 @@ def test_a_batch_does_every_verb_and_answers_each_in_its_place(account):
                       "dead_letter"]  # fmt: skip
     for item, result in zip(items[1:], answered[1:], strict=True):
         assert result["task"]["id"] == item["id"]
-        assert done(account.see(item["id"]))["status"] == result["task"]["status"]
-    assert done(account.see(mine["fail"]["id"]))["failureReason"] == "it broke"
+        assert done(account.read_task(item["id"]))["status"] == result["task"]["status"]
+    assert done(account.read_task(mine["fail"]["id"]))["failureReason"] == "it broke"
 
 
 def test_a_short_answer_tells_what_changed_and_a_full_one_the_whole_task(account):
@@ -106,7 +106,7 @@ def test_a_refused_item_changes_nothing_and_stops_nobody(account, stranger):
     assert [event["subject"] for event in caused_by(account, answer)] == [
         f"task:{result['task']['id']}" for result in (answered[0], answered[-1])
     ]
-    assert done(account.see(mine["id"]))["status"] == "claimed"
+    assert done(account.read_task(mine["id"]))["status"] == "claimed"
 
 
 def test_an_id_that_no_store_can_hold_is_refused_alone(account):
@@ -121,7 +121,7 @@ def test_items_see_what_the_items_before_them_did(account):
     items = [{"op": "heartbeat", **proof, "note": "last"}, {"op": "fail", **proof}, {"op": "cancel", "id": mine["id"]}]
     answered = results(batch(account, *items, {"op": "complete", **proof}))
     assert [result["status"] for result in answered] == [200, 200, 200, 409]
-    assert done(account.see(mine["id"]))["previousAttempt"]["note"] == "last"
+    assert done(account.read_task(mine["id"]))["previousAttempt"]["note"] == "last"
 
 
 def test_what_a_batch_makes_can_be_claimed_at_once(account):
@@ -140,7 +140,7 @@ def test_a_unique_key_holds_within_a_batch_too(account):
 
 def test_a_repeated_batch_is_answered_byte_for_byte_and_does_nothing(account):
     mine = held(account)
-    caller = account.saying(Idempotency_Key=fresh())
+    caller = account.with_headers(Idempotency_Key=fresh())
     items = [making(), {"op": "complete", "id": mine["id"]}, {"op": "cancel", "id": mine["id"]}]
     first = batch(caller, *items)
     assert [result["status"] for result in results(first)] == [201, 200, 409]
@@ -150,14 +150,14 @@ def test_a_repeated_batch_is_answered_byte_for_byte_and_does_nothing(account):
 
 
 def test_another_batch_under_the_same_key_is_a_conflict(account):
-    caller = account.saying(Idempotency_Key=fresh())
+    caller = account.with_headers(Idempotency_Key=fresh())
     results(batch(caller, making()))
     with nothing_changes(account):
         refused(batch(caller, making(), making()), 409, "idempotency_conflict")
 
 
 def test_eight_equal_batches_at_once_are_one(account):
-    caller = account.saying(Idempotency_Key=fresh())
+    caller = account.with_headers(Idempotency_Key=fresh())
     with Crowd() as crowd:
         sent = [crowd.send(batch, caller, *[making()] * 20) for _ in range(8)]
         bodies = {answer.result(10)[0].raw for answer in sent}
@@ -177,7 +177,7 @@ def test_an_item_with_a_key_is_created_once_in_any_batch_and_alone(account):
 
 def test_an_item_repeats_a_create_of_its_own(account):
     key = fresh()
-    made = created(account.saying(Idempotency_Key=key).create())
+    made = created(account.with_headers(Idempotency_Key=key).create())
     with nothing_changes(account):
         (again,) = results(batch(account, making(idempotencyKey=key)))
     assert again["task"]["id"] == made["id"]
@@ -196,7 +196,7 @@ def test_an_item_whose_key_was_used_for_something_else_is_refused_alone(account)
     made = created(account.create(idempotencyKey=key))
     first, second = results(batch(account, making(idempotencyKey=key, priority=5), making()))
     assert (first["status"], first["error"], second["status"]) == (409, "idempotency_conflict", 201)
-    assert done(account.see(made["id"]))["priority"] == 0
+    assert done(account.read_task(made["id"]))["priority"] == 0
 
 
 def test_a_batch_that_was_cut_off_can_be_sent_again_item_by_item(account):

@@ -49,7 +49,7 @@ def test_what_follows_a_cancel_of_a_held_task(account, verb, mode, with_proof):
         fields = {"lease_id": mine["leaseId"], **fields}
     answer = account.do(verb, mine["id"], **fields)
     assert answer.status == status, str(answer)
-    assert done(account.see(mine["id"]))["status"] == state
+    assert done(account.read_task(mine["id"]))["status"] == state
     assert len(caused_by(account, answer)) == (0 if status == 409 or verb == "cancel" else 1)
 
 
@@ -58,7 +58,7 @@ def test_a_cancelled_task_whose_lease_runs_out_is_cancelled(faded, mode):
     status, state = TABLE["lapse", mode]
     assert status is None, "nobody asks: it happens by itself"
     mine = faded.tasks[LAPSED[mode]]
-    seen = done(faded.account.see(mine["id"]))
+    seen = done(faded.account.read_task(mine["id"]))
     assert (seen["status"], seen["leaseExpiresAt"]) == (state, None)
     with nothing_changes(faded.account):
         assert done(faded.account.do("cancel", mine["id"]))["status"] == "cancelled"
@@ -71,7 +71,10 @@ def test_the_holder_is_told_to_stop_with_its_next_heartbeat(account):
     mine = held(account)
     assert mine["cancelRequested"] is False
     done(account.do("cancel", mine["id"], mode="request"))
-    for body in (done(account.do("heartbeat", mine["id"], lease_id=mine["leaseId"])), done(account.see(mine["id"]))):
+    for body in (
+        done(account.do("heartbeat", mine["id"], lease_id=mine["leaseId"])),
+        done(account.read_task(mine["id"])),
+    ):
         assert (body["status"], body["cancelRequested"]) == ("claimed", True)
         best = [step["action"] for step in body["agent_contract"]["next_actions"] if step["recommended"]]
         assert best == ["stop_work"]
@@ -103,7 +106,7 @@ def test_of_force_and_complete_at_once_one_wins(account):
             complete = crowd.send(account.do, "complete", mine["id"], lease_id=mine["leaseId"])
             statuses = force.result(5)[0].status, complete.result(5)[0].status
         assert sorted(statuses) == [200, 409]
-        seen = done(account.see(mine["id"]))["status"]
+        seen = done(account.read_task(mine["id"]))["status"]
         assert seen == ("cancelled" if statuses[0] == 200 else "completed")
 
 

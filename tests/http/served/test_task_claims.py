@@ -107,7 +107,7 @@ def by_id(account, made, **fields):
 @pytest.mark.parametrize("claim", [by_type, by_id])
 def test_a_repeated_claim_is_the_same_lease_with_its_present_times(account, claim):
     made = [pending(account), pending(account)][0]
-    caller = account.saying(Idempotency_Key=fresh())
+    caller = account.with_headers(Idempotency_Key=fresh())
     first = claimed(claim(caller, made))
     renewed = task(account.do("heartbeat", made["id"], lease_id=first["leaseId"], note="on it"))
     with nothing_changes(account):
@@ -122,7 +122,7 @@ def test_a_repeated_claim_is_the_same_lease_with_its_present_times(account, clai
 
 def test_a_repeated_claim_of_many_is_the_same_leases(account):
     made = [pending(account) for _ in range(3)]
-    caller = account.saying(Idempotency_Key=fresh())
+    caller = account.with_headers(Idempotency_Key=fresh())
     first = claimed_many(caller.claim(limit=2))
     with nothing_changes(account):
         again = claimed_many(caller.claim(limit=2))
@@ -131,7 +131,7 @@ def test_a_repeated_claim_of_many_is_the_same_leases(account):
 
 
 def test_a_claim_that_found_nothing_uses_no_key_up(account):
-    caller = account.saying(Idempotency_Key=fresh())
+    caller = account.with_headers(Idempotency_Key=fresh())
     assert done(caller.claim())["message"] == "no_tasks"
     made = pending(account)
     assert claimed(caller.claim())["id"] == made["id"]
@@ -152,7 +152,7 @@ def test_a_claim_that_found_nothing_uses_no_key_up(account):
 )
 def test_a_claim_repeated_after_its_lease_is_over_grants_nothing(account, end, code):
     made = pending(account)
-    caller = account.saying(Idempotency_Key=fresh())
+    caller = account.with_headers(Idempotency_Key=fresh())
     mine = claimed(by_id(caller, made))
     end(account, mine)
     with nothing_changes(account):
@@ -171,7 +171,7 @@ def test_two_claims_under_one_key_at_once_are_one_claim(account):
     made = [pending(account) for _ in range(4)]
     key = fresh()
     with Crowd() as crowd:
-        claims = [crowd.send(account.saying(Idempotency_Key=key).claim) for _ in range(8)]
+        claims = [crowd.send(account.with_headers(Idempotency_Key=key).claim) for _ in range(8)]
         got = {claimed(claim.result(10)[0])["leaseId"] for claim in claims}
     assert len(got) == 1
     assert len(events(account, "kind=task.claimed")) == 1
@@ -180,7 +180,7 @@ def test_two_claims_under_one_key_at_once_are_one_claim(account):
 
 def test_another_claim_under_the_same_key_is_a_conflict(account):
     pending(account)
-    caller = account.saying(Idempotency_Key=fresh())
+    caller = account.with_headers(Idempotency_Key=fresh())
     claimed(caller.claim())
     with nothing_changes(account):
         refused(caller.claim(worker_id="another"), 409, "idempotency_conflict")
@@ -202,7 +202,7 @@ def test_another_claim_under_the_same_key_is_a_conflict(account):
 )
 def test_a_repeated_verb_has_one_effect_and_one_answer(account, verb, fields):
     mine = claimed(account.do("claim", pending(account)["id"]))
-    caller = account.saying(Idempotency_Key=fresh())
+    caller = account.with_headers(Idempotency_Key=fresh())
     first = caller.post(f"/v1/tasks/{mine['id']}/{verb}", fields)
     done(first)
     with nothing_changes(account):
@@ -212,7 +212,7 @@ def test_a_repeated_verb_has_one_effect_and_one_answer(account, verb, fields):
 
 def test_a_repeated_heartbeat_whose_lease_is_over_is_not_told_that_it_stands(account):
     mine = claimed(account.do("claim", pending(account)["id"]))
-    caller = account.saying(Idempotency_Key=fresh())
+    caller = account.with_headers(Idempotency_Key=fresh())
     beat = {"lease_id": mine["leaseId"]}
     done(caller.post(f"/v1/tasks/{mine['id']}/heartbeat", beat))
     done(account.do("release", mine["id"], **beat))

@@ -50,9 +50,9 @@ def test_what_a_heartbeat_does_not_mention_stays(account):
 def test_everybody_sees_progress_while_the_task_is_held_and_not_longer(account):
     mine = held(account)
     done(account.do("heartbeat", mine["id"], progress={"done": 3, "of": 5}))
-    assert done(account.see(mine["id"]))["progress"] == {"done": 3, "of": 5}
+    assert done(account.read_task(mine["id"]))["progress"] == {"done": 3, "of": 5}
     done(account.do("release", mine["id"]))
-    assert "progress" not in done(account.see(mine["id"]))
+    assert "progress" not in done(account.read_task(mine["id"]))
     assert "progress" not in again(account, mine)
 
 
@@ -91,7 +91,7 @@ def test_a_failure_has_words_for_people_and_a_code_for_programs(account):
 
 
 def test_the_checkpoint_of_a_lost_worker_is_its_successors(faded):
-    seen = done(faded.account.see(faded.tasks["worked on"]["id"]))
+    seen = done(faded.account.read_task(faded.tasks["worked on"]["id"]))
     previous = seen["previousAttempt"]
     assert (seen["status"], previous["outcome"], previous["worker"]) == ("pending", "expired", "silent")
     assert (previous["checkpoint"], previous["note"]) == ({"page": 7}, "half way")

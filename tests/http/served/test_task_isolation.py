@@ -112,12 +112,12 @@ def test_idempotency_keys_are_ones_own(account, stranger, call):
     key = fresh()
 
     def send(caller):
-        caller = caller.saying(Idempotency_Key=key)
+        caller = caller.with_headers(Idempotency_Key=key)
         if call == "claim":
             return caller.claim()
         if call == "batch":
             return caller.post("/v1/tasks/batch", {"items": [{"op": "create", "type": "work", "payload": {}}]})
-        return caller.do("cancel", pending(caller.saying(Idempotency_Key=fresh()))["id"])
+        return caller.do("cancel", pending(caller.with_headers(Idempotency_Key=fresh()))["id"])
 
     for caller in (account, stranger):
         pending(caller)

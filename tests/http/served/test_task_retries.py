@@ -62,7 +62,7 @@ def test_a_worker_that_knows_better_overrules_the_policy(account):
 def test_a_policy_travels_with_its_task(account):
     policy = {"kind": "linear", "base_seconds": 3.0, "max_seconds": 30.0, "jitter": 0.25}
     mine = held(account, backoff=policy)
-    assert done(account.see(mine["id"]))["backoff"] == policy
+    assert done(account.read_task(mine["id"]))["backoff"] == policy
 
 
 # -- dead letters ------------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ def test_the_last_failure_says_that_the_attempts_are_used_up(account):
 
 
 def test_a_task_whose_worker_died_with_its_last_attempt_says_so(faded):
-    seen = done(faded.account.see(faded.tasks["on its last attempt"]["id"]))
+    seen = done(faded.account.read_task(faded.tasks["on its last attempt"]["id"]))
     assert (seen["status"], seen["deadLetterCause"]) == ("dead_letter", "lease_expired")
 
 

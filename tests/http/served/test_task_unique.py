@@ -69,7 +69,7 @@ def test_the_waiting_one_can_be_given_other_work(account):
     again = found(make(account, onDuplicate="replace", **other))
     assert {name: again[name] for name in other} == other
     assert (again["id"], again["createdAt"]) == (first["id"], first["createdAt"])
-    assert done(account.see(first["id"]))["payload"] == {"n": 2}
+    assert done(account.read_task(first["id"]))["payload"] == {"n": 2}
     assert [event["kind"] for event in events(account, f"subject=task:{first['id']}")] == [
         "task.created",
         "task.replaced",
@@ -102,7 +102,7 @@ def test_a_dead_letter_is_not_requeued_while_another_lives_under_its_key(account
 
 
 def test_an_idempotency_key_still_answers_byte_for_byte(account):
-    caller = account.saying(Idempotency_Key="first try")
+    caller = account.with_headers(Idempotency_Key="first try")
     first = make(caller)
     assert make(caller).raw == first.raw
     assert found(make(account))["id"] == created(first)["id"]

@@ -192,7 +192,7 @@ def test_a_task_whose_claimer_left_before_the_grant_is_offered_again(account, se
 
 
 def test_a_claim_with_a_key_whose_caller_left_is_kept_for_its_retry(account, server):
-    caller = account.saying(Idempotency_Key=fresh())
+    caller = account.with_headers(Idempotency_Key=fresh())
     made = pending(account)
     with frozen(server):
         leaving = Waiter(caller, wait_seconds=15)
@@ -228,19 +228,19 @@ def test_a_reader_is_told_as_soon_as_the_task_is_finished(account, finish, state
 def test_a_reader_of_a_finished_task_does_not_wait(account):
     mine = held(account)
     done(account.complete(mine["id"], result={"n": 1}))
-    assert done(account.see(f"{mine['id']}?wait_seconds=60"))["result"] == {"n": 1}
+    assert done(account.read_task(f"{mine['id']}?wait_seconds=60"))["result"] == {"n": 1}
 
 
 def test_a_reader_whose_patience_ends_sees_the_task_as_it_is(account):
     mine = held(account)
     before = time.monotonic()
-    assert done(account.see(f"{mine['id']}?wait_seconds=0.4"))["status"] == "claimed"
+    assert done(account.read_task(f"{mine['id']}?wait_seconds=0.4"))["status"] == "claimed"
     assert 0.4 <= time.monotonic() - before < 3
 
 
 def test_a_reader_of_a_task_that_is_not_there_does_not_wait(account, stranger):
     theirs = pending(stranger)
-    refused(account.see(f"{theirs['id']}?wait_seconds=60"), 404, "task_not_found")
+    refused(account.read_task(f"{theirs['id']}?wait_seconds=60"), 404, "task_not_found")
 
 
 def test_a_reader_on_another_server_is_told_too(postgres_server, second_postgres_server):

@@ -378,7 +378,7 @@ def test_another_s_waiting_list_is_not_ones_own(victim, stranger):
 def test_idempotency_keys_are_ones_own(victim, stranger):
     key, name = fresh(), fresh()
     answers = [
-        caller.saying(Idempotency_Key=key).send_json("POST", job_path(name, "/claim"), {"owner": "me"})
+        caller.with_headers(Idempotency_Key=key).send_json("POST", job_path(name, "/claim"), {"owner": "me"})
         for caller in (victim.account, stranger)
     ]
     assert [done(answer)["status"] for answer in answers] == ["claimed", "claimed"]
@@ -386,7 +386,10 @@ def test_idempotency_keys_are_ones_own(victim, stranger):
     assert [answer.header("Idempotency-Replayed") for answer in answers] == [None, None]
     made = [
         done(
-            caller.saying(Idempotency_Key=key + "-c").send_json("POST", "/v1/tasks", {"type": "x", "payload": {}}), 201
+            caller.with_headers(Idempotency_Key=key + "-c").send_json(
+                "POST", "/v1/tasks", {"type": "x", "payload": {}}
+            ),
+            201,
         )
         for caller in (victim.account, stranger)
     ]

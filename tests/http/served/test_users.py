@@ -116,13 +116,14 @@ def test_a_namespace_holds_for_locks(ctx):
     lease = acquired(caller.acquire(inside))["lease_id"]
     theirs = acquired(other.acquire(outside))["lease_id"]
     for answer in (
-        caller.acquire(outside), caller.look(outside), caller.renew(outside, theirs), caller.release(outside, theirs),
+        caller.acquire(outside), caller.read_lock(outside), caller.renew(outside, theirs),
+        caller.release(outside, theirs),
         caller.acquire("nsx.lock"), caller.get("/locks?prefix=n"), caller.get("/locks?prefix="),
     ):  # fmt: skip
         refused(answer, 403, "forbidden")
     listed = success(caller.get("/locks"))
     assert (listed["prefix"], [lock["name"] for lock in listed["locks"]]) == ("ns.", [inside])
-    assert success(other.look(inside))["status"] == "held"
+    assert success(other.read_lock(inside))["status"] == "held"
     success(caller.renew(inside, lease))
 
 
@@ -148,7 +149,7 @@ def test_a_new_token_takes_over_at_once_and_keeps_what_was_held(ctx):
     body = rotated(caller.post("/auth/token/rotate"))
     assert (body["github_username"], body["namespace"]) == (caller.name, "team")
     assert body["token"] != caller.token
-    refused(caller.look(lock), 401, "authentication_failed")
+    refused(caller.read_lock(lock), 401, "authentication_failed")
     refused(caller.post("/auth/token/rotate"), 401, "authentication_failed")
     new = bearer(ctx.port, body["token"])
     success(new.renew(lock, lease))
@@ -163,7 +164,7 @@ def test_the_admin_key_is_no_token(ctx):
 
 def test_the_admin_key_beside_a_token_rotates_the_token(ctx):
     caller = user(ctx)
-    body = rotated(caller.saying(X_Admin_Key=ADMIN_KEY).post("/auth/token/rotate"))
+    body = rotated(caller.with_headers(X_Admin_Key=ADMIN_KEY).post("/auth/token/rotate"))
     assert body["github_username"] == caller.name
     refused(caller.get("/locks"), 401, "authentication_failed")
     success(bearer(ctx.port, body["token"]).get("/locks"))
