@@ -47,7 +47,7 @@ class AccountMethods(Caller[R]):
         )
 
     def rotate_own_key(self, *, grace_seconds: int | None = None) -> R:
-        """Give the key of this call a new secret; the old one works for `grace_seconds`."""
+        """Give the key of this request a new secret; the old one works for `grace_seconds`."""
         return self.call("rotate_own_key", grace_seconds=grace_seconds)
 
     def read_key(self, key_id: str) -> R:

@@ -15,7 +15,7 @@ class LockMethods(Caller[R]):
         return self.call("list_locks", prefix=prefix)
 
     def get_lock_status(self, name: str) -> R:
-        """Read the holder of a lock."""
+        """Read the status and holder of a lock."""
         return self.call("get_lock_status", name=name)
 
     def watch_lock(self, name: str) -> Any:
