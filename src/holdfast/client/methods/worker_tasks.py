@@ -113,7 +113,10 @@ class WorkerTaskMethods(Caller[R]):
         retry_after_seconds: int | None = None,
         permanent: bool | None = None,
     ) -> R:
-        """Fail the current attempt at a task: it is retried, or becomes a dead letter if `permanent` or after the last attempt."""
+        """Fail the current attempt at a task: it is retried, or becomes a dead letter.
+
+        It becomes a dead letter if `permanent` is true, or after the last attempt.
+        """
         return self.call(
             "fail_task",
             id=task_id,
