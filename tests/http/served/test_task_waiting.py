@@ -219,7 +219,7 @@ def test_a_claim_with_a_key_whose_caller_left_is_kept_for_its_retry(account, ser
 def test_a_reader_is_told_as_soon_as_the_task_is_finished(account, finish, state):
     mine = held(account)
     with Crowd() as crowd:
-        reader = crowd.send(account.see, f"{mine['id']}?wait_seconds=15")
+        reader = crowd.send(account.read_task, f"{mine['id']}?wait_seconds=15")
         done(account.do("heartbeat", mine["id"], progress=0.5))
         finish(account, mine)
         assert done(reader.result(5)[0])["status"] == state
@@ -247,6 +247,6 @@ def test_a_reader_on_another_server_is_told_too(postgres_server, second_postgres
     here = register(postgres_server.anyone)
     mine = held(here)
     with Crowd() as crowd:
-        reader = crowd.send(on(second_postgres_server, here).see, f"{mine['id']}?wait_seconds=15")
+        reader = crowd.send(on(second_postgres_server, here).read_task, f"{mine['id']}?wait_seconds=15")
         done(here.complete(mine["id"], result={"n": 2}))
         assert done(reader.result(5)[0])["result"] == {"n": 2}
