@@ -46,7 +46,7 @@ STORES = ["memory", "sqlite", "postgres"]
 settings.register_profile(
     "holdfast",
     deadline=None,
-    max_examples=100 if FULL else 50,
+    max_examples=100 if FULL else 25,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("holdfast")

@@ -15,7 +15,7 @@ from holdfast.store.memory.store import MemoryTransaction
 from tests.proof_size import FULL
 from tests.simulation.lease_simulation import LeaseSimulation
 
-SEEDS, PARTS = (20_000, 40) if FULL else (200, 4)
+SEEDS, PARTS = (20_000, 40) if FULL else (100, 4)
 
 
 @pytest.mark.parametrize("part", range(PARTS))

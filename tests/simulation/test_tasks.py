@@ -12,7 +12,7 @@ from holdfast.store.memory.store import MemoryTransaction
 from tests.proof_size import FULL
 from tests.simulation.task_simulation import TaskSimulation
 
-SEEDS, PARTS = (10_000, 40) if FULL else (120, 4)
+SEEDS, PARTS = (10_000, 40) if FULL else (60, 4)
 
 
 @pytest.mark.parametrize("part", range(PARTS))
