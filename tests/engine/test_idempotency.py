@@ -10,8 +10,22 @@ from holdfast.core.errors import IdempotencyConflict, LeaseLost
 from holdfast.core.lease import Lease
 from holdfast.core.row import SECOND
 from holdfast.engine.command import Held, Replayed
+from holdfast.engine.retention import RemoveRow
 from holdfast.engine.verbs.jobs import Changed, Claimed
-from tests.support import ACCOUNT, START, acquire, check_log, claim, every, heartbeat, once, release, run
+from tests.support import (
+    ACCOUNT,
+    CAUSE,
+    START,
+    acquire,
+    check_log,
+    claim,
+    every,
+    heartbeat,
+    once,
+    release,
+    run,
+    transact,
+)  # fmt: skip
 
 
 def test_a_repeated_claim_returns_the_same_lease(store, clock):
@@ -51,6 +65,18 @@ def test_a_replay_after_the_lease_ended_is_refused(store, clock, how):
     with pytest.raises(LeaseLost) as caught:
         run(store, claim("a", "l2", once=once()))
     assert caught.value.facts["ended"] == how
+
+
+def test_a_replay_of_a_claim_whose_name_was_removed_is_refused_alone(store, clock):
+    run(store, claim("a", "l1", once=once()))
+    run(store, release("a", "l1"))
+    run(store, claim("b", "l9", account="other"))
+    clock.advance(5)
+    run(store, RemoveRow(account=ACCOUNT, cause=CAUSE, key=(Lease.table, ACCOUNT, "a"), before=clock.now))
+    replayed, renewed = transact(store, claim("a", "l2", once=once()), heartbeat("b", "l9", account="other"))
+    assert isinstance(replayed, LeaseLost)
+    assert isinstance(renewed, Changed)
+    check_log(store)
 
 
 def test_a_refused_claim_is_not_stored(store):

@@ -185,6 +185,13 @@ def test_too_many_reruns_end_as_trouble(memory):
     assert troubled.transactions == MAX_RERUNS
 
 
+def test_a_batch_that_reruns_too_often_is_split_and_fails_no_other_command(memory):
+    troubled = FailingStore(memory, *(Rerun() for _ in range(2 * MAX_RERUNS)))
+    _, replies = run_batch(troubled, claim("a"), claim("b"))
+    assert isinstance(replies["a"], StoreUnavailable)
+    assert isinstance(replies["b"], Claimed)
+
+
 def test_a_stale_connection_fails_no_command_and_asks_for_grace(memory):
     troubled, asked = FailingStore(memory, StaleConnection()), []
     _, replies = run_batch(troubled, claim("a"), on_return=lambda: asked.append(True) or [])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import psycopg
@@ -19,7 +20,21 @@ from holdfast.store.changes import Answer
 from holdfast.store.contract import Rerun, StaleConnection
 from holdfast.store.needs import AllNeeds, Needs
 from holdfast.store.postgres import PostgresStore
-from tests.support import ACCOUNT, BOB, START, a_lease, acquire, check_log, claim, every, load_view, put, run, transact
+from tests.support import (
+    ACCOUNT,
+    BOB,
+    START,
+    a_lease,
+    acquire,
+    check_log,
+    claim,
+    every,
+    load_view,
+    put,
+    run,
+    transact,
+    wait_until,
+)  # fmt: skip
 
 
 def begun(transaction, *rows, answer=None):
@@ -60,6 +75,26 @@ def test_the_second_of_two_batches_that_found_no_answer_runs_again(postgres_stor
         late.save(changes)
     assert load_view(postgres_store, answers=((ACCOUNT, "key-1"),)).answer(ACCOUNT, "key-1").body == "early"
     assert [row.id for row in every(postgres_store, Lease)] == ["y"]
+
+
+def test_a_batch_that_reads_an_answer_but_not_the_row_made_with_it_runs_again(postgres_store, database):
+    """The row and its answer are committed between the two reads, which wait for each other here."""
+    answer = Answer(ACCOUNT, "key-1", "print", 200, "{}", START)
+    needs = {"rows": (a_lease().key,), "lock_counts": ((ACCOUNT, "id"),), "answers": ((ACCOUNT, "key-1"),)}
+    with psycopg.connect(database) as blocker, ThreadPoolExecutor(1) as pool:
+        blocker.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{ACCOUNT}\x1fid",))
+        loading = pool.submit(load_view, postgres_store, **needs)
+        waiting = (
+            "SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = database"
+            " WHERE datname = current_database() AND locktype = 'advisory' AND NOT granted"
+        )
+        wait_until(lambda: blocker.execute(waiting).fetchone() == (1,), 10)
+        with postgres_store.transaction(1) as early:
+            early.save(begun(early, a_lease(), answer=answer))
+        blocker.rollback()
+        with pytest.raises(Rerun):
+            loading.result(10)
+    assert load_view(postgres_store, **needs).at(a_lease().key) is not None
 
 
 @pytest.mark.parametrize("history", ["grrg", "rgrrgg", "gxxg", "xgxxgg"])

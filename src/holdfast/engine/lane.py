@@ -46,6 +46,10 @@ class SkippedTasks(Rerun):
     """A claim got too few tasks while another server had locked some: run the batch again."""
 
 
+class TooManyReruns(Exception):
+    """A batch lost the race for its rows to other writers again and again."""
+
+
 class Committed:
     """A committed batch: its replies, and what other parts of the engine must react to."""
 
@@ -120,6 +124,9 @@ class Lane:
             self._split(batch, error)
         except UnicodeError as error:
             self._split(batch, ValueRefused(f"a text in this request is not valid Unicode: {error}"))
+        except TooManyReruns as error:
+            log.warning("a batch of %d ran too often: %s", len(batch), error)
+            self._split(batch, StoreUnavailable(str(error)))
         except Trouble as error:
             log.warning("a batch of %d was not written: %s", len(batch), error.message)
             self._outages.count += 1
@@ -148,7 +155,7 @@ class Lane:
                 time.sleep(SKIPPED_RETRY_SECONDS * 2**attempt)
             except Rerun:
                 continue
-        raise StoreUnavailable("too many other writers use the same rows")
+        raise TooManyReruns("too many other writers use the same rows")
 
     def _transact(self, batch: list[Ticket], *, retry_skipped: bool = False) -> Committed:
         """Load, decide, save, commit. Nothing is answered before the commit has returned."""
@@ -230,8 +237,6 @@ def _decide(ticket: Ticket, view: View) -> tuple[Any, bool]:
     steps = len(view.steps)
     try:
         outcome = ticket.command.run(view)
-    except Rerun:
-        raise
     except Refused as refusal:
         view.undo()
         return refusal, False

@@ -42,6 +42,7 @@ ROW_BY_KEY = {
     )
     for row in ROW_TYPES
 }
+COUNT_ROWS = {row.table: f"SELECT count(*) FROM {row.table} WHERE (account, id) IN ({_KEYS})" for row in ROW_TYPES}
 LEASES_OF_SESSION = _and_now(
     f"SELECT {columns(Lease)} FROM leases WHERE (account, id) IN ({_KEYS} UNION"
     f" SELECT account, id FROM leases WHERE (account, session) IN ({_keys(2)})"

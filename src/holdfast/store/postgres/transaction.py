@@ -23,7 +23,7 @@ from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.core.webhooks.webhook import Webhook
 from holdfast.store.changes import Answer, Changes
-from holdfast.store.contract import Clock
+from holdfast.store.contract import Clock, Rerun
 from holdfast.store.needs import AllNeeds
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.connection import SESSION_SETTINGS, Connection, is_broken, translate
@@ -87,6 +87,8 @@ class PostgresTransaction:
         counts = [_number(result) for result in _take(found, len(counting))[1::2]]
         election_counts = [_number(result) for result in _take(found, len(elections))]
         remembered = _decode(Answer, found.pop(0)) if answers else []
+        if remembered:
+            self._check_absent(rows, needs)
         now = max(now, self._load_more(rows, needs))
         if clock:
             now = max(now, _number(found.pop(0)))
@@ -121,6 +123,20 @@ class PostgresTransaction:
             if version is not None:
                 self._versions[absent[(account or b"").decode(), (subject or b"").decode()]] = int(version)
         return now
+
+    def _check_absent(self, rows: dict[Key, Row], needs: AllNeeds) -> None:
+        """Run the batch again if a row appeared after the rows were read.
+
+        The transaction that made it may have saved one of the answers that were read since. A replayed claim may
+        therefore take a row that is absent after this check as removed.
+        """
+        absent: dict[str, list[tuple[str, str]]] = {}
+        for table, account, row_id in needs.rows:
+            if (table, account, row_id) not in rows:
+                absent.setdefault(table, []).append((account, row_id))
+        statements = [(queries.COUNT_ROWS[table], (_document(keys),)) for table, keys in absent.items()]
+        if statements and any(map(_number, self._run(*statements))):
+            raise Rerun("a row was made while the batch was loaded")
 
     def count_claimable(self, needs: AllNeeds) -> dict[tuple[str, str], int]:
         """How many claimable tasks there are, also those that another server has locked."""
