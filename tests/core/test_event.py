@@ -45,7 +45,7 @@ def columns(row_type):
 
 def make_step_event(before, after, kind, now=START):
     """The event of a step."""
-    return make_event(difference(before, after), after, kind, CAUSE, now)
+    return make_event(difference(before, after), after, kind, CAUSE, now, whole=kind == SNAPSHOT)
 
 
 @pytest.mark.parametrize("row_type", ROW_TYPES)

@@ -13,7 +13,9 @@ from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.engine import cleanup as retention
 from holdfast.engine.cleanup import Cleanup
-from holdfast.engine.retention import PurgeTask, RemoveRow, Retention
+from holdfast.engine.retention import PurgeTask, RemoveRow, Retention, WriteSnapshot
+from holdfast.engine.view import View
+from holdfast.store.needs import AllNeeds
 from tests.support import (
     ACCOUNT,
     ALICE,
@@ -274,6 +276,42 @@ def test_the_log_is_not_truncated_while_a_snapshot_could_not_be_written(filled_s
     before = every(filled_store, Event)
     Cleanup(filled_store, lambda commands: [None for _ in commands], Retention(tasks=0, names=0, events=7 * DAY)).run()
     assert every(filled_store, Event) == before
+
+
+def test_a_removed_name_that_is_claimed_while_the_log_is_cut_still_folds(store, clock):
+    """The claim comes after the snapshots were written and before the events are removed."""
+    run(store, claim("job", "l1"))
+    run(store, release("job", "l1"))
+    clock.advance(31 * DAYS)
+    run(store, RemoveRow(**BASE, key=("leases", ACCOUNT, "job"), before=clock.now))
+    clock.advance(8 * DAYS)
+
+    def run_all_then_claim(commands):
+        written = transact(store, *commands) if commands else []
+        if any(isinstance(command, WriteSnapshot) for command in commands):
+            run(store, claim("job", "l2"))
+        return written
+
+    Cleanup(store, run_all_then_claim, Retention(tasks=0, names=0, events=7 * DAY)).run()
+    assert [event.version for event in every(store, Event)] == [4]
+    check_log(store)
+
+
+def test_a_removed_name_that_another_server_claims_while_the_log_is_cut_still_folds(opened, clock):
+    """The other server has read the last version from the log before its events are removed."""
+    store = opened("postgres", clock)
+    run(store, claim("job", "l1"))
+    run(store, release("job", "l1"))
+    clock.advance(31 * DAYS)
+    run(store, RemoveRow(**BASE, key=("leases", ACCOUNT, "job"), before=clock.now))
+    clock.advance(8 * DAYS)
+    with store.transaction() as transaction:
+        view = View(transaction.load(AllNeeds.of([claim("job", "l2").needs()])))
+        claim("job", "l2").decide(view)
+        run_cleanup(store, events=7 * DAY)
+        transaction.save(view.changes(transaction.draw(1)))
+    assert [event.version for event in every(store, Event)] == [4]
+    check_log(store)
 
 
 def test_the_log_of_each_account_is_truncated_separately(store, clock):

@@ -59,10 +59,16 @@ def subject_of(row: Row) -> str:
     return f"{row.noun}:{row.id}"
 
 
-def make_event(changed: dict[str, Any], after: Row, kind: str, cause: Cause, now: Instant) -> Event:
-    """Build the event of a change. It has the changed columns, large ones by hash; a snapshot has every column."""
+def make_event(
+    changed: dict[str, Any], after: Row, kind: str, cause: Cause, now: Instant, *, whole: bool = False
+) -> Event:
+    """Build the event of a change. It has the changed columns, large ones by hash; if `whole`, every column.
+
+    A snapshot is whole, and so is the first event of a row that is made again after its removal: retention may remove
+    the events before it at any moment, also while that event is being written.
+    """
     special = after.special
-    if kind == SNAPSHOT:
+    if whole:
         changed = row_image(after)
     elif not special.isdisjoint(changed):
         changed = {name: _logged_value(after, name, new) if name in special else new for name, new in changed.items()}
@@ -106,7 +112,7 @@ class BrokenLog(Exception):
 def fold(blank: Row, events: Iterable[Event]) -> dict[str, Any] | None:
     """Replay a subject's events, oldest first, into the image of its row; None if the row was removed or never existed.
 
-    Where retention has removed the first events, the replay starts at the first snapshot.
+    Where retention has removed the first events, the replay starts at the first event that has the whole row.
     """
     image: dict[str, Any] | None = None
     version, cut = 0, False
@@ -118,7 +124,7 @@ def fold(blank: Row, events: Iterable[Event]) -> dict[str, Any] | None:
             raise BrokenLog(f"{event.subject}: version {event.version} does not follow {version}")
         version = event.version
         data = msgspec.json.decode(event.data)
-        if verb == SNAPSHOT:
+        if is_whole(data):
             image, cut = data, False
         elif verb in REMOVAL_VERBS:
             image, cut = None, False
@@ -127,6 +133,11 @@ def fold(blank: Row, events: Iterable[Event]) -> dict[str, Any] | None:
     if cut:
         raise BrokenLog(f"{blank.noun}:{blank.id}: its first events are missing and no snapshot replaces them")
     return image
+
+
+def is_whole(data: dict[str, Any]) -> bool:
+    """Whether an event's data has every column of its row: only then does it have the id, which never changes."""
+    return "id" in data
 
 
 def apply(row: R, event: Event) -> R:

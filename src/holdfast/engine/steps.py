@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.core.event import Cause, difference, make_event
+from holdfast.core.event import SNAPSHOT, Cause, difference, make_event
 from holdfast.core.lease import Lease
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
@@ -46,7 +46,8 @@ def build_changes(steps: list[Step], loaded: dict[Key, Row], tokens: list[int], 
     for step in steps:
         after = with_token(step.after, tokens)
         changed = difference(with_token(step.before, tokens), after)
-        changes.events.append(make_event(changed, after, step.kind, step.cause, now))
+        whole = step.kind == SNAPSHOT or (step.new and step.before.version > 0)
+        changes.events.append(make_event(changed, after, step.kind, step.cause, now, whole=whole))
         key = after.key
         touched[key] = (*touched[key], *changed) if key in touched else tuple(changed)
         last[key] = step if after is step.after else replace(step, after=after)
