@@ -107,9 +107,7 @@ def power(tmp_path):
         store = SqliteStore(tmp_path / "power.db")
         store.open()
         store._writer.pragma("synchronous", synchronous)
-        store._writer.wal_autocheckpoint(
-            20
-        )  # checkpoint the WAL often, so that power losses during checkpoints are tested too
+        store.checkpoint_pages = 20  # often, so that power losses during checkpoints are tested too
         disk.images.clear()
         for step in range(STEPS):
             work(store, disk, step)

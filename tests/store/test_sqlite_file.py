@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -12,6 +14,7 @@ import pytest
 from holdfast.core.errors import StoreUnavailable
 from holdfast.core.lease import Lease
 from holdfast.store.sqlite import SqliteStore
+from holdfast.store.sqlite.fair_lock import FairLock
 from tests.support import ACCOUNT, a_lease, check_log, every, put
 
 RACE = """
@@ -27,6 +30,15 @@ while time.monotonic() < end:
     put(store, a_lease(sys.argv[2]))
     commits += 1
 print(commits)
+"""
+
+STOP_WHILE_WRITING = """
+import os, signal, sys
+from holdfast.store.sqlite import SqliteStore
+store = SqliteStore(sys.argv[1])
+store.open()
+with store.transaction():
+    os.kill(os.getpid(), signal.SIGSTOP)
 """
 
 
@@ -102,6 +114,49 @@ def test_two_processes_on_one_file_write_alternately(sqlite_store):
     commits = [int(racer.communicate()[0]) for racer in racers]
     assert min(commits) >= sum(commits) / 4, commits
     assert sum(row.version for row in every(sqlite_store, Lease)) == sum(commits)
+
+
+@pytest.mark.parametrize("then", [signal.SIGCONT, signal.SIGKILL], ids=["continues", "dies"])
+def test_a_program_that_is_stopped_while_it_writes_delays_others_for_a_bounded_time(sqlite_store, then):
+    program = subprocess.Popen([sys.executable, "-c", STOP_WHILE_WRITING, sqlite_store.path])
+    try:
+        assert os.WIFSTOPPED(os.waitpid(program.pid, os.WUNTRACED)[1])
+        sqlite_store.wait_seconds = 0.2
+        for _ in range(2):
+            with pytest.raises(StoreUnavailable, match="fuser") as refusal:
+                put(sqlite_store, a_lease())
+            assert (refusal.value.applied, refusal.value.retry_after) == ("no", 1)
+        with sqlite_store.read() as reader:
+            assert reader.row(Lease, ACCOUNT, "job") is None
+        program.send_signal(then)
+        program.wait(10)
+        sqlite_store.wait_seconds = 10.0
+        put(sqlite_store, a_lease())
+    finally:
+        program.kill()
+        program.wait()
+
+
+def test_a_turn_that_nobody_waits_for_any_more_is_passed_on(tmp_path):
+    holder, leaver, third = (FairLock(tmp_path / "holdfast.db") for _ in range(3))
+    with holder.take(), pytest.raises(StoreUnavailable), leaver.take(0.1):
+        pass
+    with third.take(10.0), pytest.raises(StoreUnavailable), leaver.take(0.1):
+        pass
+    with leaver.take(10.0):
+        pass
+    for lock in (holder, leaver, third):
+        lock.close()
+
+
+def test_all_names_of_a_file_share_one_write_lock(tmp_path):
+    (tmp_path / "holdfast.db").touch()
+    (tmp_path / "link.db").symlink_to(tmp_path / "holdfast.db")
+    named, linked = FairLock(tmp_path / "holdfast.db"), FairLock(tmp_path / "link.db")
+    with named.take(), pytest.raises(StoreUnavailable), linked.take(0.1):
+        pass
+    named.close()
+    linked.close()
 
 
 def test_many_threads_can_read_at_once(sql_store):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import apsw
 
 from holdfast.backup.endpoint import NOT_COPIED, CopyRefused, OnProgress, Record, Table
 from holdfast.backup.files import JOURNAL_FILES, remove
+from holdfast.core.errors import StoreUnavailable
 from holdfast.store.sqlite import queries
 from holdfast.store.sqlite.fair_lock import FairLock
 from holdfast.store.sqlite.store import BUSY_MILLISECONDS
@@ -104,23 +105,34 @@ def read_table_names(connection: apsw.Connection, path: Path) -> set[str]:
 @contextmanager
 def open_exclusively(path: Path) -> Iterator[apsw.Connection]:
     """Open a store that no other process has open; others cannot open it meanwhile."""
+    # A process that opens a store takes this lock first: it waits until we are done, and then opens the new file.
+    with _take_fair_lock(path), closing(open_file(path)) as connection:
+        connection.set_busy_timeout(0)
+        read_table_names(connection, path)
+        try:
+            # A connection to a file in WAL mode holds a shared lock: leaving WAL mode fails while there are others.
+            connection.pragma("locking_mode", "exclusive")
+            mode = connection.pragma("journal_mode", "delete")
+            connection.execute("BEGIN")
+            read_table_names(connection, path)
+        except apsw.BusyError:
+            mode = "wal"
+        if mode != "delete":
+            raise CopyRefused(f"{path} is in use: stop its server, and other programs that have it open")
+        yield connection
+
+
+@contextmanager
+def _take_fair_lock(path: Path) -> Iterator[None]:
+    """Hold the lock of a store's writers; CopyRefused if another program keeps it."""
     fair_lock = FairLock(path)
     try:
-        # A process that opens a store takes this lock first: it waits until we are done, and then opens the new file.
-        with fair_lock.take(), closing(open_file(path)) as connection:
-            connection.set_busy_timeout(0)
-            read_table_names(connection, path)
+        with ExitStack() as stack:
             try:
-                # A connection to a file in WAL mode holds a shared lock: leaving WAL mode fails while there are others.
-                connection.pragma("locking_mode", "exclusive")
-                mode = connection.pragma("journal_mode", "delete")
-                connection.execute("BEGIN")
-                read_table_names(connection, path)
-            except apsw.BusyError:
-                mode = "wal"
-            if mode != "delete":
-                raise CopyRefused(f"{path} is in use: stop its server, and other programs that have it open")
-            yield connection
+                stack.enter_context(fair_lock.take())
+            except StoreUnavailable as error:
+                raise CopyRefused(error.message) from error
+            yield
     finally:
         fair_lock.close()
 
@@ -129,13 +141,9 @@ def remove_stale_journals(path: Path) -> None:
     """Remove the journals of a file that no longer exists, while no process can create it again."""
     if not any(path.with_name(path.name + ending).exists() for ending in JOURNAL_FILES):
         return
-    fair_lock = FairLock(path)
-    try:
-        with fair_lock.take():
-            if not path.exists():
-                remove(path, JOURNAL_FILES)
-    finally:
-        fair_lock.close()
+    with _take_fair_lock(path):
+        if not path.exists():
+            remove(path, JOURNAL_FILES)
 
 
 def copy_pages(source: apsw.Connection, path: Path, report: OnProgress) -> None:

@@ -3,41 +3,110 @@
 With SQLite's own lock a process that writes in a tight loop can starve all others. Here a writer first takes the
 turnstile, then waits for the lock, then frees the turnstile: a process that has just written queues behind the one
 that already waits. Both locks belong to open files, so a killed process leaves none behind.
+
+A process that was stopped (SIGSTOP, a debugger) keeps the lock, so every wait is bounded. The kernel cannot end a
+wait for a file lock after a time, therefore a thread waits. It stays in the queue when its caller gives up: the next
+caller takes its place, and a grant that nobody wants any more is freed at once.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from holdfast.core.errors import StoreUnavailable
+
+WAIT_SECONDS = 5.0
+"""How long a writer waits for its turn."""
+
 
 class FairLock:
-    """Lock that is granted to processes in the order in which they ask."""
+    """Lock that is granted to processes in the order in which they ask; one thread of a process takes it at a time."""
 
     def __init__(self, path: Path) -> None:
+        # SQLite follows symbolic links to the file; so must the lock, or two names of one file would have two locks.
+        path = path.resolve()
+        self.path = path.with_name(path.name + "-lock")
         self._turnstile = _open(path.with_name(path.name + "-turn"))
-        self._lock = _open(path.with_name(path.name + "-lock"))
+        self._lock = _open(self.path)
+        self._changed = threading.Condition()
+        self._is_queued = False
+        """Whether a thread waits for the lock."""
+        self._is_granted = False
+        """Whether that thread got the lock for a caller that still waits."""
+        self._is_wanted = False
+        self._is_closed = False
 
     @contextmanager
-    def take(self) -> Iterator[None]:
-        """Wait for the lock and hold it until leaving."""
-        fcntl.flock(self._turnstile, fcntl.LOCK_EX)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX)
-        finally:
-            fcntl.flock(self._turnstile, fcntl.LOCK_UN)
+    def take(self, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
+        """Wait for the lock and hold it until leaving; StoreUnavailable if another process keeps it for too long."""
+        if not self._take_at_once():
+            self._wait(wait_seconds)
         try:
             yield
         finally:
             fcntl.flock(self._lock, fcntl.LOCK_UN)
 
+    def _take_at_once(self) -> bool:
+        """Take both locks if nobody has them or waits for them."""
+        with self._changed:
+            if self._is_queued or not _try(self._turnstile):
+                return False
+            try:
+                return _try(self._lock)
+            finally:
+                fcntl.flock(self._turnstile, fcntl.LOCK_UN)
+
+    def _wait(self, seconds: float) -> None:
+        with self._changed:
+            self._is_wanted = True
+            if not self._is_queued:
+                self._is_queued = True
+                threading.Thread(target=self._queue, name="holdfast-file-lock", daemon=True).start()
+            granted = self._changed.wait_for(lambda: self._is_granted, seconds)
+            self._is_wanted = self._is_granted = False
+            if not granted:
+                raise StoreUnavailable(
+                    f"another program has kept the write lock {self.path} for {seconds:g} s; it may be stopped:"
+                    f" `fuser {self.path}` finds it, then continue or end it"
+                )
+
+    def _queue(self) -> None:
+        """Wait in the kernel's queue, then hand the lock to the caller, or free it if no caller waits any more."""
+        fcntl.flock(self._turnstile, fcntl.LOCK_EX)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        fcntl.flock(self._turnstile, fcntl.LOCK_UN)
+        with self._changed:
+            self._is_queued = False
+            self._is_granted = self._is_wanted
+            if not self._is_wanted:
+                fcntl.flock(self._lock, fcntl.LOCK_UN)
+            if self._is_closed:
+                self._close_files()
+            self._changed.notify_all()
+
     def close(self) -> None:
-        """Close both files."""
+        """Close both files; a thread that still waits closes them when it gets the lock."""
+        with self._changed:
+            self._is_closed = True
+            if not self._is_queued:
+                self._close_files()
+
+    def _close_files(self) -> None:
         os.close(self._turnstile)
         os.close(self._lock)
+
+
+def _try(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _open(path: Path) -> int:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,10 +17,10 @@ from holdfast.core.row import Instant
 from holdfast.store.contract import Clock
 from holdfast.store.sql import migrations
 from holdfast.store.sql.store import Execute, SqlStore
-from holdfast.store.sqlite import queries
-from holdfast.store.sqlite.fair_lock import FairLock
+from holdfast.store.sqlite import flush_failure, queries
+from holdfast.store.sqlite.fair_lock import WAIT_SECONDS, FairLock
 from holdfast.store.sqlite.reader import SqliteReader
-from holdfast.store.sqlite.transaction import SqliteTransaction, sync_failed
+from holdfast.store.sqlite.transaction import SqliteTransaction
 from holdfast.store.sqlite.watcher import PollingWatcher
 
 BUSY_MILLISECONDS = 5_000
@@ -32,30 +34,43 @@ class SqliteStore(SqlStore):
     lanes = 1
     name = "sqlite"
     dialect = queries
+    checkpoint_pages = CHECKPOINT_PAGES
+    wait_seconds = WAIT_SECONDS
+    """How long a writer waits for other threads and processes."""
 
     def __init__(self, path: str | Path, clock: Clock | None = None) -> None:
         super().__init__()
-        self.path = Path(path)
+        self.path = Path(path).resolve()
         self._clock = clock
         self._writing = threading.Lock()
         self._writer: apsw.Connection | None = None
         self._fair_lock: FairLock | None = None
         self._readers: list[apsw.Connection] = []
-        self._sync_failed = False
 
     def open(self) -> None:
         """Create the file if need be, readable by its owner only, and bring the schema up to date."""
+        self._open(self.wait_seconds)
+
+    def _open(self, wait_seconds: float) -> None:
         with _translate_errors():
+            flush_failure.check(self.path)
             self.path.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
             self._fair_lock = self._fair_lock or FairLock(self.path)
-            with self._fair_lock.take():
+            with self._fair_lock.take(wait_seconds):
                 connection = self._connect()
-                self._migrate(connection)
+                try:
+                    self._migrate(connection)
+                except BaseException as error:
+                    flush_failure.record(self.path, error)
+                    self._close(connection)
+                    raise
                 self._writer = connection
 
     def _connect(self) -> apsw.Connection:
-        return connect(self.path)
+        connection = connect(self.path)
+        connection.set_wal_hook(self._checkpoint_if_long)
+        return connection
 
     def _migrate(self, connection: apsw.Connection) -> None:
         connection.execute("BEGIN IMMEDIATE")
@@ -66,43 +81,65 @@ class SqliteStore(SqlStore):
                 connection.pragma("user_version", number)
             connection.execute("COMMIT")
         except BaseException:
-            connection.execute("ROLLBACK")
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
             raise
+
+    def _checkpoint_if_long(self, connection: apsw.Connection, database: str, pages: int) -> int:
+        """Copy a long WAL into the file after a commit. SQLite's own automatic checkpoint hides a failed flush."""
+        if pages >= self.checkpoint_pages:
+            try:
+                connection.wal_checkpoint(database)
+            except apsw.Error as error:  # the commit itself is in the WAL and flushed
+                flush_failure.record(self.path, error)
+        return apsw.SQLITE_OK
 
     @contextmanager
     def transaction(self, lane: int = 0) -> Iterator[SqliteTransaction]:
         """Begin a batch: take the fair lock, then the file's write lock."""
-        if self._sync_failed:
-            raise StoreUnavailable(
-                "the disk failed to sync, so the state of the file is uncertain: restart the server to check it"
-            )
-        with self._writing, _translate_errors():
-            if self._writer is None:
-                self.open()
+        deadline = time.monotonic() + self.wait_seconds
+        with _translate_errors(), self._take_writer(deadline) as writer:
             assert self._fair_lock is not None
-            assert self._writer is not None
-            with self._fair_lock.take():
-                self._writer.execute("BEGIN IMMEDIATE")
+            with self._fair_lock.take(max(deadline - time.monotonic(), 0.0)):
                 try:
-                    transaction = SqliteTransaction(self._writer, self._clock)
+                    writer.execute("BEGIN IMMEDIATE")
+                    transaction = SqliteTransaction(writer, self._clock)
                     yield transaction
                     transaction.commit()
                 except BaseException as error:
-                    # After a failed sync the kernel may drop what it could not write and report success next time,
-                    # so nothing more is written until a restart has read the file back.
-                    self._sync_failed = isinstance(error.__cause__, apsw.IOError) and sync_failed(error.__cause__)
-                    self._abandon()
+                    flush_failure.record(self.path, error)
+                    self._abandon(writer)
                     raise
 
-    def _abandon(self) -> None:
-        """Roll back; close the connection if it cannot."""
-        assert self._writer is not None
+    @contextmanager
+    def _take_writer(self, deadline: float) -> Iterator[apsw.Connection]:
+        """The connection that writes, for one thread of this process at a time; it is opened if need be."""
+        if not self._writing.acquire(timeout=max(deadline - time.monotonic(), 0.0)):
+            raise StoreUnavailable(f"another write to {self.path} has taken longer than {self.wait_seconds:g} s")
         try:
-            if self._writer.in_transaction:
-                self._writer.execute("ROLLBACK")
+            # Checked by the thread whose turn it is: the flush may have failed while it waited.
+            flush_failure.check(self.path)
+            if self._writer is None:
+                self._open(max(deadline - time.monotonic(), 0.0))
+            assert self._writer is not None
+            yield self._writer
+        finally:
+            self._writing.release()
+
+    def _abandon(self, writer: apsw.Connection) -> None:
+        """Roll back; close the connection if it cannot."""
+        try:
+            if writer.in_transaction:
+                writer.execute("ROLLBACK")
         except apsw.Error:
-            self._writer.close(force=True)
+            self._close(writer)
             self._writer = None
+
+    def _close(self, connection: apsw.Connection) -> None:
+        """Close a connection. SQLite copies the WAL into the file at the last one, but not after a failed flush."""
+        if flush_failure.has_failed(self.path):
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        connection.close(force=True)
 
     @contextmanager
     def write(self) -> Iterator[tuple[Execute, Instant]]:
@@ -120,7 +157,7 @@ class SqliteStore(SqlStore):
                 yield SqliteReader(connection, self._clock)
                 connection.execute("ROLLBACK")
             except BaseException:
-                connection.close(force=True)
+                self._close(connection)
                 raise
             self._readers.append(connection)
 
@@ -149,7 +186,7 @@ class SqliteStore(SqlStore):
     def close(self) -> None:
         """Close every connection; SQLite then copies the WAL into the file."""
         for connection in [*self._readers, *([self._writer] if self._writer else [])]:
-            connection.close()
+            self._close(connection)
         self._readers, self._writer = [], None
         if self._fair_lock is not None:
             self._fair_lock.close()
@@ -161,11 +198,19 @@ def connect(path: Path) -> apsw.Connection:
     connection = apsw.Connection(str(path), statementcachesize=200)
     connection.set_busy_timeout(BUSY_MILLISECONDS)
     connection.pragma("journal_mode", "wal")
-    connection.pragma("synchronous", "full")
+    for pragma, value in durability_pragmas(sys.platform):
+        connection.pragma(pragma, value)
     connection.pragma("mmap_size", 0)
-    connection.wal_autocheckpoint(CHECKPOINT_PAGES)
     connection.create_scalar_function("holdfast_writer", _allow_write, 0)
     return connection
+
+
+def durability_pragmas(platform: str) -> list[tuple[str, str | int]]:
+    """The settings that make every commit and checkpoint durable on this platform."""
+    flushed: list[tuple[str, str | int]] = [("synchronous", "full")]
+    if platform == "darwin":  # there fsync leaves the data in the drive's cache; F_FULLFSYNC empties that too
+        flushed += [("fullfsync", 1), ("checkpoint_fullfsync", 1)]
+    return flushed
 
 
 def _allow_write(*_: object) -> None:

@@ -174,11 +174,6 @@ class SqliteTransaction:
         return int(row[0])
 
 
-def sync_failed(error: apsw.IOError) -> bool:
-    """Whether the disk failed to flush: what it reports afterwards cannot be trusted."""
-    return getattr(error, "extendedresult", 0) in {apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC}
-
-
 def current_time(clock: Clock | None, mark: clocks.Mark, reading: clocks.Reading) -> Instant:
     """The store's time: by its own clock or by a test's, and never before the last commit."""
     return clocks.advance(mark, reading) if clock is None else max(clock(), mark.now)
