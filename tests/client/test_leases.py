@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from holdfast.client.errors import CancelRequested, Conflict, Held, LeaseLost, NotFound
+from holdfast.client.errors import CancelRequested, Conflict, Held, LeaseLost, NotFound, Unreachable
 from holdfast.client.leases import clock as lease_clock
-from holdfast.client.leases.state import LeaseState, Terms
+from holdfast.client.leases.state import Duration, LeaseState, Terms
 from holdfast.client.worker_errors import Permanent, Retry
 from tests.support import wait_until
 
@@ -145,16 +145,67 @@ def test_a_lease_is_counted_from_the_sending_of_its_renewal(monkeypatch):
     terms = Terms("job x", 1, 10.0, 3.0, {}, "heartbeat_job", "release_job", {})
     held = LeaseState(terms, sent=100.0)
     clock[0] = 109.9  # an answer that took so long renews only from its sending
-    held.renewed(102.0, {})
+    held.renewed(102.0, Duration(10.0, 3.0), {})
     held.check()
     clock[0] = 111.98
     held.check()
     clock[0] = 112.0  # the machine slept
     with pytest.raises(LeaseLost):
         held.check()
-    held.renewed(112.0, {})
+    held.renewed(112.0, Duration(10.0, 3.0), {})
     with pytest.raises(LeaseLost):  # a reported loss stays a loss
         held.check()
+
+
+def test_a_lease_lasts_as_long_as_its_last_renewal_was_granted_for(monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr(lease_clock, "now", lambda: clock[0])
+    held = LeaseState(Terms("job x", 1, 120.0, 40.0, {}, "heartbeat_job", "release_job", {}), sent=100.0)
+    held.renewed(101.0, Duration(10.0, 3.0), {})
+    assert held.remaining == pytest.approx(10.99)
+    assert held.pause() <= 4.0
+    clock[0] = 111.0
+    with pytest.raises(LeaseLost):
+        held.check()
+
+
+def test_a_renewal_for_a_shorter_time_counts_even_if_its_answer_is_lost(monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr(lease_clock, "now", lambda: clock[0])
+    held = LeaseState(Terms("job x", 1, 120.0, 40.0, {}, "heartbeat_job", "release_job", {}), sent=100.0)
+    held.renewing(105.0, 2)
+    held.refused(Unreachable("no answer"))
+    assert held.remaining < 7.0
+    clock[0] = 107.0
+    with pytest.raises(LeaseLost):
+        held.check()
+
+
+@pytest.mark.parametrize("ttl", [30, 120])
+def test_a_job_claimed_for_a_session_is_sure_no_longer_than_the_session(client, name, ttl):
+    session = client.begin_session(name, ttl_seconds=10)
+    with client.job(name, "agent-3", ttl=ttl, session_id=session["session_id"]) as job:
+        assert 5 < job.remaining <= 10
+        assert job.document["heartbeat_every_seconds"] <= 3
+        assert client.get_job_owner(name)["expires_in_seconds"] <= 10
+        assert job.renew()["expires_in_seconds"] <= 10
+        assert job.remaining <= 10
+
+
+def test_a_task_claimed_for_a_session_is_sure_no_longer_than_the_session(client, name):
+    session = client.begin_session(name, ttl_seconds=10)
+    client.create_task(name, {}, lease_duration_seconds=300)
+    with client.task(name, session_id=session["session_id"]) as task:
+        assert 5 < task.remaining <= 10
+        task.renew()
+        assert 5 < task.remaining <= 10
+
+
+def test_a_renewal_for_a_shorter_time_shortens_what_is_sure(client, name):
+    with client.job(name, "agent-3", ttl=120) as job:
+        job.renew(ttl_seconds=5)
+        assert job.remaining <= 5
+        assert client.get_job_owner(name)["expires_in_seconds"] <= 5
 
 
 def test_failed_renewals_are_retried_sooner_and_before_the_lease_ends():

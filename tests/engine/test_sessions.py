@@ -54,6 +54,11 @@ def event_kinds(store, subject):
     return [event.kind for event in every(store, Event) if event.subject == subject]
 
 
+def holders(store):
+    """Proof and token of the two tasks that the session holds."""
+    return [(task.proof, task.token) for task in every(store, Task)[:2]]
+
+
 def the_session(store):
     (session,) = every(store, Session)
     return session
@@ -137,10 +142,10 @@ def test_resuming_reissues_all_holdings_with_larger_tokens(session_store, clock)
     for row in (*begun.tasks, *begun.jobs):
         assert row.token > before[row.id].token
         assert row.proof != before[row.id].proof
-        assert row.expires_at == clock.now + 300 * SECOND
+        assert row.expires_at == begun.session.expires_at == clock.now + TTL * SECOND
     assert begun.session.token > 1
     assert {task.attempt for task in begun.tasks} == {1}
-    assert list(begun.tasks) == every(session_store, Task)[:2]
+    assert [(task.proof, task.token) for task in begun.tasks] == holders(session_store)
     assert event_kinds(session_store, "task:t1")[-1] == "task.reissued"
     assert event_kinds(session_store, "session:s1") == ["session.opened", "session.resumed"]
     check_log(session_store)
@@ -205,10 +210,11 @@ def test_a_heartbeat_of_a_session_renews_all_that_it_holds(session_store, clock)
     clock.advance(50)
     alive = run(session_store, heartbeat_session(context=Context(last_action="built")))
     assert alive.session.expires_at == clock.now + TTL * SECOND
-    assert [task.expires_at for task in alive.tasks] == [clock.now + LEASE] * 2
-    assert [job.expires_at for job in alive.jobs] == [clock.now + 300 * SECOND]
+    assert [row.expires_at for row in (*alive.tasks, *alive.jobs)] == [alive.session.expires_at] * 3
+    assert [task.expires_at for task in every(session_store, Task)[:2]] == [clock.now + LEASE] * 2
+    assert [job.expires_at for job in every(session_store, Lease)] == [clock.now + 300 * SECOND]
     assert (alive.session.last_action, alive.session.context_version) == ("built", 1)
-    assert list(alive.tasks) == every(session_store, Task)[:2]
+    assert [(task.proof, task.token) for task in alive.tasks] == holders(session_store)
     assert event_kinds(session_store, "task:t1")[-1] == "task.renewed"
     check_log(session_store)
 

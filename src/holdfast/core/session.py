@@ -70,6 +70,11 @@ def is_due(session: Session, now: Instant) -> bool:
     return session.ended_at is None and session.expires_at <= now
 
 
+def deadline(session: Session) -> Instant:
+    """When everything that was claimed for the session ends with it, unless it is renewed."""
+    return session.expires_at if session.ended_at is None else min(session.expires_at, session.ended_at)
+
+
 def is_visible(session: Session, by: Principal) -> bool:
     """Whether a key may read it: a key bound to a name prefix only the sessions it opened, any other key all."""
     return by.name_prefix is None or session.principal == by.id

@@ -12,10 +12,12 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from holdfast.core.deadlines import Held, session_of, with_effective_deadline
 from holdfast.core.event import SNAPSHOT, Cause
 from holdfast.core.lease import ELECTION, LOCK, Lease, counts_toward_limit, is_live
 from holdfast.core.plan import Usage
 from holdfast.core.row import Instant, Key, Row
+from holdfast.core.session import Session
 from holdfast.core.task import LIVE_STATES, Task, is_claimable
 from holdfast.core.webhooks.webhook import LimitGroup, Webhook, is_in_group
 from holdfast.engine.ready_heap import ReadyHeap
@@ -68,6 +70,10 @@ class View:
         """The row, if there is one."""
         row = self._rows.get((row_type.table, account, row_id))
         return row if isinstance(row, row_type) else None
+
+    def effective(self, row: Held) -> Held:
+        """The row with the earlier of its own deadline and that of its session, as answers show it."""
+        return with_effective_deadline(row, self.find(Session, row.account, session_of(row) or ""))
 
     def at(self, key: Key) -> Row | None:
         """The row of any kind under a key."""

@@ -33,13 +33,15 @@ def _of_claimed(task: dict[str, Any]) -> Contract:
     if not actual["lease_valid"]:
         check = action("check_task_status", f"GET {path}", best=True)
         return contract(check, lease_valid=False, lease_expires_in_seconds=0)
+    left = actual["lease_expires_in_seconds"]
+    ttl = min(task["leaseDurationSeconds"], left) if "sessionId" in task else task["leaseDurationSeconds"]
     return contract(
         action("complete_task", f"POST {path}/complete", best=True),
         action("fail_task", f"POST {path}/fail"),
         action("heartbeat", f"POST {path}/heartbeat"),
         lease_valid=True,
-        lease_expires_in_seconds=actual["lease_expires_in_seconds"],
-        recommended_heartbeat_interval_seconds=task["leaseDurationSeconds"] // 3,
+        lease_expires_in_seconds=left,
+        recommended_heartbeat_interval_seconds=max(ttl // 3, 1),
     )
 
 

@@ -26,6 +26,8 @@ class AsyncLease(LeaseBase):
         self._wait = wait
         self._ended = asyncio.Event()
         self._renewer: asyncio.Task[None] | None = None
+        self._one_renewal = asyncio.Lock()
+        """Renewals are sent one at a time, so that the last answer is that of the last renewal."""
 
     async def __aenter__(self) -> Self:
         self._granted = await self._acquire()
@@ -47,16 +49,18 @@ class AsyncLease(LeaseBase):
 
     async def renew(self, **fields: Any) -> Document:
         """Renew now, with fields such as `progress` or `checkpoint`. Raises LeaseLost if the lease is over."""
-        sent, timeout = now(), self._state.request_timeout
-        try:
-            document = await self._client.call(
-                self.terms.renewal, **self.terms.proof, **fields, timeout=timeout, deadline=timeout
-            )
-        except HoldfastError as error:
-            self._state.refused(error)
-            raise
-        self._state.renewed(sent, document)
-        return document
+        async with self._one_renewal:
+            sent, timeout = now(), self._state.request_timeout
+            self._state.renewing(sent, fields.get("ttl_seconds"))
+            try:
+                document = await self._client.call(
+                    self.terms.renewal, **(self.terms.proof | fields), timeout=timeout, deadline=timeout
+                )
+            except HoldfastError as error:
+                self._state.refused(error)
+                raise
+            self._state.renewed(sent, self._claim.duration(document), document)
+            return document
 
     async def _acquire(self) -> LeaseState:
         attempts = ClaimAttempts(self._claim, self._wait)

@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.client.errors import Document, Held, HoldfastError, LeaseLost, NotFound, OutcomeUnknown
 from holdfast.client.leases.clock import now
-from holdfast.client.leases.state import LeaseState, Terms
+from holdfast.client.leases.state import Duration, LeaseState, Terms
 from holdfast.operations.bounds import WAIT
 
 """Seconds that the server lets one claim wait."""
@@ -31,6 +31,9 @@ class Claim(Protocol):
 
     def terms(self, document: Document) -> Terms | None:
         """The granted lease; None if the answer grants none."""
+
+    def duration(self, document: Document, /) -> Duration:
+        """For how long the answer to a claim or a renewal grants the lease."""
 
     def refusal(self, document: Document) -> HoldfastError:
         """The error to raise for an answer that grants nothing."""
@@ -89,13 +92,15 @@ class JobClaim(msgspec.Struct, frozen=True):
         return Terms(
             what=f"job {self.job_id}",
             token=document["token"],
-            ttl=float(document["ttl_seconds"]),
-            every=float(document["heartbeat_every_seconds"]),
+            **self.duration(document)._asdict(),
             proof={"job_id": self.job_id, "lease_id": document["lease_id"]},
             renewal="heartbeat_job",
             release="release_job",
             document=document,
         )
+
+    def duration(self, document: Document, /) -> Duration:
+        return Duration(float(document["expires_in_seconds"]), float(document["heartbeat_every_seconds"]))
 
     def refusal(self, document: Document) -> HoldfastError:
         return Held(
@@ -132,13 +137,16 @@ class LeaderClaim(msgspec.Struct, frozen=True):
         return Terms(
             what=f"election {self.election_id}",
             token=document["leader"]["term"],
-            ttl=float(self.ttl),
-            every=document["renew_after_ms"] / 1000,
+            **self.duration(document)._asdict(),
             proof=proof | {"ttl_seconds": self.ttl},
             renewal="renew_leadership",
             release="resign",
             document=document,
         )
+
+    def duration(self, document: Document, /) -> Duration:
+        every = document["renew_after_ms"] / 1000
+        return Duration(every * 2, every)  # the server advises to renew after half the TTL
 
     def refusal(self, document: Document) -> HoldfastError:
         leader = document["leader"]["candidate_id"]
@@ -165,18 +173,20 @@ class TaskClaim(msgspec.Struct, frozen=True):
     def terms(self, document: Document) -> Terms | None:
         if document.get("leaseId") is None:
             return None
-        ttl = float(document["leaseDurationSeconds"])
-        advice = document["agent_contract"].get("recommended_heartbeat_interval_seconds")
         return Terms(
             what=f"task {document['id']}",
             token=document["fencingToken"],
-            ttl=ttl,
-            every=float(advice or ttl / 3),
+            **self.duration(document)._asdict(),
             proof={"id": document["id"], "lease_id": document["leaseId"]},
             renewal="heartbeat",
             release="release_task",
             document=document["task"],
         )
+
+    def duration(self, document: Document, /) -> Duration:
+        advice = document["agent_contract"]
+        ttl = float(advice["lease_expires_in_seconds"])
+        return Duration(ttl, float(advice.get("recommended_heartbeat_interval_seconds", ttl / 3)))
 
     def refusal(self, document: Document) -> HoldfastError:
         if document["message"] == "busy":

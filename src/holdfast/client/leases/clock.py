@@ -32,7 +32,11 @@ class LeaseClock:
     """When to renew a lease, and when to stop relying on it. Not locked: one thread writes, any may read."""
 
     def __init__(self, ttl: float, sent: float, every: float, margins: Margins) -> None:
-        self._ttl, self._every, self._margins = ttl, every, margins
+        self._margins = margins
+        self.every = every
+        """Seconds between renewals."""
+        self.ttl = ttl
+        """Seconds that the last successful renewal was granted for."""
         self.sent = sent
         """When the last successful renewal was sent."""
         self.due = self._next_renewal()
@@ -41,7 +45,7 @@ class LeaseClock:
     @property
     def deadline(self) -> float:
         """Until when the lease is surely ours."""
-        return self.sent + self._ttl * self._margins.trusted
+        return self.sent + self.ttl * self._margins.trusted
 
     @property
     def remaining(self) -> float:
@@ -58,15 +62,24 @@ class LeaseClock:
         """Seconds until the next renewal is due, or until it is too late for one."""
         return max(0.0, min(self.due, self.deadline) - now())
 
-    def renewed(self, sent: float, every: float | None = None) -> None:
-        """A renewal that was sent at this time succeeded; `every` is the new interval if the server advised one."""
-        self._every = self._every if every is None else every
+    def renewed(self, sent: float, every: float | None = None, ttl: float | None = None) -> None:
+        """A renewal that was sent at this time succeeded.
+
+        `every` and `ttl` are the interval and the duration that the server granted, if its answer has them.
+        """
+        self.every = self.every if every is None else every
+        self.ttl = self.ttl if ttl is None else ttl
         self.sent = max(self.sent, sent)
         self.due = self._next_renewal()
+
+    def shorten(self, sent: float, ttl: float) -> None:
+        """A renewal for `ttl` seconds is sent: from now on, the lease may end that early, answered or not."""
+        self.ttl = min(self.ttl, sent + ttl - self.sent)
+        self.due = min(self.due, sent + ttl / 3)
 
     def retry_after(self, seconds: float) -> None:
         """A renewal failed: the next one is due after `seconds`."""
         self.due = now() + seconds
 
     def _next_renewal(self) -> float:
-        return self.sent + self._every * random.uniform(1.0 - self._margins.jitter, 1.0)
+        return self.sent + self.every * random.uniform(1.0 - self._margins.jitter, 1.0)

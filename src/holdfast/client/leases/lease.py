@@ -33,6 +33,8 @@ class Lease(LeaseBase):
         self._wait = wait
         self._ended = threading.Event()
         self._renewer: threading.Thread | None = None
+        self._one_renewal = threading.Lock()
+        """Renewals are sent one at a time, so that the last answer is that of the last renewal."""
 
     def __enter__(self) -> Self:
         self._granted = self._acquire()
@@ -54,16 +56,18 @@ class Lease(LeaseBase):
 
     def renew(self, **fields: Any) -> Document:
         """Renew now, with fields such as `progress` or `checkpoint`. Raises LeaseLost if the lease is over."""
-        sent, timeout = now(), self._state.request_timeout
-        try:
-            document = self._client.call(
-                self.terms.renewal, **self.terms.proof, **fields, timeout=timeout, deadline=timeout
-            )
-        except HoldfastError as error:
-            self._state.refused(error)
-            raise
-        self._state.renewed(sent, document)
-        return document
+        with self._one_renewal:
+            sent, timeout = now(), self._state.request_timeout
+            self._state.renewing(sent, fields.get("ttl_seconds"))
+            try:
+                document = self._client.call(
+                    self.terms.renewal, **(self.terms.proof | fields), timeout=timeout, deadline=timeout
+                )
+            except HoldfastError as error:
+                self._state.refused(error)
+                raise
+            self._state.renewed(sent, self._claim.duration(document), document)
+            return document
 
     def _acquire(self) -> LeaseState:
         attempts = ClaimAttempts(self._claim, self._wait)

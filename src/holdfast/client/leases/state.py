@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -14,6 +14,8 @@ from holdfast.client.leases.clock import LeaseClock, Margins
 MARGINS = Margins(trusted=0.999, jitter=0.2)
 """Two clocks may drift apart by 500 parts in a million each: we stop before the server's clock reaches the end."""
 FIRST_RETRY, LONGEST_RETRY = 0.2, 20.0
+SHORTEST_REQUEST = 0.1
+"""Seconds that a renewal may take at least."""
 
 
 class Terms(msgspec.Struct, frozen=True):
@@ -23,6 +25,7 @@ class Terms(msgspec.Struct, frozen=True):
     """Name of the lease in messages, such as "job deploy/web"."""
     token: int
     ttl: float
+    """Seconds that the claim was granted for."""
     every: float
     """Seconds between renewals, as the server advises."""
     proof: dict[str, Any]
@@ -33,6 +36,15 @@ class Terms(msgspec.Struct, frozen=True):
     """Operation that releases the lease."""
     document: dict[str, Any]
     """The server's answer to the claim."""
+
+
+class Duration(NamedTuple):
+    """What the answer to a claim or a renewal says about time, in seconds."""
+
+    ttl: float
+    """For how long the lease is granted: until its own deadline or the end of its session, whichever is earlier."""
+    every: float
+    """How often to renew."""
 
 
 class LeaseState:
@@ -54,20 +66,21 @@ class LeaseState:
     @property
     def request_timeout(self) -> float:
         """Seconds that one renewal may take: short enough for another to follow."""
-        return self.terms.ttl * 0.3
+        with self._mutex:
+            return max(self._clock.ttl * 0.3, SHORTEST_REQUEST)
 
     @property
     def is_stale(self) -> bool:
         """Whether half the renewal interval has passed since the last request was sent, as after a long wait."""
         with self._mutex:
-            return self._clock.age > self.terms.every / 2
+            return self._clock.age > self._clock.every / 2
 
     def check(self) -> None:
         """Raise LeaseLost unless the lease is surely ours now, CancelRequested if its task is to be cancelled."""
         with self._mutex:
             if not isinstance(self._error, LeaseLost) and self._clock.remaining <= 0:
-                age = self._clock.age
-                self._error = LeaseLost(f"{self.terms.what} was last renewed {age:.1f} s ago, for {self.terms.ttl:g} s")
+                age, ttl = self._clock.age, self._clock.ttl
+                self._error = LeaseLost(f"{self.terms.what} was last renewed {age:.1f} s ago, for {ttl:g} s")
             if self._error is not None:
                 raise self._error
 
@@ -80,11 +93,17 @@ class LeaseState:
         with self._mutex:
             return self._clock.pause
 
-    def renewed(self, sent: float, document: dict[str, Any]) -> None:
+    def renewing(self, sent: float, ttl: float | None) -> None:
+        """A renewal is sent, for `ttl` seconds if it asks for another duration; its answer may be lost."""
+        if ttl is not None:
+            with self._mutex:
+                self._clock.shorten(sent, ttl)
+
+    def renewed(self, sent: float, granted: Duration, document: dict[str, Any]) -> None:
         """A renewal that was sent at this time succeeded. A loss that was reported before stays a loss."""
         with self._mutex:
             self._failures = 0
-            self._clock.renewed(sent)
+            self._clock.renewed(sent, granted.every, granted.ttl)
             if document.get("cancelRequested") and self._error is None:
                 self._error = CancelRequested(f"cancellation of {self.terms.what} was requested", document=document)
 
@@ -96,6 +115,6 @@ class LeaseState:
                 self._error = (
                     error if isinstance(error, LeaseLost) else LeaseLost(error.message, document=error.document)
                 )
-            longest = min(LONGEST_RETRY, self.terms.ttl / 10, FIRST_RETRY * 2**self._failures)
+            longest = min(LONGEST_RETRY, self._clock.ttl / 10, FIRST_RETRY * 2**self._failures)
             self._failures += 1
             self._clock.retry_after(random.uniform(0.0, longest))

@@ -84,7 +84,7 @@ class ClaimJob(JobCommand, frozen=True):
         lease = expire_lease_if_due(view, self.account, self.name)
         acl.check_allowed(lease.acl, self.by)
         if self.yields or leases.is_live(lease, view.now) or leases.is_delayed(lease, view.now):
-            return Held(lease=lease, now=view.now)
+            return Held(lease=view.effective(lease), now=view.now)
         claim = Claim(
             kind=JOB,
             holder=self.holder,
@@ -108,7 +108,7 @@ class ClaimJob(JobCommand, frozen=True):
 
     def _claimed(self, lease: Lease, view: View, lease_id: str, *, replayed: bool = False) -> Claimed:
         return Claimed(
-            lease=lease,
+            lease=view.effective(lease),
             now=view.now,
             lease_id=lease_id,
             previous=leases.last_ending(lease),
@@ -160,7 +160,7 @@ class HeartbeatJob(HolderCommand, frozen=True):
         if self.progress is not None:
             lease = replace(lease, progress=self.progress)
         lease = view.put(leases.extend(lease, ttl=self.ttl or lease.ttl, now=view.now), "renewed")
-        return Changed(lease=lease, now=view.now)
+        return Changed(lease=view.effective(lease), now=view.now)
 
 
 class ReleaseJob(HolderCommand, frozen=True):
@@ -197,7 +197,7 @@ def check_owner(view: View, lease: Lease, lease_id: str) -> None:
     try:
         leases.check_holder(lease, proof, view.now)
     except (LeaseGone, LeaseMismatch):
-        raise leases.lease_lost_error(lease, proof, view.now) from None
+        raise leases.lease_lost_error(view.effective(lease), proof, view.now) from None
     if lease.ephemeral and lease.session is not None:
         session = view.find(Session, lease.account, lease.session)
         if session is None or not sessions.is_live(session, view.now):

@@ -104,8 +104,13 @@ class BeginSession(SessionCommand, frozen=True):
         begun = view.put(sessions.write_context(begun, self.context, None), "resumed" if resumed else "opened")
         return BegunSession(
             session=begun,
-            jobs=tuple(self._reissue_job(view, lease) for lease in view.leases_of(self.account, self.session_id)),
-            tasks=tuple(self._reissue_task(view, task) for task in view.tasks_of(self.account, self.session_id)),
+            jobs=tuple(
+                view.effective(self._reissue_job(view, lease))
+                for lease in view.leases_of(self.account, self.session_id)
+            ),
+            tasks=tuple(
+                view.effective(self._reissue_task(view, task)) for task in view.tasks_of(self.account, self.session_id)
+            ),
             now=view.now,
             resumed=resumed,
             secret=None if has_secret else self.fresh_secret,
@@ -140,8 +145,8 @@ class GenerationCommand(SessionCommand, frozen=True):
         """The session and what it holds."""
         return SessionState(
             session=session,
-            jobs=tuple(view.leases_of(self.account, self.session_id)),
-            tasks=tuple(view.tasks_of(self.account, self.session_id)),
+            jobs=tuple(map(view.effective, view.leases_of(self.account, self.session_id))),
+            tasks=tuple(map(view.effective, view.tasks_of(self.account, self.session_id))),
             now=view.now,
         )
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from holdfast.core import task as tasks
+from holdfast.core.deadlines import heartbeat_interval
 from holdfast.core.lease import is_live
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.task import Task
@@ -66,7 +67,7 @@ def _for_claimed_task(task: Task, now: Instant, more: dict[str, Any]) -> Contrac
         *steps,
         lease_valid=True,
         lease_expires_in_seconds=seconds_left(task.expires_at, now),
-        recommended_heartbeat_interval_seconds=task.lease_duration // SECOND // 3,
+        recommended_heartbeat_interval_seconds=max(heartbeat_interval(task, now) // SECOND, 1),
         **more,
     )
 

@@ -107,7 +107,7 @@ class ClaimCommand(Command[Outcome], frozen=True, kw_only=True):
         claim = Claim(worker=self.worker, principal=self.by.id, session=self.session_id)
         token = view.token()
         taken = view.put(tasks.claim(task, claim, proof=proof_of(lease_id), token=token, now=view.now), "claimed")
-        return GrantedTask(task=taken, now=view.now, lease_id=lease_id)
+        return GrantedTask(task=view.effective(taken), now=view.now, lease_id=lease_id)
 
 
 class ClaimTasks(ClaimCommand, frozen=True, kw_only=True):
@@ -132,7 +132,7 @@ class ClaimTasks(ClaimCommand, frozen=True, kw_only=True):
         """As many as there are, up to the limit."""
         busy = self.in_flight(view)
         if busy is not None:
-            return Busy(task=busy, now=view.now)
+            return Busy(task=view.effective(busy), now=view.now)
         limit = self.limit_by_plan(view, 1 if self.allows_one_task(view) else self.limit)
         taken: list[GrantedTask] = []
         while len(taken) < limit and (task := view.next_ready(self.account, self.types)) is not None:
@@ -155,7 +155,7 @@ class ClaimTask(ClaimCommand, frozen=True, kw_only=True):
     def decide(self, view: View) -> Claimed:
         """The claimed task, or a refusal: a claim by id never waits."""
         task = expire_task_if_due(view, tasks.check_found(view.find(Task, self.account, self.task_id)))
-        tasks.check_claimable(task, view.now)
+        tasks.check_claimable(view.effective(task), view.now)
         busy = self.in_flight(view)
         if busy is not None:
             raise SessionBusy("this session has a task in flight", in_flight=busy.id)
@@ -179,7 +179,7 @@ class ReviewClaim(Command[Claimed], frozen=True):
         refusals: list[Refused] = []
         for task_id, lease_id in zip(self.task_ids, self.lease_ids, strict=True):
             try:
-                task = tasks.check_found(view.find(Task, self.account, task_id))
+                task = view.effective(tasks.check_found(view.find(Task, self.account, task_id)))
                 tasks.check_holder(task, proof_of(lease_id), view.now)
             except Refused as refusal:
                 refusals.append(refusal)

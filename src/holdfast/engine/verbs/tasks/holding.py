@@ -43,7 +43,7 @@ class HolderCommand(TaskCommand, frozen=True):
             message = "`lease_id` is required in this account: send the one that the claim returned"
             raise Invalid(message, [{"pointer": "/lease_id", "code": "missing", "message": message}])
         task = self.task(view)
-        tasks.check_holder(task, self.proof, view.now)
+        tasks.check_holder(view.effective(task), self.proof, view.now)
         if self.token is not None and self.token != task.token:
             raise WrongToken(f"the lease is yours, but its token is not {self.token}")
         if task.session is not None:
@@ -73,7 +73,7 @@ class HeartbeatTask(HolderCommand, frozen=True):
     def decide(self, view: View) -> TaskOutcome:
         """The task with its new deadline."""
         task = tasks.heartbeat(self.find_held(view), view.now)
-        return TaskOutcome(task=view.put(task, "renewed"), now=view.now)
+        return TaskOutcome(task=view.effective(view.put(task, "renewed")), now=view.now)
 
 
 class CompleteTask(HolderCommand, frozen=True):

@@ -68,6 +68,11 @@ def _campaign(client: Client, arguments: dict[str, Any], *, wait: bool) -> tuple
 def _held_lease(client: Client, answer: dict[str, Any], ttl: int, sent_at: float) -> HeldLease:
     proof = {"id": answer["election_id"], "leader_token": answer["leader_token"]}
     renew = {**proof, "ttl_seconds": ttl}
+
+    def renew_leadership(limit: float) -> float:
+        client.call("renew_leadership", timeout=limit, deadline=limit, **renew)
+        return float(ttl)
+
     return HeldLease(
         answer["election_id"],
         float(ttl),
@@ -77,6 +82,6 @@ def _held_lease(client: Client, answer: dict[str, Any], ttl: int, sent_at: float
             "HOLDFAST_TOKEN": str(answer["leader"]["term"]),
             "HOLDFAST_EXPIRES_AT": answer["leader"]["expires_at"],
         },
-        lambda limit: client.call("renew_leadership", timeout=limit, deadline=limit, **renew),
+        renew_leadership,
         partial(client.call, "resign", timeout=RESIGN_SECONDS, deadline=RESIGN_SECONDS, **proof),
     )

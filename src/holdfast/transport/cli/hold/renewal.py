@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from holdfast.client.errors import HoldfastError, Limited, OutcomeUnknown, ServerError, Unreachable
 from holdfast.client.leases.clock import LeaseClock, Margins, now
+from holdfast.client.leases.state import SHORTEST_REQUEST
 
 MARGINS = Margins(trusted=0.8, jitter=0.1)
 """A fifth of the lease is not trusted: it is left for clock drift and for ending the command."""
@@ -20,8 +21,8 @@ _TRANSIENT = (Limited, OutcomeUnknown, ServerError, Unreachable)
 class Renewal:
     """Thread that sends heartbeats until it is stopped or the server says that the lease is lost."""
 
-    def __init__(self, renew: Callable[[float], object], ttl: float, sent_at: float) -> None:
-        self._renew, self._ttl = renew, ttl
+    def __init__(self, renew: Callable[[float], float], ttl: float, sent_at: float) -> None:
+        self._renew = renew
         self._clock = LeaseClock(ttl, sent_at, ttl * PACE, MARGINS)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeats", daemon=True)
@@ -44,11 +45,11 @@ class Renewal:
         while not self._stopped.wait(max(0.0, self._clock.due - now())):
             sent_at = now()
             try:
-                self._renew(self._ttl * PACE)
+                ttl = self._renew(max(self._clock.every, SHORTEST_REQUEST))
             except _TRANSIENT:
-                self._clock.retry_after(min(1.0, self._ttl / 10) * random.uniform(0.9, 1.0))
+                self._clock.retry_after(min(1.0, self._clock.ttl / 10) * random.uniform(0.9, 1.0))
             except HoldfastError as error:
                 self.lost = error
                 return
             else:
-                self._clock.renewed(sent_at)
+                self._clock.renewed(sent_at, ttl * PACE, ttl)

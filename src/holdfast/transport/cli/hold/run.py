@@ -66,6 +66,6 @@ def _held_lease(client: Client, answer: dict[str, Any], sent_at: float) -> HeldL
             "HOLDFAST_LEASE": answer["lease_id"],
             "HOLDFAST_EXPIRES_AT": answer["expires_at"],
         },
-        lambda limit: client.call("heartbeat_job", timeout=limit, deadline=limit, **proof),
+        lambda limit: float(client.call("heartbeat_job", timeout=limit, deadline=limit, **proof)["expires_in_seconds"]),
         partial(client.call, "release_job", timeout=RELEASE_SECONDS, deadline=RELEASE_SECONDS, **proof),
     )

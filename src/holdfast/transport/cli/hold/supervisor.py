@@ -54,8 +54,8 @@ class HeldLease(NamedTuple):
     sent_at: float
     """When the request was sent that last renewed it, on the clock of `now`."""
     environment: dict[str, str]
-    renew: Callable[[float], object]
-    """Renews the lease; the argument limits the request, in seconds."""
+    renew: Callable[[float], float]
+    """Renews the lease and returns the seconds it was granted for; the argument limits the request, in seconds."""
     release: Callable[[], object]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.core import lease as leases
+from holdfast.core.deadlines import heartbeat_interval
 from holdfast.core.lease import Ended, Lease
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.command import LeaseOutcome
@@ -25,7 +26,7 @@ def render_claim(ctx: HandlerContext, warnings: list[str], outcome: Any) -> tupl
             **ownership(lease, now),
             "lease_id": outcome.lease_id,
             "token": lease.token,
-            **ttl_fields(lease),
+            **ttl_fields(lease, now),
             "previous": _previous(outcome.previous, outcome.previous_checkpoint),
         }
         return 200, encode(with_advice(document, warnings, holder_advice(lease, now)))
@@ -77,19 +78,19 @@ def ownership(lease: Lease, now: Instant) -> dict[str, Any]:
     }
 
 
-def ttl_fields(lease: Lease) -> dict[str, Any]:
+def ttl_fields(lease: Lease, now: Instant) -> dict[str, Any]:
     """How long the lease is, and how often to renew it."""
-    return {"ttl_seconds": lease.ttl // SECOND, "heartbeat_every_seconds": _heartbeat_seconds(lease)}
+    return {"ttl_seconds": lease.ttl // SECOND, "heartbeat_every_seconds": _heartbeat_seconds(lease, now)}
 
 
-def _heartbeat_seconds(lease: Lease) -> float:
-    interval = leases.renewal_interval(lease.ttl)
+def _heartbeat_seconds(lease: Lease, now: Instant) -> float:
+    interval = heartbeat_interval(lease, now)
     return interval // SECOND if interval >= SECOND else round(interval / SECOND, 3)
 
 
 def holder_advice(lease: Lease, now: Instant) -> Contract:
     """The agent_contract of the holder."""
-    return job_advice.claimed(lease.id, seconds_left(lease.expires_at, now), _heartbeat_seconds(lease))
+    return job_advice.claimed(lease.id, seconds_left(lease.expires_at, now), _heartbeat_seconds(lease, now))
 
 
 def _previous(ending: Ended | None, checkpoint: str | None) -> dict[str, Any] | None:

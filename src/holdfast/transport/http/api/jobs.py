@@ -20,6 +20,7 @@ from holdfast.engine.verbs.jobs import Claimed, ClaimJob, ForceRelease, Heartbea
 from holdfast.operations import bounds
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import jobs as job_advice
+from holdfast.transport.deadlines import read_effective
 from holdfast.transport.http.api.job_documents import (
     holder_advice,
     job_document,
@@ -124,8 +125,9 @@ async def heartbeat_job(ctx: HandlerContext, request: Request) -> Response:
     checks.raise_errors()
 
     def render(outcome: LeaseOutcome) -> tuple[int, bytes]:
-        document = {"status": "claimed", **ownership(outcome.lease, outcome.now), **ttl_fields(outcome.lease)}
-        return 200, encode(with_advice(document, warnings, holder_advice(outcome.lease, outcome.now)))
+        lease, now = outcome.lease, outcome.now
+        document = {"status": "claimed", **ownership(lease, now), **ttl_fields(lease, now)}
+        return 200, encode(with_advice(document, warnings, holder_advice(lease, now)))
 
     seconds = None if ttl is None else ttl * SECOND
     command = HeartbeatJob(**_common(request, raw, render), **written, ttl=seconds, progress=progress)
@@ -163,7 +165,8 @@ async def get_job_owner(ctx: HandlerContext, request: Request) -> Response:
     account, name = request.by.account, request.parameter
 
     def query_job(reader: Reader) -> tuple[Lease, Instant]:
-        return reader.row(Lease, account, name) or Lease(account, name), reader.now
+        found = reader.row(Lease, account, name) or Lease(account, name)
+        return read_effective(reader, [found])[0], reader.now
 
     lease, now = await ctx.read(query_job)
     return json_response(200, job_document(lease, now), ((b"cache-control", b"no-store"),))
@@ -186,7 +189,7 @@ async def list_claimed_jobs(ctx: HandlerContext, request: Request) -> Response:
     account = request.by.account
 
     def query_jobs(reader: Reader) -> tuple[list[Lease], Instant]:
-        return _read_jobs(reader, account, prefix, after, limit + 1), reader.now
+        return read_effective(reader, _read_jobs(reader, account, prefix, after, limit + 1)), reader.now
 
     found, now = await ctx.read(query_jobs)
     page, more = found[:limit], len(found) > limit

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from holdfast.core import session as sessions
+from holdfast.core.deadlines import with_effective_deadline
 from holdfast.core.errors import SessionMissing
 from holdfast.core.lease import Lease, renewal_interval
 from holdfast.core.row import SECOND, Instant
@@ -163,7 +164,12 @@ async def read_session(ctx: HandlerContext, request: Request) -> Response:
         if session is None or session.name is None or not sessions.is_visible(session, request.by):
             raise SessionMissing("there is no such session")
         jobs, tasks = reader.holdings(account, session_id)
-        return SessionState(session=session, jobs=tuple(jobs), tasks=tuple(tasks), now=reader.now)
+        return SessionState(
+            session=session,
+            jobs=tuple(with_effective_deadline(job, session) for job in jobs),
+            tasks=tuple(with_effective_deadline(task, session) for task in tasks),
+            now=reader.now,
+        )
 
     outcome = await ctx.read(query_session)
     return _response(200, {"status": _status(outcome.session, outcome.now), **_session_document(outcome)}, [])

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
+from msgspec.structs import replace
+
 from holdfast.core import task as tasks
 from holdfast.core.row import Instant
 from holdfast.core.task import Task
 from holdfast.operations import bounds
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import tasks as task_advice
+from holdfast.transport.deadlines import read_effective
 from holdfast.transport.http.bodies.query import NO_STORE, Query
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.orchestrion.documents import task_document
 from holdfast.transport.http.request import Request, Response, json_response
-from holdfast.transport.task_filter import NEWEST, TaskFilter, find_tasks
+from holdfast.transport.task_filter import NEWEST, TaskFilter, TaskPage, find_tasks
 
 SCAN_LIMIT = 10_000
 """Tasks read for one page: a filter that few tasks match gets a short page and a cursor."""
@@ -29,7 +32,8 @@ async def check_task_status(ctx: HandlerContext, request: Request) -> Response:
     account, task_id = request.by.account, request.parameter
 
     def read_task(reader: Reader) -> tuple[Task, Instant]:
-        return tasks.check_found(reader.row(Task, account, task_id)), reader.now
+        found = tasks.check_found(reader.row(Task, account, task_id))
+        return read_effective(reader, [found])[0], reader.now
 
     def is_expired(found: tuple[Task, Instant]) -> bool:
         return found[0].state in tasks.FINAL_STATES
@@ -63,9 +67,12 @@ async def list_tasks(ctx: HandlerContext, request: Request) -> Response:
     cursor = query.text("cursor") or NEWEST
     query.raise_errors()
     account = request.by.account
-    page = await ctx.read(
-        lambda reader: find_tasks(reader, account, filters, cursor, limit=limit, scan_limit=SCAN_LIMIT)
-    )
+
+    def read_page(reader: Reader) -> TaskPage:
+        page = find_tasks(reader, account, filters, cursor, limit=limit, scan_limit=SCAN_LIMIT)
+        return replace(page, tasks=read_effective(reader, page.tasks))
+
+    page = await ctx.read(read_page)
     more = page.next_cursor or None
     following = None if more is None else urlencode(query.values() | {"cursor": more})
     return json_response(

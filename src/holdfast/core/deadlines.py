@@ -1,0 +1,42 @@
+"""Effective deadlines: a lease ends at its own deadline or with the session it was claimed for, whichever is earlier.
+
+Rows keep both deadlines apart, because each is renewed on its own. Every answer shows the earlier one: a holder that
+relied on the later one would go on working after another had claimed the job.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from holdfast.core import session as sessions
+from holdfast.core.lease import Lease, renewal_interval
+from holdfast.core.row import Instant
+from holdfast.core.session import Session
+from holdfast.core.task import Task
+
+Held = TypeVar("Held", Lease, Task)
+
+
+def session_of(row: Lease | Task) -> str | None:
+    """The session whose end frees the row, if there is one."""
+    return row.session if isinstance(row, Task) or row.ephemeral else None
+
+
+def with_effective_deadline(row: Held, session: Session | None) -> Held:
+    """The row as an answer shows it: it expires no later than the session that it was claimed for."""
+    if row.expires_at is None or session is None or session_of(row) != session.id:
+        return row
+    return replace(row, expires_at=min(row.expires_at, sessions.deadline(session)))
+
+
+def heartbeat_interval(row: Lease | Task, now: Instant) -> Instant:
+    """How often the holder of a row with its effective deadline should renew.
+
+    A third of the TTL, or of the time that its session still lasts, if that is shorter.
+    """
+    ttl = row.lease_duration if isinstance(row, Task) else row.ttl
+    if session_of(row) is not None and row.expires_at is not None:
+        ttl = min(ttl, max(row.expires_at - now, 0))
+    return renewal_interval(ttl)
