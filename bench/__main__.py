@@ -45,7 +45,7 @@ def main() -> None:
     machine's speed changes by a factor of two within minutes.
     """
     with tempfile.TemporaryDirectory(prefix="hf-bench-", dir=Path.cwd()) as folder:
-        database = Postgres()
+        database = Postgres(in_memory=False)
         try:
             flush = statistics.median(raw.flush_seconds(Path(folder)) for _ in range(ROUNDS))
             print(f"one flush (fdatasync after 4 KiB): {flush * 1000:.2f} ms; medians of {ROUNDS} rounds\n")

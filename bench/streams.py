@@ -223,7 +223,7 @@ def stores(folder: str) -> Iterator[Any]:
         return
     from tests.postgres import Postgres
 
-    database = Postgres()
+    database = Postgres(in_memory=False)
     try:
         yield database.new_database
     finally:

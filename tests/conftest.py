@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-import shutil
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,14 +20,11 @@ pytest.register_assert_rewrite(
 )
 
 # Imported after the registration, which must come first.
-from tests.postgres import SharedPostgres, remove_shared_postgres
+from tests.postgres import SharedPostgres, memory_folder, remove_shared_postgres
 from tests.postgres_stores import PostgresStores
 from tests.proof_size import FULL
 from tests.scheduling import Scheduling, sort_by_waiting
 from tests.support import DrivenClock
-
-MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 - a file system in memory, where the machine has one
-MEMORY_NEEDED = 2 << 30
 
 
 def pytest_configure() -> None:
@@ -38,8 +33,9 @@ def pytest_configure() -> None:
     Tests kill processes, never the machine: what a process has written survives it on any file system. Power loss has
     its own proof (store/test_power_loss.py), and `make prove` uses the disk.
     """
-    if not FULL and MEMORY_FOLDER.is_dir() and shutil.disk_usage(MEMORY_FOLDER).free >= MEMORY_NEEDED:
-        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY_FOLDER))
+    folder = memory_folder()
+    if folder is not None and not FULL:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
 
 
 def pytest_collection_finish() -> None:

@@ -30,15 +30,21 @@ RECORD = "postgres"
 SCHEMA_TEMPLATE = "holdfast_schema"
 CONNECTIONS = 600
 """Every worker of a run has several servers on it."""
-_DURABILITY = [] if FULL else ["-c", "fsync=off", "-c", "full_page_writes=off"]
-"""Tests crash the server, never the machine: what was written survives without waiting for the disk."""
+MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 - a file system in memory, where the machine has one
+MEMORY_NEEDED = 4 << 30
+"""What the databases and the temporary files of a whole run need."""
 
 
 class Postgres:
-    """One server on a socket in a temporary folder. It can be stopped, killed and started again."""
+    """One server on a socket in a temporary folder. It can be stopped, killed and started again.
 
-    def __init__(self) -> None:
-        self.home = Path(tempfile.mkdtemp(prefix="hf-"))  # short: a socket's path holds 107 bytes
+    Its files are in memory except in `make prove`: tests crash the server, never the machine, so what was written
+    survives on any file system.
+    """
+
+    def __init__(self, *, in_memory: bool = not FULL) -> None:
+        folder = memory_folder() if in_memory else None
+        self.home = Path(tempfile.mkdtemp(prefix="hf-", dir=folder))  # short: a socket's path holds 107 bytes
         self._who: dict[str, Any] = {}
         self._programs = _wheel() / "pginstall18" / "bin"
         self._become_nobody()
@@ -81,7 +87,7 @@ class Postgres:
         with (self.home / "log").open("ab") as log:
             self._server = subprocess.Popen(
                 [self._programs / "postgres", "-D", self.home / "data", "-k", self.home, "-h", "",
-                 "-N", str(CONNECTIONS), *_DURABILITY],
+                 "-N", str(CONNECTIONS)],
                 env=self._environment, cwd=self.home, stdout=log, stderr=log, **self._who,
             )  # fmt: skip
         deadline = time.monotonic() + START_SECONDS
@@ -156,6 +162,12 @@ def remove_shared_postgres(folder: Path) -> None:
         while server.is_running() and server.status() != psutil.STATUS_ZOMBIE and time.monotonic() < deadline:
             time.sleep(0.02)
         shutil.rmtree(home, ignore_errors=True)
+
+
+def memory_folder() -> Path | None:
+    """A file system in memory, where flushing costs nothing; None if this machine has none with enough room."""
+    has_room = MEMORY_FOLDER.is_dir() and shutil.disk_usage(MEMORY_FOLDER).free >= MEMORY_NEEDED
+    return MEMORY_FOLDER if has_room else None
 
 
 def _address(home: Path, database: str) -> str:

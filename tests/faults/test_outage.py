@@ -6,6 +6,9 @@ import time
 import psycopg
 import pytest
 
+from holdfast.store.contract import NotDurable
+from holdfast.store.postgres import PostgresStore
+from tests.cli.shell import Shell
 from tests.compat.octostore.expect import eventually
 from tests.compat.octostore.server import Server
 from tests.http.job_client import ROOT_KEY, agent, claimed, fresh, held, ok, unavailable
@@ -145,10 +148,31 @@ def test_a_read_only_database_refuses_writes_and_recovers(server, database, job)
 
 
 def read_only(database, *, on):
-    with psycopg.connect(database.url("postgres"), autocommit=True) as connection:
-        connection.execute(f"ALTER SYSTEM SET default_transaction_read_only = {'on' if on else 'off'}")
-        connection.execute("SELECT pg_reload_conf()")
+    configure(database, "default_transaction_read_only", "on" if on else "off")
     time.sleep(0.2)
+
+
+def configure(database, setting, value):
+    with psycopg.connect(database.url("postgres"), autocommit=True) as connection:
+        connection.execute(f"ALTER SYSTEM SET {setting} = {value}")
+        connection.execute("SELECT pg_reload_conf()")
+
+
+@pytest.mark.parametrize("setting", ["fsync", "full_page_writes"])
+def test_a_database_that_can_lose_commits_in_a_crash_is_reported_and_not_opened(server, database, tmp_path, setting):
+    configure(database, setting, "off")
+    try:
+        ready = eventually(lambda: agent(server).get("/readyz"), lambda seen: seen.status == 503, within=10)
+        assert ready.json["reason"] == "not_durable"
+        assert f"{setting} = off" in ready.json["message"]
+        doctor = Shell(server.port, ROOT_KEY, tmp_path)("doctor")
+        assert doctor.status != 0
+        assert f"{setting} = off" in doctor.out
+        with pytest.raises(NotDurable, match=f"{setting} = off"):
+            PostgresStore(server.store).open()
+    finally:
+        configure(database, setting, "on")
+    eventually(lambda: agent(server).get("/readyz").status, lambda status: status == 200, within=10)
 
 
 def test_lost_connections_are_replaced(server, database, job):

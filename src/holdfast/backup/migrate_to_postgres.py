@@ -19,6 +19,7 @@ from holdfast.engine.verify import verify
 from holdfast.settings import Settings
 from holdfast.store.postgres import PostgresStore
 from holdfast.store.postgres.connection import connect, translate_errors
+from holdfast.store.postgres.durability import check_durable
 
 
 def copy_into_database(source: Endpoint, to: Settings, report: OnProgress, *, check: bool) -> dict[str, int]:
@@ -26,6 +27,7 @@ def copy_into_database(source: Endpoint, to: Settings, report: OnProgress, *, ch
     with translate_errors(), connect(to.store, pooled=to.postgres_pooled) as connection:
         if not to.postgres_pooled:
             PostgresEndpoint(connection).refuse_other_connections()
+        check_durable(connection)
         copied = ResumeMarker(connection, stamp(source))
         copied.begin()
         target = PostgresEndpoint(connection)

@@ -17,6 +17,7 @@ from holdfast.core.row import SECOND, Instant
 from holdfast.settings import Settings
 from holdfast.store.postgres import PostgresStore
 from holdfast.store.postgres.connection import connect, translate_errors
+from holdfast.store.postgres.durability import durable_transaction
 from holdfast.store.sql import migrations
 
 CLOCK_SLACK = 2 * SECOND
@@ -57,7 +58,7 @@ def open_target(settings: Settings, *, replace: bool) -> Iterator[PostgresTarget
         store = PostgresStore(settings.store, pooled=settings.postgres_pooled)
         store.open()
         store.close()
-        with connection.transaction():
+        with durable_transaction(connection):
             endpoint = PostgresEndpoint(connection)
             endpoint.disable_timeouts()
             database = PostgresTarget(endpoint)

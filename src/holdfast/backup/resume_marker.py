@@ -11,6 +11,7 @@ from holdfast.backup.postgres import PostgresEndpoint
 from holdfast.backup.postgres_target import store_tables
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.connection import Connection
+from holdfast.store.postgres.durability import durable_transaction
 from holdfast.store.postgres.store import MIGRATION_LOCK, migrate_schema
 from holdfast.store.sql.migrations import COPY
 
@@ -38,7 +39,7 @@ class ResumeMarker:
 
     def begin(self) -> None:
         """Make the schema and the marker in one transaction, or read how far an earlier run has come."""
-        with self._connection.transaction():
+        with durable_transaction(self._connection):
             self._connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
             if COPY in {name for (name,) in self._connection.execute(queries.TABLES)}:
                 self._resume()
@@ -63,7 +64,7 @@ class ResumeMarker:
     def put(self, endpoint: PostgresEndpoint, table: Table, records: list[Record]) -> None:
         """Write one page and the progress in one transaction."""
         position = Position(table.name, list(table.key_of(records[-1])), self.position.done + len(records))
-        with self._connection.transaction():
+        with durable_transaction(self._connection):
             found = next(iter(self._connection.execute(_SELECT)), None)
             if found != (self._stamp, _encode_position(self.position)):
                 raise CopyRefused("another process is copying into this database")
@@ -77,7 +78,7 @@ class ResumeMarker:
 
     def finish(self, endpoint: PostgresEndpoint, state: dict[str, Any]) -> None:
         """Set the state and drop the marker, which makes the database a store."""
-        with self._connection.transaction():
+        with durable_transaction(self._connection):
             endpoint.put_state(state)
             self._connection.execute(f"DROP TABLE {COPY}")
 

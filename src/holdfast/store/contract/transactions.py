@@ -54,6 +54,12 @@ class NotAStore(UnusableStore):
     code = "no_store"
 
 
+class NotDurable(UnusableStore):
+    """The database is configured so that a crash can lose or damage what it has committed."""
+
+    code = "not_durable"
+
+
 class MissingDriver(UnusableStore):
     """The package that connects to this kind of database is not installed."""
 

@@ -138,6 +138,9 @@ class MemoryStore:
             }
             return before - len(self.browser_sessions)
 
+    def check_durable(self) -> None:
+        """Do nothing: memory promises no durability."""
+
     def size(self) -> int:
         """Nothing is on disk."""
         return 0

@@ -12,6 +12,7 @@ from holdfast.core.row import Instant
 from holdfast.store.contract import Clock
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.connection import Connection
+from holdfast.store.postgres.durability import check_durable, durable_transaction
 from holdfast.store.sql.reader import SqlReader
 
 
@@ -33,7 +34,11 @@ class PostgresReader(SqlReader):
 
     def transaction(self) -> AbstractContextManager[object]:
         """Statements executed inside are one transaction."""
-        return self._connection.transaction()
+        return durable_transaction(self._connection)
+
+    def check_durable(self) -> None:
+        """Raise NotDurable if the settings of the database make commits unsafe."""
+        check_durable(self._connection)
 
     def next_token(self) -> int:
         """The token that the next grant would get."""

@@ -12,6 +12,7 @@ from holdfast.core.row import Instant
 from holdfast.store.contract import Clock, Rerun, StaleConnection
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.connection import Connection, connect, is_broken, translate_errors
+from holdfast.store.postgres.durability import check_durable, durable_transaction
 from holdfast.store.postgres.reader import PostgresReader
 from holdfast.store.postgres.transaction import PostgresTransaction
 from holdfast.store.postgres.watcher import ListeningWatcher
@@ -49,8 +50,10 @@ class PostgresStore(SqlStore):
 
     def open(self) -> None:
         """Migrate the schema; servers that start together wait for each other."""
-        with translate_errors(), self._connect() as connection, connection.transaction():
-            migrate_schema(connection)
+        with translate_errors(), self._connect() as connection:
+            check_durable(connection)
+            with durable_transaction(connection):
+                migrate_schema(connection)
 
     def _connect(self) -> Connection:
         return connect(self._url, pooled=self._pooled)
@@ -127,6 +130,11 @@ class PostgresStore(SqlStore):
             execute(sql.RAISE_FLOOR, floor, account, floor)
         with self.write() as (execute, _):
             execute(sql.FORGET_EVENTS, account, floor)
+
+    def check_durable(self) -> None:
+        """Check the settings of PostgreSQL, which an administrator can change while it runs."""
+        with self.read() as reader:
+            reader.check_durable()
 
     def size(self) -> int:
         """Bytes of the database."""

@@ -27,6 +27,7 @@ from holdfast.store.contract import Clock, Rerun
 from holdfast.store.needs import AllNeeds
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.connection import SESSION_SETTINGS, Connection, is_broken, translate
+from holdfast.store.postgres.durability import WAIT_FOR_FLUSH
 from holdfast.store.postgres.wire import ResultRows, Statement, Wire
 from holdfast.store.rows import ROW_TYPES, Rows, absent_subjects
 from holdfast.store.sql.column_groups import ColumnNames, column_values, group_by_columns
@@ -161,7 +162,7 @@ class PostgresTransaction:
             return
         self._connection.add_notice_handler(self._on_notice)
         try:
-            self._run(*_save_statements(self._changes), (queries.COMMIT, ()))
+            self._run(WAIT_FOR_FLUSH, *_save_statements(self._changes), (queries.COMMIT, ()))
         except psycopg.Error as error:
             if is_broken(self._connection):
                 raise OutcomeUnknown("the connection broke while the change was being committed") from error

@@ -176,6 +176,9 @@ class SqliteStore(SqlStore):
         with self._writing:
             return None if self._writer is None else int(self._writer.pragma("data_version"))
 
+    def check_durable(self) -> None:
+        """Do nothing: this store sets how commits are flushed itself."""
+
     def size(self) -> int:
         """Bytes of the main file."""
         try:

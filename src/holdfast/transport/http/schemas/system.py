@@ -93,6 +93,7 @@ class NotReady(Struct):
 
     status: Literal["unavailable"]
     reason: str | UnsetType = UNSET
+    message: str | UnsetType = UNSET
     parts: dict[str, Part] | UnsetType = UNSET
 
 

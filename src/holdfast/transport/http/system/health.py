@@ -10,7 +10,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.names import DEFAULT_ACCOUNT
 from holdfast.core.row import SECOND, Instant
 from holdfast.operations.table import OPERATIONS
-from holdfast.store.contract import Reader
+from holdfast.store.contract import Reader, UnusableStore
 from holdfast.telemetry import metric_names
 from holdfast.transport.advice import locks as lock_advice
 from holdfast.transport.advice.contract import new_caller
@@ -110,11 +110,13 @@ async def healthz(ctx: HandlerContext, request: Request) -> Response:
 
 async def readyz(ctx: HandlerContext, request: Request) -> Response:
     """Whether the store can be read and written, and whether all background loops run."""
-    failure = None
+    failure, message = None, None
     try:
         await asyncio.wait_for(ctx.read(lambda reader: _check_store(ctx, reader)), STORE_SECONDS)
     except HoldfastError as error:
         failure = error.code
+    except UnusableStore as error:
+        failure, message = error.code, str(error)
     except TimeoutError:
         failure = "store_unavailable"
     heartbeats = ctx.engine.loop_report()
@@ -125,14 +127,14 @@ async def readyz(ctx: HandlerContext, request: Request) -> Response:
     stuck = [name for name, heartbeat in heartbeats.items() if heartbeat.stuck]
     if failure is not None or stuck:
         reason = failure or f"stuck: {', '.join(stuck)}"
-        return json_response(
-            503, {"status": "unavailable", "reason": reason, "parts": parts}, ((b"retry-after", b"1"), *NO_STORE)
-        )
+        document = {"status": "unavailable", "reason": reason, "message": message or reason, "parts": parts}
+        return json_response(503, document, ((b"retry-after", b"1"), *NO_STORE))
     return json_response(200, {"status": "ready", "store": ctx.engine.store.name, "parts": parts}, NO_STORE)
 
 
 def _check_store(ctx: HandlerContext, reader: Reader) -> int:
     ctx.engine.check_writable()
+    ctx.engine.store.check_durable()
     return reader.next_token()
 
 

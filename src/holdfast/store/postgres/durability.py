@@ -1,0 +1,67 @@
+"""Durability of commits on PostgreSQL: what a COMMIT waits for, and settings under which no COMMIT is durable.
+
+Settings are made inside each transaction, because a pooler may stand between: it gives the next transaction another
+session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+
+from holdfast.core.errors import OutcomeUnknown
+from holdfast.store.contract import NotDurable
+from holdfast.store.postgres import queries
+from holdfast.store.postgres.connection import Connection, is_broken
+
+_SYNCHRONOUS_COMMIT = "current_setting('synchronous_commit')"
+
+
+def wait_for_flush(parameter: str) -> str:
+    """A statement for the transaction it runs in: its COMMIT waits until it is on disk, and on the standbys if any.
+
+    It only raises what the server is configured to: a stricter `remote_apply` stays. `parameter` is the placeholder
+    for the value 'on'.
+    """
+    return (
+        f"SELECT set_config('synchronous_commit', CASE WHEN {_SYNCHRONOUS_COMMIT} IN ('off', 'local')"
+        f" THEN {parameter} ELSE {_SYNCHRONOUS_COMMIT} END, true)"
+    )
+
+
+WAIT_FOR_FLUSH = wait_for_flush("$1"), ("on",)
+"""For a batch, beside its other statements. With a parameter it is prepared once (`wire.py`)."""
+_BEGIN_DURABLE = "; ".join((queries.BEGIN, wait_for_flush("'on'")))
+_CRASH_SETTINGS = ("fsync", "full_page_writes")
+
+
+@contextmanager
+def durable_transaction(connection: Connection) -> Iterator[None]:
+    """A transaction outside of batches; leaving it normally commits, leaving it in any other way changes nothing."""
+    connection.execute(_BEGIN_DURABLE, prepare=False)
+    try:
+        yield
+    except BaseException:
+        if not is_broken(connection):
+            connection.execute(queries.ROLLBACK)
+        raise
+    try:
+        connection.execute(queries.COMMIT)
+    except psycopg.Error as error:
+        if is_broken(connection):
+            raise OutcomeUnknown("the connection broke while the change was being committed") from error
+        raise
+
+
+def check_durable(connection: Connection) -> None:
+    """Raise NotDurable if the database is configured so that a crash can lose or damage what was committed."""
+    columns = ", ".join(f"current_setting('{name}')" for name in _CRASH_SETTINGS)
+    values = connection.execute(f"SELECT {columns}").fetchone() or ()
+    unsafe = [name for name, value in zip(_CRASH_SETTINGS, values, strict=True) if value == "off"]
+    if unsafe:
+        raise NotDurable(
+            f"PostgreSQL runs with {' and '.join(f'{name} = off' for name in unsafe)}, so a crash of its machine can"
+            " lose acknowledged writes: set it to on in postgresql.conf and reload PostgreSQL"
+        )

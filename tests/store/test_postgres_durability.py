@@ -1,0 +1,64 @@
+"""Durability on PostgreSQL: every COMMIT waits for the disk, whatever the database's default is."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+
+from holdfast.core.browser_session import SESSION, BrowserSession
+from holdfast.store.postgres import PostgresStore
+from tests.support import a_lease, put
+
+RECORD_COMMITS = """
+CREATE TABLE commits (what text, synchronous_commit text);
+CREATE FUNCTION record_commit() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO commits VALUES (TG_TABLE_NAME, current_setting('synchronous_commit'));
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER record AFTER INSERT ON leases DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION record_commit();
+CREATE CONSTRAINT TRIGGER record AFTER INSERT ON badges DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION record_commit();
+"""
+"""Triggers that run during COMMIT and record what it will wait for."""
+
+
+@pytest.mark.parametrize("pooled", [False, True], ids=["direct", "behind a pooler"])
+@pytest.mark.parametrize(
+    ("configured", "expected"),
+    [("off", "on"), ("local", "on"), ("on", "on"), ("remote_write", "remote_write"), ("remote_apply", "remote_apply")],
+)
+def test_every_commit_waits_for_the_disk_and_no_stricter_setting_is_lowered(
+    recording_database, configured, expected, pooled
+):
+    with administrator(recording_database) as admin:
+        admin.execute("TRUNCATE commits, leases, badges")
+        name = admin.info.dbname
+        admin.execute(f"ALTER DATABASE {name} SET synchronous_commit = {configured}")
+    store = PostgresStore(recording_database, pooled=pooled)
+    try:
+        put(store, a_lease("job"))
+        store.save_browser_session(BrowserSession("id", SESSION, "default", "id-alice", "hash", 0, 0))
+        with store.read() as reader:
+            assert reader.value("SHOW synchronous_commit") == configured, "the session's own setting stays"
+    finally:
+        store.close()
+    with administrator(recording_database) as admin:
+        assert set(admin.execute("SELECT * FROM commits")) == {("leases", expected), ("badges", expected)}
+
+
+@pytest.fixture(scope="module")
+def recording_database(new_postgres_database):
+    url = new_postgres_database()
+    with administrator(url) as admin:
+        admin.execute(RECORD_COMMITS)
+    return url
+
+
+@contextmanager
+def administrator(url):
+    with psycopg.connect(url, autocommit=True) as connection:
+        yield connection
