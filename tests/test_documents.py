@@ -117,6 +117,7 @@ def test_the_diagram_of_a_name_is_what_core_does():
         done.add(("held", state_of(lease.end(held, how, now=5), 5), how))
     for how in (lease.RELEASED, lease.EXPIRED):
         done.add(("held", state_of(lease.end(slow, how, now=5), 5), f"{how} with a delay"))
+    done.add(("held", state_of(lease.end_by_restore(held, 5), 5), "restored from a backup"))
     done.add(("resting", state_of(lease.end(slow, lease.RELEASED, now=5), 10), "delay over"))
     assert done == transitions(0)
 
@@ -132,7 +133,8 @@ def test_the_diagram_of_a_session_is_what_core_does():
         ("live", state(session.keep_alive(opened, 5)), "renewed"),
         ("ended", "[*]", ""),
     }
-    done |= {("live", state(session.end(opened, how, 5)), how) for how in (session.DELETED, session.EXPIRED)}
+    endings = (session.DELETED, session.EXPIRED, lease.RESTORED)
+    done |= {("live", state(session.end(opened, how, 5)), how) for how in endings}
     assert done == transitions(1)
 
 
@@ -150,6 +152,7 @@ def test_the_diagram_of_a_task_is_what_core_does():
         (held, task.fail(held, reason=None, now=2), "failed"),
         (held, task.hand_back(held, task.RELEASED, now=2), "released"),
         (held, task.lapse(held, 2), "expired"),
+        (held, task.end_by_restore(held, 2), "restored"),
         (last, dead, "last attempt failed"),
         (last, task.lapse(last, 2), "last attempt expired"),
         (held, task.fail(held, reason=None, now=2, permanent=True), "failed for good"),

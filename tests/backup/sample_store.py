@@ -14,8 +14,9 @@ def no_report(*_):
 
 
 @contextmanager
-def opened(settings):
+def opened(settings, clock=None):
     store = make_store(settings)
+    store._clock = clock
     store.open()
     try:
         yield store

@@ -9,16 +9,35 @@ from msgspec.structs import replace
 import holdfast
 from holdfast.backup.backup import backup
 from holdfast.backup.endpoint import CopyRefused
+from holdfast.backup.migrate import migrate
 from holdfast.backup.restore import restore
 from holdfast.core.browser_session import SESSION, BrowserSession
+from holdfast.core.errors import LeaseLost, LeaseSuperseded, NotYetClaimable
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
-from holdfast.core.log_gap import MIN_JUMP, RESTORED, last_kept_seq
+from holdfast.core.log_gap import ACTOR, MIN_JUMP, RESTORED, last_kept_seq
 from holdfast.core.principal import Principal
+from holdfast.core.task import Task
+from holdfast.engine.command import Held
+from holdfast.engine.verbs.locks import Delayed
 from holdfast.engine.verify import verify
 from holdfast.settings import Settings
 from tests.backup.sample_store import fill, newest_token, no_report, opened
-from tests.support import ACCOUNT, START, claim, every, put, run
+from tests.support import (
+    ACCOUNT,
+    BOB,
+    START,
+    DrivenClock,
+    acquire,
+    claim,
+    every,
+    heartbeat,
+    put,
+    release,
+    run,
+    transact,
+)  # fmt: skip
+from tests.task_commands import beat, begin, close_session, complete, create, heartbeat_session, take_this
 
 KINDS = ["sqlite", "postgres"]
 
@@ -38,9 +57,10 @@ def test_a_restore_keeps_rows_and_log_and_advances_the_counters(kind, taken_back
     outcome = restore(target, file, no_report)
     with opened(source) as before, opened(target) as after:
         assert verify(after).differences == []
-        assert every(after, Lease) == every(before, Lease)
+        free = [row for row in every(before, Lease) if row.proof is None]
+        assert [row for row in every(after, Lease) if row.key in {row.key for row in free}] == free
         old, new = every(before, Event), every(after, Event)
-        assert [event for event in new if event.kind != RESTORED] == old
+        assert [event for event in new if event.actor != ACTOR] == old
         for mark in (event for event in new if event.kind == RESTORED):
             last = max(event.seq for event in old if event.account == mark.account)
             assert last_kept_seq(mark) == last
@@ -145,13 +165,52 @@ def test_restoring_a_backup_twice_grants_no_token_twice(taken_backup, new_store_
     assert len(set(granted)) == len(granted)
 
 
-def test_a_lease_that_was_live_keeps_its_deadline_and_its_holder(taken_backup, new_store_settings):
-    target = new_store_settings("sqlite")
-    restore(target, taken_backup[1], no_report)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_lease_that_ended_after_the_backup_is_not_held_again(kind, new_store_settings, tmp_path):
+    source, file = new_store_settings(kind), tmp_path / "b"
+    with opened(source) as store:
+        transact(store, claim("job", "l1"), acquire("lock"), begin("agent"), create("task"))
+        transact(store, take_this("task"))
+    backup(source, file, no_report)
+    with opened(source) as store:
+        transact(store, release("job", "l1"), complete("task"), close_session("agent"))
+    assert restore(source, file, no_report, replace=True).leases_ended == 3
+    with opened(source) as store:
+        assert verify(store).differences == []
+        for old_id in (
+            heartbeat("job", "l1"),
+            release("job", "l1"),
+            beat("task"),
+            complete("task"),
+            heartbeat_session("agent"),
+        ):
+            with pytest.raises((LeaseLost, LeaseSuperseded)) as refused:
+                run(store, old_id)
+            assert refused.value.facts["reason"] == "restored"
+        assert isinstance(run(store, claim("job", "l2")), Held)
+        assert isinstance(run(store, acquire("lock", BOB)), Delayed)
+        with pytest.raises(NotYetClaimable):
+            run(store, take_this("task"))
+        (task,) = every(store, Task)
+        assert (task.attempt, task.attempt_count, task.scheduled_at > task.changed_at) == (1, 0, True)
+        assert run(store, begin("agent", seed="again")).resumed
+    clock = DrivenClock(task.scheduled_at)
+    with opened(source, clock) as store:
+        assert run(store, take_this("task", seed="again")).taken[0].task.attempt_count == 1
+        clock.advance(60)
+        claimed = run(store, claim("job", "l2"))
+        assert claimed.previous.how == "restored"
+        assert run(store, acquire("lock", BOB)).lease.principal == BOB.id
+        assert verify(store).differences == []
+
+
+def test_a_lease_keeps_its_holder_when_its_store_is_migrated(new_store_settings):
+    source, target = new_store_settings("sqlite"), new_store_settings("sqlite")
+    with opened(source) as store:
+        run(store, claim("job", "l1"))
+    migrate(source, target, no_report)
     with opened(target) as store:
-        held = {row.id: row for row in every(store, Lease)}["job/1"]
-        with store.read() as reader:
-            assert held.expires_at > reader.now >= held.claimed_at, "the clock goes on"
+        assert run(store, heartbeat("job", "l1")).lease.version == 2
 
 
 def test_a_damaged_backup_or_another_file_is_refused(taken_backup, new_store_settings, tmp_path):

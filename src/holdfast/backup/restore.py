@@ -19,6 +19,7 @@ from holdfast.backup.replaced_store import (
     end_revoked_keys,
     read_keys,
 )
+from holdfast.backup.restored_leases import end_leases
 from holdfast.backup.sqlite import (
     SqliteEndpoint,
     copy_pages,
@@ -44,6 +45,8 @@ class Restored(msgspec.Struct, frozen=True):
     """No token up to this one will ever be granted again."""
     keys_ended: int
     """Keys that the replaced store had revoked or rotated since the backup was taken."""
+    leases_ended: int
+    """Leases that were held when the backup was taken: their ids are void."""
     keys_unknown: bool
     """No store was replaced, so keys revoked or rotated since then work again."""
 
@@ -102,7 +105,7 @@ def _restore_database(settings: Settings, path: Path, report: OnProgress, *, rep
 
 
 def _build_store(partial: Path, path: Path, replaced: ReplacedStore, report: OnProgress, *, check: bool) -> Restored:
-    """Make a store from a backup: newest schema, counters advanced, revoked keys ended."""
+    """Make a store from a backup: newest schema, counters advanced, revoked keys and all leases ended."""
     with closing(open_file(path, read_only=True)) as backup:
         with explain_errors(path):
             header = headers.read(backup, path)
@@ -119,10 +122,11 @@ def _build_store(partial: Path, path: Path, replaced: ReplacedStore, report: OnP
         delete_browser_sessions(connection)
         token = advance_counters(connection, header.taken_at, replaced)
     store = SqliteStore(partial)
-    ended = end_revoked_keys(store, replaced.keys)
+    keys_ended = end_revoked_keys(store, replaced.keys)
+    leases_ended = end_leases(store)
     store.close()
     if check:
         check_copy(partial, report)
     with closing(connect(partial)) as connection:
         leave_wal_mode(connection)
-    return Restored(header, token, ended, keys_unknown=not replaced.keys)
+    return Restored(header, token, keys_ended, leases_ended, keys_unknown=not replaced.keys)

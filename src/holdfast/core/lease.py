@@ -16,6 +16,9 @@ from holdfast.core.row import SECOND, Instant, Row
 JOB, LOCK, ELECTION = "job", "lock", "election"
 
 RELEASED, EXPIRED, FORCED, SESSION_ENDED, UNDELIVERED = "released", "expired", "forced", "session_ended", "undelivered"
+RESTORED = "restored"
+"""How a lease ends, also as the reason that its former holder gets."""
+RESTORED_MESSAGE = "the store was restored from a backup, which ended every lease of before"
 
 
 class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -206,6 +209,18 @@ def end(
     )
 
 
+def end_by_restore(lease: Lease, now: Instant) -> Lease:
+    """End a lease of a store that was restored from a backup; the name cannot be claimed before its old deadline.
+
+    The lease may have ended after the backup was taken, so its id must not work again. Its holder may also have missed
+    all of that: until the deadline it may act as the holder.
+    """
+    assert lease.expires_at is not None
+    available_at = lease.expires_at + lease.delay
+    ended = end(lease, RESTORED, now=now, reason=RESTORED)
+    return replace(ended, available_at=available_at if available_at > now else None)
+
+
 def _clear_holder(lease: Lease, now: Instant) -> Lease:
     return replace(
         lease,
@@ -249,6 +264,8 @@ def lease_lost_error(lease: Lease, proof: str, now: Instant) -> LeaseLost:
     if is_live(lease, now) and lease.proof != proof:
         facts |= {"held_by": lease.owner, "held_since": lease.claimed_at, "expires_at": lease.expires_at}
         return LeaseLost(f"{lease.id} is now held by another owner", **facts)
+    if facts.get("ended") == RESTORED:
+        return LeaseLost(f"{RESTORED_MESSAGE}: claim {lease.id} again", **facts)
     if facts.get("ended") == RELEASED:
         return LeaseLost(f"you have already released {lease.id}", **facts)
     return LeaseLost(f"your lease on {lease.id} is over; it has no holder now", **facts)

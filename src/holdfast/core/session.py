@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.core.errors import ContextConflict, LeaseLost, SessionExpired, SessionMissing, SessionTaken
+from holdfast.core.lease import RESTORED, RESTORED_MESSAGE
 from holdfast.core.limits import DEFAULT_SESSION_TTL, MAX_SESSION_TTL, MIN_SESSION_TTL
 from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND, Instant, Row
@@ -19,6 +20,7 @@ EXPIRED_REPORT_PERIOD = 5 * SECOND
 """For how long calls to an expired session are answered with session_expired; after that with session_not_found."""
 
 DELETED, EXPIRED = "deleted", "expired"
+"""How a session ends, besides `core.lease.RESTORED`."""
 
 
 class Session(Row, frozen=True):
@@ -158,6 +160,8 @@ def check_generation(session: Session, proof: str | None, now: Instant) -> None:
     """Only the newest generation may act."""
     if proof is not None and session.proof != proof:
         raise LeaseLost("this session was resumed by a newer process, which holds it now", held_since=session.opened_at)
+    if session.ended_how == RESTORED:
+        raise LeaseLost(f"{RESTORED_MESSAGE}: open the session again", ended_at=session.ended_at, reason=RESTORED)
     if not is_live(session, now):
         raise SessionExpired("the session has expired")
 

@@ -25,6 +25,7 @@ from holdfast.core.task.row import (
     LAPSED,
     PENDING,
     PERMANENT,
+    RESTORED,
     Attempt,
     Task,
     last_attempt,
@@ -63,6 +64,12 @@ def hand_back(task: Task, outcome: str, *, now: Instant, after: Instant | None =
     if task.cancel_requested:
         return replace(ended, state=CANCELLED)
     return enqueue(ended, task.scheduled_at if after is None else now + after, now)
+
+
+def end_by_restore(task: Task, now: Instant) -> Task:
+    """End the attempt of a task in a restored store, uncounted; the task is claimable after its old deadline."""
+    assert task.expires_at is not None
+    return hand_back(task, RESTORED, now=now, after=task.expires_at - now if task.expires_at > now else None)
 
 
 def lapse(task: Task, now: Instant, *, reason: str | None = None) -> Task:

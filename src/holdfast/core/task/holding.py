@@ -8,10 +8,10 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.core.errors import InvalidTransition, LeaseExpired, LeaseSuperseded, NotYetClaimable, TaskClaimed
-from holdfast.core.lease import is_live
+from holdfast.core.lease import RESTORED_MESSAGE, is_live
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.task.queueing import is_claimable
-from holdfast.core.task.row import CLAIMED, COMPLETED, EXPIRED, PENDING, Task, last_attempt
+from holdfast.core.task.row import CLAIMED, COMPLETED, EXPIRED, PENDING, RESTORED, Task, last_attempt
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -74,6 +74,8 @@ def check_holder(task: Task, proof: str | None, now: Instant) -> None:
     last = last_attempt(task)
     if proof is not None and (last is None or last.proof != proof):
         raise LeaseSuperseded(f"your lease is over: this task is {task.state} now", state=task.state)
+    if last is not None and last.outcome == RESTORED:
+        raise LeaseSuperseded(RESTORED_MESSAGE, state=task.state, reason=RESTORED)
     if last is not None and last.outcome == EXPIRED:
         raise LeaseExpired("the lease expired before this call", ended_at=last.at)
     raise InvalidTransition(f"this task is {task.state}, not claimed", state=task.state)

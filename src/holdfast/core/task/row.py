@@ -15,7 +15,7 @@ LIVE_STATES = frozenset({PENDING, CLAIMED})
 FINAL_STATES = frozenset({COMPLETED, DEAD, CANCELLED})
 
 FAILED, EXPIRED, RELEASED, SNOOZED, SESSION_ENDED = "failed", "expired", "released", "snoozed", "session_ended"
-UNDELIVERED = "undelivered"
+UNDELIVERED, RESTORED = "undelivered", "restored"
 """Outcomes of an attempt, besides `completed` and `cancelled`."""
 
 EXHAUSTED, PERMANENT, LAPSED = "attempts_exhausted", "permanent", "lease_expired"

@@ -97,7 +97,8 @@ def _restore(arguments: dict[str, Any], progress: Progress) -> dict[str, Any]:
     done = restore(_settings(arguments["to"]), Path(arguments["file"]), progress, **_options(arguments))
     if done.keys_unknown:
         print_message(_KEYS_UNKNOWN)
-    return {"tokens_after": done.token, "keys_ended": done.keys_ended} | _header_fields(done.backup)
+    ended = {"keys_ended": done.keys_ended, "leases_ended": done.leases_ended}
+    return {"tokens_after": done.token} | ended | _header_fields(done.backup)
 
 
 def _migrate(arguments: dict[str, Any], progress: Progress) -> dict[str, Any]:

@@ -21,7 +21,7 @@ class JobEnd(Struct):
     """How the last lease of a job ended."""
 
     owner: str | None
-    outcome: Literal["released", "expired", "forced", "session_ended", "undelivered"]
+    outcome: Literal["released", "expired", "forced", "session_ended", "undelivered", "restored"]
     ended_at: Time
     by: str | None
     reason: str | None
