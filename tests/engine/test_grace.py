@@ -1,6 +1,8 @@
-"""After an outage holders of jobs get grace; not after a clean stop, not for locks, not in scripts."""
+"""After an outage holders of jobs get grace; not after a clean stop, and not for locks."""
 
 from __future__ import annotations
+
+import time
 
 import pytest
 
@@ -86,10 +88,56 @@ def test_a_server_that_stops_on_purpose_records_it(opened, clock, kind, started)
     assert store.last_beat() is None
 
 
-def test_an_engine_in_a_script_gives_no_grace(served, clock, started):
+def test_a_program_beside_a_killed_server_gives_the_grace_that_the_server_would_give(served, clock, started):
     clock.advance(100)
     engine = started(served)
-    assert isinstance(engine.call(claim("long", "l9")), Claimed)
+    assert isinstance(engine.call(claim("long", "l9")), Held)
+    assert deadline(served, "long") == clock.now + 60 * SECOND
+    assert deadline(served, "short") == clock.now + 10 * SECOND
+    check_log(served)
+
+
+def test_the_sweep_of_a_program_gives_this_grace_by_itself(served, clock, started):
+    clock.advance(100)
+    started(served)
+    wait_until(lambda: deadline(served, "short") == clock.now + 10 * SECOND, seconds=10)
+
+
+def test_programs_give_grace_once_however_many_are_started(served, clock, started):
+    clock.advance(100)
+    started(served).call(claim("other", "l8"))
+    clock.advance(61)
+    assert isinstance(started(served).call(claim("long", "l9")), Claimed)
+    assert served.last_beat() is None
+
+
+def test_a_server_that_returns_while_a_program_gives_grace_is_not_taken_for_gone(served, clock):
+    last_beat = served.last_beat()[0]
+    clock.advance(100)
+    served.beat()
+    served.settle_outage(last_beat)
+    assert served.last_beat() is not None
+
+
+def test_a_program_that_claims_while_a_server_is_idle_gets_no_more_than_its_ttl(opened, clock, kind, started):
+    """A server without leases to keep writes no heartbeat, so its last one may be old."""
+    store = opened(kind, clock)
+    store.beat()
+    clock.advance(3600)
+    put(store, a_lease("new", ends=clock.now + 3 * SECOND, ttl=3 * SECOND))
+    started(store).call(claim("other", "l8"))
+    assert deadline(store, "new") == clock.now + 3 * SECOND
+
+
+def test_a_program_leaves_expiry_to_a_server_that_runs(served, clock, started):
+    """If that server was killed less than five seconds ago, its holders are still to get grace."""
+    clock.advance(4)
+    engine = started(served)
+    for _ in range(2):  # when the second pass begins, the first has ended what it found
+        engine.sweep.swept_at = None
+        engine.sweep.wake()
+        wait_until(lambda: engine.sweep.swept_at is not None, seconds=10)
+    assert deadline(served, "short") == START + 3 * SECOND
 
 
 def test_an_engine_in_a_script_writes_no_heartbeat(opened, clock, kind, started):
@@ -136,6 +184,26 @@ def test_a_server_that_was_paused_gives_grace_before_anything_expires(served, cl
     assert isinstance(replies[0][1], Held)
     assert deadline(served, "short") == clock.now + 10 * SECOND
     assert not outages.is_paused()
+
+
+def test_a_machine_that_slept_counts_as_a_paused_server(monkeypatch):
+    """The boot clock runs while the machine sleeps; the monotonic clock stands still."""
+    outages = Outages()
+    read = time.clock_gettime
+    asleep = {time.CLOCK_BOOTTIME: 100.0}
+    assert not outages.is_paused()
+    monkeypatch.setattr(time, "clock_gettime", lambda clock: read(clock) + asleep.get(clock, 0.0))
+    assert outages.is_paused()
+
+
+def test_a_server_stopped_in_the_middle_of_a_pass_does_not_hide_that_by_a_heartbeat(served, clock):
+    outages = Outages()
+    sweep = Sweep(served, None, outages, serving=True)
+    before = served.last_beat()[0]
+    outages.last_sweep -= 100
+    clock.advance(100)
+    assert sweep._run_once() == 0.0
+    assert served.last_beat()[0] == before
 
 
 def test_grace_for_more_jobs_than_the_backlog_holds_is_given_in_groups(opened, clock, started):

@@ -43,7 +43,7 @@ class Engine:
     """The lanes of a store, the waiting callers, and the sweep that ends expired rows.
 
     `serving` is for servers: it keeps the store's heartbeat and gives grace after an outage. An engine embedded in a
-    script does neither.
+    program keeps no heartbeat; it gives grace once if it finds that the servers of its store have died.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Engine:
         self.loop_heartbeats = LoopHeartbeats(self.registry)
         self._batch_metrics = BatchMetrics(self.registry)
         self._sink = _ThreadSink()
-        self._outages = Outages()
+        self._outages = Outages(serving=serving)
         # All lanes take from one backlog: while one lane waits for its commit, another runs the next batch.
         self._backlog = Backlog(max_batch, max_queued)
         self._lanes = [
@@ -73,6 +73,7 @@ class Engine:
                 self._outages,
                 on_commit=self._on_commit,
                 on_return=self._grace_commands,
+                on_recovered=self._settle_outage,
                 registry=self.registry,
             )
             for number in range(store.lanes)
@@ -271,6 +272,9 @@ class Engine:
     def _grace_commands(self) -> list[Command[Any]]:
         """The commands that a lane must run first when the store is back after an outage."""
         return [*self.sweep.grace_commands()]
+
+    def _settle_outage(self) -> None:
+        self.sweep.settle_outage()
 
     def _on_foreign_commit(self) -> None:
         """Wake all waiters and the sweep: another process may have changed the store."""

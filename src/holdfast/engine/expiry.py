@@ -136,6 +136,8 @@ class GiveGrace(Command[bool], frozen=True):
     key: Key
     last_beat: Instant
     """When a server last ran."""
+    unless_changed_since: bool = False
+    """Whether to skip a row that was changed after that: its holder could reach the store without a server."""
 
     def needs(self) -> Needs:
         """The row."""
@@ -145,6 +147,8 @@ class GiveGrace(Command[bool], frozen=True):
         """Whether its deadline was moved."""
         row = view.at(self.key)
         if not isinstance(row, Lease | Task | Session) or not _was_live(row, self.last_beat):
+            return False
+        if self.unless_changed_since and row.changed_at > self.last_beat:
             return False
         until = view.now + grace(view.now - self.last_beat, row.lease_duration if isinstance(row, Task) else row.ttl)
         if (row.expires_at or 0) >= until:

@@ -75,6 +75,7 @@ class Lane:
         *,
         on_commit: Callable[[Committed], None],
         on_return: Callable[[], list[Command[Any]]],
+        on_recovered: Callable[[], None] = lambda: None,
         registry: Registry | None = None,
     ) -> None:
         self._number = number
@@ -82,6 +83,7 @@ class Lane:
         self._backlog = backlog
         self._on_commit = on_commit
         self._on_return = on_return
+        self._on_recovered = on_recovered
         self._outages = outages
         self._outages_seen = outages.count
         self._isolated: dict[str, float] = {}
@@ -114,7 +116,8 @@ class Lane:
     def _work(self, batch: list[Ticket]) -> None:
         """Run a batch and report its outcomes; if it fails, every ticket gets the error."""
         try:
-            if self._outages_seen != self._outages.count or self._outages.is_paused():
+            outages = self._outages
+            if self._outages_seen != outages.count or outages.is_paused() or outages.must_check_server():
                 self._recover()
             committed = self._attempt(batch)
         except StaleConnection:  # a new connection finds out whether the store is reachable
@@ -145,7 +148,8 @@ class Lane:
         for start in range(0, len(commands), MAX_BATCH):
             self._attempt([Ticket(command, _NO_SINK) for command in commands[start : start + MAX_BATCH]])
         self._outages_seen = count
-        self._outages.last_sweep = time.monotonic()
+        self._on_recovered()
+        self._outages.record_sweep()
 
     def _attempt(self, batch: list[Ticket]) -> Committed:
         for attempt in range(MAX_RERUNS):

@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
+
+from holdfast.clock import boot_seconds
 
 OUTAGE_SECONDS = 5.0
 """A store that no server has served for longer than this had an outage: holders could not renew."""
 
 
 class Outages:
-    """How often the store failed a lane, and when the sweep last ran."""
+    """How often the store failed a lane, when the sweep last ran, and until when a server is known to have run.
 
-    def __init__(self) -> None:
+    The clock must run while the machine sleeps: a sleeping server serves no renewals.
+    """
+
+    def __init__(self, *, serving: bool = True, clock: Callable[[], float] = boot_seconds) -> None:
+        self._clock = clock
+        self._serving = serving
         self.count = 0
-        self.last_sweep = time.monotonic()
+        self.last_sweep = clock()
         """When the sweep, which runs at least once a second, last ran."""
+        self._checked_until = 0.0
         self.writable = True
         """Whether the last batch that tried to write succeeded."""
 
     def is_paused(self) -> bool:
         """Whether this process was stopped or suspended, so that it served no renewals meanwhile."""
-        return time.monotonic() - self.last_sweep > OUTAGE_SECONDS
+        return self._clock() - self.last_sweep > OUTAGE_SECONDS
+
+    def record_sweep(self) -> None:
+        """The sweep runs now, or holders have just been given grace."""
+        self.last_sweep = self._clock()
+
+    def must_check_server(self) -> bool:
+        """Whether a program beside servers must look whether they still run; a server knows that it runs."""
+        return not self._serving and self._clock() >= self._checked_until
+
+    def record_check(self, seconds_since_beat: float) -> None:
+        """A server was seen to run so many seconds ago: until that is an outage, there is no need to look again."""
+        self._checked_until = self._clock() + OUTAGE_SECONDS - seconds_since_beat

@@ -60,6 +60,8 @@ class Sweep:
         self._wakeup = threading.Event()
         self._stopped = False
         self._in_trouble = False
+        self._outage: Instant | None = None
+        """The last heartbeat before an outage for which grace is being given."""
         self._alarm = 0.0
         self._last_beat = 0.0
         self._loop_heartbeats = loop_heartbeats or LoopHeartbeats(Registry())
@@ -70,8 +72,9 @@ class Sweep:
 
     def start(self) -> None:
         """Give grace after an outage, then start the thread."""
-        self._give_grace()
-        self._outages.last_sweep = time.monotonic()
+        if self._serving:  # in an embedded program the lane does so before its first batch
+            self._give_grace()
+        self._outages.record_sweep()
         self._loop_heartbeats.expect("sweep", STUCK_SECONDS)
         self._thread.start()
         self.cleanup.start()
@@ -105,15 +108,28 @@ class Sweep:
 
     def grace_commands(self) -> list[Command[bool]]:
         """The commands that give grace to holders that could not renew during an outage; none without an outage."""
-        beat = self._store.last_beat() if self._serving else None
-        if beat is None or beat[1] - beat[0] <= OUTAGE_SECONDS * SECOND:
+        last_beat, now = self._store.last_beat() or (None, 0)
+        if last_beat is None or now - last_beat <= OUTAGE_SECONDS * SECOND:
+            self._outages.record_check(0.0 if last_beat is None else (now - last_beat) / SECOND)
             return []
-        last_beat = beat[0]
         with self._store.read() as reader:
             keys = reader.held_at(last_beat)
-        outage = (beat[1] - last_beat) / SECOND
+        self._outage = last_beat
+        outage = (now - last_beat) / SECOND
         log.warning("no server was running for %.1f s: %d holders get grace", outage, len(keys))
-        return [GiveGrace(account=key[1], cause=_CAUSE, key=key, last_beat=last_beat) for key in keys]
+        return [
+            GiveGrace(
+                account=key[1], cause=_CAUSE, key=key, last_beat=last_beat, unless_changed_since=not self._serving
+            )
+            for key in keys
+        ]
+
+    def settle_outage(self) -> None:
+        """Record that grace was given; a server need not, because its next heartbeat ends the outage."""
+        if self._outage is not None and not self._serving:
+            self._store.settle_outage(self._outage)
+            self._outages.record_check(0.0)
+        self._outage = None
 
     def _give_grace(self) -> None:
         """Give grace to every holder, or raise: until then nothing may expire, and no heartbeat may hide the outage."""
@@ -123,9 +139,9 @@ class Sweep:
     def _run(self) -> None:
         while not self._stopped:
             try:
-                if self._in_trouble or self._outages.is_paused():
+                if self._serving and (self._in_trouble or self._outages.is_paused()):
                     self._give_grace()
-                self._outages.last_sweep = time.monotonic()
+                self._outages.record_sweep()
                 self._alarm = math.inf  # a deadline set from here on may wake it
                 sleep = self._run_once()
                 self._in_trouble = False
@@ -147,9 +163,13 @@ class Sweep:
         with self._store.read() as reader:
             due = reader.due(MAX_DUE)
             deadline, now = reader.next_deadline(), reader.now
+        if self._serving and self._outages.is_paused():
+            return 0.0  # stopped since the beginning of this pass: a heartbeat now would hide the outage
         self.swept_at = now
         self._beat(has_deadlines=deadline is not None)
         self._loop_heartbeats.beat("sweep")
+        if due and not self._serving and self._server_runs():
+            return SHORT_SLEEP
         if due:
             ended = self._run_all([expiry_command(key) for key in due])
             # Another process was faster, or a row is broken: run again soon, but do not spin.
@@ -157,6 +177,11 @@ class Sweep:
         if deadline is None:
             return MAX_SLEEP
         return min(max((deadline - now) / SECOND, 0.0) + 0.0005, MAX_SLEEP)
+
+    def _server_runs(self) -> bool:
+        """Whether a server keeps the store's heartbeat. It ends what expires; if it was killed, grace comes first."""
+        beat = self._store.last_beat()
+        return beat is not None and beat[1] - beat[0] <= OUTAGE_SECONDS * SECOND
 
     def _beat(self, *, has_deadlines: bool) -> None:
         """Record that a server runs, while any row has a deadline: only then does an outage matter."""

@@ -8,15 +8,14 @@ answer took, and even if the network hung or this machine was suspended.
 from __future__ import annotations
 
 import random
-import time
 from typing import NamedTuple
 
-_CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
+from holdfast.clock import boot_seconds
 
 
 def now() -> float:
-    """Seconds on a clock that is never set and, where the system has one, also runs while the machine sleeps."""
-    return time.monotonic() if _CLOCK is None else time.clock_gettime(_CLOCK)
+    """Seconds on a clock that is never set and also runs while the machine sleeps."""
+    return boot_seconds()
 
 
 class Margins(NamedTuple):

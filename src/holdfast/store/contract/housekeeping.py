@@ -18,6 +18,9 @@ class Housekeeping(Protocol):
     def last_beat(self) -> tuple[Instant, Instant] | None:
         """(when a server last used the store, now), or None if none did or it stopped on purpose."""
 
+    def settle_outage(self, last_beat: Instant) -> None:
+        """Record that grace was given for the outage after `last_beat`; nothing if a server has run since."""
+
     def forget_answers(self, before: Instant, limit: int = 1_000) -> int:
         """Delete at most `limit` remembered answers older than `before`; returns how many were deleted."""
 

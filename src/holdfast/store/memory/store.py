@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from holdfast.clock import boot_nanoseconds
 from holdfast.core import browser_session as browser_sessions
 from holdfast.core.browser_session import BrowserSession
 from holdfast.core.budget import Budget, Terms, lend
@@ -74,6 +75,9 @@ class MemoryStore:
     def last_beat(self) -> tuple[Instant, Instant] | None:
         """No earlier process used this store."""
         return None
+
+    def settle_outage(self, last_beat: Instant) -> None:
+        """Nothing to record."""
 
     def forget_answers(self, before: Instant, limit: int = 1_000) -> int:
         """Delete old answers."""
@@ -164,5 +168,5 @@ class SilentWatcher:
 
 def _boot_clock() -> Clock:
     """The time since 1970, counted on the boot clock: steps of the wall clock do not move it."""
-    offset = time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-    return lambda: (time.clock_gettime_ns(time.CLOCK_BOOTTIME) + offset) // 1000
+    offset = time.time_ns() - boot_nanoseconds()
+    return lambda: (boot_nanoseconds() + offset) // 1000

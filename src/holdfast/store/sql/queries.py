@@ -154,6 +154,7 @@ SESSIONS = f"SELECT {columns(Session)} FROM sessions WHERE account = ? AND id > 
 # -- housekeeping ------------------------------------------------------------------------------------------------
 
 BEAT = "UPDATE state SET alive_at = ?, clean = ?"
+SETTLE_OUTAGE = "UPDATE state SET clean = TRUE WHERE alive_at = ?"
 LAST_BEAT = "SELECT alive_at FROM state WHERE NOT clean"
 OLD_ANSWERS = "answered_at < ? ORDER BY answered_at"
 # Locks the row too, so that servers that borrow from the same budget wait for each other.

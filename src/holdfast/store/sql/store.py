@@ -50,6 +50,11 @@ class SqlStore(ABC):
             (alive_at,) = next(iter(reader.execute(queries.LAST_BEAT)), (None,))
             return None if alive_at is None else (alive_at, reader.now)
 
+    def settle_outage(self, last_beat: Instant) -> None:
+        """Record that grace was given after this beat."""
+        with self.write() as (execute, _):
+            execute(queries.SETTLE_OUTAGE, last_beat)
+
     def forget_answers(self, before: Instant, limit: int = 1_000) -> int:
         """Delete old answers."""
         old = self.dialect.first_rows("answers", queries.OLD_ANSWERS)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from holdfast.clock import boot_nanoseconds
 from holdfast.core.row import Instant
 
 SLEW_PER_MILLION = 500
@@ -46,7 +47,7 @@ def advance(mark: Mark, reading: Reading) -> Instant:
 
 def read() -> Reading:
     """Read the machine's clocks."""
-    return Reading(_BOOT_ID, time.clock_gettime_ns(_BOOT_CLOCK) // 1000, time.time_ns() // 1000)
+    return Reading(_BOOT_ID, boot_nanoseconds() // 1000, time.time_ns() // 1000)
 
 
 def _boot_id() -> str:
@@ -58,4 +59,3 @@ def _boot_id() -> str:
 
 
 _BOOT_ID = _boot_id()
-_BOOT_CLOCK: int = getattr(time, "CLOCK_BOOTTIME", None) or time.CLOCK_MONOTONIC_RAW
