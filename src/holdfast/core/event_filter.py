@@ -6,10 +6,23 @@ import msgspec
 
 from holdfast.core.event import Event, subject_of
 from holdfast.core.lease import Lease
+from holdfast.core.log_gap import LOG
 from holdfast.core.names import ELECTION_PREFIX
+from holdfast.core.principal import ANY, Principal, grants
+from holdfast.core.session import Session
 from holdfast.core.task import Task
 
 _ELECTION_SUBJECTS = subject_of(Lease("", ELECTION_PREFIX))
+
+READ_SCOPES = {
+    Lease.noun: "jobs:read",
+    Task.noun: "tasks:read",
+    Session.noun: "jobs:read tasks:read",
+    LOG: ANY,
+}
+"""The scope that events of a noun require: the same as the operation that lists that noun."""
+OTHERS = "admin"
+"""The scope that events of every other noun require: keys, webhooks, purchases and the account itself."""
 
 
 class EventFilter(msgspec.Struct, frozen=True):
@@ -18,6 +31,8 @@ class EventFilter(msgspec.Struct, frozen=True):
     subject: str | None = None
     kind: str | None = None
     request_id: str | None = None
+    scopes: str | None = None
+    """The scopes of the reader's key; None may read every noun."""
     name_prefix: str | None = None
     """Prefix of the names that the reader's key covers; None covers every name."""
     elections: bool = False
@@ -32,11 +47,19 @@ class EventFilter(msgspec.Struct, frozen=True):
         """Whether this event is selected."""
         return (
             (self.elections or not is_election_event(event))
+            and (self.scopes is None or _is_readable(self.scopes, event.subject))
             and (self.name_prefix is None or _is_covered(self.name_prefix, event.subject))
             and matches_pattern(self.subject, event.subject)
             and matches_pattern(self.kind, event.kind)
             and self.request_id in {None, event.request_id}
         )
+
+
+def filter_for(
+    by: Principal, subject: str | None = None, kind: str | None = None, request_id: str | None = None
+) -> EventFilter:
+    """The filter of a reader: only events that its key may read, whatever it asks for."""
+    return EventFilter(subject, kind, request_id, by.scopes, by.name_prefix)
 
 
 def is_election_event(event: Event) -> bool:
@@ -51,10 +74,12 @@ def matches_pattern(pattern: str | None, text: str) -> bool:
     return text.startswith(pattern[:-1]) if pattern.endswith("*") else text == pattern
 
 
-def _is_covered(name_prefix: str, subject: str) -> bool:
-    """Whether a key bound to a name prefix may read a subject: leases under the prefix, and tasks, which have no names.
+def _is_readable(scopes: str, subject: str) -> bool:
+    """Whether a key with these scopes may read a subject."""
+    return grants(scopes, READ_SCOPES.get(subject.partition(":")[0], OTHERS))
 
-    Sessions, keys and accounts are hidden from such a key.
-    """
+
+def _is_covered(name_prefix: str, subject: str) -> bool:
+    """Whether a key with a prefix may read a subject: only leases have names."""
     noun, _, name = subject.partition(":")
-    return name.startswith(name_prefix) if noun == Lease.noun else noun == Task.noun
+    return noun == Lease.noun and name.startswith(name_prefix)

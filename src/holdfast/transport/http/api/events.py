@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.core.errors import CursorTooOld, TaskMissing
 from holdfast.core.event import Event, subject_of
-from holdfast.core.event_filter import EventFilter
+from holdfast.core.event_filter import EventFilter, filter_for
 from holdfast.core.event_page import data_size, is_full, take_bytes
 from holdfast.core.log_gap import RESTORED, is_next, last_kept_seq
 from holdfast.core.task import Task
@@ -49,9 +49,7 @@ async def list_events(ctx: HandlerContext, request: Request) -> Response:
     limit = query.number("limit", bounds.EVENT_PAGE)
     wait = query.seconds("wait_seconds", bounds.WAIT)
     after = query.number("after", bounds.EVENT_CURSOR)
-    event_filter = EventFilter(
-        query.text("subject"), query.text("kind"), query.text("request_id"), request.by.name_prefix
-    )
+    event_filter = filter_for(request.by, query.text("subject"), query.text("kind"), query.text("request_id"))
     query.raise_errors()
     account = request.by.account
     explicit = "after" in query.values()

@@ -10,7 +10,9 @@ import msgspec
 from holdfast.core import session as sessions
 from holdfast.core.deadlines import with_effective_deadline
 from holdfast.core.errors import SessionMissing
+from holdfast.core.event_filter import READ_SCOPES
 from holdfast.core.lease import Lease, renewal_interval
+from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.session import Context, Session
 from holdfast.core.task import Task
@@ -110,7 +112,7 @@ async def begin_session(ctx: HandlerContext, request: Request) -> Response:
         )
     )
     assert isinstance(begun, BegunSession)
-    document = {"status": "resumed" if begun.resumed else "opened", **_session_document(begun)}
+    document = {"status": "resumed" if begun.resumed else "opened", **_session_document(request.by, begun)}
     document["lease_id"] = lease_id_from(begun.seed, begun.session.id)
     document["token"] = begun.session.token
     if begun.secret is not None:
@@ -130,7 +132,7 @@ async def heartbeat_session(ctx: HandlerContext, request: Request) -> Response:
     context = _parse_context(body, checks)
     checks.raise_errors()
     outcome = await ctx.run(HeartbeatSession(**_command_fields(request), lease_id=body.lease_id, context=context))
-    return _response(200, {"status": "live", **_session_document(outcome)}, warnings)
+    return _response(200, {"status": "live", **_session_document(request.by, outcome)}, warnings)
 
 
 async def write_context(ctx: HandlerContext, request: Request) -> Response:
@@ -143,7 +145,7 @@ async def write_context(ctx: HandlerContext, request: Request) -> Response:
     outcome = await ctx.run(
         WriteContext(**_command_fields(request), lease_id=body.lease_id, context=context, if_version=body.if_version)
     )
-    return _response(200, {"status": "live", **_session_document(outcome)}, warnings)
+    return _response(200, {"status": "live", **_session_document(request.by, outcome)}, warnings)
 
 
 async def close_session(ctx: HandlerContext, request: Request) -> Response:
@@ -151,7 +153,7 @@ async def close_session(ctx: HandlerContext, request: Request) -> Response:
     await ctx.authenticate(request)
     body, warnings, _ = await read_body(request, CloseBody)
     outcome = await ctx.run(CloseSession(**_command_fields(request), lease_id=body.lease_id))
-    return _response(200, {"status": "ended", **_session_document(outcome)}, warnings)
+    return _response(200, {"status": "ended", **_session_document(request.by, outcome)}, warnings)
 
 
 async def read_session(ctx: HandlerContext, request: Request) -> Response:
@@ -172,7 +174,9 @@ async def read_session(ctx: HandlerContext, request: Request) -> Response:
         )
 
     outcome = await ctx.read(query_session)
-    return _response(200, {"status": _status(outcome.session, outcome.now), **_session_document(outcome)}, [])
+    return _response(
+        200, {"status": _status(outcome.session, outcome.now), **_session_document(request.by, outcome)}, []
+    )
 
 
 async def list_sessions(ctx: HandlerContext, request: Request) -> Response:
@@ -243,11 +247,12 @@ def _status(session: Session, now: Instant) -> str:
     return "ended" if session.ended_how == sessions.DELETED else "expired"
 
 
-def _session_document(outcome: SessionState) -> dict[str, Any]:
+def _session_document(by: Principal, outcome: SessionState) -> dict[str, Any]:
+    """A session and what it holds; jobs and tasks only if the key may read them."""
     return {
         **_session_fields(outcome.session),
-        "jobs": [_job_document(job) for job in outcome.jobs],
-        "tasks": [_task_document(task) for task in outcome.tasks],
+        "jobs": [_job_document(job) for job in outcome.jobs if by.may(READ_SCOPES[job.noun])],
+        "tasks": [_task_document(task) for task in outcome.tasks if by.may(READ_SCOPES[task.noun])],
     }
 
 

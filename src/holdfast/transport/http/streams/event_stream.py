@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from holdfast.core.errors import CursorTooOld, Invalid
-from holdfast.core.event_filter import EventFilter
+from holdfast.core.event_filter import EventFilter, filter_for
 from holdfast.core.log_gap import is_next
 from holdfast.operations.bounds import EVENT_CURSOR
 from holdfast.store.contract import Reader
@@ -44,9 +44,7 @@ async def stream_events(ctx: HandlerContext, request: Request) -> Response:
     """Every event after the cursor, or from now on, one frame each, until the caller or the server ends it."""
     query = Query(request, {"after", "subject", "kind", "request_id"})
     after = query.number("after", EVENT_CURSOR)
-    event_filter = EventFilter(
-        query.text("subject"), query.text("kind"), query.text("request_id"), request.by.name_prefix
-    )
+    event_filter = filter_for(request.by, query.text("subject"), query.text("kind"), query.text("request_id"))
     query.raise_errors()
     sent = request.headers.get(LAST_EVENT_ID)
     cursor = _parse_last_event_id(sent) if sent else after if "after" in query.values() else None
