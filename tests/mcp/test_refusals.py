@@ -6,6 +6,8 @@ import uuid
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from holdfast.core.prefix_rule import NAMED, WHOLE
+from holdfast.transport.mcp.tools import TOOLS, operation_of
 from tests.compat.octostore.server import bearer
 from tests.http.job_client import ABSENT_LEASE, ROOT_KEY
 from tests.mcp.clients import NEW, OLD, over_http
@@ -71,6 +73,42 @@ def test_tools_enforce_the_scopes_and_prefix_of_a_key(server):
         assert (await me.do("get_job_owner", jobId="team-a/x"))["status"] == "free"
 
     run_with_client(server, use_the_key, key=made["apiKey"])
+
+
+SAMPLES = {
+    "jobId": "team-b/x", "id": "tsk_01HZZZZZZZZZZZZZZZZZZZZZZZ", "leaseId": ABSENT_LEASE, "owner": "limited",
+    "type": "t", "payload": {}, "reason": "x", "name": "team-b",
+}  # fmt: skip
+"""A value for each required argument."""
+
+
+def test_every_tool_obeys_the_prefix_of_a_key(server):
+    root = bearer(server.port, ROOT_KEY)
+    made = root.post("/v1/keys", {"name": "limited", "scopes": ["admin"], "prefix": "team-a/"}).json
+    rules = {tool.name: operation_of(tool).prefix_rule for tool in TOOLS}
+
+    async def use_every_tool(me):
+        required = {tool.name: tool.input_schema.get("required", []) for tool in (await me.client.list_tools()).tools}
+        for name, rule in rules.items():
+            if rule in {NAMED, WHOLE}:
+                refused = await me.refused(name, **{argument: SAMPLES[argument] for argument in required[name]})
+                assert refused["error"] == "forbidden", name
+                assert "only names that begin with team-a/" in refused["message"]
+        with pytest.raises(MCPError, match="only names that begin with team-a/"):
+            await me.client.read_resource(f"holdfast://tasks/{SAMPLES['id']}")
+
+    run_with_client(server, use_every_tool, key=made["apiKey"])
+
+
+def test_the_event_tool_obeys_the_scope_of_a_key(server):
+    made = bearer(server.port, ROOT_KEY).post("/v1/keys", {"name": "jobs only", "scopes": ["jobs"]}).json
+    run_with_client(server, lambda me: me.do("create_task", type="t", payload={}, tag="hidden"))
+
+    async def read_events(me):
+        told = await me.do("list_events", limit=1000)
+        assert {event["subject"].partition(":")[0] for event in told["events"]} <= {"lease", "session"}
+
+    run_with_client(server, read_events, key=made["apiKey"])
 
 
 def test_tools_and_resources_are_isolated_by_account(server):

@@ -155,14 +155,17 @@ def test_a_changed_url_or_a_resume_retries_pending_deliveries_at_once(slow_retry
     receiver.await_messages(path, 2)
 
 
-def test_a_key_with_a_prefix_cannot_create_a_webhook(admin, server, hook):
+def test_a_key_with_a_prefix_cannot_use_webhooks(admin, server, hook):
     webhook = hook(HERE)
     bound = {"name": "bound", "scopes": ["admin"], "prefix": "deploy/"}
     key = done(admin.post("/v1/keys", bound), 201)["apiKey"]
     caller = Agent(server.port, {"Authorization": f"Bearer {key}"}, "bound", key)
     problem(caller.post("/v1/webhooks", {"url": HERE}), 403, "forbidden")
     problem(caller.send_json("PATCH", f"/v1/webhooks/{webhook['webhook_id']}", {"url": f"{HERE}/2"}), 403, "forbidden")
-    assert ok(caller.get(f"/v1/webhooks/{webhook['webhook_id']}"))["url"] == HERE
+    problem(caller.post(f"/v1/webhooks/{webhook['webhook_id']}/rotate", {}), 403, "forbidden")
+    problem(caller.delete(f"/v1/webhooks/{webhook['webhook_id']}"), 403, "forbidden")
+    problem(caller.get(f"/v1/webhooks/{webhook['webhook_id']}"), 403, "forbidden")
+    assert ok(admin.get(f"/v1/webhooks/{webhook['webhook_id']}"))["url"] == HERE
 
 
 def test_an_account_has_at_most_fifty_webhooks(public_only_server):

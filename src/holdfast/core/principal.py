@@ -127,9 +127,15 @@ def check_delegation(maker: Principal, key: Principal) -> None:
         raise Forbidden("your own key expires before that")
 
 
+def may_see_key(by: Principal, key: Principal) -> bool:
+    """Whether an administrator sees a key: with a prefix, only its own key and keys that its prefix covers."""
+    return key.id == by.id or by.covers(key.name_prefix or "")
+
+
 def is_permanent_admin(principal: Principal) -> bool:
-    """Whether it can administer its account and never expires."""
-    return principal.may("admin") and principal.revoked_at is None and principal.expires_at is None
+    """Whether it can administer its whole account and never expires."""
+    is_admin = principal.may("admin") and principal.name_prefix is None
+    return is_admin and principal.revoked_at is None and principal.expires_at is None
 
 
 def rotate(principal: Principal, key_hash: str, shown: str, until: Instant) -> Principal:

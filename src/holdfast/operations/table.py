@@ -6,6 +6,7 @@ import msgspec
 
 from holdfast.core.plan import CLAIM, CREATE, HEARTBEAT, MUTATION, READ
 from holdfast.operations.bounds import BATCH_ITEMS
+from holdfast.operations.prefix_rules import PREFIX_RULES
 
 OCTOSTORE, ORCHESTRION, HOLDFAST_API, SYSTEM = "octostore", "orchestrion", "house", "system"
 """Families: routes compatible with OctoStore and Orchestrion, Holdfast's own, and probes and documents.
@@ -29,6 +30,11 @@ class Operation(msgspec.Struct, frozen=True):
     """Scopes of which the caller's key needs one, separated by spaces; None if no key is needed."""
     limit: str | None = None
     """The rate limit that it counts against."""
+
+    @property
+    def prefix_rule(self) -> str:
+        """What it allows to a key that may use only names with a certain prefix."""
+        return PREFIX_RULES[self.name]
 
 
 _WORKERS = "jobs tasks:work"
@@ -252,3 +258,6 @@ OPERATIONS = (
     *(Operation(name, method, path, SYSTEM, summary, scope) for name, method, path, summary, scope in _SYSTEM),
     *(Operation(name, "GET", path, SYSTEM, summary, limit=DISCOVERY) for name, path, summary in _DOCUMENTS),
 )
+
+OPERATIONS_BY_NAME = {operation.name: operation for operation in OPERATIONS}
+assert OPERATIONS_BY_NAME.keys() <= PREFIX_RULES.keys(), "every operation needs a prefix rule"

@@ -127,6 +127,13 @@ def test_a_namespace_holds_for_locks(ctx):
     success(caller.renew(inside, lease))
 
 
+def test_a_namespace_refuses_what_has_no_name(ctx):
+    caller = user(ctx, namespace="ns")
+    assert caller.get("/v1/tasks").status == 403
+    assert caller.get("/webhooks").json == []
+    refused(caller.send_json("PUT", f"/locks/{fresh('lock')}/acl", {"acl": {"acquire": ["user:x"]}}), 403, "forbidden")
+
+
 def test_a_user_works_with_jobs_and_tasks_but_administers_nothing(ctx):
     caller = user(ctx)
     assert done(caller.get("/v1/account"))["key"]["scopes"] == ["jobs", "tasks"]

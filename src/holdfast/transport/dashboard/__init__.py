@@ -7,10 +7,10 @@ it.
 
 To add a page:
 
-1. A module in `pages/` that ends in `PAGE = Page(name, title, key, scope, show, show_one, actions)`, and its name in
-   `pages/__init__.py`. `show` takes a `PageRequest` and returns `TemplateResponse(template, variables)`.
+1. A module in `pages/` that ends in `PAGE = Page(name, title, key, operation, show, show_one, actions)`, and its
+   name in `pages/__init__.py`. `show` takes a `PageRequest` and returns `TemplateResponse(template, variables)`.
    `request.query` has the filters of the address, `request.item` the id after `/ui/<name>/`. Show nothing that
-   `request.by` does not cover: each part of a page checks a scope of `access/permissions.py`. Expensive queries go
+   `request.by` does not cover: each part of a page asks `may_use` of `access/permissions.py`. Expensive queries go
    through `request.cache`.
 2. A template in `templates/` that says `{% extends layout %}` and fills the block `content`. Content that changes
    without a click is in an element with an `id` and `data-live`: the page fetches itself again when the log grows,
@@ -22,8 +22,8 @@ To add a page:
    attributes and no scripts in templates: the content security policy refuses them.
 4. A form posts to `/ui/<name>/<id>` with `{{ form_token(token) }}` and a button `name="act" value="<name in
    actions>"`. An action returns a word, which the page finds as `done` when it is shown again, or a
-   `TemplateResponse` for what can be shown only once. Each entry of `actions` names the scope it needs; show the form
-   only if `by.may(scope)`.
+   `TemplateResponse` for what can be shown only once. Each entry of `actions` names the operation of the API that
+   does the same; show the form only to keys that may use it.
 5. Tests in `tests/dashboard/`: `browse(key)` opens a browser page that is signed in, and fails its test on console
    errors, violations of the content security policy, dialogs and requests that leave the server.
 """

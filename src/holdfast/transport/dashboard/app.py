@@ -9,9 +9,11 @@ from holdfast import __version__
 from holdfast.core.errors import Forbidden, HoldfastError, RateLimited, Unauthenticated
 from holdfast.core.names import is_storable
 from holdfast.core.plan import MUTATION, READ
+from holdfast.core.principal import Principal
 from holdfast.transport.dashboard import labels
 from holdfast.transport.dashboard.access import cookies
 from holdfast.transport.dashboard.access.forms import RequestGuard, check_token, read_form
+from holdfast.transport.dashboard.access.permissions import check_use
 from holdfast.transport.dashboard.access.sign_in import SignIn
 from holdfast.transport.dashboard.live_updates import LiveUpdates
 from holdfast.transport.dashboard.page import LIVE, Page, PageRequest, TemplateResponse
@@ -91,8 +93,7 @@ class Dashboard:
 
     async def _show(self, page_request: PageRequest, path: str) -> tuple[Page, TemplateResponse]:
         page, page_request.item = self._route(path)
-        if not page.may_see(page_request.by):
-            raise Forbidden("your key may not open this page", scope=page.scope)
+        _check_page(page, page_request.by)
         show = page.show_one if page_request.item else page.show
         if show is None:
             raise HttpRefusal(404, "there is no such page")
@@ -114,11 +115,11 @@ class Dashboard:
         if path == "/ui/sign-out":
             return _redirect("/", await self._sign_in.sign_out(page_request))
         page, page_request.item = self._route(path)
-        scope, action = page.actions.get(form.get("act", ""), ("", None))
+        operation, action = page.actions.get(form.get("act", ""), ("", None))
         if action is None:
             raise HttpRefusal(404, "there is no such action")
-        if not (page.may_see(page_request.by) and page_request.by.may(scope)):
-            raise Forbidden("your key may read this, but not change it", scope=scope)
+        _check_page(page, page_request.by)
+        check_use(page_request.by, operation, "your key may read this, but not change it")
         await self._charge(page_request, MUTATION)
         page_request.form = form
         done = await action(page_request)
@@ -179,6 +180,13 @@ class Dashboard:
             "home": self._ctx.settings.home,
             "path_assignment": labels.path_for_commands(self._ctx.settings.host),
         }
+
+
+def _check_page(page: Page, by: Principal) -> None:
+    """Refuse a key that may not open a page."""
+    check_use(by, page.operation, "your key may not open this page")
+    if not page.may_see(by):
+        raise Forbidden("only keys of the server's own account may open this page")
 
 
 def _address(request: Request) -> str:

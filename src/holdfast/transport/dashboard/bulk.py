@@ -22,6 +22,7 @@ from holdfast.engine.change_signal import account_log_key
 from holdfast.engine.verbs.batch import Batch, Outcomes
 from holdfast.engine.verbs.tasks.base import TaskCommand
 from holdfast.engine.verbs.tasks.ending import CancelTask, RequeueTask, ResolveTask
+from holdfast.transport.dashboard.access.permissions import may_use
 from holdfast.transport.dashboard.task_filter import DashboardFilter
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.ids import ids
@@ -33,7 +34,8 @@ MAX_REMEMBERED = 50
 """Operations whose page can be opened, including those that have ended."""
 RETRIES = 10
 RETRY_SECONDS = 1.0
-SCOPE = "tasks:produce"
+OPERATION = "requeue_task"
+"""Whoever may use this operation may change tasks in bulk: all verbs of producers have the same rights."""
 
 RUNNING, FINISHED, STOPPED, FAILED = "running", "finished", "stopped", "failed"
 
@@ -150,8 +152,8 @@ class BulkOperations:
                     operation.state = STOPPED
                     return
                 principal = await self._find_principal(operation.browser_session)
-                if principal is None or not principal.may(SCOPE):
-                    raise Conflict("the key that started this no longer has the scope for it")
+                if principal is None or not may_use(principal, OPERATION):
+                    raise Conflict("the key that started this may no longer change tasks")
                 await self._run_batch(operation, ids[first : first + BATCH])
             operation.state = FINISHED
         except HoldfastError as error:

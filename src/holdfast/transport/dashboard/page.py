@@ -12,6 +12,7 @@ from holdfast.core.browser_session import BrowserSession
 from holdfast.core.event import Cause
 from holdfast.core.names import DEFAULT_ACCOUNT, is_storable
 from holdfast.core.principal import Principal
+from holdfast.transport.dashboard.access.permissions import may_use
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Request
 
@@ -98,13 +99,13 @@ class Page(msgspec.Struct, frozen=True):
     title: str
     key: str
     """Keyboard shortcut: `g` and this letter. Empty for a page that is not in the navigation."""
-    scope: str
-    """The scope that the key must have."""
+    operation: str
+    """The operation that the key must be allowed to use."""
     show: Show
     show_one: Show | None = None
     """`/ui/<name>/<id>`"""
     actions: dict[str, tuple[str, Action]] = {}
-    """By the value of the submit button: (scope, handler). Posted to `/ui/<name>/<id>`."""
+    """By the value of the submit button: (operation, handler). Posted to `/ui/<name>/<id>`."""
 
     server_only: bool = False
     """Whether only keys of the server's own account may see it."""
@@ -113,4 +114,4 @@ class Page(msgspec.Struct, frozen=True):
 
     def may_see(self, principal: Principal) -> bool:
         """Whether a key may open the page."""
-        return principal.may(self.scope) and (principal.account == DEFAULT_ACCOUNT or not self.server_only)
+        return may_use(principal, self.operation) and (principal.account == DEFAULT_ACCOUNT or not self.server_only)

@@ -26,7 +26,7 @@ def make_admin_link(engine: Engine, settings: Settings) -> str | None:
         return reader.principals(DEFAULT_ACCOUNT), reader.now
 
     found, now = engine.read(read_principals)
-    admins = [each for each in found if each.source in _SOURCE_ORDER and each.may("admin") and _works(each, now)]
+    admins = [each for each in found if each.source in _SOURCE_ORDER and _administers(each) and _works(each, now)]
     if admins:
         admin = min(admins, key=lambda each: (_SOURCE_ORDER[each.source], each.created_at, each.id))
     elif settings.admin_key is not None:
@@ -45,6 +45,11 @@ def make_link(store: Store, settings: Settings, principal: Principal, key_hash: 
         )
     )
     return f"{settings.home}/ui/enter/{secret}"
+
+
+def _administers(principal: Principal) -> bool:
+    """Whether it can administer the whole account."""
+    return principal.may("admin") and principal.name_prefix is None
 
 
 def _works(principal: Principal, now: Instant) -> bool:

@@ -1,40 +1,39 @@
-"""What a key may see: the scopes of the API's own operations, so that a page never shows more than the API."""
+"""What a key may see: what the API's own operations would tell it, so that a page never shows more than the API."""
 
 from __future__ import annotations
 
+from holdfast.core.errors import Forbidden
 from holdfast.core.event import Event
-from holdfast.core.event_filter import EventFilter
-from holdfast.core.lease import Lease
-from holdfast.core.principal import Principal
-from holdfast.core.session import Session
-from holdfast.core.task import Task
-from holdfast.operations.table import OPERATIONS
+from holdfast.core.event_filter import filter_for
+from holdfast.core.prefix_rule import WHOLE, check_prefix
+from holdfast.core.principal import ANY, Principal
+from holdfast.operations.table import OPERATIONS_BY_NAME
 
-_SCOPES = {operation.name: operation.scope or "" for operation in OPERATIONS}
-
-JOBS = _SCOPES["list_claimed_jobs"]
-TASKS = _SCOPES["list_tasks"]
-SESSIONS = _SCOPES["list_sessions"]
-LOG = _SCOPES["list_events"]
-KEYS = _SCOPES["list_keys"]
-
-_NOUNS = {Lease.noun: JOBS, Task.noun: TASKS, Session.noun: SESSIONS}
+JOBS, TASKS, SESSIONS, LOG = "list_claimed_jobs", "list_tasks", "list_sessions", "list_events"
+KEYS, WEBHOOKS, OPERATOR, ACCOUNT = "list_keys", "list_webhooks", "admin_status", "read_account"
+"""The operations that stand for the parts of a page."""
 
 
-def is_in_log(by: Principal, event: Event) -> bool:
-    """Whether the API's event log would contain an event for a key that may read the log."""
-    return EventFilter(name_prefix=by.name_prefix).matches(event)
+def may_use(by: Principal, operation: str) -> bool:
+    """Whether the API would answer a key that calls this operation, about some name at least."""
+    found = OPERATIONS_BY_NAME[operation]
+    return by.may(found.scope or ANY) and (by.name_prefix is None or found.prefix_rule != WHOLE)
+
+
+def check_use(by: Principal, operation: str, message: str) -> None:
+    """Refuse what `may_use` does not allow: with `message` if a scope is missing, else naming the key's prefix."""
+    found = OPERATIONS_BY_NAME[operation]
+    if not by.may(found.scope or ANY):
+        raise Forbidden(message, scope=found.scope)
+    if found.prefix_rule == WHOLE:
+        check_prefix(by, WHOLE, "")
 
 
 def may_see_event(by: Principal, event: Event) -> bool:
-    """Whether a key, which may lack the scope of the log, sees an event: only if it may read what changed.
-
-    Events of keys, webhooks and the account itself are for administrators.
-    """
-    noun = event.subject.partition(":")[0]
-    return is_in_log(by, event) and by.may(_NOUNS.get(noun, KEYS))
+    """Whether the API's event log contains an event for this key."""
+    return filter_for(by).matches(event)
 
 
 def may_see_throughput(by: Principal) -> bool:
-    """Whether a key sees the throughput chart, which counts the events of all names."""
-    return by.may(LOG) and by.name_prefix is None
+    """Whether a key sees the throughput chart, which counts the events of all names and tasks."""
+    return may_use(by, LOG) and may_use(by, JOBS) and may_use(by, TASKS)

@@ -13,7 +13,7 @@ from holdfast.engine.engine import Engine
 from holdfast.store.contract import Reader
 from holdfast.transport.dashboard import event_lines
 from holdfast.transport.dashboard import held as holdings
-from holdfast.transport.dashboard.access.permissions import JOBS, SESSIONS, TASKS
+from holdfast.transport.dashboard.access.permissions import JOBS, SESSIONS, TASKS, may_use
 from holdfast.transport.dashboard.held import Holding
 from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
 from holdfast.transport.http.request import HttpRefusal
@@ -67,8 +67,8 @@ def _describe(session: Session, reader: Reader, by: Principal, engine: Engine) -
 
 def _read_holdings(session: Session, reader: Reader, by: Principal, engine: Engine, now: Instant) -> list[Holding]:
     leases, tasks = reader.holdings(by.account, session.id)
-    held = [holdings.from_lease(lease, now, engine) for lease in leases if by.may(JOBS) and by.covers(lease.id)]
-    return [*held, *(holdings.from_task(task, now) for task in tasks if by.may(TASKS))]
+    held = [holdings.from_lease(lease, now, engine) for lease in leases if may_use(by, JOBS) and by.covers(lease.id)]
+    return [*held, *(holdings.from_task(task, now) for task in tasks if may_use(by, TASKS))]
 
 
 PAGE = Page("agents", "Agents", "a", SESSIONS, show, show_one)

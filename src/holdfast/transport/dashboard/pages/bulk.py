@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from holdfast.core.errors import Invalid
 from holdfast.transport.dashboard import bulk_selection, task_filter
-from holdfast.transport.dashboard.bulk import FINISHED, SCOPE, VERBS, BulkOperation, BulkVerb, new_id
+from holdfast.transport.dashboard.bulk import FINISHED, OPERATION, VERBS, BulkOperation, BulkVerb, new_id
 from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
 from holdfast.transport.dashboard.task_filter import DashboardFilter
 from holdfast.transport.http.request import HttpRefusal
@@ -93,9 +93,9 @@ PAGE = Page(
     "bulk",
     "Bulk operation",
     "",
-    SCOPE,
+    OPERATION,
     show,
     show_one,
-    {"start": (SCOPE, start), "stop": (SCOPE, stop)},
+    {"start": (OPERATION, start), "stop": (OPERATION, stop)},
     parent="tasks",
 )

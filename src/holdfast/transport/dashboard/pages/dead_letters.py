@@ -7,8 +7,8 @@ from typing import Any
 
 from holdfast.core.task import DEAD
 from holdfast.store.contract import Reader
-from holdfast.transport.dashboard.access.permissions import TASKS
-from holdfast.transport.dashboard.bulk import SCOPE, VERBS
+from holdfast.transport.dashboard.access.permissions import TASKS, may_use
+from holdfast.transport.dashboard.bulk import OPERATION, VERBS
 from holdfast.transport.dashboard.failure_groups import FailureGroups
 from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
 from holdfast.transport.dashboard.task_filter import DashboardFilter
@@ -32,7 +32,7 @@ async def show(request: PageRequest) -> TemplateResponse:
     variables = {
         "filters": filters,
         "all": everything,
-        "verbs": [verb for verb in VERBS.values() if verb.state == DEAD] if by.may(SCOPE) else [],
+        "verbs": [verb for verb in VERBS.values() if verb.state == DEAD] if may_use(by, OPERATION) else [],
         "operations": request.bulk_operations.list_running(by.account),
     }
     return TemplateResponse("dead-letters.html", grouped | variables)

@@ -8,6 +8,7 @@ from holdfast.core import lease as leases
 from holdfast.core.lease import Lease
 from holdfast.core.names import DEFAULT_ACCOUNT, ELECTION_PREFIX
 from holdfast.store.contract import Reader
+from holdfast.transport.dashboard.access.permissions import OPERATOR
 from holdfast.transport.dashboard.held import renewal_health
 from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
 
@@ -44,4 +45,4 @@ def _describe(lease: Lease, reader: Reader) -> dict[str, Any]:
     }
 
 
-PAGE = Page("elections", "Elections", "e", "admin", show, server_only=True)
+PAGE = Page("elections", "Elections", "e", OPERATOR, show, server_only=True)

@@ -10,7 +10,7 @@ from holdfast.core.event import Event
 from holdfast.core.principal import Principal
 from holdfast.store.contract import Reader
 from holdfast.transport.dashboard import event_lines
-from holdfast.transport.dashboard.access.permissions import LOG, is_in_log
+from holdfast.transport.dashboard.access.permissions import LOG, may_see_event
 from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
 from holdfast.transport.dashboard.pages.tasks import key_names
 from holdfast.transport.http.api.event_documents import event_document
@@ -53,7 +53,7 @@ class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
             event.subject.startswith(self.subject)
             and event.kind.startswith(self.kind)
             and self.request in {"", event.request_id}
-            and is_in_log(by, event)
+            and may_see_event(by, event)
         )
 
 
@@ -88,7 +88,7 @@ async def show_one(request: PageRequest) -> TemplateResponse:
 
     def read(reader: Reader) -> dict[str, Any]:
         found = reader.events(by.account, seq - 1, 1) if seq else []
-        if not found or found[0].seq != seq or not is_in_log(by, found[0]):
+        if not found or found[0].seq != seq or not may_see_event(by, found[0]):
             raise HttpRefusal(404, "there is no such event, or it is older than the log")
         document = event_document(found[0])
         return {

@@ -132,4 +132,4 @@ def _row(lease: Lease, reader: Reader, engine: Engine) -> dict[str, Any]:
     }
 
 
-PAGE = Page("jobs", "Jobs", "j", JOBS, show, show_one, {"force-release": ("admin", force_release)})
+PAGE = Page("jobs", "Jobs", "j", JOBS, show, show_one, {"force-release": ("force_release_job", force_release)})

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.core.plan import CLAIM, CREATE, CYCLE, HEARTBEAT, MUTATION, READ
-from holdfast.core.principal import ROOT, SCOPES, STATIC, Principal
+from holdfast.core.principal import ROOT, SCOPES, STATIC, Principal, may_see_key
 from holdfast.core.row import Instant
 from holdfast.operations.bounds import KEY_GRACE
 from holdfast.store.contract import Reader
+from holdfast.transport.dashboard.access.permissions import ACCOUNT, KEYS, may_use
 from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
 from holdfast.transport.http.api import keys
 from holdfast.transport.http.request import HttpRefusal
@@ -91,8 +92,9 @@ async def _read_keys(request: PageRequest) -> dict[str, Any]:
     def read_usage(reader: Reader) -> dict[str, Any]:
         (used, held), now = reader.usage(by.account), reader.now
         plan, cycle = allowance.in_force(now), allowance.cycle(now)
-        uses = reader.key_uses(by.account) if by.may("admin") else {}
-        rows = [Row(key, uses.get(key.id), now) for key in reader.principals(by.account)] if by.may("admin") else []
+        keys = [key for key in reader.principals(by.account) if may_use(by, KEYS) and may_see_key(by, key)]
+        uses = reader.key_uses(by.account) if keys else {}
+        rows = [Row(key, uses.get(key.id), now) for key in keys]
         return {
             "plan": plan,
             "lapsed": allowance.is_lapsed(now),
@@ -114,12 +116,12 @@ async def _read_keys(request: PageRequest) -> dict[str, Any]:
 
 async def _read_key(request: PageRequest) -> dict[str, Any]:
     by, key_id = request.by, request.item
-    if not by.may("admin"):
+    if not may_use(by, KEYS):
         raise HttpRefusal(404, "there is no such key")
 
     def read_key(reader: Reader) -> dict[str, Any]:
         key = reader.row(Principal, by.account, key_id)
-        if key is None:
+        if key is None or not may_see_key(by, key):
             raise HttpRefusal(404, "there is no such key")
         return {"key": Row(key, reader.key_uses(by.account).get(key.id), reader.now)}
 
@@ -135,8 +137,8 @@ PAGE = Page(
     "keys",
     "Keys",
     "k",
-    "any",
+    ACCOUNT,
     show,
     show_one,
-    {"create": ("admin", create), "rotate": ("admin", rotate), "revoke": ("admin", revoke)},
+    {"create": ("create_key", create), "rotate": ("rotate_key", rotate), "revoke": ("revoke_key", revoke)},
 )

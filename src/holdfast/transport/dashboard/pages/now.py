@@ -15,7 +15,14 @@ from holdfast.engine.engine import Engine
 from holdfast.store.contract import Reader
 from holdfast.transport.dashboard import event_lines
 from holdfast.transport.dashboard import held as holdings
-from holdfast.transport.dashboard.access.permissions import JOBS, SESSIONS, TASKS, may_see_throughput
+from holdfast.transport.dashboard.access.permissions import (
+    ACCOUNT,
+    JOBS,
+    SESSIONS,
+    TASKS,
+    may_see_throughput,
+    may_use,
+)
 from holdfast.transport.dashboard.charts import Chart, Column, draw
 from holdfast.transport.dashboard.held import Holding
 from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
@@ -51,7 +58,7 @@ async def show(request: PageRequest) -> TemplateResponse:
     """The page."""
     by, ctx, account = request.by, request.ctx, request.account
     overview = TaskOverview()
-    if by.may(TASKS):
+    if may_use(by, TASKS):
         overview = await request.cache.get(
             ("task overview", account),
             lambda: ctx.read(lambda reader: _read_task_overview(reader, account)),
@@ -63,14 +70,14 @@ async def show(request: PageRequest) -> TemplateResponse:
             ("throughput", account), lambda: ctx.read(lambda reader: _draw_throughput(reader, account))
         )
     variables = await ctx.read(lambda reader: _read_now(reader, by, ctx.engine, overview))
-    variables |= {"throughput": throughput, "may": {"jobs": by.may(JOBS), "tasks": by.may(TASKS)}}
+    variables |= {"throughput": throughput, "may": {"jobs": may_use(by, JOBS), "tasks": may_use(by, TASKS)}}
     return TemplateResponse("now.html", variables)
 
 
 def _read_now(reader: Reader, by: Principal, engine: Engine, overview: TaskOverview) -> dict[str, Any]:
     now = reader.now
     held = [holdings.from_task(task, now) for task in overview.held]
-    if by.may(JOBS):
+    if may_use(by, JOBS):
         leases = holdings.held_leases(reader, by, "", "", MAX_HELD + 1)
         held += [holdings.from_lease(lease, now, engine) for lease in leases]
     held.sort(key=lambda each: each.left)
@@ -91,7 +98,7 @@ def _read_now(reader: Reader, by: Principal, engine: Engine, overview: TaskOverv
 
 
 def _read_agents(reader: Reader, by: Principal) -> list[Session]:
-    if not by.may(SESSIONS) or by.name_prefix is not None:
+    if not may_use(by, SESSIONS) or by.name_prefix is not None:
         return []
     return reader.sessions(by.account, "", MAX_HELD, live=True)
 
@@ -101,8 +108,8 @@ def _count_waiters(by: Principal, engine: Engine, held: list[Holding]) -> dict[s
     if by.name_prefix is not None:
         return {"name": sum(each.waiting for each in held), "work": 0}
     return {
-        "name": engine.name_waiters.size(by.account) if by.may(JOBS) else 0,
-        "work": engine.task_waiters.size(by.account) if by.may(TASKS) else 0,
+        "name": engine.name_waiters.size(by.account) if may_use(by, JOBS) else 0,
+        "work": engine.task_waiters.size(by.account) if may_use(by, TASKS) else 0,
     }
 
 
@@ -138,4 +145,4 @@ def _format_time(minute: int) -> str:
     return time.strftime("%H:%M", time.gmtime(minute * 60))
 
 
-PAGE = Page("now", "Now", "n", "any", show)
+PAGE = Page("now", "Now", "n", ACCOUNT, show)

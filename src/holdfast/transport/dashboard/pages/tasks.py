@@ -9,7 +9,7 @@ import msgspec
 from holdfast.core import task as tasks
 from holdfast.core.errors import Invalid
 from holdfast.core.event import RENEWALS, Event, subject_of
-from holdfast.core.principal import Principal
+from holdfast.core.principal import Principal, may_see_key
 from holdfast.core.row import Instant
 from holdfast.core.task import STATES, Task
 from holdfast.core.task.attempts import AttemptRecord, list_attempts
@@ -18,8 +18,8 @@ from holdfast.operations.bounds import REASON
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.dashboard import event_lines, held, ownership_timeline, task_filter
-from holdfast.transport.dashboard.access.permissions import KEYS, TASKS
-from holdfast.transport.dashboard.bulk import SCOPE, VERBS
+from holdfast.transport.dashboard.access.permissions import KEYS, TASKS, may_use
+from holdfast.transport.dashboard.bulk import OPERATION, VERBS
 from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
 from holdfast.transport.dashboard.task_filter import DashboardFilter
 from holdfast.transport.http.request import HttpRefusal
@@ -54,7 +54,7 @@ async def show(request: PageRequest) -> TemplateResponse:
     variables |= {
         "filters": filters,
         "before": request.query.get("before", ""),
-        "verbs": [verb for verb in VERBS.values() if verb.state == filters.state] if by.may(SCOPE) else [],
+        "verbs": [verb for verb in VERBS.values() if verb.state == filters.state] if may_use(by, OPERATION) else [],
         "operations": request.bulk_operations.list_running(by.account),
     }
     return TemplateResponse("tasks.html", variables)
@@ -117,7 +117,7 @@ async def cancel(request: PageRequest) -> str:
 
 def key_names(reader: Reader, by: Principal) -> dict[str, str]:
     """Names of the keys that events refer to by id; only administrators see the names of other keys."""
-    keys = reader.principals(by.account) if by.may(KEYS) else [by]
+    keys = [key for key in reader.principals(by.account) if may_see_key(by, key)] if may_use(by, KEYS) else [by]
     return {key.id: key.name for key in keys} | {"sweep": "the sweep", "retention": "retention"}
 
 
@@ -176,5 +176,5 @@ PAGE = Page(
     TASKS,
     show,
     show_one,
-    {"requeue": (SCOPE, requeue), "resolve": (SCOPE, resolve), "cancel": (SCOPE, cancel)},
+    {"requeue": ("requeue_task", requeue), "resolve": ("resolve_task", resolve), "cancel": ("cancel_task", cancel)},
 )

@@ -13,6 +13,7 @@ from holdfast.core.webhooks.webhook import ACTIVE, PAUSED, STANDARD, Webhook
 from holdfast.engine.verbs.webhooks import RotateWebhookSecret, UpdateWebhook
 from holdfast.operations.bounds import REPLAYED_DELIVERIES, WEBHOOK_GRACE
 from holdfast.store.contract import Reader, Store
+from holdfast.transport.dashboard.access.permissions import WEBHOOKS
 from holdfast.transport.dashboard.page import Action, Page, PageRequest, TemplateResponse
 from holdfast.transport.http.api.deliveries import MAX_SEQ
 from holdfast.transport.http.api.webhooks import new_secret, read_webhooks
@@ -159,13 +160,11 @@ def _parse_number(text: str) -> int | None:
     return int(text) if digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS else None
 
 
-_ACTIONS: dict[str, Action] = {
-    "pause": pause_or_resume,
-    "resume": pause_or_resume,
-    "rotate": rotate,
-    "test": test,
-    "replay": replay,
+_ACTIONS: dict[str, tuple[str, Action]] = {
+    "pause": ("update_webhook", pause_or_resume),
+    "resume": ("update_webhook", pause_or_resume),
+    "rotate": ("rotate_webhook_secret", rotate),
+    "test": ("test_webhook", test),
+    "replay": ("replay_deliveries", replay),
 }
-PAGE = Page(
-    "webhooks", "Webhooks", "w", "admin", show, show_one, {name: ("admin", action) for name, action in _ACTIONS.items()}
-)
+PAGE = Page("webhooks", "Webhooks", "w", WEBHOOKS, show, show_one, _ACTIONS)

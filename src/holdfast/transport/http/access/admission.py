@@ -8,13 +8,14 @@ from collections.abc import Awaitable, Callable
 from holdfast.core import account as accounts
 from holdfast.core.account import Account
 from holdfast.core.budget import Budget, Terms
-from holdfast.core.errors import Forbidden, Invalid, TaskMissing, Unauthenticated
-from holdfast.core.names import DEFAULT_ACCOUNT, is_storable
+from holdfast.core.errors import Invalid, TaskMissing, Unauthenticated
+from holdfast.core.names import DEFAULT_ACCOUNT, is_storable, lock_name_problem
 from holdfast.core.plan import SELF_HOSTED, Allowance
+from holdfast.core.prefix_rule import NAMED, check_prefix
 from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND, Instant
 from holdfast.operations import bounds
-from holdfast.operations.table import DISCOVERY, HOLDFAST_API, ORCHESTRION, REGISTRATION
+from holdfast.operations.table import DISCOVERY, HOLDFAST_API, OCTOSTORE, ORCHESTRION, REGISTRATION, Operation
 from holdfast.settings import Settings
 from holdfast.transport.http.access.auth import CACHE_SECONDS, Authenticator, check_scope
 from holdfast.transport.http.access.network import Network
@@ -50,9 +51,8 @@ class Admission:
         self._address_limits = {} if settings.plan == SELF_HOSTED else ADDRESS_LIMITS
 
     async def authenticate(self, request: Request) -> None:
-        """Identify the caller, check its scope, and charge its rate limit."""
-        operation = request.operation
-        assert operation is not None
+        """Identify the caller, check its scope and its prefix, and charge its rate limit."""
+        operation = _operation(request)
         is_ours = operation.family in {HOLDFAST_API, ORCHESTRION}
         if is_ours:
             check_key_in_query(request)
@@ -61,8 +61,7 @@ class Admission:
             raise TaskMissing("there is no such task")
         if operation.scope is not None:
             check_scope(request, operation.scope)
-        if operation.path.startswith("/v1/jobs/") and not request.by.covers(request.parameter):
-            raise Forbidden(f"your key covers only names that begin with {request.by.name_prefix}")
+        _check_prefix(request, operation)
         if is_ours:
             request.allowance = await self.allowance(request.by.account)
             if operation.limit is not None:
@@ -71,6 +70,7 @@ class Admission:
     async def authenticate_operator(self, request: Request) -> None:
         """Admit only the operator of this server."""
         await self._sign_in(request, self._auth.check_operator)
+        _check_prefix(request, _operation(request))
 
     async def _sign_in(self, request: Request, check: Callable[[Request], Awaitable[None]]) -> None:
         try:
@@ -139,6 +139,20 @@ class Admission:
 
     async def _borrow(self, subject: str, limit_class: str, terms: Terms) -> Budget:
         return await self._reads.in_thread(self._reads.engine.store.borrow, subject, limit_class, terms)
+
+
+def _operation(request: Request) -> Operation:
+    assert request.operation is not None
+    return request.operation
+
+
+def _check_prefix(request: Request, operation: Operation) -> None:
+    """Apply the operation's prefix rule to a key that has a prefix."""
+    if request.by.name_prefix is None:
+        return
+    if operation.family == OCTOSTORE and operation.prefix_rule == NAMED and lock_name_problem(request.parameter):
+        return  # the handler refuses this name: OctoStore reports an invalid name before a namespace
+    check_prefix(request.by, operation.prefix_rule, request.parameter)
 
 
 class AccountCache:

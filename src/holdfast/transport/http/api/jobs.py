@@ -11,9 +11,10 @@ from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 
-from holdfast.core.errors import Forbidden, Invalid
+from holdfast.core.errors import Invalid
 from holdfast.core.lease import Lease
 from holdfast.core.names import is_storable, job_id_problem
+from holdfast.core.prefix_rule import check_covers
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.command import Command, LeaseOutcome
 from holdfast.engine.verbs.jobs import Claimed, ClaimJob, ForceRelease, HeartbeatJob, ReleaseJob
@@ -181,8 +182,7 @@ async def list_claimed_jobs(ctx: HandlerContext, request: Request) -> Response:
     limit = int(digits) if re.fullmatch("[0-9]{1,6}", digits) else 0
     checks.check_range(limit, "limit", bounds.JOB_PAGE)
     prefix = query.get("prefix", request.by.name_prefix or "")
-    if not request.by.covers(prefix):
-        raise Forbidden(f"your key covers only names that begin with {request.by.name_prefix}")
+    check_covers(request.by, prefix)
     checks.require(is_storable(prefix), "prefix", "`prefix` must not contain U+0000")
     after = _parse_cursor(query.get("cursor", ""))
     checks.raise_errors()

@@ -10,7 +10,7 @@ from holdfast.core.acl import hash_token
 from holdfast.core.errors import Missing
 from holdfast.core.event import Cause
 from holdfast.core.names import is_storable
-from holdfast.core.principal import SCOPES, Principal, format_key, mask_key
+from holdfast.core.principal import SCOPES, Principal, format_key, mask_key, may_see_key
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.verbs.keys import CreateKey, RevokeKey, RotateKey
 from holdfast.operations import bounds
@@ -52,7 +52,7 @@ async def list_keys(ctx: HandlerContext, request: Request) -> Response:
     await ctx.authenticate(request)
     account = request.by.account
     keys, uses = await ctx.read(lambda reader: (reader.principals(account), reader.key_uses(account)))
-    documents = [key_document(key, uses.get(key.id)) for key in keys]
+    documents = [key_document(key, uses.get(key.id)) for key in keys if may_see_key(request.by, key)]
     return json_response(200, {"keys": documents, "agent_contract": task_advice.create_or_claim()})
 
 
@@ -61,7 +61,7 @@ async def read_key(ctx: HandlerContext, request: Request) -> Response:
     await ctx.authenticate(request)
     account, key_id = request.by.account, _key_id(request)
     key, uses = await ctx.read(lambda reader: (reader.row(Principal, account, key_id), reader.key_uses(account)))
-    if key is None:
+    if key is None or not may_see_key(request.by, key):
         raise Missing("there is no such key")
     return json_response(200, key_document(key, uses.get(key.id)) | {"agent_contract": task_advice.create_or_claim()})
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.core.errors import Forbidden, Invalid, WebhookMissing
+from holdfast.core.errors import Invalid, WebhookMissing
 from holdfast.core.names import is_storable
 from holdfast.core.row import SECOND
 from holdfast.core.webhooks.destination import Target, parse_url, url_problem
@@ -58,7 +58,6 @@ class RotateBody(msgspec.Struct, forbid_unknown_fields=True):
 async def create_webhook(ctx: HandlerContext, request: Request) -> Response:
     """Create a webhook for events from now on."""
     await ctx.authenticate(request)
-    _check_no_prefix(request)
     body, warnings, _ = await read_body(request, CreateBody)
     checks = Checks()
     url = _parse_url(ctx, checks, body.url)
@@ -103,7 +102,6 @@ async def read_webhook(ctx: HandlerContext, request: Request) -> Response:
 async def update_webhook(ctx: HandlerContext, request: Request) -> Response:
     """Change the URL or filter, pause, or resume; a resumed webhook continues where it stopped."""
     await ctx.authenticate(request)
-    _check_no_prefix(request)
     body, warnings, _ = await read_body(request, UpdateBody)
     hook = await find_webhook(ctx, request)
     checks = Checks()
@@ -229,13 +227,6 @@ def _response_with_secret(status: int, hook: Webhook, warnings: list[str]) -> Re
         "agent_contract": webhook_advice.changed(hook.id),
     }
     return json_response(status, with_warnings(document, warnings), NO_STORE)
-
-
-def _check_no_prefix(request: Request) -> None:
-    """Refuse a key that is limited to a prefix: webhooks get events about every name."""
-    within = request.by.name_prefix
-    if within is not None:
-        raise Forbidden(f"your key covers only names that begin with {within}, and webhooks get events about all names")
 
 
 def _parse_url(ctx: HandlerContext, checks: Checks, text: str) -> str:

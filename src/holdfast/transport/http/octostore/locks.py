@@ -9,9 +9,10 @@ import msgspec
 
 from holdfast.core import acl as access
 from holdfast.core import lease as leases
-from holdfast.core.errors import Forbidden, Invalid
+from holdfast.core.errors import Invalid
 from holdfast.core.lease import Lease
 from holdfast.core.names import ELECTION_PREFIX, check_reserved, is_storable, lock_name_problem
+from holdfast.core.prefix_rule import check_covers
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.verbs.locks import Acquired, AcquireLock, Delayed, ReleaseLock, RenewLock, SetLockAcl
 from holdfast.operations import bounds
@@ -192,8 +193,7 @@ async def list_locks(ctx: HandlerContext, request: Request) -> Response:
     prefix = _parse_prefix(request)
     await ctx.authenticate(request)
     prefix = request.by.name_prefix if prefix is None else prefix
-    if not request.by.covers(prefix or ""):
-        raise Forbidden("the prefix is outside your namespace")
+    check_covers(request.by, prefix or "")
     found = await ctx.read(lambda reader: reader.leases(request.by.account, prefix or "", "", ALL))
     locks = [status_document(lease, 0) for lease in found if _listable(lease.id)]
     return json_response(
@@ -217,11 +217,9 @@ def _lock_name(request: Request) -> str:
 
 
 def usable_name(request: Request) -> str:
-    """The lock name in the path, if it is valid and the caller's key covers it."""
+    """The lock name in the path, if it is valid and not reserved. Admission has checked the caller's prefix."""
     name = _lock_name(request)
     check_reserved(name)
-    if not request.by.covers(name):
-        raise Forbidden("the name is outside your namespace")
     return name
 
 
