@@ -10,12 +10,8 @@ import msgspec
 from holdfast.core import session as sessions
 from holdfast.core.deadlines import with_effective_deadline
 from holdfast.core.errors import SessionMissing
-from holdfast.core.event_filter import READ_SCOPES
-from holdfast.core.lease import Lease, renewal_interval
-from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.session import Context, Session
-from holdfast.core.task import Task
 from holdfast.engine.verbs.sessions import (
     BeginSession,
     BegunSession,
@@ -28,14 +24,14 @@ from holdfast.engine.verbs.tasks.claiming import lease_id_from
 from holdfast.operations import bounds
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import sessions as session_advice
+from holdfast.transport.http.api.session_documents import session_document, session_fields, session_status
 from holdfast.transport.http.bodies.checks import NOTHING, Checks
 from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.bodies.query import NO_STORE, Query
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore.bodies import parse_uuid
-from holdfast.transport.http.request import Request, Response, json_response, raw_json, with_warnings
+from holdfast.transport.http.request import Request, Response, json_response, with_warnings
 from holdfast.transport.ids import ids
-from holdfast.transport.times import rfc3339, rfc3339_or_none
 
 _NAMES = uuid.UUID("3a9f6d5c-6f3e-5b0a-8f4a-9b8d0c2e7f11")
 
@@ -112,7 +108,7 @@ async def begin_session(ctx: HandlerContext, request: Request) -> Response:
         )
     )
     assert isinstance(begun, BegunSession)
-    document = {"status": "resumed" if begun.resumed else "opened", **_session_document(request.by, begun)}
+    document = {"status": "resumed" if begun.resumed else "opened", **session_document(request.by, begun)}
     document["lease_id"] = lease_id_from(begun.seed, begun.session.id)
     document["token"] = begun.session.token
     if begun.secret is not None:
@@ -132,7 +128,7 @@ async def heartbeat_session(ctx: HandlerContext, request: Request) -> Response:
     context = _parse_context(body, checks)
     checks.raise_errors()
     outcome = await ctx.run(HeartbeatSession(**_command_fields(request), lease_id=body.lease_id, context=context))
-    return _response(200, {"status": "live", **_session_document(request.by, outcome)}, warnings)
+    return _response(200, {"status": "live", **session_document(request.by, outcome)}, warnings)
 
 
 async def write_context(ctx: HandlerContext, request: Request) -> Response:
@@ -145,7 +141,7 @@ async def write_context(ctx: HandlerContext, request: Request) -> Response:
     outcome = await ctx.run(
         WriteContext(**_command_fields(request), lease_id=body.lease_id, context=context, if_version=body.if_version)
     )
-    return _response(200, {"status": "live", **_session_document(request.by, outcome)}, warnings)
+    return _response(200, {"status": "live", **session_document(request.by, outcome)}, warnings)
 
 
 async def close_session(ctx: HandlerContext, request: Request) -> Response:
@@ -153,7 +149,7 @@ async def close_session(ctx: HandlerContext, request: Request) -> Response:
     await ctx.authenticate(request)
     body, warnings, _ = await read_body(request, CloseBody)
     outcome = await ctx.run(CloseSession(**_command_fields(request), lease_id=body.lease_id))
-    return _response(200, {"status": "ended", **_session_document(request.by, outcome)}, warnings)
+    return _response(200, {"status": "ended", **session_document(request.by, outcome)}, warnings)
 
 
 async def read_session(ctx: HandlerContext, request: Request) -> Response:
@@ -175,7 +171,7 @@ async def read_session(ctx: HandlerContext, request: Request) -> Response:
 
     outcome = await ctx.read(query_session)
     return _response(
-        200, {"status": _status(outcome.session, outcome.now), **_session_document(request.by, outcome)}, []
+        200, {"status": session_status(outcome.session, outcome.now), **session_document(request.by, outcome)}, []
     )
 
 
@@ -193,7 +189,7 @@ async def list_sessions(ctx: HandlerContext, request: Request) -> Response:
     found, now = await ctx.read(query_sessions)
     named = [one for one in found[:limit] if one.name is not None and sessions.is_visible(one, request.by)]
     more = found[limit - 1].id if len(found) > limit else None
-    documents = [{"status": _status(session, now), **_session_fields(session)} for session in named]
+    documents = [{"status": session_status(session, now), **session_fields(session)} for session in named]
     document = {"sessions": documents, "nextCursor": more, "hasMore": more is not None}
     return json_response(200, document | {"agent_contract": session_advice.listed()}, NO_STORE)
 
@@ -239,63 +235,3 @@ def _response(status: int, document: dict[str, Any], warnings: list[str]) -> Res
     contract = session_advice.ended if over else session_advice.active
     document["agent_contract"] = contract(document["session_id"])
     return json_response(status, with_warnings(document, warnings), NO_STORE)
-
-
-def _status(session: Session, now: Instant) -> str:
-    if sessions.is_live(session, now):
-        return "live"
-    return "ended" if session.ended_how == sessions.DELETED else "expired"
-
-
-def _session_document(by: Principal, outcome: SessionState) -> dict[str, Any]:
-    """A session and what it holds; jobs and tasks only if the key may read them."""
-    return {
-        **_session_fields(outcome.session),
-        "jobs": [_job_document(job) for job in outcome.jobs if by.may(READ_SCOPES[job.noun])],
-        "tasks": [_task_document(task) for task in outcome.tasks if by.may(READ_SCOPES[task.noun])],
-    }
-
-
-def _session_fields(session: Session) -> dict[str, Any]:
-    """What every reader of the account may see: without the secret and the lease id."""
-    return {
-        "session_id": session.id,
-        "name": session.name,
-        "generation": session.generation,
-        "lane": session.lane,
-        "opened_at": rfc3339(session.opened_at),
-        "expires_at": rfc3339(session.expires_at),
-        "ended_at": rfc3339_or_none(session.ended_at),
-        "ttl_seconds": session.ttl // SECOND,
-        "heartbeat_every_seconds": max(renewal_interval(session.ttl) // SECOND, 1),
-        "turn": session.turn,
-        "last_action": session.last_action,
-        "next_action": session.next_action,
-        "context_hash": session.context_hash,
-        "memory_ref": session.memory_ref,
-        "context": raw_json(session.context),
-        "context_version": session.context_version,
-    }
-
-
-def _job_document(lease: Lease) -> dict[str, Any]:
-    return {
-        "job_id": lease.id,
-        "owner": lease.owner,
-        "token": lease.token,
-        "expires_at": rfc3339_or_none(lease.expires_at),
-        "note": lease.note,
-        "checkpoint": raw_json(lease.checkpoint),
-    }
-
-
-def _task_document(task: Task) -> dict[str, Any]:
-    return {
-        "id": task.id,
-        "type": task.type,
-        "fencingToken": task.token,
-        "leaseExpiresAt": rfc3339_or_none(task.expires_at),
-        "payload": raw_json(task.payload),
-        "note": task.note,
-        "checkpoint": raw_json(task.checkpoint),
-    }
