@@ -94,6 +94,8 @@ class Rate(NamedTuple):
 BODY_BYTES = 1024 * KB
 BATCH_BODY_BYTES = 8 * 1024 * KB
 OCTOSTORE_BODY_BYTES = 2 * 1024 * KB
+PUBLIC_BODY_BYTES = 64 * KB
+"""The limit of requests that need no key, and of OctoStore's requests whose key is missing or wrong."""
 IDEMPOTENCY_KEY = Length(255, least=1)
 QUERY_TEXT = Length(1024)
 WAIT = Range(0, 60, if_omitted=0)

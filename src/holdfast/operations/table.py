@@ -261,3 +261,14 @@ OPERATIONS = (
 
 OPERATIONS_BY_NAME = {operation.name: operation for operation in OPERATIONS}
 assert OPERATIONS_BY_NAME.keys() <= PREFIX_RULES.keys(), "every operation needs a prefix rule"
+
+HOLDER_OPERATIONS = frozenset(
+    {
+        *("heartbeat_job", "release_job", "renew_lock", "release_lock", "renew_leadership", "resign"),
+        *("heartbeat", "complete_task", "fail_task", "release_task", "snooze_task"),
+        *("heartbeat_session", "close_session", "keepalive_session", "end_session"),
+    }
+)
+"""By which a holder keeps, finishes or gives back what it holds: admitted even if there is no room for new work."""
+PROBES = frozenset({"health", "healthz", "readyz", "version"})
+"""By which others decide whether to restart this server: admitted even if it is overloaded."""

@@ -7,13 +7,14 @@ import logging
 from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any
 
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import HoldfastError, Overloaded
 from holdfast.telemetry.metric_names import REASONS, REFUSED
 from holdfast.telemetry.traces import Traces
 from holdfast.transport.http import tracing
 from holdfast.transport.http.access.access_log import ALL, SLOW_SECONDS, log_request
 from holdfast.transport.http.context import HandlerContext
-from holdfast.transport.http.handlers import HANDLERS, render_error
+from holdfast.transport.http.handlers import HANDLERS, render_error, render_overloaded
+from holdfast.transport.http.overload.gate import Gate
 from holdfast.transport.http.request import Header, HttpRefusal, Receive, Request, Response, Scope, Send
 from holdfast.transport.http.routing import Router
 from holdfast.transport.http.streams.sending import send_parts
@@ -44,6 +45,7 @@ class App:
     def __init__(self, ctx: HandlerContext) -> None:
         self._ctx = ctx
         self._router = Router()
+        self.gate = Gate(self._router, ctx.access.knows, MCP_PATH)
         self._mcp = Endpoint(self, ctx)
         self._access_log = ctx.settings.access_log
         self._dashboard: asyncio.Task[Dashboard] | None = None
@@ -57,10 +59,24 @@ class App:
             return
         began = self._ctx.stats.begin()
         request = Request(scope, receive)
-        if self._ctx.traces is not None:
-            await self._handle_traced(self._ctx.traces, request, began, send)
+        if not self.gate.enter(request):
+            await self._refuse_early(request, began, send)
             return
-        await self._handle(request, began, send)
+        request.body_budget = self._ctx.body_budget
+        try:
+            if self._ctx.traces is not None:
+                await self._handle_traced(self._ctx.traces, request, began, send)
+            else:
+                await self._handle(request, began, send)
+        finally:
+            request.leave_place()
+            request.forget_body()
+
+    async def _refuse_early(self, request: Request, began: float, send: Send) -> None:
+        """Refuse a request that found no place. It is counted, but neither traced nor logged by itself."""
+        self._ctx.engine.registry.add(REFUSED, Overloaded.code)
+        self._ctx.stats.note(None, request.scope["path"], 503, began)
+        await _send(request, render_overloaded(request), send)
 
     async def _handle_traced(self, traces: Traces, request: Request, began: float, send: Send) -> None:
         """Handle a request within a span, which ends when the request does."""
@@ -81,6 +97,7 @@ class App:
         try:
             if scope["path"] == MCP_PATH and scope["method"] != "OPTIONS":
                 await self._mcp.admit(request)
+                request.leave_place()  # each tool call takes a place of its own
                 await self._answer_mcp(request, began, send)
                 return
             response = await (self._show_dashboard(request) if is_for_dashboard(request) else self._answer(request))
@@ -91,6 +108,8 @@ class App:
         seconds = self._ctx.stats.note(request.operation, scope["path"], response.status, began)
         if response.status >= 500 or seconds > SLOW_SECONDS or self._access_log == ALL:
             log_request(self._access_log, request, response.status, seconds)
+        request.leave_place()
+        request.forget_body()
         await _send(request, response, send)
 
     async def _answer(self, request: Request) -> Response:
@@ -135,7 +154,7 @@ class App:
         if response.status in _REFUSED_FOR_LOAD:
             reason = getattr(error, "code", "")
             self._ctx.engine.registry.add(REFUSED, reason if reason in REASONS else "other")
-        if isinstance(error, HttpRefusal) and error.close:
+        if request.must_close or (isinstance(error, HttpRefusal) and error.close):
             response.headers += ((b"connection", b"close"),)
         return response
 

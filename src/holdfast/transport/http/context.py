@@ -18,6 +18,7 @@ from holdfast.store.contract import Reader, Store
 from holdfast.telemetry.traces import Traces
 from holdfast.transport.http.access.admission import Admission
 from holdfast.transport.http.access.network import Network
+from holdfast.transport.http.overload.byte_budget import ByteBudget
 from holdfast.transport.http.reads import StoreReads
 from holdfast.transport.http.request import Request
 from holdfast.transport.http.streams.hub import Hub
@@ -30,6 +31,8 @@ T = TypeVar("T")
 KEY_USE_SECONDS = 60.0
 """How often the last use of each key is written to the store."""
 SAMPLE_SECONDS = 1.0
+BODY_BUDGET = 64 * 1024 * 1024
+"""Bytes of large request bodies in this process at once; more are refused with 503."""
 
 
 class HandlerContext:
@@ -56,6 +59,8 @@ class HandlerContext:
         self._reads = StoreReads(engine)
         self._submission = Submission(engine, traces)
         self.access = Admission(settings, self.network, self._reads)
+        self.body_budget = ByteBudget(BODY_BUDGET)
+        """The bytes of request bodies that arrive in several pieces, until they are answered."""
         self.documents: dict[str, Any] = {}
         """Documents about the API, rendered once."""
         self.hub = Hub(engine.change_signal, self._reads.query, settings.public_url or "urn:holdfast", engine.registry)
@@ -126,6 +131,10 @@ class HandlerContext:
     def authenticate(self, request: Request) -> Awaitable[None]:
         """Identify the caller, check its scope and charge its rate limit."""
         return self.access.authenticate(request)
+
+    def identify(self, request: Request) -> Awaitable[None]:
+        """Check the caller's key before the body is read; a refusal waits until `authenticate`."""
+        return self.access.identify(request)
 
     def authenticate_operator(self, request: Request) -> Awaitable[None]:
         """Admit only the operator of this server."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from types import ModuleType
 
+from holdfast.core.errors import Overloaded
 from holdfast.operations.table import HOLDFAST_API, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTEM
 from holdfast.transport.http.api import accounts, billing, deliveries, events, export, jobs, keys, sessions, webhooks
 from holdfast.transport.http.api import errors as api_errors
@@ -34,6 +35,9 @@ _ERRORS: dict[str, ModuleType] = {
     OCTOSTORE: octostore_errors,
     SYSTEM: octostore_errors,
 }
+_OVERLOADED: dict[ModuleType, Response] = {}
+_REQUEST_ID = b"{request_id}"
+"""Stands for the request id in a rendered refusal."""
 _HOLDFAST_PATHS = ("/v1/jobs", "/v1/sessions", "/v1/webhooks", "/v1/events", "/v1/account", "/v1/recover", MCP_PATH)
 
 
@@ -52,6 +56,17 @@ def render_error(request: Request, error: Exception) -> Response:
     """An error in the form of the API that was called: by the operation, or by the path if there is none."""
     response: Response = _error_module(request).render_error(request, error)
     return response
+
+
+def render_overloaded(request: Request) -> Response:
+    """The refusal of an overloaded server. All but the request id is rendered once, so that it costs little."""
+    module = _error_module(request)
+    rendered = _OVERLOADED.get(module)
+    if rendered is None:
+        rendered = _OVERLOADED[module] = render_error(request, Overloaded("too many requests are in progress"))
+        rendered.body = rendered.body.replace(request.request_id.encode(), _REQUEST_ID)
+    body = rendered.body.replace(_REQUEST_ID, request.request_id.encode())
+    return Response(rendered.status, body, rendered.headers, rendered.content_type)
 
 
 def _error_module(request: Request) -> ModuleType:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from holdfast.core.budget import Budget, Terms
 from holdfast.core.errors import Overloaded
 from holdfast.core.row import Key
 from holdfast.engine.engine import Engine
@@ -26,6 +27,9 @@ class StoreReads:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._threads = ThreadPoolExecutor(READ_THREADS, thread_name_prefix="holdfast-reader")
+        self._known = ThreadPoolExecutor(1, thread_name_prefix="holdfast-known-keys")
+        self._unknown = ThreadPoolExecutor(1, thread_name_prefix="holdfast-unknown-keys")
+        self._budgets = ThreadPoolExecutor(1, thread_name_prefix="holdfast-budgets")
         self._reading = 0
         self._waiting_reads = asyncio.Semaphore(READ_THREADS)
 
@@ -43,6 +47,21 @@ class StoreReads:
         """Read without counting it against the limit."""
         return await self.in_thread(self.engine.read, query)
 
+    # Requests of known callers must not wait behind reads and guesses of others, so these have threads of their own.
+
+    async def read_known(self, query: Callable[[Reader], T]) -> T:
+        """Read the key or the account of a caller that was identified before."""
+        return await asyncio.get_running_loop().run_in_executor(self._known, self.engine.read, query)
+
+    async def read_unknown(self, query: Callable[[Reader], T]) -> T:
+        """Look up a key that was not seen before, and is perhaps a guess."""
+        return await asyncio.get_running_loop().run_in_executor(self._unknown, self.engine.read, query)
+
+    async def borrow(self, subject: str, limit_class: str, terms: Terms) -> Budget:
+        """Borrow a slice of a rate budget."""
+        borrow = self.engine.store.borrow
+        return await asyncio.get_running_loop().run_in_executor(self._budgets, borrow, subject, limit_class, terms)
+
     async def in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         """Call a blocking function in one of the threads."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
@@ -59,7 +78,7 @@ class StoreReads:
 
         A caller that disconnects stops the wait.
         """
-        request.is_waiting = True
+        request.begin_wait()
         loop = asyncio.get_running_loop()
         changed = asyncio.Event()
         disconnect = asyncio.ensure_future(until_disconnected(request))
@@ -90,4 +109,5 @@ class StoreReads:
 
     def close(self) -> None:
         """Let running reads finish."""
-        self._threads.shutdown()
+        for threads in (self._threads, self._known, self._unknown, self._budgets):
+            threads.shutdown()

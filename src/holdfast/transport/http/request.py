@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import HoldfastError, Overloaded
 from holdfast.core.event import Cause
 from holdfast.core.trace import traceparent
 from holdfast.engine.command import Replayed
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from holdfast.core.plan import Allowance
     from holdfast.core.principal import Principal
     from holdfast.transport.http.access.rate_limits import RateBudget
+    from holdfast.transport.http.overload.byte_budget import ByteBudget
+    from holdfast.transport.http.overload.gate import Places
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -91,14 +93,21 @@ class Request:
 
     __slots__ = (
         "allowance",
+        "body_budget",
+        "body_bytes",
+        "body_owner",
         "charges",
         "headers",
         "is_waiting",
+        "may_begin_work",
+        "must_close",
         "operation",
         "parameter",
+        "places",
         "principal",
         "rate_budget",
         "receive",
+        "refusal",
         "request_id",
         "scope",
         "secret",
@@ -126,6 +135,19 @@ class Request:
         """The budget that was charged last."""
         self.charges: list[tuple[RateBudget, int]] = []
         """Every charge: the budget and the cost."""
+        self.refusal: HoldfastError | None = None
+        """Why the caller is not identified, if its key was checked before the body was read."""
+        self.body_budget: ByteBudget | None = None
+        """The budget of all bodies that arrive in several pieces."""
+        self.body_owner = ""
+        self.body_bytes = 0
+        """What this request took from that budget."""
+        self.places: Places | None = None
+        """The places at the gate, while it has one of them."""
+        self.may_begin_work = True
+        """Whether the request may do more than a holder does; False if it was admitted for holders' writes only."""
+        self.must_close = False
+        """Whether the connection must be closed after the answer, because the rest of the body is not read."""
 
     def route(self, operation: Operation, parameter: str) -> None:
         """Record the operation. The routes under `/v1` keep a request id that the client chose."""
@@ -152,21 +174,69 @@ class Request:
             budget.remaining += cost
         self.charges = []
 
+    def begin_wait(self) -> None:
+        """Note that the request waits on purpose: it leaves its place to others."""
+        self.is_waiting = True
+        self.leave_place()
+
+    def leave_place(self) -> None:
+        """Give up its place at the gate, if it still has one."""
+        if self.places is not None:
+            self.places.taken -= 1
+            self.places = None
+
     async def body(self, limit: int) -> bytes:
         """The whole body, within its limit. The protocol limits how long it may take."""
-        declared = self.headers.get(b"content-length")
-        if declared is not None and declared.isdigit() and int(declared) > limit:
-            raise HttpRefusal(413, f"the body is larger than {limit} bytes", close=True)
-        chunks: bytes = b""
-        while True:
-            message = await self.receive()
-            if message["type"] == "http.disconnect":
-                raise HttpRefusal(400, "the caller disconnected", close=True)
-            chunks += message.get("body", b"")
-            if len(chunks) > limit:
-                raise HttpRefusal(413, f"the body is larger than {limit} bytes", close=True)
-            if not message.get("more_body"):
-                return chunks
+        expected = self.declared_bytes
+        if expected > limit:
+            raise self._too_large(limit)
+        piece, more = await self._receive_piece()
+        if not more and len(piece) <= limit:  # the usual case: the body arrived with the head
+            return piece
+        pieces, size = [piece], len(piece)
+        self._take_budget(expected)
+        while more and size <= limit:
+            piece, more = await self._receive_piece()
+            pieces.append(piece)
+            size += len(piece)
+            self._take_budget(size)
+        if size > limit:
+            raise self._too_large(limit)
+        return b"".join(pieces)
+
+    @property
+    def declared_bytes(self) -> int:
+        """The size of the body according to the head; 0 if the head does not say."""
+        declared = self.headers.get(b"content-length", b"")
+        return int(declared) if declared.isdigit() else 0
+
+    async def _receive_piece(self) -> tuple[bytes, bool]:
+        """The next piece of the body, and whether more follow."""
+        message = await self.receive()
+        if message["type"] == "http.disconnect":
+            raise HttpRefusal(400, "the caller disconnected", close=True)
+        return message.get("body", b""), message.get("more_body", False)
+
+    def _take_budget(self, size: int) -> None:
+        """Take what a body needs up to `size` from the budget of all bodies, or refuse the request."""
+        if self.body_budget is None or size <= self.body_bytes:
+            return
+        if not self.body_bytes:
+            self.body_owner = self.principal.account if self.principal else ""
+        if not self.body_budget.take(self.body_owner, size - self.body_bytes):
+            self.must_close = True
+            raise Overloaded("this server receives as many large requests as it can hold")
+        self.body_bytes = size
+
+    def _too_large(self, limit: int) -> HttpRefusal:
+        self.must_close = True
+        return HttpRefusal(413, f"the body is larger than {limit} bytes", close=True)
+
+    def forget_body(self) -> None:
+        """Give back what the body took from the budget; called when the request is answered."""
+        if self.body_bytes and self.body_budget is not None:
+            self.body_budget.give_back(self.body_owner, self.body_bytes)
+            self.body_bytes = 0
 
 
 async def until_disconnected(request: Request) -> None:

@@ -70,7 +70,7 @@ class Submission:
 
         If a caller disconnects after the grant, the command that `undo` returns gives it back at once.
         """
-        request.is_waiting = True
+        request.begin_wait()
         assert self._sink is not None
         future: asyncio.Future[Any] = self._sink.loop.create_future()
         began = time.time_ns()

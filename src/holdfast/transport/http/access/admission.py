@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 
 from holdfast.core import account as accounts
 from holdfast.core.account import Account
 from holdfast.core.budget import Budget, Terms
-from holdfast.core.errors import Invalid, TaskMissing, Unauthenticated
+from holdfast.core.errors import Invalid, Overloaded, RateLimited, TaskMissing, Unauthenticated
 from holdfast.core.names import DEFAULT_ACCOUNT, is_storable, lock_name_problem
 from holdfast.core.plan import SELF_HOSTED, Allowance
 from holdfast.core.prefix_rule import NAMED, check_prefix
@@ -18,7 +19,7 @@ from holdfast.operations import bounds
 from holdfast.operations.table import DISCOVERY, HOLDFAST_API, OCTOSTORE, ORCHESTRION, REGISTRATION, Operation
 from holdfast.settings import Settings
 from holdfast.transport.http.access.auth import CACHE_SECONDS, Authenticator, check_scope
-from holdfast.transport.http.access.network import Network
+from holdfast.transport.http.access.network import Network, has_credential
 from holdfast.transport.http.access.rate_limits import RateLimiter
 from holdfast.transport.http.bodies.checks import check_key_in_query
 from holdfast.transport.http.reads import StoreReads
@@ -27,6 +28,11 @@ from holdfast.transport.times import wall_clock
 
 HOUR: Instant = bounds.HOUR * SECOND
 MAX_CACHED_ACCOUNTS = 10_000
+MAX_GUESSES = 64
+"""Look-ups of unknown keys at once; more are refused, and may be tried again a second later."""
+MAX_LATE_GUESSES = 4
+"""The same for keys from addresses that failed too often. A valid key of such an address is accepted, but slowly."""
+LATE_SECONDS = 5
 ADDRESS_LIMITS = {
     name: Terms(rate.requests, rate.seconds * SECOND)
     for name, rate in (
@@ -48,6 +54,8 @@ class Admission:
         self.accounts = AccountCache(reads)
         self.rate_limiter = RateLimiter(self._borrow)
         self._unlimited = accounts.allowance(Account(DEFAULT_ACCOUNT, DEFAULT_ACCOUNT), settings.plans, settings.plan)
+        self._guessing = 0
+        """Look-ups of unknown keys under way."""
         self._address_limits = {} if settings.plan == SELF_HOSTED else ADDRESS_LIMITS
 
     async def authenticate(self, request: Request) -> None:
@@ -56,7 +64,10 @@ class Admission:
         is_ours = operation.family in {HOLDFAST_API, ORCHESTRION}
         if is_ours:
             check_key_in_query(request)
-        await self._sign_in(request, self._auth.check)
+        if request.refusal is not None:
+            raise request.refusal
+        if request.principal is None:
+            await self._sign_in(request, self._auth.check)
         if operation.family == ORCHESTRION and not is_storable(request.parameter):
             raise TaskMissing("there is no such task")
         if operation.scope is not None:
@@ -67,17 +78,56 @@ class Admission:
             if operation.limit is not None:
                 await self.charge(request, operation.limit)
 
+    async def identify(self, request: Request) -> None:
+        """Check the caller's key before the body is read; a refusal waits until `authenticate`."""
+        try:
+            await self._sign_in(request, self._auth.check)
+        except Unauthenticated as refusal:
+            request.refusal = refusal
+
     async def authenticate_operator(self, request: Request) -> None:
         """Admit only the operator of this server."""
         await self._sign_in(request, self._auth.check_operator)
         _check_prefix(request, _operation(request))
 
     async def _sign_in(self, request: Request, check: Callable[[Request], Awaitable[None]]) -> None:
+        """Check a key. One that was not seen before waits for others like it, but no known key waits for it."""
+        if self._auth.knows(request) or not has_credential(request):
+            try:
+                await check(request)
+            except Unauthenticated:
+                self._network.count_failure(request)
+                raise
+            return
+        is_counted, failed = self._network.begin_guess(request), False
         try:
-            await check(request)
+            with self._guesses(late=not is_counted):
+                await check(request)
         except Unauthenticated:
-            self._network.count_failure(request)
+            failed = True
+            if not is_counted:
+                self._network.count_failure(request)  # answers 429
             raise
+        finally:
+            if is_counted and not failed:
+                self._network.forgive_guess(request)
+
+    @contextmanager
+    def _guesses(self, *, late: bool) -> Iterator[None]:
+        """Bound the look-ups of unknown keys, most of all (`late`) from addresses that failed too often."""
+        if late and self._guessing >= MAX_LATE_GUESSES:
+            raise RateLimited("too many failed sign-ins from this address", retry_after=LATE_SECONDS)
+        if self._guessing >= MAX_GUESSES:
+            raise Overloaded("too many unknown keys are being checked")
+        self._guessing += 1
+        try:
+            yield
+        finally:
+            self._guessing -= 1
+
+    def knows(self, request: Request) -> bool:
+        """Whether the request has a key that was valid at its last use."""
+        return self._auth.knows(request)
 
     # -- keys ----------------------------------------------------------------------------------------------------
 
@@ -99,8 +149,9 @@ class Admission:
         if used:
             self._reads.engine.store.save_key_uses(used)
 
-    async def _find_principal(self, key_hash: str) -> Principal | None:
-        return await self._reads.read(lambda reader: reader.principal(key_hash))
+    async def _find_principal(self, key_hash: str, known: bool) -> Principal | None:  # noqa: FBT001 - see `Find`
+        read = self._reads.read_known if known else self._reads.read_unknown
+        return await read(lambda reader: reader.principal(key_hash))
 
     # -- rate limits ---------------------------------------------------------------------------------------------
 
@@ -138,7 +189,7 @@ class Admission:
         request.charges.append((request.rate_budget, cost))
 
     async def _borrow(self, subject: str, limit_class: str, terms: Terms) -> Budget:
-        return await self._reads.in_thread(self._reads.engine.store.borrow, subject, limit_class, terms)
+        return await self._reads.borrow(subject, limit_class, terms)
 
 
 def _operation(request: Request) -> Operation:
@@ -167,7 +218,7 @@ class AccountCache:
         cached = self._cached.get(account_id)
         if cached is not None and cached[1] > time.monotonic():
             return cached[0]
-        found = await self._reads.read(lambda reader: reader.row(Account, account_id, account_id))
+        found = await self._reads.read_known(lambda reader: reader.row(Account, account_id, account_id))
         account = found or Account(account_id, account_id)
         if len(self._cached) >= MAX_CACHED_ACCOUNTS:
             self._cached.clear()

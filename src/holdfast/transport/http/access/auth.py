@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import time
 from collections.abc import Awaitable, Callable
@@ -15,10 +16,13 @@ from holdfast.transport.http.request import Request
 
 CACHE_SECONDS = 5.0
 CACHE_SIZE = 10_000
+"""Keys that were valid once are remembered beyond those seconds: they are looked up again before any unknown key."""
 
+_BEARER = b"Bearer "
 _ADMIN_BEARER = b"Bearer admin:"
 
-Find = Callable[[str], Awaitable[Principal | None]]
+Find = Callable[[str, bool], Awaitable[Principal | None]]
+"""Looks a key's hash up in the store; True for a key that was valid before."""
 
 
 class Authenticator:
@@ -29,7 +33,18 @@ class Authenticator:
         self._admin_key = admin_key.encode() if admin_key else None
         self._admin = admin_principal(DEFAULT_ACCOUNT, hash_token(admin_key)) if admin_key else None
         self._cached: dict[bytes, tuple[Principal, float]] = {}
+        self._pending: dict[bytes, asyncio.Task[Principal]] = {}
         self._used: dict[tuple[str, str], Instant] = {}
+
+    def knows(self, request: Request) -> bool:
+        """Whether the caller sent a key that was valid at its last use, or the admin key."""
+        headers = request.headers
+        if headers.get(b"authorization", b"")[len(_BEARER) :] in self._cached:
+            return True
+        if self._admin_key is None:
+            return False
+        sent = headers.get(b"x-admin-key", headers.get(b"x-octostore-admin-key", b""))
+        return hmac.compare_digest(sent, self._admin_key)
 
     async def check(self, request: Request) -> None:
         """Set the request's principal, or refuse. The admin key takes precedence over a bearer key."""
@@ -38,9 +53,9 @@ class Authenticator:
             request.principal, request.secret = self._admin, sent
             return
         header = request.headers.get(b"authorization", b"")
-        if not header.startswith(b"Bearer ") or len(header) == len(b"Bearer "):
+        if not header.startswith(_BEARER) or len(header) == len(_BEARER):
             raise Unauthenticated("a bearer token is required")
-        token = header[len(b"Bearer ") :]
+        token = header[len(_BEARER) :]
         request.principal, request.secret = await self._check_bearer(token), token
 
     async def check_operator(self, request: Request) -> None:
@@ -71,20 +86,30 @@ class Authenticator:
         cached = self._cached.get(token)
         if cached is not None and cached[1] > time.monotonic():
             return cached[0]
-        principal = await self._find_key(token)
+        pending = self._pending.get(token)
+        if pending is None:  # requests with the same key share one look-up
+            pending = self._pending[token] = asyncio.ensure_future(self._find_key(token))
+            pending.add_done_callback(lambda done: self._end_look_up(token, done))
+        principal = await asyncio.shield(pending)
         self._used[principal.account, principal.id] = time.time_ns() // 1000
         return principal
+
+    def _end_look_up(self, token: bytes, done: asyncio.Task[Principal]) -> None:
+        del self._pending[token]
+        if not done.cancelled():
+            done.exception()  # marked as retrieved: every caller may have disconnected
 
     async def _find_key(self, token: bytes) -> Principal:
         if not token.isascii() or any(byte < 0x20 or byte == 0x7F for byte in token):
             raise Unauthenticated("a bearer token must consist of visible ASCII characters")
         text = token.decode()
-        principal = await self._find(hash_token(text)) if is_well_formed(text) else None
+        known = token in self._cached
+        principal = await self._find(hash_token(text), known) if is_well_formed(text) else None
+        self._cached.pop(token, None)
         if principal is None:
-            self._cached.pop(token, None)
             raise UnknownKey("no such key")
-        if len(self._cached) >= CACHE_SIZE:
-            self._cached.clear()
+        while len(self._cached) >= CACHE_SIZE:
+            del self._cached[next(iter(self._cached))]  # the one whose look-up is the longest ago
         self._cached[token] = (principal, time.monotonic() + CACHE_SECONDS)
         return principal
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from holdfast.addresses import is_loopback, parse, parse_block, rate_limit_key
-from holdfast.core.errors import InsecureTransport
+from holdfast.core.errors import InsecureTransport, RateLimited
 from holdfast.settings import Settings
 from holdfast.transport.http.access.rate_window import FixedWindowLimit
 from holdfast.transport.http.request import Request
@@ -35,7 +35,7 @@ class Network:
         The connection must be encrypted, or local to this machine, or come from a trusted proxy that reports that its
         client's connection was encrypted.
         """
-        if not self._allows_plain_http and _has_credential(request):
+        if not self._allows_plain_http and has_credential(request):
             self.check_secret(request)
 
     def check_secret(self, request: Request) -> None:
@@ -68,9 +68,24 @@ class Network:
         """Count a request that creates an election or campaigns, or refuse it."""
         self._elections.count(self.client(request))
 
+    def begin_guess(self, request: Request) -> bool:
+        """Count a sign-in with an unknown key as failed before it is looked up; False if its address failed too often.
+
+        Counting afterwards would let any number of guesses begin at the same moment.
+        """
+        try:
+            self.count_guess(request)
+        except RateLimited:
+            return False
+        return True
+
+    def forgive_guess(self, request: Request) -> None:
+        """Stop counting a sign-in that did not fail."""
+        self._failures.give_back(rate_limit_key(self.client(request)))
+
     def count_failure(self, request: Request) -> None:
         """Count a failed sign-in; after too many, answer 429. Requests with a valid key are never counted."""
-        if _has_credential(request):
+        if has_credential(request):
             self.count_guess(request)
 
     def count_guess(self, request: Request) -> None:
@@ -99,7 +114,7 @@ class Network:
         return address is not None and any(address in block for block in self._trusted)
 
 
-def _has_credential(request: Request) -> bool:
+def has_credential(request: Request) -> bool:
     """Whether a key was sent, valid or not. It runs for every request, so it avoids a loop."""
     headers = request.headers
     return b"authorization" in headers or b"x-admin-key" in headers or b"x-octostore-admin-key" in headers

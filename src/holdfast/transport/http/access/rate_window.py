@@ -18,6 +18,12 @@ class FixedWindowLimit:
         self._limit = limit
         self._windows: dict[str, tuple[float, int]] = {}
 
+    def give_back(self, client: str) -> None:
+        """Stop counting one request of the client."""
+        if client in self._windows:
+            started, count = self._windows[client]
+            self._windows[client] = (started, max(count - 1, 0))
+
     def count(self, client: str) -> None:
         """Count one request, or refuse it until the window is over."""
         moment = time.monotonic()

@@ -17,6 +17,7 @@ from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.engine.verbs.accounts import ChangeAccountSettings, RegisterAccount
 from holdfast.engine.verbs.recovery import Recover
+from holdfast.operations.bounds import PUBLIC_BODY_BYTES
 from holdfast.operations.table import REGISTRATION
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.dashboard.access.link import make_link
@@ -47,7 +48,7 @@ class AccountBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 async def register(ctx: HandlerContext, request: Request) -> Response:
     """Create an account and its first key, which is shown only in this answer."""
     check_key_in_query(request)
-    _, warnings, _ = await read_body(request, NoBody)
+    _, warnings, _ = await read_body(request, NoBody, PUBLIC_BODY_BYTES)
     await ctx.charge_address(request, REGISTRATION)
     key = new_key()
     account = await ctx.run(

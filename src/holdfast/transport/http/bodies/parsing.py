@@ -6,18 +6,28 @@ Unknown fields are ignored with a warning; camelCase and snake_case spellings of
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
+from itertools import islice
 from typing import Any, TypeVar
 
 import msgspec
 
 from holdfast.core.errors import Invalid
 from holdfast.operations.bounds import BODY_BYTES
+from holdfast.transport.http.overload.large_work import run_sized
 from holdfast.transport.http.request import HttpRefusal, Request, encode
 
 B = TypeVar("B", bound=msgspec.Struct)
 
 DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What a decoder raises for bytes that are not JSON, or are JSON of the wrong type."""
+
+NAMED_FIELDS = 10
+"""Unknown fields that are named in warnings; the others are only counted."""
+COMPARED_NAMES = 20
+"""Names that are compared with a missing field's to find a misspelling."""
+NAME_LENGTH = 64
+"""A longer name is shown shortened and is compared with no other."""
 
 
 def field_error(pointer: str, code: str, message: str) -> dict[str, str]:
@@ -31,7 +41,8 @@ async def read_body(request: Request, body_type: type[B], limit: int = BODY_BYTE
     raw = await request.body(limit)
     if raw and media_type != b"application/json":
         raise HttpRefusal(415, "the body must be application/json")
-    return *parse_body(raw or b"{}", body_type), raw or b"{}"
+    raw = raw or b"{}"
+    return *await run_sized(len(raw), lambda: parse_body(raw, body_type)), raw
 
 
 def parse_body(raw: bytes, body_type: type[B]) -> tuple[B, list[str]]:
@@ -84,8 +95,8 @@ def _find_errors(raw: bytes, body_type: type[msgspec.Struct]) -> list[dict[str, 
         name = field.encode_name
         if name not in document:
             if field.required:
-                near = difflib.get_close_matches(name, document, n=1)
-                hint = f"; you sent `{near[0]}`" if near else ""
+                near = _closest(name, document)
+                hint = f"; you sent `{near}`" if near else ""
                 found.append(field_error(f"/{name}", "missing", f"`{name}` is required{hint}"))
             continue
         if field.type is msgspec.Raw:  # accepts any JSON value
@@ -98,11 +109,21 @@ def _find_errors(raw: bytes, body_type: type[msgspec.Struct]) -> list[dict[str, 
 
 
 def _unknown_field_warnings(body: dict[str, Any], body_type: type[msgspec.Struct]) -> list[str]:
+    """A warning for each of the first unknown fields, and one with the number of the others."""
     known = body_type.__struct_encode_fields__
+    unknown = [name for name in body if name not in known]
     warnings = []
-    for name in body:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean '{near[0]}'?" if near else ""
-            warnings.append(f"unknown field {name[:64]!r} was ignored{hint}")
+    for name in unknown[:NAMED_FIELDS]:
+        near = _closest(name, known) if len(name) <= NAME_LENGTH else None
+        hint = f"; did you mean '{near}'?" if near else ""
+        warnings.append(f"unknown field {name[:NAME_LENGTH]!r} was ignored{hint}")
+    if len(unknown) > NAMED_FIELDS:
+        warnings.append(f"{len(unknown) - NAMED_FIELDS} more unknown fields were ignored")
     return warnings
+
+
+def _closest(name: str, candidates: Iterable[str]) -> str | None:
+    """The candidate that is spelled most like `name`. A comparison is slow, so few and short ones are compared."""
+    short = islice((candidate for candidate in candidates if len(candidate) <= NAME_LENGTH), COMPARED_NAMES)
+    near = difflib.get_close_matches(name, short, n=1)
+    return near[0] if near else None

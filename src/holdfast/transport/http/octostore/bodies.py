@@ -14,7 +14,9 @@ import msgspec
 
 from holdfast.core.lease import Lease
 from holdfast.core.row import Instant
-from holdfast.operations.bounds import LOCK_METADATA, OCTOSTORE_BODY_BYTES
+from holdfast.operations.bounds import LOCK_METADATA, OCTOSTORE_BODY_BYTES, PUBLIC_BODY_BYTES
+from holdfast.transport.http.context import HandlerContext
+from holdfast.transport.http.overload.large_work import run_sized
 from holdfast.transport.http.request import HttpRefusal, Request
 
 U32 = Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)]
@@ -29,14 +31,26 @@ _UUID = re.compile(
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 
 
-async def read_body(request: Request, body_type: type[B]) -> B:
-    """Read a JSON body. As in the original, it is read before authentication: 415, 413, 400 and 422 precede 401."""
+async def read_body(ctx: HandlerContext, request: Request, body_type: type[B]) -> B:
+    """Read a JSON body. As in the original, 415, 413, 400 and 422 precede 401.
+
+    The key is checked first, by the head, but refused after the body was checked: of a caller without a valid key only
+    a small body is read.
+    """
     media_type = request.headers.get(b"content-type", b"").split(b";", 1)[0].strip().lower()
     if media_type != b"application/json" and not (
         media_type.startswith(b"application/") and media_type.endswith(b"+json")
     ):
         raise HttpRefusal(415, "the body must be application/json")
-    return parse_body(await request.body(OCTOSTORE_BODY_BYTES), body_type)
+    if request.operation is not None and request.operation.scope is not None:
+        await ctx.identify(request)
+    try:
+        raw = await request.body(PUBLIC_BODY_BYTES if request.principal is None else OCTOSTORE_BODY_BYTES)
+    except HttpRefusal as error:
+        if error.status == 413 and request.refusal is not None and request.declared_bytes <= OCTOSTORE_BODY_BYTES:
+            raise request.refusal from None
+        raise
+    return await run_sized(len(raw), lambda: parse_body(raw, body_type))
 
 
 def parse_body(raw: bytes, body_type: type[B]) -> B:

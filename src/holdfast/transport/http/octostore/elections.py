@@ -67,7 +67,7 @@ async def create_election(ctx: HandlerContext, request: Request) -> Response:
 
 async def campaign(ctx: HandlerContext, request: Request) -> Response:
     """Become the leader, or return the present one."""
-    body = await read_body(request, CampaignBody)
+    body = await read_body(ctx, request, CampaignBody)
     check_enabled(ctx)
     ctx.network.count_election_request(request)
     name = election_lease_name(request.parameter)
@@ -107,7 +107,7 @@ async def campaign(ctx: HandlerContext, request: Request) -> Response:
 
 async def renew_leadership(ctx: HandlerContext, request: Request) -> Response:
     """Set how long the leadership lasts from now."""
-    body = await read_body(request, LeaderBody)
+    body = await read_body(ctx, request, LeaderBody)
     check_enabled(ctx)
     name = election_lease_name(request.parameter)
     ttl = _check_ttl(body.ttl_seconds)
@@ -120,7 +120,7 @@ async def renew_leadership(ctx: HandlerContext, request: Request) -> Response:
 
 async def resign(ctx: HandlerContext, request: Request) -> Response:
     """Stop leading."""
-    body = await read_body(request, LeaderBody)
+    body = await read_body(ctx, request, LeaderBody)
     check_enabled(ctx)
     name = election_lease_name(request.parameter)
     holder, lease_id = read_leader_token(body.leader_token)

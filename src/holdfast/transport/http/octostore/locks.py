@@ -78,7 +78,7 @@ class PutAclBody(msgspec.Struct):
 
 async def acquire_lock(ctx: HandlerContext, request: Request) -> Response:
     """Acquire a lock, or extend it if the caller holds it."""
-    body = await read_body(request, AcquireBody)
+    body = await read_body(ctx, request, AcquireBody)
     session_id = None if body.session_id is None else body_uuid(body.session_id)
     await ctx.authenticate(request)
     name = usable_name(request)
@@ -116,7 +116,7 @@ async def acquire_lock(ctx: HandlerContext, request: Request) -> Response:
 
 async def renew_lock(ctx: HandlerContext, request: Request) -> Response:
     """Set how long the lock is held from now."""
-    body = await read_body(request, RenewBody)
+    body = await read_body(ctx, request, RenewBody)
     lease_id = body_uuid(body.lease_id)
     await ctx.authenticate(request)
     name = usable_name(request)
@@ -143,7 +143,7 @@ async def renew_lock(ctx: HandlerContext, request: Request) -> Response:
 
 async def release_lock(ctx: HandlerContext, request: Request) -> Response:
     """Release a lock. Clients of this API expect the body `null` and nothing else."""
-    body = await read_body(request, ReleaseBody)
+    body = await read_body(ctx, request, ReleaseBody)
     lease_id = body_uuid(body.lease_id)
     await ctx.authenticate(request)
     name = usable_name(request)
@@ -156,7 +156,7 @@ async def release_lock(ctx: HandlerContext, request: Request) -> Response:
 
 async def set_lock_acl(ctx: HandlerContext, request: Request) -> Response:
     """Set who may acquire a lock."""
-    body = await read_body(request, PutAclBody)
+    body = await read_body(ctx, request, PutAclBody)
     await ctx.authenticate(request)
     name = _lock_name(request)
     acl = access.normalise(body.acl.acquire)

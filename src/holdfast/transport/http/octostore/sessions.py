@@ -25,7 +25,7 @@ class OpenBody(msgspec.Struct):
 
 async def open_session(ctx: HandlerContext, request: Request) -> Response:
     """Open a session."""
-    body = await read_body(request, OpenBody)
+    body = await read_body(ctx, request, OpenBody)
     await ctx.authenticate(request)
     session = await ctx.run(
         OpenSession(

@@ -35,7 +35,7 @@ async def register_user(ctx: HandlerContext, request: Request) -> Response:
     """Register a user under an unused name and issue a token, if the settings allow registration."""
     if not ctx.settings.local_registration:
         raise HttpRefusal(404, "no operation has this path")
-    body = await read_body(request, UserBody)
+    body = await read_body(ctx, request, UserBody)
     name = body.username.strip()
     if not name or len(name) > LOCK_USERNAME.most or not is_storable(name) or not name.isprintable():
         raise HttpRefusal(400, f"`username` must be 1 to {LOCK_USERNAME.most} visible characters")

@@ -35,7 +35,7 @@ class LockWebhookBody(msgspec.Struct):
 
 async def create_lock_webhook(ctx: HandlerContext, request: Request) -> Response:
     """Create a webhook. Checks run in OctoStore's order: URL, events, then the number of webhooks."""
-    body = await read_body(request, LockWebhookBody)
+    body = await read_body(ctx, request, LockWebhookBody)
     await ctx.authenticate(request)
     if len(body.url) > bounds.WEBHOOK_URL.most:
         raise Invalid(f"url must have {bounds.WEBHOOK_URL}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.core.errors import Forbidden, Invalid, Refused, TaskMissing
+from holdfast.core.errors import Forbidden, Invalid, Overloaded, Refused, TaskMissing
 from holdfast.core.names import is_storable
 from holdfast.core.plan import CREATE, HEARTBEAT, MUTATION
 from holdfast.engine.command import Command, Replayed
@@ -17,9 +17,8 @@ from holdfast.engine.verbs.batch import Batch, Outcomes
 from holdfast.engine.verbs.tasks.base import TaskOutcome
 from holdfast.engine.verbs.tasks.creating import Created, CreateTask
 from holdfast.engine.verbs.tasks.holding import HeartbeatTask
-from holdfast.operations.bounds import BATCH_BODY_BYTES, BATCH_ITEMS
+from holdfast.operations.bounds import BATCH_BODY_BYTES, BATCH_ITEMS, KB
 from holdfast.transport.advice import tasks as task_advice
-from holdfast.transport.http.bodies.checks import Checks
 from holdfast.transport.http.bodies.idempotency import bind_task_key, read_task_idempotency_key
 from holdfast.transport.http.bodies.parsing import parse_body, read_body
 from holdfast.transport.http.context import HandlerContext
@@ -37,7 +36,8 @@ from holdfast.transport.http.orchestrion.task_verbs import (
     SnoozeBody,
     fields_of,
 )
-from holdfast.transport.http.orchestrion.tasks import CreateBody, create_command, render_created
+from holdfast.transport.http.orchestrion.tasks import CreateBody, create_command, new_task_id, render_created
+from holdfast.transport.http.overload.large_work import run_sized
 from holdfast.transport.http.request import Request, Response, answer, encode, with_warnings
 from holdfast.transport.times import milliseconds_or_none
 
@@ -143,16 +143,28 @@ async def batch_tasks(ctx: HandlerContext, request: Request) -> Response:
         message = f"`items` must have {BATCH_ITEMS}; it has {len(body.items)}"
         raise Invalid(message, [{"pointer": "/items", "code": "out_of_range", "message": message}])
     require = (await ctx.access.accounts.get(request.by.account)).require_lease_id
-    commands = [_command(request, item, original, require=require) for item, original in _items(raw, body)]
+    task_ids = [new_task_id() for _ in body.items]
+    render = functools.partial(_render, request, warnings, full=body.full)
+
+    def make_batch() -> tuple[list[Command[Any] | Refused], Batch]:
+        commands = [
+            _command(request, item, original, task_id, require=require)
+            for (item, original), task_id in zip(_items(raw, body), task_ids, strict=True)
+        ]
+        batch = Batch(
+            account=request.by.account,
+            cause=request.cause(),
+            once=read_task_idempotency_key(request, raw, functools.partial(render, commands), per_caller=True),
+            items=tuple(command for command in commands if isinstance(command, Command)),
+        )
+        return commands, batch
+
+    commands, batch = await run_sized(len(raw), make_batch)
+    if not (request.may_begin_work or batch.urgent):
+        raise Overloaded("too many requests are in progress")
     await _charge(ctx, request, commands)
-    render = functools.partial(_render, request, commands, warnings, full=body.full)
-    batch = Batch(
-        account=request.by.account,
-        cause=request.cause(),
-        once=read_task_idempotency_key(request, raw, render, per_caller=True),
-        items=tuple(command for command in commands if isinstance(command, Command)),
-    )
-    return answer(await ctx.run_idempotent(batch), render)
+    outcome = await ctx.run_idempotent(batch)
+    return await run_sized(len(raw), lambda: answer(outcome, functools.partial(render, commands)))
 
 
 async def _charge(ctx: HandlerContext, request: Request, commands: list[Command[Any] | Refused]) -> None:
@@ -191,7 +203,9 @@ def _parse_item(item: bytes) -> Any:
     return read
 
 
-def _command(request: Request, item: Any, original: msgspec.Raw, *, require: bool) -> Command[Any] | Refused:
+def _command(
+    request: Request, item: Any, original: msgspec.Raw, task_id: str, *, require: bool
+) -> Command[Any] | Refused:
     """The command of one item, or its refusal."""
     if isinstance(item, Refused):
         return item
@@ -201,7 +215,7 @@ def _command(request: Request, item: Any, original: msgspec.Raw, *, require: boo
         if not request.by.may(scope):
             return Forbidden(f"this key lacks the scope {scope}", scope=scope)
         if isinstance(item, CreateItem):
-            return _create_command(request, item, original)
+            return _create_command(request, item, original, task_id)
         if not is_storable(item.id):  # such an id cannot exist, and not every store accepts it in a query
             return TaskMissing("there is no such task")
         return VERBS[verb][0](**fields_of(request, verb, item, item.id, require=require))
@@ -209,7 +223,7 @@ def _command(request: Request, item: Any, original: msgspec.Raw, *, require: boo
         return refusal
 
 
-def _create_command(request: Request, item: CreateItem, original: msgspec.Raw) -> Command[Any]:
+def _create_command(request: Request, item: CreateItem, original: msgspec.Raw, task_id: str) -> Command[Any]:
     idempotency = None
     if item.idempotency_key is not None:
         # Hashed like a single create, so that an item can be repeated alone, and the other way round.
@@ -217,21 +231,33 @@ def _create_command(request: Request, item: CreateItem, original: msgspec.Raw) -
         del body["op"]
         render = functools.partial(render_created, [])
         idempotency = bind_task_key(item.idempotency_key, " POST /v1/tasks\n", encode(body), render)
-    return create_command(request, item, Checks(), idempotency)
+    return create_command(request, item, task_id, idempotency)
 
 
 def _render(
-    request: Request, commands: list[Any], warnings: list[str], outcome: Outcomes, *, full: bool
+    request: Request, warnings: list[str], commands: list[Any], outcome: Outcomes, *, full: bool
 ) -> tuple[int, bytes]:
     outcomes = iter(outcome.each)
-    results = [
-        _result(request, command if isinstance(command, Refused) else next(outcomes), command, full=full)
-        for command in commands
-    ]
+    results, size = [], 0
+    for command in commands:
+        found = command if isinstance(command, Refused) else next(outcomes)
+        size += _full_size(found) if full else 0
+        results.append(_result(request, found, command, full=full and size <= BATCH_BODY_BYTES))
+    if size > BATCH_BODY_BYTES:
+        shown = f"whole tasks are shown up to {BATCH_BODY_BYTES // KB} KB; the last results have changed fields only"
+        warnings = [*warnings, shown]
     succeeded = sum(result["status"] < 400 for result in results)
     document: dict[str, Any] = {"results": results, "succeeded": succeeded, "failed": len(results) - succeeded}
     document["agent_contract"] = task_advice.create_or_claim()
     return 200, encode(with_warnings(document, warnings))
+
+
+def _full_size(outcome: Any) -> int:
+    """About how many bytes a whole task adds to the answer."""
+    if not isinstance(outcome, TaskOutcome):
+        return 0
+    task = outcome.task
+    return sum(len(text or "") for text in (task.payload, task.result, task.checkpoint))
 
 
 def _result(request: Request, outcome: Any, command: Any, *, full: bool) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from holdfast.transport.http.bodies.idempotency import read_task_idempotency_key
 from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.orchestrion.documents import task_document
+from holdfast.transport.http.overload.large_work import run_sized
 from holdfast.transport.http.request import Request, Response, answer, encode, with_warnings
 
 
@@ -181,14 +182,13 @@ def _handler(verb: str, name: str) -> Handler:
         await ctx.authenticate(request)
         body, warnings, raw = await read_body(request, body_type)
         require = verb in HOLDERS and (await ctx.access.accounts.get(request.by.account)).require_lease_id
-        fields = fields_of(request, verb, body, request.parameter, require=require)
         render = functools.partial(_render, warnings)
-        return answer(
-            await ctx.run_idempotent(
-                command(**fields, once=read_task_idempotency_key(request, raw, render, per_caller=True))
-            ),
-            render,
-        )
+
+        def make_command() -> TaskCommand:
+            fields = fields_of(request, verb, body, request.parameter, require=require)
+            return command(**fields, once=read_task_idempotency_key(request, raw, render, per_caller=True))
+
+        return answer(await ctx.run_idempotent(await run_sized(len(raw), make_command)), render)
 
     handle.__name__ = name
     return handle

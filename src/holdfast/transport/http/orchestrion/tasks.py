@@ -26,6 +26,7 @@ from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore.bodies import parse_uuid
 from holdfast.transport.http.orchestrion.documents import claimed_task_document, task_document
+from holdfast.transport.http.overload.large_work import run_sized
 from holdfast.transport.http.request import Render, Request, Response, answer, encode, with_warnings
 from holdfast.transport.ids import ids
 from holdfast.transport.times import parse as parse_time
@@ -83,14 +84,24 @@ async def create_task(ctx: HandlerContext, request: Request) -> Response:
     await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, CreateBody)
     render = functools.partial(render_created, warnings)
-    command = create_command(
-        request, body, Checks(), read_task_idempotency_key(request, raw, render, in_body=body.idempotency_key)
-    )
+    task_id = new_task_id()
+
+    def make_command() -> CreateTask:
+        once = read_task_idempotency_key(request, raw, render, in_body=body.idempotency_key)
+        return create_command(request, body, task_id, once)
+
+    command = await run_sized(len(raw), make_command)
     return answer(await ctx.run_idempotent(command), render)
 
 
-def create_command(request: Request, body: CreateBody, checks: Checks, idempotency: Any) -> CreateTask:
+def new_task_id() -> str:
+    """An id for a new task. It is drawn in the event loop's thread, which `ids` belongs to."""
+    return "tsk_" + ids.ulid()
+
+
+def create_command(request: Request, body: CreateBody, task_id: str, idempotency: Any) -> CreateTask:
     """The command that creates a task, or a refusal with all errors of the body."""
+    checks = Checks()
     checks.require(TYPE.fullmatch(body.type) is not None, "type", _TYPE_RULE)
     payload = checks.compact_object(body.payload, "payload", bounds.TASK_PAYLOAD)
     checks.require(payload is not None, "payload", "`payload` must be a JSON object")
@@ -112,7 +123,7 @@ def create_command(request: Request, body: CreateBody, checks: Checks, idempoten
     checks.raise_errors()
     task = Task(
         request.by.account,
-        "tsk_" + ids.ulid(),
+        task_id,
         type=body.type,
         payload=payload or "{}",
         priority=body.priority,

@@ -1,0 +1,290 @@
+"""One caller cannot take the server away from the others: by large bodies, by wrong keys, or by too many requests."""
+
+import asyncio
+import json
+import threading
+from functools import partial
+from operator import le
+
+import msgspec
+import pytest
+
+from holdfast.core.errors import Invalid
+from holdfast.operations.table import HOLDER_OPERATIONS, OPERATIONS, PROBES
+from holdfast.store.sqlite import SqliteStore
+from holdfast.transport.http.access import admission, auth
+from holdfast.transport.http.bodies.parsing import parse_body
+from holdfast.transport.http.context import BODY_BUDGET
+from holdfast.transport.http.overload import gate
+from holdfast.transport.http.overload.byte_budget import ByteBudget
+from tests.compat.octostore.expect import eventually
+from tests.http.concurrent_app import KEY, REMOTE, ConcurrentApp, longest_pause
+
+MIB = 1024 * 1024
+PIECE = b" " * 65_536
+WRONG = "nobody-knows-this-token-number-"
+
+
+class Body(msgspec.Struct, forbid_unknown_fields=True):
+    owner: str
+    ttl_seconds: int = 60
+
+
+def unknown_fields(size):
+    """JSON fields whose names resemble a known one, `size` bytes in all."""
+    count = size // 18
+    return ",".join(f'"ttl_sec{number:07}":0' for number in range(count)), count
+
+
+# -- large bodies ------------------------------------------------------------------------------------------------
+
+
+def test_only_the_first_unknown_fields_are_named():
+    body, warnings = parse_body(json.dumps({"owner": "me", **{f"ttl_second{n}": 1 for n in range(500)}}).encode(), Body)
+    assert body.owner == "me"
+    assert len(warnings) == 11
+    assert "did you mean 'ttl_seconds'" in warnings[0]
+    assert warnings[-1] == "490 more unknown fields were ignored"
+
+
+def test_a_long_unknown_name_is_shortened_and_gets_no_hint():
+    _, (warning,) = parse_body(json.dumps({"owner": "me", "ttl_seconds" * 20: 1}).encode(), Body)
+    assert len(warning) < 150
+    assert "did you mean" not in warning
+
+
+def test_a_missing_field_is_compared_with_few_names():
+    with pytest.raises(Invalid) as found:
+        parse_body(json.dumps({f"x{n}": 1 for n in range(100)} | {"owne": 1}).encode(), Body)
+    assert found.value.errors[0]["message"] == "`owner` is required"
+
+
+def test_a_large_body_does_not_hold_the_event_loop():
+    fields, count = unknown_fields(MIB - 200)
+
+    async def scenario(app):
+        body = f'{{"items": [{{"op": "resolve", "id": "x"}}], {fields}}}'.encode()
+        call, task = app.begin("/v1/tasks/batch", pieces=[body])
+        pause = await longest_pause(task)
+        return call, pause
+
+    call, pause = ConcurrentApp().run(scenario)
+    assert call.status == 200
+    assert call.json["warnings"][-1] == f"{count - 10} more unknown fields were ignored"
+    assert pause < 1.0
+
+
+def test_a_registration_has_a_small_body():
+    async def scenario(app):
+        fits = await app.ask("/v1/keys/register", body=b"{" + b" " * 65_534 + b"}", key=None)
+        return fits, await app.ask("/v1/keys/register", body=b"{" + b" " * 65_535 + b"}", key=None)
+
+    fits, larger = ConcurrentApp().run(scenario)
+    assert fits.status == 201
+    assert (larger.status, larger.headers["connection"]) == (400, "close")
+
+
+@pytest.mark.parametrize("length", [2 * MIB, None], ids=["declared", "chunked"])
+@pytest.mark.parametrize("key", [None, WRONG], ids=["no key", "wrong key"])
+def test_a_large_body_is_not_read_before_the_key_is_known(key, length):
+    async def scenario(app):
+        call, task = app.begin("/locks/x/acquire", key=key, pieces=[PIECE] * 32, length=length)
+        await asyncio.wait_for(task, 30)
+        return call
+
+    call = ConcurrentApp().run(scenario)
+    assert call.status == 401
+    assert call.headers["connection"] == "close"
+    assert call.taken <= 2
+
+
+def test_bodies_that_arrive_slowly_are_bounded_together_and_a_renewal_passes():
+    async def scenario(app):
+        job = await app.ask("/v1/jobs/x/claim", body={"owner": "me"})
+        calls = [
+            app.begin("/v1/tasks/batch", pieces=[PIECE], length=8 * MIB, ends=False) for _ in range(BODY_BUDGET // MIB)
+        ]
+        ended = await answered(task for _, task in calls)
+        refused = [call for call, task in calls if task in ended]
+        renewal = await app.ask("/v1/jobs/x/heartbeat", body={"lease_id": job.json["lease_id"]})
+        return refused, len(calls), renewal, app.ctx
+
+    refused, begun, renewal, ctx = ConcurrentApp().run(scenario)
+    assert begun - len(refused) == BODY_BUDGET // 2 // (8 * MIB)  # an account has half
+    for call in refused:
+        assert (call.status, call.headers["connection"], call.headers["retry-after"]) == (503, "close", "1")
+        assert call.json["applied"] == "no"
+    assert renewal.status == 200
+    assert ctx.body_budget.used == 0
+
+
+def test_a_budget_of_bytes_leaves_half_to_others():
+    budget = ByteBudget(100)
+    assert budget.take("one", 70)  # nobody has any yet
+    assert not budget.take("one", 1)
+    assert budget.take("two", 30)
+    assert not budget.take("three", 1)
+    budget.give_back("one", 70)
+    assert budget.take("three", 50)
+    assert budget.used == 80
+
+
+async def answered(tasks):
+    """The tasks that end by themselves; the others wait for the rest of their body."""
+    tasks = set(tasks)
+    done = set()
+    while True:
+        more, rest = await asyncio.wait(tasks - done, timeout=0.3)
+        done |= more
+        if not more or not rest:
+            return done
+
+
+# -- more requests than places -----------------------------------------------------------------------------------
+
+
+async def fill(app, places, key):
+    """Take all places of a kind by requests whose bodies do not end."""
+    calls = [app.begin("/v1/jobs/x/claim", key=key, pieces=[b"{"], ends=False)[0] for _ in range(places.limit)]
+    await asyncio.gather(*(call.sent.wait() for call in calls))
+    assert places.taken == places.limit
+
+
+def test_an_overloaded_server_refuses_new_work_and_admits_holders(monkeypatch):
+    monkeypatch.setattr(gate, "MAX_KNOWN", 20)
+
+    async def scenario(app):
+        claimed = (await app.ask("/v1/jobs/held/claim", body={"owner": "me"})).json
+        await fill(app, app.app.gate.known, KEY)
+        lease = {"lease_id": claimed["lease_id"]}
+        renewals = {"items": [{"op": "heartbeat", "id": "x", "lease_id": "y"}]}
+        return {
+            "claim": await app.ask("/v1/jobs/other/claim", body={"owner": "me"}),
+            "acquire": await app.ask("/locks/other/acquire", body={}),
+            "create": await app.ask("/v1/tasks", body={"type": "x", "payload": {}}),
+            "creates": await app.ask("/v1/tasks/batch", body={"items": [{"op": "create", "type": "x", "payload": {}}]}),
+            "read": await app.ask("/v1/jobs", "GET"),
+        }, {
+            "renew": await app.ask("/v1/jobs/held/heartbeat", body=lease),
+            "renewals": await app.ask("/v1/tasks/batch", body=renewals),
+            "release": await app.ask("/v1/jobs/held/release", body=lease),
+            "probe": await app.ask("/healthz", "GET", key=None),
+        }
+
+    refused, admitted = ConcurrentApp().run(scenario)
+    for name, call in refused.items():
+        assert (call.status, call.headers["retry-after"]) == (503, "1"), name
+        assert call.json["agent_contract"]["retryable"] is True, name
+        assert call.json["request_id"] == call.headers["x-request-id"], name
+    assert {name: call.status for name, call in admitted.items()} == dict.fromkeys(admitted, 200)
+
+
+def test_strangers_take_no_place_of_a_known_caller(monkeypatch):
+    monkeypatch.setattr(gate, "MAX_STRANGERS", 20)
+
+    async def scenario(app):
+        await app.ask("/v1/jobs/x/claim", body={"owner": "me"})
+        calls = [app.begin("/elections/room-123456/campaign", key=None, pieces=[b"{"], ends=False) for _ in range(20)]
+        await asyncio.gather(*(call.sent.wait() for call, _ in calls))
+        stranger = await app.ask("/v1/jobs/x/heartbeat", body={}, key=WRONG)
+        return stranger, await app.ask("/v1/jobs/other/claim", body={"owner": "me"})
+
+    stranger, known = ConcurrentApp().run(scenario)
+    assert stranger.status == 503
+    assert known.status == 200
+
+
+def test_a_request_that_waits_leaves_its_place(monkeypatch):
+    monkeypatch.setattr(gate, "MAX_KNOWN", 5)
+
+    async def scenario(app):
+        await app.ask("/v1/jobs/held/claim", body={"owner": "me"})
+        body = json.dumps({"owner": "me", "wait_seconds": 20}).encode()
+        for waiting in range(1, 11):
+            app.begin("/v1/jobs/held/claim", pieces=[body])
+            await asyncio.to_thread(eventually, app.engine.name_waiters.size, partial(le, waiting), within=10)
+        return await app.ask("/v1/jobs/other/claim", body={"owner": "me"})
+
+    assert ConcurrentApp().run(scenario).status == 200
+
+
+def test_every_place_is_given_back():
+    async def scenario(app):
+        for path, method, key in [
+            ("/v1/jobs/x/claim", "POST", KEY),
+            ("/nowhere", "GET", None),
+            ("/locks", "GET", "no"),
+        ]:
+            await app.ask(path, method, key=key)
+        places = app.app.gate
+        return [kind.taken for kind in (places.known, places.strangers, places.holders, places.leaders, places.probes)]
+
+    assert ConcurrentApp().run(scenario) == [0] * 5
+
+
+def test_the_operations_of_holders_and_the_probes_exist():
+    assert {operation.name for operation in OPERATIONS} >= HOLDER_OPERATIONS | PROBES
+
+
+# -- wrong keys --------------------------------------------------------------------------------------------------
+
+
+def test_unknown_keys_are_looked_up_a_few_at_a_time(monkeypatch):
+    monkeypatch.setattr(admission, "MAX_GUESSES", 10)
+
+    async def scenario(app):
+        with app.engine.store.read():  # the store is busy: look-ups wait
+            calls = [app.begin("/v1/jobs", "GET", key=f"{WRONG}{number}") for number in range(50)]
+            await answered(task for _, task in calls)
+            refused = [call.status for call, task in calls if task.done()]
+        await asyncio.gather(*(task for _, task in calls))
+        return refused, [call.status for call, _ in calls]
+
+    refused, statuses = ConcurrentApp().run(scenario)
+    assert refused == [503] * 40
+    assert sorted(statuses) == [401] * 10 + [503] * 40
+
+
+def test_failures_of_one_address_are_counted_before_the_keys_are_looked_up():
+    async def scenario(app):
+        with app.engine.store.read():
+            calls = [app.begin("/v1/jobs", "GET", key=f"{WRONG}{number}", peer=REMOTE) for number in range(60)]
+            await answered(task for _, task in calls)
+            refused = [call.status for call, task in calls if task.done()]
+            other = app.begin("/v1/jobs", "GET", peer="198.51.100.8")
+        await asyncio.gather(*(task for _, task in calls), other[1])
+        return refused, [call.status for call, _ in calls], other[0].status
+
+    refused, statuses, other = ConcurrentApp().run(scenario)
+    assert refused == [429] * len(refused)
+    assert len(refused) == 40
+    assert sorted(statuses) == [401] * 20 + [429] * 40
+    assert other == 200
+
+
+def test_a_known_key_does_not_wait_for_the_look_up_of_an_unknown_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(auth, "CACHE_SECONDS", 0.0)  # every request looks its key up again
+    store = SqliteStore(tmp_path / "x.db")
+    store.open()
+    busy = threading.Event()
+
+    async def scenario(app):
+        job = await app.ask("/v1/jobs/x/claim", body={"owner": "me"})
+        slow = asyncio.ensure_future(app.ctx._reads.read_unknown(lambda _: busy.wait(60)))
+        guesses = [app.begin("/v1/jobs", "GET", key=f"{WRONG}{number}")[1] for number in range(100)]
+        try:
+            renewal = await app.ask("/v1/jobs/x/heartbeat", body={"lease_id": job.json["lease_id"]})
+        finally:
+            busy.set()
+        await asyncio.gather(slow, *guesses)
+        return renewal
+
+    assert ConcurrentApp(store).run(scenario).status == 200
+
+
+def test_a_key_with_a_wrong_checksum_is_refused_without_a_look_up():
+    async def scenario(app):
+        with app.engine.store.read():
+            return await app.ask("/v1/jobs", "GET", key="hf_live_" + "x" * 32 + "_000000")
+
+    assert ConcurrentApp().run(scenario).status == 401
