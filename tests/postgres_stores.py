@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from psycopg.pq import TransactionStatus
-
 from holdfast.store.contract import Clock
 from holdfast.store.postgres import PostgresStore
+from holdfast.store.postgres.connection import is_idle
 from tests.support import empty
 
 
@@ -30,8 +29,9 @@ class PostgresStores:
         if self._last is None:
             store.open()
         else:
-            store._writers = {lane: kept for lane, kept in self._last._writers.items() if _is_idle(kept[0])}
-            store._readers = [kept for kept in self._last._readers if _is_idle(kept)]
+            # A failed test may leave a connection broken or inside a transaction.
+            store._writers = {lane: kept for lane, kept in self._last._writers.items() if is_idle(kept[0])}
+            store._readers = [kept for kept in self._last._readers if is_idle(kept)]
         self._last = store
         empty(store)
         yield store
@@ -39,9 +39,3 @@ class PostgresStores:
     def close(self) -> None:
         if self._last is not None:
             self._last.close()
-
-
-def _is_idle(connection: object) -> bool:
-    """A failed test may leave a connection broken or inside a transaction."""
-    idle: bool = connection.info.transaction_status == TransactionStatus.IDLE  # type: ignore[attr-defined]
-    return idle

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.core.errors import Missing
 from holdfast.core.event_page import data_size, take_bytes
 from holdfast.core.lease import LOCK, Lease
 from holdfast.core.principal import Principal
@@ -218,3 +219,26 @@ def test_last_grant_finds_the_claim_before_a_version(store):
         assert [each and each.version for each in found] == [None, 1, 1, 4]
         assert reader.last_grant(ACCOUNT, "lease:other", 9) is None
         assert reader.last_grant("acct", "lease:lock", 9) is None
+
+
+def test_a_refusal_raised_inside_a_read_keeps_the_connection_for_the_next_read(sql_store):
+    with sql_store.read():
+        pass
+    (connection,) = sql_store._readers
+    for _ in range(3):
+        with pytest.raises(Missing), sql_store.read():
+            raise Missing("there is no such lease")
+    assert sql_store._readers == [connection]
+    with sql_store.read() as reader:
+        assert reader.counts(ACCOUNT).live_leases == 0
+
+
+def test_a_refusal_raised_inside_a_write_undoes_it_and_keeps_the_connection(postgres_store):
+    with postgres_store.read():
+        pass
+    (connection,) = postgres_store._readers
+    with pytest.raises(Missing), postgres_store.write() as (execute, now):
+        execute("UPDATE state SET alive_at = ?", now)
+        raise Missing("there is no such lease")
+    assert postgres_store._readers == [connection]
+    assert postgres_store.last_beat() is None

@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import TransactionStatus
 
 from holdfast.core.errors import StoreFull, StoreUnavailable, Trouble, ValueRefused
 from holdfast.store.contract import Rerun, StaleConnection
@@ -53,6 +54,11 @@ def connect(url: str, *, pooled: bool = False) -> Connection:
 def is_broken(connection: Connection) -> bool:
     """Whether the connection cannot be used any more."""
     return connection.closed or connection.broken
+
+
+def is_idle(connection: Connection) -> bool:
+    """Whether the connection works and is outside of a transaction."""
+    return not is_broken(connection) and connection.info.transaction_status == TransactionStatus.IDLE
 
 
 @contextmanager

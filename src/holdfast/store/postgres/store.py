@@ -11,7 +11,7 @@ from holdfast.core.errors import ValueRefused
 from holdfast.core.row import Instant
 from holdfast.store.contract import Clock, Rerun, StaleConnection
 from holdfast.store.postgres import queries
-from holdfast.store.postgres.connection import Connection, connect, is_broken, translate_errors
+from holdfast.store.postgres.connection import Connection, connect, is_broken, is_idle, translate_errors
 from holdfast.store.postgres.durability import check_durable, durable_transaction
 from holdfast.store.postgres.reader import PostgresReader
 from holdfast.store.postgres.transaction import PostgresTransaction
@@ -92,10 +92,11 @@ class PostgresStore(SqlStore):
             connection, reader = self._reader()
             try:
                 yield reader
-            except BaseException:
-                connection.close()
-                raise
-            self._readers.append(connection)
+            finally:  # an error that is not the connection's own leaves it as good as it was
+                if is_idle(connection):
+                    self._readers.append(connection)
+                else:
+                    connection.close()
 
     @contextmanager
     def write(self) -> Iterator[tuple[Execute, Instant]]:

@@ -155,11 +155,22 @@ class SqliteStore(SqlStore):
             try:
                 connection.execute("BEGIN")
                 yield SqliteReader(connection, self._clock)
-                connection.execute("ROLLBACK")
-            except BaseException:
+            except apsw.Error:
                 self._close(connection)
                 raise
-            self._readers.append(connection)
+            except BaseException:
+                self._end_read(connection)
+                raise
+            self._end_read(connection)
+
+    def _end_read(self, connection: apsw.Connection) -> None:
+        """End the snapshot and keep the connection for the next reader."""
+        try:
+            connection.execute("ROLLBACK")
+        except BaseException:
+            self._close(connection)
+            raise
+        self._readers.append(connection)
 
     def _idle_reader(self) -> apsw.Connection:
         try:
