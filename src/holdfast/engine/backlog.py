@@ -50,15 +50,22 @@ class Backlog:
         if self._finished:  # the last lane ended between the first check and the put
             self.finish()
 
-    def take(self) -> list[Ticket] | None:
-        """The next batch; blocks until there is a ticket. None once closed and empty. One lane takes at a time."""
-        with self._taking:
-            return self._take()
+    def take(self, seconds: float | None = None) -> list[Ticket] | None:
+        """The next batch; blocks until there is a ticket, at most for `seconds`. None once closed and empty.
 
-    def _take(self) -> list[Ticket] | None:
-        self._sort(wait=not self._sorted and not self._closed)
+        One lane takes at a time.
+        """
+        if not self._taking.acquire(timeout=-1 if seconds is None else seconds):
+            return []
+        try:
+            return self._take(seconds)
+        finally:
+            self._taking.release()
+
+    def _take(self, seconds: float | None) -> list[Ticket] | None:
+        self._sort(wait=not self._sorted and not self._closed, seconds=seconds)
         if not self._sorted:
-            return None
+            return None if self._closed else []
         # New work keeps a quarter of each batch, so that renewals cannot starve it.
         reserved = self._max_batch // 4 if self._new else 0
         batch = _Batch(self._max_batch - reserved)
@@ -89,10 +96,12 @@ class Backlog:
             if ticket is not None:
                 ticket.sink.deliver([(ticket, Draining("this server is shutting down"))])
 
-    def _sort(self, *, wait: bool) -> None:
+    def _sort(self, *, wait: bool, seconds: float | None = None) -> None:
         """Move arrived tickets into the queue of their urgency and account, in order."""
-        arrived: list[Ticket | None] = [self._inbox.get()] if wait else []
+        arrived: list[Ticket | None] = []
         with suppress(Empty):
+            if wait:
+                arrived.append(self._inbox.get(timeout=seconds))
             while len(arrived) < self._max_queued:
                 arrived.append(self._inbox.get_nowait())
         tickets = [ticket for ticket in arrived if ticket is not None]

@@ -37,6 +37,8 @@ class Command(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
     urgent: ClassVar[bool] = False
     """Whether it runs before new work. Writes by holders do: a late renewal costs the holder its lease."""
+    waits_for_locks: ClassVar[bool] = True
+    """Whether it is tried again for seconds while another transaction has locked its rows."""
     claims: ClassVar[str] = ""
     """What it claims: "job", "lock", "election" or "task"; empty if it is no claim."""
 

@@ -75,6 +75,7 @@ class ExpireLease(Command[bool], frozen=True):
     """End an expired lease; does nothing if it was renewed meanwhile."""
 
     urgent = True
+    waits_for_locks = False  # the next pass of the sweep tries again
     name: str
 
     def needs(self) -> Needs:
@@ -91,6 +92,7 @@ class ExpireSession(Command[bool], frozen=True):
     """End an expired session and free what it held."""
 
     urgent = True
+    waits_for_locks = False  # the next pass of the sweep tries again
     session_id: str
 
     def needs(self) -> Needs:
@@ -112,6 +114,7 @@ class UpdateDueTask(Command[bool], frozen=True):
     """End a task's expired lease, or enqueue a scheduled task that is due; does nothing if it changed meanwhile."""
 
     urgent = True
+    waits_for_locks = False  # the next pass of the sweep tries again
     task_id: str
 
     def needs(self) -> Needs:

@@ -16,11 +16,12 @@ from holdfast.core.errors import Refused, StoreUnavailable, Trouble, ValueRefuse
 from holdfast.core.row import Instant, Key
 from holdfast.engine.backlog import MAX_BATCH, Backlog
 from holdfast.engine.command import Command, Outcome, Queue
+from holdfast.engine.locked_rows import PATIENCE_SECONDS, SHORTEST_WAIT, LockedRows
 from holdfast.engine.outages import Outages
 from holdfast.engine.steps import freed_names, nearest_deadline
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.view import View
-from holdfast.store.contract import Rerun, StaleConnection, Store
+from holdfast.store.contract import Rerun, RowsLocked, StaleConnection, Store
 from holdfast.store.needs import AllNeeds
 from holdfast.store.rows import Rows
 from holdfast.telemetry import metric_names, trace_names
@@ -87,6 +88,7 @@ class Lane:
         self._outages = outages
         self._outages_seen = outages.count
         self._isolated: dict[str, float] = {}
+        self._locked_rows = LockedRows()
         self._registry = registry or Registry()
         self.traces: Traces | None = None
         """Where its batches are traced; None if tracing is off."""
@@ -95,34 +97,39 @@ class Lane:
         self.thread = threading.Thread(target=self._run, name=f"holdfast-lane-{number}", daemon=True)
 
     def _run(self) -> None:
-        while (batch := self._backlog.take()) is not None:
+        while (batch := self._backlog.take(self._locked_rows.pause)) is not None:
             self.busy_since = began = time.monotonic()
             for group in self._isolate(batch):
+                self._locked_rows.begin_batch()
                 self._work(group)
+            self._retry_locked()
             self.busy_since = None
             self._registry.add(metric_names.LANE_BUSY, by=time.monotonic() - began)
+        self._fail(self._locked_rows.take_all(), _locked())
         self._backlog.finish()
 
     def _isolate(self, batch: list[Ticket]) -> list[list[Ticket]]:
         """The batch, with each command of an isolated account in a batch of one."""
         if not self._isolated:
-            return [batch]
+            return [batch] if batch else []
         now = time.monotonic()
         self._isolated = {account: until for account, until in self._isolated.items() if until > now}
         shared = [ticket for ticket in batch if ticket.command.account not in self._isolated]
         single = [[ticket] for ticket in batch if ticket.command.account in self._isolated]
         return [*([shared] if shared else []), *single]
 
-    def _work(self, batch: list[Ticket]) -> None:
+    def _work(self, batch: list[Ticket], lock_seconds: float | None = None) -> None:
         """Run a batch and report its outcomes; if it fails, every ticket gets the error."""
         try:
             outages = self._outages
             if self._outages_seen != outages.count or outages.is_paused() or outages.must_check_server():
                 self._recover()
-            committed = self._attempt(batch)
+            committed = self._attempt(batch, lock_seconds)
         except StaleConnection:  # a new connection finds out whether the store is reachable
             self._outages.count += 1
-            self._work(batch)
+            self._work(batch, lock_seconds)
+        except RowsLocked:
+            self._split_locked(batch)
         except ValueRefused as error:
             self._split(batch, error)
         except UnicodeError as error:
@@ -146,27 +153,33 @@ class Lane:
         count = self._outages.count
         commands = self._on_return()
         for start in range(0, len(commands), MAX_BATCH):
-            self._attempt([Ticket(command, _NO_SINK) for command in commands[start : start + MAX_BATCH]])
+            batch = [Ticket(command, _NO_SINK) for command in commands[start : start + MAX_BATCH]]
+            try:
+                self._attempt(batch, PATIENCE_SECONDS)
+            except RowsLocked as error:
+                raise _locked() from error
         self._outages_seen = count
         self._on_recovered()
         self._outages.record_sweep()
 
-    def _attempt(self, batch: list[Ticket]) -> Committed:
+    def _attempt(self, batch: list[Ticket], lock_seconds: float | None = None) -> Committed:
         for attempt in range(MAX_RERUNS):
             try:
-                return self._transact(batch, retry_skipped=attempt < MAX_SKIPPED_RETRIES)
+                return self._transact(batch, lock_seconds, retry_skipped=attempt < MAX_SKIPPED_RETRIES)
             except SkippedTasks:
                 time.sleep(SKIPPED_RETRY_SECONDS * 2**attempt)
             except Rerun:
                 continue
         raise TooManyReruns("too many other writers use the same rows")
 
-    def _transact(self, batch: list[Ticket], *, retry_skipped: bool = False) -> Committed:
+    def _transact(
+        self, batch: list[Ticket], lock_seconds: float | None = None, *, retry_skipped: bool = False
+    ) -> Committed:
         """Load, decide, save, commit. Nothing is answered before the commit has returned."""
         began, began_ns = time.perf_counter(), time.time_ns()
         with self._store.transaction(self._number) as transaction:
             needs = AllNeeds.of([ticket.command.all_needs() for ticket in batch])
-            view = View(transaction.load(needs))
+            view = View(transaction.load(needs, lock_seconds))
             loaded = time.perf_counter()
             decided = [(ticket, *_decide(ticket, view)) for ticket in batch]
             if view.has_unfilled_claim and retry_skipped and view.has_locked_tasks(transaction.count_claimable(needs)):
@@ -214,6 +227,20 @@ class Lane:
         self._work(batch[:middle])
         self._work(batch[middle:])
 
+    def _split_locked(self, batch: list[Ticket]) -> None:
+        """Run the halves of a batch separately, to find the commands whose rows are locked: only these wait."""
+        if len(batch) > 1:
+            middle = len(batch) // 2
+            for half in (batch[:middle], batch[middle:]):
+                self._work(half, self._locked_rows.next_wait())
+        elif not self._locked_rows.set_aside(batch[0]):
+            self._fail(batch, _locked())
+
+    def _retry_locked(self) -> None:
+        """Try again some of the commands whose rows were locked."""
+        if tickets := self._locked_rows.take():
+            self._work(tickets, SHORTEST_WAIT)
+
     def _fail(self, batch: list[Ticket], error: Exception) -> None:
         self._report(Committed([(ticket, error) for ticket in batch], View(Rows(now=0))))
 
@@ -233,6 +260,10 @@ class _NoSink:
 
 
 _NO_SINK = _NoSink()
+
+
+def _locked() -> StoreUnavailable:
+    return StoreUnavailable("another transaction has locked a row that this request needs")
 
 
 def _decide(ticket: Ticket, view: View) -> tuple[Any, bool]:

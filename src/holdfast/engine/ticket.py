@@ -27,6 +27,7 @@ class Ticket:
         "is_last_try",
         "is_submitted",
         "is_waiting",
+        "locked_until",
         "queues",
         "sink",
         "slot",
@@ -55,5 +56,7 @@ class Ticket:
         """Whether its claim is in the engine: it must not be submitted a second time."""
         self.try_again = False
         """Whether new work arrived while its claim was in the engine."""
+        self.locked_until: float | None = None
+        """Until when it is tried again because another transaction has locked its rows; None if that never happened."""
         self.is_caller_gone = False
         """Whether the caller disconnected: the ticket must not wait any more."""

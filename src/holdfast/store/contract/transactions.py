@@ -12,8 +12,12 @@ from holdfast.store.rows import Rows
 class Transaction(Protocol):
     """One batch. Leaving it normally after `save` commits; leaving it in any other way changes nothing."""
 
-    def load(self, needs: AllNeeds) -> Rows:
-        """Everything the batch needs, locked until this transaction ends, in one fixed order."""
+    def load(self, needs: AllNeeds, lock_seconds: float | None = None) -> Rows:
+        """Everything the batch needs, locked until this transaction ends, in one fixed order.
+
+        Raises RowsLocked if another transaction holds a lock for longer than `lock_seconds`; None means as long as
+        is right for a whole batch. So does the end of the transaction.
+        """
 
     def count_claimable(self, needs: AllNeeds) -> dict[tuple[str, str], int]:
         """(account, type): how many claimable tasks there are, also those that another server has locked.
@@ -30,6 +34,10 @@ class Transaction(Protocol):
 
 class Rerun(Exception):
     """Another transaction wrote first: load again and decide again. The engine handles it; callers never see it."""
+
+
+class RowsLocked(Exception):
+    """Another transaction has locked a row of the batch for longer than the batch may wait; nothing was changed."""
 
 
 class StaleConnection(Exception):

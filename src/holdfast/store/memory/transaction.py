@@ -30,7 +30,7 @@ class MemoryTransaction:
         self._drawn = store.token
         self._changes: Changes | None = None
 
-    def load(self, needs: AllNeeds) -> Rows:
+    def load(self, needs: AllNeeds, lock_seconds: float | None = None) -> Rows:
         """Everything the batch needs."""
         store, now = self._store, self._store.now()
         held = [row for row in store.rows.values() if isinstance(row, Lease) and leases.is_held(row)]

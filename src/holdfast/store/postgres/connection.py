@@ -12,7 +12,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
 from holdfast.core.errors import StoreFull, StoreUnavailable, Trouble, ValueRefused
-from holdfast.store.contract import Rerun, StaleConnection
+from holdfast.store.contract import Rerun, RowsLocked, StaleConnection
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -24,9 +24,12 @@ _DEFAULTS: dict[str, str | int] = {
     "target_session_attrs": "read-write",
     "application_name": "holdfast",
 }
+LOCK_SECONDS = 5.0
+"""How long a statement waits for a lock, so that a server that stops in a transaction cannot block others for ever."""
+ROW_LOCK_SECONDS = 0.3
+"""How long a batch waits for a row: the callers of its other commands wait as well (`engine/locked_rows.py`)."""
 SESSION_SETTINGS = {
-    # A server that stops in the middle of a batch must not block all others for ever.
-    "lock_timeout": "5s",
+    "lock_timeout": f"{LOCK_SECONDS}s",
     "idle_in_transaction_session_timeout": "10s",
     "statement_timeout": "30s",
     # All our statements find their rows by key. A plan made while a table is small would scan the whole table, and
@@ -36,16 +39,17 @@ SESSION_SETTINGS = {
     "enable_mergejoin": "off",
 }
 """Settings of our database sessions. A pooler shares sessions, so behind one they are set in each transaction."""
+LANE_SETTINGS = SESSION_SETTINGS | {"lock_timeout": f"{ROW_LOCK_SECONDS}s"}
 _RERUN = {"40001", "40P01"}
 _FULL = {"53100"}
 _VALUE_CLASSES = {"22", "23", "54", "P0"}
 """SQLSTATE classes: data, constraints, program limits, and what our own triggers refuse."""
 
 
-def connect(url: str, *, pooled: bool = False) -> Connection:
+def connect(url: str, *, pooled: bool = False, settings: dict[str, str] = SESSION_SETTINGS) -> Connection:
     """A connection in autocommit mode: every statement commits by itself unless a transaction was begun."""
     configured = conninfo_to_dict(url)
-    options = " ".join(f"-c {name}={value}" for name, value in SESSION_SETTINGS.items())
+    options = " ".join(f"-c {name}={value}" for name, value in settings.items())
     defaults = _DEFAULTS if pooled else _DEFAULTS | {"options": options}
     conninfo = make_conninfo(url, **{name: value for name, value in defaults.items() if name not in configured})
     return psycopg.connect(conninfo, autocommit=True, prepare_threshold=None if pooled else PREPARE_AFTER)
@@ -66,7 +70,7 @@ def translate_errors() -> Iterator[None]:
     """Raise Holdfast's errors instead of psycopg's. One that is raised before COMMIT means that nothing was changed."""
     try:
         yield
-    except (Trouble, Rerun, StaleConnection):
+    except (Trouble, Rerun, RowsLocked, StaleConnection):
         raise
     except psycopg.Error as error:
         raise translate(error) from error

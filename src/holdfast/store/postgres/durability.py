@@ -17,23 +17,17 @@ from holdfast.store.postgres import queries
 from holdfast.store.postgres.connection import Connection, is_broken
 
 _SYNCHRONOUS_COMMIT = "current_setting('synchronous_commit')"
+# Only ever raised: a stricter `remote_apply` stays.
+_WAIT_FOR_FLUSH = (
+    f"set_config('synchronous_commit', CASE WHEN {_SYNCHRONOUS_COMMIT} IN ('off', 'local') THEN 'on'"
+    f" ELSE {_SYNCHRONOUS_COMMIT} END, true)"
+)
+SET_FOR_COMMIT = f"SELECT {_WAIT_FOR_FLUSH}, set_config('lock_timeout', $1, true)"
+"""Between the rows and the counters of a batch: COMMIT waits until the batch is on disk, and on the standbys if any.
 
-
-def wait_for_flush(parameter: str) -> str:
-    """A statement for the transaction it runs in: its COMMIT waits until it is on disk, and on the standbys if any.
-
-    It only raises what the server is configured to: a stricter `remote_apply` stays. `parameter` is the placeholder
-    for the value 'on'.
-    """
-    return (
-        f"SELECT set_config('synchronous_commit', CASE WHEN {_SYNCHRONOUS_COMMIT} IN ('off', 'local')"
-        f" THEN {parameter} ELSE {_SYNCHRONOUS_COMMIT} END, true)"
-    )
-
-
-WAIT_FOR_FLUSH = wait_for_flush("$1"), ("on",)
-"""For a batch, beside its other statements. With a parameter it is prepared once (`wire.py`)."""
-_BEGIN_DURABLE = "; ".join((queries.BEGIN, wait_for_flush("'on'")))
+The counters of an account are locked while other servers commit, so a batch waits longer for them than for its rows.
+"""
+_BEGIN_DURABLE = f"{queries.BEGIN}; SELECT {_WAIT_FOR_FLUSH}"
 _CRASH_SETTINGS = ("fsync", "full_page_writes")
 
 

@@ -9,9 +9,9 @@ import psycopg
 
 from holdfast.core.errors import ValueRefused
 from holdfast.core.row import Instant
-from holdfast.store.contract import Clock, Rerun, StaleConnection
+from holdfast.store.contract import Clock, Rerun, RowsLocked, StaleConnection
 from holdfast.store.postgres import queries
-from holdfast.store.postgres.connection import Connection, connect, is_broken, is_idle, translate_errors
+from holdfast.store.postgres.connection import LANE_SETTINGS, Connection, connect, is_broken, is_idle, translate_errors
 from holdfast.store.postgres.durability import check_durable, durable_transaction
 from holdfast.store.postgres.reader import PostgresReader
 from holdfast.store.postgres.transaction import PostgresTransaction
@@ -71,6 +71,9 @@ class PostgresStore(SqlStore):
             except (Rerun, ValueRefused):
                 transaction.roll_back()
                 raise
+            except psycopg.errors.LockNotAvailable as error:
+                transaction.roll_back()
+                raise RowsLocked from error
             except BaseException as error:
                 broke = isinstance(error, psycopg.Error) and is_broken(connection)
                 self._writers.pop(lane)[0].close()
@@ -81,7 +84,7 @@ class PostgresStore(SqlStore):
     def _writer(self, lane: int) -> tuple[Connection, Wire]:
         """The lane's connection, or a new one if it broke."""
         if lane not in self._writers or is_broken(self._writers[lane][0]):
-            connection = self._connect()
+            connection = connect(self._url, pooled=self._pooled, settings=LANE_SETTINGS)
             self._writers[lane] = connection, Wire(connection, prepare=not self._pooled)
         return self._writers[lane]
 

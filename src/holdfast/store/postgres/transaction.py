@@ -12,10 +12,8 @@ from typing import Any
 
 import msgspec
 import psycopg
-from msgspec.structs import replace
 
 from holdfast.core.errors import OutcomeUnknown
-from holdfast.core.event import Event
 from holdfast.core.lease import Lease
 from holdfast.core.plan import Usage
 from holdfast.core.row import Instant, Key, Row
@@ -26,18 +24,17 @@ from holdfast.store.changes import Answer, Changes
 from holdfast.store.contract import Clock, Rerun
 from holdfast.store.needs import AllNeeds
 from holdfast.store.postgres import queries
-from holdfast.store.postgres.connection import SESSION_SETTINGS, Connection, is_broken, translate
-from holdfast.store.postgres.durability import WAIT_FOR_FLUSH
+from holdfast.store.postgres.connection import LANE_SETTINGS, LOCK_SECONDS, Connection, is_broken, translate
+from holdfast.store.postgres.durability import SET_FOR_COMMIT
+from holdfast.store.postgres.save_statements import counter_statements, document, row_statements
 from holdfast.store.postgres.wire import ResultRows, Statement, Wire
 from holdfast.store.rows import ROW_TYPES, Rows, absent_subjects
-from holdfast.store.sql.column_groups import ColumnNames, column_values, group_by_columns
 
-_encode = msgspec.json.Encoder().encode
 _RECORDS: tuple[type[Any], ...] = (*ROW_TYPES, Answer)
 _DECODERS = {record: msgspec.json.Decoder(list[record]).decode for record in _RECORDS}  # type: ignore[valid-type]
 
 
-_SET_SESSION: list[Statement] = [(f"SET LOCAL {name} = '{value}'", ()) for name, value in SESSION_SETTINGS.items()]
+_SET_SESSION: list[Statement] = [(f"SET LOCAL {name} = '{value}'", ()) for name, value in LANE_SETTINGS.items()]
 
 
 class PostgresTransaction:
@@ -48,14 +45,18 @@ class PostgresTransaction:
         self._begin: list[Statement] = [(queries.BEGIN, ()), *(_SET_SESSION if pooled else ())]
         self._run = wire.run
         self._clock = clock
+        self._counter_lock_seconds = LOCK_SECONDS
         self._begun = False
         self.loaded = False
         self._unconfirmed = False
         self._changes: Changes | None = None
         self._versions: dict[Key, int] = {}
 
-    def load(self, needs: AllNeeds) -> Rows:
+    def load(self, needs: AllNeeds, lock_seconds: float | None = None) -> Rows:
         """Lock and read everything in one round trip; the clock is read after the last lock is granted."""
+        if lock_seconds is not None:
+            self._begin.append((f"SET LOCAL lock_timeout = '{lock_seconds}s'", ()))
+            self._counter_lock_seconds = lock_seconds
         test_time = None if self._clock is None else self._clock()
         locking = _load_statements(needs, test_time)
         metering: list[Statement] = []
@@ -74,7 +75,7 @@ class PostgresTransaction:
         elections: list[Statement] = [
             (queries.LIVE_ELECTIONS, (account, test_time)) for account in needs.election_counts
         ]
-        answers: list[Statement] = [(queries.ANSWER, (_document(needs.answers),))] if needs.answers else []
+        answers: list[Statement] = [(queries.ANSWER, (document(needs.answers),))] if needs.answers else []
         # Without further locks after the rows, the time that was read with the last row is exact.
         clock: list[Statement] = [] if locking and not counting and not metering else [(queries.NOW_OR, (test_time,))]
         self._begun = True
@@ -115,9 +116,9 @@ class PostgresTransaction:
         absent = absent_subjects(needs, rows)
         statements: list[Statement] = []
         if holders:
-            statements.append((queries.SESSIONS_OF_LEASES, (_document(sorted(holders)),)))
+            statements.append((queries.SESSIONS_OF_LEASES, (document(sorted(holders)),)))
         if absent:
-            statements.append((queries.LAST_VERSIONS, (_document(list(absent)),)))
+            statements.append((queries.LAST_VERSIONS, (document(list(absent)),)))
         found = self._run(*statements) if statements else []
         now = _add_rows(rows, [Session], _take(found, 1)) if holders else 0
         for account, subject, version in found[0] if absent else []:
@@ -135,14 +136,14 @@ class PostgresTransaction:
         for table, account, row_id in needs.rows:
             if (table, account, row_id) not in rows:
                 absent.setdefault(table, []).append((account, row_id))
-        statements = [(queries.COUNT_ROWS[table], (_document(keys),)) for table, keys in absent.items()]
+        statements = [(queries.COUNT_ROWS[table], (document(keys),)) for table, keys in absent.items()]
         if statements and any(map(_number, self._run(*statements))):
             raise Rerun("a row was made while the batch was loaded")
 
     def count_claimable(self, needs: AllNeeds) -> dict[tuple[str, str], int]:
         """How many claimable tasks there are, also those that another server has locked."""
         test_time = None if self._clock is None else self._clock()
-        found = self._run((queries.COUNT_CLAIMABLE, (_document(needs.ready), test_time)))[0]
+        found = self._run((queries.COUNT_CLAIMABLE, (document(needs.ready), test_time)))[0]
         return {
             ((account or b"").decode(), (name or b"").decode()): int(count or b"0") for account, name, count in found
         }
@@ -162,7 +163,14 @@ class PostgresTransaction:
             return
         self._connection.add_notice_handler(self._on_notice)
         try:
-            self._run(WAIT_FOR_FLUSH, *_save_statements(self._changes), (queries.COMMIT, ()))
+            self._run(
+                *row_statements(self._changes),
+                (SET_FOR_COMMIT, (f"{self._counter_lock_seconds}s",)),
+                *counter_statements(self._changes),
+                (queries.COMMIT, ()),
+            )
+        except psycopg.errors.LockNotAvailable:
+            raise
         except psycopg.Error as error:
             if is_broken(self._connection):
                 raise OutcomeUnknown("the connection broke while the change was being committed") from error
@@ -190,66 +198,22 @@ def _load_statements(needs: AllNeeds, test_time: Instant | None) -> list[tuple[t
     for row_type in ROW_TYPES:
         keys = [key[1:] for key in needs.rows if key[0] == row_type.table]
         if row_type is Lease and needs.holdings:
-            statements.append((Lease, (queries.LEASES_OF_SESSION, (_document(keys), _document(needs.holdings)))))
+            statements.append((Lease, (queries.LEASES_OF_SESSION, (document(keys), document(needs.holdings)))))
         elif row_type is Task and (needs.holdings or needs.unique_keys or needs.same_key_as):
             paths = (keys, needs.holdings, needs.unique_keys, needs.same_key_as)
-            statements.append((Task, (queries.TASKS_OF_SESSION, tuple(map(_document, paths)))))
+            statements.append((Task, (queries.TASKS_OF_SESSION, tuple(map(document, paths)))))
         elif keys:
-            statements.append((row_type, (queries.ROW_BY_KEY[row_type.table], (_document(keys),))))
+            statements.append((row_type, (queries.ROW_BY_KEY[row_type.table], (document(keys),))))
     # These never wait, so they may come last.
     typed = [queue for queue in needs.ready if queue[1]]
     if typed:
-        statements.append((Task, (queries.READY, (_document(typed),))))
-        statements.append((Task, (queries.DUE_TASKS, (_document(typed), test_time))))
+        statements.append((Task, (queries.READY, (document(typed),))))
+        statements.append((Task, (queries.DUE_TASKS, (document(typed), test_time))))
     untyped = [queue for queue in needs.ready if not queue[1]]
     if untyped:
-        statements.append((Task, (queries.READY_ANY, (_document(untyped),))))
-        statements.append((Task, (queries.DUE_TASKS_ANY, (_document(untyped), test_time))))
+        statements.append((Task, (queries.READY_ANY, (document(untyped),))))
+        statements.append((Task, (queries.DUE_TASKS_ANY, (document(untyped), test_time))))
     return statements
-
-
-def _save_statements(changes: Changes) -> list[Statement]:
-    """The statements that write everything, the counters last."""
-    statements: list[Statement] = []
-    for row_type in ROW_TYPES:
-        for names, rows in group_by_columns(changes.updates.get(row_type.table, []), changes.touched):
-            statements.append((queries.update_row(row_type, names), (_rows(names, rows, changes), len(rows))))
-        for names, rows in group_by_columns(changes.inserts.get(row_type.table, []), changes.touched):
-            statements.append((queries.insert_row(row_type, names), (_rows(names, rows), len(rows))))
-        if deleted := changes.deletes.get(row_type.table):
-            keys = _rows(("account", "id"), deleted, changes)
-            statements.append((queries.DELETE_ROW[row_type.table], (keys, len(deleted))))
-    if changes.answers:
-        statements.append((queries.INSERT_ANSWER, (_document(changes.answers), len(changes.answers))))
-    if changes.created:
-        created = [(account, used.cycle, used.created) for account, used in changes.created.items()]
-        statements.append((queries.COUNT_CREATED, (_document(created),)))
-    if changes.counts:
-        steps = [(*key, step) for key, step in changes.counts.items()]
-        statements.append((queries.COUNT_TASKS, (_document(steps),)))
-    if changes.events:
-        statements.append((queries.INSERT_EVENT, (_document(_number_events(changes.events)),)))
-    return statements
-
-
-def _rows(names: ColumnNames, rows: list[Row], changes: Changes | None = None) -> str:
-    """Rows as JSON objects with these columns, and with the versions that were loaded if `changes` is given."""
-    read_columns = column_values(names)
-    documents: list[dict[str, Any]] = [dict(zip(names, read_columns(row), strict=True)) for row in rows]
-    if changes is not None:
-        for row, document in zip(rows, documents, strict=True):
-            document["was"] = changes.loaded[row.key].version
-    return _document(documents)
-
-
-def _number_events(events: list[Event]) -> list[Event]:
-    """Each event with its position among those of its account in this batch."""
-    positions: dict[str, int] = {}
-    numbered = []
-    for event in events:
-        positions[event.account] = position = positions.get(event.account, 0) + 1
-        numbered.append(replace(event, seq=position))
-    return numbered
 
 
 def _add_rows(rows: dict[Key, Row], row_types: list[type[Row]], results: list[ResultRows]) -> Instant:
@@ -274,7 +238,3 @@ def _take(results: list[ResultRows], count: int) -> list[ResultRows]:
 
 def _number(result: ResultRows) -> int:
     return int(result[0][0] or b"0")
-
-
-def _document(records: list[Any]) -> str:
-    return _encode(records).decode()

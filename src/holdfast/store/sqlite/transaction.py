@@ -47,7 +47,7 @@ class SqliteTransaction:
         self.now: Instant = current_time(clock, clocks.Mark(now, boot_id, boot_at), self._reading)
         self._has_written = False
 
-    def load(self, needs: AllNeeds) -> Rows:
+    def load(self, needs: AllNeeds, lock_seconds: float | None = None) -> Rows:
         """Everything the batch needs."""
         rows: dict[Key, Row] = {}
         for row_type in ROW_TYPES:

@@ -1,0 +1,148 @@
+"""A row that another transaction has locked on PostgreSQL delays the commands that need it, and no others."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+
+from holdfast.core.errors import StoreUnavailable
+from holdfast.core.lease import Lease
+from holdfast.engine import locked_rows
+from holdfast.engine.expiry import ExpireLease
+from holdfast.engine.ticket import Ticket
+from holdfast.engine.verbs.jobs import Changed, Claimed
+from holdfast.store.postgres import transaction as postgres_transaction
+from tests.support import (
+    ACCOUNT,
+    CAUSE,
+    Futures,
+    Keep,
+    check_log,
+    claim,
+    every,
+    heartbeat,
+    idle_lane,
+    results,
+    stop_in_time,
+    transact,
+    wait_until,
+)  # fmt: skip
+
+NEIGHBOURS = 28
+OLD_TIMEOUT = 5.0
+"""Seconds after which a whole batch failed before it was halved."""
+
+
+@pytest.fixture
+def store(opened, clock):
+    return opened("postgres", clock)
+
+
+class WorkedLane:
+    """A lane whose batches the test runs, and their replies by the name of the command."""
+
+    def __init__(self, store):
+        self.replies = {}
+        self.lane = idle_lane(store, self._on_commit)
+
+    def _on_commit(self, committed):
+        self.replies.update((ticket.command.name, outcome) for ticket, outcome in committed.replies)
+
+    def work(self, *commands):
+        self.lane._work([Ticket(command, Keep()) for command in commands])
+        return self.replies
+
+    def retry(self):
+        self.lane._retry_locked()
+        return self.replies
+
+
+@contextmanager
+def other_transaction(database, statement):
+    """A transaction of another server that has run a statement and does not end."""
+    with psycopg.connect(database) as connection:
+        connection.execute(statement)
+        yield
+        connection.rollback()
+
+
+def test_neighbours_of_a_locked_row_are_answered_soon(store, database):
+    names = [f"job-{number}" for number in range(NEIGHBOURS)]
+    transact(store, *(claim(name, name) for name in [*names, "locked"]))
+    lane = WorkedLane(store)
+    with other_transaction(database, "SELECT FROM leases WHERE id = 'locked' FOR UPDATE"):
+        began = time.monotonic()
+        replies = lane.work(*(heartbeat(name, name) for name in [*names[:9], "locked", *names[9:]]))
+        assert time.monotonic() - began < OLD_TIMEOUT
+        assert sorted(replies) == sorted(names)
+        assert {type(outcome) for outcome in replies.values()} == {Changed}
+        assert "locked" not in lane.retry(), "it is tried again while it is locked"
+    assert isinstance(lane.retry()["locked"], Changed)
+    assert lane.lane._outages.count == 0, "the store had no outage"
+    check_log(store)
+
+
+def test_neighbours_of_a_row_that_another_transaction_inserts_are_answered_soon(store, database):
+    transact(store, claim("copied", "l0"))
+    lane = WorkedLane(store)
+    fields = ", ".join(Lease.__struct_fields__).replace("account, id,", "")
+    insert = f"INSERT INTO leases (account, id, {fields}) SELECT account, 'new', {fields} FROM leases"
+    with other_transaction(database, insert):
+        replies = lane.work(claim("a", "l1"), claim("new", "l2"), claim("b", "l3"))
+        assert {name: type(outcome) for name, outcome in replies.items()} == {"a": Claimed, "b": Claimed}
+    assert isinstance(lane.retry()["new"], Claimed)
+    check_log(store)
+
+
+def test_an_account_whose_counter_is_locked_does_not_fail_others(store, database, monkeypatch):
+    monkeypatch.setattr(postgres_transaction, "LOCK_SECONDS", 0.3)
+    transact(store, claim("first", "l0", account="busy"))
+    lane = WorkedLane(store)
+    with other_transaction(database, "SELECT FROM event_counters WHERE account = 'busy' FOR UPDATE"):
+        replies = lane.work(claim("a", "l1"), claim("b", "l2", account="busy"), claim("c", "l3"))
+        assert {name: type(outcome) for name, outcome in replies.items()} == {"a": Claimed, "c": Claimed}
+    assert isinstance(lane.retry()["b"], Claimed)
+    check_log(store)
+
+
+def test_a_caller_whose_row_stays_locked_gets_an_error_and_nothing_is_applied(store, database, monkeypatch):
+    monkeypatch.setattr(locked_rows, "PATIENCE_SECONDS", 0.0)
+    transact(store, claim("locked", "l0"))
+    before = every(store, Lease)
+    lane = WorkedLane(store)
+    with other_transaction(database, "SELECT FROM leases WHERE id = 'locked' FOR UPDATE"):
+        outcome = lane.work(heartbeat("locked", "l0"))["locked"]
+    assert isinstance(outcome, StoreUnavailable)
+    assert (outcome.applied, lane.lane._outages.count) == ("no", 0)
+    assert every(store, Lease) == before
+
+
+def test_an_expiry_of_a_locked_row_is_left_to_the_next_pass_of_the_sweep(store, database):
+    transact(store, claim("locked", "l0"))
+    lane = WorkedLane(store)
+    with other_transaction(database, "SELECT FROM leases WHERE id = 'locked' FOR UPDATE"):
+        replies = lane.work(ExpireLease(account=ACCOUNT, cause=CAUSE, name="locked"))
+    assert isinstance(replies["locked"], StoreUnavailable)
+
+
+def test_a_running_engine_serves_others_and_answers_when_the_lock_is_released(opened, started, database):
+    engine, futures = started(opened("postgres")), Futures()
+    for name in ("locked", "free"):
+        engine.call(claim(name, name))
+    with other_transaction(database, "SELECT FROM leases WHERE id = 'locked' FOR UPDATE"):
+        _, waiting = futures.send(engine, heartbeat("locked", "locked"))
+        wait_until(lambda: any(lane._locked_rows.pause for lane in engine._lanes), seconds=10)
+        assert isinstance(engine.call(heartbeat("free", "free")), Changed)
+        assert not waiting.done()
+    assert [type(outcome) for outcome in results([waiting])] == [Changed]
+    with other_transaction(database, "SELECT FROM leases WHERE id = 'locked' FOR UPDATE"):
+        _, waiting = futures.send(engine, heartbeat("locked", "locked"))
+        wait_until(lambda: any(lane._locked_rows.pause for lane in engine._lanes), seconds=10)
+        stopping = threading.Thread(target=stop_in_time, args=(engine, 20.0))
+        stopping.start()
+        assert [type(outcome) for outcome in results([waiting])] == [StoreUnavailable]
+        stopping.join()
