@@ -119,7 +119,7 @@ def empty(store: Any) -> None:
         "event_counters",
     ]
     if store.name == "memory":
-        store.__init__(store._clock)
+        store.__init__(None if store._has_own_clock else store._clock)
     elif store.name == "sqlite":
         # Events go only below the floor, so it is raised first.
         raise_floor = "UPDATE event_counters SET floor = seq;"

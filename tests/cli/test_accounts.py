@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from holdfast.core.plan import DAY
+from holdfast.store.sqlite import SqliteStore
 from holdfast.transport.cli.help import overview, verb_help
 from holdfast.transport.cli.table import VERBS
 from tests.cli.shell import Shell, until
@@ -136,3 +138,18 @@ def test_every_help_fits_a_screen():
     for text in (overview(), *map(verb_help, VERBS.values())):
         assert max(map(len, text.splitlines())) <= 120
         assert len(text.splitlines()) <= 50
+
+
+def test_doctor_sets_the_clock_of_a_store_right(shell, tmp_path):
+    path = tmp_path / "ahead.db"
+    store = SqliteStore(path)
+    store.open()
+    with store.transaction() as transaction:
+        transaction.set_clock(transaction.now + 3650 * DAY)
+        transaction.execute("SELECT 1")  # a transaction without a statement of its own is not committed
+    store.close()
+    first, second = (shell("doctor", "--set-clock", "--store", f"sqlite:///{path}") for _ in range(2))
+    assert (first.status, second.status) == (0, 0)
+    assert "s ahead and is right now" in first.out
+    assert "nothing was changed" in second.out
+    assert shell("doctor", "--set-clock", "--store", f"sqlite:///{path}-none").status == 7

@@ -44,7 +44,7 @@ def _end(view: View, key: Key) -> None:
     if isinstance(row, Lease):
         view.put(leases.end_by_restore(row, view.now), leases.RELEASED)
     elif isinstance(row, Task):
-        ended = tasks.end_by_restore(row, view.now)
+        ended = tasks.end_by_restore(row, view.now, view.wall)
         view.put(ended, task_verb(ended, tasks.RELEASED))
     elif isinstance(row, Session):
         view.put(sessions.end(row, RESTORED, view.now), "ended")

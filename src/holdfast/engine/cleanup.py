@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 
+from holdfast.clock import boot_seconds
 from holdfast.core.account import Account
 from holdfast.core.errors import HoldfastError
 from holdfast.core.event import Cause
@@ -25,6 +26,10 @@ from holdfast.telemetry.registry import Registry
 KEEP_ANSWERS = 7 * DAY
 KEEP_DELIVERED, KEEP_DEAD_DELIVERIES = DAY, 30 * DAY
 ROUND_SECONDS = 60.0
+SUSPICIOUS_JUMP = 30 * DAY
+"""A store whose clock is further ahead of its last commit than this was unused for long, or the clock is wrong."""
+JUMP_WAIT_SECONDS = 24 * 3600.0
+"""How long nothing is removed after such a jump: time to notice the error and set the clock right."""
 STUCK_SECONDS = 600.0
 """A round that takes longer than this is reported as stuck."""
 ANSWERS_PER_PASS = 10_000
@@ -54,6 +59,8 @@ class Cleanup:
         self._loop_heartbeats = loop_heartbeats or LoopHeartbeats(Registry())
         self._cursors: dict[type[Row], tuple[str, str]] = {}
         self._stopped = threading.Event()
+        self._began = boot_seconds()
+        self._has_warned = False
         self._thread = threading.Thread(target=self._run, name="holdfast-cleanup", daemon=True)
         self.finished_at: Instant | None = None
         """When its last pass ended, by the store's clock."""
@@ -80,19 +87,37 @@ class Cleanup:
 
     def run(self) -> bool:
         """Run one pass over everything; returns whether there is more to remove."""
+        if self._is_clock_doubtful():
+            return False
         with self._store.read() as reader:
-            now = reader.now
+            store_time = reader.now
+            # A wrong clock must not make everything look old: the store's clock keeps a jump ahead for ever.
+            now = min(store_time, reader.wall)
         self._store.forget_browser_sessions()
         more = self._store.forget_answers(now - KEEP_ANSWERS, ANSWERS_PER_PASS) == ANSWERS_PER_PASS
         more |= self._purge_tasks(now)
         settled = (now - KEEP_DELIVERED, now - KEEP_DEAD_DELIVERIES)
         more |= self._store.deliveries.delete_old(*settled, DELIVERIES_PER_PASS) >= DELIVERIES_PER_PASS
         self._erase_again(now)
-        self._remove_rows(now)
+        self._remove_rows(now, store_time)
         more |= self._remove_events(now)
-        self.finished_at = now
+        self.finished_at = store_time
         self._loop_heartbeats.beat("retention")
         return more
+
+    def _is_clock_doubtful(self) -> bool:
+        """Whether the clock jumped so far when the store was opened that it may be wrong."""
+        jump = self._store.clock_jump
+        if jump <= SUSPICIOUS_JUMP or boot_seconds() - self._began > JUMP_WAIT_SECONDS:
+            return False
+        if not self._has_warned:
+            self._has_warned = True
+            log.warning(
+                "the clock is %d days ahead of the store's last change: nothing is removed for a day; if the clock is"
+                " wrong, set it and run `holdfast doctor --set-clock`",
+                jump // DAY,
+            )
+        return True
 
     def _purge_tasks(self, now: Instant) -> bool:
         with self._store.read() as reader:
@@ -122,14 +147,14 @@ class Cleanup:
             if is_tombstone and now - ERASE_AGAIN_FOR < row.created_at:
                 self._store.erase(row.id)
 
-    def _remove_rows(self, now: Instant) -> None:
+    def _remove_rows(self, now: Instant, store_time: Instant) -> None:
         """Check the next page of names and sessions, and remove those that are not needed any more."""
         before = now - self._retention.names if self._retention.names else 0
         for row_type in (Lease, Session):
             with self._store.read() as reader:
                 rows = reader.rows_after(row_type, *self._cursors.get(row_type, ("", "")), ROWS_PER_PASS)
             self._cursors[row_type] = rows[-1].key[1:] if len(rows) == ROWS_PER_PASS else ("", "")
-            keys = [row.key for row in rows if is_removable(row, before, now)]
+            keys = [row.key for row in rows if is_removable(row, before, store_time)]
             self._run_all([RemoveRow(account=key[1], cause=_CAUSE, key=key, before=before) for key in keys])
 
     def _remove_events(self, now: Instant) -> bool:

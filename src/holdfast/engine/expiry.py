@@ -126,7 +126,7 @@ class UpdateDueTask(Command[bool], frozen=True):
         task = view.find(Task, self.account, self.task_id)
         if task is None:
             return False
-        if tasks.is_schedule_due(task, view.now):
+        if tasks.is_schedule_due(task, view.wall):
             view.put(tasks.make_ready(task), "due")
             return True
         return expire_task_if_due(view, task) is not task

@@ -33,6 +33,8 @@ class View:
 
     def __init__(self, rows: Rows) -> None:
         self.now = rows.now
+        self.wall = rows.now if rows.wall is None else rows.wall
+        """The wall clock: people schedule by it. Leases run on the store's clock, which is never set."""
         self.cause = Cause("", "")
         self.steps: list[Step] = []
         """Every change so far, in order."""
@@ -51,7 +53,7 @@ class View:
         self._held_tasks = rows.held_tasks
         self._charges: list[tuple[str, Instant, Usage | None]] = []
         """(account, cycle, usage before) of each task created."""
-        self._ready = ReadyHeap(rows.now, partial(self.find, Task))
+        self._ready = ReadyHeap(self.wall, partial(self.find, Task))
         self._unique_keys: dict[tuple[str, str], str] = {}
         self._rows_of_session: dict[tuple[str, str], set[Key]] = {}
         for row in self._rows.values():
@@ -107,7 +109,7 @@ class View:
         """Whether a queue has more claimable tasks than were loaded: other servers have locked the rest."""
         loaded: Counter[tuple[str, str]] = Counter()
         for row in self._loaded.values():
-            if isinstance(row, Task) and is_claimable(row, self.now):
+            if isinstance(row, Task) and is_claimable(row, self.wall):
                 loaded.update([(row.account, row.type), (row.account, "")])
         return any(count > loaded[queue] for queue, count in counted.items())
 
@@ -250,9 +252,9 @@ class View:
         counts: dict[tuple[str, str], int] = {}
         for key in {step.after.key for step in self.steps if isinstance(step.after, Task)}:
             now, before = self._rows.get(key), self._loaded.get(key)
-            if not isinstance(now, Task) or not is_claimable(now, self.now):
+            if not isinstance(now, Task) or not is_claimable(now, self.wall):
                 continue
-            if not isinstance(before, Task) or not is_claimable(before, self.now) or not before.ready:
+            if not isinstance(before, Task) or not is_claimable(before, self.wall) or not before.ready:
                 counts[now.account, now.type] = counts.get((now.account, now.type), 0) + 1
         return counts
 

@@ -43,6 +43,8 @@ class Rows(msgspec.Struct):
     """By account: what it has used of its plan."""
     held_tasks: dict[str, int] = {}
     """By account whose usage was asked for: how many of its tasks are held."""
+    wall: Instant | None = None
+    """The wall clock, which schedules follow, if it may differ from the store's clock."""
 
 
 def absent_subjects(needs: AllNeeds, found: Container[Key]) -> dict[tuple[str, str], Key]:

@@ -42,12 +42,16 @@ def fail(
     *,
     reason: str | None,
     now: Instant,
+    wall: Instant | None = None,
     after: Instant | None = None,
     permanent: bool = False,
     code: str | None = None,
     random_fraction: float = 0.0,
 ) -> Task:
-    """Return the task to its queue, or make it a dead letter after its last attempt."""
+    """Return the task to its queue, or make it a dead letter after its last attempt.
+
+    Like every schedule, a retry is due by the wall clock: `wall` is its time, if it differs from the store's.
+    """
     ended = replace(_end_attempt(task, FAILED, now, reason=reason, code=code), failure_reason=reason)
     if task.cancel_requested:
         return replace(ended, state=CANCELLED)
@@ -55,21 +59,29 @@ def fail(
         return replace(ended, state=DEAD, dead_cause=PERMANENT if permanent else EXHAUSTED)
     if after is None and task.backoff is not None:
         after = retry.delay(msgspec.json.decode(task.backoff, type=Backoff), task.attempt_count, random_fraction)
-    return enqueue(ended, task.scheduled_at if after is None else now + after, now)
+    return _enqueue_later(ended, after, now if wall is None else wall)
 
 
-def hand_back(task: Task, outcome: str, *, now: Instant, after: Instant | None = None) -> Task:
+def hand_back(
+    task: Task, outcome: str, *, now: Instant, wall: Instant | None = None, after: Instant | None = None
+) -> Task:
     """Return the task to its queue without counting the attempt: it was neither done nor failed."""
     ended = replace(_end_attempt(task, outcome, now), attempt_count=task.attempt_count - 1)
     if task.cancel_requested:
         return replace(ended, state=CANCELLED)
-    return enqueue(ended, task.scheduled_at if after is None else now + after, now)
+    return _enqueue_later(ended, after, now if wall is None else wall)
 
 
-def end_by_restore(task: Task, now: Instant) -> Task:
+def _enqueue_later(task: Task, after: Instant | None, wall: Instant) -> Task:
+    """The task in its queue, claimable after this time."""
+    return enqueue(task, task.scheduled_at if after is None else wall + after, wall)
+
+
+def end_by_restore(task: Task, now: Instant, wall: Instant | None = None) -> Task:
     """End the attempt of a task in a restored store, uncounted; the task is claimable after its old deadline."""
     assert task.expires_at is not None
-    return hand_back(task, RESTORED, now=now, after=task.expires_at - now if task.expires_at > now else None)
+    after = task.expires_at - now if task.expires_at > now else None
+    return hand_back(task, RESTORED, now=now, wall=wall, after=after)
 
 
 def lapse(task: Task, now: Instant, *, reason: str | None = None) -> Task:

@@ -48,15 +48,15 @@ def claim(task: Task, by: Claim, *, proof: str, token: int, now: Instant) -> Tas
     )
 
 
-def check_claimable(task: Task, now: Instant) -> None:
-    """Refuse a claim by id of a task that cannot be claimed now."""
+def check_claimable(task: Task, wall: Instant) -> None:
+    """Refuse a claim by id of a task that cannot be claimed at this time of the wall clock."""
     if task.state == CLAIMED:
         raise TaskClaimed("another worker holds this task", **holder_facts(task))
     if task.state != PENDING:
         raise InvalidTransition(f"a task that is {task.state} cannot be claimed", state=task.state)
-    if not is_claimable(task, now):
+    if not is_claimable(task, wall):
         assert task.scheduled_at is not None
-        wait = -(-(task.scheduled_at - now) // SECOND)
+        wait = -(-(task.scheduled_at - wall) // SECOND)
         raise NotYetClaimable(f"this task is scheduled; it can be claimed in {wait} s", retry_after=wait)
 
 

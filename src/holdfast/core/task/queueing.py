@@ -17,17 +17,18 @@ SCHEDULED_LAG = 60 * SECOND
 MAX_SCHEDULE_AHEAD = MAX_DELAY * SECOND
 
 
-def create(task: Task, now: Instant) -> Task:
-    """Enqueue a new task."""
+def create(task: Task, now: Instant, wall: Instant | None = None) -> Task:
+    """Enqueue a new task. Schedules follow the wall clock: `wall` is its time, if it differs from the store's."""
+    wall = now if wall is None else wall
     if task.scheduled_at is not None:
-        _check_schedule(task.scheduled_at, now)
-    return enqueue(replace(task, created_at=now), task.scheduled_at, now)
+        _check_schedule(task.scheduled_at, wall)
+    return enqueue(replace(task, created_at=now), task.scheduled_at, wall)
 
 
-def replace_work(task: Task, new: Task, now: Instant) -> Task:
+def replace_work(task: Task, new: Task, wall: Instant) -> Task:
     """Give a pending task another payload and other settings."""
     if new.scheduled_at is not None:
-        _check_schedule(new.scheduled_at, now)
+        _check_schedule(new.scheduled_at, wall)
     updated = replace(
         task,
         payload=new.payload,
@@ -40,7 +41,7 @@ def replace_work(task: Task, new: Task, now: Instant) -> Task:
         source=new.source,
         backoff=new.backoff,
     )
-    return enqueue(updated, new.scheduled_at, now)
+    return enqueue(updated, new.scheduled_at, wall)
 
 
 def requeue(task: Task, now: Instant, *, keep_count: bool = False) -> Task:
@@ -62,25 +63,25 @@ def make_ready(task: Task) -> Task:
     return replace(task, ready=True)
 
 
-def enqueue(task: Task, scheduled_at: Instant | None, now: Instant) -> Task:
+def enqueue(task: Task, scheduled_at: Instant | None, wall: Instant) -> Task:
     """The task as pending: ready now, or at `scheduled_at`."""
     return replace(
         task,
         state=PENDING,
-        ready=scheduled_at is None or scheduled_at <= now,
+        ready=scheduled_at is None or scheduled_at <= wall,
         scheduled_at=scheduled_at,
         place=queue_position(task.created_at, scheduled_at),
     )
 
 
-def is_claimable(task: Task, now: Instant) -> bool:
-    """Whether a worker may claim it now."""
-    return task.state == PENDING and (task.ready or is_schedule_due(task, now))
+def is_claimable(task: Task, wall: Instant) -> bool:
+    """Whether a worker may claim it, at this time of the wall clock."""
+    return task.state == PENDING and (task.ready or is_schedule_due(task, wall))
 
 
-def is_schedule_due(task: Task, now: Instant) -> bool:
+def is_schedule_due(task: Task, wall: Instant) -> bool:
     """Whether its scheduled time has come while it is not in its queue yet."""
-    return task.state == PENDING and not task.ready and task.scheduled_at is not None and task.scheduled_at <= now
+    return task.state == PENDING and not task.ready and task.scheduled_at is not None and task.scheduled_at <= wall
 
 
 def queue_order(task: Task) -> tuple[int, Instant, str]:
@@ -104,7 +105,7 @@ def longest_wait(tasks: Iterable[Task], now: Instant) -> Instant:
     return max(now - oldest, 0)
 
 
-def _check_schedule(scheduled_at: Instant, now: Instant) -> None:
-    if not now < scheduled_at <= now + MAX_SCHEDULE_AHEAD:
+def _check_schedule(scheduled_at: Instant, wall: Instant) -> None:
+    if not wall < scheduled_at <= wall + MAX_SCHEDULE_AHEAD:
         message = "`scheduledAt` must be in the future, at most 30 days from now"
         raise Invalid(message, [{"pointer": "/scheduledAt", "code": "out_of_range", "message": message}])

@@ -53,6 +53,8 @@ class Store(Housekeeping, Protocol):
     name: str
     lanes: int
     """How many transactions can usefully run at the same time."""
+    clock_jump: Instant
+    """By how much its clock was ahead of its last commit when it was opened after a boot: unused time, or an error."""
 
     @property
     def deliveries(self) -> Deliveries:

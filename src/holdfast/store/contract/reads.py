@@ -113,7 +113,7 @@ class Deadlines(Protocol):
         """Rows that have expired or become due, longest overdue first; of one account or of all."""
 
     def next_deadline(self) -> Instant | None:
-        """When the next row expires or becomes due."""
+        """When the next row expires or becomes due, by the store's clock."""
 
     def held_at(self, instant: Instant) -> list[Key]:
         """Held jobs and tasks and open named sessions that had not expired at that time."""
@@ -163,3 +163,6 @@ class Reader(RowReads, Statistics, Deadlines, LogReads, Protocol):
     """One read of the committed state. It sees every write acknowledged before it began."""
 
     now: Instant
+    """The store's clock, on which leases run."""
+    wall: Instant
+    """The wall clock, which schedules follow."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Protocol
 
+from holdfast.core.row import Instant
 from holdfast.store.changes import Changes
 from holdfast.store.needs import AllNeeds
 from holdfast.store.rows import Rows
@@ -27,6 +28,9 @@ class Transaction(Protocol):
 
     def draw(self, count: int) -> list[int]:
         """That many fencing tokens, ascending, each larger than every token drawn before."""
+
+    def set_clock(self, to: Instant) -> None:
+        """Set the store's clock back, with this transaction; a store that uses the database's clock leaves it."""
 
     def save(self, changes: Changes) -> None:
         """Write all changed rows, their events and the remembered answers, in bulk."""

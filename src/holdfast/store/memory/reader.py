@@ -32,6 +32,7 @@ class MemoryReader:
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
         self.now = store.now()
+        self.wall = store.wall()
 
     def _leases(self) -> list[Lease]:
         return [row for row in self._store.rows.values() if isinstance(row, Lease)]
@@ -160,6 +161,8 @@ class MemoryReader:
             at: Instant | None = None
             if isinstance(row, Task):
                 at = tasks.deadline(row)
+                if at is not None and row.state == tasks.PENDING:
+                    at += self.now - self.wall  # a schedule, by the wall clock
             elif isinstance(row, Lease) or (isinstance(row, Session) and row.ended_at is None):
                 at = row.expires_at
             if at is not None:

@@ -26,9 +26,11 @@ class MemoryStore:
 
     lanes = 1
     name = "memory"
+    clock_jump: Instant = 0
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or _boot_clock()
+        self._has_own_clock = clock is None
         self._lock = threading.RLock()
         self.rows: dict[Key, Row] = {}
         self.log: dict[str, list[Event]] = {}
@@ -50,6 +52,14 @@ class MemoryStore:
         """The time, which never goes back."""
         self._now = max(self._now, self._clock())
         return self._now
+
+    def set_clock(self, to: Instant) -> None:
+        """Let the time begin again from here."""
+        self._now = to
+
+    def wall(self) -> Instant:
+        """The time of the wall clock, or of a test's clock."""
+        return time.time_ns() // 1000 if self._has_own_clock else self._clock()
 
     @contextmanager
     def transaction(self, lane: int = 0) -> Iterator[MemoryTransaction]:

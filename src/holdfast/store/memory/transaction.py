@@ -32,10 +32,10 @@ class MemoryTransaction:
 
     def load(self, needs: AllNeeds, lock_seconds: float | None = None) -> Rows:
         """Everything the batch needs."""
-        store, now = self._store, self._store.now()
+        store, now, wall = self._store, self._store.now(), self._store.wall()
         held = [row for row in store.rows.values() if isinstance(row, Lease) and leases.is_held(row)]
         queued = [row for row in store.rows.values() if isinstance(row, Task)]
-        rows = self._find_rows(needs, now, held, queued)
+        rows = self._find_rows(needs, wall, held, queued)
         return Rows(
             now,
             rows,
@@ -60,9 +60,10 @@ class MemoryTransaction:
                 account: sum(row.account == account and leases.is_live(row, now) for row in queued)
                 for account in needs.usage
             },
+            wall=wall,
         )
 
-    def _find_rows(self, needs: AllNeeds, now: Instant, held: list[Lease], queued: list[Task]) -> dict[Key, Row]:
+    def _find_rows(self, needs: AllNeeds, wall: Instant, held: list[Lease], queued: list[Task]) -> dict[Key, Row]:
         """The rows asked for, those of the sessions and queues asked for, and the sessions that hold any of them."""
         store = self._store
         found = {key: store.rows[key] for key in needs.rows if key in store.rows}
@@ -75,7 +76,7 @@ class MemoryTransaction:
                 found[task.key] = task
         for account, task_type, limit in needs.ready:
             queue = [row for row in queued if row.account == account and task_type in {"", row.type}]
-            ready = sorted((row for row in queue if tasks.is_claimable(row, now)), key=tasks.queue_order)
+            ready = sorted((row for row in queue if tasks.is_claimable(row, wall)), key=tasks.queue_order)
             found |= {row.key: row for row in ready[:limit]}
         for row in [row for row in found.values() if isinstance(row, Lease | Task)]:
             key = (Session.table, row.account, row.session or "")
@@ -101,6 +102,10 @@ class MemoryTransaction:
         first = self._drawn + 1
         self._drawn += count
         return list(range(first, first + count))
+
+    def set_clock(self, to: Instant) -> None:
+        """Set the time that never goes back."""
+        self._store.set_clock(to)
 
     def save(self, changes: Changes) -> None:
         """Keep the changes until the commit."""

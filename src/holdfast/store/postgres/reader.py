@@ -22,6 +22,7 @@ class PostgresReader(SqlReader):
     def __init__(self, connection: Connection, clock: Clock | None) -> None:
         self._connection = connection
         self.now: Instant = self.value(queries.NOW, None if clock is None else clock())
+        self.wall = self.now
 
     def execute(self, query: str, *arguments: Any) -> psycopg.Cursor[tuple[Any, ...]]:
         """Execute one statement."""

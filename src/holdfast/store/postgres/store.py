@@ -28,6 +28,7 @@ class PostgresStore(SqlStore):
     """One connection for each lane, a few more for reads, two for notices between servers."""
 
     name = "postgres"
+    clock_jump: Instant = 0
     dialect = queries
 
     def __init__(

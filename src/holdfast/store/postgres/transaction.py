@@ -107,6 +107,7 @@ class PostgresTransaction:
                 for account, used in zip(needs.usage, metered[1::3], strict=True)
             },
             held_tasks=dict(zip(needs.usage, map(_number, metered[2::3]), strict=True)),
+            wall=test_time or now,
         )
 
     def _load_more(self, rows: dict[Key, Row], needs: AllNeeds) -> Instant:
@@ -151,6 +152,9 @@ class PostgresTransaction:
     def draw(self, count: int) -> list[int]:
         """Fencing tokens from the sequence, exactly as many as are needed."""
         return [int(token or b"0") for (token,) in self._run((queries.DRAW, (count,)))[0]]
+
+    def set_clock(self, to: Instant) -> None:
+        """The clock is that of the database's machine: it is set there."""
 
     def save(self, changes: Changes) -> None:
         """Keep the changes: they are sent together with COMMIT."""

@@ -64,7 +64,7 @@ NEXT_DEADLINE = (
     "SELECT min(at) FROM (SELECT min(expires_at) AS at FROM leases WHERE expires_at IS NOT NULL"
     " UNION ALL SELECT min(expires_at) FROM sessions WHERE ended_at IS NULL"
     " UNION ALL SELECT min(expires_at) FROM tasks WHERE expires_at IS NOT NULL"
-    " UNION ALL SELECT min(scheduled_at) FROM tasks WHERE state = 'pending' AND NOT ready) AS deadlines"
+    " UNION ALL SELECT min(scheduled_at) + ? FROM tasks WHERE state = 'pending' AND NOT ready) AS deadlines"
 )
 HELD_AT = (
     "SELECT 'leases', account, id FROM leases WHERE kind = 'job' AND expires_at > ?"

@@ -25,6 +25,7 @@ class SqlReader(ABC):
     """Reads the committed state with statements that both dialects share."""
 
     now: Instant
+    wall: Instant
 
     @abstractmethod
     def execute(self, query: str, *arguments: Any) -> Iterable[tuple[Any, ...]]:
@@ -155,12 +156,12 @@ class SqlReader(ABC):
 
     def due(self, limit: int, account: str = "") -> list[Key]:
         """Rows that have expired or become due."""
-        found = self.execute(queries.DUE, *[self.now] * 4, account, limit)
+        found = self.execute(queries.DUE, *[self.now] * 3, self.wall, account, limit)
         return [(table, account, row_id) for table, account, row_id, _ in found]
 
     def next_deadline(self) -> Instant | None:
         """When the next row expires or becomes due."""
-        at: Instant | None = self.value(queries.NEXT_DEADLINE)
+        at: Instant | None = self.value(queries.NEXT_DEADLINE, self.now - self.wall)
         return at
 
     def held_at(self, instant: Instant) -> list[Key]:

@@ -149,6 +149,15 @@ COUNT_EVENTS = (
 )
 SAVE_STATE = "UPDATE state SET token = ?, now = ?, boot_id = ?, boot_at = ?"
 
+# Browser sessions would stay valid, and budgets stay used up, until the time at which they were made comes again.
+SET_CLOCK = (
+    "DELETE FROM budgets WHERE started_at > ?",
+    "DELETE FROM badges WHERE seen_at > ?",
+    "UPDATE key_uses SET used_at = ? WHERE used_at > ?",
+    "UPDATE deliveries SET next_at = ?, claimed_until = NULL WHERE state = 'pending' AND next_at > ?",
+    "UPDATE state SET alive_at = ? WHERE alive_at > ?",
+)
+
 # -- reading and housekeeping ------------------------------------------------------------------------------------
 
 TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table'"

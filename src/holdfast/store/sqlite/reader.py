@@ -12,7 +12,7 @@ from holdfast.store.contract import Clock
 from holdfast.store.sql.reader import SqlReader
 from holdfast.store.sqlite import clock as clocks
 from holdfast.store.sqlite import queries
-from holdfast.store.sqlite.transaction import current_time, from_columns
+from holdfast.store.sqlite.transaction import current_time, from_columns, wall_time
 
 R = TypeVar("R", bound=Row)
 
@@ -25,7 +25,9 @@ class SqliteReader(SqlReader):
         state: Any = self._execute(queries.STATE).fetchone()
         self._token: int
         self._token, now, boot_id, boot_at = state
-        self.now: Instant = current_time(clock, clocks.Mark(now, boot_id, boot_at), clocks.read())
+        reading = clocks.read()
+        self.now: Instant = current_time(clock, clocks.Mark(now, boot_id, boot_at), reading)
+        self.wall: Instant = wall_time(clock, reading)
 
     def execute(self, query: str, *arguments: Any) -> Iterable[tuple[Any, ...]]:
         """Execute one statement."""

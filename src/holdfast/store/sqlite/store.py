@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -17,10 +18,11 @@ from holdfast.core.row import Instant
 from holdfast.store.contract import Clock
 from holdfast.store.sql import migrations
 from holdfast.store.sql.store import Execute, SqlStore
+from holdfast.store.sqlite import clock as clocks
 from holdfast.store.sqlite import flush_failure, queries
 from holdfast.store.sqlite.fair_lock import WAIT_SECONDS, FairLock
 from holdfast.store.sqlite.reader import SqliteReader
-from holdfast.store.sqlite.transaction import SqliteTransaction
+from holdfast.store.sqlite.transaction import SqliteTransaction, current_time
 from holdfast.store.sqlite.watcher import PollingWatcher
 
 BUSY_MILLISECONDS = 5_000
@@ -46,6 +48,7 @@ class SqliteStore(SqlStore):
         self._writer: apsw.Connection | None = None
         self._fair_lock: FairLock | None = None
         self._readers: list[apsw.Connection] = []
+        self.clock_jump: Instant = 0
 
     def open(self) -> None:
         """Create the file if need be, readable by its owner only, and bring the schema up to date."""
@@ -61,6 +64,7 @@ class SqliteStore(SqlStore):
                 connection = self._connect()
                 try:
                     self._migrate(connection)
+                    self.clock_jump = self._find_clock_jump(connection)
                 except BaseException as error:
                     flush_failure.record(self.path, error)
                     self._close(connection)
@@ -84,6 +88,13 @@ class SqliteStore(SqlStore):
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+
+    def _find_clock_jump(self, connection: apsw.Connection) -> Instant:
+        """How much time has passed since the last commit, if that was in another boot."""
+        state: Any = connection.execute(queries.STATE).fetchone()
+        mark, reading = clocks.Mark(*state[1:]), clocks.read()
+        is_used = mark.now > 0 and mark.boot_id not in {"", reading.boot_id}
+        return current_time(self._clock, mark, reading) - mark.now if is_used else 0
 
     def _checkpoint_if_long(self, connection: apsw.Connection, database: str, pages: int) -> int:
         """Copy a long WAL into the file after a commit. SQLite's own automatic checkpoint hides a failed flush."""

@@ -45,6 +45,7 @@ class SqliteTransaction:
         self._token, now, boot_id, boot_at = state
         self._reading = clocks.read()
         self.now: Instant = current_time(clock, clocks.Mark(now, boot_id, boot_at), self._reading)
+        self.wall: Instant = wall_time(clock, self._reading)
         self._has_written = False
 
     def load(self, needs: AllNeeds, lock_seconds: float | None = None) -> Rows:
@@ -74,6 +75,7 @@ class SqliteTransaction:
             versions=self._last_versions(absent_subjects(needs, rows)),
             usage={account: self._usage(account) for account in needs.usage},
             held_tasks={account: self._value(sql.HELD_TASKS, (account, account, self.now)) for account in needs.usage},
+            wall=self.wall,
         )
 
     def _usage(self, account: str) -> Usage:
@@ -84,7 +86,7 @@ class SqliteTransaction:
         for account, task_type, limit in queues:
             queue = (account, task_type) if task_type else (account,)
             ready, due = (queries.READY, queries.DUE_TASKS) if task_type else (queries.READY_ANY, queries.DUE_TASKS_ANY)
-            for query, arguments in ((ready, (*queue, limit)), (due, (*queue, self.now, limit))):
+            for query, arguments in ((ready, (*queue, limit)), (due, (*queue, self.wall, limit))):
                 document: Any = self._execute(query, arguments).fetchone()
                 rows.update((row.key, row) for row in _DECODERS[Task](document[0]))
 
@@ -110,6 +112,12 @@ class SqliteTransaction:
         first = self._token + 1
         self._token += count
         return list(range(first, first + count))
+
+    def set_clock(self, to: Instant) -> None:
+        """Set the store's clock, and the times that are not in the log: what was waited for is due at once."""
+        for statement in queries.SET_CLOCK:
+            self._execute(statement, (to,) * statement.count("?"))
+        self.now = to
 
     def save(self, changes: Changes) -> None:
         """All rows that changed, their events and the remembered answers."""
@@ -177,6 +185,11 @@ class SqliteTransaction:
 def current_time(clock: Clock | None, mark: clocks.Mark, reading: clocks.Reading) -> Instant:
     """The store's time: by its own clock or by a test's, and never before the last commit."""
     return clocks.advance(mark, reading) if clock is None else max(clock(), mark.now)
+
+
+def wall_time(clock: Clock | None, reading: clocks.Reading) -> Instant:
+    """The time of the wall clock, or of a test's clock."""
+    return reading.wall if clock is None else clock()
 
 
 def from_columns(row_type: type[R], columns: tuple[Any, ...]) -> R:

@@ -155,7 +155,7 @@ class ClaimTask(ClaimCommand, frozen=True, kw_only=True):
     def decide(self, view: View) -> Claimed:
         """The claimed task, or a refusal: a claim by id never waits."""
         task = expire_task_if_due(view, tasks.check_found(view.find(Task, self.account, self.task_id)))
-        tasks.check_claimable(view.effective(task), view.now)
+        tasks.check_claimable(view.effective(task), view.wall)
         busy = self.in_flight(view)
         if busy is not None:
             raise SessionBusy("this session has a task in flight", in_flight=busy.id)

@@ -49,10 +49,10 @@ class CreateTask(Command[Created], frozen=True):
             live = None if live is None else expire_task_if_due(view, live)
             if live is not None and live.state in tasks.LIVE_STATES:
                 if self.replace_payload and live.state == tasks.PENDING:
-                    live = view.put(tasks.replace_work(live, self.task, view.now), "replaced")
+                    live = view.put(tasks.replace_work(live, self.task, view.wall), "replaced")
                 return Created(task=live, now=view.now, deduplicated=True)
         if self.allowance is not None:
             if self.allowance.is_metered:
                 self.allowance.check_quota(view.usage(self.account), view.now)
             view.charge(self.account, self.allowance.cycle(view.now))
-        return Created(task=view.put(tasks.create(self.task, view.now), "created"), now=view.now)
+        return Created(task=view.put(tasks.create(self.task, view.now, view.wall), "created"), now=view.now)

@@ -115,6 +115,7 @@ class FailTask(HolderCommand, frozen=True):
             reason=self.reason,
             code=self.code,
             now=view.now,
+            wall=view.wall,
             after=self.after,
             permanent=self.permanent,
             random_fraction=self.random_fraction,
@@ -132,7 +133,7 @@ class HandBackTask(HolderCommand, frozen=True):
         """The task in its queue."""
         if self.lease_id is not None and (repeat := self.find_repeat(view, self.outcome)) is not None:
             return repeat
-        back = tasks.hand_back(self.find_held(view), self.outcome, now=view.now, after=self.after)
+        back = tasks.hand_back(self.find_held(view), self.outcome, now=view.now, wall=view.wall, after=self.after)
         return self.end_attempt(view, self.outcome, back)
 
 

@@ -11,6 +11,7 @@ from holdfast import __version__
 from holdfast.client.client import Client
 from holdfast.client.errors import AuthError, HoldfastError
 from holdfast.transport.cli import exit_status
+from holdfast.transport.cli.commands.store_clock import set_store_clock
 from holdfast.transport.cli.connection import make_client
 from holdfast.transport.cli.credentials import address_of, read_key
 from holdfast.transport.cli.output import bold, escape, is_document, print_document
@@ -36,6 +37,8 @@ class Finding(NamedTuple):
 def run(invocation: Invocation) -> int:
     """Run all checks and print them; the exit status is that of the worst."""
     arguments = invocation.arguments
+    if arguments["set_clock"]:
+        return set_store_clock(arguments["store"])
     url, key = address_of(arguments["url"]), read_key(arguments["key_file"], arguments["url"])
     client = make_client(url, key)
     server = _check_server(client, url)
@@ -113,5 +116,5 @@ def _check_clock(client: Client) -> Finding:
     difference = abs(time.time() - server_time)
     advice = ""
     if difference >= _CLOCK_TOLERANCE:
-        advice = "synchronize both clocks with NTP; leases do not depend on it, but displayed times are wrong"
+        advice = "synchronize both clocks with NTP; if the store's clock stays ahead, run `holdfast doctor --set-clock`"
     return Finding("clock", f"{difference:.0f} s from the server's", advice)

@@ -104,8 +104,14 @@ PROGRAM_VERBS = (
     Verb(
         "doctor",
         "check the server, its store, your key and the clocks",
+        (
+            switch("--set-clock", "set_clock", "set the clock of the store on this machine back to the wall clock"),
+            _setting("--store", "URL", "the store, as for serve; for --set-clock"),
+        ),
         command="commands.doctor:run",
-        more="Exit status 0: no problem, 4: the key, 7: the server or its store.",
+        more="Exit status 0: no problem, 4: the key, 7: the server or its store.\n"
+        "--set-clock: the clock of an SQLite store never goes back, so after a boot with a wrong wall clock it stays\n"
+        "ahead. This sets it right and moves all deadlines with it. Set the wall clock first; servers may run.",
     ),
     Verb(
         "completion",

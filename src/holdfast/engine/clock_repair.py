@@ -1,0 +1,81 @@
+"""Setting a store's clock right after a boot with a wall clock that was ahead.
+
+Times that were set by the clock that was ahead move back with it, so that a holder keeps the time it has left, and a
+task keeps its position in the queue. Schedules follow the wall clock, so they stay.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from holdfast.core.event import Cause
+from holdfast.core.lease import Lease
+from holdfast.core.principal import Principal
+from holdfast.core.row import SECOND, Instant, Key, Row
+from holdfast.core.session import Session
+from holdfast.core.task import LIVE_STATES, Task
+from holdfast.engine.view import View
+from holdfast.store.contract import Reader, Store
+from holdfast.store.needs import AllNeeds, Needs
+
+PAGE = 1_000
+MIN_AHEAD = 60 * SECOND
+"""A store's clock that is less far ahead approaches the wall clock by itself."""
+_VERBS: dict[type[Row], str] = {Lease: "extended", Session: "extended", Task: "extended", Principal: "changed"}
+"""The kinds of rows with times of their own, and the event that records the move."""
+
+
+def set_clock_right(store: Store) -> tuple[Instant, int]:
+    """Set a clock that is ahead back to the wall clock, with all deadlines; (by how much, how many rows moved).
+
+    Everything happens in one transaction. A server may run meanwhile: it reads the clock in every transaction.
+    """
+    with store.transaction() as transaction, store.read() as reader:
+        ahead, wall = reader.now - reader.wall, reader.wall
+        if ahead < MIN_AHEAD:
+            return 0, 0
+        keys = [key for row_type in _VERBS for key in _keys_to_move(reader, row_type, ahead, wall)]
+        transaction.set_clock(wall)
+        view = View(transaction.load(AllNeeds.of([Needs(rows=tuple(keys))])))
+        view.cause = Cause("doctor", "")
+        moved = 0
+        for key in keys:
+            row = view.at(key)
+            after = None if row is None else move_back(row, ahead, wall)
+            if row is not None and after is not None and after != row:
+                view.put(after, _VERBS[type(row)])
+                moved += 1
+        view.keep()
+        transaction.save(view.changes([]))
+    return ahead, moved
+
+
+def _keys_to_move(reader: Reader, row_type: type[Row], ahead: Instant, wall: Instant) -> list[Key]:
+    keys: list[Key] = []
+    after = ("", "")
+    while rows := reader.rows_after(row_type, *after, PAGE):
+        keys += [row.key for row in rows if move_back(row, ahead, wall) != row]
+        after = rows[-1].key[1:]
+    return keys
+
+
+def move_back(row: Row, ahead: Instant, wall: Instant) -> Row:
+    """The row for a clock that is set back by `ahead` to `wall`; the same row if nothing in it changes."""
+
+    def moved(at: Instant | None) -> Instant | None:
+        return at - ahead if at is not None and at > wall else at
+
+    if isinstance(row, Lease):
+        return replace(row, expires_at=moved(row.expires_at), available_at=moved(row.available_at))
+    if isinstance(row, Session) and row.ended_at is None:
+        return replace(row, expires_at=row.expires_at if row.expires_at <= wall else row.expires_at - ahead)
+    if isinstance(row, Task) and row.state in LIVE_STATES:
+        row = replace(row, expires_at=moved(row.expires_at))
+        if row.created_at > wall:
+            row = replace(row, created_at=row.created_at - ahead)
+            row = replace(row, place=row.place - ahead if row.scheduled_at is None else row.place)
+        return row
+    if isinstance(row, Principal):
+        row = replace(row, old_until=moved(row.old_until))
+        return replace(row, expires_at=moved(row.expires_at)) if row.created_at > wall else row
+    return row
