@@ -61,10 +61,11 @@ def test_another_workers_task_is_status_1_and_a_lost_one_5(shell, queue):
 
 def test_dead_letters_are_awaited_and_requeued(shell, queue):
     made = create(shell, queue)
-    shell("next", queue)
+    lease = shell("next", queue, "-o", "json").json["leaseId"]
+    assert "lease_id" in shell("task", "fail", made, "--permanent").err
     waiting = shell.start("await", "task", made, "-o", "json")
     time.sleep(0.3)
-    assert shell("task", "fail", made, "--reason", "broken", "--permanent").status == 0
+    assert shell("task", "fail", made, "--lease", lease, "--reason", "broken", "--permanent").status == 0
     out, _ = waiting.communicate(timeout=10)
     assert waiting.returncode == 5
     assert json.loads(out)["deadLetterCause"] == "permanent"

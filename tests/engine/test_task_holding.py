@@ -6,13 +6,11 @@ import msgspec
 import pytest
 
 from holdfast.core.errors import (
-    Invalid,
     InvalidTransition,
     LeaseExpired,
     LeaseSuperseded,
     TaskClaimed,
     TaskMissing,
-    WrongToken,
 )
 from holdfast.core.event import Event
 from holdfast.core.row import SECOND
@@ -89,60 +87,6 @@ def test_a_superseded_holder_changes_nothing(claimed_store, clock, verb):
     assert caught.value.facts["held_by"] == "next"
     assert lease_of("t1", "next") not in repr(caught.value.facts) + caught.value.message
     assert the_task(claimed_store) == before
-
-
-@pytest.mark.parametrize("seed", ["s1", None], ids=["with its lease id", "without"])
-@pytest.mark.parametrize("swept", [False, True])
-@pytest.mark.parametrize("verb", VERBS)
-def test_a_holder_whose_lease_expired_changes_nothing_before_and_after_the_sweep(
-    claimed_store, clock, verb, swept, seed
-):
-    clock.advance(LEASE // SECOND)
-    if swept:
-        sweep(claimed_store)
-    before = the_task(claimed_store)
-    with pytest.raises(LeaseExpired):
-        run(claimed_store, VERBS[verb]("t1", seed))
-    assert the_task(claimed_store) == before
-
-
-def test_a_lease_is_held_until_its_last_microsecond(claimed_store, clock):
-    clock.now = START + LEASE - 1
-    assert run(claimed_store, complete()).task.state == COMPLETED
-
-
-def test_a_token_that_is_sent_must_match(claimed_store):
-    run(claimed_store, beat(token=1))
-    with pytest.raises(WrongToken):
-        run(claimed_store, complete(token=2))
-    assert the_task(claimed_store).state == CLAIMED
-
-
-def test_an_account_can_require_lease_ids(claimed_store):
-    with pytest.raises(Invalid) as caught:
-        run(claimed_store, complete("t1", None, needs_lease_id=True))
-    assert caught.value.errors[0]["pointer"] == "/lease_id"
-    assert run(claimed_store, complete("t1", None)).task.state == COMPLETED
-
-
-@pytest.mark.parametrize(
-    "verb",
-    [complete(result='{"a":1}'), fail(reason="no"), fail(permanent=True), hand_back(), hand_back(outcome="snoozed")],
-    ids=["complete", "fail", "fail for good", "release", "snooze"],
-)
-def test_a_repeated_report_is_answered_and_not_applied_again(claimed_store, verb):
-    first = run(claimed_store, verb)
-    again = run(claimed_store, verb)
-    assert again.task == first.task == the_task(claimed_store)
-    assert len(event_kinds(claimed_store)) == 3
-
-
-def test_another_report_after_the_attempt_ended_is_refused(claimed_store):
-    run(claimed_store, complete())
-    for verb in (fail(), hand_back(), beat(), undeliver()):
-        with pytest.raises(InvalidTransition):
-            run(claimed_store, verb)
-    assert run(claimed_store, complete("t1", None, result='{"other":1}')).task.result is None
 
 
 def test_an_unknown_task_is_missing(store):

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
+from holdfast.core.errors import Invalid
 from holdfast.core.names import DEFAULT_ACCOUNT
 from holdfast.core.plan import SELF_HOSTED, Allowance, Catalogue
 from holdfast.core.row import Instant, Row
@@ -20,7 +21,7 @@ class Account(Row, frozen=True):
 
     created_at: Instant = 0
     require_lease_id: bool = False
-    """Whether workers must send their lease id. By default they may omit it."""
+    """Whether an admin made lease ids mandatory; `requires_lease_id` is the rule."""
     plan: str = ""
     """The plan that was bought; empty means the server's default plan."""
     plan_expires_at: Instant | None = None
@@ -35,6 +36,18 @@ def allowance(account: Account, plans: Catalogue, default_plan: str) -> Allowanc
     return Allowance(plan, fallback, account.plan_expires_at, account.cycle_anchor or account.created_at)
 
 
+def requires_lease_id(account: Account) -> bool:
+    """Whether workers must send their lease id.
+
+    In the server's own account always. Registered accounts may omit it, as Orchestrion's clients do, until an admin
+    makes it mandatory.
+    """
+    return account.id == DEFAULT_ACCOUNT or account.require_lease_id
+
+
 def change_settings(account: Account, *, require_lease_id: bool | None) -> Account:
     """Change the settings of an account; None leaves a setting unchanged."""
+    if require_lease_id is False and account.id == DEFAULT_ACCOUNT:
+        message = "`requireLeaseId` is always true in the server's own account"
+        raise Invalid(message, [{"pointer": "/requireLeaseId", "code": "not_allowed", "message": message}])
     return account if require_lease_id is None else replace(account, require_lease_id=require_lease_id)

@@ -181,7 +181,13 @@ ELECTION_TTL = Range(5, 300, if_omitted=30)
 MORE_TYPES = Count(TASK_CLAIM_TYPES.most - 1)
 """One less than the limit, because `type` counts as well."""
 _CLAIMER: dict[str, Bound] = {"worker_id": TASK_LABEL, "session_lease_id": TASK_LABEL}
-_PROOF: dict[str, Bound] = {"lease_id": TASK_LABEL, "note": NOTE, "checkpoint": CHECKPOINT, "progress": PROGRESS}
+_PROOF: dict[str, Bound] = {
+    "lease_id": TASK_LABEL,
+    "worker_id": TASK_LABEL,
+    "note": NOTE,
+    "checkpoint": CHECKPOINT,
+    "progress": PROGRESS,
+}
 _CONTEXT: dict[str, Bound] = {
     "turn": SESSION_TURN,
     "last_action": SESSION_TEXT,

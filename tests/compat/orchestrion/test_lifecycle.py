@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.compat.orchestrion.expect import assert_lasts, bare, claimed, instant, no_tasks, task
+from tests.compat.orchestrion.expect import assert_lasts, bare, claimed, envelope, instant, no_tasks, task
 from tests.compat.orchestrion.states import STATES, completed, dead, held, pending
 
 
@@ -138,8 +138,10 @@ def test_every_change_of_state_updates_updated_at(account, state, verb):
     assert after["createdAt"] == before["createdAt"]
 
 
-def test_a_worker_id_is_not_a_proof(account):
-    """Another worker with the same key may do anything a holder may."""
+def test_without_a_lease_id_another_worker_is_refused_by_its_name(account):
+    """A worker id is no proof: a worker with the same key that gives no name may do anything that a holder may."""
     mine = claimed(account.do("claim", pending(account)["id"], worker_id="anna"))
-    assert task(account.do("heartbeat", mine["id"], worker_id="ben"))["status"] == "claimed"
-    assert task(account.complete(mine["id"], worker_id="ben"))["status"] == "completed"
+    for answer in (account.do("heartbeat", mine["id"], worker_id="ben"), account.complete(mine["id"], worker_id="ben")):
+        assert envelope(answer, 409)["error"] == "lease_superseded"
+    assert task(account.do("heartbeat", mine["id"]))["status"] == "claimed"
+    assert task(account.complete(mine["id"], worker_id="ben", lease_id=mine["leaseId"]))["status"] == "completed"

@@ -55,6 +55,10 @@ def test_a_repeated_verb_returns_the_same_and_changes_nothing(account, state, ve
 
 
 def test_a_second_completion_does_not_replace_the_first(account):
+    """The original would drop the second result; here, 200 means that the result is stored."""
     done = STATES["completed"](account, result={"n": 1}, output_id="out_1")
-    again = task(account.complete(done["id"], result={"n": 2}, output_id="out_2"))
-    assert again == done
+    for same in ({}, {"result": {"n": 1}, "output_id": "out_1"}):
+        assert task(account.complete(done["id"], **same)) == done
+    for other in ({"result": {"n": 2}}, {"output_id": "out_2"}):
+        refused(account.complete(done["id"], **other), 409, "invalid_transition", done["id"])
+    assert task(account.read_task(done["id"])) == done

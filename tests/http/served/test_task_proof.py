@@ -1,10 +1,11 @@
-"""Whose task it is: lease ids are the proof, and an account may insist on them."""
+"""Lease ids prove who holds a task; the server's own account requires them, and another account may."""
 
 import pytest
 
+from tests.compat.orchestrion.account import Account
 from tests.compat.orchestrion.expect import claimed, task
 from tests.compat.orchestrion.states import held
-from tests.http.job_client import agent, problem
+from tests.http.job_client import agent, problem, root
 from tests.http.replies import done, nothing_changes, refused, settle
 
 pytest_plugins = ["tests.http.fresh_accounts"]
@@ -119,6 +120,25 @@ def test_the_requirement_holds_for_items_of_a_batch(account):
     assert done(account.post("/v1/tasks/batch", {"items": items}))["results"][0]["status"] == 400
     items[0]["lease_id"] = mine["leaseId"]
     assert done(account.post("/v1/tasks/batch", {"items": items}))["results"][0]["status"] == 200
+
+
+@pytest.mark.parametrize("verb", HOLDER_VERBS)
+def test_the_servers_own_account_always_requires_lease_ids(server, verb):
+    own = Account(server.port, root(server).headers)
+    made = done(own.post("/v1/tasks", {"type": "own", "payload": {}}), 201)
+    mine = claimed(own.do("claim", made["id"], worker_id="me"))
+    body = refused(own.do(verb, mine["id"], worker_id="me", **HOLDER_VERBS[verb]), 400, "invalid_request")
+    assert [error["pointer"] for error in body["errors"]] == ["/lease_id"]
+    done(own.do(verb, mine["id"], lease_id=mine["leaseId"], **HOLDER_VERBS[verb]))
+    own.do("cancel", mine["id"], mode="force")
+
+
+def test_the_servers_own_account_cannot_stop_requiring_lease_ids(server):
+    own = Account(server.port, root(server).headers)
+    assert done(own.get("/v1/account"))["requireLeaseId"] is True
+    assert done(settle(own, requireLeaseId=True))["requireLeaseId"] is True
+    body = problem(settle(own, requireLeaseId=False), 400, "invalid_request")
+    assert [error["pointer"] for error in body["errors"]] == ["/requireLeaseId"]
 
 
 def test_what_an_account_requires_is_its_own_matter_and_can_be_taken_back(account, stranger):

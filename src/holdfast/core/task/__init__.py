@@ -7,6 +7,8 @@ it.
 
 from holdfast.core.task.ending import (
     cancel,
+    check_same_failure,
+    check_same_result,
     complete,
     end_by_restore,
     expire_if_due,
@@ -100,6 +102,8 @@ __all__ = [
     "check_found",
     "check_holder",
     "check_key_free",
+    "check_same_failure",
+    "check_same_result",
     "claim",
     "complete",
     "create",

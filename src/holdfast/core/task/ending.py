@@ -37,6 +37,24 @@ def complete(task: Task, *, result: str | None, output_id: str | None, now: Inst
     return replace(_end_attempt(task, COMPLETED, now), state=COMPLETED, result=result, output_id=output_id)
 
 
+def check_same_result(task: Task, *, result: str | None, output_id: str | None) -> None:
+    """Refuse to complete a task again with another result: answered as a repeat, it would be lost without a word."""
+    same = result is None or _canonical(result) == _canonical(task.result)
+    if not same or output_id not in {None, task.output_id}:
+        raise InvalidTransition("this task is completed already, with another result", state=task.state)
+
+
+def _canonical(document: str | None) -> bytes:
+    return msgspec.json.encode(msgspec.json.decode(document or "null"), order="sorted")
+
+
+def check_same_failure(task: Task, *, reason: str | None, code: str | None) -> None:
+    """Refuse to report the failure of an attempt again for another reason."""
+    last = last_attempt(task)
+    if last is None or reason not in {None, last.reason} or code not in {None, last.code}:
+        raise InvalidTransition("this attempt has failed already, for another reason", state=task.state)
+
+
 def fail(
     task: Task,
     *,

@@ -60,19 +60,21 @@ def check_claimable(task: Task, wall: Instant) -> None:
         raise NotYetClaimable(f"this task is scheduled; it can be claimed in {wait} s", retry_after=wait)
 
 
-def check_holder(task: Task, proof: str | None, now: Instant) -> None:
+def check_holder(task: Task, proof: str | None, now: Instant, *, worker: str | None = None) -> None:
     """Only the newest live holder may act. Every write by a holder passes through here.
 
-    Clients that do not keep lease ids may send none: they are then treated as the holder of any live lease on the task.
+    Where an account does not require lease ids, a client may send none: it is then treated as the holder of any live
+    lease on the task, unless it names a `worker` that is not the one that claimed it.
     """
     if task.state == CLAIMED:
-        if proof is not None and proof != task.proof:
+        if not _is_holder(task.proof, task.worker, proof, worker):
             raise LeaseSuperseded("your lease is over: another worker holds this task now", **holder_facts(task))
         if not is_live(task, now):
             raise LeaseExpired("the lease expired before this call", ended_at=task.expires_at)
         return
     last = last_attempt(task)
-    if proof is not None and (last is None or last.proof != proof):
+    held_proof, held_by = (None, None) if last is None else (last.proof, last.worker)
+    if not _is_holder(held_proof, held_by, proof, worker):
         raise LeaseSuperseded(f"your lease is over: this task is {task.state} now", state=task.state)
     if last is not None and last.outcome == RESTORED:
         raise LeaseSuperseded(RESTORED_MESSAGE, state=task.state, reason=RESTORED)
@@ -81,14 +83,19 @@ def check_holder(task: Task, proof: str | None, now: Instant) -> None:
     raise InvalidTransition(f"this task is {task.state}, not claimed", state=task.state)
 
 
-def is_repeat(task: Task, proof: str | None, outcome: str) -> bool:
+def _is_holder(held_proof: str | None, held_by: str | None, proof: str | None, worker: str | None) -> bool:
+    """Whether a caller may be the holder: by its lease id, or without one by its name, if it gives one."""
+    return proof == held_proof if proof is not None else worker in {None, held_by}
+
+
+def is_repeat(task: Task, proof: str | None, outcome: str, *, worker: str | None = None) -> bool:
     """Whether the same holder reports the same outcome again, because it never received the first answer."""
-    if task.state == CLAIMED:
-        return False
-    if proof is None:
-        return outcome == COMPLETED == task.state
     last = last_attempt(task)
-    return last is not None and last.proof == proof and last.outcome == outcome
+    if task.state == CLAIMED or last is None or last.outcome != outcome:
+        return False
+    if proof is None and outcome != COMPLETED:
+        return False  # anyone's report would look like a repeat
+    return _is_holder(last.proof, last.worker, proof, worker)
 
 
 def heartbeat(task: Task, now: Instant) -> Task:

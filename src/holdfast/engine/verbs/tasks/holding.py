@@ -24,6 +24,8 @@ class HolderCommand(TaskCommand, frozen=True):
     urgent = True
     lease_id: str | None = None
     token: int | None = None
+    worker: str | None = None
+    """The caller's name: without a lease id, it must be that of the worker that claimed the task."""
     needs_lease_id: bool = False
     """Whether the account requires a lease id."""
     handover: Handover = Handover()
@@ -39,11 +41,9 @@ class HolderCommand(TaskCommand, frozen=True):
 
     def find_held(self, view: View) -> Task:
         """The task with the holder's newest notes; refuses a caller that does not hold it, with the reason."""
-        if self.lease_id is None and self.needs_lease_id:
-            message = "`lease_id` is required in this account: send the one that the claim returned"
-            raise Invalid(message, [{"pointer": "/lease_id", "code": "missing", "message": message}])
+        self.check_proof()
         task = self.task(view)
-        tasks.check_holder(view.effective(task), self.proof, view.now)
+        tasks.check_holder(view.effective(task), self.proof, view.now, worker=self.worker)
         if self.token is not None and self.token != task.token:
             raise WrongToken(f"the lease is yours, but its token is not {self.token}")
         if task.session is not None:
@@ -52,14 +52,23 @@ class HolderCommand(TaskCommand, frozen=True):
                 raise LeaseExpired("the session that held this task is over")
         return tasks.with_handover(task, self.handover)
 
+    def check_proof(self) -> None:
+        """Refuse a caller without a lease id where the account requires one."""
+        if self.lease_id is None and self.needs_lease_id:
+            message = "`lease_id` is required in this account: send the one that the claim returned"
+            raise Invalid(message, [{"pointer": "/lease_id", "code": "missing", "message": message}])
+
     def end_attempt(self, view: View, outcome: str, after: Task) -> TaskOutcome:
         """Record how the attempt ended."""
         return TaskOutcome(task=view.put(after, task_verb(after, outcome)), now=view.now)
 
     def find_repeat(self, view: View, outcome: str) -> TaskOutcome | None:
         """The answer to a repeated report whose first answer was lost, or None if it is not repeated."""
+        self.check_proof()
         task = self.task(view)
-        return TaskOutcome(task=task, now=view.now) if tasks.is_repeat(task, self.proof, outcome) else None
+        if not tasks.is_repeat(task, self.proof, outcome, worker=self.worker):
+            return None
+        return TaskOutcome(task=task, now=view.now)
 
 
 class HeartbeatTask(HolderCommand, frozen=True):
@@ -87,13 +96,14 @@ class CompleteTask(HolderCommand, frozen=True):
         return super().size() + len(self.result or "")
 
     def decide(self, view: View) -> TaskOutcome:
-        """The finished task; completing it again changes nothing."""
-        complete = tasks.complete
-        return self.find_repeat(view, tasks.COMPLETED) or self.end_attempt(
-            view,
-            tasks.COMPLETED,
-            complete(self.find_held(view), result=self.result, output_id=self.output_id, now=view.now),
-        )
+        """The finished task; completing it again with the same result changes nothing."""
+        repeat = self.find_repeat(view, tasks.COMPLETED)
+        if repeat is not None:
+            tasks.check_same_result(repeat.task, result=self.result, output_id=self.output_id)
+            return repeat
+        held = self.find_held(view)
+        completed = tasks.complete(held, result=self.result, output_id=self.output_id, now=view.now)
+        return self.end_attempt(view, tasks.COMPLETED, completed)
 
 
 class FailTask(HolderCommand, frozen=True):
@@ -108,7 +118,8 @@ class FailTask(HolderCommand, frozen=True):
 
     def decide(self, view: View) -> TaskOutcome:
         """The task in its queue, or as a dead letter."""
-        if self.lease_id is not None and (repeat := self.find_repeat(view, tasks.FAILED)) is not None:
+        if (repeat := self.find_repeat(view, tasks.FAILED)) is not None:
+            tasks.check_same_failure(repeat.task, reason=self.reason, code=self.code)
             return repeat
         failed = tasks.fail(
             self.find_held(view),
@@ -131,7 +142,7 @@ class HandBackTask(HolderCommand, frozen=True):
 
     def decide(self, view: View) -> TaskOutcome:
         """The task in its queue."""
-        if self.lease_id is not None and (repeat := self.find_repeat(view, self.outcome)) is not None:
+        if (repeat := self.find_repeat(view, self.outcome)) is not None:
             return repeat
         back = tasks.hand_back(self.find_held(view), self.outcome, now=view.now, wall=view.wall, after=self.after)
         return self.end_attempt(view, self.outcome, back)

@@ -18,7 +18,7 @@ _ID = positional("ID", "id", "id of the task")
 _WORKER = flag("--worker", "worker_id", "WHO", "your name, visible to others")
 _SESSION = flag("--session", "session_id", "ID", "release the task when this session ends")
 _PROOF = (
-    flag("--lease", "lease_id", "ID", "the leaseId from the claim"),
+    flag("--lease", "lease_id", "ID", "the leaseId from the claim; required in the server's own account"),
     flag("--token", "fencing_token", "NUMBER", "the fencingToken from the claim, checked too", int),
 )
 _HANDOVER = (

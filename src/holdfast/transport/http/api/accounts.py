@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.core.account import Account
+from holdfast.core.account import Account, requires_lease_id
 from holdfast.core.acl import hash_token
 from holdfast.core.browser_session import LINK_LIFETIME
 from holdfast.core.lease import Lease
@@ -93,7 +93,7 @@ async def _account_document(ctx: HandlerContext, request: Request, account: Acco
     return {
         "accountId": account.id,
         "createdAt": milliseconds(account.created_at) if account.created_at else None,
-        "requireLeaseId": account.require_lease_id,
+        "requireLeaseId": requires_lease_id(account),
         "plan": {
             "planId": plan.id,
             "planName": plan.name,

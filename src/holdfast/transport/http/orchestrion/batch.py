@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.core.account import requires_lease_id
 from holdfast.core.errors import Forbidden, Invalid, Overloaded, Refused, TaskMissing
 from holdfast.core.names import is_storable
 from holdfast.core.plan import CREATE, HEARTBEAT, MUTATION
@@ -142,7 +143,7 @@ async def batch_tasks(ctx: HandlerContext, request: Request) -> Response:
     if not BATCH_ITEMS.least <= len(body.items) <= BATCH_ITEMS.most:
         message = f"`items` must have {BATCH_ITEMS}; it has {len(body.items)}"
         raise Invalid(message, [{"pointer": "/items", "code": "out_of_range", "message": message}])
-    require = (await ctx.access.accounts.get(request.by.account)).require_lease_id
+    require = requires_lease_id(await ctx.access.accounts.get(request.by.account))
     task_ids = [new_task_id() for _ in body.items]
     render = functools.partial(_render, request, warnings, full=body.full)
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from holdfast.core.account import requires_lease_id
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.task import Handover
 from holdfast.engine.verbs.tasks.base import TaskCommand, TaskOutcome
@@ -29,6 +30,7 @@ class HolderBody(msgspec.Struct, forbid_unknown_fields=True):
 
     lease_id: str | None = None
     fencing_token: int | None = None
+    worker_id: str | None = None
     note: str | None = None
     checkpoint: msgspec.Raw = NOTHING
     progress: msgspec.Raw = NOTHING
@@ -86,13 +88,19 @@ Handler = Callable[[HandlerContext, Request], Awaitable[Response]]
 def heartbeat_fields(body: HolderBody, checks: Checks) -> Fields:
     """Command fields of heartbeat, and the proof of every write by a holder."""
     checks.check_text(body.lease_id, "lease_id", bounds.TASK_LABEL)
+    checks.check_text(body.worker_id, "worker_id", bounds.TASK_LABEL)
     checks.check_text(body.note, "note", bounds.NOTE)
     handover = Handover(
         note=body.note,
         checkpoint=checks.compact_json(body.checkpoint, "checkpoint", bounds.CHECKPOINT),
         progress=checks.compact_json(body.progress, "progress", bounds.PROGRESS),
     )
-    return {"lease_id": body.lease_id, "token": body.fencing_token, "handover": handover}
+    return {
+        "lease_id": body.lease_id,
+        "token": body.fencing_token,
+        "worker": body.worker_id,
+        "handover": handover,
+    }
 
 
 def complete_fields(body: CompleteBody, checks: Checks) -> Fields:
@@ -181,7 +189,7 @@ def _handler(verb: str, name: str) -> Handler:
     async def handle(ctx: HandlerContext, request: Request) -> Response:
         await ctx.authenticate(request)
         body, warnings, raw = await read_body(request, body_type)
-        require = verb in HOLDERS and (await ctx.access.accounts.get(request.by.account)).require_lease_id
+        require = verb in HOLDERS and requires_lease_id(await ctx.access.accounts.get(request.by.account))
         render = functools.partial(_render, warnings)
 
         def make_command() -> TaskCommand:
