@@ -7,10 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from holdfast.core.errors import IdempotencyConflict, LeaseLost
+from holdfast.core.event import Event
 from holdfast.core.lease import Lease
 from holdfast.core.row import SECOND
 from holdfast.engine.command import Held, Replayed
 from holdfast.engine.retention import RemoveRow
+from holdfast.engine.verbs.batch import Batch
 from holdfast.engine.verbs.jobs import Changed, Claimed
 from tests.support import (
     ACCOUNT,
@@ -21,11 +23,13 @@ from tests.support import (
     claim,
     every,
     heartbeat,
+    load_view,
     once,
     release,
     run,
     transact,
 )  # fmt: skip
+from tests.task_commands import beat, create, take_this
 
 
 def test_a_repeated_claim_returns_the_same_lease(store, clock):
@@ -101,12 +105,25 @@ def test_a_repeated_release_gets_its_first_answer_again(store):
     assert run(store, release("a", "l1", once=once("k"))) == Replayed(200, b'{"status":"Changed"}')
 
 
-def test_a_replayed_heartbeat_does_not_extend_the_lease(store, clock):
-    run(store, claim("a", "l1"))
-    run(store, heartbeat("a", "l1", once=once("k")))
+@pytest.mark.parametrize("content", [{"note": "n"}, {"checkpoint": "1"}, {"progress": "1"}], ids=str)
+def test_a_replayed_heartbeat_with_content_does_not_extend_the_lease(memory, clock, content):
+    run(memory, claim("a", "l1"))
+    run(memory, heartbeat("a", "l1", once=once("k"), **content))
     clock.advance(5)
-    assert isinstance(run(store, heartbeat("a", "l1", once=once("k"))), Replayed)
-    assert every(store, Lease)[0].expires_at == START + 60 * SECOND
+    assert isinstance(run(memory, heartbeat("a", "l1", once=once("k"), **content)), Replayed)
+    assert every(memory, Lease)[0].expires_at == START + 60 * SECOND
+
+
+def test_no_answer_is_stored_for_a_heartbeat_without_content(store, clock):
+    transact(store, claim("a", "l1"), create("t1"), take_this("t1"))
+    batch = Batch(account=ACCOUNT, cause=CAUSE, items=(beat("t1"), beat("t1")), once=once("of a batch"))
+    commands = (heartbeat("a", "l1", ttl=SECOND, once=once("of a job")), beat("t1", once=once("of a task")), batch)
+    transact(store, *commands)
+    keys = [(ACCOUNT, command.once.key) for command in commands]
+    view = load_view(store, answers=tuple(keys))
+    assert [view.answer(*key) for key in keys] == [None, None, None]
+    assert [event.kind for event in every(store, Event)].count("task.renewed") == 3
+    assert run(store, heartbeat("a", "l1", once=once("of a job"))).lease.version == 3, "it renews again"
 
 
 def test_fifty_duplicates_on_two_servers_get_one_lease(opened, started):

@@ -58,6 +58,11 @@ class Command(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
         """Answer a repeated request: by default with the first answer."""
         return Replayed(answer.status, answer.body.encode())
 
+    @property
+    def stores_answer(self) -> bool:
+        """Whether its answer is stored for repetitions under its Idempotency-Key."""
+        return True
+
     def size(self) -> int:
         """About how many bytes it carries, which limits the size of a batch."""
         return 0

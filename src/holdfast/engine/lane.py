@@ -189,8 +189,9 @@ class Lane:
             for ticket, outcome, changed in decided:
                 reply = outcome.with_tokens(tokens) if isinstance(outcome, Outcome) else outcome
                 binding = reply.binding if isinstance(reply, Outcome) else None
-                if ticket.command.once is not None and (changed if binding is None else binding):
-                    view.remember(ticket.command.remember(reply, view.now))
+                command = ticket.command
+                if command.once is not None and command.stores_answer and (changed if binding is None else binding):
+                    view.remember(command.remember(reply, view.now))
                 replies.append((ticket, reply))
             tokens_drawn = time.perf_counter()
             if view.has_changes:

@@ -45,6 +45,11 @@ class Batch(Command[Outcomes], frozen=True):
         own = () if self.once is None else ((self.account, self.once.key),)
         return (*own, *(key for item in self.items for key in item.once_keys()))
 
+    @property
+    def stores_answer(self) -> bool:
+        """Whether any item does more than renew."""
+        return any(item.stores_answer for item in self.items)
+
     def size(self) -> int:
         """The sum of its items."""
         return sum(item.size() for item in self.items)
@@ -69,7 +74,7 @@ class Batch(Command[Outcomes], frozen=True):
         except Refused as refusal:
             view.undo()
             return refusal
-        if item.once is not None and len(view.steps) > steps:
+        if item.once is not None and item.stores_answer and len(view.steps) > steps:
             assert view.tokens_drawn == drawn, "an answer that shows a token cannot be kept before tokens are drawn"
             view.remember(item.remember(outcome, view.now))
         view.keep()

@@ -149,6 +149,11 @@ class HeartbeatJob(HolderCommand, frozen=True):
     ttl: Instant | None = None
     progress: str | None = None
 
+    @property
+    def stores_answer(self) -> bool:
+        """Only if it carries something: renewing twice is renewing once, and renewals are many."""
+        return not (self.note is None and self.checkpoint is None and self.progress is None)
+
     def replay(self, view: View, answer: Answer) -> LeaseOutcome | Replayed:
         """The first answer, if the lease is still held; a replay never extends it."""
         check_owner(view, view.lease(self.account, self.name), self.lease_id)

@@ -74,6 +74,11 @@ class HolderCommand(TaskCommand, frozen=True):
 class HeartbeatTask(HolderCommand, frozen=True):
     """Renew the lease."""
 
+    @property
+    def stores_answer(self) -> bool:
+        """Only if it carries something: renewing twice is renewing once, and renewals are many."""
+        return self.handover != Handover()
+
     def replay(self, view: View, answer: Answer) -> TaskOutcome | Replayed:
         """The first answer, if the task is still held; a replay never extends the lease."""
         self.find_held(view)
