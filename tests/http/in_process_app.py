@@ -9,6 +9,7 @@ from urllib.parse import unquote
 from holdfast.app import sync_credentials
 from holdfast.engine.engine import Engine
 from holdfast.settings import Settings, load
+from holdfast.store.contract import Store
 from holdfast.store.memory.store import MemoryStore
 from holdfast.transport.http.app import App
 from holdfast.transport.http.context import HandlerContext
@@ -29,8 +30,8 @@ _ports = itertools.count(65_536)
 class InProcessApp:
     """Takes requests as ASGI scopes, so that a test chooses the address and the scheme of the caller."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.engine = Engine(MemoryStore())
+    def __init__(self, settings: Settings, store: Store | None = None) -> None:
+        self.engine = Engine(store or MemoryStore())
         self.engine.start()
         sync_credentials(self.engine, settings)
         self.ctx = HandlerContext(self.engine, settings)
@@ -83,9 +84,9 @@ class Headers(dict):
 class InProcessServer:
     """What `Server` offers to tests, without a process: requests that go to its port are answered here."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: Store | None = None) -> None:
         settings, _ = load({"store": "memory:"}, VARIABLES)
-        self._app = InProcessApp(settings)
+        self._app = InProcessApp(settings, store)
         self._app.runner.run(self._open())
         self._lock = threading.Lock()
         self.port = next(_ports)

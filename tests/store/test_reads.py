@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.errors import Missing
-from holdfast.core.event_page import data_size, take_bytes
 from holdfast.core.lease import LOCK, Lease
+from holdfast.core.page import record_size, take_bytes
 from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND
 from holdfast.core.session import Session
 from holdfast.core.task import CANCELLED, PENDING, Task
-from holdfast.store.contract import Counts, Totals
+from holdfast.core.webhooks.delivery import Delivery
+from holdfast.core.webhooks.webhook import Webhook
+from holdfast.store.contract import Counts, TaskPath, Totals
+from holdfast.store.contract.deliveries import CursorMove
 from holdfast.store.sql.reader import after_prefix
 from tests.support import ACCOUNT, ALICE, BOB, START, a_lease, a_session, put
 
@@ -179,7 +184,7 @@ def test_a_page_of_the_log_ends_with_the_event_that_reaches_its_bytes(store):
         put(store, a_lease(f"x{number}", note=note))
     with store.read() as reader:
         log = reader.events(ACCOUNT, 0, 100)
-        sizes = [data_size(event) for event in log]
+        sizes = [record_size(event) for event in log]
         edges = {sum(sizes[:end]) + nudge for end in range(7) for nudge in (-1, 0, 1)}
         for most in sorted(edge for edge in edges if edge > 0):
             for after, limit in ((0, 100), (0, 3), (2, 100)):
@@ -187,6 +192,41 @@ def test_a_page_of_the_log_ends_with_the_event_that_reaches_its_bytes(store):
                 assert reader.events(ACCOUNT, after, limit, most) == expected, (most, after, limit)
         assert len(reader.events(ACCOUNT, 0, 100, 1)) == 1
         assert reader.events(ACCOUNT, 6, 100, 1) == []
+
+
+def test_every_list_ends_with_the_record_that_reaches_its_bytes(store):
+    texts = ["a", "\u65e5" * 300, "b" * 500, "\U0001f600" * 200]
+    put(
+        store,
+        *(a_lease(f"x{number}", checkpoint=text) for number, text in enumerate(texts)),
+        *(a_session(f"s{number}", context=text) for number, text in enumerate(texts)),
+        *(Task(ACCOUNT, f"t{n}", type="ab"[n % 2], tag="red", unique_key="k", state=CANCELLED, payload=text)
+          for n, text in enumerate(texts)),
+        Webhook(ACCOUNT, "hook", url="https://example.com", family="standard", events="[]", principal="p"),
+    )  # fmt: skip
+    moves = [Delivery(ACCOUNT, "hook", n, f"task:{n}", "task.created", text, START) for n, text in enumerate(texts)]
+    store.deliveries.advance_cursors([CursorMove((ACCOUNT, "hook"), None, 9, tuple(moves))])
+    put(store, a_lease("x0", note="c"))
+    paths = [TaskPath(), TaskPath("a"), TaskPath(state=CANCELLED), TaskPath(tag="red"), TaskPath(unique_key="k")]
+    with store.read() as reader:
+        lists = [
+            partial(reader.rows_after, Lease, "", ""),
+            partial(reader.leases, ACCOUNT, "", ""),
+            partial(reader.sessions, ACCOUNT, ""),
+            partial(reader.sessions, ACCOUNT, "", live=True),
+            partial(reader.history, ACCOUNT, "lease:x0", 0),
+            partial(reader.events_of_request, ACCOUNT, "", 0),
+            partial(store.deliveries.page, (ACCOUNT, "hook"), None, 9),
+            *(partial(reader.tasks, ACCOUNT, path, "~") for path in paths),
+        ]
+        for read in lists:
+            everything = read(limit=100, max_bytes=10**9)
+            assert len(everything) > 1
+            sizes = [record_size(record) for record in everything]
+            for most in sorted({max(sum(sizes[:end]) + nudge, 1) for end in range(4) for nudge in (-1, 0, 1)}):
+                for limit in (2, 100):
+                    page = read(limit=limit, max_bytes=most)
+                    assert page == list(take_bytes(everything[:limit], most)), (read, most, limit)
 
 
 @pytest.mark.parametrize("seconds", [0, 1, 3600])

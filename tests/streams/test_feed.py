@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.core.errors import CursorTooOld
 from holdfast.core.event_filter import EventFilter
-from holdfast.core.event_page import data_size
+from holdfast.core.page import record_size
 from holdfast.engine.engine import Engine
 from holdfast.transport.http.streams import feed, hub
 from holdfast.transport.http.streams.feed import Feed
@@ -285,7 +285,8 @@ def test_a_reader_far_behind_gets_one_slice_at_a_time(engine, in_buffer, monkeyp
         range(1, count + 1)
     )
     sizes = [
-        batch.size if in_buffer else sum(data_size(rendered.event) for rendered in batch.events) for (batch,) in slices
+        batch.size if in_buffer else sum(record_size(rendered.event) for rendered in batch.events)
+        for (batch,) in slices
     ]
     assert max(len(batch.events) for (batch,) in slices) <= MAX_EVENTS
     assert max(sizes) < 2_000 + LARGEST

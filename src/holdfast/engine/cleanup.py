@@ -13,6 +13,7 @@ from holdfast.core.event import Cause
 from holdfast.core.lease import Lease
 from holdfast.core.log_gap import is_log_subject
 from holdfast.core.names import DEFAULT_ACCOUNT
+from holdfast.core.page import is_full
 from holdfast.core.plan import DAY
 from holdfast.core.row import SECOND, Instant, Key, Row
 from holdfast.core.session import Session
@@ -36,7 +37,7 @@ ANSWERS_PER_PASS = 10_000
 TASKS_PER_PASS = 1_000
 DELIVERIES_PER_PASS = 1_000
 EVENTS_PER_PASS = 10_000
-ROWS_PER_PASS = 5_000
+ROWS_PER_PASS, ROW_BYTES_PER_PASS = 5_000, 64 * 1024 * 1024
 ERASE_AGAIN_FOR = 3600 * SECOND
 """How long after its deletion an account is erased again in every pass."""
 
@@ -152,8 +153,10 @@ class Cleanup:
         before = now - self._retention.names if self._retention.names else 0
         for row_type in (Lease, Session):
             with self._store.read() as reader:
-                rows = reader.rows_after(row_type, *self._cursors.get(row_type, ("", "")), ROWS_PER_PASS)
-            self._cursors[row_type] = rows[-1].key[1:] if len(rows) == ROWS_PER_PASS else ("", "")
+                after = self._cursors.get(row_type, ("", ""))
+                rows = reader.rows_after(row_type, *after, ROWS_PER_PASS, ROW_BYTES_PER_PASS)
+            has_more = is_full(rows, ROWS_PER_PASS, ROW_BYTES_PER_PASS)
+            self._cursors[row_type] = rows[-1].key[1:] if has_more else ("", "")
             keys = [row.key for row in rows if is_removable(row, before, store_time)]
             self._run_all([RemoveRow(account=key[1], cause=_CAUSE, key=key, before=before) for key in keys])
 

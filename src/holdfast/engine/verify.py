@@ -10,9 +10,11 @@ import msgspec
 
 from holdfast.core.event import BrokenLog, fold, row_image, subject_of
 from holdfast.core.log_gap import is_log_subject, is_next
+from holdfast.core.page import PAGE_BYTES, is_full
 from holdfast.core.row import Row
 from holdfast.core.task import Task
 from holdfast.store.contract import Reader, Store
+from holdfast.store.contract.reads import whole_history
 from holdfast.store.rows import ROW_TYPES
 
 PAGE = 1_000
@@ -66,9 +68,9 @@ def _rows(store: Store, row_type: type[Row]) -> Iterator[Row]:
     cursor = ("", "")
     while True:
         with store.read() as reader:
-            page = reader.rows_after(row_type, *cursor, PAGE)
+            page = reader.rows_after(row_type, *cursor, PAGE, PAGE_BYTES)
         yield from page
-        if len(page) < PAGE:
+        if not is_full(page, PAGE, PAGE_BYTES):
             return
         cursor = page[-1].key[1:]
 
@@ -78,11 +80,10 @@ def _difference(store: Store, row: Row) -> str | None:
     subject = subject_of(row)
     with store.read() as reader:
         now = reader.row(type(row), row.account, row.id)
-        history = reader.history(row.account, subject)
-    try:
-        folded = fold(type(row)(row.account, row.id), history)
-    except BrokenLog as error:
-        return f"{row.account} {error}"
+        try:
+            folded = fold(type(row)(row.account, row.id), whole_history(reader, row.account, subject))
+        except BrokenLog as error:
+            return f"{row.account} {error}"
     image = None if now is None else row_image(now)
     if folded == image:
         return None
@@ -98,7 +99,7 @@ def _verify_log(store: Store, account: str, report: Report, progress: Progress) 
         cursor, last = reader.log_bounds(account)
     while cursor < last:
         with store.read() as reader:
-            page = reader.events(account, cursor, PAGE)
+            page = reader.events(account, cursor, PAGE, PAGE_BYTES)
         with store.read() as reader:
             floor = reader.log_bounds(account)[0]  # retention may have run between the two reads
         position = max(cursor, floor if page and page[0].seq > floor else cursor)

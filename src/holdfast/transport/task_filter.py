@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from holdfast.core.page import PAGE_BYTES, is_full, record_size
 from holdfast.core.row import Instant
 from holdfast.core.task import Task
 from holdfast.store.contract import Reader, TaskPath
@@ -66,22 +67,23 @@ class TaskPage(msgspec.Struct, frozen=True):
 def find_tasks(
     reader: Reader, account: str, filters: TaskFilter, before: str, *, limit: int, scan_limit: int
 ) -> TaskPage:
-    """Up to `limit` matching tasks older than a cursor.
+    """Up to `limit` matching tasks older than a cursor, in about `PAGE_BYTES` bytes.
 
     At most `scan_limit` tasks are read, so a filter that few tasks match gets a short page and a cursor.
     """
     found: list[Task] = []
-    scanned = 0
+    scanned = size = 0
     while scanned < scan_limit:
-        page = reader.tasks(account, filters.path, before, SCAN_PAGE)
+        page = reader.tasks(account, filters.path, before, SCAN_PAGE, PAGE_BYTES)
         scanned += len(page)
         for task in page:
             if filters.matches(task):
-                if len(found) == limit:
+                if len(found) == limit or size >= PAGE_BYTES:
                     return TaskPage(found, before, reader.now)
                 found.append(task)
+                size += record_size(task)
             before = task.id
-        if len(page) < SCAN_PAGE:
+        if not is_full(page, SCAN_PAGE, PAGE_BYTES):
             return TaskPage(found, "", reader.now)
     return TaskPage(found, before, reader.now)
 

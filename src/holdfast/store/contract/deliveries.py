@@ -76,8 +76,10 @@ class Deliveries(Protocol):
     def add(self, delivery: Delivery) -> Delivery:
         """Insert a delivery that belongs to no event; the store sets its times and its number."""
 
-    def page(self, hook: WebhookKey, state: str | None, before: int, limit: int) -> list[Delivery]:
-        """A webhook's deliveries with a number below `before`, newest first."""
+    def page(
+        self, hook: WebhookKey, state: str | None, before: int, limit: int, max_bytes: int | None = None
+    ) -> list[Delivery]:
+        """A webhook's deliveries with a number below `before`, newest first, about `max_bytes` bytes of them."""
 
     def counts(self, hook: WebhookKey) -> dict[str, int]:
         """How many deliveries are in each state."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from holdfast.core.browser_session import BrowserSession
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
+from holdfast.core.page import PAGE_BYTES, is_full
 from holdfast.core.plan import Usage
 from holdfast.core.principal import Principal
 from holdfast.core.row import Instant, Key, Row
@@ -16,6 +18,8 @@ from holdfast.core.session import Session
 from holdfast.core.task import Task
 
 R = TypeVar("R", bound=Row)
+
+HISTORY_PAGE = 1_000
 
 
 class Counts(msgspec.Struct, frozen=True):
@@ -45,12 +49,14 @@ class TaskPath(msgspec.Struct, frozen=True):
 
 
 class RowReads(Protocol):
-    """Rows, one by one or as lists."""
+    """Rows, one by one or as lists. Lists end at `limit` rows or about `max_bytes` bytes (`core.page.take_bytes`)."""
 
     def row(self, row_type: type[R], account: str, row_id: str) -> R | None:
         """A row by its key."""
 
-    def rows_after(self, row_type: type[R], account: str, row_id: str, limit: int) -> list[R]:
+    def rows_after(
+        self, row_type: type[R], account: str, row_id: str, limit: int, max_bytes: int | None = None
+    ) -> list[R]:
         """Rows of all accounts after (account, row_id), in that order."""
 
     def principal(self, key_hash: str) -> Principal | None:
@@ -62,16 +68,18 @@ class RowReads(Protocol):
     def browser_session(self, session_id: str) -> BrowserSession | None:
         """A browser session or sign-in link, also if it has expired."""
 
-    def leases(self, account: str, prefix: str, after: str, limit: int) -> list[Lease]:
+    def leases(self, account: str, prefix: str, after: str, limit: int, max_bytes: int | None = None) -> list[Lease]:
         """Live leases whose name begins with `prefix` and sorts after `after`, by name, bytewise."""
 
-    def sessions(self, account: str, after: str, limit: int, *, live: bool = False) -> list[Session]:
+    def sessions(
+        self, account: str, after: str, limit: int, max_bytes: int | None = None, *, live: bool = False
+    ) -> list[Session]:
         """Sessions by id; with `live`, only live ones."""
 
     def holdings(self, account: str, session_id: str) -> tuple[list[Lease], list[Task]]:
         """The ephemeral leases and the tasks that a session holds, by id."""
 
-    def tasks(self, account: str, by: TaskPath, before: str, limit: int) -> list[Task]:
+    def tasks(self, account: str, by: TaskPath, before: str, limit: int, max_bytes: int | None = None) -> list[Task]:
         """Tasks with an id below `before`, newest first, along one index."""
 
     def next_to_expire(self, account: str, limit: int) -> list[Task]:
@@ -123,19 +131,23 @@ class Deadlines(Protocol):
 
 
 class LogReads(Protocol):
-    """The event log of each account."""
+    """The event log of each account. Lists end at `limit` events or about `max_bytes` bytes, as lists of rows do."""
 
     def events(self, account: str, after: int, limit: int, max_bytes: int | None = None) -> list[Event]:
-        """Events after a cursor; about `max_bytes` of them at most (`core.event_page.take_bytes`)."""
+        """Events after a cursor."""
 
-    def events_of_request(self, account: str, request_id: str, after: int) -> list[Event]:
+    def events_of_request(
+        self, account: str, request_id: str, after: int, limit: int, max_bytes: int | None = None
+    ) -> list[Event]:
         """The events of one request after a cursor."""
 
     def events_per_minute(self, account: str, after: int) -> list[tuple[int, str, int]]:
         """(minutes since 1970, kind of event, count) after a cursor."""
 
-    def history(self, account: str, subject: str) -> list[Event]:
-        """All events of one subject, oldest first."""
+    def history(
+        self, account: str, subject: str, after: int = 0, limit: int = HISTORY_PAGE, max_bytes: int = PAGE_BYTES
+    ) -> list[Event]:
+        """The events of one subject after a version, oldest first."""
 
     def recent_events(self, account: str, subject: str, limit: int) -> list[Event]:
         """The newest events of one subject, newest first, without renewals."""
@@ -166,3 +178,12 @@ class Reader(RowReads, Statistics, Deadlines, LogReads, Protocol):
     """The store's clock, on which leases run."""
     wall: Instant
     """The wall clock, which schedules follow."""
+
+
+def whole_history(reader: LogReads, account: str, subject: str) -> Iterator[Event]:
+    """All events of one subject, oldest first, read in pages."""
+    page = reader.history(account, subject)
+    yield from page
+    while is_full(page, HISTORY_PAGE, PAGE_BYTES):
+        page = reader.history(account, subject, page[-1].version)
+        yield from page

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from holdfast.core.page import take_bytes
 from holdfast.core.row import Instant
 from holdfast.core.webhooks.delivery import (
     DEAD,
@@ -113,11 +114,13 @@ class MemoryDeliveries:
         if (Webhook.table, *delivery.webhook_key) in self._store.rows:
             self.rows.setdefault((*delivery.webhook_key, delivery.seq), delivery)
 
-    def page(self, hook: WebhookKey, state: str | None, before: int, limit: int) -> list[Delivery]:
+    def page(
+        self, hook: WebhookKey, state: str | None, before: int, limit: int, max_bytes: int | None = None
+    ) -> list[Delivery]:
         """A webhook's deliveries, the newest first."""
         with self._store.read():
             found = [each for each in self._find(hook) if state in {None, each.state} and each.seq < before]
-            return sorted(found, key=lambda each: -each.seq)[:limit]
+            return list(take_bytes(sorted(found, key=lambda each: -each.seq)[:limit], max_bytes))
 
     def counts(self, hook: WebhookKey) -> dict[str, int]:
         """How many are in each state."""

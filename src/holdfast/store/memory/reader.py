@@ -11,14 +11,14 @@ from holdfast.core import session as sessions
 from holdfast.core import task as tasks
 from holdfast.core.browser_session import BrowserSession
 from holdfast.core.event import RENEWALS, Event
-from holdfast.core.event_page import take_bytes
 from holdfast.core.lease import JOB, Lease
+from holdfast.core.page import PAGE_BYTES, take_bytes
 from holdfast.core.plan import Usage
 from holdfast.core.principal import Principal, accepts_key
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
-from holdfast.store.contract.reads import Counts, TaskPath, Totals
+from holdfast.store.contract.reads import HISTORY_PAGE, Counts, TaskPath, Totals
 
 if TYPE_CHECKING:
     from holdfast.store.memory.store import MemoryStore
@@ -45,21 +45,23 @@ class MemoryReader:
         row = self._store.rows.get((row_type.table, account, row_id))
         return row if isinstance(row, row_type) else None
 
-    def rows_after(self, row_type: type[R], account: str, row_id: str, limit: int) -> list[R]:
+    def rows_after(
+        self, row_type: type[R], account: str, row_id: str, limit: int, max_bytes: int | None = None
+    ) -> list[R]:
         """Rows of every account, in the order of their keys."""
         found = [row for row in self._store.rows.values() if isinstance(row, row_type)]
-        return sorted((row for row in found if row.key[1:] > (account, row_id)), key=lambda row: row.key)[:limit]
+        after = sorted((row for row in found if row.key[1:] > (account, row_id)), key=lambda row: row.key)
+        return list(take_bytes(after[:limit], max_bytes))
 
-    def leases(self, account: str, prefix: str, after: str, limit: int) -> list[Lease]:
+    def leases(self, account: str, prefix: str, after: str, limit: int, max_bytes: int | None = None) -> list[Lease]:
         """Live leases by name."""
         found = [
             row
             for row in self._leases()
             if row.account == account and row.id.startswith(prefix) and leases.is_live(row, self.now)
         ]
-        return sorted((row for row in found if row.id.encode() > after.encode()), key=lambda row: row.id.encode())[
-            :limit
-        ]
+        following = sorted((row for row in found if row.id.encode() > after.encode()), key=lambda row: row.id.encode())
+        return list(take_bytes(following[:limit], max_bytes))
 
     def count_session_leases(self, account: str, session_id: str) -> int:
         """How many leases name this session."""
@@ -97,12 +99,14 @@ class MemoryReader:
         rows = [row for row in self._store.rows.values() if isinstance(row, Principal) and row.account == account]
         return sorted(rows, key=lambda row: row.id)
 
-    def sessions(self, account: str, after: str, limit: int, *, live: bool = False) -> list[Session]:
+    def sessions(
+        self, account: str, after: str, limit: int, max_bytes: int | None = None, *, live: bool = False
+    ) -> list[Session]:
         """Sessions by id."""
         rows = [row for row in self._store.rows.values() if isinstance(row, Session)]
         found = [row for row in rows if row.account == account and row.id > after]
         found = [row for row in found if sessions.is_live(row, self.now)] if live else found
-        return sorted(found, key=lambda row: row.id)[:limit]
+        return list(take_bytes(sorted(found, key=lambda row: row.id)[:limit], max_bytes))
 
     def holdings(self, account: str, session_id: str) -> tuple[list[Lease], list[Task]]:
         """The ephemeral leases and the tasks that a session holds."""
@@ -111,7 +115,7 @@ class MemoryReader:
         held_tasks = [row for row in self._tasks() if (row.account, row.session) == holder]
         return sorted(held_leases, key=lambda row: row.id), sorted(held_tasks, key=lambda row: row.id)
 
-    def tasks(self, account: str, by: TaskPath, before: str, limit: int) -> list[Task]:
+    def tasks(self, account: str, by: TaskPath, before: str, limit: int, max_bytes: int | None = None) -> list[Task]:
         """Tasks older than an id, newest first."""
         found = [row for row in self._tasks() if row.account == account and row.id < before]
         if by.tag is not None:
@@ -120,7 +124,7 @@ class MemoryReader:
             found = [row for row in found if row.unique_key == by.unique_key]
         else:
             found = [row for row in found if by.type in {None, row.type} and by.state in {None, row.state}]
-        return sorted(found, key=lambda row: row.id, reverse=True)[:limit]
+        return list(take_bytes(sorted(found, key=lambda row: row.id, reverse=True)[:limit], max_bytes))
 
     def task_counts(self, account: str) -> list[tuple[str, str, int]]:
         """(type, state, count)."""
@@ -188,22 +192,30 @@ class MemoryReader:
     def events(self, account: str, after: int, limit: int, max_bytes: int | None = None) -> list[Event]:
         """Events after a cursor."""
         log = self._store.log.get(account, [])
-        found = [event for event in log if event.seq > after][:limit]
-        return found if max_bytes is None else list(take_bytes(found, max_bytes))
+        return list(take_bytes([event for event in log if event.seq > after][:limit], max_bytes))
 
-    def history(self, account: str, subject: str) -> list[Event]:
-        """All events of one subject."""
+    def history(
+        self, account: str, subject: str, after: int = 0, limit: int = HISTORY_PAGE, max_bytes: int = PAGE_BYTES
+    ) -> list[Event]:
+        """The events of one subject after a version."""
+        found = [event for event in self._of_subject(account, subject) if event.version > after]
+        return list(take_bytes(found[:limit], max_bytes))
+
+    def _of_subject(self, account: str, subject: str) -> list[Event]:
         return [event for event in self._store.log.get(account, []) if event.subject == subject]
 
     def last_grant(self, account: str, subject: str, version: int) -> Event | None:
         """The last event of a lease below a version that shows its holder."""
-        earlier = [event for event in self.history(account, subject) if event.version < version]
+        earlier = [event for event in self._of_subject(account, subject) if event.version < version]
         return next((event for event in reversed(earlier) if event.kind in {"lease.claimed", "lease.snapshot"}), None)
 
-    def events_of_request(self, account: str, request_id: str, after: int) -> list[Event]:
+    def events_of_request(
+        self, account: str, request_id: str, after: int, limit: int, max_bytes: int | None = None
+    ) -> list[Event]:
         """The events of one request after a cursor."""
         log = self._store.log.get(account, [])
-        return [event for event in log if event.seq > after and event.request_id == request_id]
+        found = [event for event in log if event.seq > after and event.request_id == request_id]
+        return list(take_bytes(found[:limit], max_bytes))
 
     def events_per_minute(self, account: str, after: int) -> list[tuple[int, str, int]]:
         """(minute, kind, count) after a cursor."""
@@ -213,7 +225,8 @@ class MemoryReader:
 
     def recent_events(self, account: str, subject: str, limit: int) -> list[Event]:
         """The newest events of one subject, newest first, without renewals."""
-        return [event for event in reversed(self.history(account, subject)) if event.kind not in RENEWALS][:limit]
+        history = self._of_subject(account, subject)
+        return [event for event in reversed(history) if event.kind not in RENEWALS][:limit]
 
     def log_bounds(self, account: str) -> tuple[int, int]:
         """(the last event removed by retention, the last event)."""

@@ -96,10 +96,13 @@ class SqlDeliveries:
             execute(queries.ADD, _document([astuple(added)]))
             return added
 
-    def page(self, hook: WebhookKey, state: str | None, before: int, limit: int) -> list[Delivery]:
+    def page(
+        self, hook: WebhookKey, state: str | None, before: int, limit: int, max_bytes: int | None = None
+    ) -> list[Delivery]:
         """A webhook's deliveries, newest first."""
         with self._store.read() as reader:
-            found = reader.execute(queries.PAGE, *hook, state, state, before, limit)
+            where = (*hook, state, state, before)
+            found = reader.execute(*queries.PAGE.call((limit, max_bytes), *where))
             return [Delivery(*columns) for columns in found]
 
     def counts(self, hook: WebhookKey) -> dict[str, int]:

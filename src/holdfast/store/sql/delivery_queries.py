@@ -9,6 +9,7 @@ from typing import get_type_hints
 
 from holdfast.core.webhooks.delivery import Delivery
 from holdfast.core.webhooks.webhook import Webhook
+from holdfast.store.sql.queries import page_of
 
 _COLUMNS = ", ".join(Delivery.__struct_fields__)
 _HOOK = ", ".join(f"hook.{name}" for name in Webhook.__struct_fields__)
@@ -53,9 +54,11 @@ _DUE = (
 )
 IS_DUE = f"SELECT 1{_DUE}"
 DUE_DELIVERIES = f"SELECT {_COLUMNS}{_DUE}"
-PAGE = (
-    f"SELECT {_COLUMNS} FROM deliveries WHERE account = ? AND hook = ?"
-    " AND (CAST(? AS text) IS NULL OR state = ?) AND seq < ? ORDER BY seq DESC LIMIT ?"
+PAGE = page_of(
+    Delivery,
+    "account = ? AND hook = ? AND (CAST(? AS text) IS NULL OR state = ?) AND seq < ?",
+    "seq",
+    order="DESC",
 )
 COUNTS = "SELECT state, count(*) FROM deliveries WHERE account = ? AND hook = ? GROUP BY state"
 

@@ -7,20 +7,65 @@ They are written with SQLite's placeholder and its `json_each(?)`, which unpacks
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from holdfast.core.browser_session import IDLE_TIMEOUT, LINK_LIFETIME, MAX_LIFETIME, MAX_PER_KEY, BrowserSession
 from holdfast.core.event import RENEWALS, Event
 from holdfast.core.lease import Lease
+from holdfast.core.page import counted_columns
 from holdfast.core.principal import Principal
 from holdfast.core.row import Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
+from holdfast.core.webhooks.delivery import Delivery
 from holdfast.store.changes import Answer
 from holdfast.store.rows import ROW_TYPES
 
 
-def columns(record: type[Row | Event | Answer | BrowserSession], alias: str = "") -> str:
+def columns(record: type[Row | Event | Answer | BrowserSession | Delivery], alias: str = "") -> str:
     """The columns of a record, in the order of its fields."""
     return ", ".join(f"{alias}{name}" for name in record.__struct_fields__)
+
+
+_KEYS: dict[str, tuple[str, ...]] = {"events": ("account", "seq"), "deliveries": ("account", "hook", "seq")}
+"""The primary keys of tables that are not rows."""
+
+
+class PageQuery(NamedTuple):
+    """A query for one page, whose last argument is the most records; `within_bytes` takes the most bytes after it.
+
+    It adds up bytes before anything large is fetched; `core.page.take_bytes` is the same rule.
+    """
+
+    plain: str
+    within_bytes: str
+
+    def call(self, size: tuple[int, int | None], *arguments: Any) -> tuple[Any, ...]:
+        """The statement and its arguments; `size` is the most records, and the most bytes or None."""
+        limit, max_bytes = size
+        if max_bytes is None:
+            return (self.plain, *arguments, limit)
+        return (self.within_bytes, *arguments, limit, max_bytes)
+
+
+def page_of(record: type[Row | Event | Delivery], where: str, *by: str, order: str = "ASC") -> PageQuery:
+    """The query for a page in the order of the columns `by`."""
+    table = record.table if issubclass(record, Row) else _TABLES[record]
+    key = _KEYS.get(table, ("account", "id"))
+    chosen = ", ".join(dict.fromkeys((*key, *by)))
+    size = " + ".join(f"coalesce(octet_length({name}), 0)" for name in counted_columns(record))
+    ordered = ", ".join(f"{name} {order}" for name in by)
+    return PageQuery(
+        f"SELECT {columns(record)} FROM {table} WHERE {where} ORDER BY {ordered} LIMIT ?",
+        f"SELECT {columns(record, 'found.')} FROM"
+        f" (SELECT {chosen}, sum(size) OVER (ORDER BY {ordered}) - size AS before FROM"
+        f" (SELECT {chosen}, {size} AS size FROM {table} WHERE {where} ORDER BY {ordered} LIMIT ?) AS page) AS added"
+        f" CROSS JOIN {table} AS found WHERE {' AND '.join(f'found.{name} = added.{name}' for name in key)}"
+        f" AND before < ? ORDER BY {', '.join(f'added.{name} {order}' for name in by)}",
+    )
+
+
+_TABLES: dict[type[Event | Delivery], str] = {Event: "events", Delivery: "deliveries"}
 
 
 def held_tasks(account: str, now: str) -> str:
@@ -33,9 +78,8 @@ def held_tasks(account: str, now: str) -> str:
 
 # -- reading -----------------------------------------------------------------------------------------------------
 
-LIVE_LEASES = (
-    f"SELECT {columns(Lease)} FROM leases WHERE account = ? AND id > ? AND id >= ?"
-    " AND (CAST(? AS text) IS NULL OR id < ?) AND expires_at > ? ORDER BY id LIMIT ?"
+LIVE_LEASES = page_of(
+    Lease, "account = ? AND id > ? AND id >= ? AND (CAST(? AS text) IS NULL OR id < ?) AND expires_at > ?", "id"
 )
 COUNT_SESSION_LEASES = "SELECT count(*) FROM leases WHERE account = ? AND session = ?"
 COUNT_LIVE_LEASES = "SELECT count(*) FROM leases WHERE account = ? AND expires_at > ?"
@@ -72,16 +116,9 @@ HELD_AT = (
     " WHERE ended_at IS NULL AND expires_at > ? AND name IS NOT NULL"
     " UNION ALL SELECT 'tasks', account, id FROM tasks WHERE expires_at > ? ORDER BY 1, 2, 3"
 )
-EVENTS = f"SELECT {columns(Event)} FROM events WHERE account = ? AND seq > ? ORDER BY seq LIMIT ?"
-# Stops at a number of bytes before anything is fetched (`core.event_page.take_bytes` is the same rule).
-EVENTS_WITHIN = (
-    f"SELECT {columns(Event)} FROM"
-    f" (SELECT {columns(Event)}, sum(octet_length(data)) OVER (ORDER BY seq) - octet_length(data) AS before FROM"
-    f" (SELECT {columns(Event)} FROM events WHERE account = ? AND seq > ? ORDER BY seq LIMIT ?) AS page) AS added"
-    " WHERE before < ? ORDER BY seq"
-)
-EVENTS_OF_REQUEST = f"SELECT {columns(Event)} FROM events WHERE account = ? AND seq > ? AND request_id = ? ORDER BY seq"
-HISTORY = f"SELECT {columns(Event)} FROM events WHERE account = ? AND subject = ? ORDER BY version"
+EVENTS = page_of(Event, "account = ? AND seq > ?", "seq")
+EVENTS_OF_REQUEST = page_of(Event, "account = ? AND seq > ? AND request_id = ?", "seq")
+HISTORY = page_of(Event, "account = ? AND subject = ? AND version > ?", "version")
 LAST_GRANT = (
     f"SELECT {columns(Event)} FROM events WHERE account = ? AND subject = ? AND version < ?"
     " AND kind IN ('lease.claimed', 'lease.snapshot') ORDER BY version DESC LIMIT 1"
@@ -101,19 +138,14 @@ LAST_EVENT_BEFORE = (
 SUBJECTS_UP_TO = "SELECT DISTINCT subject FROM events WHERE account = ? AND seq <= ?"
 SUBJECTS_AFTER = "SELECT DISTINCT subject FROM events WHERE account = ? AND subject > ? ORDER BY subject LIMIT ?"
 ROW_BY_ID = {row.table: f"SELECT {columns(row)} FROM {row.table} WHERE account = ? AND id = ?" for row in ROW_TYPES}
-ROWS_AFTER = {
-    row.table: f"SELECT {columns(row)} FROM {row.table} WHERE (account, id) > (?, ?) ORDER BY account, id LIMIT ?"
-    for row in ROW_TYPES
-}
-TASKS_BY_STATE = (
-    f"SELECT {columns(Task)} FROM tasks WHERE account = ? AND type = ? AND state = ? AND id < ?"
-    " ORDER BY id DESC LIMIT ?"
+ROWS_AFTER = {row.table: page_of(row, "(account, id) > (?, ?)", "account", "id") for row in ROW_TYPES}
+TASK_IDS_BY_STATE = (
+    "SELECT id FROM tasks WHERE account = ? AND type = ? AND state = ? AND id < ? ORDER BY id DESC LIMIT ?"
 )
-TASKS_BY_TAG = f"SELECT {columns(Task)} FROM tasks WHERE account = ? AND tag = ? AND id < ? ORDER BY id DESC LIMIT ?"
-TASKS_BY_UNIQUE_KEY = (
-    f"SELECT {columns(Task)} FROM tasks WHERE account = ? AND unique_key = ? AND id < ? ORDER BY id DESC LIMIT ?"
-)
-TASKS_BY_ID = f"SELECT {columns(Task)} FROM tasks WHERE account = ? AND id < ? ORDER BY id DESC LIMIT ?"
+TASKS_AMONG = page_of(Task, "account = ? AND id IN (SELECT value ->> 0 FROM json_each(?))", "id", order="DESC")
+TASKS_BY_TAG = page_of(Task, "account = ? AND tag = ? AND id < ?", "id", order="DESC")
+TASKS_BY_UNIQUE_KEY = page_of(Task, "account = ? AND unique_key = ? AND id < ?", "id", order="DESC")
+TASKS_BY_ID = page_of(Task, "account = ? AND id < ?", "id", order="DESC")
 SESSION_TASKS = f"SELECT {columns(Task)} FROM tasks WHERE account = ? AND session = ? ORDER BY id"
 FINISHED_TASKS = (
     "SELECT account, id FROM tasks WHERE account = ? AND state IN ('completed', 'dead_letter', 'cancelled')"
@@ -145,11 +177,8 @@ OLDEST_READY = (
     " ORDER BY place LIMIT 1)) FROM heads WHERE rank IS NOT NULL"
 )
 SESSION_LEASES = f"SELECT {columns(Lease)} FROM leases WHERE account = ? AND session = ? AND ephemeral ORDER BY id"
-LIVE_SESSIONS = (
-    f"SELECT {columns(Session)} FROM sessions WHERE account = ? AND id > ? AND ended_at IS NULL"
-    " AND expires_at > ? ORDER BY id LIMIT ?"
-)
-SESSIONS = f"SELECT {columns(Session)} FROM sessions WHERE account = ? AND id > ? ORDER BY id LIMIT ?"
+LIVE_SESSIONS = page_of(Session, "account = ? AND id > ? AND ended_at IS NULL AND expires_at > ?", "id")
+SESSIONS = page_of(Session, "account = ? AND id > ?", "id")
 
 # -- housekeeping ------------------------------------------------------------------------------------------------
 

@@ -7,15 +7,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
+import msgspec
+
 from holdfast.core.browser_session import BrowserSession
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
+from holdfast.core.page import PAGE_BYTES
 from holdfast.core.plan import Usage
 from holdfast.core.principal import Principal, accepts_key
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
-from holdfast.store.contract.reads import Counts, TaskPath, Totals
+from holdfast.store.contract.reads import HISTORY_PAGE, Counts, TaskPath, Totals
 from holdfast.store.sql import queries
 
 R = TypeVar("R", bound=Row)
@@ -55,9 +58,12 @@ class SqlReader(ABC):
         """A browser session or sign-in link."""
         return next((BrowserSession(*columns) for columns in self.execute(queries.BROWSER_SESSION, session_id)), None)
 
-    def history(self, account: str, subject: str) -> list[Event]:
-        """All events of one subject."""
-        return [Event(*columns) for columns in self.execute(queries.HISTORY, account, subject)]
+    def history(
+        self, account: str, subject: str, after: int = 0, limit: int = HISTORY_PAGE, max_bytes: int = PAGE_BYTES
+    ) -> list[Event]:
+        """The events of one subject after a version."""
+        found = self.execute(*queries.HISTORY.call((limit, max_bytes), account, subject, after))
+        return [Event(*columns) for columns in found]
 
     def last_grant(self, account: str, subject: str, version: int) -> Event | None:
         """The last event of a lease below a version that shows its holder."""
@@ -70,20 +76,24 @@ class SqlReader(ABC):
 
     # -- lists -----------------------------------------------------------------------------------------------
 
-    def leases(self, account: str, prefix: str, after: str, limit: int) -> list[Lease]:
+    def leases(self, account: str, prefix: str, after: str, limit: int, max_bytes: int | None = None) -> list[Lease]:
         """Live leases by name."""
         end = after_prefix(prefix)
-        return self.rows(Lease, queries.LIVE_LEASES, account, after, prefix, end, end, self.now, limit)
+        where = (account, after, prefix, end, end, self.now)
+        return self.rows(Lease, *queries.LIVE_LEASES.call((limit, max_bytes), *where))
 
     def principals(self, account: str) -> list[Principal]:
         """All principals of an account by id."""
         return self.rows(Principal, queries.PRINCIPALS, account)
 
-    def sessions(self, account: str, after: str, limit: int, *, live: bool = False) -> list[Session]:
+    def sessions(
+        self, account: str, after: str, limit: int, max_bytes: int | None = None, *, live: bool = False
+    ) -> list[Session]:
         """Sessions by id."""
         if live:
-            return self.rows(Session, queries.LIVE_SESSIONS, account, after, self.now, limit)
-        return self.rows(Session, queries.SESSIONS, account, after, limit)
+            where = (account, after, self.now)
+            return self.rows(Session, *queries.LIVE_SESSIONS.call((limit, max_bytes), *where))
+        return self.rows(Session, *queries.SESSIONS.call((limit, max_bytes), account, after))
 
     def holdings(self, account: str, session_id: str) -> tuple[list[Lease], list[Task]]:
         """The ephemeral leases and the tasks that a session holds."""
@@ -92,26 +102,31 @@ class SqlReader(ABC):
             self.rows(Task, queries.SESSION_TASKS, account, session_id),
         )
 
-    def tasks(self, account: str, by: TaskPath, before: str, limit: int) -> list[Task]:
+    def tasks(self, account: str, by: TaskPath, before: str, limit: int, max_bytes: int | None = None) -> list[Task]:
         """Tasks with an id below `before`, newest first, along one index."""
+        size = (limit, max_bytes)
         if by.tag is not None:
-            return self.rows(Task, queries.TASKS_BY_TAG, account, by.tag, before, limit)
+            return self.rows(Task, *queries.TASKS_BY_TAG.call(size, account, by.tag, before))
         if by.unique_key is not None:
-            return self.rows(Task, queries.TASKS_BY_UNIQUE_KEY, account, by.unique_key, before, limit)
+            return self.rows(Task, *queries.TASKS_BY_UNIQUE_KEY.call(size, account, by.unique_key, before))
         if by.type is None and by.state is None:
-            return self.rows(Task, queries.TASKS_BY_ID, account, before, limit)
+            return self.rows(Task, *queries.TASKS_BY_ID.call(size, account, before))
         # Each type and state is one range of the index; the counts list the ranges that have tasks.
-        found = [
-            task
+        ids = [
+            task_id
             for task_type, state, _ in self.task_counts(account)
             if by.type in {None, task_type} and by.state in {None, state}
-            for task in self.rows(Task, queries.TASKS_BY_STATE, account, task_type, state, before, limit)
+            for (task_id,) in self.execute(queries.TASK_IDS_BY_STATE, account, task_type, state, before, limit)
         ]
-        return sorted(found, key=lambda task: task.id, reverse=True)[:limit]
+        first = [(task_id,) for task_id in sorted(ids, reverse=True)[:limit]]
+        return self.rows(Task, *queries.TASKS_AMONG.call(size, account, msgspec.json.encode(first).decode()))
 
-    def rows_after(self, row_type: type[R], account: str, row_id: str, limit: int) -> list[R]:
+    def rows_after(
+        self, row_type: type[R], account: str, row_id: str, limit: int, max_bytes: int | None = None
+    ) -> list[R]:
         """Rows of all accounts, in the order of their keys."""
-        return self.rows(row_type, queries.ROWS_AFTER[row_type.table], account, row_id, limit)
+        query = queries.ROWS_AFTER[row_type.table]
+        return self.rows(row_type, *query.call((limit, max_bytes), account, row_id))
 
     # -- counts ----------------------------------------------------------------------------------------------
 
@@ -178,14 +193,15 @@ class SqlReader(ABC):
 
     def events(self, account: str, after: int, limit: int, max_bytes: int | None = None) -> list[Event]:
         """Events after a cursor."""
-        if max_bytes is None:
-            return [Event(*columns) for columns in self.execute(queries.EVENTS, account, after, limit)]
-        found = self.execute(queries.EVENTS_WITHIN, account, after, limit, max_bytes)
+        found = self.execute(*queries.EVENTS.call((limit, max_bytes), account, after))
         return [Event(*columns) for columns in found]
 
-    def events_of_request(self, account: str, request_id: str, after: int) -> list[Event]:
+    def events_of_request(
+        self, account: str, request_id: str, after: int, limit: int, max_bytes: int | None = None
+    ) -> list[Event]:
         """The events of one request after a cursor."""
-        found = self.execute(queries.EVENTS_OF_REQUEST, account, after, request_id)
+        where = (account, after, request_id)
+        found = self.execute(*queries.EVENTS_OF_REQUEST.call((limit, max_bytes), *where))
         return [Event(*columns) for columns in found]
 
     def events_per_minute(self, account: str, after: int) -> list[tuple[int, str, int]]:

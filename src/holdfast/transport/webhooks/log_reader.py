@@ -9,10 +9,12 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.core.event import Event, subject_of
+from holdfast.core.page import PAGE_BYTES
 from holdfast.core.webhooks.delivery import Delivery, WebhookKey
 from holdfast.core.webhooks.webhook import Filters, filter_at, filter_history
 from holdfast.store.contract import Reader, Store
 from holdfast.store.contract.deliveries import CursorMove, LaggingWebhook
+from holdfast.store.contract.reads import whole_history
 from holdfast.transport.webhooks.messages import message_for
 
 log = logging.getLogger("holdfast.webhooks")
@@ -74,7 +76,7 @@ class LogReader:
         hook = each.hook
         known = self._positions.get((hook.account, hook.id))
         if known is None or known.version != hook.version:
-            history = reader.history(hook.account, subject_of(hook))
+            history = list(whole_history(reader, hook.account, subject_of(hook)))
             seq = _creation_seq(history) if known is None else known.seq
             known = Position(seq, hook.version, filter_history(hook, history))
         return replace(known, seq=max(known.seq, each.cursor or 0, each.floor))
@@ -90,7 +92,7 @@ def _read_page(
     """The deliveries after a position, up to the end of the log when the webhook was read: it may change after that."""
     hook, start = each.hook, (each.hook.account, at.seq)
     if at.seq < each.last and start not in pages:
-        pages[start] = reader.events(*start, PAGE)
+        pages[start] = reader.events(*start, PAGE, PAGE_BYTES)
     events = [event for event in pages.get(start, []) if event.seq <= each.last]
     found: list[Delivery] = []
     for event in events:

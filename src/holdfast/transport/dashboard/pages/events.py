@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from holdfast.core.event import Event
+from holdfast.core.page import PAGE_BYTES
 from holdfast.core.principal import Principal
 from holdfast.store.contract import Reader
 from holdfast.transport.dashboard import event_lines
@@ -106,7 +107,9 @@ def _read_events(reader: Reader, by: Principal, filters: EventFilter) -> tuple[l
     floor, last = reader.log_bounds(by.account)
     end = min(filters.until or last, filters.before - 1 if filters.before else last, last)
     if filters.request:
-        found = reader.events_of_request(by.account, filters.request, max(floor, last - REQUEST_SCAN_LIMIT))
+        found = reader.events_of_request(
+            by.account, filters.request, max(floor, last - REQUEST_SCAN_LIMIT), SCAN_LIMIT, PAGE_BYTES
+        )
         return [event for event in reversed(found) if event.seq <= end and filters.matches(event, by)][:PAGE_SIZE], 0
     matching: list[Event] = []
     least = max(end - SCAN_LIMIT, floor)

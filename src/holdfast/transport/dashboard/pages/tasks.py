@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.core import task as tasks
 from holdfast.core.errors import Invalid
-from holdfast.core.event import RENEWALS, Event, subject_of
+from holdfast.core.event import subject_of
 from holdfast.core.principal import Principal, may_see_key
 from holdfast.core.row import Instant
 from holdfast.core.task import STATES, Task
@@ -16,6 +16,7 @@ from holdfast.core.task.attempts import AttemptRecord, list_attempts
 from holdfast.engine.verbs.tasks.ending import CancelTask, RequeueTask, ResolveTask
 from holdfast.operations.bounds import REASON
 from holdfast.store.contract import Reader
+from holdfast.store.contract.reads import whole_history
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.dashboard import event_lines, held, ownership_timeline, task_filter
 from holdfast.transport.dashboard.access.permissions import KEYS, TASKS, may_use
@@ -66,10 +67,10 @@ async def show_one(request: PageRequest) -> TemplateResponse:
 
     def read_task(reader: Reader) -> dict[str, Any]:
         task = reader.row(Task, by.account, task_id)
-        history = reader.history(by.account, subject_of(Task(by.account, task_id)))
-        if task is None and not history:
+        subject = subject_of(Task(by.account, task_id))
+        if task is None and not reader.history(by.account, subject, limit=1):
             raise HttpRefusal(404, "there is no such task")
-        found = list_attempts(history)
+        found = list_attempts(whole_history(reader, by.account, subject))
         return {
             "task": task,
             "id": task_id,
@@ -78,7 +79,7 @@ async def show_one(request: PageRequest) -> TemplateResponse:
                 [_ownership(each, reader.now) for each in found if each.claimed_at is not None]
             ),
             "attempts": found[::-1],
-            "lines": _event_lines(history, reader.now),
+            "lines": event_lines.history(reader, by.account, subject, HISTORY),
             "key_names": key_names(reader, by),
             "last": None if task is None else tasks.last_attempt(task),
             "contract": "" if task is None else _agent_contract(task, reader.now),
@@ -156,12 +157,6 @@ def _ownership(attempt: AttemptRecord, now: Instant) -> ownership_timeline.Owner
     until = max(attempt.ended_at or now, since)
     how = attempt.outcome or "held"
     return ownership_timeline.Ownership(attempt.worker, since, until, _BAR_CLASSES.get(how, how))
-
-
-def _event_lines(history: list[Event], now: Instant) -> list[event_lines.Line]:
-    """Newest first, without renewals."""
-    changes = [event for event in history if event.kind not in RENEWALS]
-    return [event_lines.line(event, now) for event in changes[: -HISTORY - 1 : -1]]
 
 
 def _agent_contract(task: Task, now: Instant) -> str:

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from holdfast.core.errors import Invalid, WebhookMissing
+from holdfast.core.page import PAGE_BYTES, cut
 from holdfast.core.webhooks.delivery import PENDING, STATES, Delivery
 from holdfast.operations import bounds
 from holdfast.transport.advice import webhooks as webhook_advice
@@ -47,17 +48,22 @@ async def list_deliveries(ctx: HandlerContext, request: Request) -> Response:
         raise Invalid(message, [{"pointer": "/cursor", "code": "invalid_cursor", "message": message}])
     hook = await find_webhook(ctx, request)
     before = MAX_SEQ if cursor is None else int(cursor)
-    found = await ctx.use_store(lambda store: store.deliveries.page((hook.account, hook.id), state, before, limit + 1))
-    following = str(found[limit - 1].seq) if len(found) > limit else None
+    found, more = cut(
+        await ctx.use_store(
+            lambda store: store.deliveries.page((hook.account, hook.id), state, before, limit + 1, PAGE_BYTES)
+        ),
+        limit,
+    )
+    following = str(found[-1].seq) if more else None
     document = {
-        "deliveries": [delivery_document(delivery) for delivery in found[:limit]],
+        "deliveries": [delivery_document(delivery) for delivery in found],
         "nextCursor": following,
         "hasMore": following is not None,
     }
     if following is None:
         return json_response(200, document | {"agent_contract": webhook_advice.deliveries_listed(hook.id)}, NO_STORE)
-    more = urlencode(query.values() | {"cursor": following})
-    contract = check_state("list_deliveries", hook.id, query=more)
+    next_query = urlencode(query.values() | {"cursor": following})
+    contract = check_state("list_deliveries", hook.id, query=next_query)
     return json_response(200, document | {"agent_contract": contract}, NO_STORE)
 
 

@@ -9,13 +9,14 @@ import msgspec
 from holdfast.core.errors import CursorTooOld, TaskMissing
 from holdfast.core.event import Event, subject_of
 from holdfast.core.event_filter import EventFilter, filter_for
-from holdfast.core.event_page import data_size, is_full, take_bytes
 from holdfast.core.log_gap import RESTORED, is_next, last_kept_seq
+from holdfast.core.page import PAGE_BYTES, cut, is_full, record_size
 from holdfast.core.task import Task
-from holdfast.core.task.attempts import list_attempts
+from holdfast.core.task.attempts import AttemptRecord, list_attempts
 from holdfast.engine.change_signal import account_log_key
 from holdfast.operations import bounds
 from holdfast.store.contract import Reader
+from holdfast.store.contract.reads import whole_history
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.advice.contract import check_state
 from holdfast.transport.http.api.event_documents import event_document
@@ -25,8 +26,6 @@ from holdfast.transport.http.request import Request, Response, json_response
 from holdfast.transport.http.streams.event_stream import stream_events, wants_stream
 from holdfast.transport.times import milliseconds_or_none
 
-PAGE_BYTES = 4 * 1024 * 1024
-"""Approximate size of one answer, whatever its `limit`."""
 MAX_SCANNED, READ_AT_ONCE = 10_000, 1_001
 RECENT = 100_000
 """How many of the newest events are searched for those of one request."""
@@ -59,10 +58,7 @@ async def list_events(ctx: HandlerContext, request: Request) -> Response:
         if explicit and after < floor:
             raise CursorTooOld(f"events up to {floor} were removed", oldest=floor + 1)
         if event_filter.request_id is not None:
-            found = reader.events_of_request(
-                account, event_filter.request_id, max(after, _recent_cursor(reader, account, last))
-            )
-            return _first_page([event for event in found if event_filter.matches(event)], limit, last)
+            return _of_request(reader, account, max(after, _recent_cursor(reader, account, last)), event_filter, limit)
         return _search(reader, account, max(after, floor), event_filter, limit)
 
     if wait:
@@ -97,18 +93,20 @@ def _search(reader: Reader, account: str, after: int, event_filter: EventFilter,
                 if len(found) == limit or size >= PAGE_BYTES:
                     return _Page(found, cursor, more=True)
                 found.append(event)
-                size += data_size(event)
+                size += record_size(event)
             cursor = event.seq
         if not is_full(page, READ_AT_ONCE, PAGE_BYTES):
             return _Page(found, cursor, more=False)
     return _Page(found, cursor, more=True)
 
 
-def _first_page(found: list[Event], limit: int, last: int) -> _Page:
-    """The first `limit` events; if these are all, the log was searched up to its end."""
-    events = list(take_bytes(found[:limit], PAGE_BYTES))
-    more = len(events) < len(found)
-    return _Page(events, events[-1].seq if more else last, more)
+def _of_request(reader: Reader, account: str, after: int, event_filter: EventFilter, limit: int) -> _Page:
+    """The events of one request; if these are all, the log was searched up to its end."""
+    assert event_filter.request_id is not None
+    _, last = reader.log_bounds(account)
+    found = reader.events_of_request(account, event_filter.request_id, after, limit + 1, PAGE_BYTES)
+    page, more = cut(found, limit)
+    return _Page([event for event in page if event_filter.matches(event)], page[-1].seq if more else last, more)
 
 
 def _recent_cursor(reader: Reader, account: str, last: int) -> int:
@@ -119,19 +117,26 @@ def _recent_cursor(reader: Reader, account: str, last: int) -> int:
 
 async def task_events(ctx: HandlerContext, request: Request) -> Response:
     """The events of a task, oldest first."""
-    history = await _read_history(ctx, request)
+    await ctx.authenticate(request)
     query = Query(request, {"after", "limit"})
     after = query.number("after", bounds.EVENT_CURSOR)
     limit = query.number("limit", bounds.TASK_EVENT_PAGE)
     query.raise_errors()
-    found = [event for event in history if event.version > after]
-    events = list(take_bytes(found[:limit], PAGE_BYTES))
+    account, subject = request.by.account, subject_of(Task(request.by.account, request.parameter))
+
+    def read_page(reader: Reader) -> list[Event]:
+        page = reader.history(account, subject, after, limit + 1)
+        if not page and not reader.history(account, subject, limit=1):
+            raise TaskMissing("there is no such task")
+        return page
+
+    events, more = cut(await ctx.read(read_page), limit)
     return json_response(
         200,
         {
             "events": [event_document(event) for event in events],
             "nextCursor": events[-1].version if events else after,
-            "hasMore": len(events) < len(found),
+            "hasMore": more,
             "agent_contract": task_advice.read_task(request.parameter),
         },
         NO_STORE,
@@ -140,7 +145,14 @@ async def task_events(ctx: HandlerContext, request: Request) -> Response:
 
 async def task_attempts(ctx: HandlerContext, request: Request) -> Response:
     """The attempts at a task and their outcomes, oldest first."""
-    history = await _read_history(ctx, request)
+    await ctx.authenticate(request)
+    account, subject = request.by.account, subject_of(Task(request.by.account, request.parameter))
+
+    def read_attempts(reader: Reader) -> list[AttemptRecord]:
+        if not reader.history(account, subject, limit=1):  # events are kept longer than the task itself
+            raise TaskMissing("there is no such task")
+        return list_attempts(whole_history(reader, account, subject))
+
     documents = [
         {
             "attempt": attempt.attempt,
@@ -153,18 +165,8 @@ async def task_attempts(ctx: HandlerContext, request: Request) -> Response:
             "reason": attempt.reason,
             "errorCode": attempt.code,
         }
-        for attempt in list_attempts(history)
+        for attempt in await ctx.read(read_attempts)
     ]
     return json_response(
         200, {"attempts": documents, "agent_contract": task_advice.read_task(request.parameter)}, NO_STORE
     )
-
-
-async def _read_history(ctx: HandlerContext, request: Request) -> list[Event]:
-    """The events of a task; they are kept longer than the task itself."""
-    await ctx.authenticate(request)
-    account, task_id = request.by.account, request.parameter
-    history = await ctx.read(lambda reader: reader.history(account, subject_of(Task(account, task_id))))
-    if not history:
-        raise TaskMissing("there is no such task")
-    return history

@@ -12,6 +12,7 @@ from holdfast.core.errors import Forbidden, Invalid
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
 from holdfast.core.names import DEFAULT_ACCOUNT
+from holdfast.core.page import PAGE_BYTES, cut
 from holdfast.core.row import Row
 from holdfast.core.task import Task
 from holdfast.engine.verbs.accounts import CloseAccount
@@ -78,16 +79,15 @@ async def delete_account(ctx: HandlerContext, request: Request) -> Response:
 def _read_page(
     reader: Reader, account: str, table: str, after: str, limit: int
 ) -> tuple[list[dict[str, Any]], tuple[str, str] | None]:
-    """Up to `limit` records of one table, and the cursor of the next page."""
+    """Up to `limit` records of one table, in about `PAGE_BYTES` bytes, and the cursor of the next page."""
     if table == EVENTS:
-        events = reader.events(account, int(after or "0"), limit + 1)
-        records, following = [_event_record(event) for event in events[:limit]], None
-        return records, ((EVENTS, str(events[limit - 1].seq)) if len(events) > limit else following)
-    rows = [row for row in reader.rows_after(_TABLES[table], account, after, limit + 1) if row.account == account]
-    records = [_row_record(row) for row in rows[:limit]]
-    if len(rows) > limit:
-        return records, (table, rows[limit - 1].id)
-    return records, (_ORDER[_ORDER.index(table) + 1], "")
+        events, more = cut(reader.events(account, int(after or "0"), limit + 1, PAGE_BYTES), limit)
+        return [_event_record(event) for event in events], (EVENTS, str(events[-1].seq)) if more else None
+    rows, more = cut(reader.rows_after(_TABLES[table], account, after, limit + 1, PAGE_BYTES), limit)
+    own = [row for row in rows if row.account == account]
+    if more and len(own) == len(rows):
+        return [_row_record(row) for row in own], (table, own[-1].id)
+    return [_row_record(row) for row in own], (_ORDER[_ORDER.index(table) + 1], "")
 
 
 def _row_record(row: Row) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import msgspec
 from holdfast.core.errors import Invalid
 from holdfast.core.lease import Lease
 from holdfast.core.names import is_storable, job_id_problem
+from holdfast.core.page import PAGE_BYTES, is_full, record_size
 from holdfast.core.prefix_rule import check_covers
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.command import Command, LeaseOutcome
@@ -188,11 +189,11 @@ async def list_claimed_jobs(ctx: HandlerContext, request: Request) -> Response:
     checks.raise_errors()
     account = request.by.account
 
-    def query_jobs(reader: Reader) -> tuple[list[Lease], Instant]:
-        return read_effective(reader, _read_jobs(reader, account, prefix, after, limit + 1)), reader.now
+    def query_jobs(reader: Reader) -> tuple[list[Lease], bool, Instant]:
+        found, more = _read_jobs(reader, account, prefix, after, limit)
+        return read_effective(reader, found), more, reader.now
 
-    found, now = await ctx.read(query_jobs)
-    page, more = found[:limit], len(found) > limit
+    page, more, now = await ctx.read(query_jobs)
     jobs = [{"status": "claimed", **ownership(lease, now)} for lease in page]
     document: dict[str, Any] = {
         "jobs": jobs,
@@ -233,16 +234,21 @@ def _holder_fields(checks: Checks, body: HeartbeatBody | ReleaseBody) -> dict[st
     return {"lease_id": lease_id or "", "token": body.token, "note": body.note, "checkpoint": checkpoint}
 
 
-def _read_jobs(reader: Reader, account: str, prefix: str, after: str, limit: int) -> list[Lease]:
-    """Live leases whose names are job ids; a page of the store may contain others."""
+def _read_jobs(reader: Reader, account: str, prefix: str, after: str, limit: int) -> tuple[list[Lease], bool]:
+    """A page of live leases whose names are job ids, and whether there are more; the store may have other names."""
     found: list[Lease] = []
-    while len(found) < limit:
-        page = reader.leases(account, prefix, after, limit)
-        found += [lease for lease in page if job_id_problem(lease.id) is None]
-        if len(page) < limit:
-            break
+    size = 0
+    while True:
+        page = reader.leases(account, prefix, after, limit + 1, PAGE_BYTES)
+        for lease in page:
+            if job_id_problem(lease.id) is None:
+                if len(found) == limit or size >= PAGE_BYTES:
+                    return found, True
+                found.append(lease)
+                size += record_size(lease)
+        if not is_full(page, limit + 1, PAGE_BYTES):
+            return found, False
         after = page[-1].id
-    return found[:limit]
 
 
 def _format_cursor(job_id: str) -> str:

@@ -10,6 +10,7 @@ import msgspec
 from holdfast.core import session as sessions
 from holdfast.core.deadlines import with_effective_deadline
 from holdfast.core.errors import SessionMissing
+from holdfast.core.page import PAGE_BYTES, cut
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.session import Context, Session
 from holdfast.engine.verbs.sessions import (
@@ -184,11 +185,12 @@ async def list_sessions(ctx: HandlerContext, request: Request) -> Response:
     query.raise_errors()
 
     def query_sessions(reader: Reader) -> tuple[list[Session], Instant]:
-        return reader.sessions(request.by.account, after, limit + 1), reader.now
+        return reader.sessions(request.by.account, after, limit + 1, PAGE_BYTES), reader.now
 
     found, now = await ctx.read(query_sessions)
-    named = [one for one in found[:limit] if one.name is not None and sessions.is_visible(one, request.by)]
-    more = found[limit - 1].id if len(found) > limit else None
+    page, has_more = cut(found, limit)
+    named = [one for one in page if one.name is not None and sessions.is_visible(one, request.by)]
+    more = page[-1].id if has_more else None
     documents = [{"status": session_status(session, now), **session_fields(session)} for session in named]
     document = {"sessions": documents, "nextCursor": more, "hasMore": more is not None}
     return json_response(200, document | {"agent_contract": session_advice.listed()}, NO_STORE)

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from holdfast.core.errors import CursorTooOld, Draining
 from holdfast.core.event import Event
 from holdfast.core.event_filter import is_election_event
-from holdfast.core.event_page import is_full
 from holdfast.core.log_gap import is_next
+from holdfast.core.page import is_full
 from holdfast.engine.change_signal import ChangeSignal
 from holdfast.store.contract import Reader
 from holdfast.telemetry import metric_names
