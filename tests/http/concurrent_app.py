@@ -20,13 +20,19 @@ REMOTE = "198.51.100.7"
 class Call:
     """One request: its answer, and how much of its body was taken."""
 
-    def __init__(self, pieces: Iterable[bytes], *, ends: bool) -> None:
+    def __init__(self, pieces: Iterable[bytes], *, ends: bool, reads: bool) -> None:
         self._pieces = list(pieces)
         self._ends = ends
         self.taken = 0
         self.status = 0
         self.headers: dict[str, str] = {}
         self.body = b""
+        self.parts = 0
+        """In how many parts the answer came."""
+        self.read = asyncio.Event()
+        """The caller reads the body of its answer once this is set."""
+        if reads:
+            self.read.set()
         self.sent = asyncio.Event()
         """Set when the body's last piece was taken."""
 
@@ -47,6 +53,9 @@ class Call:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             self.headers = {name.decode(): value.decode() for name, value in message["headers"]}
+            return
+        await self.read.wait()
+        self.parts += 1
         self.body += message.get("body", b"")
 
 
@@ -81,8 +90,18 @@ class ConcurrentApp:
             self.engine.stop()
             self.engine.store.close()
 
-    def begin(self, path: str, method: str = "POST", *, key: str | None = KEY, pieces: Iterable[bytes] = (b"",),
-              ends: bool = True, length: int | None = None, peer: str = "127.0.0.1") -> tuple[Call, Any]:  # fmt: skip
+    def begin(
+        self,
+        path: str,
+        method: str = "POST",
+        *,
+        key: str | None = KEY,
+        pieces: Iterable[bytes] = (b"",),
+        ends: bool = True,
+        reads: bool = True,
+        length: int | None = None,
+        peer: str = "127.0.0.1",
+    ) -> tuple[Call, Any]:
         """Start a request; returns it and the task that answers it."""
         headers = [(b"host", b"x"), (b"content-type", b"application/json")]
         if key is not None:
@@ -94,7 +113,7 @@ class ConcurrentApp:
             "type": "http", "method": method, "path": raw, "raw_path": raw.encode(), "query_string": query.encode(),
             "headers": headers, "client": (peer, 50_000), "server": ("192.0.2.1", 7700), "scheme": "https",
         }  # fmt: skip
-        call = Call(pieces, ends=ends)
+        call = Call(pieces, ends=ends, reads=reads)
         task = asyncio.ensure_future(self.app(scope, call.receive, call.send))
         self._unfinished.append(task)
         return call, task

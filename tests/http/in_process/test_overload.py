@@ -10,13 +10,19 @@ import msgspec
 import pytest
 
 from holdfast.core.errors import Invalid
+from holdfast.core.event import Cause
+from holdfast.core.principal import Principal
+from holdfast.core.row import SECOND
+from holdfast.engine.verbs.locks import AcquireLock
 from holdfast.operations.table import HOLDER_OPERATIONS, OPERATIONS, PROBES
 from holdfast.store.sqlite import SqliteStore
 from holdfast.transport.http.access import admission, auth
 from holdfast.transport.http.bodies.parsing import parse_body
 from holdfast.transport.http.context import BODY_BUDGET
+from holdfast.transport.http.octostore import lock_list
 from holdfast.transport.http.overload import gate
 from holdfast.transport.http.overload.byte_budget import ByteBudget
+from holdfast.transport.http.streams.limits import LOCK_LISTS_PER_ACCOUNT
 from tests.compat.octostore.expect import eventually
 from tests.http.concurrent_app import KEY, REMOTE, ConcurrentApp, longest_pause
 
@@ -224,6 +230,54 @@ def test_every_place_is_given_back():
 
 def test_the_operations_of_holders_and_the_probes_exist():
     assert {operation.name for operation in OPERATIONS} >= HOLDER_OPERATIONS | PROBES
+
+
+# -- long lists --------------------------------------------------------------------------------------------------
+
+
+def hold_locks(app, count):
+    by = Principal("default", "00000000-0000-4000-8000-000000000001", scopes="jobs")
+    rest = {"limit": count, "metadata": None, "session_id": None, "ephemeral": False, "delay": 0, "acl": None}
+    whose = {"account": "default", "cause": Cause("test", ""), "by": by, "secret": b"x", "ttl": 60 * SECOND}
+    for number in range(count):
+        app.engine.call(AcquireLock(name=f"lock-{number:05}", **whose, **rest))
+
+
+def test_a_long_list_of_locks_is_sent_page_by_page_and_is_complete(monkeypatch):
+    monkeypatch.setattr(lock_list, "PAGE", 50)
+    app = ConcurrentApp()
+    hold_locks(app, 101)
+
+    async def scenario(app):
+        return await app.ask("/locks", "GET"), await app.ask("/locks?prefix=lock-0000", "GET")
+
+    long, short = app.run(scenario)
+    assert [lock["name"] for lock in long.json["locks"]] == [f"lock-{number:05}" for number in range(101)]
+    assert long.json["total"] == 101
+    assert long.json.keys() == short.json.keys()
+    assert long.parts > 3
+    assert "content-length" not in long.headers
+    assert [lock["name"] for lock in short.json["locks"]] == [f"lock-{number:05}" for number in range(10)]
+    assert short.headers["content-length"] == str(len(short.body))
+
+
+def test_an_account_reads_a_few_long_lists_at_once(monkeypatch):
+    monkeypatch.setattr(lock_list, "PAGE", 50)
+    app = ConcurrentApp()
+    hold_locks(app, 51)
+
+    async def scenario(app):
+        lists = [app.begin("/locks", "GET", reads=False) for _ in range(LOCK_LISTS_PER_ACCOUNT)]
+        await asyncio.to_thread(eventually, lambda: [call.status for call, _ in lists], all, within=10)
+        one_more, short = await app.ask("/locks", "GET"), await app.ask("/locks?prefix=lock-0000", "GET")
+        for call, _ in lists:
+            call.read.set()
+        await asyncio.gather(*(task for _, task in lists))
+        return one_more, short, await app.ask("/locks", "GET")
+
+    one_more, short, later = app.run(scenario)
+    assert (one_more.status, one_more.headers["retry-after"]) == (429, "1")
+    assert (short.status, later.status) == (200, 200)
 
 
 # -- wrong keys --------------------------------------------------------------------------------------------------

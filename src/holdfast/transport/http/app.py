@@ -76,7 +76,7 @@ class App:
         """Refuse a request that found no place. It is counted, but neither traced nor logged by itself."""
         self._ctx.engine.registry.add(REFUSED, Overloaded.code)
         self._ctx.stats.note(None, request.scope["path"], 503, began)
-        await _send(request, render_overloaded(request), send)
+        await self._send(request, render_overloaded(request), send)
 
     async def _handle_traced(self, traces: Traces, request: Request, began: float, send: Send) -> None:
         """Handle a request within a span, which ends when the request does."""
@@ -101,6 +101,7 @@ class App:
                 await self._answer_mcp(request, began, send)
                 return
             response = await (self._show_dashboard(request) if is_for_dashboard(request) else self._answer(request))
+            self._ctx.unread_answers.check(request, len(response.body))
         except Exception as error:  # noqa: BLE001 - every failure is answered
             response = self._refuse(request, error)
         if request.rate_budget is not None:
@@ -110,7 +111,7 @@ class App:
             log_request(self._access_log, request, response.status, seconds)
         request.leave_place()
         request.forget_body()
-        await _send(request, response, send)
+        await self._send(request, response, send)
 
     async def _answer(self, request: Request) -> Response:
         if request.scope["method"] == "OPTIONS":
@@ -138,7 +139,7 @@ class App:
                 request.is_waiting = True  # a tool may wait, and a stream stays open
                 log_request(self._access_log, request, message["status"], seconds)
                 message["headers"] = [*message["headers"], *_common_headers(request)]
-            await send(message)
+            await self._ctx.unread_answers.send(request, message, send)
 
         try:
             await self._mcp.answer(request, send_with_headers)
@@ -157,6 +158,23 @@ class App:
         if request.must_close or (isinstance(error, HttpRefusal) and error.close):
             response.headers += ((b"connection", b"close"),)
         return response
+
+    async def _send(self, request: Request, response: Response, send: Send) -> None:
+        body = response.body
+        headers: list[Header] = [*_common_headers(request), *response.headers]
+        if request.scope["method"] != "OPTIONS":
+            headers.append(_EXPOSE)
+        if response.status not in {204, 304}:  # these have no body
+            if response.parts is None:
+                headers.append((b"content-length", str(len(body)).encode()))
+            if response.content_type and (body or response.parts is not None):
+                headers.append((b"content-type", response.content_type))
+        await send({"type": "http.response.start", "status": response.status, "headers": headers})
+        if response.parts is not None:
+            await send_parts(request, response.parts, send)
+            return
+        message = {"type": "http.response.body", "body": b"" if request.scope["method"] == "HEAD" else body}
+        await self._ctx.unread_answers.send(request, message, send)
 
     async def _run_lifespan(self, receive: Receive, send: Send) -> None:
         while True:
@@ -196,20 +214,3 @@ def _add_rate_limit(request: Request, response: Response) -> None:
 
 def _common_headers(request: Request) -> tuple[Header, Header]:
     return (b"x-request-id", request.request_id.encode()), _VARY
-
-
-async def _send(request: Request, response: Response, send: Send) -> None:
-    body = response.body
-    headers: list[Header] = [*_common_headers(request), *response.headers]
-    if request.scope["method"] != "OPTIONS":
-        headers.append(_EXPOSE)
-    if response.status not in {204, 304}:  # these have no body
-        if response.parts is None:
-            headers.append((b"content-length", str(len(body)).encode()))
-        if response.content_type and (body or response.parts is not None):
-            headers.append((b"content-type", response.content_type))
-    await send({"type": "http.response.start", "status": response.status, "headers": headers})
-    if response.parts is not None:
-        await send_parts(request, response.parts, send)
-        return
-    await send({"type": "http.response.body", "body": b"" if request.scope["method"] == "HEAD" else body})

@@ -19,6 +19,7 @@ from holdfast.telemetry.traces import Traces
 from holdfast.transport.http.access.admission import Admission
 from holdfast.transport.http.access.network import Network
 from holdfast.transport.http.overload.byte_budget import ByteBudget
+from holdfast.transport.http.overload.unread_answers import UnreadAnswers
 from holdfast.transport.http.reads import StoreReads
 from holdfast.transport.http.request import Request
 from holdfast.transport.http.streams.hub import Hub
@@ -33,6 +34,8 @@ KEY_USE_SECONDS = 60.0
 SAMPLE_SECONDS = 1.0
 BODY_BUDGET = 64 * 1024 * 1024
 """Bytes of large request bodies in this process at once; more are refused with 503."""
+ANSWER_BUDGET = 128 * 1024 * 1024
+"""Bytes of large answers that are not sent yet; reads with more are refused with 503."""
 
 
 class HandlerContext:
@@ -61,6 +64,7 @@ class HandlerContext:
         self.access = Admission(settings, self.network, self._reads)
         self.body_budget = ByteBudget(BODY_BUDGET)
         """The bytes of request bodies that arrive in several pieces, until they are answered."""
+        self.unread_answers = UnreadAnswers(ANSWER_BUDGET)
         self.documents: dict[str, Any] = {}
         """Documents about the API, rendered once."""
         self.hub = Hub(engine.change_signal, self._reads.query, settings.public_url or "urn:holdfast", engine.registry)
@@ -110,6 +114,10 @@ class HandlerContext:
     def read(self, query: Callable[[Reader], T]) -> Awaitable[T]:
         """Read the committed state in a thread; refused if too many reads are under way."""
         return self._reads.read(query)
+
+    def read_page(self, query: Callable[[Reader], T]) -> Awaitable[T]:
+        """Read a page of a long list in a thread, when no other page is being read."""
+        return self._reads.read_page(query)
 
     def wait_for(
         self,

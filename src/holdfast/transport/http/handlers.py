@@ -10,7 +10,7 @@ from holdfast.operations.table import HOLDFAST_API, OCTOSTORE, OPERATIONS, ORCHE
 from holdfast.transport.http.api import accounts, billing, deliveries, events, export, jobs, keys, sessions, webhooks
 from holdfast.transport.http.api import errors as api_errors
 from holdfast.transport.http.context import HandlerContext
-from holdfast.transport.http.octostore import admin, elections, locks, users, watches
+from holdfast.transport.http.octostore import admin, elections, lock_list, locks, users, watches
 from holdfast.transport.http.octostore import errors as octostore_errors
 from holdfast.transport.http.octostore import sessions as octostore_sessions
 from holdfast.transport.http.octostore import webhooks as octostore_webhooks
@@ -25,7 +25,7 @@ Handler = Callable[[HandlerContext, Request], Awaitable[Response]]
 _MODULES: tuple[ModuleType, ...] = (
     *(jobs, sessions, events, webhooks, deliveries, keys, accounts, billing, export),
     *(tasks, lists, task_verbs, batch),
-    *(locks, octostore_sessions, elections, octostore_webhooks, users, watches, admin),
+    *(locks, lock_list, octostore_sessions, elections, octostore_webhooks, users, watches, admin),
     *(health, metrics, discovery, docs),
 )
 """Every module with handlers: the Holdfast API, Orchestrion's, OctoStore's, and the server itself."""

@@ -6,9 +6,10 @@ import asyncio
 from asyncio import TimerHandle
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from holdfast.transport.advice.contract import fix_request
+from holdfast.transport.http.overload.unread_answers import DRAINED, ReadingWatch
 from holdfast.transport.http.request import encode
 from holdfast.transport.http.streams.sending import ABORT
 from holdfast.transport.ids import ids
@@ -29,10 +30,11 @@ class HeadBuffer:
     body comes later should therefore begin with a small first chunk.
     """
 
-    __slots__ = ("_head", "_transport")
+    __slots__ = ("_head", "_transport", "_watch")
 
-    def __init__(self, transport: asyncio.Transport) -> None:
+    def __init__(self, transport: asyncio.Transport, watch: ReadingWatch) -> None:
         self._transport = transport
+        self._watch = watch
         self._head = b""
 
     def write(self, data: bytes) -> None:
@@ -51,9 +53,11 @@ class HeadBuffer:
             self._head = b""
 
     def close(self) -> None:
-        """Send a buffered head, then close."""
+        """Send a buffered head, then close when everything is sent, or when the peer does not read it."""
         self.flush()
         self._transport.close()
+        if self._transport.get_write_buffer_size():
+            self._watch.begin()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
@@ -67,20 +71,31 @@ class LimitedProtocol(HttpToolsProtocol):
     _in_head = False
     _in_body = False
     _refused: tuple[int, str] | None = None
+    _is_refusal_due = False
+    """Whether the refusal of a later request waits until the answer to the one before it is complete."""
     _timer: TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the timeout for the first request."""
-        super().connection_made(HeadBuffer(transport))  # type: ignore[arg-type] # forwards everything else to the transport
+        self._watch = ReadingWatch(transport, self.loop)
+        super().connection_made(HeadBuffer(transport, self._watch))  # type: ignore[arg-type] # forwards everything else
         self._timer = self.loop.call_later(HEAD_SECONDS, self._on_timeout)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timeout."""
+        """Stop the timeouts."""
         self._stop_timer()
+        self._watch.stop()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Watch whether the peer reads what is waiting to be sent."""
+        super().pause_writing()
+        self._watch.begin()
 
     def data_received(self, data: bytes) -> None:
         """Parse data. A request that has not arrived completely gets a timeout."""
+        if self._is_refusal_due:
+            return  # nothing after an invalid request is read
         super().data_received(data)
         if self._in_head and not self.transport.is_closing():
             # Complete headers are counted by `on_header`; an incomplete one is counted here.
@@ -88,7 +103,18 @@ class LimitedProtocol(HttpToolsProtocol):
             if self._unparsed > MAX_URL + MAX_HEAD:
                 self._refused = (431, f"headers must have at most {MAX_HEAD} bytes and {MAX_HEADERS} lines")
                 self.send_400_response("")
-        if (self._in_head or self._in_body) and self._timer is None and not self.transport.is_closing():
+        self._start_timer()
+
+    def _is_answering(self) -> bool:
+        """Whether an earlier request on this connection has no complete answer yet."""
+        last: RequestResponseCycle | None = self.cycle
+        waits = last is not None and not last.response_complete
+        return bool(self.pipeline) or (waits and not self._in_body)
+
+    def _start_timer(self) -> None:
+        """Limit the time of a request that has begun to arrive; its time begins after the answer to the one before."""
+        is_partial = self._in_head or self._in_body
+        if is_partial and self._timer is None and not self.transport.is_closing() and not self._is_answering():
             self._timer = self.loop.call_later(HEAD_SECONDS if self._in_head else BODY_SECONDS, self._on_timeout)
 
     def on_message_begin(self) -> None:
@@ -115,6 +141,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._in_head, self._in_body = False, True
         self._stop_timer()
         self.scope[ABORT] = self.transport.abort  # type: ignore[literal-required] # ours
+        self.scope[DRAINED] = self.flow.drain  # type: ignore[literal-required] # ours
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
@@ -127,6 +154,9 @@ class LimitedProtocol(HttpToolsProtocol):
         """Send the head of a response without a body, such as the answer to HEAD."""
         self.transport.flush()  # type: ignore[attr-defined] # ours
         super().on_response_complete()
+        if self._is_refusal_due and not self._is_answering():
+            self.send_400_response("")
+        self._start_timer()
 
     def _refuse(self, status: int, message: str) -> None:
         """Stop the parser; uvicorn then calls `send_400_response`."""
@@ -150,7 +180,13 @@ class LimitedProtocol(HttpToolsProtocol):
             self._timer = None
 
     def send_400_response(self, msg: str) -> None:
-        """Send the error in the same form as all others, and close the connection."""
+        """Send the error in the same form as all others, and close the connection.
+
+        While an earlier request is answered it waits: it would be taken for that request's answer.
+        """
+        self._is_refusal_due = self._is_answering()
+        if self._is_refusal_due:
+            return
         status, message = self._refused or (400, msg or "the request is not valid HTTP")
         request_id = ids.request_id()
         body = encode(

@@ -32,6 +32,7 @@ class StoreReads:
         self._budgets = ThreadPoolExecutor(1, thread_name_prefix="holdfast-budgets")
         self._reading = 0
         self._waiting_reads = asyncio.Semaphore(READ_THREADS)
+        self._pages = asyncio.Semaphore(1)
 
     async def read(self, query: Callable[[Reader], T]) -> T:
         """Read the committed state without blocking the event loop."""
@@ -42,6 +43,11 @@ class StoreReads:
             return await self.query(query)
         finally:
             self._reading -= 1
+
+    async def read_page(self, query: Callable[[Reader], T]) -> T:
+        """Read and render a page of a long list: one at a time, so that short reads wait for no more than one."""
+        async with self._pages:
+            return await self.read(query)
 
     async def query(self, query: Callable[[Reader], T]) -> T:
         """Read without counting it against the limit."""

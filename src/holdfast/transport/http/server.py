@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import uvicorn
+from uvicorn.config import STARTUP_FAILURE
 
 from holdfast.billing.provider import PaymentProvider
 from holdfast.engine.engine import Engine
@@ -22,9 +24,12 @@ from holdfast.telemetry.shared_memory import METRICS_FD, METRICS_ROW, SharedRegi
 from holdfast.telemetry.traces import Traces
 from holdfast.transport.http.app import App
 from holdfast.transport.http.context import HandlerContext
+from holdfast.transport.http.protocol import LimitedProtocol
 from holdfast.transport.http.system.stats import Stats
 
 DRAIN_SECONDS = 30
+HANDSHAKE_SECONDS = 10.0
+"""A TLS handshake that takes longer is ended, as is a head that arrives more slowly."""
 SWITCH_SECONDS = 0.001
 """The interpreter's switch interval: how long a lane waits for the lock while the event loop is busy."""
 RESTART_SECONDS = 0.5
@@ -38,6 +43,27 @@ class DrainingServer(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, on_drain: Callable[[], None]) -> None:
         super().__init__(config)
         self._on_drain = on_drain
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen on the sockets. uvicorn's own method has no limit for the TLS handshake but a minute."""
+        await self.lifespan.startup()
+        if self.lifespan.should_exit:
+            sys.exit(STARTUP_FAILURE)
+        is_encrypted, loop = self.config.ssl is not None, asyncio.get_running_loop()
+        self.servers = [
+            await loop.create_server(
+                self._make_protocol,
+                sock=each,
+                ssl=self.config.ssl,
+                ssl_handshake_timeout=HANDSHAKE_SECONDS if is_encrypted else None,
+                backlog=self.config.backlog,
+            )
+            for each in sockets or ()
+        ]
+        self.started = True
+
+    def _make_protocol(self) -> LimitedProtocol:
+        return LimitedProtocol(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Answer waiting requests with a hint to retry; then let uvicorn finish the others."""
@@ -62,9 +88,15 @@ def serve(
     traces: Traces | None = None,
 ) -> None:
     """Serve until a signal stops it."""
+    sys.setswitchinterval(SWITCH_SECONDS)
+    make_server(HandlerContext(engine, settings, payments, on_webhook, traces=traces)).run(sockets=[listener])
+
+
+def make_server(ctx: HandlerContext) -> DrainingServer:
+    """A server of the whole application."""
     config = uvicorn.Config(
-        App(HandlerContext(engine, settings, payments, on_webhook, traces=traces)),
-        http="holdfast.transport.http.protocol:LimitedProtocol",
+        App(ctx),
+        http=LimitedProtocol,
         loop="auto",
         ws="none",
         lifespan="on",
@@ -72,14 +104,13 @@ def serve(
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        ssl_certfile=settings.tls_cert,
-        ssl_keyfile=settings.tls_key,
+        ssl_certfile=ctx.settings.tls_cert,
+        ssl_keyfile=ctx.settings.tls_key,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=DRAIN_SECONDS,
         backlog=2048,
     )
-    sys.setswitchinterval(SWITCH_SECONDS)
-    DrainingServer(config, engine.drain).run(sockets=[listener])
+    return DrainingServer(config, ctx.engine.drain)
 
 
 def follow_parent() -> None:

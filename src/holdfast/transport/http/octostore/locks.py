@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import parse_qsl
 
 import msgspec
 
@@ -11,8 +10,7 @@ from holdfast.core import acl as access
 from holdfast.core import lease as leases
 from holdfast.core.errors import Invalid
 from holdfast.core.lease import Lease
-from holdfast.core.names import ELECTION_PREFIX, check_reserved, is_storable, lock_name_problem
-from holdfast.core.prefix_rule import check_covers
+from holdfast.core.names import check_reserved, is_storable, lock_name_problem
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.verbs.locks import Acquired, AcquireLock, Delayed, ReleaseLock, RenewLock, SetLockAcl
 from holdfast.operations import bounds
@@ -34,10 +32,8 @@ from holdfast.transport.http.octostore.lock_documents import (
     held_document,
     status_document,
 )
-from holdfast.transport.http.request import HttpRefusal, Request, Response, json_response
+from holdfast.transport.http.request import Request, Response, json_response
 from holdfast.transport.times import rfc3339
-
-ALL = 1_000_000
 
 
 class AclBody(msgspec.Struct):
@@ -188,19 +184,6 @@ async def get_lock_status(ctx: HandlerContext, request: Request) -> Response:
     return json_response(200, document)
 
 
-async def list_locks(ctx: HandlerContext, request: Request) -> Response:
-    """All held locks whose names are valid in this API."""
-    prefix = _parse_prefix(request)
-    await ctx.authenticate(request)
-    prefix = request.by.name_prefix if prefix is None else prefix
-    check_covers(request.by, prefix or "")
-    found = await ctx.read(lambda reader: reader.leases(request.by.account, prefix or "", "", ALL))
-    locks = [status_document(lease, 0) for lease in found if _listable(lease.id)]
-    return json_response(
-        200, {"locks": locks, "total": len(locks), "prefix": prefix, "agent_contract": lock_advice.listed()}
-    )
-
-
 def check_metadata(metadata: str) -> None:
     """Refuse metadata that is too long or cannot be stored."""
     if len(metadata) > bounds.LOCK_METADATA.most:
@@ -221,18 +204,6 @@ def usable_name(request: Request) -> str:
     name = _lock_name(request)
     check_reserved(name)
     return name
-
-
-def _listable(name: str) -> bool:
-    return not name.startswith(ELECTION_PREFIX) and lock_name_problem(name) is None
-
-
-def _parse_prefix(request: Request) -> str | None:
-    query = parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True, errors="replace")
-    prefixes = [value for key, value in query if key == "prefix"]
-    if len(prefixes) > 1:
-        raise HttpRefusal(400, "prefix must be sent only once")
-    return prefixes[0].replace("\0", "\ufffd") if prefixes else None
 
 
 def _check_ttl(seconds: int | None) -> Instant:

@@ -14,14 +14,22 @@ class ByteBudget:
         self._by_owner: Counter[str] = Counter()
         self.used = 0
 
+    def fits(self, owner: str, size: int) -> bool:
+        """Whether there is room. An owner that has none yet gets any size while others leave room."""
+        held = self._by_owner.get(owner, 0)
+        return not (held and held + size > self._share) and not (self.used and self.used + size > self._total)
+
     def take(self, owner: str, size: int) -> bool:
-        """Count bytes, if they fit. An owner that has none yet gets any size while others leave room."""
-        held = self._by_owner[owner]
-        if (held and held + size > self._share) or (self.used and self.used + size > self._total):
-            return False
+        """Count bytes, if they fit."""
+        if self.fits(owner, size):
+            self.add(owner, size)
+            return True
+        return False
+
+    def add(self, owner: str, size: int) -> None:
+        """Count bytes that exist already, whether or not they fit."""
         self._by_owner[owner] += size
         self.used += size
-        return True
 
     def give_back(self, owner: str, size: int) -> None:
         """Stop counting bytes."""

@@ -17,6 +17,8 @@ STREAMS_PER_KEY = 100
 STREAM_RETRY = 5
 """Seconds after which a refused stream may be tried again."""
 MAX_WATCHED_NAMES = 16_384
+LOCK_LISTS_PER_ACCOUNT, MAX_LOCK_LISTS = 10, 100
+"""Lists of locks, longer than a page, that are being sent."""
 
 Refusal = Callable[[], HoldfastError]
 
@@ -44,6 +46,12 @@ class StreamLimits:
             settings.public_election_watch_streams_global,
             lambda: RateLimited("too many watches from this address; try again in 30 seconds", retry_after=30),
             lambda: RateLimited("too many watches; try again in 1 seconds", retry_after=1),
+        )
+        self.lock_lists = StreamLimit(
+            LOCK_LISTS_PER_ACCOUNT,
+            MAX_LOCK_LISTS,
+            lambda: RateLimited(f"an account reads at most {LOCK_LISTS_PER_ACCOUNT} long lists at once", retry_after=1),
+            lambda: Overloaded("too many long lists are being read"),
         )
         self.watched_names = WatchedNames(
             MAX_WATCHED_NAMES, lambda: TooManyElections("too many names are watched", retry_after=1)
