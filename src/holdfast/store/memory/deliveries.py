@@ -185,7 +185,8 @@ class MemoryDeliveries:
         return [each for each in self.rows.values() if each.webhook_key == hook]
 
     def _active(self) -> list[Webhook]:
-        hooks = [row for row in self._store.rows.values() if isinstance(row, Webhook) and row.state == ACTIVE]
+        rows = self._store.indexes.tables.get(Webhook.table, {}).values()
+        hooks = [row for row in rows if row.state == ACTIVE]
         return sorted(hooks, key=lambda hook: hook.key)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.core import lease as leases
@@ -34,11 +34,15 @@ class MemoryReader:
         self.now = store.now()
         self.wall = store.wall()
 
+    def _rows(self, row_type: type[R]) -> list[R]:
+        rows = self._store.indexes.tables.get(row_type.table, {}).values()
+        return [row for row in rows if isinstance(row, row_type)]
+
     def _leases(self) -> list[Lease]:
-        return [row for row in self._store.rows.values() if isinstance(row, Lease)]
+        return self._rows(Lease)
 
     def _tasks(self) -> list[Task]:
-        return [row for row in self._store.rows.values() if isinstance(row, Task)]
+        return self._rows(Task)
 
     def row(self, row_type: type[R], account: str, row_id: str) -> R | None:
         """A row by its key."""
@@ -49,8 +53,9 @@ class MemoryReader:
         self, row_type: type[R], account: str, row_id: str, limit: int, max_bytes: int | None = None
     ) -> list[R]:
         """Rows of every account, in the order of their keys."""
-        found = [row for row in self._store.rows.values() if isinstance(row, row_type)]
-        after = sorted((row for row in found if row.key[1:] > (account, row_id)), key=lambda row: row.key)
+        after = sorted(
+            (row for row in self._rows(row_type) if row.key[1:] > (account, row_id)), key=lambda row: row.key
+        )
         return list(take_bytes(after[:limit], max_bytes))
 
     def leases(self, account: str, prefix: str, after: str, limit: int, max_bytes: int | None = None) -> list[Lease]:
@@ -87,8 +92,8 @@ class MemoryReader:
 
     def principal(self, key_hash: str) -> Principal | None:
         """The principal that a credential is valid for now."""
-        rows = [row for row in self._store.rows.values() if isinstance(row, Principal)]
-        return next((row for row in rows if accepts_key(row, key_hash, self.now)), None)
+        rows = map(self._store.rows.__getitem__, self._store.indexes.group("key", key_hash))
+        return next((row for row in rows if isinstance(row, Principal) and accepts_key(row, key_hash, self.now)), None)
 
     def browser_session(self, session_id: str) -> BrowserSession | None:
         """A browser session or sign-in link."""
@@ -96,15 +101,13 @@ class MemoryReader:
 
     def principals(self, account: str) -> list[Principal]:
         """All principals of an account by id."""
-        rows = [row for row in self._store.rows.values() if isinstance(row, Principal) and row.account == account]
-        return sorted(rows, key=lambda row: row.id)
+        return sorted((row for row in self._rows(Principal) if row.account == account), key=lambda row: row.id)
 
     def sessions(
         self, account: str, after: str, limit: int, max_bytes: int | None = None, *, live: bool = False
     ) -> list[Session]:
         """Sessions by id."""
-        rows = [row for row in self._store.rows.values() if isinstance(row, Session)]
-        found = [row for row in rows if row.account == account and row.id > after]
+        found = [row for row in self._rows(Session) if row.account == account and row.id > after]
         found = [row for row in found if sessions.is_live(row, self.now)] if live else found
         return list(take_bytes(sorted(found, key=lambda row: row.id)[:limit], max_bytes))
 
@@ -153,34 +156,22 @@ class MemoryReader:
 
     def due(self, limit: int, account: str = "") -> list[Key]:
         """Rows that have expired or become due."""
-        found = [(at, row.key) for at, row in self._deadlines() if at <= self.now and account in {"", row.account}]
-        return [key for _, key in sorted(found)][:limit]
+        indexes, ahead = self._store.indexes, self.now - self.wall
+        found = [*indexes.deadlines.up_to(self.now)]
+        found += [(at + ahead, key) for at, key in indexes.schedules.up_to(self.wall)]
+        return [key for _, key in sorted(found) if account in {"", key[1]}][:limit]
 
     def next_deadline(self) -> Instant | None:
-        """When the next row expires or becomes due."""
-        return min((at for at, _ in self._deadlines()), default=None)
-
-    def _deadlines(self) -> Iterator[tuple[Instant, Row]]:
-        for row in self._store.rows.values():
-            at: Instant | None = None
-            if isinstance(row, Task):
-                at = tasks.deadline(row)
-                if at is not None and row.state == tasks.PENDING:
-                    at += self.now - self.wall  # a schedule, by the wall clock
-            elif isinstance(row, Lease) or (isinstance(row, Session) and row.ended_at is None):
-                at = row.expires_at
-            if at is not None:
-                yield at, row
+        """When the next row expires or becomes due; a schedule follows the wall clock."""
+        expires_at, scheduled_at = self._store.indexes.deadlines.lowest(), self._store.indexes.schedules.lowest()
+        due_at = None if scheduled_at is None else scheduled_at + self.now - self.wall
+        return min((at for at in (expires_at, due_at) if at is not None), default=None)
 
     def held_at(self, instant: Instant) -> list[Key]:
         """Held jobs and tasks and open named sessions that had not expired at that time."""
         found: list[Row] = [row for row in self._leases() if leases.counts_toward_limit(row, JOB, instant)]
         found += [row for row in self._tasks() if leases.is_live(row, instant)]
-        found += [
-            row
-            for row in self._store.rows.values()
-            if isinstance(row, Session) and row.name is not None and sessions.is_live(row, instant)
-        ]
+        found += [row for row in self._rows(Session) if row.name is not None and sessions.is_live(row, instant)]
         return sorted(row.key for row in found)
 
     def finished_before(self, account: str, instant: Instant, limit: int, *, dead: bool) -> list[Key]:
@@ -192,7 +183,8 @@ class MemoryReader:
     def events(self, account: str, after: int, limit: int, max_bytes: int | None = None) -> list[Event]:
         """Events after a cursor."""
         log = self._store.log.get(account, [])
-        return list(take_bytes([event for event in log if event.seq > after][:limit], max_bytes))
+        first = bisect_right(log, after, key=lambda event: event.seq)
+        return list(take_bytes(log[first : first + limit], max_bytes))
 
     def history(
         self, account: str, subject: str, after: int = 0, limit: int = HISTORY_PAGE, max_bytes: int = PAGE_BYTES
@@ -202,7 +194,7 @@ class MemoryReader:
         return list(take_bytes(found[:limit], max_bytes))
 
     def _of_subject(self, account: str, subject: str) -> list[Event]:
-        return [event for event in self._store.log.get(account, []) if event.subject == subject]
+        return self._store.history.get((account, subject), [])
 
     def last_grant(self, account: str, subject: str, version: int) -> Event | None:
         """The last event of a lease below a version that shows its holder."""

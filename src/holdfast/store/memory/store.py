@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from msgspec.structs import replace
+
 from holdfast.clock import boot_nanoseconds
 from holdfast.core import browser_session as browser_sessions
 from holdfast.core.browser_session import BrowserSession
@@ -17,6 +19,7 @@ from holdfast.core.row import Instant, Key, Row
 from holdfast.store.changes import Answer
 from holdfast.store.contract import Clock
 from holdfast.store.memory.deliveries import MemoryDeliveries
+from holdfast.store.memory.indexes import Indexes
 from holdfast.store.memory.reader import MemoryReader
 from holdfast.store.memory.transaction import MemoryTransaction
 
@@ -33,7 +36,10 @@ class MemoryStore:
         self._has_own_clock = clock is None
         self._lock = threading.RLock()
         self.rows: dict[Key, Row] = {}
+        self.indexes = Indexes()
         self.log: dict[str, list[Event]] = {}
+        self.history: dict[tuple[str, str], list[Event]] = {}
+        """By account and subject: the part of the log that is about it."""
         self.log_bounds: dict[str, tuple[int, int]] = {}
         """By account: (last event removed, last event)."""
         self.answers: dict[tuple[str, str], Answer] = {}
@@ -52,6 +58,25 @@ class MemoryStore:
         """The time, which never goes back."""
         self._now = max(self._now, self._clock())
         return self._now
+
+    def change(self, key: Key, row: Row | None) -> None:
+        """Put a row, or delete it."""
+        self.indexes.replace(self.rows.get(key), row)
+        if row is None:
+            del self.rows[key]
+        else:
+            self.rows[key] = row
+
+    def append(self, event: Event) -> None:
+        """Give an event its number and add it to the log."""
+        floor, last = self.log_bounds.get(event.account, (0, 0))
+        self.log_bounds[event.account] = (floor, last + 1)
+        numbered = replace(event, seq=last + 1)
+        self.log.setdefault(event.account, []).append(numbered)
+        self.history.setdefault((event.account, event.subject), []).append(numbered)
+
+    def _drop_history(self, account: str) -> None:
+        self.history = {key: events for key, events in self.history.items() if key[0] != account}
 
     def set_clock(self, to: Instant) -> None:
         """Let the time begin again from here."""
@@ -101,12 +126,17 @@ class MemoryStore:
         """Delete the oldest events of an account."""
         with self._lock:
             self.log[account] = [event for event in self.log.get(account, []) if event.seq > floor]
+            self._drop_history(account)
+            for event in self.log[account]:
+                self.history.setdefault((account, event.subject), []).append(event)
             self.log_bounds[account] = (max(floor, self.log_bounds[account][0]), self.log_bounds[account][1])
 
     def erase(self, account: str) -> None:
         """Delete everything of an account."""
         with self._lock:
-            self.rows = {key: row for key, row in self.rows.items() if row.account != account}
+            for row in [row for row in self.rows.values() if row.account == account]:
+                self.change(row.key, None)
+            self._drop_history(account)
             self.answers = {key: answer for key, answer in self.answers.items() if key[0] != account}
             self.key_uses = {key: at for key, at in self.key_uses.items() if key[0] != account}
             self.budgets = {key: spent for key, spent in self.budgets.items() if key[0] != account}
