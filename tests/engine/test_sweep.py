@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 import pytest
 
+from holdfast.core.errors import StoreUnavailable
 from holdfast.core.lease import EXPIRED, SESSION_ENDED, Lease, last_ending
 from holdfast.core.row import SECOND
 from holdfast.core.session import Session
+from holdfast.engine.sweep import MAX_SLEEP
 from tests.support import ACCOUNT, a_lease, a_session, check_log, claim, every, put, wait_until
 
 
@@ -59,3 +62,18 @@ def test_deadlines_of_a_killed_server_are_swept_by_another_within_a_second(opene
     began = time.monotonic()
     wait_until(lambda: row_of(engine).proof is None)
     assert time.monotonic() - began < 0.2 + 1.0 + 0.2
+
+
+def test_a_sweep_that_cannot_read_the_store_waits_before_it_tries_again(opened, started, monkeypatch):
+    engine, failures = started(opened("memory"), serving=True), []
+
+    def unavailable():
+        failures.append(time.monotonic())
+        raise StoreUnavailable("gone")
+
+    monkeypatch.setattr(engine.store, "last_beat", unavailable)
+    monkeypatch.setattr(engine.store, "read", unavailable)
+    wait_until(lambda: len(failures) >= 3, seconds=15)
+    pauses = [after - before for before, after in pairwise(failures)]
+    monkeypatch.undo()
+    assert min(pauses) > MAX_SLEEP / 2

@@ -18,8 +18,9 @@ from holdfast.backup.resume_marker import ResumeMarker
 from holdfast.engine.verify import verify
 from holdfast.settings import Settings
 from holdfast.store.postgres import PostgresStore
-from holdfast.store.postgres.connection import connect, translate_errors
+from holdfast.store.postgres.connection import connect
 from holdfast.store.postgres.durability import check_durable
+from holdfast.store.postgres.errors import translate_errors
 
 
 def copy_into_database(source: Endpoint, to: Settings, report: OnProgress, *, check: bool) -> dict[str, int]:

@@ -13,7 +13,8 @@ from holdfast.backup.source import check_schema
 from holdfast.backup.sqlite import SqliteEndpoint
 from holdfast.settings import Settings
 from holdfast.store.postgres import queries
-from holdfast.store.postgres.connection import Connection, connect, translate_errors
+from holdfast.store.postgres.connection import Connection, connect
+from holdfast.store.postgres.errors import translate_errors
 from holdfast.store.sql import migrations
 from holdfast.store.sqlite import SqliteStore
 from holdfast.store.sqlite.store import connect as connect_file

@@ -16,8 +16,9 @@ from holdfast.backup.sqlite import SqliteEndpoint
 from holdfast.core.row import SECOND, Instant
 from holdfast.settings import Settings
 from holdfast.store.postgres import PostgresStore
-from holdfast.store.postgres.connection import connect, translate_errors
+from holdfast.store.postgres.connection import connect
 from holdfast.store.postgres.durability import durable_transaction
+from holdfast.store.postgres.errors import translate_errors
 from holdfast.store.sql import migrations
 
 CLOCK_SLACK = 2 * SECOND

@@ -33,7 +33,7 @@ from holdfast.telemetry.traces import Traces
 
 T = TypeVar("T")
 
-STUCK_SECONDS = 30.0
+STUCK_SECONDS = 10.0
 """A lane that has worked on one batch for longer than this is reported as stuck."""
 
 log = logging.getLogger("holdfast.engine")

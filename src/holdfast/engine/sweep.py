@@ -138,11 +138,11 @@ class Sweep:
 
     def _run(self) -> None:
         while not self._stopped:
+            self._alarm = math.inf  # a deadline set from here on may wake it
             try:
                 if self._serving and (self._in_trouble or self._outages.is_paused()):
                     self._give_grace()
                 self._outages.record_sweep()
-                self._alarm = math.inf  # a deadline set from here on may wake it
                 sleep = self._run_once()
                 self._in_trouble = False
             except HoldfastError as error:

@@ -1,26 +1,35 @@
-"""Connections to PostgreSQL, and the translation of its errors."""
+"""Connections to PostgreSQL, each of which waits a bounded time for an answer."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+import time
+from typing import Any, TypeVar
 
 import psycopg
+from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
-from holdfast.core.errors import StoreFull, StoreUnavailable, Trouble, ValueRefused
-from holdfast.store.contract import Rerun, RowsLocked, StaleConnection
-
-Connection = psycopg.Connection[tuple[Any, ...]]
+T = TypeVar("T")
 
 CONNECT_SECONDS = 3
+ANSWER_SECONDS = 10.0
+"""How long we wait for an answer of the database. Then the connection is dropped."""
+COMMIT_SECONDS = 15.0
+"""How long we wait for the answer to COMMIT. It is never cancelled: a cancelled COMMIT counts as done before the
+standbys have it."""
+LONG_ANSWER_SECONDS = 35.0
+"""The same for statements that delete many rows: longer than their `statement_timeout`."""
 PREPARE_AFTER = 2
 _DEFAULTS: dict[str, str | int] = {
     "connect_timeout": CONNECT_SECONDS,
+    # A host that vanishes sends no word. What it does not acknowledge for 3 s, or an idle connection that does not
+    # answer probes for about 7 s, is lost.
     "tcp_user_timeout": 3000,
+    "keepalives": 1,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
     "target_session_attrs": "read-write",
     "application_name": "holdfast",
 }
@@ -40,19 +49,72 @@ SESSION_SETTINGS = {
 }
 """Settings of our database sessions. A pooler shares sessions, so behind one they are set in each transaction."""
 LANE_SETTINGS = SESSION_SETTINGS | {"lock_timeout": f"{ROW_LOCK_SECONDS}s"}
-_RERUN = {"40001", "40P01"}
-_FULL = {"53100"}
-_VALUE_CLASSES = {"22", "23", "54", "P0"}
-"""SQLSTATE classes: data, constraints, program limits, and what our own triggers refuse."""
+
+
+class NoAnswer(psycopg.OperationalError):
+    """The database has not answered in time, and the connection was dropped."""
+
+    def __init__(self) -> None:
+        super().__init__("it does not answer")
+
+
+class Connection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection that is dropped when the database does not answer in time."""
+
+    answer_seconds: float | None = None
+    """How long it waits for an answer; None is for ever."""
+
+    def wait(self, gen: PQGen[T], interval: float = 0.1, timeout: float | None = None) -> T:
+        """Wait for an answer."""
+        if timeout is not None or self.answer_seconds is None:
+            return super().wait(gen, interval, timeout)
+        deadline = time.monotonic() + self.answer_seconds
+        try:
+            return super().wait(gen, interval, self.answer_seconds)
+        except psycopg.OperationalError as error:
+            if time.monotonic() < deadline or is_broken(self):
+                raise
+            self.close()
+            raise NoAnswer from error
+
+
+class Connector:
+    """Opens the connections of a store.
+
+    While a host does not respond, an attempt lasts seconds. After one failed, all others fail at once for as long as it
+    took, so that a long queue of callers is answered soon.
+    """
+
+    def __init__(self, url: str, *, pooled: bool) -> None:
+        self._url = url
+        self._pooled = pooled
+        self._retry_at = 0.0
+
+    def connect(self, settings: dict[str, str] = SESSION_SETTINGS) -> Connection:
+        """A connection that waits a bounded time for each answer."""
+        began = time.monotonic()
+        if began < self._retry_at:
+            raise psycopg.OperationalError("it did not accept a connection a moment ago")
+        try:
+            connection = connect(self._url, pooled=self._pooled, settings=settings)
+        except psycopg.Error:
+            failed = time.monotonic()
+            self._retry_at = failed + (failed - began)
+            raise
+        connection.answer_seconds = ANSWER_SECONDS
+        return connection
 
 
 def connect(url: str, *, pooled: bool = False, settings: dict[str, str] = SESSION_SETTINGS) -> Connection:
-    """A connection in autocommit mode: every statement commits by itself unless a transaction was begun."""
+    """A connection in autocommit mode: every statement commits by itself unless a transaction was begun.
+
+    It waits for answers without a bound, for migrations and copies.
+    """
     configured = conninfo_to_dict(url)
     options = " ".join(f"-c {name}={value}" for name, value in settings.items())
     defaults = _DEFAULTS if pooled else _DEFAULTS | {"options": options}
     conninfo = make_conninfo(url, **{name: value for name, value in defaults.items() if name not in configured})
-    return psycopg.connect(conninfo, autocommit=True, prepare_threshold=None if pooled else PREPARE_AFTER)
+    return Connection.connect(conninfo, autocommit=True, prepare_threshold=None if pooled else PREPARE_AFTER)
 
 
 def is_broken(connection: Connection) -> bool:
@@ -63,31 +125,3 @@ def is_broken(connection: Connection) -> bool:
 def is_idle(connection: Connection) -> bool:
     """Whether the connection works and is outside of a transaction."""
     return not is_broken(connection) and connection.info.transaction_status == TransactionStatus.IDLE
-
-
-@contextmanager
-def translate_errors() -> Iterator[None]:
-    """Raise Holdfast's errors instead of psycopg's. One that is raised before COMMIT means that nothing was changed."""
-    try:
-        yield
-    except (Trouble, Rerun, RowsLocked, StaleConnection):
-        raise
-    except psycopg.Error as error:
-        raise translate(error) from error
-
-
-def translate(error: psycopg.Error) -> Exception:
-    """Holdfast's error for an error of PostgreSQL, by its SQLSTATE."""
-    state = error.sqlstate or ""
-    if state in _RERUN or error.diag.constraint_name == "tasks_one_live":
-        return Rerun(str(error))
-    if state in _FULL:
-        return StoreFull("the database's disk is full")
-    if state[:2] in _VALUE_CLASSES or isinstance(error, psycopg.DataError):
-        return ValueRefused(f"the database refused a value: {_first_line(error)}")
-    return StoreUnavailable(f"the database cannot be used: {_first_line(error)}")
-
-
-def _first_line(error: psycopg.Error) -> str:
-    """The first line of the database's message, without the password of an address in it."""
-    return re.sub(r"//[^/@\s]*@", "//…@", next(iter(str(error).splitlines()), type(error).__name__))

@@ -14,7 +14,7 @@ import psycopg
 from holdfast.core.errors import OutcomeUnknown
 from holdfast.store.contract import NotDurable
 from holdfast.store.postgres import queries
-from holdfast.store.postgres.connection import Connection, is_broken
+from holdfast.store.postgres.connection import COMMIT_SECONDS, Connection, is_broken
 
 _SYNCHRONOUS_COMMIT = "current_setting('synchronous_commit')"
 # Only ever raised: a stricter `remote_apply` stays.
@@ -22,11 +22,15 @@ _WAIT_FOR_FLUSH = (
     f"set_config('synchronous_commit', CASE WHEN {_SYNCHRONOUS_COMMIT} IN ('off', 'local') THEN 'on'"
     f" ELSE {_SYNCHRONOUS_COMMIT} END, true)"
 )
-SET_FOR_COMMIT = f"SELECT {_WAIT_FOR_FLUSH}, set_config('lock_timeout', $1, true)"
+SET_FOR_COMMIT = (
+    f"SELECT {_WAIT_FOR_FLUSH}, set_config('lock_timeout', $1, true), set_config('statement_timeout', '0', true)"
+)
 """Between the rows and the counters of a batch: COMMIT waits until the batch is on disk, and on the standbys if any.
 
 The counters of an account are locked while other servers commit, so a batch waits longer for them than for its rows.
+A timeout must not cancel COMMIT: it would then count as done before the standbys have it.
 """
+_COMMIT = f"SET LOCAL statement_timeout = 0; {queries.COMMIT}"
 _BEGIN_DURABLE = f"{queries.BEGIN}; SELECT {_WAIT_FOR_FLUSH}"
 _CRASH_SETTINGS = ("fsync", "full_page_writes")
 
@@ -41,8 +45,10 @@ def durable_transaction(connection: Connection) -> Iterator[None]:
         if not is_broken(connection):
             connection.execute(queries.ROLLBACK)
         raise
+    if connection.answer_seconds is not None:
+        connection.answer_seconds = max(connection.answer_seconds, COMMIT_SECONDS)
     try:
-        connection.execute(queries.COMMIT)
+        connection.execute(_COMMIT, prepare=False)
     except psycopg.Error as error:
         if is_broken(connection):
             raise OutcomeUnknown("the connection broke while the change was being committed") from error

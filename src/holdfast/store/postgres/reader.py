@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -11,7 +12,7 @@ import psycopg
 from holdfast.core.row import Instant
 from holdfast.store.contract import Clock
 from holdfast.store.postgres import queries
-from holdfast.store.postgres.connection import Connection
+from holdfast.store.postgres.connection import LONG_ANSWER_SECONDS, Connection
 from holdfast.store.postgres.durability import check_durable, durable_transaction
 from holdfast.store.sql.reader import SqlReader
 
@@ -33,9 +34,17 @@ class PostgresReader(SqlReader):
         cursor = self.execute(query, *arguments)
         return [] if cursor.description is None else cursor.fetchall()
 
-    def transaction(self) -> AbstractContextManager[object]:
-        """Statements executed inside are one transaction."""
-        return durable_transaction(self._connection)
+    @contextmanager
+    def transaction(self, *, is_long: bool) -> Iterator[None]:
+        """Statements executed inside are one transaction; `is_long` if they may delete many rows."""
+        usual = self._connection.answer_seconds
+        if is_long:
+            self._connection.answer_seconds = LONG_ANSWER_SECONDS
+        try:
+            with durable_transaction(self._connection):
+                yield
+        finally:
+            self._connection.answer_seconds = usual
 
     def check_durable(self) -> None:
         """Raise NotDurable if the settings of the database make commits unsafe."""

@@ -11,8 +11,17 @@ from holdfast.core.errors import ValueRefused
 from holdfast.core.row import Instant
 from holdfast.store.contract import Clock, Rerun, RowsLocked, StaleConnection
 from holdfast.store.postgres import queries
-from holdfast.store.postgres.connection import LANE_SETTINGS, Connection, connect, is_broken, is_idle, translate_errors
+from holdfast.store.postgres.connection import (
+    LANE_SETTINGS,
+    Connection,
+    Connector,
+    NoAnswer,
+    connect,
+    is_broken,
+    is_idle,
+)
 from holdfast.store.postgres.durability import check_durable, durable_transaction
+from holdfast.store.postgres.errors import translate_errors
 from holdfast.store.postgres.reader import PostgresReader
 from holdfast.store.postgres.transaction import PostgresTransaction
 from holdfast.store.postgres.watcher import ListeningWatcher
@@ -42,6 +51,7 @@ class PostgresStore(SqlStore):
     ) -> None:
         super().__init__()
         self._url = url
+        self._connector = Connector(url, pooled=pooled)
         self._listen_url = listen_url or (None if pooled else url)
         self._pooled = pooled
         self._clock = clock
@@ -51,13 +61,10 @@ class PostgresStore(SqlStore):
 
     def open(self) -> None:
         """Migrate the schema; servers that start together wait for each other."""
-        with translate_errors(), self._connect() as connection:
+        with translate_errors(), connect(self._url, pooled=self._pooled) as connection:
             check_durable(connection)
             with durable_transaction(connection):
                 migrate_schema(connection)
-
-    def _connect(self) -> Connection:
-        return connect(self._url, pooled=self._pooled)
 
     @contextmanager
     def transaction(self, lane: int = 0) -> Iterator[PostgresTransaction]:
@@ -76,7 +83,7 @@ class PostgresStore(SqlStore):
                 transaction.roll_back()
                 raise RowsLocked from error
             except BaseException as error:
-                broke = isinstance(error, psycopg.Error) and is_broken(connection)
+                broke = isinstance(error, psycopg.Error) and is_broken(connection) and not isinstance(error, NoAnswer)
                 self._writers.pop(lane)[0].close()
                 if broke and was_open and not transaction.loaded:
                     raise StaleConnection from error
@@ -85,7 +92,7 @@ class PostgresStore(SqlStore):
     def _writer(self, lane: int) -> tuple[Connection, Wire]:
         """The lane's connection, or a new one if it broke."""
         if lane not in self._writers or is_broken(self._writers[lane][0]):
-            connection = connect(self._url, pooled=self._pooled, settings=LANE_SETTINGS)
+            connection = self._connector.connect(LANE_SETTINGS)
             self._writers[lane] = connection, Wire(connection, prepare=not self._pooled)
         return self._writers[lane]
 
@@ -96,6 +103,9 @@ class PostgresStore(SqlStore):
             connection, reader = self._reader()
             try:
                 yield reader
+            except NoAnswer:
+                self._close_readers()  # they would not get an answer either
+                raise
             finally:  # an error that is not the connection's own leaves it as good as it was
                 if is_idle(connection):
                     self._readers.append(connection)
@@ -103,28 +113,43 @@ class PostgresStore(SqlStore):
                     connection.close()
 
     @contextmanager
-    def write(self) -> Iterator[tuple[Execute, Instant]]:
+    def write(self, *, is_long: bool = False) -> Iterator[tuple[Execute, Instant]]:
         """Begin a transaction on a connection for reads, so that no lane waits for it."""
-        with self.read() as reader, reader.transaction():
+        with self.read() as reader, reader.transaction(is_long=is_long):
             yield reader.fetch, reader.now
 
     def _reader(self) -> tuple[Connection, PostgresReader]:
-        """A connection that answers; those that broke while they were idle are dropped."""
-        while True:
-            try:
-                connection = self._readers.pop()
-            except IndexError:  # several threads take from the list, so a check before would race
-                connection = self._connect()
-                return connection, PostgresReader(connection, self._clock)
-            try:
-                return connection, PostgresReader(connection, self._clock)
-            except psycopg.Error:
-                if not is_broken(connection):
-                    raise
+        """A connection that answers. If one broke while it was idle, so did the others: all are dropped."""
+        try:
+            connection = self._readers.pop()
+        except IndexError:  # several threads take from the list, so a check before would race
+            return self._new_reader()
+        try:
+            return connection, PostgresReader(connection, self._clock)
+        except psycopg.Error as error:
+            connection.close()
+            self._close_readers()
+            if isinstance(error, NoAnswer):
+                raise
+            return self._new_reader()
+
+    def _new_reader(self) -> tuple[Connection, PostgresReader]:
+        connection = self._connector.connect()
+        try:
+            return connection, PostgresReader(connection, self._clock)
+        except psycopg.Error:
+            connection.close()
+            raise
+
+    def _close_readers(self) -> None:
+        """Close the idle connections."""
+        with suppress(IndexError):
+            while True:
+                self._readers.pop().close()
 
     def watch(self, on_change: Callable[[], None]) -> ListeningWatcher:
         """Listen for the notices of other servers; poll where listening is impossible."""
-        return ListeningWatcher(self._listen_url, self._connect, on_change)
+        return ListeningWatcher(self._listen_url, self._connector.connect, on_change)
 
     def forget_events(self, account: str, floor: int) -> None:
         """Delete the oldest events of an account.
@@ -133,7 +158,7 @@ class PostgresStore(SqlStore):
         """
         with self.write() as (execute, _):
             execute(sql.RAISE_FLOOR, floor, account, floor)
-        with self.write() as (execute, _):
+        with self.write(is_long=True) as (execute, _):
             execute(sql.FORGET_EVENTS, account, floor)
 
     def check_durable(self) -> None:
@@ -148,10 +173,10 @@ class PostgresStore(SqlStore):
 
     def close(self) -> None:
         """Close every connection."""
-        for connection in [*(connection for connection, _ in self._writers.values()), *self._readers]:
-            with suppress(psycopg.Error):
-                connection.close()
-        self._writers, self._readers = {}, []
+        for connection, _ in self._writers.values():
+            connection.close()
+        self._writers = {}
+        self._close_readers()
 
 
 def migrate_schema(connection: Connection) -> None:

@@ -24,8 +24,9 @@ from holdfast.store.changes import Answer, Changes
 from holdfast.store.contract import Clock, Rerun
 from holdfast.store.needs import AllNeeds
 from holdfast.store.postgres import queries
-from holdfast.store.postgres.connection import LANE_SETTINGS, LOCK_SECONDS, Connection, is_broken, translate
+from holdfast.store.postgres.connection import COMMIT_SECONDS, LANE_SETTINGS, LOCK_SECONDS, Connection, is_broken
 from holdfast.store.postgres.durability import SET_FOR_COMMIT
+from holdfast.store.postgres.errors import translate
 from holdfast.store.postgres.save_statements import counter_statements, document, row_statements
 from holdfast.store.postgres.wire import ResultRows, Statement, Wire
 from holdfast.store.rows import ROW_TYPES, Rows, absent_subjects
@@ -172,6 +173,7 @@ class PostgresTransaction:
                 (SET_FOR_COMMIT, (f"{self._counter_lock_seconds}s",)),
                 *counter_statements(self._changes),
                 (queries.COMMIT, ()),
+                seconds=COMMIT_SECONDS,
             )
         except psycopg.errors.LockNotAvailable:
             raise

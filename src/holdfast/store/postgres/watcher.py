@@ -9,13 +9,15 @@ from collections.abc import Callable
 import psycopg
 
 from holdfast.store.postgres import queries
-from holdfast.store.postgres.connection import Connection, connect
+from holdfast.store.postgres.connection import Connection, Connector
 from holdfast.store.sql.watcher import WatcherBase
 
 NOTIFY_SECONDS = 0.05
 """NOTIFY takes a lock that all committers share, so bursts are sent as one notice."""
 POLL_SECONDS = 0.05
 LISTEN_SECONDS = 0.25
+CHECK_SECONDS = 5.0
+"""How often the listener checks that its connection still works, and how long it waits for the answer."""
 LOST_SECONDS = 1.0
 """While a caller waits, a change is assumed at least this often, because notices may be lost."""
 
@@ -54,11 +56,15 @@ class ListeningWatcher(WatcherBase):
         assert self._listen_url is not None
         while not self._closed.is_set():
             try:
-                with connect(self._listen_url) as connection:
+                with Connector(self._listen_url, pooled=False).connect() as connection:
+                    connection.answer_seconds = CHECK_SECONDS
                     connection.execute(queries.LISTEN)
                     self._on_change()  # for changes made while nothing listened
-                    reported = time.monotonic()
+                    reported = checked = time.monotonic()
                     while not self._closed.is_set():
+                        if time.monotonic() - checked >= CHECK_SECONDS:
+                            connection.execute(queries.LISTEN)  # a second LISTEN changes nothing
+                            checked = time.monotonic()
                         for notice in connection.notifies(timeout=LISTEN_SECONDS, stop_after=1):
                             if notice.pid != self._own_pid:
                                 reported = time.monotonic()
@@ -87,6 +93,8 @@ class ListeningWatcher(WatcherBase):
                 self._own_pid = connection.info.backend_pid
                 connection.execute(queries.NOTIFY)
             except psycopg.Error:
+                if connection is not None:
+                    connection.close()
                 connection = None
                 self._to_notify.set()
             self._closed.wait(NOTIFY_SECONDS)

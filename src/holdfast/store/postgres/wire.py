@@ -7,12 +7,14 @@ prepared once per connection, outside any pipeline, and results come back as tex
 
 from __future__ import annotations
 
+import math
 import select
+import time
 
 from psycopg import pq
 from psycopg.errors import error_from_result
 
-from holdfast.store.postgres.connection import Connection
+from holdfast.store.postgres.connection import Connection, NoAnswer
 
 Parameter = str | int | None
 Statement = tuple[str, tuple[Parameter, ...]]
@@ -25,6 +27,7 @@ class Wire:
     """Executes lists of statements on one connection, each list in one round trip."""
 
     def __init__(self, connection: Connection, *, prepare: bool) -> None:
+        self._connection = connection
         self._pgconn = connection.pgconn
         self._prepare = prepare
         self._names: dict[str, bytes] = {}
@@ -33,10 +36,16 @@ class Wire:
         self._ready = select.poll()
         self._ready.register(self._pgconn.socket, select.POLLIN | select.POLLOUT)
 
-    def run(self, *statements: Statement) -> list[ResultRows]:
-        """The result of each statement. After the first error the server skips the rest; the error is raised."""
-        pgconn = self._pgconn
-        prepared = [(self._prepare_once(sql) if parameters else None, parameters) for sql, parameters in statements]
+    def run(self, *statements: Statement, seconds: float | None = None) -> list[ResultRows]:
+        """The result of each statement. After the first error the server skips the rest; the error is raised.
+
+        NoAnswer is raised after `seconds`, or after the usual time of the connection.
+        """
+        pgconn, seconds = self._pgconn, seconds or self._connection.answer_seconds
+        deadline = math.inf if seconds is None else time.monotonic() + seconds
+        prepared = [
+            (self._prepare_once(sql, deadline) if parameters else None, parameters) for sql, parameters in statements
+        ]
         pgconn.enter_pipeline_mode()
         for (sql, _), (name, parameters) in zip(statements, prepared, strict=True):
             values = [None if value is None else str(value).encode() for value in parameters]
@@ -45,17 +54,17 @@ class Wire:
             else:
                 pgconn.send_query_prepared(name, values)
         pgconn.pipeline_sync()
-        results, failure = self._read_results(len(statements))
+        results, failure = self._read_results(len(statements), deadline)
         pgconn.exit_pipeline_mode()
         if failure is not None:
             raise error_from_result(failure)
         return results
 
-    def _read_results(self, count: int) -> tuple[list[ResultRows], pq.abc.PGresult | None]:
+    def _read_results(self, count: int, deadline: float) -> tuple[list[ResultRows], pq.abc.PGresult | None]:
         results: list[ResultRows] = []
         failure: pq.abc.PGresult | None = None
         while True:
-            result = self._next_result()
+            result = self._next_result(deadline)
             if result is None:
                 continue  # the end of one statement's result
             if result.status == pq.ExecStatus.PIPELINE_SYNC:
@@ -66,24 +75,35 @@ class Wire:
             elif failure is None and result.status != pq.ExecStatus.PIPELINE_ABORTED:
                 failure = result
 
-    def _next_result(self) -> pq.abc.PGresult | None:
+    def _next_result(self, deadline: float) -> pq.abc.PGresult | None:
         """Wait for the next result; Python's global lock is released meanwhile."""
         pgconn = self._pgconn
         while pgconn.flush():  # more than the socket takes at once
-            self._ready.poll()
+            self._wait(self._ready, deadline)
             pgconn.consume_input()
         while pgconn.is_busy():
-            self._readable.poll()
+            self._wait(self._readable, deadline)
             pgconn.consume_input()
         return pgconn.get_result()
 
-    def _prepare_once(self, sql: str) -> bytes | None:
+    def _wait(self, events: select.poll, deadline: float) -> None:
+        """Wait for the socket; at the deadline drop the connection."""
+        left = deadline - time.monotonic()
+        if not events.poll(None if left == math.inf else max(left, 0.0) * 1000):
+            self._connection.close()
+            raise NoAnswer
+
+    def _prepare_once(self, sql: str, deadline: float) -> bytes | None:
         if not self._prepare:
             return None
         name = self._names.get(sql)
         if name is None:
             name = f"holdfast_{len(self._names)}".encode()
-            result = self._pgconn.prepare(name, sql.encode())
+            self._pgconn.send_prepare(name, sql.encode())
+            result = self._next_result(deadline)
+            assert result is not None
+            while self._next_result(deadline) is not None:
+                pass  # the end of its result
             if result.status not in _GOOD:
                 raise error_from_result(result)
             self._names[sql] = name

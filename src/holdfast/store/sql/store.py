@@ -36,8 +36,11 @@ class SqlStore(ABC):
         """Begin reading the committed state."""
 
     @abstractmethod
-    def write(self) -> AbstractContextManager[tuple[Execute, Instant]]:
-        """Begin a transaction outside of batches; yields (execute, time). It commits when left normally."""
+    def write(self, *, is_long: bool = False) -> AbstractContextManager[tuple[Execute, Instant]]:
+        """Begin a transaction outside of batches; yields (execute, time). It commits when left normally.
+
+        `is_long` allows its statements more time, because they may delete many rows.
+        """
 
     def beat(self, *, clean: bool = False) -> None:
         """Record that a server uses the database now."""
@@ -69,7 +72,7 @@ class SqlStore(ABC):
 
     def erase(self, account: str) -> None:
         """Delete everything of an account."""
-        with self.write() as (execute, _):
+        with self.write(is_long=True) as (execute, _):
             for statement in queries.ERASE:
                 execute(statement, account)
 

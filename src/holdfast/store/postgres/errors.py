@@ -1,0 +1,45 @@
+"""The translation of PostgreSQL's errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+
+from holdfast.core.errors import StoreFull, StoreUnavailable, Trouble, ValueRefused
+from holdfast.store.contract import Rerun, RowsLocked, StaleConnection
+
+_RERUN = {"40001", "40P01"}
+_FULL = {"53100"}
+_VALUE_CLASSES = {"22", "23", "54", "P0"}
+"""SQLSTATE classes: data, constraints, program limits, and what our own triggers refuse."""
+
+
+@contextmanager
+def translate_errors() -> Iterator[None]:
+    """Raise Holdfast's errors instead of psycopg's. One that is raised before COMMIT means that nothing was changed."""
+    try:
+        yield
+    except (Trouble, Rerun, RowsLocked, StaleConnection):
+        raise
+    except psycopg.Error as error:
+        raise translate(error) from error
+
+
+def translate(error: psycopg.Error) -> Exception:
+    """Holdfast's error for an error of PostgreSQL, by its SQLSTATE."""
+    state = error.sqlstate or ""
+    if state in _RERUN or error.diag.constraint_name == "tasks_one_live":
+        return Rerun(str(error))
+    if state in _FULL:
+        return StoreFull("the database's disk is full")
+    if state[:2] in _VALUE_CLASSES or isinstance(error, psycopg.DataError):
+        return ValueRefused(f"the database refused a value: {_first_line(error)}")
+    return StoreUnavailable(f"the database cannot be used: {_first_line(error)}")
+
+
+def _first_line(error: psycopg.Error) -> str:
+    """The first line of the database's message, without the password of an address in it."""
+    return re.sub(r"//[^/@\s]*@", "//…@", next(iter(str(error).splitlines()), type(error).__name__))
