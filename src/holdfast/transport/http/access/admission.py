@@ -212,23 +212,32 @@ class AccountCache:
     def __init__(self, reads: StoreReads) -> None:
         self._reads = reads
         self._cached: dict[str, tuple[Account, float]] = {}
+        self._changes = 0
+        """How often an account was put or forgotten: a read that began before may have read it as it was."""
 
     async def get(self, account_id: str) -> Account:
         """The account, or the defaults if it has no row."""
         cached = self._cached.get(account_id)
         if cached is not None and cached[1] > time.monotonic():
             return cached[0]
+        changes = self._changes
         found = await self._reads.read_known(lambda reader: reader.row(Account, account_id, account_id))
         account = found or Account(account_id, account_id)
-        if len(self._cached) >= MAX_CACHED_ACCOUNTS:
-            self._cached.clear()
-        self.put(account)
+        if changes == self._changes:
+            self._remember(account)
         return account
 
     def put(self, account: Account) -> None:
         """Replace the cached account after it was written."""
-        self._cached[account.id] = (account, time.monotonic() + CACHE_SECONDS)
+        self._changes += 1
+        self._remember(account)
 
     def forget(self, account_id: str) -> None:
         """Read the account again at its next use."""
+        self._changes += 1
         self._cached.pop(account_id, None)
+
+    def _remember(self, account: Account) -> None:
+        if len(self._cached) >= MAX_CACHED_ACCOUNTS:
+            self._cached.clear()
+        self._cached[account.id] = (account, time.monotonic() + CACHE_SECONDS)

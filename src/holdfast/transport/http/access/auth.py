@@ -35,6 +35,8 @@ class Authenticator:
         self._cached: dict[bytes, tuple[Principal, float]] = {}
         self._pending: dict[bytes, asyncio.Task[Principal]] = {}
         self._used: dict[tuple[str, str], Instant] = {}
+        self._changes = 0
+        """How often `forget` was called: a look-up that began before a change may have read the key as it was."""
 
     def knows(self, request: Request) -> bool:
         """Whether the caller sent a key that was valid at its last use, or the admin key."""
@@ -95,7 +97,8 @@ class Authenticator:
         return principal
 
     def _end_look_up(self, token: bytes, done: asyncio.Task[Principal]) -> None:
-        del self._pending[token]
+        if self._pending.get(token) is done:
+            del self._pending[token]
         if not done.cancelled():
             done.exception()  # marked as retrieved: every caller may have disconnected
 
@@ -103,18 +106,21 @@ class Authenticator:
         if not token.isascii() or any(byte < 0x20 or byte == 0x7F for byte in token):
             raise Unauthenticated("a bearer token must consist of visible ASCII characters")
         text = token.decode()
-        known = token in self._cached
+        known, changes = token in self._cached, self._changes
         principal = await self._find(hash_token(text), known) if is_well_formed(text) else None
         self._cached.pop(token, None)
         if principal is None:
             raise UnknownKey("no such key")
         while len(self._cached) >= CACHE_SIZE:
             del self._cached[next(iter(self._cached))]  # the one whose look-up is the longest ago
-        self._cached[token] = (principal, time.monotonic() + CACHE_SECONDS)
+        seconds = CACHE_SECONDS if changes == self._changes else 0.0
+        self._cached[token] = (principal, time.monotonic() + seconds)
         return principal
 
     def forget(self, principal: Principal) -> None:
-        """Drop a principal whose key changed from the cache."""
+        """Drop a principal whose key changed from the cache, and share no look-up that began before the change."""
+        self._changes += 1
+        self._pending = {}
         self._cached = {token: entry for token, entry in self._cached.items() if entry[0].id != principal.id}
 
     def take_uses(self) -> dict[tuple[str, str], Instant]:
