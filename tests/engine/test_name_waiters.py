@@ -158,7 +158,7 @@ def test_a_drain_answers_every_waiter_once(waiting):
 
 
 def test_the_queue_of_a_name_is_limited(waiting, monkeypatch):
-    monkeypatch.setattr(names, "MAX_WAITERS", 3)
+    monkeypatch.setattr(names, "MAX_OF_NAME", 3)
     for number in range(3):
         waiting.enter(f"l{number}")
     with pytest.raises(TooManyWaiters):

@@ -11,7 +11,7 @@ from holdfast.core.errors import Draining, SessionExpired, TooManyWaiters
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.timer import Timer
 from holdfast.engine.verbs.tasks.claiming import Claimed, Empty, GrantedTask
-from holdfast.engine.waiting import tasks as task_waiters
+from holdfast.engine.waiting import waiters
 from holdfast.engine.waiting.tasks import TaskWaiters
 from tests.support import ACCOUNT, START, Keep, wait_until
 from tests.task_commands import a_task, take
@@ -243,7 +243,7 @@ def test_a_drain_answers_every_waiter_once_and_accepts_no_more(waiting):
 
 
 def test_the_number_of_waiters_is_limited(waiting, monkeypatch):
-    monkeypatch.setattr(task_waiters, "MAX_WAITERS", 2)
+    monkeypatch.setattr(waiters, "MAX_WAITERS", 2)
     waiting.enter("work")
     waiting.enter("other")
     with pytest.raises(TooManyWaiters):

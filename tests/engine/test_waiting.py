@@ -164,7 +164,7 @@ def test_waiting_requests_with_one_idempotency_key_get_one_lease(engine):
 
 
 def test_a_full_queue_refuses_more_waiters(opened, started, monkeypatch):
-    monkeypatch.setattr(waiting, "MAX_WAITERS", 2)
+    monkeypatch.setattr(waiting, "MAX_OF_NAME", 2)
     engine = started(opened("memory"))
     engine.call(claim("job", "l0"))
     start_waiters(engine, Futures(), "w1", "w2")

@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from holdfast.core.errors import HoldfastError
-from holdfast.core.row import SECOND
+from holdfast.core.principal import Principal
+from holdfast.core.row import SECOND, Instant
 from holdfast.engine.alerts import CONFLICTS, DEAD_LETTERS, LAPSES, RECOVERY_FAILURES, Alerts
 from holdfast.engine.backlog import MAX_BATCH, MAX_QUEUED, Backlog
 from holdfast.engine.batch_metrics import BatchMetrics
@@ -21,7 +22,7 @@ from holdfast.engine.lane import Committed, Lane
 from holdfast.engine.outages import Outages
 from holdfast.engine.retention import Retention
 from holdfast.engine.sweep import Sweep
-from holdfast.engine.ticket import Sink, Ticket
+from holdfast.engine.ticket import CallerKey, Sink, Ticket
 from holdfast.engine.timer import Timer
 from holdfast.engine.waiting.names import NameWaiters
 from holdfast.engine.waiting.tasks import TaskWaiters
@@ -124,10 +125,20 @@ class Engine:
         self.task_waiters.drain()
         self.change_signal.drain()
 
-    def submit(self, command: Command[Any], sink: Sink, slot: Any = None, wait_seconds: float = 0.0) -> Ticket:
-        """Queue a command; its reply goes to `sink`. With `wait_seconds` a claim may wait for a name or a task."""
+    def submit(
+        self,
+        command: Command[Any],
+        sink: Sink,
+        slot: Any = None,
+        wait_seconds: float = 0.0,
+        key: CallerKey | None = None,
+    ) -> Ticket:
+        """Queue a command; its reply goes to `sink`. With `wait_seconds` a claim may wait for a name or a task.
+
+        A claim that waited is refused if the caller's `key` has stopped working.
+        """
         deadline = time.monotonic() + wait_seconds if wait_seconds > 0 else None
-        ticket = Ticket(command, sink, slot, deadline)
+        ticket = Ticket(command, sink, slot, deadline, key)
         if (deadline is None or command.once is not None) and self.name_waiters.has_waiters(command.wait_key()):
             ticket.command = command.yield_to_waiters()
         # A request with an Idempotency-Key first runs, to find its stored answer; any other joins the queue at once.
@@ -224,6 +235,11 @@ class Engine:
             self.task_waiters.handle_not_granted(ticket, outcome)
         except HoldfastError as error:
             self._deliver([(ticket, error)])
+
+    def end_waits(self, principal: Principal, now: Instant) -> None:
+        """End the waits of a principal whose key changed, unless they were begun with a key that still works."""
+        self.name_waiters.end_waits(principal, now)
+        self.task_waiters.end_waits(principal, now)
 
     def leave(self, ticket: Ticket) -> None:
         """Remove a ticket whose caller disconnected."""

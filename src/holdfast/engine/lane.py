@@ -178,7 +178,7 @@ class Lane:
         """Load, decide, save, commit. Nothing is answered before the commit has returned."""
         began, began_ns = time.perf_counter(), time.time_ns()
         with self._store.transaction(self._number) as transaction:
-            needs = AllNeeds.of([ticket.command.all_needs() for ticket in batch])
+            needs = AllNeeds.of([ticket.needs() for ticket in batch])
             view = View(transaction.load(needs, lock_seconds))
             loaded = time.perf_counter()
             decided = [(ticket, *_decide(ticket, view)) for ticket in batch]
@@ -272,7 +272,7 @@ def _decide(ticket: Ticket, view: View) -> tuple[Any, bool]:
     view.cause = ticket.command.cause
     steps = len(view.steps)
     try:
-        outcome = ticket.command.run(view)
+        outcome = ticket.run(view)
     except Refused as refusal:
         view.undo()
         return refusal, False

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from holdfast.core.row import Key
+from msgspec.structs import replace
+
+from holdfast.core.errors import UnknownKey
+from holdfast.core.principal import Principal, accepts_key
+from holdfast.core.row import Instant, Key
 from holdfast.engine.command import Command, Queue
 from holdfast.engine.timer import Alarm
+from holdfast.engine.view import View
+from holdfast.store.needs import Needs
 
 
 class Sink(Protocol):
@@ -14,6 +20,19 @@ class Sink(Protocol):
 
     def deliver(self, replies: list[tuple[Ticket, Any]]) -> None:
         """Hand each outcome, or the exception raised instead, to the caller that waits for it."""
+
+
+class CallerKey(NamedTuple):
+    """The key of a caller that waits: a claim that waited is granted only if its key still works then."""
+
+    account: str
+    principal: str
+    key_hash: str
+
+    def check(self, row: Principal | None, now: Instant) -> None:
+        """Refuse a key that was revoked, rotated away or deleted with its account, or that has expired."""
+        if row is None or not accepts_key(row, self.key_hash, now):
+            raise UnknownKey("this key stopped working while its request waited")
 
 
 class Ticket:
@@ -27,6 +46,7 @@ class Ticket:
         "is_last_try",
         "is_submitted",
         "is_waiting",
+        "key",
         "locked_until",
         "queues",
         "sink",
@@ -36,7 +56,14 @@ class Ticket:
         "waiting_command",
     )
 
-    def __init__(self, command: Command[Any], sink: Sink, slot: Any = None, deadline: float | None = None) -> None:
+    def __init__(
+        self,
+        command: Command[Any],
+        sink: Sink,
+        slot: Any = None,
+        deadline: float | None = None,
+        key: CallerKey | None = None,
+    ) -> None:
         self.command = command
         self.waiting_command = command
         """The command to submit once the ticket waits in a queue, where it can overtake no other waiter."""
@@ -44,6 +71,8 @@ class Ticket:
         self.slot = slot
         self.deadline = deadline
         """Until when, by the monotonic clock, the caller is willing to wait; None if it does not wait."""
+        self.key = key
+        """The caller's key, to be checked again after a wait; None for callers without one."""
         self.wait_key: Key | None = None if deadline is None else command.wait_key()
         """The row it waits for, if it may wait for one."""
         self.queues: tuple[Queue, ...] = () if deadline is None else command.queues()
@@ -60,3 +89,16 @@ class Ticket:
         """Until when it is tried again because another transaction has locked its rows; None if that never happened."""
         self.is_caller_gone = False
         """Whether the caller disconnected: the ticket must not wait any more."""
+
+    def needs(self) -> Needs:
+        """The rows to load for its command; after a wait, also the caller's key."""
+        needs = self.command.all_needs()
+        if self.key is None or not self.is_waiting:
+            return needs
+        return replace(needs, rows=(*needs.rows, (Principal.table, self.key.account, self.key.principal)))
+
+    def run(self, view: View) -> Any:
+        """Run its command; after a wait, only if the caller's key still works."""
+        if self.key is not None and self.is_waiting:
+            self.key.check(view.find(Principal, self.key.account, self.key.principal), view.now)
+        return self.command.run(view)

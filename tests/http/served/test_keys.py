@@ -20,7 +20,7 @@ from tests.compat.octostore.server import Server
 from tests.compat.orchestrion.account import Account, register
 from tests.compat.orchestrion.expect import instant, seconds_left
 from tests.compat.orchestrion.states import held
-from tests.http.job_client import ROOT_KEY, fresh, job_path, pointers, problem
+from tests.http.job_client import ROOT_KEY, Crowd, fresh, job_path, pointers, problem
 from tests.http.job_client import root as root_of
 from tests.http.replies import done, events
 
@@ -195,6 +195,25 @@ def test_a_key_ends_when_it_was_said_to(account):
     time.sleep(1.1)
     assert not works(caller)
     assert done(account.get(f"/v1/keys/{made['keyId']}"))["revokedAt"] is None
+
+
+def test_revoking_a_key_ends_its_requests_that_wait(account):
+    caller, made = make(account, "admin")
+    job = fresh()
+    done(account.post(job_path(job, "/claim"), {"owner": "me"}))
+    last = done(account.get("/v1/events?limit=1000"))["nextCursor"]
+    with Crowd() as crowd:
+        waits = [
+            crowd.send(caller.post, job_path(job, "/claim"), {"owner": "next", "wait_seconds": 50}),
+            crowd.send(caller.post, "/v1/tasks/claim", {"type": "none", "wait_seconds": 50}),
+            crowd.send(caller.get, f"/v1/events?after={last}&kind=none&wait_seconds=50"),
+        ]
+        look = (job_path(job, "/claim"), {"owner": "looking"})
+        eventually(lambda: account.post(*look).json["waiting"], lambda count: count == 1, within=10)
+        done(account.delete(f"/v1/keys/{made['keyId']}"))
+        for wait in waits:
+            answer = wait.result(20)[0]
+            assert (answer.status, answer.json["error"]) == (401, "invalid_api_key")
 
 
 # -- rotation ----------------------------------------------------------------------------------------------------

@@ -109,7 +109,7 @@ class RegisterAccount(Command[Account], frozen=True):
         return account
 
 
-class CloseAccount(Command[None], frozen=True):
+class CloseAccount(Command[list[Principal]], frozen=True):
     """Close an account: revoke its keys, and record in the server's own log who closed it."""
 
     keys: tuple[str, ...]
@@ -119,14 +119,14 @@ class CloseAccount(Command[None], frozen=True):
         tombstone = (Account.table, DEFAULT_ACCOUNT, self.account)
         return Needs(rows=(*((Principal.table, self.account, key) for key in self.keys), tombstone))
 
-    def decide(self, view: View) -> None:
-        """Revoke every key and write the tombstone; the store erases the rows afterwards."""
-        for key in self.keys:
-            row = view.find(Principal, self.account, key)
-            if row is not None and row.revoked_at is None:
-                view.put(principals.revoke(row, view.now), "revoked")
+    def decide(self, view: View) -> list[Principal]:
+        """Revoke every key and write the tombstone; the store erases the rows afterwards. Returns the revoked keys."""
+        rows = [view.find(Principal, self.account, key) for key in self.keys]
+        working = [row for row in rows if row is not None and row.revoked_at is None]
+        revoked = [view.put(principals.revoke(row, view.now), "revoked") for row in working]
         if view.find(Account, DEFAULT_ACCOUNT, self.account) is None:
             view.put(Account(DEFAULT_ACCOUNT, self.account, created_at=view.now), "deleted")
+        return revoked
 
 
 class ChangeAccountSettings(Command[Account], frozen=True):

@@ -17,7 +17,7 @@ from holdfast.engine.ticket import Ticket
 from holdfast.engine.timer import Timer
 from holdfast.engine.waiting.waiters import Deliver, SetWaiting, Submit, Waiters
 
-MAX_WAITERS = 1_000
+MAX_OF_NAME = 1_000
 CLOCK_MARGIN = 0.002
 """Seconds added to a wait, so that the moment has certainly passed by the store's clock."""
 
@@ -47,11 +47,6 @@ class NameWaiters(Waiters):
         with self._lock:
             queue = self._queues.get(key)
             return len(queue.tickets) if queue else 0
-
-    def size(self, account: str = "") -> int:
-        """How many wait for any name, of one account or of all."""
-        with self._lock:
-            return sum(len(queue.tickets) for key, queue in self._queues.items() if account in {"", key[1]})
 
     def has_waiters(self, key: Key | None) -> bool:
         """Whether any ticket waits for that name here; read without the lock, because every claim calls this."""
@@ -103,8 +98,8 @@ class NameWaiters(Waiters):
         queue = self._queues.get(key)
         if queue is None:
             queue = self._queues[key] = NameQueue()
-        if len(queue.tickets) >= MAX_WAITERS:
-            raise TooManyWaiters(f"{MAX_WAITERS} callers already wait for this name", retry_after=5)
+        if len(queue.tickets) >= MAX_OF_NAME:
+            raise TooManyWaiters(f"{MAX_OF_NAME} callers already wait for this name", retry_after=5)
         queue.tickets.append(ticket)
         return []
 

@@ -12,14 +12,11 @@ from itertools import count
 from operator import itemgetter
 from typing import Any
 
-from holdfast.core.errors import TooManyWaiters
 from holdfast.engine.command import Queue
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.timer import Timer
 from holdfast.engine.waiting.waiters import Deliver, SetWaiting, Submit, Waiters
 
-MAX_WAITERS = 10_000
-"""In one process: each is an open connection."""
 MORE_PROBES = 2
 """How many tickets try next after a probe found work of another process."""
 
@@ -49,13 +46,6 @@ class TaskWaiters(Waiters):
         with self._lock:
             tries = self._wake_probes(dict.fromkeys(self._waiting, 1))
         self._submit_all(tries)
-
-    def size(self, account: str = "") -> int:
-        """How many wait, of one account or of all."""
-        if not account:
-            return len(self._positions)
-        with self._lock:
-            return sum(ticket.command.account == account for ticket in self._positions)
 
     def _wake(self, queues: Mapping[Queue, int]) -> list[Ticket]:
         woken = []
@@ -90,8 +80,6 @@ class TaskWaiters(Waiters):
         return self._positions
 
     def _enqueue(self, ticket: Ticket) -> list[Ticket]:
-        if len(self._positions) >= MAX_WAITERS:
-            raise TooManyWaiters(f"{MAX_WAITERS} callers already wait for work", retry_after=5)
         self._positions[ticket] = position = next(self._arrivals)
         for queue in ticket.queues:
             self._waiting.setdefault(queue, {})[ticket] = position

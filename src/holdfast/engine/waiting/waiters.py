@@ -12,17 +12,26 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Protocol
 
-from holdfast.core.errors import Draining
+from holdfast.core.errors import Draining, TooManyWaiters, UnknownKey
+from holdfast.core.principal import Principal
+from holdfast.core.row import Instant
 from holdfast.engine.command import Outcome
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.timer import Timer
 
 Submit = Callable[[Ticket], None]
 Deliver = Callable[[list[tuple[Ticket, Any]]], None]
+
+
+MAX_WAITERS = 10_000
+"""Callers of this process that wait for names, and as many that wait for tasks: each is an open connection."""
+MAX_OF_ACCOUNT = MAX_WAITERS // 2
+"""One account leaves the other half to others."""
 
 
 class SetWaiting(Protocol):
@@ -42,6 +51,8 @@ class Waiters(ABC):
         self._timer = timer
         self._lock = threading.Lock()
         self._draining = False
+        self._by_account: Counter[str] = Counter()
+        """How many wait, by account; only accounts with waiters have an entry."""
 
     def handle_not_granted(self, ticket: Ticket, outcome: Outcome) -> None:
         """Handle a claim that was not granted: start waiting, keep waiting, or give up after the last try."""
@@ -88,11 +99,35 @@ class Waiters(ABC):
                 self._remove(ticket)
         self._deliver([(ticket, _draining()) for ticket in leaving])
 
+    def end_waits(self, principal: Principal, now: Instant) -> None:
+        """Answer the waiters of a principal whose key no longer works; a claim in the engine finds that out there."""
+        refused: list[tuple[Ticket, Any]] = []
+        tries: list[Ticket] = []
+        with self._lock:
+            for ticket in list(self._tickets()):
+                refusal = _refusal(ticket, principal, now)
+                if refusal is not None and not ticket.is_submitted:
+                    refused.append((ticket, refusal))
+                    tries += self._remove(ticket)
+        self._deliver(refused)
+        self._submit_all(tries)
+
+    def size(self, account: str = "") -> int:
+        """How many wait, of one account or of all."""
+        with self._lock:
+            return self._by_account[account] if account else self._by_account.total()
+
     def _start_waiting(self, ticket: Ticket) -> list[Ticket]:
         assert ticket.deadline is not None
         if self._draining:
             raise _draining()
+        account = ticket.command.account
+        if self._by_account[account] >= MAX_OF_ACCOUNT:
+            raise TooManyWaiters(f"{MAX_OF_ACCOUNT} callers of your account wait on this server", retry_after=5)
+        if self._by_account.total() >= MAX_WAITERS:
+            raise TooManyWaiters(f"{MAX_WAITERS} callers already wait on this server", retry_after=5)
         tries = self._enqueue(ticket)
+        self._by_account[account] += 1
         ticket.is_waiting = True
         ticket.command = ticket.waiting_command
         ticket.alarm = self._timer.at(ticket.deadline, partial(self._time_out, ticket))
@@ -106,7 +141,10 @@ class Waiters(ABC):
         if ticket.alarm is not None:
             ticket.alarm.cancel()
         tries = self._dequeue(ticket)
-        if not any(True for _ in self._tickets()):
+        self._by_account[ticket.command.account] -= 1
+        if not self._by_account[ticket.command.account]:
+            del self._by_account[ticket.command.account]
+        if not self._by_account:
             self._set_waiting(waiting=False)
         return tries
 
@@ -155,6 +193,17 @@ class Waiters(ABC):
     @abstractmethod
     def _mark_last_try(self, ticket: Ticket) -> None:
         """Record that the last claim of a waiting ticket is submitted."""
+
+
+def _refusal(ticket: Ticket, principal: Principal, now: Instant) -> UnknownKey | None:
+    """Why a ticket of this principal must end, or None."""
+    if ticket.key is None or ticket.key[:2] != (principal.account, principal.id):
+        return None
+    try:
+        ticket.key.check(principal, now)
+    except UnknownKey as refusal:
+        return refusal
+    return None
 
 
 def _draining() -> Draining:

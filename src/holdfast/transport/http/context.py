@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from holdfast.billing.provider import PaymentProvider
 from holdfast.core.errors import HoldfastError
 from holdfast.core.plan import Allowance
-from holdfast.core.row import Key
+from holdfast.core.principal import Principal
+from holdfast.core.row import Instant, Key
 from holdfast.engine.command import Command
 from holdfast.engine.engine import Engine
 from holdfast.settings import Settings
@@ -128,7 +129,7 @@ class HandlerContext:
         request: Request,
     ) -> Awaitable[T]:
         """Read again at each change of `key` until the result is enough or the time is over."""
-        return self._reads.wait_for(key, query, is_enough, wait_seconds, request)
+        return self._reads.wait_for(key, query, is_enough, wait_seconds, request, check_key=self.access.check_key)
 
     def use_store(self, action: Callable[[Store], T]) -> Awaitable[T]:
         """Run something on the store that is not a command, in a thread."""
@@ -163,6 +164,11 @@ class HandlerContext:
     def allowance(self, account_id: str) -> Awaitable[Allowance]:
         """What an account's plan allows."""
         return self.access.allowance(account_id)
+
+    def apply_key_change(self, key: Principal, now: Instant) -> None:
+        """Let a key that was rotated or revoked take effect here at once: for requests and for those that wait."""
+        self.access.forget_key(key)
+        self.engine.end_waits(key, now)
 
     async def erase(self, account: str) -> None:
         """Remove everything of a closed account from the store."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -79,10 +79,12 @@ class StoreReads:
         is_enough: Callable[[T], bool],
         wait_seconds: float,
         request: Request,
+        *,
+        check_key: Callable[[Request], Awaitable[None]],
     ) -> T:
         """Read again at each change of `key` until the result is enough or the time is over.
 
-        A caller that disconnects stops the wait.
+        A caller that disconnects stops the wait. After each wait the caller's key is checked again.
         """
         request.begin_wait()
         loop = asyncio.get_running_loop()
@@ -109,6 +111,7 @@ class StoreReads:
                     change.cancel()
                 if disconnect.done():
                     raise client_disconnected()
+                await check_key(request)
         finally:
             disconnect.cancel()
             self.engine.change_signal.forget(key, notify)

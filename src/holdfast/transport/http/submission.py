@@ -8,10 +8,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from holdfast.core.acl import hash_token
 from holdfast.core.errors import HoldfastError, InFlight
+from holdfast.core.principal import ADMIN_ID
 from holdfast.engine.command import Command
 from holdfast.engine.engine import Engine
-from holdfast.engine.ticket import Ticket
+from holdfast.engine.ticket import CallerKey, Ticket
 from holdfast.telemetry.traces import Traces
 from holdfast.transport.http.request import Request, client_disconnected, until_disconnected
 from holdfast.transport.http.tracing import trace_task_command
@@ -74,7 +76,7 @@ class Submission:
         assert self._sink is not None
         future: asyncio.Future[Any] = self._sink.loop.create_future()
         began = time.time_ns()
-        ticket = self._engine.submit(command, self._sink, future, wait_seconds)
+        ticket = self._engine.submit(command, self._sink, future, wait_seconds, _caller_key(request))
         disconnect = asyncio.ensure_future(until_disconnected(request))
         try:
             await asyncio.wait({future, disconnect}, return_when=asyncio.FIRST_COMPLETED)
@@ -98,6 +100,13 @@ class Submission:
             assert self._sink is not None
             with suppress(HoldfastError):  # a server that stops leaves it to the expiry of the lease
                 self._engine.submit(command, self._sink, self._sink.loop.create_future())
+
+
+def _caller_key(request: Request) -> CallerKey | None:
+    """The key that the request was sent with; None for the admin key, which is in the settings and has no row."""
+    if request.by.id == ADMIN_ID:
+        return None
+    return CallerKey(request.by.account, request.by.id, hash_token(request.secret.decode("latin-1")))
 
 
 class EventLoopSink:

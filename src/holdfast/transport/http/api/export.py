@@ -69,9 +69,9 @@ async def delete_account(ctx: HandlerContext, request: Request) -> Response:
         message = "`confirm` must be the id of this account, as GET /v1/account shows it"
         raise Invalid(message, [{"pointer": "/confirm", "code": "mismatch", "message": message}])
     keys = await ctx.read(lambda reader: reader.principals(account))
-    await ctx.run(CloseAccount(account=account, cause=request.cause(), keys=tuple(key.id for key in keys)))
-    for key in keys:
-        ctx.access.forget_key(key)
+    command = CloseAccount(account=account, cause=request.cause(), keys=tuple(key.id for key in keys))
+    for revoked in await ctx.run(command):
+        ctx.apply_key_change(revoked, revoked.revoked_at or 0)
     await ctx.erase(account)
     return json_response(200, {"accountId": account, "deleted": True, "agent_contract": account_deleted()})
 

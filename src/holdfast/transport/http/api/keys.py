@@ -152,7 +152,7 @@ async def rotate(
         grace=grace_seconds * SECOND,
     )
     rotated = await ctx.run(command)
-    ctx.access.forget_key(rotated.key)
+    ctx.apply_key_change(rotated.key, rotated.now)
     return secret, rotated.key
 
 
@@ -168,7 +168,7 @@ async def revoke(ctx: HandlerContext, by: Principal, cause: Cause, key_id: str) 
     keys = await ctx.read(lambda reader: reader.principals(by.account))
     others = tuple(key.id for key in keys if key.id != key_id and key.may("admin"))
     revoked = await ctx.run(RevokeKey(account=by.account, cause=cause, by=by, key_id=key_id, others=others))
-    ctx.access.forget_key(revoked.key)
+    ctx.apply_key_change(revoked.key, revoked.now)
     return revoked.key
 
 

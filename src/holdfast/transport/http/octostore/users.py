@@ -79,7 +79,7 @@ async def rotate_token(ctx: HandlerContext, request: Request) -> Response:
             grace=0,
         )
     )
-    ctx.access.forget_key(rotated.key)
+    ctx.apply_key_change(rotated.key, rotated.now)
     return _token_response(token, rotated.key, "github_username")
 
 
