@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable
@@ -22,7 +21,7 @@ from holdfast.engine.lane import Committed, Lane
 from holdfast.engine.outages import Outages
 from holdfast.engine.retention import Retention
 from holdfast.engine.sweep import Sweep
-from holdfast.engine.ticket import CallerKey, Sink, Ticket
+from holdfast.engine.ticket import CallerKey, FutureSink, Sink, Ticket, deliver
 from holdfast.engine.timer import Timer
 from holdfast.engine.waiting.names import NameWaiters
 from holdfast.engine.waiting.tasks import TaskWaiters
@@ -36,8 +35,6 @@ T = TypeVar("T")
 
 STUCK_SECONDS = 10.0
 """A lane that has worked on one batch for longer than this is reported as stuck."""
-
-log = logging.getLogger("holdfast.engine")
 
 
 class Engine:
@@ -62,7 +59,7 @@ class Engine:
         self.registry = registry or Registry()
         self.loop_heartbeats = LoopHeartbeats(self.registry)
         self._batch_metrics = BatchMetrics(self.registry)
-        self._sink = _ThreadSink()
+        self._sink = FutureSink()
         self._outages = Outages(serving=serving)
         # All lanes take from one backlog: while one lane waits for its commit, another runs the next batch.
         self._backlog = Backlog(max_batch, max_queued)
@@ -93,8 +90,8 @@ class Engine:
         """The kinds of waiters that have a waiting caller now: for them commits of other processes matter."""
         self._waiting_lock = threading.Lock()
         self._timer = Timer()
-        self.name_waiters = NameWaiters(self._resubmit, self._deliver, partial(self._set_waiting, "names"), self._timer)
-        self.task_waiters = TaskWaiters(self._resubmit, self._deliver, partial(self._set_waiting, "tasks"), self._timer)
+        self.name_waiters = NameWaiters(self._resubmit, deliver, partial(self._set_waiting, "names"), self._timer)
+        self.task_waiters = TaskWaiters(self._resubmit, deliver, partial(self._set_waiting, "tasks"), self._timer)
         self.change_signal = ChangeSignal(partial(self._set_waiting, "changes"))
 
     def trace(self, traces: Traces | None) -> None:
@@ -219,7 +216,7 @@ class Engine:
             else:
                 self.name_waiters.handle_settled(ticket, outcome)
                 replies.append((ticket, outcome))
-        self._deliver(replies)
+        deliver(replies)
         if committed.deadline is not None:
             self.sweep.expect(committed.deadline, committed.now)
         if committed.freed:
@@ -234,7 +231,7 @@ class Engine:
         try:
             self.task_waiters.handle_not_granted(ticket, outcome)
         except HoldfastError as error:
-            self._deliver([(ticket, error)])
+            deliver([(ticket, error)])
 
     def end_waits(self, principal: Principal, now: Instant) -> None:
         """End the waits of a principal whose key changed, unless they were begun with a key that still works."""
@@ -251,7 +248,7 @@ class Engine:
         try:
             self.name_waiters.handle_not_granted(ticket, outcome)
         except HoldfastError as error:
-            self._deliver([(ticket, error)])
+            deliver([(ticket, error)])
             return
         if is_new and self.name_waiters.length(outcome.lease.key) == 1:
             # A release after the answer and before the ticket joined the queue woke no ticket: try once more.
@@ -266,18 +263,7 @@ class Engine:
             self.task_waiters.handle_settled(ticket, outcome)
         else:
             self.name_waiters.handle_settled(ticket, outcome)
-        self._deliver([(ticket, outcome)])
-
-    def _deliver(self, replies: list[tuple[Ticket, Any]]) -> None:
-        """Deliver all replies of a sink in one call."""
-        by_sink: dict[int, list[tuple[Ticket, Any]]] = {}
-        for reply in replies:
-            by_sink.setdefault(id(reply[0].sink), []).append(reply)
-        for group in by_sink.values():
-            try:
-                group[0][0].sink.deliver(group)
-            except Exception:
-                log.exception("%d replies could not be delivered", len(group))
+        deliver([(ticket, outcome)])
 
     def _set_waiting(self, kind: str, *, waiting: bool) -> None:
         """Record whether callers of this kind wait; other processes' commits are watched while any caller waits."""
@@ -298,14 +284,3 @@ class Engine:
         self.task_waiters.probe()
         self.change_signal.notify_all()
         self.sweep.wake()
-
-
-class _ThreadSink:
-    """Sink for callers that block on a future."""
-
-    def deliver(self, replies: list[tuple[Ticket, Any]]) -> None:
-        for ticket, outcome in replies:
-            if isinstance(outcome, BaseException):
-                ticket.slot.set_exception(outcome)
-            else:
-                ticket.slot.set_result(outcome)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any, NamedTuple, Protocol
 
 from msgspec.structs import replace
@@ -13,6 +14,8 @@ from holdfast.engine.command import Command, Queue
 from holdfast.engine.timer import Alarm
 from holdfast.engine.view import View
 from holdfast.store.needs import Needs
+
+log = logging.getLogger("holdfast.engine")
 
 
 class Sink(Protocol):
@@ -102,3 +105,27 @@ class Ticket:
         if self.key is not None and self.is_waiting:
             self.key.check(view.find(Principal, self.key.account, self.key.principal), view.now)
         return self.command.run(view)
+
+
+def deliver(replies: list[tuple[Ticket, Any]]) -> None:
+    """Deliver all replies of a sink in one call. A sink that fails does not affect the others."""
+    by_sink: dict[int, list[tuple[Ticket, Any]]] = {}
+    for reply in replies:
+        by_sink.setdefault(id(reply[0].sink), []).append(reply)
+    for group in by_sink.values():
+        try:
+            group[0][0].sink.deliver(group)
+        except Exception:
+            log.exception("%d replies could not be delivered", len(group))
+
+
+class FutureSink:
+    """Sink for callers that block on a future."""
+
+    def deliver(self, replies: list[tuple[Ticket, Any]]) -> None:
+        """Set the result of each future, or the exception raised instead."""
+        for ticket, outcome in replies:
+            if isinstance(outcome, BaseException):
+                ticket.slot.set_exception(outcome)
+            else:
+                ticket.slot.set_result(outcome)
