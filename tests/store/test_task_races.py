@@ -10,6 +10,8 @@ from msgspec.structs import replace
 
 from holdfast.core.errors import InvalidTransition, TaskClaimed
 from holdfast.core.task import CLAIMED, DEAD, Task
+from holdfast.engine.command import Once, Replayed
+from holdfast.engine.locked_rows import PATIENCE_SECONDS
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.verbs.tasks.claiming import Claimed, Empty
 from holdfast.engine.view import View
@@ -116,6 +118,24 @@ def test_a_claim_that_always_skips_tasks_answers_with_those_it_got(postgres_stor
         assert [taken.task.id for taken in committed.replies[0][1].taken] == ["t2"]
         committed = idle_lane(other)._attempt([ticket(take("work"))])
         assert isinstance(committed.replies[0][1], Empty)
+
+
+def test_a_duplicate_claim_waits_for_the_first_and_gets_its_answer(postgres_store, other):
+    """The first has locked the only ready task; a duplicate that skips it would find no task."""
+    put(postgres_store, a_task("t1"))
+    once = Once("key-1", "body-1", lambda outcome: (200, outcome.taken[0].task.id.encode()))
+    first, duplicate = take("work", once=once), take("work", seed="s2", once=once)
+    with ThreadPoolExecutor() as pool:
+        with postgres_store.transaction() as transaction:
+            view = View(transaction.load(AllNeeds.of([first.all_needs()])))
+            outcome = first.run(view)
+            view.remember(first.remember(outcome, view.now))
+            waiting = pool.submit(idle_lane(other)._attempt, [ticket(duplicate)], PATIENCE_SECONDS)
+            wait([waiting], timeout=0.3)
+            assert not waiting.done()
+            transaction.save(view.changes(transaction.draw(view.tokens_drawn)))
+        assert waiting.result(10).replies[0][1] == Replayed(200, b"t1")
+    check_log(postgres_store)
 
 
 def test_the_second_of_two_batches_that_found_a_unique_key_free_runs_again(postgres_store, other):

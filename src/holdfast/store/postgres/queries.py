@@ -102,6 +102,11 @@ LIVE_ELECTIONS = (
     " AND kind = 'election' AND expires_at > (SELECT coalesce($2::bigint, holdfast_now()))"
 )
 WEBHOOKS = "SELECT count(*) FROM webhooks WHERE account = $1 AND family = $2 AND ($3::text = '' OR principal = $3)"
+# A claim skips ready tasks that its duplicate has locked, so it waits here until the duplicate has its answer.
+LOCK_ANSWERS = (
+    "SELECT count(pg_advisory_xact_lock(hashtextextended(concat_ws(chr(31), 'answers', value ->> 0, value ->> 1), 0)))"
+    " FROM json_array_elements($1::json)"
+)
 ANSWER = _and_now(f"SELECT {columns(Answer)} FROM answers WHERE (account, key) IN ({_KEYS})")
 # Transactions that create or claim tasks in an account with limits wait for each other here, account by account.
 OPEN_USAGE = "INSERT INTO usage (account, cycle, created) VALUES ($1, 0, 0) ON CONFLICT DO NOTHING"

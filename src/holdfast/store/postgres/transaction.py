@@ -1,9 +1,10 @@
 """One batch on PostgreSQL, in two round trips: lock and load, then save and COMMIT; one more if tokens are drawn.
 
-READ COMMITTED with explicit row locks. The order of locks is the same in every batch: sessions, leases, tasks,
-principals, accounts, purchases, webhooks (each by account and id, bytewise), then ready tasks (never waiting), then the
-usage of accounts with limits, then the locks for counting locks or webhooks, then the counters of creations, tasks and
-events. Rows that do not exist cannot be locked, so a batch whose insert meets a row made meanwhile runs again.
+READ COMMITTED with explicit row locks. The order of locks is the same in every batch: the Idempotency-Keys of task
+claims, then sessions, leases, tasks, principals, accounts, purchases, webhooks (each by account and id, bytewise), then
+ready tasks (never waiting), then the usage of accounts with limits, then the locks for counting locks or webhooks, then
+the counters of creations, tasks and events. Rows that do not exist cannot be locked, so a batch whose insert meets a
+row made meanwhile runs again.
 """
 
 from __future__ import annotations
@@ -58,6 +59,8 @@ class PostgresTransaction:
         if lock_seconds is not None:
             self._begin.append((f"SET LOCAL lock_timeout = '{lock_seconds}s'", ()))
             self._counter_lock_seconds = lock_seconds
+        if needs.ready and needs.answers:
+            self._begin.append((queries.LOCK_ANSWERS, (document(needs.answers),)))
         test_time = None if self._clock is None else self._clock()
         locking = _load_statements(needs, test_time)
         metering: list[Statement] = []
