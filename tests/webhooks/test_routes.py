@@ -127,10 +127,10 @@ def test_a_long_replay_continues_at_next_after(slow_retry_server):
     settled = {"state": "delivered", "settled_at": time.time_ns() // 1_000}
     with opened(url) as store, store.write() as (execute, _):
         messages = [Delivery("default", webhook["webhook_id"], seq, f"task:{seq}", "task.created", "{}", 0, **settled)
-                for seq in range(1, REPLAYED_DELIVERIES + 3)]  # fmt: skip
+                for seq in range(-REPLAYED_DELIVERIES - 2, 0)]  # fmt: skip
         execute(delivery_queries.ADD, msgspec.json.encode([astuple(each) for each in messages]).decode())
-    first = ok(admin.post(f"{where}/replay", {"after": 0}))
-    assert (first["replayed"], first["hasMore"], first["nextAfter"]) == (REPLAYED_DELIVERIES, True, REPLAYED_DELIVERIES)
+    first = ok(admin.post(f"{where}/replay", {"after": -REPLAYED_DELIVERIES - 3}))
+    assert (first["replayed"], first["hasMore"], first["nextAfter"]) == (REPLAYED_DELIVERIES, True, -3)
     assert first["agent_contract"]["next_actions"][0]["action"] == "replay_deliveries"
     rest = ok(admin.post(f"{where}/replay", {"after": first["nextAfter"]}))
     assert (rest["replayed"], rest["hasMore"], rest["nextAfter"]) == (2, False, None)

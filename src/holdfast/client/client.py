@@ -107,7 +107,7 @@ class Client(Methods[Document]):
 
         Starts after the sequence number `after`, or with the next event. `subject` and `kind` may end in `*`. A lost
         connection is made again and continues after the last event. Raises CursorTooOld if retention removed events
-        before they were read. Closing the client ends the iteration.
+        before they were read, and CursorAhead if the log ends before `after`. Closing the client ends the iteration.
         """
         return map(parse_event, self._read_frames("list_events", after=after, subject=subject, kind=kind))
 

@@ -9,6 +9,7 @@ HoldfastError
 ├── Conflict           the current state does not allow it
 │   ├── LeaseLost      you held it and no longer do, or that is no longer certain
 │   ├── Held           another holder has it: `owner`
+│   ├── CursorAhead    the log ends before the cursor: it is of another log
 │   ├── CursorTooOld   the next events were removed; `oldest` in `document` is the first that is left
 │   └── CancelRequested  cancellation of the held task was requested
 ├── Limited            a rate or quota is used up; `retry_after` says when to retry
@@ -144,6 +145,13 @@ class CursorTooOld(Conflict):
     hint = "Read the current state, then follow from `oldest`."
 
 
+class CursorAhead(Conflict):
+    """The log ends before the cursor: it is of another account, or of a store that was lost."""
+
+    code = "cursor_ahead"
+    hint = "Follow from 0, or from `last` for new events only."
+
+
 class Limited(HoldfastError):
     """A rate limit or quota is used up."""
 
@@ -181,6 +189,7 @@ _BY_CODE: dict[str, type[HoldfastError]] = {
     **dict.fromkeys(_LOST, LeaseLost),
     "task_currently_claimed": Held,
     "cursor_too_old": CursorTooOld,
+    "cursor_ahead": CursorAhead,
     "outcome_unknown": OutcomeUnknown,
     "lock_limit_exceeded": Limited,
     "capacity_exceeded": Limited,

@@ -37,6 +37,7 @@ Refused                       an ordinary answer: nothing was changed
 │   ├── LastAdmin             the last key that can administer the account
 │   ├── TooManyWebhooks       the limit of webhooks is reached
 │   ├── CursorTooOld          events after that cursor were removed
+│   ├── CursorAhead           the log ends before that cursor
 │   └── IdempotencyConflict   the key was used for another request
 └── Limited                   a limit is reached; `retry_after` is set where waiting helps
     ├── LockLimit
@@ -302,6 +303,13 @@ class CursorTooOld(Conflict):
 
     code = "cursor_too_old"
     hint = "Start again from `oldest`; the events in between are lost."
+
+
+class CursorAhead(Conflict):
+    """The log ends before this cursor: reading on would skip every event until the log has reached it."""
+
+    code = "cursor_ahead"
+    hint = "Use a cursor that this account's log returned. Start again from 0, or from `last` for new events only."
 
 
 class AclConflict(Conflict):

@@ -1,4 +1,4 @@
-"""The gap that a restore leaves in the log, and the event that marks it.
+"""Gaps in the log: which cursors lead into one, and the gap that a restore leaves, with the event that marks it.
 
 Restoring a backup loses everything that happened after it was taken, although clients already know it: tokens granted,
 events read. So both counters jump beyond every number that can have been used, and the first event after the gap
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
+from holdfast.core.errors import CursorAhead, CursorTooOld
 from holdfast.core.event import Event
 from holdfast.core.row import Instant
 
@@ -45,6 +46,18 @@ def restore_event(account: str, last: int, taken_at: Instant, now: Instant, *, u
         data=msgspec.json.encode({"after": last, "taken_at": taken_at}).decode(),
         seq=max(last, used) + counter_jump(taken_at, now) + 1,
     )
+
+
+def check_cursor(cursor: int, floor: int, last: int) -> None:
+    """Refuse a cursor from which a reader would miss events in silence.
+
+    `floor` is the last event removed, `last` the end of the log. A cursor beyond it is of another log, or of this one
+    before it was lost and made again.
+    """
+    if cursor < floor:
+        raise CursorTooOld(f"events up to {floor} were removed", oldest=floor + 1)
+    if cursor > last:
+        raise CursorAhead(f"the log ends at {last}, so {cursor} is no cursor of it", last=last)
 
 
 def is_next(event: Event, cursor: int) -> bool:

@@ -217,6 +217,8 @@ _ERRORS: dict[str, Callable[[str | None, int | None], Contract]] = {
     "idempotency_conflict": lambda *_: contract(action("create_task", best=True)),
     "idempotency_in_flight": lambda *_: _retry(2),
     "outcome_unknown": _check_or_list,
+    "cursor_too_old": _check_or_list,
+    "cursor_ahead": _check_or_list,
     "rate_limited": lambda _, wait: _retry(60 if wait is None else wait),
     "quota_exceeded": lambda *_: _pay("upgrade_plan"),
     "plan_expired": lambda *_: _pay("renew_plan"),

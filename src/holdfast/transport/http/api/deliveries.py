@@ -8,12 +8,14 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from holdfast.core.errors import Invalid, WebhookMissing
+from holdfast.core.errors import WebhookMissing
+from holdfast.core.log_gap import check_cursor
 from holdfast.core.page import PAGE_BYTES, cut
 from holdfast.core.webhooks.delivery import PENDING, STATES, Delivery
 from holdfast.operations import bounds
 from holdfast.transport.advice import webhooks as webhook_advice
 from holdfast.transport.advice.contract import check_state
+from holdfast.transport.http.api.cursors import invalid_cursor
 from holdfast.transport.http.api.webhooks import find_webhook
 from holdfast.transport.http.bodies.checks import Checks
 from holdfast.transport.http.bodies.parsing import read_body
@@ -44,10 +46,11 @@ async def list_deliveries(ctx: HandlerContext, request: Request) -> Response:
     cursor = query.text("cursor")
     query.raise_errors()
     if cursor is not None and not _NUMBER.fullmatch(cursor):
-        message = "`cursor` must be the `nextCursor` of the previous page"
-        raise Invalid(message, [{"pointer": "/cursor", "code": "invalid_cursor", "message": message}])
+        raise invalid_cursor()
     hook = await find_webhook(ctx, request)
     before = MAX_SEQ if cursor is None else int(cursor)
+    if cursor is not None:
+        await _check_number(ctx, hook.account, before)
     found, more = cut(
         await ctx.use_store(
             lambda store: store.deliveries.page((hook.account, hook.id), state, before, limit + 1, PAGE_BYTES)
@@ -89,6 +92,8 @@ async def replay_deliveries(ctx: HandlerContext, request: Request) -> Response:
         checks.check_range(number, name, bounds.DELIVERY_NUMBER)
     checks.raise_errors()
     hook = await find_webhook(ctx, request)
+    if body.after is not None:
+        await _check_number(ctx, hook.account, body.after)
     again = await ctx.use_store(
         lambda store: store.deliveries.replay(
             (hook.account, hook.id), seq=body.seq, after=body.after, limit=bounds.REPLAYED_DELIVERIES
@@ -102,6 +107,12 @@ async def replay_deliveries(ctx: HandlerContext, request: Request) -> Response:
     document = {"replayed": len(again), "hasMore": more, "nextAfter": following}
     contract = webhook_advice.replay_unfinished(hook.id) if more else webhook_advice.changed(hook.id)
     return json_response(200, document | {"agent_contract": contract})
+
+
+async def _check_number(ctx: HandlerContext, account: str, number: int) -> None:
+    """Refuse the number of a delivery beyond the end of the log: no event has it yet."""
+    _, last = await ctx.read(lambda reader: reader.log_bounds(account))
+    check_cursor(max(number, 0), 0, last)
 
 
 def delivery_document(delivery: Delivery) -> dict[str, Any]:

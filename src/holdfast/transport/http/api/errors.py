@@ -173,6 +173,7 @@ _CONTRACTS: tuple[tuple[tuple[type[Exception], ...], Callable[[Request, Any], Co
         (errors.CursorTooOld,),
         lambda _, error: check_state("list_events", query=f"after={error.facts['oldest'] - 1}"),
     ),
+    ((errors.CursorAhead,), lambda _, error: check_state("list_events", query=f"after={error.facts['last']}")),
     ((errors.UnknownKey,), lambda *_: authenticate(retryable=False)),
     ((errors.Unauthenticated,), lambda *_: authenticate(retryable=True)),
     ((errors.OutcomeUnknown, errors.NotHeld), _read_job_first),

@@ -9,7 +9,7 @@ import msgspec
 from holdfast.core.errors import CursorTooOld, TaskMissing
 from holdfast.core.event import Event, subject_of
 from holdfast.core.event_filter import EventFilter, filter_for
-from holdfast.core.log_gap import RESTORED, is_next, last_kept_seq
+from holdfast.core.log_gap import RESTORED, check_cursor, is_next, last_kept_seq
 from holdfast.core.page import PAGE_BYTES, cut, is_full, record_size
 from holdfast.core.task import Task
 from holdfast.core.task.attempts import AttemptRecord, list_attempts
@@ -55,8 +55,8 @@ async def list_events(ctx: HandlerContext, request: Request) -> Response:
 
     def query_events(reader: Reader) -> _Page:
         floor, last = reader.log_bounds(account)
-        if explicit and after < floor:
-            raise CursorTooOld(f"events up to {floor} were removed", oldest=floor + 1)
+        if explicit:
+            check_cursor(after, floor, last)
         if event_filter.request_id is not None:
             return _of_request(reader, account, max(after, _recent_cursor(reader, account, last)), event_filter, limit)
         return _search(reader, account, max(after, floor), event_filter, limit)
@@ -126,8 +126,10 @@ async def task_events(ctx: HandlerContext, request: Request) -> Response:
 
     def read_page(reader: Reader) -> list[Event]:
         page = reader.history(account, subject, after, limit + 1)
-        if not page and not reader.history(account, subject, limit=1):
-            raise TaskMissing("there is no such task")
+        if not page:
+            check_cursor(after, 0, _last_version(reader, account, request.parameter))
+        elif after:
+            check_cursor(after, page[0].version - 1, page[0].version)
         return page
 
     events, more = cut(await ctx.read(read_page), limit)
@@ -141,6 +143,19 @@ async def task_events(ctx: HandlerContext, request: Request) -> Response:
         },
         NO_STORE,
     )
+
+
+def _last_version(reader: Reader, account: str, task_id: str) -> int:
+    """The version of a task's last event; a task that was removed is still in the log."""
+    task = reader.row(Task, account, task_id)
+    if task is not None:
+        return task.version
+    last = 0
+    for event in whole_history(reader, account, subject_of(Task(account, task_id))):
+        last = event.version
+    if not last:
+        raise TaskMissing("there is no such task")
+    return last
 
 
 async def task_attempts(ctx: HandlerContext, request: Request) -> Response:

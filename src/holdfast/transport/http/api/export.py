@@ -11,6 +11,7 @@ from holdfast.core import acl as access
 from holdfast.core.errors import Forbidden, Invalid
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
+from holdfast.core.log_gap import check_cursor
 from holdfast.core.names import DEFAULT_ACCOUNT
 from holdfast.core.page import PAGE_BYTES, cut
 from holdfast.core.row import Row
@@ -20,6 +21,7 @@ from holdfast.operations.bounds import EXPORT_PAGE
 from holdfast.store.contract import Reader
 from holdfast.store.rows import ROW_TYPES
 from holdfast.transport.advice.contract import account_deleted, check_state
+from holdfast.transport.http.api.cursors import check_known, invalid_cursor
 from holdfast.transport.http.api.event_documents import public_event_data
 from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.bodies.query import NO_STORE, Query
@@ -80,6 +82,8 @@ def _read_page(
     reader: Reader, account: str, table: str, after: str, limit: int
 ) -> tuple[list[dict[str, Any]], tuple[str, str] | None]:
     """Up to `limit` records of one table, in about `PAGE_BYTES` bytes, and the cursor of the next page."""
+    if after:
+        _check_cursor(reader, account, table, after)
     if table == EVENTS:
         events, more = cut(reader.events(account, int(after or "0"), limit + 1, PAGE_BYTES), limit)
         return [_event_record(event) for event in events], (EVENTS, str(events[-1].seq)) if more else None
@@ -88,6 +92,13 @@ def _read_page(
     if more and len(own) == len(rows):
         return [_row_record(row) for row in own], (table, own[-1].id)
     return [_row_record(row) for row in own], (_ORDER[_ORDER.index(table) + 1], "")
+
+
+def _check_cursor(reader: Reader, account: str, table: str, after: str) -> None:
+    if table == EVENTS:
+        check_cursor(int(after), *reader.log_bounds(account))
+    else:
+        check_known(reader, _TABLES[table], account, after)
 
 
 def _row_record(row: Row) -> dict[str, Any]:
@@ -121,6 +132,5 @@ def _parse_cursor(text: str | None) -> tuple[str, str]:
     except ValueError:
         table = newline = after = ""
     if not newline or table not in _ORDER or (table == EVENTS and not (after or "0").isdecimal()) or "\0" in after:
-        message = "`cursor` must be the `nextCursor` of the previous page"
-        raise Invalid(message, [{"pointer": "/cursor", "code": "invalid_cursor", "message": message}])
+        raise invalid_cursor()
     return table, after

@@ -23,6 +23,7 @@ from holdfast.operations import bounds
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import jobs as job_advice
 from holdfast.transport.deadlines import read_effective
+from holdfast.transport.http.api.cursors import check_known, invalid_cursor
 from holdfast.transport.http.api.job_documents import (
     holder_advice,
     job_document,
@@ -186,10 +187,14 @@ async def list_claimed_jobs(ctx: HandlerContext, request: Request) -> Response:
     check_covers(request.by, prefix)
     checks.require(is_storable(prefix), "prefix", "`prefix` must not contain U+0000")
     after = _parse_cursor(query.get("cursor", ""))
+    if after and not request.by.covers(after):  # such a key must not learn which other names exist
+        raise invalid_cursor()
     checks.raise_errors()
     account = request.by.account
 
     def query_jobs(reader: Reader) -> tuple[list[Lease], bool, Instant]:
+        if after:
+            check_known(reader, Lease, account, after)
         found, more = _read_jobs(reader, account, prefix, after, limit)
         return read_effective(reader, found), more, reader.now
 
@@ -261,10 +266,7 @@ def _parse_cursor(cursor: str) -> str:
     except (binascii.Error, ValueError):
         after = "\0"
     if not is_storable(after):
-        raise Invalid(
-            "`cursor` must be the `nextCursor` of the previous page",
-            [{"pointer": "/cursor", "code": "invalid_cursor", "message": "unknown"}],
-        )
+        raise invalid_cursor()
     return after
 
 

@@ -25,6 +25,7 @@ from holdfast.engine.verbs.tasks.claiming import lease_id_from
 from holdfast.operations import bounds
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import sessions as session_advice
+from holdfast.transport.http.api.cursors import check_known
 from holdfast.transport.http.api.session_documents import session_document, session_fields, session_status
 from holdfast.transport.http.bodies.checks import NOTHING, Checks
 from holdfast.transport.http.bodies.parsing import read_body
@@ -185,6 +186,8 @@ async def list_sessions(ctx: HandlerContext, request: Request) -> Response:
     query.raise_errors()
 
     def query_sessions(reader: Reader) -> tuple[list[Session], Instant]:
+        if after:
+            check_known(reader, Session, request.by.account, after)
         return reader.sessions(request.by.account, after, limit + 1, PAGE_BYTES), reader.now
 
     found, now = await ctx.read(query_sessions)

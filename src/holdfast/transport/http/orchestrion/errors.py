@@ -12,9 +12,9 @@ from holdfast.transport.times import milliseconds
 
 REGISTER_PATH = "/v1/keys/register"
 
-_OWN_STATUS = {errors.TooLarge, errors.CursorTooOld, errors.IdempotencyConflict}
+_OWN_STATUS = {errors.TooLarge, errors.IdempotencyConflict}
 _STATUS = {kind: status for kind, status in STATUS.items() if kind not in _OWN_STATUS}
-"""The statuses of the Holdfast API, but Orchestrion knows no 413 and 422 and has no cursors that expire."""
+"""The statuses of the Holdfast API, but Orchestrion knows no 413 and 422."""
 _HTTP_CODES = {404: "not_found", 405: "method_not_allowed"}
 _FACT_NAMES = {"held_by": "heldBy", "held_since": "heldSince", "expires_at": "leaseExpiresAt", "ended_at": "endedAt"}
 

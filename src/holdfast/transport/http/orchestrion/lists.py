@@ -13,6 +13,7 @@ from holdfast.operations import bounds
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.deadlines import read_effective
+from holdfast.transport.http.api.cursors import check_known
 from holdfast.transport.http.bodies.query import NO_STORE, Query
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.orchestrion.documents import task_document
@@ -64,12 +65,14 @@ async def list_tasks(ctx: HandlerContext, request: Request) -> Response:
         updated_after=query.time("updatedAfter"),
         updated_before=query.time("updatedBefore"),
     )
-    cursor = query.text("cursor") or NEWEST
+    cursor = query.text("cursor")
     query.raise_errors()
     account = request.by.account
 
     def read_page(reader: Reader) -> TaskPage:
-        page = find_tasks(reader, account, filters, cursor, limit=limit, scan_limit=SCAN_LIMIT)
+        if cursor is not None:
+            check_known(reader, Task, account, cursor)
+        page = find_tasks(reader, account, filters, cursor or NEWEST, limit=limit, scan_limit=SCAN_LIMIT)
         return replace(page, tasks=read_effective(reader, page.tasks))
 
     page = await ctx.read(read_page)

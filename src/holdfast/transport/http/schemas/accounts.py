@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
+from holdfast.core import errors
 from holdfast.operations.bounds import EXPORT_PAGE
 from holdfast.transport.http.api import accounts, export
 from holdfast.transport.http.schemas.agent_contract import AgentContract
@@ -134,7 +135,9 @@ OPERATION_SCHEMAS = {
     "link_dashboard": OperationSchema(
         {201: DashboardLink}, body=request_body("DashboardLinkBody", accounts.NoBody, {})
     ),
-    "export_account": OperationSchema({200: ExportPage}, query=ExportQuery),
+    "export_account": OperationSchema(
+        {200: ExportPage}, query=ExportQuery, refusals=(errors.CursorTooOld, errors.CursorAhead)
+    ),
     "delete_account": OperationSchema({200: Deleted}, body=request_body("DeleteAccountBody", export.DeleteBody, {})),
     "recover": OperationSchema({200: Recovery}, body=request_body("RecoverBody", accounts.NoBody, {})),
 }

@@ -61,7 +61,7 @@ OPERATION_SCHEMAS = {
     "list_events": OperationSchema(
         {200: EventPage},
         query=EventFilter,
-        refusals=(errors.CursorTooOld, errors.RateLimited),
+        refusals=(errors.CursorTooOld, errors.CursorAhead, errors.RateLimited),
         text_media=(frames.MEDIA.decode(),),
     )
 }

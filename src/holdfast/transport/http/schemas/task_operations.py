@@ -163,6 +163,8 @@ OPERATION_SCHEMAS = {
     "cancel_task": _verb("CancelTaskBody", "cancel", errors.InvalidTransition, errors.TaskClaimed),
     "requeue_task": _verb("RequeueTaskBody", "requeue", errors.InvalidTransition),
     "resolve_task": _verb("ResolveTaskBody", "resolve", errors.InvalidTransition),
-    "task_events": OperationSchema({200: EventPage}, query=HistoryFilter, refusals=(_MISSING,)),
+    "task_events": OperationSchema(
+        {200: EventPage}, query=HistoryFilter, refusals=(_MISSING, errors.CursorTooOld, errors.CursorAhead)
+    ),
     "task_attempts": OperationSchema({200: TaskAttempts}, refusals=(_MISSING,)),
 }

@@ -162,11 +162,13 @@ OPERATION_SCHEMAS = {
         refusals=_MISSING,
     ),
     "test_webhook": OperationSchema({200: Tested}, refusals=_MISSING),
-    "list_deliveries": OperationSchema({200: DeliveryPage}, query=DeliveryFilter, refusals=(*_MISSING, errors.Invalid)),
+    "list_deliveries": OperationSchema(
+        {200: DeliveryPage}, query=DeliveryFilter, refusals=(*_MISSING, errors.Invalid, errors.CursorAhead)
+    ),
     "replay_deliveries": OperationSchema(
         {200: Replayed},
         body=request_body("ReplayDeliveriesBody", deliveries.ReplayBody, bounds.FIELDS["replay_deliveries"]),
-        refusals=_MISSING,
+        refusals=(*_MISSING, errors.CursorAhead),
     ),
     "create_lock_webhook": OperationSchema(
         {201: NewLockWebhook},

@@ -9,7 +9,7 @@ from contextlib import aclosing
 
 from holdfast.core.errors import CursorTooOld, Invalid
 from holdfast.core.event_filter import EventFilter, filter_for
-from holdfast.core.log_gap import is_next
+from holdfast.core.log_gap import check_cursor, is_next
 from holdfast.operations.bounds import EVENT_CURSOR
 from holdfast.store.contract import Reader
 from holdfast.transport.http.bodies.query import Query
@@ -68,10 +68,9 @@ async def _send_frames(
 
     def start(reader: Reader) -> int:
         floor, last = reader.log_bounds(account)
-        if cursor is not None and cursor < floor:
-            raise CursorTooOld(f"events up to {floor} were removed", oldest=floor + 1)
         if cursor is None:
             return last
+        check_cursor(cursor, floor, last)
         for event in reader.events(account, cursor, 1):
             if not is_next(event, cursor):  # a restore removed events that this reader has read
                 raise CursorTooOld(f"events up to {event.seq - 1} were removed", oldest=event.seq)
