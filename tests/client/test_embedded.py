@@ -61,6 +61,7 @@ def test_a_waiter_that_gives_up_leaves_the_queue(tmp_path):
         held = client.claim_job("a", "first")
         with pytest.raises(OutcomeUnknown):  # 0.3 s of the 30 that it wanted to wait
             client.call("claim_job", job_id="a", owner="second", wait_seconds=30, timeout=-29.7, deadline=-29.7)
+        wait_until(lambda: client.claim_job("a", "third")["waiting"] == 0)
         client.release_job("a", held["lease_id"])
         assert client.claim_job("a", "third")["status"] == "claimed"
 

@@ -19,6 +19,7 @@ from holdfast.client.event_stream import (
     parse_document,
     parse_event,
 )
+from holdfast.client.forks import call_after_fork
 from holdfast.client.leases.async_types import AsyncJob, AsyncLeader, AsyncTaskLease
 from holdfast.client.leases.claims import JobClaim, LeaderClaim, TaskClaim
 from holdfast.client.methods.all import Methods
@@ -61,6 +62,14 @@ class AsyncClient(Methods[Coroutine[Any, Any, Document]]):
         self._deadline = deadline
         self._transport = transport or _http_transport(url, key)
         self._closed = threading.Event()
+        call_after_fork(self)
+
+    def after_fork(self) -> None:
+        """Replace the event: another thread of the parent may have held its lock."""
+        was_closed = self._closed.is_set()
+        self._closed = threading.Event()
+        if was_closed:
+            self._closed.set()
 
     async def call(
         self,

@@ -20,6 +20,7 @@ from typing import Any
 from holdfast.app import running_engine
 from holdfast.client.client import Client
 from holdfast.client.errors import ServerError
+from holdfast.client.forks import call_after_fork, store_of_parent
 from holdfast.client.request import Answer, Request
 from holdfast.client.retry import AnswerLost, NotSent
 from holdfast.core.errors import HoldfastError as Refusal
@@ -33,6 +34,9 @@ MAX_UNREAD_CHUNKS = 16
 """How many chunks of a stream may wait to be read."""
 CLOSE_SECONDS = 5.0
 """How long `close` waits for calls of other threads."""
+
+_kept: list[EmbeddedTransport] = []
+"""Transports of the parent in this child: collecting them would close connections that only the parent may close."""
 
 
 def open_store(path: str | os.PathLike[str] | None = None) -> Client:
@@ -85,7 +89,14 @@ class EmbeddedTransport:
         self._busy: set[asyncio.Task[Any]] = set()
         self._streams: set[StreamedExchange] = set()
         self._closed = False
+        self._forked = False
         self._run(self._open()).result()
+        call_after_fork(self)
+
+    def after_fork(self) -> None:
+        """Refuse every use: the threads stayed in the parent, and SQLite connections must not cross a fork."""
+        self._forked = self._closed = True
+        _kept.append(self)
 
     def send(self, request: Request, timeout: float) -> Answer:
         """One attempt."""
@@ -101,8 +112,7 @@ class EmbeddedTransport:
     @contextmanager
     def stream(self, request: Request, silence: float) -> Iterator[tuple[Answer, Iterator[bytes]]]:
         """One stream: the handlers send on the event loop, the caller reads in its own thread at its own pace."""
-        if self._closed:
-            raise NotSent("the client is closed")
+        self._check_usable()
         exchange = StreamedExchange(request, self._key, self._loop, silence)
         running = self._run(self._stream(exchange))
         try:
@@ -115,12 +125,17 @@ class EmbeddedTransport:
 
     def begin(self, request: Request) -> tuple[Future[Any], Callable[[], None]]:
         """Start a request; the future of its answer, and a function to call when the answer is no longer awaited."""
-        if self._closed:
-            raise NotSent("the client is closed")
+        self._check_usable()
         exchange = Exchange(request, self._key)
         running = self._run(self._answer(exchange))
         # As for a closed connection: a caller that stops waiting leaves the queue it waits in.
         return running, lambda: self._disconnect(exchange)
+
+    def _check_usable(self) -> None:
+        if self._forked:
+            raise store_of_parent()
+        if self._closed:
+            raise NotSent("the client is closed")
 
     def _disconnect(self, exchange: Exchange) -> None:
         with suppress(RuntimeError):  # the loop is closed
@@ -221,6 +236,7 @@ class StreamedExchange(Exchange):
         super().__init__(request, key)
         self._loop = loop
         self._silence = silence
+        self._process = os.getpid()
         self._unread: queue.SimpleQueue[bytes | Answer] = queue.SimpleQueue()
         self._capacity = asyncio.Semaphore(MAX_UNREAD_CHUNKS)
 
@@ -246,6 +262,8 @@ class StreamedExchange(Exchange):
         self._unread.put(b"")
 
     def _receive_chunk(self) -> bytes | Answer:
+        if os.getpid() != self._process:
+            raise store_of_parent()
         try:
             return self._unread.get(timeout=self._silence)
         except queue.Empty:

@@ -15,6 +15,7 @@ HoldfastError
 ├── Limited            a rate or quota is used up; `retry_after` says when to retry
 ├── ServerError        the server failed; `applied` says whether the write happened
 ├── Unreachable        no server received the request
+├── WrongProcess       it belongs to the parent process, from before a fork
 └── OutcomeUnknown     the request was sent and its answer lost: it may have been applied
 """
 
@@ -170,6 +171,13 @@ class Unreachable(HoldfastError):
 
     code = "unreachable"
     hint = "Check the address, and that the server is running."
+
+
+class WrongProcess(HoldfastError):
+    """It was opened by the parent process before a fork, and does not work in this child."""
+
+    code = "forked"
+    hint = "Open it again in the child process."
 
 
 class OutcomeUnknown(HoldfastError):

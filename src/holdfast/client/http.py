@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx2
 
+from holdfast.client.forks import call_after_fork
 from holdfast.client.request import Answer, Request
 from holdfast.client.retry import AnswerLost, NotSent
 
@@ -39,7 +40,8 @@ def auth_headers(key: str | None) -> dict[str, str]:
 def _settings(url: str | None, key: str | None) -> dict[str, Any]:
     """Settings of both HTTP clients.
 
-    Certificates are not loaded for plain HTTP: that takes longer than most calls.
+    Certificates are loaded once, also if a fork needs new connections, and not for plain HTTP: loading them takes
+    longer than most calls.
     """
     base_url = server_url(url)
     limits = httpx2.Limits(max_connections=None, keepalive_expiry=IDLE_SECONDS)
@@ -47,7 +49,7 @@ def _settings(url: str | None, key: str | None) -> dict[str, Any]:
         "base_url": base_url,
         "headers": auth_headers(key),
         "limits": limits,
-        "verify": not base_url.startswith("http://"),
+        "verify": False if base_url.startswith("http://") else httpx2.create_ssl_context(),
     }
 
 
@@ -65,8 +67,15 @@ class HttpTransport:
     """Transport of `Client`."""
 
     def __init__(self, url: str | None, key: str | None) -> None:
-        self._http = httpx2.Client(**_settings(url, key))
+        self._settings = _settings(url, key)
+        self._http = httpx2.Client(**self._settings)
         self._streams: set[socket.socket] = set()
+        call_after_fork(self)
+
+    def after_fork(self) -> None:
+        """Leave the connections to the parent: this child makes its own."""
+        self._http = httpx2.Client(**self._settings)
+        self._streams = set()
 
     def send(self, request: Request, timeout: float) -> Answer:
         """One attempt."""
@@ -97,7 +106,7 @@ class HttpTransport:
             sock: socket.socket = response.extensions["network_stream"].get_extra_info("socket")
             self._streams.add(sock)
             try:
-                yield _head(response), response.iter_raw()
+                yield _head(response), _own_chunks(response, os.getpid())
             finally:
                 self._streams.discard(sock)
 
@@ -113,7 +122,13 @@ class AsyncHttpTransport:
     """Transport of `AsyncClient`."""
 
     def __init__(self, url: str | None, key: str | None) -> None:
-        self._http = httpx2.AsyncClient(**_settings(url, key))
+        self._settings = _settings(url, key)
+        self._http = httpx2.AsyncClient(**self._settings)
+        call_after_fork(self)
+
+    def after_fork(self) -> None:
+        """Leave the connections to the parent: this child makes its own."""
+        self._http = httpx2.AsyncClient(**self._settings)
 
     async def send(self, request: Request, timeout: float) -> Answer:
         """One attempt."""
@@ -139,11 +154,33 @@ class AsyncHttpTransport:
                     await response.aread()
                     yield _answer(response), _no_chunks()
                 else:
-                    yield _head(response), response.aiter_raw()
+                    yield _head(response), _own_async_chunks(response, os.getpid())
 
     async def close(self) -> None:
         """Close all connections."""
         await self._http.aclose()
+
+
+def _own_chunks(response: httpx2.Response, owner: int) -> Iterator[bytes]:
+    """The body, for the process that opened the stream: a child that read on would take data from its parent."""
+    chunks = response.iter_raw()
+    while os.getpid() == owner:
+        chunk = next(chunks, None)
+        if chunk is None:
+            return
+        yield chunk
+    raise AnswerLost("this stream was opened by the parent process")
+
+
+async def _own_async_chunks(response: httpx2.Response, owner: int) -> AsyncIterator[bytes]:
+    """The same for asyncio."""
+    chunks = response.aiter_raw()
+    while os.getpid() == owner:
+        chunk = await anext(chunks, None)
+        if chunk is None:
+            return
+        yield chunk
+    raise AnswerLost("this stream was opened by the parent process")
 
 
 def _head(response: httpx2.Response) -> Answer:

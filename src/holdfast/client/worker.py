@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from holdfast.client.client import Client
 from holdfast.client.errors import AuthError, CancelRequested, HoldfastError, Invalid, LeaseLost, NotFound
+from holdfast.client.forks import call_after_fork
 from holdfast.client.leases.types import TaskLease
 from holdfast.client.task_runner import POLL_SECONDS, AsyncContext, run_async, run_sync
 from holdfast.client.tracing import processing
@@ -51,9 +52,16 @@ class Worker:
     ) -> None:
         self._client = client
         self._concurrency = concurrency
-        self._name = name or f"{socket.gethostname()}-{os.getpid()}"
+        self._given_name = name
         self._drain_seconds = drain_seconds
         self._handlers: dict[str, Callable[..., Any]] = {}
+        self.after_fork()
+        call_after_fork(self)
+
+    def after_fork(self) -> None:
+        """Begin without the threads and tasks of the parent: a child that calls `run()` is a worker of its own."""
+        self._process = os.getpid()
+        self._name = self._given_name or f"{socket.gethostname()}-{self._process}"
         self._stopping = threading.Event()
         self._running: set[TaskLease] = set()
         self._error: HoldfastError | None = None
@@ -103,8 +111,8 @@ class Worker:
     # -- one slot ------------------------------------------------------------------------------------------------
 
     def _run_slot(self) -> None:
-        failures = 0
-        while not self._stopping.is_set():
+        failures, process = 0, os.getpid()
+        while not self._stopping.is_set() and os.getpid() == process:  # a child that a handler forked takes no tasks
             try:
                 self._run_next()
                 failures = 0

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 
 ID_BYTES = 16
@@ -18,10 +19,14 @@ _PAIRS = [first + second for first in _CROCKFORD for second in _CROCKFORD]
 _LAST_COUNT = 2**30 - 2
 
 
-class Ids:
-    """Source of ids; no bytes of the pool are used twice."""
+class Ids(threading.local):
+    """Source of ids; no bytes of the pool are used twice. Each thread has a pool of its own, and so has a child."""
 
     def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Start with an empty pool."""
         self._pool = b""
         self._offset = POOL_BYTES
         self._moment = 0
@@ -67,4 +72,7 @@ def _crockford(number: int, width: int) -> str:
 
 
 ids = Ids()
-"""For the event loop's thread only."""
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    # A child would draw the same ids as its parent and its siblings. It has one thread, whose pool is emptied here.
+    os.register_at_fork(after_in_child=ids.reset)

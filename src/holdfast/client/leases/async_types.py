@@ -43,6 +43,7 @@ class AsyncTaskLease(TaskLeaseBase, AsyncJob):
         return await self._settle("release_task", delay_seconds=delay_seconds)
 
     async def _settle(self, operation: str, **more: Any) -> Document:
+        self._check_process()
         fields = self.terms.proof | self._handover | more
         document = await self._client.call(operation, **fields, deadline=COMPLETE_SECONDS)
         self._is_settled = True

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from holdfast.client.errors import Document
+from holdfast.client.forks import lease_of_parent
 from holdfast.client.leases.state import LeaseState, Terms
 
 
@@ -13,11 +15,14 @@ class LeaseBase:
 
     def __init__(self) -> None:
         self._granted: LeaseState | None = None
+        self._process = os.getpid()
+        """The process that claims and renews it: a child after a fork may do neither."""
         self._handover: dict[str, Any] = {}
         """Fields for the next holder, sent with every renewal and with the release."""
 
     def check(self) -> None:
         """Raise LeaseLost unless it is certain at this moment that no other holder can have the lease."""
+        self._check_process()
         self._state.check()
 
     @property
@@ -28,7 +33,7 @@ class LeaseBase:
     @property
     def remaining(self) -> float:
         """Seconds for which the lease is surely yours, if no further renewal succeeds."""
-        return self._state.remaining
+        return self._state.remaining if self._is_own else 0.0
 
     @property
     def document(self) -> Document:
@@ -39,6 +44,14 @@ class LeaseBase:
     def terms(self) -> Terms:
         """The granted lease."""
         return self._state.terms
+
+    @property
+    def _is_own(self) -> bool:
+        return os.getpid() == self._process
+
+    def _check_process(self) -> None:
+        if not self._is_own:
+            raise lease_of_parent(self.terms.what)
 
     @property
     def _state(self) -> LeaseState:

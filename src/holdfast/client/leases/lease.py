@@ -47,6 +47,8 @@ class Lease(LeaseBase):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if not self._is_own:
+            return  # this is a child of the process that holds the lease: only that process releases it
         try:
             self._finish(error)
         finally:
@@ -56,6 +58,7 @@ class Lease(LeaseBase):
 
     def renew(self, **fields: Any) -> Document:
         """Renew now, with fields such as `progress` or `checkpoint`. Raises LeaseLost if the lease is over."""
+        self._check_process()
         with self._one_renewal:
             sent, timeout = now(), self._state.request_timeout
             self._state.renewing(sent, fields.get("ttl_seconds"))

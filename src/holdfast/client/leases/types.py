@@ -49,6 +49,7 @@ class TaskLease(TaskLeaseBase, Job):
         self._state.refused(LeaseLost(f"{self.terms.what} was returned to its queue"))
 
     def _settle(self, operation: str, **more: Any) -> Document:
+        self._check_process()
         fields = self.terms.proof | self._handover | more
         document = self._client.call(operation, **fields, deadline=COMPLETE_SECONDS)
         self._is_settled = True
