@@ -380,7 +380,7 @@ class Futures:
         return engine.submit(command, self, future, wait_seconds), future
 
 
-def stop_in_time(engine: Engine, seconds: float = 5.0) -> None:
+def stop_in_time(engine: Engine, seconds: float = 30.0) -> None:
     """Stop an engine; fail if it does not stop in time."""
     stopping = threading.Thread(target=engine.stop, daemon=True)
     stopping.start()
@@ -388,7 +388,7 @@ def stop_in_time(engine: Engine, seconds: float = 5.0) -> None:
     assert not stopping.is_alive(), f"the engine did not stop within {seconds} s"
 
 
-def wait_until(true: Callable[[], Any], seconds: float = 5.0) -> None:
+def wait_until(true: Callable[[], Any], seconds: float = 15.0) -> None:
     """Poll a condition with growing pauses; fail if it does not become true in time."""
     deadline, pause = time.monotonic() + seconds, 0.002
     while not true():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
@@ -15,8 +16,21 @@ from holdfast.engine.expiry import GiveGrace
 from holdfast.engine.lane import Lane, Outages
 from holdfast.engine.sweep import Sweep
 from holdfast.engine.ticket import Ticket
-from holdfast.engine.verbs.jobs import Claimed
-from tests.support import ACCOUNT, CAUSE, START, Keep, a_lease, check_log, claim, put, run, stop_in_time, wait_until
+from holdfast.engine.verbs.jobs import Claimed, ClaimJob
+from tests.support import (
+    ACCOUNT,
+    CAUSE,
+    START,
+    DrivenClock,
+    Keep,
+    a_lease,
+    check_log,
+    claim,
+    put,
+    run,
+    stop_in_time,
+    wait_until,
+)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -179,7 +193,7 @@ def test_a_server_that_was_paused_gives_grace_before_anything_expires(served, cl
         on_return=sweep.grace_commands,
     )
     clock.advance(100)
-    outages.last_sweep -= 100
+    outages.last_run -= 100
     lane._work([Ticket(claim("short", "l9"), Keep())])
     assert isinstance(replies[0][1], Held)
     assert deadline(served, "short") == clock.now + 10 * SECOND
@@ -196,11 +210,51 @@ def test_a_machine_that_slept_counts_as_a_paused_server(monkeypatch):
     assert outages.is_paused()
 
 
+class Timed(ClaimJob, frozen=True):
+    """A command that takes a time."""
+
+    seconds: float = 0.0
+    machine: Any = None
+
+    def decide(self, view):
+        self.machine.advance(self.seconds)
+        return super().decide(view)
+
+
+@pytest.fixture
+def timed(memory):
+    """Runs claims that take a time in one lane; returns how often grace was given so far."""
+    machine, calls = DrivenClock(0), []
+    outages = Outages(clock=lambda: machine.now / SECOND)
+    lane = Lane(
+        0, memory, Backlog(), outages, on_commit=lambda _: None, on_return=lambda: calls.append(1) or [],
+    )  # fmt: skip
+
+    def timed(name, seconds):
+        base = claim(name, name)
+        fields = {field: getattr(base, field) for field in base.__struct_fields__}
+        lane._work([Ticket(Timed(**(fields | {"seconds": seconds, "machine": machine})), Keep())])
+        return len(calls)
+
+    return timed
+
+
+def test_a_server_that_is_slow_but_works_is_not_taken_for_paused(timed):
+    """Grace for thousands of holders takes longer than a pause may; it was given again and again on a busy machine."""
+    assert [timed(f"job-{number}", 3) for number in range(4)] == [0] * 4
+
+
+def test_a_pause_in_the_middle_of_a_batch_is_noticed_before_the_next(timed):
+    assert timed("first", 100) == 0
+    assert timed("second", 0) == 1
+    assert timed("third", 0) == 1
+
+
 def test_a_server_stopped_in_the_middle_of_a_pass_does_not_hide_that_by_a_heartbeat(served, clock):
     outages = Outages()
     sweep = Sweep(served, None, outages, serving=True)
     before = served.last_beat()[0]
-    outages.last_sweep -= 100
+    outages.last_run -= 100
     clock.advance(100)
     assert sweep._run_once() == 0.0
     assert served.last_beat()[0] == before

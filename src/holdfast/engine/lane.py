@@ -121,7 +121,7 @@ class Lane:
     def _work(self, batch: list[Ticket], lock_seconds: float | None = None) -> None:
         """Run a batch and report its outcomes; if it fails, every ticket gets the error."""
         try:
-            outages = self._outages
+            outages, began = self._outages, self._outages.now()
             if self._outages_seen != outages.count or outages.is_paused() or outages.must_check_server():
                 self._recover()
             committed = self._attempt(batch, lock_seconds)
@@ -146,11 +146,12 @@ class Lane:
             log.exception("a batch of %d failed", len(batch))
             self._split(batch, error)
         else:
+            outages.record_run(began)
             self._report(committed)
 
     def _recover(self) -> None:
         """Give holders grace after an outage, before anything can expire."""
-        count = self._outages.count
+        count, began = self._outages.count, self._outages.now()
         commands = self._on_return()
         for start in range(0, len(commands), MAX_BATCH):
             batch = [Ticket(command, _NO_SINK) for command in commands[start : start + MAX_BATCH]]
@@ -158,9 +159,12 @@ class Lane:
                 self._attempt(batch, PATIENCE_SECONDS)
             except RowsLocked as error:
                 raise _locked() from error
+            # Grace for many holders may take longer than what counts as a pause.
+            self._outages.record_run(began)
+            began = self._outages.now()
         self._outages_seen = count
         self._on_recovered()
-        self._outages.record_sweep()
+        self._outages.record_run(began)
 
     def _attempt(self, batch: list[Ticket], lock_seconds: float | None = None) -> Committed:
         for attempt in range(MAX_RERUNS):

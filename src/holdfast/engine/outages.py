@@ -11,7 +11,7 @@ OUTAGE_SECONDS = 5.0
 
 
 class Outages:
-    """How often the store failed a lane, when the sweep last ran, and until when a server is known to have run.
+    """How often the store failed a lane, when this process last ran, and until when a server is known to have run.
 
     The clock must run while the machine sleeps: a sleeping server serves no renewals.
     """
@@ -20,19 +20,23 @@ class Outages:
         self._clock = clock
         self._serving = serving
         self.count = 0
-        self.last_sweep = clock()
-        """When the sweep, which runs at least once a second, last ran."""
+        self.last_run = clock()
+        """When the sweep, which runs at least once a second, or a lane last began something that it finished."""
         self._checked_until = 0.0
         self.writable = True
         """Whether the last batch that tried to write succeeded."""
 
     def is_paused(self) -> bool:
         """Whether this process was stopped or suspended, so that it served no renewals meanwhile."""
-        return self._clock() - self.last_sweep > OUTAGE_SECONDS
+        return self._clock() - self.last_run > OUTAGE_SECONDS
 
-    def record_sweep(self) -> None:
-        """The sweep runs now, or holders have just been given grace."""
-        self.last_sweep = self._clock()
+    def now(self) -> float:
+        """The time by which pauses are measured."""
+        return self._clock()
+
+    def record_run(self, began: float) -> None:
+        """A pass or a batch that began then is done. Its end does not count: the process may have paused within it."""
+        self.last_run = max(self.last_run, began)
 
     def must_check_server(self) -> bool:
         """Whether a program beside servers must look whether they still run; a server knows that it runs."""

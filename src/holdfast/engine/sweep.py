@@ -72,9 +72,10 @@ class Sweep:
 
     def start(self) -> None:
         """Give grace after an outage, then start the thread."""
+        began = self._outages.now()
         if self._serving:  # in an embedded program the lane does so before its first batch
             self._give_grace()
-        self._outages.record_sweep()
+        self._outages.record_run(began)
         self._loop_heartbeats.expect("sweep", STUCK_SECONDS)
         self._thread.start()
         self.cleanup.start()
@@ -139,10 +140,11 @@ class Sweep:
     def _run(self) -> None:
         while not self._stopped:
             self._alarm = math.inf  # a deadline set from here on may wake it
+            began = self._outages.now()
             try:
                 if self._serving and (self._in_trouble or self._outages.is_paused()):
                     self._give_grace()
-                self._outages.record_sweep()
+                self._outages.record_run(began)
                 sleep = self._run_once()
                 self._in_trouble = False
             except HoldfastError as error:
