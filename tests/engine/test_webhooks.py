@@ -172,3 +172,48 @@ def test_snapshots_of_a_truncated_log_contain_no_webhook_secret(store, clock):
         "webhook.snapshot", False, True,
     )  # fmt: skip
     check_log(store)
+
+
+def cut_log(store):
+    """Remove all events older than a day, as retention does."""
+    settings = Retention(tasks=0, names=0, events=DAY)
+    Cleanup(store, lambda commands: transact(store, *commands) if commands else [], settings).run()
+
+
+def read_log(store):
+    """One pass of the dispatcher over the log."""
+    return LogReader(store).read_on(store.deliveries.pending_work(10).behind)
+
+
+def test_events_removed_while_a_webhook_is_paused_are_recorded_as_a_dead_letter(store, clock):
+    run(store, create())
+    read_log(store)
+    run(store, update(state=PAUSED))
+    transact(store, acquire("lost-1"), acquire("lost-2"))
+    clock.advance(2 * DAY / SECOND)
+    cut_log(store)
+    run(store, update(state=ACTIVE))
+    read_log(store)
+    (record,) = store.deliveries.page(HOOK, "dead", 2**53, 10)
+    with store.read() as reader:
+        floor, last = reader.log_bounds(ACCOUNT)
+    assert (record.seq, record.kind, record.subject) == (floor, "log.removed", f"log:{floor}")
+    assert record.error == f"retention removed the events 2 to {floor} before they could be sent"
+    assert max(each.seq for each in store.deliveries.page(HOOK, "pending", 2**53, 10)) == last
+    read_log(store)
+    assert len(store.deliveries.page(HOOK, "dead", 2**53, 10)) == 1, "it is recorded once"
+    assert store.deliveries.replay(HOOK, seq=None, after=None, limit=10) == [floor]
+
+
+def test_events_that_a_webhook_has_read_are_not_recorded_as_removed(store, clock):
+    """A cursor that found no delivery is saved rarely, so after a restart it may be older than what was read."""
+    run(store, create(events='["task.never"]'))
+    reader = LogReader(store)
+    for number in range(3):
+        run(store, acquire(f"seen-{number}"))
+        reader.read_on(store.deliveries.pending_work(10).behind)
+        clock.advance(2 * DAY / SECOND)
+        cut_log(store)
+        reader.read_on(store.deliveries.pending_work(10).behind)
+    read_log(store)
+    assert store.deliveries.counts(HOOK) == {}

@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 
 from holdfast.core.event import Event, is_takeover
+from holdfast.core.log_gap import LOG
 from holdfast.core.row import Instant
-from holdfast.core.webhooks.delivery import Delivery
+from holdfast.core.webhooks.delivery import DEAD, Delivery
 from holdfast.core.webhooks.webhook import (
     LEASE_SUBJECT,
     OCTOSTORE,
@@ -28,6 +29,8 @@ MAX_BODY = 20_000
 ENVELOPE = 200
 """Bytes reserved for the fields around the event."""
 TEST = "webhook.test"
+REMOVED = f"{LOG}.removed"
+"""Kind of the record of events that were removed before they were sent."""
 _CLAIMED, _EXPIRED = "lease.claimed", "lease.expired"
 
 
@@ -65,6 +68,24 @@ def build_test_delivery(hook: Webhook, now: Instant) -> Delivery:
     else:
         body = {"type": TEST, "timestamp": rfc3339(now), "data": {"webhook_id": hook.id}}
     return Delivery(hook.account, hook.id, 0, f"test:{now}", TEST, _to_json(body), now)
+
+
+def record_of_removed_events(hook: Webhook, after: int, floor: int, now: Instant) -> Delivery:
+    """A dead letter for the events after `after`, up to `floor`, which retention removed before they were sent."""
+    data = {"webhook_id": hook.id, "after": after, "up_to": floor}
+    body = {"type": REMOVED, "timestamp": rfc3339(now), "data": data}
+    return Delivery(
+        hook.account,
+        hook.id,
+        floor,
+        f"{LOG}:{floor}",
+        REMOVED,
+        _to_json(body),
+        now,
+        state=DEAD,
+        error=f"retention removed the events {after + 1} to {floor} before they could be sent",
+        settled_at=now,
+    )
 
 
 def message_id(delivery: Delivery) -> str:
