@@ -1,5 +1,6 @@
 """A restored store has the records of its backup, advanced counters, and is complete or absent."""
 
+from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -228,6 +229,29 @@ def test_a_damaged_backup_or_another_file_is_refused(taken_backup, new_store_set
         assert not list(tmp_path.glob(f"*{target.store.rpartition('/')[2]}*")), "nothing is left behind"
     with pytest.raises(CopyRefused, match="is not a backup"):
         restore(new_store_settings("sqlite"), Path(source.store.removeprefix("sqlite:///")), no_report)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        """CREATE TABLE "x""; ATTACH '{0}' AS made; CREATE TABLE made.t (a); --" (a TEXT PRIMARY KEY)""",
+        """ALTER TABLE tasks ADD COLUMN "x"" FROM tasks; ATTACH '{0}' AS made; CREATE TABLE made.t (a); --" TEXT""",
+        "CREATE TRIGGER forge AFTER UPDATE ON state BEGIN DELETE FROM principals; END",
+        "CREATE VIEW extra AS SELECT * FROM principals",
+        "DROP TRIGGER events_stay",
+        "UPDATE backup SET header = '{{'",
+    ],
+)
+def test_a_backup_that_another_program_changed_is_refused_before_it_is_used(
+    change, taken_backup, new_store_settings, tmp_path
+):
+    changed, made = tmp_path / "changed", tmp_path / "made.db"
+    changed.write_bytes(taken_backup[1].read_bytes())
+    with closing(apsw.Connection(str(changed))) as connection:
+        connection.execute(change.format(made))
+    with pytest.raises(CopyRefused, match=r"is not as `holdfast backup` wrote it|damaged"):
+        restore(new_store_settings("sqlite"), changed, no_report)
+    assert not made.exists()
 
 
 def test_a_file_of_another_program_is_not_replaced(taken_backup, new_store_settings):

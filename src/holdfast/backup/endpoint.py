@@ -27,6 +27,12 @@ class CopyRefused(Exception):
     """The copy cannot be made, and nothing was changed. The message contains the reason, and what to do."""
 
 
+def quote(name: str) -> str:
+    """The name of a table or column, quoted for a statement."""
+    escaped = name.replace('"', '""')
+    return f'"{escaped}"'
+
+
 class Table(msgspec.Struct, frozen=True):
     """A table as its database describes it."""
 
@@ -37,14 +43,19 @@ class Table(msgspec.Struct, frozen=True):
     """The primary key, in order; pages are read along it."""
 
     @property
+    def name_sql(self) -> str:
+        """The name, quoted for a statement."""
+        return quote(self.name)
+
+    @property
     def columns_sql(self) -> str:
         """The columns, quoted for a statement."""
-        return ", ".join(f'"{column}"' for column in self.columns)
+        return ", ".join(map(quote, self.columns))
 
     @property
     def key_sql(self) -> str:
         """The key, quoted for a statement."""
-        return ", ".join(f'"{column}"' for column in self.key)
+        return ", ".join(map(quote, self.key))
 
     def key_of(self, record: Record) -> Record:
         """The key of a record."""

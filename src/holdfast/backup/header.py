@@ -10,11 +10,10 @@ import apsw
 import msgspec
 
 from holdfast.backup.endpoint import CopyRefused
+from holdfast.backup.schema_check import CREATE_HEADER, check_backup_schema
 from holdfast.backup.sqlite import SqliteEndpoint, open_file, read_table_names
 from holdfast.core.row import Instant
 from holdfast.store.sql.migrations import BACKUP
-
-_CREATE = f"CREATE TABLE {BACKUP} (id INTEGER PRIMARY KEY CHECK (id = 1), header TEXT NOT NULL) STRICT"
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -52,7 +51,7 @@ def count(endpoint: SqliteEndpoint) -> dict[str, int]:
 
 def write(connection: apsw.Connection, header: Header) -> None:
     """Add the header, which makes the file a backup."""
-    connection.execute(_CREATE)
+    connection.execute(CREATE_HEADER)
     connection.execute(f"INSERT INTO {BACKUP} VALUES (1, ?)", (msgspec.json.encode(header).decode(),))
 
 
@@ -60,8 +59,15 @@ def read(connection: apsw.Connection, path: Path) -> Header:
     """The header of a backup."""
     if BACKUP not in read_table_names(connection, path):
         raise CopyRefused(f"{path} is not a backup made by `holdfast backup`")
+    schema = check_backup_schema(connection, path)
     row: Any = connection.execute(f"SELECT header FROM {BACKUP}").fetchone()
-    return msgspec.json.decode(row[0], type=Header)
+    try:
+        header = msgspec.json.decode(row[0], type=Header)
+    except (TypeError, msgspec.MsgspecError) as error:
+        raise CopyRefused(f"{path} has no valid header: it is damaged") from error
+    if header.schema != schema:
+        raise CopyRefused(f"{path} does not match its header: it is damaged")
+    return header
 
 
 def refuse_store(path: Path) -> None:

@@ -30,11 +30,8 @@ from holdfast.backup.sqlite import (
     remove_stale_journals,
 )
 from holdfast.settings import Settings, sqlite_path
-from holdfast.store.sql import migrations
 from holdfast.store.sqlite import SqliteStore
 from holdfast.store.sqlite.store import connect
-
-SQLITE = "holdfast.store.sqlite"
 
 
 class Restored(msgspec.Struct, frozen=True):
@@ -109,7 +106,6 @@ def _build_store(partial: Path, path: Path, replaced: ReplacedStore, report: OnP
     with closing(open_file(path, read_only=True)) as backup:
         with explain_errors(path):
             header = headers.read(backup, path)
-        migrations.pending(SQLITE, header.schema)  # refuses the schema of a newer Holdfast
         copy_pages(backup, partial, report)
     with closing(connect(partial)) as connection:
         if headers.count(SqliteEndpoint(connection)) != header.counts:

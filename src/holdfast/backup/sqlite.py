@@ -9,7 +9,7 @@ from typing import Any
 
 import apsw
 
-from holdfast.backup.endpoint import NOT_COPIED, CopyRefused, OnProgress, Record, Table
+from holdfast.backup.endpoint import NOT_COPIED, CopyRefused, OnProgress, Record, Table, quote
 from holdfast.backup.files import JOURNAL_FILES, remove
 from holdfast.core.errors import StoreUnavailable
 from holdfast.store.sqlite import queries
@@ -48,19 +48,19 @@ class SqliteEndpoint:
     def page(self, table: Table, after: Record | None, limit: int) -> list[Record]:
         """Records after a key."""
         where = f" WHERE ({table.key_sql}) > ({', '.join('?' * len(table.key))})" if after else ""
-        query = f'SELECT {table.columns_sql} FROM "{table.name}"{where} ORDER BY {table.key_sql} LIMIT ?'
+        query = f"SELECT {table.columns_sql} FROM {table.name_sql}{where} ORDER BY {table.key_sql} LIMIT ?"
         return list(self._execute(query, (*(after or ()), limit)))
 
     def put(self, table: Table, records: list[Record]) -> None:
         """Add records."""
         placeholders = ", ".join("?" * len(table.columns))
         self.connection.executemany(
-            f'INSERT INTO "{table.name}" ({table.columns_sql}) VALUES ({placeholders})', records
+            f"INSERT INTO {table.name_sql} ({table.columns_sql}) VALUES ({placeholders})", records
         )
 
     def count(self, table: Table) -> int:
         """How many records there are."""
-        return int(self._value(f'SELECT count(*) FROM "{table.name}"'))
+        return int(self._value(f"SELECT count(*) FROM {table.name_sql}"))
 
     def state(self) -> dict[str, Any]:
         """The state row, without the columns that are valid on one machine only."""
@@ -72,7 +72,7 @@ class SqliteEndpoint:
     def put_state(self, state: dict[str, Any]) -> None:
         """Set the state row; the boot clock is unknown."""
         values = {name: value for name, value in state.items() if name in self.state()}
-        assignments = ", ".join(f'"{name}" = ?' for name in values)
+        assignments = ", ".join(f"{quote(name)} = ?" for name in values)
         self._execute(f"UPDATE state SET {assignments}, boot_id = '', boot_at = 0", [*values.values()])
 
     def logs(self) -> dict[str, int]:
