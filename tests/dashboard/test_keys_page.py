@@ -30,13 +30,14 @@ def test_a_key_is_created_shown_once_used_rotated_and_revoked(browse, server, ro
     if not page.get_by_label("Name", exact=True).is_visible():
         page.get_by_text("Create a key…").click()
     page.get_by_label("Name", exact=True).fill("nightly worker")
-    page.get_by_label("tasks:work").check()
+    page.locator("[name=scope-jobs]").check()
     page.get_by_label("Name prefix").fill("nightly/")
     page.get_by_label("Expires").select_option("in 7 days")
     page.get_by_role("button", name="Create key").click()
     key = page.locator("#secret").text_content()
     worker = bearer(server, key)
-    assert worker.post("/v1/tasks/claim", {"type": "nothing"}).status == 200
+    assert worker.get("/v1/jobs/nightly/backup").status == 200
+    assert worker.get("/v1/jobs/daily/backup").status == 403
     assert worker.post("/v1/tasks", {"type": "x", "payload": {}}).status == 403
     page.goto("/ui/keys")
     assert key not in page.content()  # this once
@@ -46,14 +47,14 @@ def test_a_key_is_created_shown_once_used_rotated_and_revoked(browse, server, ro
     page.get_by_label("Grace period").select_option("stop at once")
     page.get_by_role("button", name="Rotate").click()
     renewed = page.locator("#secret").text_content()
-    assert worker.post("/v1/tasks/claim", {"type": "nothing"}).status == 401
-    assert bearer(server, renewed).post("/v1/tasks/claim", {"type": "nothing"}).status == 200
+    assert worker.get("/v1/jobs/nightly/backup").status == 401
+    assert bearer(server, renewed).get("/v1/jobs/nightly/backup").status == 200
     page.get_by_text("Revoke…").click()
     page.get_by_label("Confirm").check()
     page.get_by_role("button", name="Revoke key").click()
     expect(page.get_by_text("Other servers refuse it within five seconds.")).to_be_visible()
     expect(page.locator("#key")).to_contain_text("revoked")
-    assert bearer(server, renewed).post("/v1/tasks/claim", {"type": "nothing"}).status == 401
+    assert bearer(server, renewed).get("/v1/jobs/nightly/backup").status == 401
     key_id = page.url.rpartition("/")[2].partition("?")[0]
     actor = root.get("/v1/account").json["key"]["keyId"]
     events = root.get(f"/v1/events?subject=principal:{key_id}").json["events"]

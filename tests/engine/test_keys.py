@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from holdfast.core.errors import ConfiguredKey, Forbidden, LastAdmin, Missing, NameTaken
+from holdfast.core.errors import ConfiguredKey, Forbidden, LastAdmin, Missing, NameTaken, UnknownKey
 from holdfast.core.event import Event
 from holdfast.core.principal import (
     ADMIN_ID,
@@ -19,7 +19,7 @@ from holdfast.core.principal import (
     admin_principal,
 )
 from holdfast.core.row import SECOND
-from holdfast.engine.verbs.accounts import KeySetting, RegisterAccount, SyncConfiguredKeys, principal_id
+from holdfast.engine.verbs.accounts import CloseAccount, KeySetting, RegisterAccount, SyncConfiguredKeys, principal_id
 from holdfast.engine.verbs.keys import CreateKey, RegisterUser, RevokeKey, RotateKey
 from tests.support import ACCOUNT, CAUSE, START, check_log, every, put, run, transact
 
@@ -31,8 +31,8 @@ def key_named(name="new", **more):
     return Principal(ACCOUNT, name, **({"name": name, "key_hash": f"{name}-key", "scopes": "jobs"} | more))
 
 
-def create_key(key, by=ROOT_USER, lifetime=None):
-    return CreateKey(**BASE, by=by, key_id=key.id, key=key, lifetime=lifetime)
+def create_key(key, by=ROOT_USER, lifetime=None, sent=""):
+    return CreateKey(**BASE, by=by, by_hash=sent, key_id=key.id, key=key, lifetime=lifetime)
 
 
 def rotate(key_id="new", key_hash="second", grace=0, by=ROOT_USER, sent="", **more):
@@ -40,8 +40,8 @@ def rotate(key_id="new", key_hash="second", grace=0, by=ROOT_USER, sent="", **mo
     return RotateKey(**(BASE | more), **fields, by=by, by_hash=sent)
 
 
-def revoke(key_id, *others, by=ROOT_USER):
-    return RevokeKey(**BASE, by=by, key_id=key_id, others=others)
+def revoke(key_id, *others, by=ROOT_USER, sent=""):
+    return RevokeKey(**BASE, by=by, by_hash=sent, key_id=key_id, others=others)
 
 
 def test_a_rotated_key_cannot_rotate_again_during_its_grace(store):
@@ -50,6 +50,37 @@ def test_a_rotated_key_cannot_rotate_again_during_its_grace(store):
     with pytest.raises(Forbidden):
         run(store, rotate(by=key, sent="new-key", key_hash="third"))
     assert run(store, rotate(by=key, sent="second", key_hash="third")).key.key_hash == "third"
+
+
+def test_a_rotated_key_changes_nothing_about_keys_during_its_grace(store):
+    key = run(store, create_key(key_named(scopes="admin"))).key
+    run(store, create_key(key_named("other", scopes="admin")))
+    run(store, rotate(by=key, sent="new-key", grace=3600 * SECOND))
+    for command in (
+        create_key(key_named("more", scopes="admin"), by=key, sent="new-key"),
+        revoke("new", "other", by=key, sent="new-key"),
+        revoke("other", "new", by=key, sent="new-key"),
+        rotate("other", by=key, sent="new-key"),
+        CloseAccount(**BASE, keys=("new", "other"), by=key, by_hash="new-key"),
+    ):
+        with pytest.raises(Forbidden, match="was rotated"):
+            run(store, command)
+    assert run(store, revoke("other", "new", by=key, sent="second")).key.revoked_at == START
+
+
+def test_a_key_that_another_server_revoked_changes_nothing_about_keys(store):
+    """The server still has the key in its cache: the row decides."""
+    key = run(store, create_key(key_named(scopes="admin"))).key
+    run(store, create_key(key_named("other", scopes="admin")))
+    run(store, revoke("new", "other"))
+    for command in (
+        create_key(key_named("more"), by=key, sent="new-key"),
+        revoke("other", "new", by=key, sent="new-key"),
+        rotate("other", by=key, sent="new-key"),
+        CloseAccount(**BASE, keys=("other",), by=key, by_hash="new-key"),
+    ):
+        with pytest.raises(UnknownKey):
+            run(store, command)
 
 
 def test_revoking_a_key_with_more_rights_is_refused(store):

@@ -45,7 +45,7 @@ def waiting(engine):
 
 
 def revoke(key=KEY):
-    return RevokeKey(account=TENANT, cause=CAUSE, by=OTHER, key_id=key.id, others=(OTHER.id,))
+    return RevokeKey(account=TENANT, cause=CAUSE, by=OTHER, by_hash="", key_id=key.id, others=(OTHER.id,))
 
 
 def rotate(key=KEY, grace=0):
@@ -106,7 +106,7 @@ def test_a_rotated_key_keeps_its_waits_during_the_grace_period(engine):
 def test_a_claim_that_waits_in_a_deleted_account_is_refused_and_leaves_nothing_behind(engine):
     engine.call(claim("job", "l0", account=TENANT))
     futures = [start(engine, claim("job", "l1", account=TENANT)), start(engine, take("work", account=TENANT))]
-    engine.call(CloseAccount(account=TENANT, cause=CAUSE, keys=(KEY.id, OTHER.id)))
+    engine.call(CloseAccount(account=TENANT, cause=CAUSE, keys=(KEY.id, OTHER.id), by=OTHER, by_hash=""))
     engine.store.erase(TENANT)
     engine.name_waiters.wake_all()
     engine.task_waiters.probe()

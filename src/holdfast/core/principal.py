@@ -104,6 +104,21 @@ def accepts_key(principal: Principal, key_hash: str, now: Instant) -> bool:
     return principal.key_hash == key_hash or is_old
 
 
+def works_until(principal: Principal, key_hash: str) -> Instant | None:
+    """When a key that works now stops working by itself; None if never."""
+    ends = [principal.expires_at, principal.old_until if principal.key_hash != key_hash else None]
+    return min((end for end in ends if end is not None), default=None)
+
+
+def check_not_rotated_away(principal: Principal, key_hash: str) -> None:
+    """Refuse the previous key, which works only for its grace period, anything about keys.
+
+    Whoever found a key that was rotated away could else lock its owner out, or keep access under another key.
+    """
+    if principal.old_key_hash == key_hash != principal.key_hash:
+        raise Forbidden("this key was rotated: use the new key for everything about keys and for deleting the account")
+
+
 def revoke(principal: Principal, now: Instant) -> Principal:
     """Make its key invalid; its id stays in the events of what it did."""
     return replace(principal, revoked_at=now)

@@ -32,11 +32,20 @@ class Operation(msgspec.Struct, frozen=True):
     """The rate limit that it counts against."""
 
     @property
+    def is_about_keys(self) -> bool:
+        """Whether it is refused to a key that was rotated and works only for its grace period."""
+        return self.name in _ABOUT_KEYS
+
+    @property
     def prefix_rule(self) -> str:
         """What it allows to a key that may use only names with a certain prefix."""
         return PREFIX_RULES[self.name]
 
 
+_ABOUT_KEYS = {
+    *("list_keys", "create_key", "read_key", "rotate_key", "rotate_own_key", "revoke_key", "rotate_token"),
+    *("link_dashboard", "delete_account"),
+}
 _WORKERS = "jobs tasks:work"
 """Scopes of clients that hold jobs or tasks."""
 _JOBS = (

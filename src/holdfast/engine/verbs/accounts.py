@@ -13,6 +13,7 @@ from holdfast.core.account import Account
 from holdfast.core.names import DEFAULT_ACCOUNT
 from holdfast.core.principal import ALL_SCOPES, ISSUED, ROTATED, STATIC, Principal
 from holdfast.engine.command import Command
+from holdfast.engine.verbs.keys import check_caller_key
 from holdfast.engine.view import View
 from holdfast.store.needs import Needs
 
@@ -113,6 +114,9 @@ class CloseAccount(Command[list[Principal]], frozen=True):
     """Close an account: revoke its keys, and record in the server's own log who closed it."""
 
     keys: tuple[str, ...]
+    by: Principal
+    by_hash: str
+    """Hash of the key that was sent."""
 
     def needs(self) -> Needs:
         """Its keys, and its tombstone."""
@@ -121,6 +125,7 @@ class CloseAccount(Command[list[Principal]], frozen=True):
 
     def decide(self, view: View) -> list[Principal]:
         """Revoke every key and write the tombstone; the store erases the rows afterwards. Returns the revoked keys."""
+        check_caller_key(view, self.by, self.by_hash)
         rows = [view.find(Principal, self.account, key) for key in self.keys]
         working = [row for row in rows if row is not None and row.revoked_at is None]
         revoked = [view.put(principals.revoke(row, view.now), "revoked") for row in working]

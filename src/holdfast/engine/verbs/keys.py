@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.core import principal as principals
-from holdfast.core.errors import ConfiguredKey, Forbidden, LastAdmin, Missing, NameTaken
+from holdfast.core.errors import ConfiguredKey, LastAdmin, Missing, NameTaken, UnknownKey
 from holdfast.core.principal import ADMIN_ID, LOCAL, ROOT, STATIC, Principal
 from holdfast.core.row import Instant
 from holdfast.engine.command import Command, Outcome
@@ -34,27 +34,49 @@ class KeyCommand(Command[KeyOutcome], frozen=True, kw_only=True):
         return found
 
 
-class CreateKey(KeyCommand, frozen=True, kw_only=True):
-    """Create a key with no more rights than the key of its maker."""
+class CallerKeyCommand(KeyCommand, frozen=True, kw_only=True):
+    """A command about a key, by a caller whose own key is checked again: another server may have changed it."""
 
     by: Principal
+    by_hash: str
+    """Hash of the key that was sent; empty for the admin key, which is in the settings and has no row."""
+
+    def needs(self) -> Needs:
+        """The key and the caller's own key."""
+        return Needs(rows=((Principal.table, self.account, self.key_id), (Principal.table, self.account, self.by.id)))
+
+    def check_caller(self, view: View) -> None:
+        """Refuse a caller whose key stopped working or was rotated away."""
+        check_caller_key(view, self.by, self.by_hash)
+
+
+def check_caller_key(view: View, by: Principal, key_hash: str) -> None:
+    """Refuse a caller whose key stopped working or was rotated away, by the row of its key."""
+    if key_hash:
+        row = view.find(Principal, by.account, by.id)
+        if row is None or not principals.accepts_key(row, key_hash, view.now):
+            raise UnknownKey("this key was revoked or has expired")
+        principals.check_not_rotated_away(row, key_hash)
+
+
+class CreateKey(CallerKeyCommand, frozen=True, kw_only=True):
+    """Create a key with no more rights than the key of its maker."""
+
     key: Principal
     """Everything but its times."""
     lifetime: Instant | None = None
 
     def decide(self, view: View) -> KeyOutcome:
         """The new key."""
+        self.check_caller(view)
         expires_at = None if self.lifetime is None else view.now + self.lifetime
         key = principals.delegate(self.by, self.key, expires_at, view.now)
         return KeyOutcome(key=view.put(key, "created"), now=view.now)
 
 
-class RotateKey(KeyCommand, frozen=True, kw_only=True):
+class RotateKey(CallerKeyCommand, frozen=True, kw_only=True):
     """Replace the secret of a key; the old one works during the grace period."""
 
-    by: Principal
-    by_hash: str
-    """Hash of the key that was sent: a rotated key may not rotate again, or a thief could lock out its owner."""
     key_hash: str
     shown: str
     grace: Instant
@@ -64,28 +86,27 @@ class RotateKey(KeyCommand, frozen=True, kw_only=True):
         key = None if self.key_id == ADMIN_ID else self.find(view)
         if key is None or key.source == ROOT:
             raise ConfiguredKey("this key is part of the server's settings: change it there")
+        self.check_caller(view)
         if key.id != self.by.id:
             principals.check_delegation(self.by, key)
-        elif self.by_hash == key.old_key_hash:
-            raise Forbidden("this key has been rotated already: rotate with the new one")
         after = principals.rotate(key, self.key_hash, self.shown, view.now + self.grace)
         return KeyOutcome(key=view.put(after, "rotated"), now=view.now)
 
 
-class RevokeKey(KeyCommand, frozen=True, kw_only=True):
+class RevokeKey(CallerKeyCommand, frozen=True, kw_only=True):
     """Revoke a key."""
 
-    by: Principal
     others: tuple[str, ...]
     """The other keys of the account: one of them must be able to administer it."""
 
     def needs(self) -> Needs:
         """All keys of the account."""
-        ids = (self.key_id, *self.others)
+        ids = dict.fromkeys((self.key_id, self.by.id, *self.others))
         return Needs(rows=tuple((Principal.table, self.account, key_id) for key_id in ids))
 
     def decide(self, view: View) -> KeyOutcome:
         """The revoked key; revoking it again changes nothing."""
+        self.check_caller(view)
         found = view.find(Principal, self.account, self.key_id)
         if found is None:
             raise Missing("there is no such key")

@@ -11,7 +11,7 @@ import msgspec
 from holdfast.core.browser_session import BrowserSession
 from holdfast.core.event import Cause
 from holdfast.core.names import DEFAULT_ACCOUNT, is_storable
-from holdfast.core.principal import Principal
+from holdfast.core.principal import ADMIN_ID, Principal
 from holdfast.transport.dashboard.access.permissions import may_use
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Request
@@ -69,6 +69,11 @@ class PageRequest:
         if self.http.scope["path"] == LIVE:
             return False
         return not self.wants_fragments or b"x-awake" in self.http.headers
+
+    @property
+    def key_hash(self) -> str:
+        """Hash of the key that started the browser session; empty for the admin key, which has no row."""
+        return "" if self.by.id == ADMIN_ID else self.browser_session.key_hash
 
     def cause(self) -> Cause:
         """The actor and request that the event log records for a change."""

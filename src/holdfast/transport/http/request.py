@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from holdfast.core.acl import hash_token
 from holdfast.core.errors import HoldfastError, Overloaded
 from holdfast.core.event import Cause
+from holdfast.core.principal import ADMIN_ID
 from holdfast.core.trace import traceparent
 from holdfast.engine.command import Replayed
 from holdfast.operations.table import HOLDFAST_API, ORCHESTRION, Operation
@@ -163,6 +165,11 @@ class Request:
         """The authenticated caller; present in every operation with a scope."""
         assert self.principal is not None
         return self.principal
+
+    @property
+    def key_hash(self) -> str:
+        """Hash of the key that was sent; empty for the admin key, which is in the settings and has no row."""
+        return "" if self.by.id == ADMIN_ID else hash_token(self.secret.decode("latin-1"))
 
     def cause(self) -> Cause:
         """Who caused a change, for the event log."""

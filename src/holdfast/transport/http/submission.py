@@ -8,9 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from holdfast.core.acl import hash_token
 from holdfast.core.errors import HoldfastError, InFlight
-from holdfast.core.principal import ADMIN_ID
 from holdfast.engine.command import Command
 from holdfast.engine.engine import Engine
 from holdfast.engine.ticket import CallerKey, Ticket
@@ -103,10 +101,8 @@ class Submission:
 
 
 def _caller_key(request: Request) -> CallerKey | None:
-    """The key that the request was sent with; None for the admin key, which is in the settings and has no row."""
-    if request.by.id == ADMIN_ID:
-        return None
-    return CallerKey(request.by.account, request.by.id, hash_token(request.secret.decode("latin-1")))
+    """The key that the request was sent with; None for the admin key, which has no row."""
+    return CallerKey(request.by.account, request.by.id, request.key_hash) if request.key_hash else None
 
 
 class EventLoopSink:

@@ -49,7 +49,7 @@ async def create(request: PageRequest) -> TemplateResponse:
         expires_in_seconds=days * DAY or None,
         test=form.get("test") == "yes",
     )
-    secret, made = await keys.make(request.ctx, request.by, request.cause(), body)
+    secret, made = await keys.make(request.ctx, request.by, request.cause(), body, by_hash=request.key_hash)
     return TemplateResponse("keys.html", await _read_keys(request) | {"secret": secret, "made": made})
 
 
@@ -58,7 +58,7 @@ async def rotate(request: PageRequest) -> TemplateResponse:
     row = (await _read_key(request))["key"].row
     grace = _parse_number(request.form.get("grace", ""), KEY_GRACE.default)
     secret, made = await keys.rotate(
-        request.ctx, request.by, request.cause(), row, by_hash=request.browser_session.key_hash, grace_seconds=grace
+        request.ctx, request.by, request.cause(), row, by_hash=request.key_hash, grace_seconds=grace
     )
     return TemplateResponse("key.html", await _read_key(request) | {"secret": secret, "made": made})
 
@@ -67,7 +67,7 @@ async def revoke(request: PageRequest) -> str:
     """Revoke a key."""
     if request.form.get("sure") != "yes":
         raise HttpRefusal(400, "check the box to confirm")
-    await keys.revoke(request.ctx, request.by, request.cause(), request.item)
+    await keys.revoke(request.ctx, request.by, request.cause(), request.item, by_hash=request.key_hash)
     return "revoked"
 
 

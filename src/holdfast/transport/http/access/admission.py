@@ -13,7 +13,7 @@ from holdfast.core.errors import Invalid, Overloaded, RateLimited, TaskMissing, 
 from holdfast.core.names import DEFAULT_ACCOUNT, is_storable, lock_name_problem
 from holdfast.core.plan import SELF_HOSTED, Allowance
 from holdfast.core.prefix_rule import NAMED, check_prefix
-from holdfast.core.principal import Principal
+from holdfast.core.principal import Principal, check_not_rotated_away
 from holdfast.core.row import SECOND, Instant
 from holdfast.operations import bounds
 from holdfast.operations.table import DISCOVERY, HOLDFAST_API, OCTOSTORE, ORCHESTRION, REGISTRATION, Operation
@@ -73,6 +73,8 @@ class Admission:
         if operation.scope is not None:
             check_scope(request, operation.scope)
         _check_prefix(request, operation)
+        if operation.is_about_keys:
+            check_not_rotated_away(request.by, request.key_hash)
         if is_ours:
             request.allowance = await self.allowance(request.by.account)
             if operation.limit is not None:

@@ -10,9 +10,10 @@ from collections.abc import Awaitable, Callable
 from holdfast.core.acl import hash_token
 from holdfast.core.errors import Forbidden, Unauthenticated, UnknownKey
 from holdfast.core.names import DEFAULT_ACCOUNT
-from holdfast.core.principal import Principal, admin_principal, is_well_formed
-from holdfast.core.row import Instant
+from holdfast.core.principal import Principal, admin_principal, is_well_formed, works_until
+from holdfast.core.row import SECOND, Instant
 from holdfast.transport.http.request import Request
+from holdfast.transport.times import wall_clock
 
 CACHE_SECONDS = 5.0
 CACHE_SIZE = 10_000
@@ -113,7 +114,7 @@ class Authenticator:
             raise UnknownKey("no such key")
         while len(self._cached) >= CACHE_SIZE:
             del self._cached[next(iter(self._cached))]  # the one whose look-up is the longest ago
-        seconds = CACHE_SECONDS if changes == self._changes else 0.0
+        seconds = _cache_seconds(principal, hash_token(text)) if changes == self._changes else 0.0
         self._cached[token] = (principal, time.monotonic() + seconds)
         return principal
 
@@ -127,6 +128,12 @@ class Authenticator:
         """When each key was last used since the previous call, to within the seconds of the cache."""
         used, self._used = self._used, {}
         return used
+
+
+def _cache_seconds(principal: Principal, key_hash: str) -> float:
+    """How long a key is cached: not longer than it works."""
+    end = works_until(principal, key_hash)
+    return CACHE_SECONDS if end is None else min(CACHE_SECONDS, max(end - wall_clock(), 0) / SECOND)
 
 
 def check_scope(request: Request, scope: str) -> None:

@@ -71,7 +71,13 @@ async def delete_account(ctx: HandlerContext, request: Request) -> Response:
         message = "`confirm` must be the id of this account, as GET /v1/account shows it"
         raise Invalid(message, [{"pointer": "/confirm", "code": "mismatch", "message": message}])
     keys = await ctx.read(lambda reader: reader.principals(account))
-    command = CloseAccount(account=account, cause=request.cause(), keys=tuple(key.id for key in keys))
+    command = CloseAccount(
+        account=account,
+        cause=request.cause(),
+        keys=tuple(key.id for key in keys),
+        by=request.by,
+        by_hash=request.key_hash,
+    )
     for revoked in await ctx.run(command):
         ctx.apply_key_change(revoked, revoked.revoked_at or 0)
     await ctx.erase(account)

@@ -70,11 +70,13 @@ async def create_key(ctx: HandlerContext, request: Request) -> Response:
     """Create a key, with no more rights than the caller's key has."""
     await ctx.authenticate(request)
     body, warnings, _ = await read_body(request, KeyBody)
-    secret, key = await make(ctx, request.by, request.cause(), body)
+    secret, key = await make(ctx, request.by, request.cause(), body, by_hash=request.key_hash)
     return _response_with_secret(201, secret, key, warnings)
 
 
-async def make(ctx: HandlerContext, by: Principal, cause: Cause, body: KeyBody) -> tuple[str, Principal]:
+async def make(
+    ctx: HandlerContext, by: Principal, cause: Cause, body: KeyBody, *, by_hash: str
+) -> tuple[str, Principal]:
     """Create a key; returns (the secret, which is not stored, and the key)."""
     checks = Checks()
     checks.require(body.name != "", "name", "`name` must not be empty")
@@ -100,6 +102,7 @@ async def make(ctx: HandlerContext, by: Principal, cause: Cause, body: KeyBody) 
         account=by.account,
         cause=cause,
         by=by,
+        by_hash=by_hash,
         key_id=key.id,
         key=key,
         lifetime=None if lifetime is None else lifetime * SECOND,
@@ -126,9 +129,8 @@ async def rotate_own_key(ctx: HandlerContext, request: Request) -> Response:
 
 async def _rotate(ctx: HandlerContext, request: Request, key: Principal) -> Response:
     body, warnings, _ = await read_body(request, RotateBody)
-    by_hash = hash_token(request.secret.decode("latin-1"))
     secret, rotated = await rotate(
-        ctx, request.by, request.cause(), key, by_hash=by_hash, grace_seconds=body.grace_seconds
+        ctx, request.by, request.cause(), key, by_hash=request.key_hash, grace_seconds=body.grace_seconds
     )
     return _response_with_secret(200, secret, rotated, warnings)
 
@@ -159,15 +161,16 @@ async def rotate(
 async def revoke_key(ctx: HandlerContext, request: Request) -> Response:
     """Revoke a key: on this server at once, on others within five seconds."""
     await ctx.authenticate(request)
-    revoked = await revoke(ctx, request.by, request.cause(), _key_id(request))
+    revoked = await revoke(ctx, request.by, request.cause(), _key_id(request), by_hash=request.key_hash)
     return json_response(200, key_document(revoked, None) | {"agent_contract": task_advice.create_or_claim()})
 
 
-async def revoke(ctx: HandlerContext, by: Principal, cause: Cause, key_id: str) -> Principal:
+async def revoke(ctx: HandlerContext, by: Principal, cause: Cause, key_id: str, *, by_hash: str) -> Principal:
     """Revoke a key; returns it."""
     keys = await ctx.read(lambda reader: reader.principals(by.account))
     others = tuple(key.id for key in keys if key.id != key_id and key.may("admin"))
-    revoked = await ctx.run(RevokeKey(account=by.account, cause=cause, by=by, key_id=key_id, others=others))
+    command = RevokeKey(account=by.account, cause=cause, by=by, by_hash=by_hash, key_id=key_id, others=others)
+    revoked = await ctx.run(command)
     ctx.apply_key_change(revoked.key, revoked.now)
     return revoked.key
 

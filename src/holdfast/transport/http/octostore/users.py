@@ -72,7 +72,7 @@ async def rotate_token(ctx: HandlerContext, request: Request) -> Response:
             account=request.by.account,
             cause=request.cause(),
             by=request.by,
-            by_hash=hash_token(request.secret.decode("latin-1")),
+            by_hash=request.key_hash,
             key_id=request.by.id,
             key_hash=hash_token(token),
             shown=mask_key(token),
