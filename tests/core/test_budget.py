@@ -35,6 +35,8 @@ def test_a_budget_of_zero_lends_nothing():
 @pytest.mark.parametrize(
     ("now", "budget"),
     [
+        (START - HOUR.window, Budget(0, 100, START, 2 * HOUR.window)),
+        (START - HOUR.window - 1, Budget(5, 5, START - HOUR.window - 1, HOUR.window)),
         (START + HOUR.window - 1, Budget(0, 100, START, 1)),
         (START + HOUR.window, Budget(5, 5, START + HOUR.window, HOUR.window)),
         (START + 9 * HOUR.window + 7, Budget(5, 5, START + 9 * HOUR.window + 7, HOUR.window)),

@@ -35,7 +35,8 @@ class Budget(msgspec.Struct, frozen=True):
 
 def lend(started_at: Instant, used: int, terms: Terms, now: Instant) -> Budget:
     """Lend a slice, or the rest of the budget. The first request after the end of a window starts a new window."""
-    if now >= started_at + terms.window:
+    # A clock that was set back by more than a window must not leave a budget used up until it has caught up.
+    if not started_at - terms.window <= now < started_at + terms.window:
         started_at, used = now, 0
     granted = max(min(terms.limit // SLICES or 1, terms.limit - used), 0)
     return Budget(granted, used + granted, started_at, max(started_at + terms.window - now, 0))

@@ -40,3 +40,14 @@ def heartbeat_interval(row: Lease | Task, now: Instant) -> Instant:
     if session_of(row) is not None and row.expires_at is not None:
         ttl = min(ttl, max(row.expires_at - now, 0))
     return renewal_interval(ttl)
+
+
+def after_clock_step(expires_at: Instant, ttl: Instant, step: Instant, now: Instant) -> Instant:
+    """The deadline after the store's clock was set by `step`: the holder keeps the time it had left, up to its TTL.
+
+    Several servers notice the same step, each by itself. Moving a deadline twice for one step does no harm: the holder
+    has at least the time it had left, and at most its TTL.
+    """
+    if step > 0:
+        return max(expires_at, min(expires_at + step, now + ttl))
+    return min(expires_at, now + ttl)

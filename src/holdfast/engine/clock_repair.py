@@ -1,26 +1,40 @@
-"""Setting a store's clock right after a boot with a wall clock that was ahead.
+"""Deadlines follow when the clock of a store is set, so that a holder keeps the time it has left.
 
-Times that were set by the clock that was ahead move back with it, so that a holder keeps the time it has left, and a
-task keeps its position in the queue. Schedules follow the wall clock, so they stay.
+`set_clock_right` is for a clock that a boot with a wrong wall clock has put ahead: times that were set by it move back
+with it, and a task keeps its position in the queue. Schedules follow the wall clock, so they stay.
+
+`step_commands` is for a clock that was set while servers run, which can happen on PostgreSQL. A lane runs the commands
+before anything else, so that nothing expires by the changed clock.
 """
 
 from __future__ import annotations
 
+import logging
+from typing import Any
+
 from msgspec.structs import replace
 
+from holdfast.core.deadlines import after_clock_step
 from holdfast.core.event import Cause
 from holdfast.core.lease import Lease
 from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND, Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import LIVE_STATES, Task
+from holdfast.engine.command import Command
+from holdfast.engine.expiry import GiveGrace, was_live
 from holdfast.engine.view import View
 from holdfast.store.contract import Reader, Store
 from holdfast.store.needs import AllNeeds, Needs
 
+log = logging.getLogger("holdfast.engine")
+
 PAGE = 1_000
 MIN_AHEAD = 60 * SECOND
 """A store's clock that is less far ahead approaches the wall clock by itself."""
+GRACE_STEP = 2 * SECOND
+"""After a larger step forward holders get grace, as after an outage."""
+_STEP = Cause("clock", "")
 _VERBS: dict[type[Row], str] = {Lease: "extended", Session: "extended", Task: "extended", Principal: "changed"}
 """The kinds of rows with times of their own, and the event that records the move."""
 
@@ -79,3 +93,40 @@ def move_back(row: Row, ahead: Instant, wall: Instant) -> Row:
         row = replace(row, old_until=moved(row.old_until))
         return replace(row, expires_at=moved(row.expires_at)) if row.created_at > wall else row
     return row
+
+
+class MoveDeadline(Command[bool], frozen=True):
+    """Move the deadline of a job, a task or a session after a step of the clock."""
+
+    urgent = True
+    key: Key
+    step: Instant
+    """By how much the clock was set forward; negative if it was set back."""
+
+    def needs(self) -> Needs:
+        """The row."""
+        return Needs(rows=(self.key,))
+
+    def decide(self, view: View) -> bool:
+        """Whether its deadline was moved."""
+        row = view.at(self.key)
+        if not isinstance(row, Lease | Task | Session) or not was_live(row, view.now - max(self.step, 0)):
+            return False
+        assert row.expires_at is not None
+        ttl = row.lease_duration if isinstance(row, Task) else row.ttl
+        expires_at = after_clock_step(row.expires_at, ttl, self.step, view.now)
+        if expires_at == row.expires_at:
+            return False
+        view.put(replace(row, expires_at=expires_at), "extended")
+        return True
+
+
+def step_commands(store: Store, step: Instant) -> list[Command[Any]]:
+    """The commands that adjust the deadlines of all holders after a step of the database's clock."""
+    with store.read() as reader:
+        before_step = reader.now - max(step, 0)
+        keys = reader.held_at(before_step)
+    log.warning("the database's clock was set by %+.1f s: deadlines of %d holders follow", step / SECOND, len(keys))
+    if step > GRACE_STEP:
+        return [GiveGrace(account=key[1], cause=_STEP, key=key, last_beat=before_step) for key in keys]
+    return [MoveDeadline(account=key[1], cause=_STEP, key=key, step=step) for key in keys]

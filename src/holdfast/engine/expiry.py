@@ -149,7 +149,7 @@ class GiveGrace(Command[bool], frozen=True):
     def decide(self, view: View) -> bool:
         """Whether its deadline was moved."""
         row = view.at(self.key)
-        if not isinstance(row, Lease | Task | Session) or not _was_live(row, self.last_beat):
+        if not isinstance(row, Lease | Task | Session) or not was_live(row, self.last_beat):
             return False
         if self.unless_changed_since and row.changed_at > self.last_beat:
             return False
@@ -160,7 +160,7 @@ class GiveGrace(Command[bool], frozen=True):
         return True
 
 
-def _was_live(row: Lease | Task | Session, last_beat: Instant) -> bool:
+def was_live(row: Lease | Task | Session, last_beat: Instant) -> bool:
     """Whether it is still held and had not expired when a server last ran."""
     if isinstance(row, Session):
         return row.name is not None and sessions.is_live(row, last_beat)

@@ -15,13 +15,14 @@ from typing import Any
 from holdfast.core.errors import Refused, StoreUnavailable, Trouble, ValueRefused
 from holdfast.core.row import Instant, Key
 from holdfast.engine.backlog import MAX_BATCH, Backlog
+from holdfast.engine.clock_repair import step_commands
 from holdfast.engine.command import Command, Outcome, Queue
 from holdfast.engine.locked_rows import PATIENCE_SECONDS, SHORTEST_WAIT, LockedRows
 from holdfast.engine.outages import Outages
 from holdfast.engine.steps import freed_names, nearest_deadline
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.view import View
-from holdfast.store.contract import Rerun, RowsLocked, StaleConnection, Store
+from holdfast.store.contract import ClockStepped, Rerun, RowsLocked, StaleConnection, Store
 from holdfast.store.needs import AllNeeds
 from holdfast.store.rows import Rows
 from holdfast.telemetry import metric_names, trace_names
@@ -152,7 +153,13 @@ class Lane:
     def _recover(self) -> None:
         """Give holders grace after an outage, before anything can expire."""
         count, began = self._outages.count, self._outages.now()
-        commands = self._on_return()
+        began = self._run_first(self._on_return(), began)
+        self._outages_seen = count
+        self._on_recovered()
+        self._outages.record_run(began)
+
+    def _run_first(self, commands: list[Command[Any]], began: float) -> float:
+        """Run commands that adjust deadlines, before all others; returns when the last batch of them ended."""
         for start in range(0, len(commands), MAX_BATCH):
             batch = [Ticket(command, _NO_SINK) for command in commands[start : start + MAX_BATCH]]
             try:
@@ -162,9 +169,7 @@ class Lane:
             # Grace for many holders may take longer than what counts as a pause.
             self._outages.record_run(began)
             began = self._outages.now()
-        self._outages_seen = count
-        self._on_recovered()
-        self._outages.record_run(began)
+        return began
 
     def _attempt(self, batch: list[Ticket], lock_seconds: float | None = None) -> Committed:
         for attempt in range(MAX_RERUNS):
@@ -172,6 +177,9 @@ class Lane:
                 return self._transact(batch, lock_seconds, retry_skipped=attempt < MAX_SKIPPED_RETRIES)
             except SkippedTasks:
                 time.sleep(SKIPPED_RETRY_SECONDS * 2**attempt)
+            except ClockStepped as stepped:
+                began = self._outages.now()
+                self._run_first(step_commands(self._store, stepped.step), began)
             except Rerun:
                 continue
         raise TooManyReruns("too many other writers use the same rows")

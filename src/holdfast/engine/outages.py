@@ -44,4 +44,4 @@ class Outages:
 
     def record_check(self, seconds_since_beat: float) -> None:
         """A server was seen to run so many seconds ago: until that is an outage, there is no need to look again."""
-        self._checked_until = self._clock() + OUTAGE_SECONDS - seconds_since_beat
+        self._checked_until = self._clock() + OUTAGE_SECONDS - max(seconds_since_beat, 0.0)

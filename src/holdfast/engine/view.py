@@ -158,7 +158,7 @@ class View:
         new = before is None
         if before is None:
             before = type(row)(row.account, row.id, version=self._versions.get(row.key, 0))
-        after = replace(row, version=before.version + 1, changed_at=self.now)
+        after = replace(row, version=before.version + 1, changed_at=max(self.now, before.changed_at))
         self._rows[after.key] = after
         self._add_step(Step(before, after, kind, self.cause, new))
         return after

@@ -11,6 +11,7 @@ from holdfast.store.contract.deliveries import Deliveries
 from holdfast.store.contract.housekeeping import Housekeeping, Watcher
 from holdfast.store.contract.reads import Counts, Reader, TaskPath, Totals
 from holdfast.store.contract.transactions import (
+    ClockStepped,
     MissingDriver,
     NewerSchema,
     NotAStore,
@@ -24,6 +25,7 @@ from holdfast.store.contract.transactions import (
 
 __all__ = [
     "Clock",
+    "ClockStepped",
     "Counts",
     "Deliveries",
     "Housekeeping",

@@ -44,6 +44,14 @@ class RowsLocked(Exception):
     """Another transaction has locked a row of the batch for longer than the batch may wait; nothing was changed."""
 
 
+class ClockStepped(Exception):
+    """The database's clock was set: deadlines must be adjusted before the batch runs again."""
+
+    def __init__(self, step: Instant) -> None:
+        super().__init__(f"the clock was set by {step} microseconds")
+        self.step = step
+
+
 class StaleConnection(Exception):
     """The connection broke while it was idle: nothing was sent on it, so the batch can run on a new one."""
 

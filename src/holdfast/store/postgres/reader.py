@@ -12,6 +12,7 @@ import psycopg
 from holdfast.core.row import Instant
 from holdfast.store.contract import Clock
 from holdfast.store.postgres import queries
+from holdfast.store.postgres.clock_watch import ClockReading, own_time
 from holdfast.store.postgres.connection import LONG_ANSWER_SECONDS, Connection
 from holdfast.store.postgres.durability import check_durable, durable_transaction
 from holdfast.store.sql.reader import SqlReader
@@ -22,7 +23,9 @@ class PostgresReader(SqlReader):
 
     def __init__(self, connection: Connection, clock: Clock | None) -> None:
         self._connection = connection
+        asked_at = own_time()
         self.now: Instant = self.value(queries.NOW, None if clock is None else clock())
+        self.clock_reading = ClockReading(self.now, asked_at, own_time())
         self.wall = self.now
 
     def execute(self, query: str, *arguments: Any) -> psycopg.Cursor[tuple[Any, ...]]:

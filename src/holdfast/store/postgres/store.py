@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -9,8 +10,9 @@ import psycopg
 
 from holdfast.core.errors import ValueRefused
 from holdfast.core.row import Instant
-from holdfast.store.contract import Clock, Rerun, RowsLocked, StaleConnection
+from holdfast.store.contract import Clock, ClockStepped, Rerun, RowsLocked, StaleConnection
 from holdfast.store.postgres import queries
+from holdfast.store.postgres.clock_watch import ClockWatch
 from holdfast.store.postgres.connection import (
     LANE_SETTINGS,
     Connection,
@@ -58,6 +60,8 @@ class PostgresStore(SqlStore):
         self.lanes = lanes
         self._writers: dict[int, tuple[Connection, Wire]] = {}
         self._readers: list[Connection] = []
+        self._clock_watches: defaultdict[int, ClockWatch] = defaultdict(ClockWatch)
+        """One for each lane; they outlive connections, because a new one may lead to another machine."""
 
     def open(self) -> None:
         """Migrate the schema; servers that start together wait for each other."""
@@ -72,11 +76,12 @@ class PostgresStore(SqlStore):
         with translate_errors():
             was_open = lane in self._writers
             connection, wire = self._writer(lane)
-            transaction = PostgresTransaction(connection, wire, self._clock, pooled=self._pooled)
+            watch = self._clock_watches[lane]
+            transaction = PostgresTransaction(connection, wire, self._clock, watch, pooled=self._pooled)
             try:
                 yield transaction
                 transaction.commit()
-            except (Rerun, ValueRefused):
+            except (Rerun, ClockStepped, ValueRefused):
                 transaction.roll_back()
                 raise
             except psycopg.errors.LockNotAvailable as error:
@@ -125,7 +130,7 @@ class PostgresStore(SqlStore):
         except IndexError:  # several threads take from the list, so a check before would race
             return self._new_reader()
         try:
-            return connection, PostgresReader(connection, self._clock)
+            return connection, self._begin_read(connection)
         except psycopg.Error as error:
             connection.close()
             self._close_readers()
@@ -136,10 +141,17 @@ class PostgresStore(SqlStore):
     def _new_reader(self) -> tuple[Connection, PostgresReader]:
         connection = self._connector.connect()
         try:
-            return connection, PostgresReader(connection, self._clock)
+            return connection, self._begin_read(connection)
         except psycopg.Error:
             connection.close()
             raise
+
+    def _begin_read(self, connection: Connection) -> PostgresReader:
+        reader = PostgresReader(connection, self._clock)
+        if self._clock is None:
+            for watch in self._clock_watches.copy().values():
+                watch.refresh(reader.clock_reading)
+        return reader
 
     def _close_readers(self) -> None:
         """Close the idle connections."""

@@ -25,6 +25,7 @@ from holdfast.store.changes import Answer, Changes
 from holdfast.store.contract import Clock, Rerun
 from holdfast.store.needs import AllNeeds
 from holdfast.store.postgres import queries
+from holdfast.store.postgres.clock_watch import ClockReading, ClockWatch, own_time
 from holdfast.store.postgres.connection import COMMIT_SECONDS, LANE_SETTINGS, LOCK_SECONDS, Connection, is_broken
 from holdfast.store.postgres.durability import SET_FOR_COMMIT
 from holdfast.store.postgres.errors import translate
@@ -42,8 +43,11 @@ _SET_SESSION: list[Statement] = [(f"SET LOCAL {name} = '{value}'", ()) for name,
 class PostgresTransaction:
     """A transaction between BEGIN and COMMIT on one connection."""
 
-    def __init__(self, connection: Connection, wire: Wire, clock: Clock | None, *, pooled: bool = False) -> None:
+    def __init__(
+        self, connection: Connection, wire: Wire, clock: Clock | None, clock_watch: ClockWatch, *, pooled: bool = False
+    ) -> None:
         self._connection = connection
+        self._clock_watch = clock_watch
         self._begin: list[Statement] = [(queries.BEGIN, ()), *(_SET_SESSION if pooled else ())]
         self._run = wire.run
         self._clock = clock
@@ -84,11 +88,17 @@ class PostgresTransaction:
         clock: list[Statement] = [] if locking and not counting and not metering else [(queries.NOW_OR, (test_time,))]
         self._begun = True
         statements = [statement for _, statement in locking]
+        asked_at = own_time()
         found = self._run(*self._begin, *statements, *metering, *counting, *elections, *answers, *clock)
+        answered_at = own_time()
         del found[: len(self._begin)]
         self.loaded = True
         rows: dict[Key, Row] = {}
         now = _add_rows(rows, [row_type for row_type, _ in locking], _take(found, len(locking)))
+        if clock:
+            now = _number(found.pop())
+        if test_time is None:
+            self._clock_watch.check(ClockReading(now, asked_at, answered_at))
         metered = _take(found, len(metering))
         counts = [_number(result) for result in _take(found, len(counting))[1::2]]
         election_counts = [_number(result) for result in _take(found, len(elections))]
@@ -96,10 +106,8 @@ class PostgresTransaction:
         if remembered:
             self._check_absent(rows, needs)
         now = max(now, self._load_more(rows, needs))
-        if clock:
-            now = max(now, _number(found.pop(0)))
         return Rows(
-            max([test_time or now, *(row.changed_at for row in rows.values())]),
+            test_time or now,
             rows,
             lock_counts=dict(zip(needs.lock_counts, counts, strict=False)),
             webhook_counts=dict(zip(needs.webhook_counts, counts[len(needs.lock_counts) :], strict=True)),

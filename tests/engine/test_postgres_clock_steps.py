@@ -1,0 +1,133 @@
+"""Steps of PostgreSQL's clock: no holder loses its lease early, and none keeps it for longer than its TTL."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from holdfast.core.lease import Lease
+from holdfast.core.row import SECOND
+from holdfast.engine.command import Held
+from holdfast.engine.ticket import Ticket
+from holdfast.engine.verbs.jobs import Changed
+from holdfast.store.postgres import PostgresStore
+from tests.support import Keep, check_log, claim, empty, every, heartbeat, idle_lane
+
+STEPPED_CLOCK = """
+CREATE TABLE test_step (microseconds bigint);
+INSERT INTO test_step VALUES (0);
+CREATE OR REPLACE FUNCTION holdfast_now() RETURNS bigint LANGUAGE sql VOLATILE AS $$
+    SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + (SELECT microseconds FROM test_step) $$;
+"""
+
+
+@pytest.fixture(scope="module")
+def stepped_database(new_postgres_database):
+    """A database whose clock the test can set."""
+    url = new_postgres_database()
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute(STEPPED_CLOCK)
+    return url
+
+
+@pytest.fixture
+def set_clock(stepped_database):
+    """Sets the database's clock forward, or backward, by so many seconds."""
+
+    def set_clock(seconds):
+        with psycopg.connect(stepped_database, autocommit=True) as admin:
+            admin.execute("UPDATE test_step SET microseconds = microseconds + %s", (int(seconds * SECOND),))
+
+    return set_clock
+
+
+@pytest.fixture
+def store(stepped_database):
+    store = PostgresStore(stepped_database)
+    empty(store)
+    yield store
+    store.close()
+
+
+class WorkedLane:
+    """A lane whose batches the test runs."""
+
+    def __init__(self, store):
+        self._lane = idle_lane(store, self._on_commit)
+        self._replies = []
+
+    def _on_commit(self, committed):
+        self._replies += [outcome for _, outcome in committed.replies]
+
+    def work(self, *commands):
+        """The outcomes of one batch."""
+        self._replies = []
+        self._lane._work([Ticket(command, Keep()) for command in commands])
+        return self._replies
+
+
+def seconds_left(store, name="job"):
+    with store.read() as reader:
+        return (reader.row(Lease, "default", name).expires_at - reader.now) / SECOND
+
+
+def test_a_clock_that_is_set_back_ends_no_lease_early(store, set_clock):
+    """The old row's last change lies in the future; a new lease in the same batch must not be judged by that time."""
+    lane = WorkedLane(store)
+    lane.work(claim("old", "l1", ttl=600 * SECOND))
+    set_clock(-120)
+    lane.work(claim("new", "l2", ttl=30 * SECOND))
+    outcomes = lane.work(heartbeat("old", "l1"), heartbeat("new", "l2"))
+    assert [type(outcome) for outcome in outcomes] == [Changed, Changed]
+    check_log(store)
+
+
+def test_a_clock_that_is_set_back_leaves_nobody_more_than_a_full_ttl(store, set_clock):
+    lane = WorkedLane(store)
+    lane.work(claim("job", "l1", ttl=60 * SECOND))
+    set_clock(-3600)
+    lane.work(claim("other", "l2"))
+    assert 50 < seconds_left(store) <= 60
+    check_log(store)
+
+
+def test_a_clock_that_is_set_forward_gives_holders_grace(store, set_clock):
+    lane = WorkedLane(store)
+    lane.work(claim("job", "l1", ttl=60 * SECOND))
+    set_clock(+3600)
+    (outcome,) = lane.work(claim("job", "l2"))
+    assert isinstance(outcome, Held), "its holder keeps it"
+    assert 50 < seconds_left(store) <= 60
+    assert [type(outcome) for outcome in lane.work(heartbeat("job", "l1"))] == [Changed]
+    check_log(store)
+
+
+def test_a_small_step_forward_moves_deadlines_by_as_much(store, set_clock):
+    lane = WorkedLane(store)
+    lane.work(claim("job", "l1", ttl=60 * SECOND))
+    lane.work(claim("short", "l2", ttl=3 * SECOND))
+    before = seconds_left(store)
+    set_clock(+1.5)
+    lane.work(claim("other", "l3"))
+    assert seconds_left(store) > before - 1.4
+    check_log(store)
+
+
+def test_every_lane_notices_a_step_that_another_lane_or_a_read_has_seen(store, set_clock):
+    first, second = WorkedLane(store), WorkedLane(store)
+    second._lane._number = 1
+    first.work(claim("job", "l1", ttl=60 * SECOND))
+    second.work(claim("other", "l2", ttl=60 * SECOND))
+    set_clock(+3600)
+    seconds_left(store)
+    assert isinstance(second.work(claim("job", "l3"))[0], Held)
+    assert isinstance(first.work(claim("other", "l4"))[0], Held)
+
+
+def test_without_a_step_no_deadline_moves(store):
+    lane = WorkedLane(store)
+    lane.work(claim("job", "l1", ttl=60 * SECOND))
+    before = every(store, Lease)
+    for number in range(5):
+        lane.work(claim(f"job-{number}", "l2"))
+    assert [row for row in every(store, Lease) if row.id == "job"] == before
