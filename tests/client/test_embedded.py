@@ -50,6 +50,15 @@ def test_the_default_is_the_file_that_a_server_would_open(tmp_path):
         assert client.get_job_owner("a")["owner"] == "me"
 
 
+@pytest.mark.parametrize("path", [":memory:", "memory:", "sqlite:///:memory:"])
+def test_a_store_in_memory_writes_no_file_and_ends_with_its_client(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with holdfast.open(path) as client, holdfast.open(path) as other:
+        client.claim_job("a", "me")
+        assert other.get_job_owner("a")["status"] == "free"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_file_that_is_no_store_raises_our_error(tmp_path):
     (tmp_path / "x.db").write_bytes(b"not a database at all" * 100)
     with pytest.raises(ServerError):

@@ -1,13 +1,19 @@
 """Leases that are renewed in the background, with every kind of client."""
 
+import asyncio
 import threading
 import time
 
 import pytest
 
+from holdfast.client.async_client import AsyncClient
+from holdfast.client.async_embedded import AsyncEmbeddedTransport
+from holdfast.client.client import Client
+from holdfast.client.embedded import EmbeddedTransport
 from holdfast.client.errors import CancelRequested, Conflict, Held, LeaseLost, NotFound, Unreachable
 from holdfast.client.leases import clock as lease_clock
 from holdfast.client.leases.state import Duration, LeaseState, Terms
+from holdfast.client.retry import NotSent
 from holdfast.client.worker_errors import Permanent, Retry
 from tests.support import wait_until
 
@@ -206,6 +212,44 @@ def test_a_renewal_for_a_shorter_time_shortens_what_is_sure(client, name):
         job.renew(ttl_seconds=5)
         assert job.remaining <= 5
         assert client.get_job_owner(name)["expires_in_seconds"] <= 5
+
+
+class WithoutRenewals(EmbeddedTransport):
+    """A transport that loses every heartbeat of a job."""
+
+    def begin(self, request):
+        if request.target.endswith("/heartbeat"):
+            raise NotSent("the network is down")
+        return super().begin(request)
+
+
+def hold_for_a_while(client, name):
+    """Another owner holds the job until a waiting claim is old enough to be renewed at once."""
+    held = client.claim_job(name, "other")
+    threading.Timer(0.4, client.release_job, (name, held["lease_id"])).start()
+
+
+def test_a_job_whose_first_renewal_fails_is_released(name):
+    with Client(transport=WithoutRenewals("memory:")) as client:
+        hold_for_a_while(client, name)
+        with pytest.raises(Unreachable), client.job(name, "me", ttl=1, wait=10):
+            pytest.fail("the block was entered")
+        assert client.get_job_owner(name)["previous"]["outcome"] == "released"
+
+
+def test_a_job_whose_first_renewal_fails_is_released_by_the_asyncio_client(name):
+    async def enter():
+        transport = AsyncEmbeddedTransport("memory:")
+        transport._inner.close()
+        transport._inner = WithoutRenewals("memory:")
+        async with AsyncClient(transport=transport) as client:
+            await asyncio.to_thread(hold_for_a_while, Client(transport=transport._inner), name)
+            with pytest.raises(Unreachable):
+                async with client.job(name, "me", ttl=1, wait=10):
+                    pytest.fail("the block was entered")
+            return await client.get_job_owner(name)
+
+    assert asyncio.run(enter())["previous"]["outcome"] == "released"
 
 
 def test_failed_renewals_are_retried_sooner_and_before_the_lease_ends():

@@ -98,6 +98,15 @@ def test_problems_never_repeat_a_secret():
     assert "canary" not in "".join(ended.lines)
 
 
+@pytest.mark.parametrize(
+    ("flags", "variables"),
+    [({"store": "sqlite:///:memory:"}, {}), ({}, {"HOLDFAST_DATABASE_URL": ":memory:"})],
+    ids=["--store", "HOLDFAST_DATABASE_URL"],
+)
+def test_the_sqlite_name_of_a_store_in_memory_is_no_file(flags, variables):
+    assert load(flags, variables)[0].store == "memory:"
+
+
 def test_settings_do_not_show_their_secrets():
     secrets = {"PAYPAL_CLIENT_ID": "m", "PAYPAL_SECRET": "canary", "ADMIN_KEY": f"canary{GOOD}"}
     settings, _ = load({"store": "memory:"}, {f"HOLDFAST_{name}": value for name, value in secrets.items()})

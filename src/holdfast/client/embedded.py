@@ -24,7 +24,7 @@ from holdfast.client.forks import call_after_fork, store_of_parent
 from holdfast.client.request import Answer, Request
 from holdfast.client.retry import AnswerLost, NotSent
 from holdfast.core.errors import HoldfastError as Refusal
-from holdfast.settings import PREFIX, Settings, default_store
+from holdfast.settings import PREFIX, Settings, default_store, store_address
 from holdfast.store.contract import UnusableStore
 from holdfast.transport.http.app import App
 from holdfast.transport.http.context import HandlerContext
@@ -43,8 +43,8 @@ def open_store(path: str | os.PathLike[str] | None = None) -> Client:
     """Open a store in this process and return a client for it; no server is needed.
 
     `path` is an SQLite file, or a URL as for `holdfast serve --store`; by default the store that a server on this
-    machine would open. Several processes and a server may open the same file at the same time. Close the client when
-    you are done: that stops its threads.
+    machine would open. `:memory:` is a store in memory, gone when the client is closed. Several processes and a server
+    may open the same file at the same time. Close the client when you are done: that stops its threads.
     """
     return Client(transport=EmbeddedTransport(store_url(path)))
 
@@ -53,8 +53,7 @@ def store_url(path: str | os.PathLike[str] | None) -> str:
     """URL of the store for a path, a URL or the default."""
     if path is None:
         return os.environ.get(f"{PREFIX}STORE") or default_store()
-    text = os.fspath(path)
-    return text if text == "memory:" or "://" in text else f"sqlite:///{text}"
+    return store_address(os.fspath(path))
 
 
 def _settings(store: str, admin_key: str) -> Settings:

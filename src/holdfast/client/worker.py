@@ -23,8 +23,15 @@ from holdfast.client.task_runner import POLL_SECONDS, AsyncContext, run_async, r
 from holdfast.client.tracing import processing
 
 CLAIM_SECONDS = 5.0
-"""How long one claim waits for a task, and so how long an idle worker takes to stop."""
+"""How long a claim is repeated while the server cannot be reached."""
+WAIT_SECONDS = 1.0
+"""How long one claim waits for a task, and so how long an idle worker takes to stop at most.
+
+The server cannot be told to end a claim that waits, and dropping the connection could lose the task that it has just
+granted. Only one slot waits at a time, so that an idle worker sends one request a second, however many slots it has.
+"""
 LONGEST_PAUSE = 20.0
+CLAIMS_POLL_SECONDS = 0.02
 STOP_SECONDS = 1.0
 """How long handlers of released tasks have to stop. A plain function that never checks runs until the process ends."""
 
@@ -64,6 +71,10 @@ class Worker:
         self._name = self._given_name or f"{socket.gethostname()}-{self._process}"
         self._stopping = threading.Event()
         self._running: set[TaskLease] = set()
+        self._claiming: set[int] = set()
+        """Threads that claim a task now."""
+        self._one_waits = threading.Lock()
+        """Held by the slot that waits for a task."""
         self._error: HoldfastError | None = None
         self._signalled = False
 
@@ -127,17 +138,39 @@ class Worker:
 
     def _run_next(self) -> None:
         """Claim one task and run it. Only claiming may raise: the outcome of the handler is reported to the server."""
-        lease = self._client.task(*self._handlers, worker=self._name, wait=CLAIM_SECONDS, deadline=CLAIM_SECONDS)
-        try:
-            lease.__enter__()
-        except NotFound:
+        lease = self._claim_next()
+        if lease is None:
             return
-        self._running.add(lease)
         try:
             with processing(lease.document):
                 self._finish(lease, self._run_handler(lease))
         finally:
             self._running.discard(lease)
+
+    def _claim_next(self) -> TaskLease | None:
+        """The next task: one that is ready, or one that is made soon, if no other slot waits for it already."""
+        lease = self._claim(wait=0.0)
+        if lease is None and self._one_waits.acquire(timeout=POLL_SECONDS):
+            try:
+                lease = self._claim(WAIT_SECONDS)
+            finally:
+                self._one_waits.release()
+        return lease
+
+    def _claim(self, wait: float) -> TaskLease | None:
+        lease = self._client.task(*self._handlers, worker=self._name, wait=wait, deadline=CLAIM_SECONDS)
+        self._claiming.add(threading.get_ident())
+        try:
+            if self._stopping.is_set():  # read after the entry was made: `_drain` waits for it
+                return None
+            lease.__enter__()
+        except NotFound:
+            return None
+        else:
+            self._running.add(lease)
+            return lease
+        finally:
+            self._claiming.discard(threading.get_ident())
 
     def _run_handler(self, lease: TaskLease) -> BaseException | None:
         """Run the handler; the exception that it raised, if any."""
@@ -170,6 +203,9 @@ class Worker:
         until = time.monotonic() + self._drain_seconds
         while self._running and time.monotonic() < until:
             time.sleep(POLL_SECONDS)
+        until = time.monotonic() + CLAIM_SECONDS
+        while self._claiming and time.monotonic() < until:  # a claim would get the task that is released next
+            time.sleep(CLAIMS_POLL_SECONDS)
         for lease in list(self._running):
             with suppress(HoldfastError):
                 lease.hand_back()

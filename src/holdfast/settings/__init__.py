@@ -2,6 +2,15 @@
 
 from holdfast.settings.fields import DEFAULT_PORT, PREFIX
 from holdfast.settings.loading import BadSettings, load
-from holdfast.settings.model import Settings, default_store, sqlite_path
+from holdfast.settings.model import Settings, default_store, sqlite_path, store_address
 
-__all__ = ["DEFAULT_PORT", "PREFIX", "BadSettings", "Settings", "default_store", "load", "sqlite_path"]
+__all__ = [
+    "DEFAULT_PORT",
+    "PREFIX",
+    "BadSettings",
+    "Settings",
+    "default_store",
+    "load",
+    "sqlite_path",
+    "store_address",
+]

@@ -18,7 +18,7 @@ from holdfast.core.plan import PLANS, Catalogue, Plan, find_inconsistencies
 from holdfast.core.webhooks.delivery import SCHEDULE
 from holdfast.settings.credentials import read_paypal, read_secret, read_static_tokens
 from holdfast.settings.fields import BOOLEAN, CHOICE, DEFAULT_PORT, FIELDS, NOT_SUPPORTED, NUMBER, PREFIX
-from holdfast.settings.model import Settings, default_store
+from holdfast.settings.model import Settings, default_store, store_address
 from holdfast.settings.reader import Reader
 from holdfast.tls import tls_problems
 
@@ -100,7 +100,9 @@ def _read_address(reader: Reader) -> tuple[str, int]:
 
 def _read_store(reader: Reader) -> str:
     path = reader.text("database_url")
-    store = reader.text("store") or (path if path is None or "://" in path else f"sqlite:///{path}") or default_store()
+    store = reader.text("store") or (path and store_address(path)) or default_store()
+    if "://" in store:
+        store = store_address(store)
     if store.startswith(("postgresql://", "postgres://")):
         if not extras.is_installed(extras.POSTGRES):
             command = extras.install_command(extras.POSTGRES)

@@ -84,6 +84,15 @@ class Settings(msgspec.Struct, frozen=True):
         return self.public_url or self.url
 
 
+def store_address(path: str) -> str:
+    """The address of a store that is given as an address or as the path of an SQLite file.
+
+    SQLite's own way to name a database in memory means ours, not a file of that name.
+    """
+    address = path if path == "memory:" or "://" in path else f"sqlite:///{path}"
+    return "memory:" if address == "sqlite:///:memory:" else address
+
+
 def default_store() -> str:
     """The address of an SQLite file in the user's state folder."""
     return f"sqlite:///{platformdirs.user_state_path('holdfast') / 'holdfast.db'}"

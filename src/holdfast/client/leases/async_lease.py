@@ -31,8 +31,12 @@ class AsyncLease(LeaseBase):
 
     async def __aenter__(self) -> Self:
         self._granted = await self._acquire()
-        if self._granted.is_stale:
-            await self.renew()
+        try:
+            if self._granted.is_stale:
+                await self.renew()
+        except BaseException:
+            await asyncio.shield(self._give_back())
+            raise
         self._renewer = asyncio.create_task(self._renew_until_end(), name=f"holdfast-{self.terms.what}")
         return self
 
@@ -64,6 +68,14 @@ class AsyncLease(LeaseBase):
                 raise
             self._state.renewed(sent, self._claim.duration(document), document)
             return document
+
+    async def _give_back(self) -> None:
+        """Release a lease whose block is not entered, so that nobody waits for its TTL."""
+        limit = RELEASE_SECONDS
+        try:
+            await self._client.call(self.terms.release, **self.terms.proof, timeout=limit, deadline=limit)
+        except HoldfastError as problem:
+            log.warning("%s was not released and will expire: %s", self.terms.what, problem)
 
     async def _acquire(self) -> LeaseState:
         attempts = ClaimAttempts(self._claim, self._wait)

@@ -38,8 +38,12 @@ class Lease(LeaseBase):
 
     def __enter__(self) -> Self:
         self._granted = self._acquire()
-        if self._granted.is_stale:
-            self.renew()
+        try:
+            if self._granted.is_stale:
+                self.renew()
+        except BaseException:
+            self._give_back()
+            raise
         self._renewer = threading.Thread(target=self._renew_until_end, name=f"holdfast-{self.terms.what}", daemon=True)
         self._renewer.start()
         return self
@@ -71,6 +75,14 @@ class Lease(LeaseBase):
                 raise
             self._state.renewed(sent, self._claim.duration(document), document)
             return document
+
+    def _give_back(self) -> None:
+        """Release a lease whose block is not entered, so that nobody waits for its TTL."""
+        limit = RELEASE_SECONDS
+        try:
+            self._client.call(self.terms.release, **self.terms.proof, timeout=limit, deadline=limit)
+        except HoldfastError as problem:
+            log.warning("%s was not released and will expire: %s", self.terms.what, problem)
 
     def _acquire(self) -> LeaseState:
         attempts = ClaimAttempts(self._claim, self._wait)
