@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from holdfast.clock import boot_seconds
 from holdfast.core.account import Account
@@ -40,6 +40,8 @@ EVENTS_PER_PASS = 10_000
 ROWS_PER_PASS, ROW_BYTES_PER_PASS = 5_000, 64 * 1024 * 1024
 ERASE_AGAIN_FOR = 3600 * SECOND
 """How long after its deletion an account is erased again in every pass."""
+ERASE_PAUSE_SECONDS = 0.01
+"""Between two slices of an account others may write."""
 
 log = logging.getLogger("holdfast.retention")
 
@@ -140,13 +142,29 @@ class Cleanup:
         return len(keys) == TASKS_PER_PASS and all(removed)
 
     def _erase_again(self, now: Instant) -> None:
-        """Erase recently deleted accounts again: other servers accept a key for seconds after its account is gone."""
+        """Erase what is left of deleted accounts.
+
+        Those that were deleted recently may have new rows, because other servers accept a key for seconds after its
+        account is gone. Of others something is left if the server that erased them was stopped.
+        """
         with self._store.read() as reader:
-            rows = reader.rows_after(Account, DEFAULT_ACCOUNT, "", ROWS_PER_PASS)
-        for row in rows:
-            is_tombstone = row.account == DEFAULT_ACCOUNT != row.id
-            if is_tombstone and now - ERASE_AGAIN_FOR < row.created_at:
-                self._store.erase(row.id)
+            unfinished = set(reader.log_accounts())
+        for tombstone in self._tombstones():
+            if tombstone.id in unfinished or now - ERASE_AGAIN_FOR < tombstone.created_at:
+                while self._store.erase(tombstone.id) and not self._stopped.wait(ERASE_PAUSE_SECONDS):
+                    pass
+
+    def _tombstones(self) -> Iterator[Account]:
+        """The rows that record deleted accounts, in the server's own account."""
+        after = ""
+        while True:
+            with self._store.read() as reader:
+                page = reader.rows_after(Account, DEFAULT_ACCOUNT, after, ROWS_PER_PASS)
+            own = [row for row in page if row.account == DEFAULT_ACCOUNT]
+            yield from (row for row in own if row.id != DEFAULT_ACCOUNT)
+            if len(own) < ROWS_PER_PASS:
+                return
+            after = own[-1].id
 
     def _remove_rows(self, now: Instant, store_time: Instant) -> None:
         """Check the next page of names and sessions, and remove those that are not needed any more."""

@@ -8,6 +8,9 @@ from holdfast.core.browser_session import BrowserSession
 from holdfast.core.budget import Budget, Terms
 from holdfast.core.row import Instant
 
+ERASED_AT_ONCE = 1_000
+"""Records of an account that are deleted in one transaction: others wait for it."""
+
 
 class Housekeeping(Protocol):
     """Small writes that are not in the log, and the removal of old data."""
@@ -27,8 +30,12 @@ class Housekeeping(Protocol):
     def forget_events(self, account: str, floor: int) -> None:
         """Delete an account's events up to `floor`. Rows that still exist must have a later snapshot event."""
 
-    def erase(self, account: str) -> None:
-        """Delete everything of an account, its log included. It must be closed, so that nothing writes to it."""
+    def erase(self, account: str, limit: int = ERASED_AT_ONCE) -> bool:
+        """Delete up to `limit` records of an account, in one transaction; returns whether there may be more.
+
+        The account must be closed, so that nothing writes to it. Its log counter is deleted last: an account that was
+        not erased completely is still one of `log_accounts`.
+        """
 
     def borrow(self, subject: str, limit_class: str, terms: Terms) -> Budget:
         """Borrow a slice of a rate budget that all servers share, by the rule of `core.budget.lend`."""

@@ -18,6 +18,7 @@ from holdfast.core.plan import Usage
 from holdfast.core.row import Instant, Key, Row
 from holdfast.store.changes import Answer
 from holdfast.store.contract import Clock
+from holdfast.store.contract.housekeeping import ERASED_AT_ONCE
 from holdfast.store.memory.deliveries import MemoryDeliveries
 from holdfast.store.memory.indexes import Indexes
 from holdfast.store.memory.reader import MemoryReader
@@ -131,11 +132,14 @@ class MemoryStore:
                 self.history.setdefault((account, event.subject), []).append(event)
             self.log_bounds[account] = (max(floor, self.log_bounds[account][0]), self.log_bounds[account][1])
 
-    def erase(self, account: str) -> None:
-        """Delete everything of an account."""
+    def erase(self, account: str, limit: int = ERASED_AT_ONCE) -> bool:
+        """Delete rows of an account; after the last of them, everything else that it has."""
         with self._lock:
-            for row in [row for row in self.rows.values() if row.account == account]:
+            rows = [row for row in self.rows.values() if row.account == account]
+            for row in rows[:limit]:
                 self.change(row.key, None)
+            if len(rows) >= limit:
+                return True
             self._drop_history(account)
             self.answers = {key: answer for key, answer in self.answers.items() if key[0] != account}
             self.key_uses = {key: at for key, at in self.key_uses.items() if key[0] != account}
@@ -146,6 +150,7 @@ class MemoryStore:
             }
             for table in (self.log, self.log_bounds, self.usage):
                 table.pop(account, None)
+            return False
 
     def borrow(self, subject: str, limit_class: str, terms: Terms) -> Budget:
         """Take a part of a shared budget."""

@@ -200,6 +200,6 @@ SKIP_LOCKED = " FOR UPDATE OF one SKIP LOCKED"
 """Deliveries that another server claims now are skipped; its commit decides whether it gets them."""
 
 
-def first_rows(table: str, condition: str) -> str:
+def first_rows(table: str, condition: str, key: str = "") -> str:  # noqa: ARG001 - every row has a ctid
     """A condition for the first rows of a table that meet another condition; the last argument is how many."""
     return f"ctid = ANY (ARRAY (SELECT ctid FROM {table} WHERE {condition} LIMIT ?))"

@@ -210,22 +210,21 @@ FORGET_BROWSER_SESSIONS = (
     f"DELETE FROM badges WHERE kind = 'invitation' AND made_at + {LINK_LIFETIME} <= ?"
     f" OR kind = 'visit' AND (seen_at + {IDLE_TIMEOUT} <= ? OR made_at + {MAX_LIFETIME} <= ?) RETURNING 1"
 )
-_OTHER_TABLES = (
-    "task_counts",
-    "usage",
-    "key_uses",
-    "badges",
-    "answers",
-    "deliveries",
-    "webhook_cursors",
-    "events",
-    "event_counters",
+ERASED = (
+    *((row.table, "account, id") for row in ROW_TYPES),
+    ("budgets", "subject, class"),
+    ("task_counts", "account, type, state"),
+    ("usage", "account"),
+    ("key_uses", "account, id"),
+    ("badges", "id"),
+    ("answers", "account, key"),
+    ("deliveries", "account, hook, seq"),
+    ("webhook_cursors", "account, id"),
+    ("events", "account, seq"),
+    ("event_counters", "account"),
 )
-ERASE = (
-    "DELETE FROM budgets WHERE subject = ?",
-    "UPDATE event_counters SET floor = seq WHERE account = ?",
-    *(f"DELETE FROM {table} WHERE account = ?" for table in (*(row.table for row in ROW_TYPES), *_OTHER_TABLES)),
-)
-"""Deletes everything of an account; each statement takes its id."""
+"""Every table with records of accounts, and its key. They are erased in this order: rows first, so that none expires
+later, and the counter of the log last."""
+ALLOW_ERASING_EVENTS = "UPDATE event_counters SET floor = seq WHERE account = ?"
 RAISE_FLOOR = "UPDATE event_counters SET floor = ? WHERE account = ? AND floor < ?"
 FORGET_EVENTS = "DELETE FROM events WHERE account = ? AND seq <= ?"

@@ -14,6 +14,8 @@ from msgspec.structs import astuple
 from holdfast.core.browser_session import BrowserSession
 from holdfast.core.budget import Budget, Terms, lend
 from holdfast.core.row import Instant
+from holdfast.store.contract import Rerun
+from holdfast.store.contract.housekeeping import ERASED_AT_ONCE
 from holdfast.store.sql import queries
 from holdfast.store.sql.deliveries import SqlDeliveries
 from holdfast.store.sql.reader import SqlReader
@@ -70,11 +72,22 @@ class SqlStore(ABC):
             execute(queries.RAISE_FLOOR, floor, account, floor)
             execute(queries.FORGET_EVENTS, account, floor)
 
-    def erase(self, account: str) -> None:
-        """Delete everything of an account."""
-        with self.write(is_long=True) as (execute, _):
-            for statement in queries.ERASE:
-                execute(statement, account)
+    def erase(self, account: str, limit: int = ERASED_AT_ONCE) -> bool:
+        """Delete the first records of an account, table by table."""
+        try:
+            with self.write() as (execute, _):
+                return self._erase_slice(execute, account, limit)
+        except Rerun:  # a batch of another server met these rows: nothing was deleted
+            return True
+
+    def _erase_slice(self, execute: Execute, account: str, limit: int) -> bool:
+        execute(queries.ALLOW_ERASING_EVENTS, account)
+        for table, key in queries.ERASED:
+            first = self.dialect.first_rows(table, "subject = ?" if table == "budgets" else "account = ?", key)
+            limit -= len(execute(f"DELETE FROM {table} WHERE {first} RETURNING 1", account, limit))
+            if limit <= 0:
+                return True
+        return False
 
     def borrow(self, subject: str, limit_class: str, terms: Terms) -> Budget:
         """Borrow a slice of a shared budget."""

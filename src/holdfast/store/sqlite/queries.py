@@ -165,6 +165,9 @@ SKIP_LOCKED = ""
 """There is one writer at a time."""
 
 
-def first_rows(table: str, condition: str) -> str:
-    """A condition for the first rows of a table that meet another condition; the last argument is how many."""
-    return f"rowid IN (SELECT rowid FROM {table} WHERE {condition} LIMIT ?)"
+def first_rows(table: str, condition: str, key: str = "rowid") -> str:
+    """A condition for the first rows of a table that meet another condition; the last argument is how many.
+
+    `key` is the primary key of a table without row ids.
+    """
+    return f"({key}) IN (SELECT {key} FROM {table} WHERE {condition} LIMIT ?)"

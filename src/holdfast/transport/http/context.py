@@ -171,9 +171,10 @@ class HandlerContext:
         self.engine.end_waits(key, now)
 
     async def erase(self, account: str) -> None:
-        """Remove everything of a closed account from the store."""
+        """Remove everything of a closed account from the store, in slices; the cleanup finishes what is interrupted."""
         self.access.accounts.forget(account)
-        await self._reads.in_thread(self.engine.store.erase, account)
+        while await self._reads.in_thread(self.engine.store.erase, account):
+            pass  # others may write between two slices
 
     # -- background loops ----------------------------------------------------------------------------------------
 
