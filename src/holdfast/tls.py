@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import stat
 from pathlib import Path
 
 
@@ -21,7 +22,7 @@ def tls_problems(tls_cert: str | None, tls_key: str | None) -> list[tuple[str, s
         for name, path in (("tls_cert", tls_cert), ("tls_key", tls_key))
         if (problem := _read_problem(path)) is not None
     ]
-    return problems or _load_problems(tls_cert, tls_key)
+    return problems or _load_problems(tls_cert, tls_key) or _mode_problems(tls_key)
 
 
 def _read_problem(path: str) -> str | None:
@@ -30,6 +31,13 @@ def _read_problem(path: str) -> str | None:
     except OSError as error:
         return f"cannot read {path}: {error.strerror or error}"
     return None
+
+
+def _mode_problems(key: str) -> list[tuple[str, str]]:
+    """A group may be allowed to read the key, as distributions do for their servers; everybody may not."""
+    if Path(key).stat().st_mode & stat.S_IROTH:
+        return [("tls_key", f"every user of this machine can read the private key {key}: run chmod 600 on it")]
+    return []
 
 
 def _load_problems(cert: str, key: str) -> list[tuple[str, str]]:

@@ -1,12 +1,14 @@
-"""The first key: shown once, kept only as its hash."""
+"""The first key: shown once on a terminal, else written to a private file; the store has only its hash."""
 
 import hashlib
+import os
 import re
+import subprocess
 from pathlib import Path
 
 import psycopg
 
-from tests.faults.program import Program
+from tests.faults.program import Program, command, environment
 from tests.http.job_client import Agent, claimed, fresh, ok
 
 KEY = re.compile(r"hf_live_[0-9A-Za-z]{32}_[0-9A-Za-z]{6}")
@@ -16,7 +18,12 @@ def test_the_first_key_is_shown_once_and_works_ever_after(store, new_store_url, 
     url = new_store_url()
     server = bare(url).start()
     try:
-        (key,) = set(KEY.findall(server.log()))
+        path = Path(re.search(r"key    in (\S+),", server.log())[1])
+        key = path.read_text().strip()
+        assert KEY.fullmatch(key)
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert "hf_live_" not in server.log(), "stderr may be a log that others read"
+        path.unlink()
         holder = Agent(server.port, {"Authorization": f"Bearer {key}"})
         job = fresh()
         claimed(holder.claim(job, "me"))
@@ -26,13 +33,30 @@ def test_the_first_key_is_shown_once_and_works_ever_after(store, new_store_url, 
         assert hashlib.sha256(key.encode()).hexdigest().encode() in everything(url)
         shown = len(server.log())
         server.start()
-        assert "hf_live_" not in server.log()[shown:], "the second start has nothing to show"
+        assert "key    in" not in server.log()[shown:], "the second start has nothing to hand over"
         claimed(holder.claim(job, "me"))
         server.stop()
         assert key.encode() not in everything(url)
-        assert server.log().count(key) == server.log()[:shown].count(key)
+        assert key not in server.log()
     finally:
         server.close()
+
+
+def test_a_terminal_shows_the_first_key(tmp_path):
+    here, there = os.openpty()
+    words = command("--port", "0", "--store", f"sqlite:///{tmp_path}/x.db")
+    server = subprocess.Popen(words, env=environment({}), stdout=subprocess.DEVNULL, stderr=there)
+    os.close(there)
+    shown = b""
+    try:
+        with os.fdopen(here, "rb") as terminal:
+            while b"/v1/jobs/hello/claim" not in shown:
+                shown += terminal.read1(10_000)
+    finally:
+        server.terminate()
+        server.wait(20)
+    assert len(set(KEY.findall(shown.decode()))) == 1
+    assert list(tmp_path.glob("first-key*")) == []
 
 
 def test_no_first_key_is_created_if_keys_are_configured(new_store_url, new_server):

@@ -52,6 +52,19 @@ def test_only_the_owner_can_read_the_file(tmp_path):
     assert set(modes.values()) == {0o600}
 
 
+def test_files_that_others_can_read_are_made_private(sqlite_store, caplog):
+    put(sqlite_store, a_lease())
+    files = [path for path in sqlite_store.path.parent.iterdir() if path.name.startswith(sqlite_store.path.name)]
+    assert len(files) == 5
+    for path in files:
+        path.chmod(0o644)
+    again = SqliteStore(sqlite_store.path)
+    again.open()
+    again.close()
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+    assert f"other users could read or write {sqlite_store.path}-wal" in caplog.text
+
+
 def test_a_missing_folder_is_created(tmp_path):
     store = SqliteStore(tmp_path / "deep" / "down" / "holdfast.db")
     store.open()

@@ -132,7 +132,7 @@ GROUPS: dict[str, tuple[Field, ...]] = {
             "root_key",
             CONFIDENTIAL,
             "A key with every scope, valid while it is set.",
-            default_text="made at the first start, printed once, stored as a hash",
+            default_text="made at the first start, shown once or written to a private file, stored as a hash",
         ),
         _value("admin_key", CONFIDENTIAL, "OctoStore's admin key."),
         _value("static_tokens", LIST, "Named keys: `alice:token,bob:token`.", default=()),

@@ -71,9 +71,13 @@ def files(tmp_path_factory):
     cert, key = make_certificate(folder)
     _, other = make_certificate(folder, "other")
     _, locked = make_certificate(folder, "locked", password="secret")
+    exposed = folder / "open.key"
+    exposed.write_bytes(key.read_bytes())
+    exposed.chmod(0o644)
     text = folder / "text"
     text.write_text("a letter to my aunt\n")
     names = {"cert": cert, "key": key, "other": other, "locked": locked, "text": text, "none": folder / "none"}
+    names["open"] = exposed
     return {name: str(path) for name, path in names.items()} | {"folder": str(folder)}
 
 
@@ -88,6 +92,7 @@ PAIRS = [
     ("cert", "text", "--tls-key: {text} contains no private key in PEM format that fits the certificate"),
     ("cert", "cert", "--tls-key: {cert} contains no private key in PEM format that fits the certificate"),
     ("cert", "other", "--tls-key: {other} is not the key of the certificate in {cert}"),
+    ("cert", "open", "--tls-key: every user of this machine can read the private key {open}: run chmod 600 on it"),
     ("cert", "locked", "--tls-key: {locked} is encrypted with a password; remove the password"),
 ]
 
@@ -132,7 +137,7 @@ def test_a_key_in_the_store_is_enough_but_not_one_that_was_taken_off_the_list(st
     assert run("--host", "0.0.0.0", "--port", "0", "--store", store).status == 2
     first = start(store=store)
     first.stop()
-    assert "hf_live_" in first.log()
+    assert (tmp_path / "first-key-of-x.db.txt").exists()
     assert start("--host", "0.0.0.0", store=store).ask("/health").status == 200
 
 

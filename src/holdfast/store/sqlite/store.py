@@ -21,6 +21,7 @@ from holdfast.store.sql.store import Execute, SqlStore
 from holdfast.store.sqlite import clock as clocks
 from holdfast.store.sqlite import flush_failure, queries
 from holdfast.store.sqlite.fair_lock import WAIT_SECONDS, FairLock
+from holdfast.store.sqlite.file_modes import make_private
 from holdfast.store.sqlite.reader import SqliteReader
 from holdfast.store.sqlite.transaction import SqliteTransaction, current_time
 from holdfast.store.sqlite.watcher import PollingWatcher
@@ -64,6 +65,7 @@ class SqliteStore(SqlStore):
                 connection = self._connect()
                 try:
                     self._migrate(connection)
+                    make_private(self.path)  # not before: a file that is no store is left as it is
                     self.clock_jump = self._find_clock_jump(connection)
                 except BaseException as error:
                     flush_failure.record(self.path, error)

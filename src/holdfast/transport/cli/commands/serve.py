@@ -16,6 +16,7 @@ from holdfast.settings import BadSettings, Settings, load, sqlite_path
 from holdfast.store.contract import UnusableStore
 from holdfast.telemetry import logs
 from holdfast.telemetry.traces import NoOpenTelemetry, check_installed
+from holdfast.transport.cli.commands.first_key import first_key_path, write_first_key
 from holdfast.transport.cli.output import print_message
 from holdfast.transport.cli.verbs.verb import Invocation
 from holdfast.transport.dashboard.access.link import make_admin_link
@@ -101,7 +102,10 @@ def _print_addresses(settings: Settings, first_key: str | None, link: str | None
     if settings.public_url is not None:
         print_message(f"  public {settings.public_url}")
     print_message(f"  data   {_describe_store(settings.store)}")
-    if first_key is not None:
+    if first_key is not None and not sys.stderr.isatty():
+        _hand_over(settings, first_key)
+        first_key = None
+    elif first_key is not None:
         print_message(f"  key    {first_key}")
         print_message("         This key may do everything and is shown only once: keep it.")
     print_message(f"  web    {link or settings.home}")
@@ -115,6 +119,19 @@ def _print_addresses(settings: Settings, first_key: str | None, link: str | None
     quote = "'" if first_key else '"'
     print_message("  try    curl -d '{\"owner\": \"me\"}' -H 'Content-Type: application/json' \\")
     print_message(f"              -H {quote}Authorization: Bearer {key}{quote} {settings.home}/v1/jobs/hello/claim")
+
+
+def _hand_over(settings: Settings, first_key: str) -> None:
+    """Write the first key to a file: what is not a terminal may be a log that others read."""
+    path = first_key_path(settings)
+    try:
+        write_first_key(path, first_key)
+    except OSError as error:
+        print_message(f"  key    could not be written to {path}: {error.strerror or error}")
+        print_message("         Set HOLDFAST_ROOT_KEY and start again.")
+        return
+    print_message(f"  key    in {path}, which only you can read")
+    print_message("         This key may do everything: store it elsewhere, then delete the file.")
 
 
 def _describe_store(store: str) -> str:
