@@ -10,6 +10,7 @@ import msgspec
 from holdfast.core.errors import Invalid, TooLarge
 from holdfast.core.names import is_storable
 from holdfast.operations.bounds import JsonSize, Length, Range
+from holdfast.transport.http.bodies.json_text import LONGEST_ESCAPE, without_needless_escapes
 from holdfast.transport.http.bodies.parsing import DECODE_ERRORS, field_error
 from holdfast.transport.http.request import Request
 
@@ -47,16 +48,16 @@ class Checks:
         self.require(is_storable(value), field, f"`{field}` must not contain U+0000")
 
     def compact_json(self, raw: msgspec.Raw, field: str, bound: JsonSize) -> str | None:
-        """Check a JSON value against its limits of size and depth; return it as compact text, or None for null."""
+        """Check a JSON value against its limits of size and depth; return it as compact text, or None for null.
+
+        The size is that of compact UTF-8: white space and needless escapes of the caller do not count.
+        """
         if raw == NOTHING:
             return None
         text = msgspec.json.format(bytes(raw), indent=-1)
         limit, depth = bound
-        if len(text) > limit:
-            raise TooLarge(
-                f"`{field}` is {len(text)} bytes, the limit is {limit}",
-                [field_error(f"/{field}", "too_large", f"at most {limit} bytes of compact JSON")],
-            )
+        if len(text) > limit * LONGEST_ESCAPE:
+            raise _too_large(field, len(text), limit)
         try:
             value = msgspec.json.decode(text)
         except DECODE_ERRORS as error:
@@ -67,6 +68,9 @@ class Checks:
         self.require(shallow, field, f"`{field}` must not be nested deeper than {depth} levels")
         if shallow and b"\\u" in text:
             self.require(_is_storable(value), field, f"`{field}` must not contain U+0000")
+        text = without_needless_escapes(text)
+        if len(text) > limit:
+            raise _too_large(field, len(text), limit)
         return text.decode()
 
     def compact_object(self, raw: msgspec.Raw, field: str, bound: JsonSize) -> str | None:
@@ -79,6 +83,11 @@ class Checks:
         """Refuse the request if any check failed."""
         if self.errors:
             raise Invalid("; ".join(error["message"] for error in self.errors), self.errors)
+
+
+def _too_large(field: str, size: int, limit: int) -> TooLarge:
+    rule = f"at most {limit} bytes of compact JSON in UTF-8"
+    return TooLarge(f"`{field}` is {size} bytes, the limit is {limit}", [field_error(f"/{field}", "too_large", rule)])
 
 
 def _depth(value: Any, limit: int, level: int = 1) -> int:
