@@ -1,5 +1,7 @@
 """Browser sessions: their lifetime, how their secrets are sent, and how many streams a key may open."""
 
+import pytest
+
 from holdfast.transport.dashboard.live_updates import MAX_STREAMS_PER_KEY
 from tests.dashboard.client import DashboardClient
 from tests.streams.reading import Stream
@@ -51,6 +53,21 @@ def test_a_key_in_a_form_is_refused_over_plain_http(dashboard):
     assert dashboard.send_key(peer="198.51.100.7").status == 403
     assert dashboard.send_key(peer="198.51.100.7", scheme="https").status == 303
     assert dashboard.send_key(peer="127.0.0.1").status == 303
+
+
+def test_a_proxy_here_that_received_plain_http_gets_no_session(dashboard):
+    assert dashboard.send_key(x_forwarded_proto="http").status == 403
+    assert "set-cookie" not in dashboard.send_key(x_forwarded_proto="http").headers
+    assert "; Secure" in dashboard.send_key(x_forwarded_proto="https").headers["set-cookie"]
+
+
+@pytest.mark.parametrize("host", ["[", "[::1", "]", "a]b", "[zz]"])
+def test_a_malformed_host_or_origin_is_a_bad_request(dashboard, host):
+    assert dashboard.send("GET", "/ui", host=host).status in {400, 421}
+    assert dashboard.send("GET", "/ui", host="[").status == 400
+    sent = dashboard.send_key(origin=f"http://{host}")
+    assert sent.status in {400, 403}
+    assert dashboard.send_key(origin="http://[").status == 400
 
 
 def test_wrong_keys_are_delayed_and_valid_ones_are_not(dashboard):

@@ -215,6 +215,18 @@ def test_bytes_that_are_no_http_are_refused_and_the_connection_closed(server, da
         assert_agent_contract(answer.json, error=True)
 
 
+@pytest.mark.parametrize("hosts", [0, 1, 2])
+def test_a_request_has_exactly_one_host(server, hosts):
+    answer = talk(server.port, b"GET /healthz HTTP/1.1\r\n" + b"Host: x\r\n" * hosts + b"Connection: close\r\n\r\n")
+    assert answer.status == (200 if hosts == 1 else 400)
+    if hosts != 1:
+        assert f"one Host header, this one has {hosts}" in answer.json["details"]
+
+
+def test_http_1_0_needs_no_host(server):
+    assert talk(server.port, b"GET /healthz HTTP/1.0\r\n\r\n").status == 200
+
+
 def test_a_caller_that_disconnects_does_not_affect_others(server):
     for cut in (b"GET /hea", b"POST /v1/jobs/x/claim HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{"):
         with connect(server.port) as connection:

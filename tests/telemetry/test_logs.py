@@ -106,6 +106,15 @@ def test_no_secret_and_no_payload_is_ever_in_the_log_of_a_server(server):
     assert claim["request_id"].startswith("req_")
 
 
+@pytest.mark.parametrize("form", ["json", "text"])
+@pytest.mark.parametrize("secret", [KEY, UUID, UUID.upper(), "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"])
+def test_keys_and_lease_ids_in_a_path_are_not_logged(heard, form, secret):
+    told = heard(form, lambda log: log.warning("GET /v1/jobs", extra={"subject": f"deploy/{secret}/x"}))
+    assert secret not in told
+    assert "deploy/" in told
+    assert "deploy/staging-2026" in heard(form, lambda log: log.warning("x", extra={"subject": "deploy/staging-2026"}))
+
+
 def everything(server):
     server.output.seek(0)
     return server.output.read().decode(errors="replace")

@@ -15,7 +15,8 @@ MAX_TEXT = 256
 JSON, TEXT = "json", "text"
 FORMATS = (JSON, TEXT)
 LEVELS = ("debug", "info", "warning", "error")
-FIELDS = ("request_id", "account", "subject", "operation", "status", "duration_seconds")
+SUBJECT = "subject"
+FIELDS = ("request_id", "account", SUBJECT, "operation", "status", "duration_seconds")
 """Fields of the request that a record may carry, passed as `extra`."""
 MAX_FRAMES = 20
 
@@ -72,7 +73,9 @@ def record_fields(record: logging.LogRecord) -> dict[str, Any]:
     for name in FIELDS:
         value = getattr(record, name, None)
         if value is not None:
-            line[name] = escape(value) if isinstance(value, str) else value
+            # The subject is a part of the path, where a caller may have put a key or a lease id.
+            clean = redact if name == SUBJECT else escape
+            line[name] = clean(value) if isinstance(value, str) else value
     if record.exc_info and record.exc_info[1] is not None:
         error = record.exc_info[1]
         line["error"] = redact(f"{type(error).__name__}: {error}")

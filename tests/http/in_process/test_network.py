@@ -102,10 +102,47 @@ def test_a_trusted_proxy_is_believed_about_its_own_side(build, said):
     assert build(trusted_proxies=("10.0.0.0/8",)).ask(headers=headers, peer=PROXY).status == PROTOS[said]
 
 
+@pytest.mark.parametrize("said", PROTOS)
+@pytest.mark.parametrize("trusted", [(), ("127.0.0.1",)])
+def test_a_proxy_on_this_machine_is_believed_when_it_says_http(build, trusted, said):
+    headers = BEARER | {"X-Forwarded-Proto": said}
+    status = build(trusted_proxies=trusted).ask(headers=headers, peer=HERE).status
+    assert status == (PROTOS[said] if said else 200)  # an empty header says nothing
+
+
+def test_a_trusted_proxy_on_this_machine_that_does_not_say_https_is_refused_for_a_client_elsewhere(build):
+    app = build(trusted_proxies=("127.0.0.1",))
+    assert app.ask(headers=BEARER | {"X-Forwarded-For": REMOTE}, peer=HERE).status == 403
+    assert app.ask(headers=BEARER | {"CF-Connecting-IP": REMOTE}, peer=HERE).status == 403
+    assert app.ask(headers=BEARER | {"X-Forwarded-For": "127.0.0.1"}, peer=HERE).status == 200
+    assert app.ask(headers=BEARER | {"X-Forwarded-For": REMOTE, "X-Forwarded-Proto": "https"}, peer=HERE).status == 200
+    assert app.ask(headers=BEARER, peer=HERE).status == 200
+
+
 def test_anybody_else_is_not(build):
     headers = BEARER | {"X-Forwarded-Proto": "https"}
     assert build(trusted_proxies=("10.0.0.0/8",)).ask(headers=headers, peer=REMOTE).status == 403
     assert build().ask(headers=headers, peer=PROXY).status == 403
+
+
+# -- what every answer says --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "path", ["/health", "/v1/jobs", "/v1/tasks", "/locks", "/docs", "/ui", "/ui/static/x.js", "/mcp"]
+)
+def test_no_answer_is_guessed_to_be_another_kind_of_document(build, path):
+    answer = build().ask(path, peer=HERE)
+    assert answer.header("X-Content-Type-Options") == "nosniff"
+    assert answer.header("Strict-Transport-Security") is None
+
+
+def test_browsers_are_told_to_use_https_only_over_https(build):
+    app = build(trusted_proxies=("10.0.0.0/8",))
+    forwarded = {"X-Forwarded-Proto": "https"}
+    for answer in (app.ask("/health", scheme="https"), app.ask("/ui", forwarded, PROXY)):
+        assert answer.header("Strict-Transport-Security") == "max-age=31536000"
+    assert app.ask("/health", forwarded, REMOTE).header("Strict-Transport-Security") is None
 
 
 # -- who is counted ----------------------------------------------------------------------------------------------
@@ -142,13 +179,20 @@ def test_the_client_is_the_first_stranger_that_trusted_proxies_tell_of(build, pe
     assert client_of(app, peer, *(("X-Forwarded-For", line) for line in lines)) == client
 
 
-def test_without_trusted_proxies_nobody_is_believed_but_cloudflares_on_this_machine(build):
-    app, named = build(), ("CF-Connecting-IP", "203.0.113.5")
-    assert client_of(app, PROXY, ("X-Forwarded-For", "203.0.113.5")) == PROXY
-    assert client_of(app, HERE, ("X-Forwarded-For", "203.0.113.5")) == HERE
-    assert client_of(app, HERE, named) == "203.0.113.5"
-    assert client_of(app, PROXY, named) == PROXY
-    assert client_of(app, HERE, ("CF-Connecting-IP", "nobody")) == HERE
+@pytest.mark.parametrize("name", ["X-Forwarded-For", "CF-Connecting-IP"])
+def test_nobody_but_a_trusted_proxy_is_believed_about_the_client(build, name):
+    app = build(trusted_proxies=("10.0.0.0/8",))
+    for peer in (REMOTE, HERE, "::1"):
+        assert client_of(app, peer, (name, "203.0.113.5")) == peer
+    assert client_of(app, PROXY, (name, "203.0.113.5")) == "203.0.113.5"
+    assert client_of(app, PROXY, (name, "nobody")) == PROXY
+
+
+def test_a_made_up_client_does_not_escape_the_limits(build):
+    app = build()
+    found = [app.ask("/elections", {"CF-Connecting-IP": f"203.0.113.{number}"}, HERE, method="POST").status
+             for number in range(3)]  # fmt: skip
+    assert found == [201, 201, 429]
 
 
 def test_a_trusted_proxy_s_own_word_goes_before_a_header_it_only_passed_on(build):
@@ -166,6 +210,26 @@ def test_elections_are_counted_by_that_client(build):
 
     assert [create("203.0.113.5") for _ in range(3)] == [201, 201, 429]
     assert create("203.0.113.6") == 201
+
+
+def test_one_address_registers_sixty_users_a_minute(build):
+    app = build(local_registration=True)
+
+    def register(number, peer=REMOTE):
+        body = b'{"username": "user-%d"}' % number
+        lines = [(b"content-type", b"application/json")]
+        return app.send("/auth/register", lines, peer, "https", "POST", body=body)
+
+    app.runner.run(open_context(app))
+    found = [register(number, HERE).status for number in range(62)]
+    assert found == [200] * 60 + [429] * 2
+    refused = register(62, HERE)
+    assert (refused.json["code"], 1 <= int(refused.header("Retry-After")) <= 60) == ("rate_limited", True)
+    assert register(63).status == 200
+
+
+async def open_context(app):
+    app.ctx.open()
 
 
 # -- how often one may guess -------------------------------------------------------------------------------------

@@ -31,7 +31,6 @@ POLICY = (
 )
 HEADERS: tuple[Header, ...] = (
     (b"content-security-policy", POLICY),
-    (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-store"),
     (b"cross-origin-opener-policy", b"same-origin"),

@@ -28,7 +28,7 @@ MAX_STREAMS_PER_KEY = 100
 
 _CHANGED = b"event: changed\ndata: \n\n"
 _HEARTBEAT = b": still here\n\n"
-_HEADERS = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"), (b"x-accel-buffering", b"no"))
+_HEADERS = ((b"cache-control", b"no-store"), (b"x-accel-buffering", b"no"))
 
 
 class LiveUpdates:

@@ -14,7 +14,6 @@ _CONTENT_TYPES = {
 }
 _HEADERS = (
     (b"cache-control", b"public, max-age=31536000, immutable"),
-    (b"x-content-type-options", b"nosniff"),
     (b"content-security-policy", b"default-src 'none'"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )

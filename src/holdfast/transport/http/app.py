@@ -31,6 +31,9 @@ _REFUSED_FOR_LOAD = {429, 503, 507}
 """Statuses that are counted as refusals in the metrics."""
 _REPLAYED = (b"idempotency-replayed", b"true")
 _VARY = (b"vary", b"origin, access-control-request-method, access-control-request-headers")
+_NO_SNIFFING = (b"x-content-type-options", b"nosniff")
+_HTTPS_ONLY = (b"strict-transport-security", b"max-age=31536000")
+"""Sent over https: for a year browsers use nothing else for this host."""
 _EXPOSE = (b"access-control-expose-headers", b"retry-after,x-request-id")
 _PREFLIGHT: tuple[Header, ...] = (
     (b"access-control-allow-methods", b"GET,POST,PUT,DELETE"),
@@ -138,7 +141,7 @@ class App:
                 seconds = self._ctx.stats.note(request.operation, request.scope["path"], message["status"], began)
                 request.is_waiting = True  # a tool may wait, and a stream stays open
                 log_request(self._access_log, request, message["status"], seconds)
-                message["headers"] = [*message["headers"], *_common_headers(request)]
+                message["headers"] = [*message["headers"], *self._common_headers(request)]
             await self._ctx.unread_answers.send(request, message, send)
 
         try:
@@ -159,9 +162,13 @@ class App:
             response.headers += ((b"connection", b"close"),)
         return response
 
+    def _common_headers(self, request: Request) -> tuple[Header, ...]:
+        common = ((b"x-request-id", request.request_id.encode()), _VARY, _NO_SNIFFING)
+        return (*common, _HTTPS_ONLY) if self._ctx.network.is_encrypted(request) else common
+
     async def _send(self, request: Request, response: Response, send: Send) -> None:
         body = response.body
-        headers: list[Header] = [*_common_headers(request), *response.headers]
+        headers: list[Header] = [*self._common_headers(request), *response.headers]
         if request.scope["method"] != "OPTIONS":
             headers.append(_EXPOSE)
         if response.status not in {204, 304}:  # these have no body
@@ -210,7 +217,3 @@ def _add_rate_limit(request: Request, response: Response) -> None:
     if response.status in _NOT_CHARGED or response.status >= 500 or _REPLAYED in response.headers:
         request.refund()
     response.headers += request.rate_budget.headers()
-
-
-def _common_headers(request: Request) -> tuple[Header, Header]:
-    return (b"x-request-id", request.request_id.encode()), _VARY

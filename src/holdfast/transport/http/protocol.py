@@ -137,7 +137,13 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_header(name, value.rstrip(b" \t"))  # surrounding spaces are not part of a value
 
     def on_headers_complete(self) -> None:
-        """Stop the timeout of the head."""
+        """Stop the timeout of the head, and refuse one that does not name exactly one host.
+
+        Proxies and this server could read different hosts in it; HTTP/1.0 has no Host header.
+        """
+        hosts = sum(name == b"host" for name, _ in self.headers)
+        if hosts > 1 or (not hosts and self.parser.get_http_version() != "1.0"):
+            self._refuse(400, f"a request must have one Host header, this one has {hosts}")
         self._in_head, self._in_body = False, True
         self._stop_timer()
         self.scope[ABORT] = self.transport.abort  # type: ignore[literal-required] # ours
@@ -200,6 +206,7 @@ class LimitedProtocol(HttpToolsProtocol):
         )
         head = (
             f"HTTP/1.1 {status} {_PHRASES[status]}\r\ncontent-type: application/json\r\n"
+            "x-content-type-options: nosniff\r\n"
             f"content-length: {len(body)}\r\nx-request-id: {request_id}\r\nconnection: close\r\n\r\n"
         )
         self.transport.write(head.encode() + body)

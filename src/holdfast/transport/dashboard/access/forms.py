@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from holdfast.addresses import parse
 from holdfast.core.errors import Forbidden
@@ -36,8 +36,8 @@ class RequestGuard:
 
         A plain IP address cannot be another site's name.
         """
-        host = request.headers.get(b"host", b"").decode("latin-1").lower()
-        name = urlsplit(f"//{host}").hostname or ""
+        host = _host(request)
+        name = _split(f"//{host}", "Host").hostname or ""
         if host not in self._hosts and name != "localhost" and parse(name) is None:
             raise HttpRefusal(421, "this server does not answer to that host name; set it as HOLDFAST_PUBLIC_URL")
 
@@ -51,7 +51,7 @@ class RequestGuard:
         if origin == "null":
             own = site == b"same-origin"
         else:
-            own = not origin or origin in self._origins or urlsplit(origin).netloc == _host(request)
+            own = not origin or origin in self._origins or _split(origin, "Origin").netloc == _host(request)
         if not own or site not in {None, b"same-origin"}:
             raise Forbidden("this form was sent by another page")
 
@@ -79,6 +79,14 @@ def check_token(form: dict[str, str], token: str) -> None:
     """Refuse a form without the browser session's token."""
     if not hmac.compare_digest(form.get(CSRF_FIELD, "").encode(), token.encode()):
         raise Forbidden("this form belongs to another browser session; load the page again")
+
+
+def _split(address: str, header: str) -> SplitResult:
+    """The parts of an address in a header, or 400 if it is none."""
+    try:
+        return urlsplit(address)
+    except ValueError:
+        raise HttpRefusal(400, f"the {header} header is not a valid address") from None
 
 
 def _host(request: Request) -> str:

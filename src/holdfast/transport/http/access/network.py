@@ -1,7 +1,8 @@
 """The client's address, and whether the connection is safe enough for a key.
 
 A peer's address cannot be forged; headers can. So forwarding headers are used only if the peer is one of the trusted
-proxies in the settings.
+proxies in the settings. One exception: `X-Forwarded-Proto` from this machine is always used, because it can only make
+the rules for a local connection stricter.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from holdfast.transport.http.request import Request
 FAILED_SIGN_INS = 20
 """Per minute and address; more are answered 429."""
 
+REGISTRATIONS = 60
+"""Users that one address may register in a minute."""
+
 _WITH_PORT = re.compile(r"\[([0-9a-fA-F:.]+)\](?::\d+)?|(\d+\.\d+\.\d+\.\d+):\d+")
 
 
@@ -28,6 +32,7 @@ class Network:
         self._allows_plain_http = settings.allow_insecure_http
         self._elections = FixedWindowLimit(settings.public_election_requests_per_minute)
         self._failures = FixedWindowLimit(FAILED_SIGN_INS)
+        self._registrations = FixedWindowLimit(REGISTRATIONS)
 
     def check_transport(self, request: Request) -> None:
         """Refuse a request whose key could have been read on its way, before the key is checked.
@@ -40,33 +45,44 @@ class Network:
 
     def check_secret(self, request: Request) -> None:
         """The same check for a request with a key in its body, or whose answer sets a cookie."""
-        peer = _peer(request)
-        if not (self._allows_plain_http or self.is_encrypted(request) or peer is None or is_loopback(peer)):
+        if not (self._allows_plain_http or self.is_encrypted(request) or self._is_local(request)):
             raise InsecureTransport("a key must not be sent over plain HTTP; use https")
 
     def is_encrypted(self, request: Request) -> bool:
         """Whether the client's own connection is https."""
         if request.scope.get("scheme") == "https":
             return True
+        if b"x-forwarded-proto" not in request.headers:
+            return False
         peer = _peer(request)
-        return peer is not None and self._trusts(peer) and _forwarded_https(request)
+        return (_is_this_machine(peer) or self._trusts(peer or "")) and _forwarded_https(request)
+
+    def _is_local(self, request: Request) -> bool:
+        """Whether the client is on this machine: no proxy here passed its request on for somebody elsewhere."""
+        peer = _peer(request)
+        if not _is_this_machine(peer) or _header_list(request, b"x-forwarded-proto"):
+            return False  # `is_encrypted` has found that not every proxy received the request over https
+        return peer is None or not self._trusts(peer) or is_loopback(self.client(request))
 
     def client(self, request: Request) -> str:
         """The client's address: the peer's, or the one that a trusted proxy names."""
         peer = _peer(request)
         if peer is None:
             return "unknown"
-        if self._trusts(peer) and (hops := _header_list(request, b"x-forwarded-for")):
+        if not self._trusts(peer):
+            return peer
+        if hops := _header_list(request, b"x-forwarded-for"):
             return self._first_untrusted(peer, hops)
-        named = request.headers.get(b"cf-connecting-ip")
-        if named is not None and is_loopback(peer):
-            address = parse(named.decode("latin-1").strip())
-            return peer if address is None else str(address)
-        return peer
+        address = parse(request.headers.get(b"cf-connecting-ip", b"").decode("latin-1").strip())
+        return peer if address is None else str(address)
 
     def count_election_request(self, request: Request) -> None:
         """Count a request that creates an election or campaigns, or refuse it."""
         self._elections.count(self.client(request))
+
+    def count_registration(self, request: Request) -> None:
+        """Count the registration of a user, or refuse it; also on this machine, where alone it can be allowed."""
+        self._registrations.count(rate_limit_key(self.client(request)))
 
     def begin_guess(self, request: Request) -> bool:
         """Count a sign-in with an unknown key as failed before it is looked up; False if its address failed too often.
@@ -124,6 +140,10 @@ def _peer(request: Request) -> str | None:
     """The peer's address; None on a socket without addresses, which is local to this machine."""
     peer = request.scope.get("client")
     return peer[0] if peer else None
+
+
+def _is_this_machine(peer: str | None) -> bool:
+    return peer is None or is_loopback(peer)
 
 
 def _forwarded_https(request: Request) -> bool:

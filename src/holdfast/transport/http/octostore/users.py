@@ -35,6 +35,7 @@ async def register_user(ctx: HandlerContext, request: Request) -> Response:
     """Register a user under an unused name and issue a token, if the settings allow registration."""
     if not ctx.settings.local_registration:
         raise HttpRefusal(404, "no operation has this path")
+    ctx.network.count_registration(request)
     body = await read_body(ctx, request, UserBody)
     name = body.username.strip()
     if not name or len(name) > LOCK_USERNAME.most or not is_storable(name) or not name.isprintable():

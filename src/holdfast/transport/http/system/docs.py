@@ -13,10 +13,7 @@ _POLICY = (
     b"default-src 'none'; style-src 'unsafe-inline'; object-src 'none'; base-uri 'none'; form-action 'none'; "
     b"frame-ancestors 'none'"
 )
-HEADERS: tuple[Header, ...] = (
-    (b"content-security-policy", _POLICY),
-    (b"x-content-type-options", b"nosniff"),
-)
+HEADERS: tuple[Header, ...] = ((b"content-security-policy", _POLICY),)
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 table { border-collapse: collapse; width: 100%; }
