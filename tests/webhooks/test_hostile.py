@@ -5,6 +5,7 @@ import socket
 import ssl
 import threading
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -78,6 +79,21 @@ def huge_head(request):
     request.wfile.write(b"HTTP/1.1 200 OK\r\n" + b"X: " + b"a" * 10_000_000)
 
 
+def endless_headers(request):
+    request.wfile.write(b"HTTP/1.1 200 OK\r\n")
+    send_for_ever(request, b"X: a\r\n" * 1_000)
+
+
+def endless_interim_answers(request):
+    send_for_ever(request, b"HTTP/1.1 103 Early Hints\r\n\r\n" * 1_000)
+
+
+def send_for_ever(request, block):
+    with suppress(OSError):
+        while True:
+            request.wfile.write(block)
+
+
 def send_garbage(request):
     request.wfile.write(b"\0\1\2 I am no web server\r\n\r\n")
 
@@ -94,7 +110,9 @@ def close_connection(request):
         (drip_head, None, "timeout"),
         (drip_body, 200, None),
         (huge_body, 200, None),
-        (huge_head, None, "connection broke"),
+        (huge_head, None, "answer too long"),
+        (endless_headers, None, "answer too long"),
+        (endless_interim_answers, None, "answer too long"),
         (send_garbage, None, "connection broke"),
         (close_connection, None, "connection broke"),
     ],

@@ -22,8 +22,9 @@ HTTPS_PORT, HTTP_PORT = 443, 80
 _CLOSED_IPV4 = [IPv4Network(block) for block in (
     "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/16",
     "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15",
-    "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
+    "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4", "168.63.129.16/32",
 )]  # fmt: skip
+"""Special blocks, those of cloud metadata services, and the address at which Azure answers its own machines."""
 _OPEN_IPV6 = IPv6Network("2000::/3")
 _CLOSED_IPV6 = [IPv6Network(block) for block in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")]
 """Within the assigned range: tunnels that carry IPv4, and documentation addresses."""

@@ -16,7 +16,7 @@ from holdfast.core.webhooks.destination import Target, octostore_url_problem, pa
 from holdfast.core.webhooks.signature import sign, sign_octostore
 from holdfast.core.webhooks.webhook import OCTOSTORE, Webhook, active_secrets
 from holdfast.transport.times import wall_clock
-from holdfast.transport.webhooks.checked_network import CheckedNetwork, NotPublic, Resolve
+from holdfast.transport.webhooks.checked_network import AnswerTooLong, CheckedNetwork, NotPublic, Resolve
 from holdfast.transport.webhooks.dns import CURRENT_WEBHOOK, NoSuchHost, Resolver
 from holdfast.transport.webhooks.messages import message_id
 
@@ -31,6 +31,7 @@ _LOCK_AGENT = "OctoStore-Webhook/1.0"
 
 _ERROR_MESSAGES: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
     ((TimeoutError, httpcore2.TimeoutException), "timeout"),
+    ((AnswerTooLong,), "answer too long"),
     ((NotPublic,), "not a public address"),
     ((NoSuchHost,), "no such host"),
     ((httpcore2.ConnectError,), "connection failed"),
