@@ -8,6 +8,7 @@ from holdfast.engine import engine as rooms
 from holdfast.settings import Settings
 from holdfast.telemetry.heartbeats import LoopHeartbeats
 from holdfast.telemetry.registry import Registry
+from holdfast.transport.http.system import health
 from tests.http.in_process_app import InProcessApp
 from tests.support import claim, wait_until
 
@@ -59,6 +60,27 @@ def test_a_stuck_lane_is_named(app, monkeypatch):
         go_on.set()
         waiting.join()
     wait_until(lambda: app.ask("/readyz").status == 200)
+
+
+def test_health_does_not_wait_for_a_store_that_does_not_answer(app, monkeypatch):
+    monkeypatch.setattr(health, "STORE_SECONDS", 0.2)
+    go_on, read = threading.Event(), app.engine.store.read
+
+    def silent():
+        assert go_on.wait(20)
+        return read()
+
+    monkeypatch.setattr(app.engine.store, "read", silent)
+    give_up = threading.Timer(10, go_on.set)
+    give_up.start()
+    try:
+        answer = app.ask("/health")
+        assert not go_on.is_set()
+        assert (answer.status, answer.json["status"], answer.json["leaseExpiryJob"]["staleSec"]) == (200, "ok", None)
+        assert app.ask("/readyz").json["reason"] == "store_unavailable"
+    finally:
+        give_up.cancel()
+        go_on.set()
 
 
 def test_a_late_loop_is_named_until_it_has_caught_up(app):

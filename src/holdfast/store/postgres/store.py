@@ -15,6 +15,7 @@ from holdfast.store.postgres import queries
 from holdfast.store.postgres.clock_watch import ClockWatch
 from holdfast.store.postgres.connection import (
     LANE_SETTINGS,
+    LONG_ANSWER_SECONDS,
     Connection,
     Connector,
     NoAnswer,
@@ -66,6 +67,8 @@ class PostgresStore(SqlStore):
     def open(self) -> None:
         """Migrate the schema; servers that start together wait for each other."""
         with translate_errors(), connect(self._url, pooled=self._pooled) as connection:
+            # A pooler does not know our `statement_timeout`: behind one a migration may take any time.
+            connection.answer_seconds = None if self._pooled else LONG_ANSWER_SECONDS
             check_durable(connection)
             with durable_transaction(connection):
                 migrate_schema(connection)

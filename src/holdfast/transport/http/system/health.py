@@ -41,15 +41,13 @@ async def index(ctx: HandlerContext, request: Request) -> Response:
 
 async def health(ctx: HandlerContext, request: Request) -> Response:
     """Always ok while the process answers; `/readyz` also checks the store."""
-    try:
-        size = await ctx.read(lambda _: ctx.engine.store.size())
-    except HoldfastError:
-        size = 0
     sweep = ctx.engine.sweep
     try:
-        now = await ctx.read(lambda reader: reader.now)
-    except HoldfastError:
-        now = None
+        size, now = await asyncio.wait_for(
+            ctx.read(lambda reader: (ctx.engine.store.size(), reader.now)), STORE_SECONDS
+        )
+    except (HoldfastError, TimeoutError):
+        size, now = 0, None
     return json_response(
         200,
         {
