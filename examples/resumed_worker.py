@@ -14,7 +14,9 @@ def work_until_killed(path, secret):
     with holdfast.open(path) as client:
         session = client.begin_session("translator", ttl_seconds=30)
         secret.put(session["secret"])
-        claimed = client.claim_task(type="translate", session_id=session["session_id"])
+        claimed = client.claim_task(
+            type="translate", session_id=session["session_id"], session_lease_id=session["lease_id"]
+        )
         for page in range(1, PAGES + 1):
             client.heartbeat(claimed["id"], lease_id=claimed["leaseId"], checkpoint={"done": page})
             print(f"page {page} is translated", flush=True)

@@ -1,10 +1,12 @@
-"""An older generation of a session claims nothing if its claims send the session's lease id."""
+"""Only the newest generation of a session claims for it."""
 
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from holdfast.core.errors import LeaseLost
+from holdfast.core.errors import Invalid, LeaseLost
+from holdfast.core.lease import Lease
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.engine.verbs.tasks.claiming import Claimed, lease_id_from
@@ -35,6 +37,20 @@ def test_an_older_generation_of_a_session_claims_no_task(store, generations, ver
     assert every(store, Task)[0].state == "pending"
     taken = run(store, verb(what, session_id=newest.session.id, session_lease_id=lease_id_of(newest)))
     assert isinstance(taken, Claimed)
+
+
+@pytest.mark.parametrize("verb", [take(), take_this(), claim()], ids=["next task", "task by id", "job"])
+def test_a_resumed_session_claims_nothing_without_its_lease_id(store, generations, verb):
+    with pytest.raises(Invalid) as refused:
+        run(store, replace(verb, session_id=generations[1].session.id))
+    assert refused.value.errors[0]["pointer"] == "/session_lease_id"
+    assert every(store, Task)[0].state == "pending"
+    assert every(store, Lease) == []
+
+
+def test_a_session_that_was_never_resumed_may_omit_its_lease_id(store):
+    run(store, begin())
+    run(store, claim("job", "l1", session_id="s1"))
 
 
 def test_an_older_generation_of_a_session_claims_no_job(store, generations):

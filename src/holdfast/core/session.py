@@ -10,7 +10,7 @@ from typing import ClassVar
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.core.errors import ContextConflict, LeaseLost, SessionExpired, SessionMissing, SessionTaken
+from holdfast.core.errors import ContextConflict, Invalid, LeaseLost, SessionExpired, SessionMissing, SessionTaken
 from holdfast.core.lease import RESTORED, RESTORED_MESSAGE
 from holdfast.core.limits import DEFAULT_SESSION_TTL, MAX_SESSION_TTL, MIN_SESSION_TTL
 from holdfast.core.principal import Principal
@@ -100,8 +100,15 @@ def check_live(session: Session | None, principal: str, now: Instant) -> Session
 
 
 def check_claimer(session: Session | None, principal: str, proof: str | None, now: Instant) -> Session:
-    """The session to claim for. A caller that sends a session lease id must be the newest generation."""
+    """The session to claim for. The caller must be its newest generation.
+
+    A session that was never resumed has only one, so its lease id may be omitted. After that an older process may
+    still run, and only the lease id tells them apart.
+    """
     found = check_live(session, principal, now)
+    if proof is None and found.generation > 1:
+        message = "this session was resumed: send `session_lease_id`, the `lease_id` of the answer that resumed it"
+        raise Invalid(message, [{"pointer": "/session_lease_id", "code": "missing", "message": message}])
     if proof is not None:
         check_generation(found, proof, now)
     return found

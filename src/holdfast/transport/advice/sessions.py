@@ -10,8 +10,8 @@ def active(session_id: str) -> Contract:
     return contract(
         action("heartbeat_session", session_id, best=True, why="Renews the session and everything it holds."),
         action("write_context", session_id, why="Save what you need to know when you resume."),
-        action("claim_task", why="With this session_id."),
-        action("claim_job", why="With this session_id."),
+        action("claim_task", why="With this session_id, and its lease_id as session_lease_id."),
+        action("claim_job", why="With this session_id, and its lease_id as session_lease_id."),
     )
 
 

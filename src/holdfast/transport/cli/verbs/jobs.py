@@ -6,6 +6,7 @@ from holdfast.operations import bounds
 from holdfast.transport.cli.verbs.verb import (
     CURSOR,
     HELD_STATUS,
+    SESSION_LEASE,
     Verb,
     flag,
     limit,
@@ -49,6 +50,7 @@ JOB_VERBS = (
             _TTL,
             _METADATA,
             flag("--session", "session_id", "ID", "release the job when this session ends"),
+            SESSION_LEASE,
             HELD_STATUS,
         ),
         "claim_job",

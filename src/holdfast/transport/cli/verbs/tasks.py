@@ -6,6 +6,7 @@ from holdfast.operations import bounds
 from holdfast.transport.cli.verbs.verb import (
     CURSOR,
     HELD_STATUS,
+    SESSION_LEASE,
     Verb,
     flag,
     limit,
@@ -16,7 +17,10 @@ from holdfast.transport.cli.verbs.verb import (
 
 _ID = positional("ID", "id", "id of the task")
 _WORKER = flag("--worker", "worker_id", "WHO", "your name, visible to others")
-_SESSION = flag("--session", "session_id", "ID", "release the task when this session ends")
+_SESSION = (
+    flag("--session", "session_id", "ID", "release the task when this session ends"),
+    SESSION_LEASE,
+)
 _PROOF = (
     flag("--lease", "lease_id", "ID", "the leaseId from the claim; required in the server's own account"),
     flag("--token", "fencing_token", "NUMBER", "the fencingToken from the claim, checked too", int),
@@ -41,7 +45,7 @@ TASK_VERBS = (
             positional("TYPE", "types", "only tasks of these types (all)", required=False, many=True),
             _WAIT,
             _WORKER,
-            _SESSION,
+            *_SESSION,
             HELD_STATUS,
         ),
         "claim_task",
@@ -65,7 +69,7 @@ TASK_VERBS = (
         "create_task",
         "commands.tasks:create",
     ),
-    Verb("task claim", "claim this task", (_ID, _WORKER, _SESSION, HELD_STATUS), "claim_task_by_id", is_claim=True),
+    Verb("task claim", "claim this task", (_ID, _WORKER, *_SESSION, HELD_STATUS), "claim_task_by_id", is_claim=True),
     Verb("task heartbeat", "renew the lease of a task", (_ID, *_PROOF, *_HANDOVER, _PROGRESS), "heartbeat"),
     Verb(
         "task complete",
