@@ -48,6 +48,12 @@ LONGEST = _counter("longest", "The slowest answer.", merge=MOST, exported=False,
 REFUSED = _counter(
     "holdfast_refused", "Requests refused with 429, 503 or 507, by the code of the refusal.", reason=REASONS
 )
+CONNECTIONS = _gauge("holdfast_connections", "Open connections.")
+CLOSED_CONNECTIONS = _counter(
+    "holdfast_closed_connections",
+    "Connections closed because of the limit of open files: the longest idle, or the new one if none was idle.",
+    which=("idle", "new"),
+)
 STREAMS = _gauge("holdfast_streams", "Connected readers of event streams.")
 DELIVERIES = _counter(
     "holdfast_webhook_deliveries", "Attempts to deliver an event to a webhook.", outcome=("delivered", "failed", "dead")

@@ -9,6 +9,7 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from holdfast.transport.advice.contract import fix_request
+from holdfast.transport.http.overload.open_connections import OpenConnections
 from holdfast.transport.http.overload.unread_answers import DRAINED, ReadingWatch
 from holdfast.transport.http.request import encode
 from holdfast.transport.http.streams.sending import ABORT
@@ -74,15 +75,22 @@ class LimitedProtocol(HttpToolsProtocol):
     _is_refusal_due = False
     """Whether the refusal of a later request waits until the answer to the one before it is complete."""
     _timer: TimerHandle | None = None
+    open_connections: OpenConnections
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the timeout for the first request."""
         self._watch = ReadingWatch(transport, self.loop)
         super().connection_made(HeadBuffer(transport, self._watch))  # type: ignore[arg-type] # forwards everything else
         self._timer = self.loop.call_later(HEAD_SECONDS, self._on_timeout)
+        self.open_connections.add(self)
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+        self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timeouts."""
+        self.open_connections.remove(self)
         self._stop_timer()
         self._watch.stop()
         super().connection_lost(exc)
@@ -145,6 +153,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if hosts > 1 or (not hosts and self.parser.get_http_version() != "1.0"):
             self._refuse(400, f"a request must have one Host header, this one has {hosts}")
         self._in_head, self._in_body = False, True
+        self.open_connections.begin_request(self)
         self._stop_timer()
         self.scope[ABORT] = self.transport.abort  # type: ignore[literal-required] # ours
         self.scope[DRAINED] = self.flow.drain  # type: ignore[literal-required] # ours
@@ -160,6 +169,8 @@ class LimitedProtocol(HttpToolsProtocol):
         """Send the head of a response without a body, such as the answer to HEAD."""
         self.transport.flush()  # type: ignore[attr-defined] # ours
         super().on_response_complete()
+        if not self._is_answering():
+            self.open_connections.end_request(self)
         if self._is_refusal_due and not self._is_answering():
             self.send_400_response("")
         self._start_timer()

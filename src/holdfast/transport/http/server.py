@@ -24,6 +24,7 @@ from holdfast.telemetry.shared_memory import METRICS_FD, METRICS_ROW, SharedRegi
 from holdfast.telemetry.traces import Traces
 from holdfast.transport.http.app import App
 from holdfast.transport.http.context import HandlerContext
+from holdfast.transport.http.overload.open_connections import OpenConnections, max_connections, raise_file_limit
 from holdfast.transport.http.protocol import LimitedProtocol
 from holdfast.transport.http.system.stats import Stats
 
@@ -40,9 +41,10 @@ SOCKET_FD = "HOLDFAST_SOCKET_FD"
 class DrainingServer(uvicorn.Server):
     """On shutdown answers waiting requests first, lets the others finish, and exits with status 0."""
 
-    def __init__(self, config: uvicorn.Config, on_drain: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, on_drain: Callable[[], None], registry: Registry) -> None:
         super().__init__(config)
         self._on_drain = on_drain
+        self._open_connections = OpenConnections(max_connections(), registry)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen on the sockets. uvicorn's own method has no limit for the TLS handshake but a minute."""
@@ -63,7 +65,9 @@ class DrainingServer(uvicorn.Server):
         self.started = True
 
     def _make_protocol(self) -> LimitedProtocol:
-        return LimitedProtocol(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
+        made = LimitedProtocol(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
+        made.open_connections = self._open_connections
+        return made
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Answer waiting requests with a hint to retry; then let uvicorn finish the others."""
@@ -89,6 +93,7 @@ def serve(
 ) -> None:
     """Serve until a signal stops it."""
     sys.setswitchinterval(SWITCH_SECONDS)
+    raise_file_limit()
     make_server(HandlerContext(engine, settings, payments, on_webhook, traces=traces)).run(sockets=[listener])
 
 
@@ -110,7 +115,7 @@ def make_server(ctx: HandlerContext) -> DrainingServer:
         timeout_graceful_shutdown=DRAIN_SECONDS,
         backlog=2048,
     )
-    return DrainingServer(config, ctx.engine.drain)
+    return DrainingServer(config, ctx.engine.drain, ctx.engine.registry)
 
 
 def follow_parent() -> None:

@@ -1,0 +1,100 @@
+"""Open connections within the limit of open files: idle ones are closed first, and some files stay for the store.
+
+Without a bound, callers that only connect use up the files of the process: nobody else can connect then, and the store
+can open none.
+"""
+
+from __future__ import annotations
+
+import logging
+import resource
+import time
+from typing import Protocol
+
+from holdfast.telemetry import metric_names
+from holdfast.telemetry.registry import Registry
+
+WANTED_FILES = 65_536
+MAX_RESERVED_FILES = 1_024
+"""Files that are kept for the store, webhooks, logs and TLS handshakes; at most a quarter of all."""
+REPORT_SECONDS = 10.0
+
+log = logging.getLogger("holdfast.http")
+
+
+class Connection(Protocol):
+    """A connection that can be closed."""
+
+    def abort(self) -> None:
+        """Close it at once."""
+
+
+def raise_file_limit() -> None:
+    """Let this process open as many files as the system allows it, within reason."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = WANTED_FILES if hard == resource.RLIM_INFINITY else min(hard, WANTED_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        except (OSError, ValueError) as error:  # macOS has a lower limit than it reports
+            log.warning("at most %d files can be open: %s", soft, error)
+
+
+def max_connections() -> int:
+    """How many connections leave enough files for everything else."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = WANTED_FILES if soft == resource.RLIM_INFINITY else soft
+    return files - min(MAX_RESERVED_FILES, files // 4)
+
+
+class OpenConnections:
+    """Counts connections. One too many closes the one that has been idle for the longest: without a complete request.
+
+    If none is idle, that is the new connection itself.
+    """
+
+    def __init__(self, limit: int, registry: Registry) -> None:
+        self._limit = limit
+        self._registry = registry
+        self._open: set[Connection] = set()
+        self._idle: dict[Connection, None] = {}
+        self._closed = 0
+        self._reported = 0.0
+
+    def add(self, connection: Connection) -> None:
+        """A new connection, which has sent nothing yet."""
+        self._open.add(connection)
+        self._idle[connection] = None
+        if len(self._open) > self._limit:
+            self._close(next(iter(self._idle)), is_new=len(self._idle) == 1)
+        self._registry.set(metric_names.CONNECTIONS, to=len(self._open))
+
+    def begin_request(self, connection: Connection) -> None:
+        """The head of a request has arrived."""
+        self._idle.pop(connection, None)
+
+    def end_request(self, connection: Connection) -> None:
+        """The request is answered: the connection waits for another one."""
+        if connection in self._open:
+            self._idle[connection] = None
+
+    def remove(self, connection: Connection) -> None:
+        """The connection is closed."""
+        self._idle.pop(connection, None)
+        self._open.discard(connection)
+        self._registry.set(metric_names.CONNECTIONS, to=len(self._open))
+
+    def _close(self, connection: Connection, *, is_new: bool) -> None:
+        self.remove(connection)
+        connection.abort()
+        self._registry.add(metric_names.CLOSED_CONNECTIONS, "new" if is_new else "idle")
+        self._closed += 1
+        moment = time.monotonic()
+        if moment - self._reported >= REPORT_SECONDS:
+            log.warning(
+                "%d connections are open, as many as the limit of open files allows: %d were closed since the last such"
+                " line, idle ones first; raise the limit with `ulimit -n`",
+                self._limit,
+                self._closed,
+            )
+            self._closed, self._reported = 0, moment
