@@ -15,6 +15,7 @@ from holdfast.engine import locked_rows
 from holdfast.engine.expiry import ExpireLease
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.verbs.jobs import Changed, Claimed
+from holdfast.store.contract import RowsLocked
 from holdfast.store.postgres import transaction as postgres_transaction
 from tests.support import (
     ACCOUNT,
@@ -127,6 +128,36 @@ def test_an_expiry_of_a_locked_row_is_left_to_the_next_pass_of_the_sweep(store, 
     with other_transaction(database, "SELECT FROM leases WHERE id = 'locked' FOR UPDATE"):
         replies = lane.work(ExpireLease(account=ACCOUNT, cause=CAUSE, name="locked"))
     assert isinstance(replies["locked"], StoreUnavailable)
+
+
+class LockedStore:
+    """A store whose rows are all locked; it records how long each transaction would have waited."""
+
+    lanes = 1
+
+    def __init__(self):
+        self.waits = []
+
+    @contextmanager
+    def transaction(self, lane=0):
+        yield self
+
+    def load(self, needs, lock_seconds=None):
+        self.waits.append(lock_seconds)
+        raise RowsLocked
+
+
+def test_many_locked_commands_delay_other_batches_for_a_bounded_time():
+    store = LockedStore()
+    lane = WorkedLane(store)
+    assert lane.work(*(claim(f"job-{number}") for number in range(64))) == {}
+    assert store.waits[0] is None
+    assert sum(store.waits[1:]) < 1.0, "halves wait briefly, and the more of them are locked the less"
+    store.waits.clear()
+    lane.lane._locked_rows.begin_batch()
+    lane.retry()
+    assert 16 <= len(store.waits) <= 32, "some of them are tried again"
+    assert sum(store.waits) < 0.1
 
 
 def test_a_running_engine_serves_others_and_answers_when_the_lock_is_released(opened, started, database):

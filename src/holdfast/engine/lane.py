@@ -130,7 +130,7 @@ class Lane:
             self._outages.count += 1
             self._work(batch, lock_seconds)
         except RowsLocked:
-            self._split_locked(batch)
+            self._split_locked(batch, lock_seconds)
         except ValueRefused as error:
             self._split(batch, error)
         except UnicodeError as error:
@@ -240,12 +240,12 @@ class Lane:
         self._work(batch[:middle])
         self._work(batch[middle:])
 
-    def _split_locked(self, batch: list[Ticket]) -> None:
+    def _split_locked(self, batch: list[Ticket], lock_seconds: float | None) -> None:
         """Run the halves of a batch separately, to find the commands whose rows are locked: only these wait."""
         if len(batch) > 1:
             middle = len(batch) // 2
             for half in (batch[:middle], batch[middle:]):
-                self._work(half, self._locked_rows.next_wait())
+                self._work(half, self._locked_rows.next_wait(lock_seconds))
         elif not self._locked_rows.set_aside(batch[0]):
             self._fail(batch, _locked())
 

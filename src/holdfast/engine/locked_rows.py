@@ -39,10 +39,10 @@ class LockedRows:
         """Start counting the waits of a new batch."""
         self._short_waits = 0
 
-    def next_wait(self) -> float:
-        """How long the next half of a batch may wait for a lock."""
+    def next_wait(self, last: float | None) -> float:
+        """How long half of a batch that waited so long (None: as a whole batch does) may wait for a lock."""
         self._short_waits += 1
-        return SHORT_WAIT if self._short_waits <= MAX_SHORT_WAITS else SHORTEST_WAIT
+        return SHORTEST_WAIT if last == SHORTEST_WAIT or self._short_waits > MAX_SHORT_WAITS else SHORT_WAIT
 
     def set_aside(self, ticket: Ticket) -> bool:
         """Try the ticket again later; False if its time is over, or if its command is not worth waiting for."""
