@@ -13,6 +13,7 @@ from holdfast.engine.cleanup import KEEP_ANSWERS
 from holdfast.operations import bounds
 from holdfast.operations.table import DISCOVERY, OPERATIONS, REGISTRATION
 from holdfast.settings import Settings
+from holdfast.transport import untrusted_text
 from holdfast.transport.advice.contract import VERSION
 from holdfast.transport.documents.vocabulary import ACTIONS, error_codes
 from holdfast.transport.plans import plan_document
@@ -63,6 +64,7 @@ def capabilities(settings: Settings) -> dict[str, Any]:
         ],
         "rate_limits": _rate_limits(default_plan),
         "billing": {"given": default_plan.id, "plans": [plan_document(plan) for plan in settings.plans.values()]},
+        untrusted_text.KEY: {"fields": sorted(untrusted_text.FIELDS), "rule": untrusted_text.RULE},
         "idempotency": {
             "header": "Idempotency-Key",
             "body_field": "idempotencyKey",

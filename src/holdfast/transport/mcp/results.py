@@ -12,6 +12,7 @@ from holdfast.transport.http.api import errors as api_errors
 from holdfast.transport.http.request import Request, encode
 from holdfast.transport.mcp.in_process import ToolResponse
 from holdfast.transport.mcp.tools import TOOLS
+from holdfast.transport.untrusted_text import mark
 
 FIRST_ERROR_STATUS = 400
 """This HTTP status and every larger one are errors."""
@@ -20,11 +21,12 @@ _BY_OPERATION = {tool.operation: tool.name for tool in TOOLS}
 
 
 def tool_result(response: ToolResponse) -> types.CallToolResult:
-    """The response as structured content and as text."""
+    """The response as structured content and as text, with the list of its untrusted fields."""
     response, document = parse_response(response)
     for step in document.get("agent_contract", {}).get("next_actions", ()):
         if step["action"] in _BY_OPERATION:
             step["tool"] = _BY_OPERATION[step["action"]]
+    document = mark(document)
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=encode(document).decode())],
         structured_content=document,

@@ -11,6 +11,7 @@ import msgspec
 
 from holdfast.operations import bounds
 from holdfast.operations.table import Operation
+from holdfast.transport import untrusted_text
 from holdfast.transport.documents.tool_manifest import standalone
 from holdfast.transport.http.system.openapi import camel
 
@@ -121,7 +122,9 @@ def output_schema(operation: Operation, openapi: Node) -> Node:
         },
         "required": ["error", "message", "agent_contract"],
     }
-    whole: Node = _without_titles(standalone({"type": "object", "anyOf": [*kinds, refusal]}, openapi))
+    marks = {untrusted_text.KEY: {"type": "array", "items": {"type": "string"}, "description": untrusted_text.RULE}}
+    result = {"type": "object", "properties": marks, "anyOf": [*kinds, refusal]}
+    whole: Node = _without_titles(standalone(result, openapi))
     return whole
 
 

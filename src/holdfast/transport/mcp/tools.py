@@ -21,6 +21,14 @@ class Tool(msgspec.Struct, frozen=True):
     is_idempotent: bool = False
     """Repeating it has no further effect."""
 
+    @property
+    def shows_text_of_others(self) -> bool:
+        """Whether its result can have text that other agents wrote: not if it only creates something of the caller."""
+        return self.operation not in _ONLY_OWN_TEXT
+
+
+_ONLY_OWN_TEXT = {"create_task", "heartbeat_job"}
+
 
 TOOLS = (
     Tool(
