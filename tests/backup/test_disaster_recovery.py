@@ -19,7 +19,7 @@ from holdfast.engine.verify import verify
 from holdfast.settings import Settings
 from tests.backup.sample_store import no_report, opened
 from tests.compat.octostore.server import Server
-from tests.http.job_client import agent, claimed, ok
+from tests.http.job_client import ROOT_KEY, agent, claimed, ok, root
 from tests.support import wait_until
 
 WRITERS = 3
@@ -45,7 +45,7 @@ def lost(request, tmp_path_factory):
     """A store that was backed up by the command while clients wrote, and then lost."""
     folder = tmp_path_factory.mktemp("lost")
     url = request.getfixturevalue("database") if request.param == "postgres" else f"sqlite:///{folder}/x.db"
-    server = Server(url).start()
+    server = Server(url, ROOT_KEY=ROOT_KEY).start()
     try:
         return use_and_back_up(server, url, folder / "b")
     finally:
@@ -78,7 +78,7 @@ def use_and_back_up(server, url, file):
         for writer in writers:
             writer.join()
     events, after = [], 0
-    while page := agent(server, "alice-1").get(f"/v1/events?after={after}&limit=1000").json["events"]:
+    while page := root(server).get(f"/v1/events?after={after}&limit=1000").json["events"]:
         events += page
         after = page[-1]["seq"]
     return LostStore(file, tokens, events, json.loads(done.stdout)["logs"]["default"])
