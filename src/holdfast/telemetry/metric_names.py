@@ -48,6 +48,11 @@ LONGEST = _counter("longest", "The slowest answer.", merge=MOST, exported=False,
 REFUSED = _counter(
     "holdfast_refused", "Requests refused with 429, 503 or 507, by the code of the refusal.", reason=REASONS
 )
+KEY_CHANGES = _counter(
+    "key_changes",
+    "Keys rotated or revoked: if it grows, every worker looks its cached keys up again.",
+    exported=False,
+)
 CONNECTIONS = _gauge("holdfast_connections", "Open connections.")
 CLOSED_CONNECTIONS = _counter(
     "holdfast_closed_connections",

@@ -61,6 +61,11 @@ class SharedRegistry:
         """Every row. Read again while the parent moves an ended worker's values, so that none is counted twice."""
         return self._read_consistently(lambda: [list(self._row(number)) for number in range(self._workers + 1)])
 
+    def total(self, offset: int) -> float:
+        """The sum of one cell over all rows. It may be wrong for a moment while an ended worker's values are moved."""
+        first = _HEAD + offset
+        return sum(self._cells[first + number * METRICS.size] for number in range(self._workers + 1))
+
     def retire(self, worker: int) -> None:
         """Add an ended worker's counters to the row of ended workers, and clear its row. Only the parent calls this."""
         row, ended = self.row(worker), self._row(_ENDED)

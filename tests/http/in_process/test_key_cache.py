@@ -10,6 +10,8 @@ from holdfast.core.errors import UnknownKey
 from holdfast.core.principal import Principal, revoke
 from holdfast.engine.engine import Engine
 from holdfast.store.memory.store import MemoryStore
+from holdfast.telemetry.registry import Registry
+from holdfast.telemetry.shared_memory import SharedRegistry
 from holdfast.transport.http.access.admission import AccountCache
 from holdfast.transport.http.access.auth import Authenticator
 from holdfast.transport.http.reads import StoreReads
@@ -46,12 +48,12 @@ def test_a_look_up_that_began_before_a_revocation_is_not_cached():
     async def run():
         slow = SlowStore()
         put(slow.store, ROW, kind="created")
-        keys = Authenticator(slow.find, None)
+        keys = Authenticator(slow.find, None, Registry())
         early = asyncio.ensure_future(keys.principal_of(KEY))
         await slow.has_read.wait()
         row = slow.store.rows[ROW.key]
         put(slow.store, revoke(row, 1), kind="revoked")
-        keys.forget(row)
+        keys.note_change()
         late = asyncio.ensure_future(keys.principal_of(KEY))
         with pytest.raises(UnknownKey):
             await late  # it does not share the look-up that began before
@@ -59,6 +61,38 @@ def test_a_look_up_that_began_before_a_revocation_is_not_cached():
         assert (await early).id == ROW.id
         with pytest.raises(UnknownKey):
             await keys.principal_of(KEY)
+        slow.reads.close()
+
+    asyncio.run(run())
+
+
+def test_a_revocation_takes_effect_in_every_worker_process_of_a_server():
+    async def run():
+        slow = SlowStore()
+        slow.is_slow = False
+        put(slow.store, ROW, kind="created")
+        shared = SharedRegistry.create(workers=2)
+        here, there = (Authenticator(slow.find, None, Registry(shared.row(worker), shared)) for worker in range(2))
+        assert [(await each.principal_of(KEY)).id for each in (here, there)] == [ROW.id, ROW.id]
+        put(slow.store, revoke(slow.store.rows[ROW.key], 1), kind="revoked")
+        here.note_change()
+        for each in (here, there):
+            with pytest.raises(UnknownKey):
+                await each.principal_of(KEY)
+        slow.reads.close()
+
+    asyncio.run(run())
+
+
+def test_a_key_stays_cached_while_no_key_changes():
+    async def run():
+        slow = SlowStore()
+        slow.is_slow = False
+        put(slow.store, ROW, kind="created")
+        keys = Authenticator(slow.find, None, Registry())
+        await keys.principal_of(KEY)
+        slow.is_slow = True  # a look-up would wait for ever
+        assert (await asyncio.wait_for(keys.principal_of(KEY), 10)).id == ROW.id
         slow.reads.close()
 
     asyncio.run(run())

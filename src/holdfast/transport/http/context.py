@@ -167,7 +167,7 @@ class HandlerContext:
 
     def apply_key_change(self, key: Principal, now: Instant) -> None:
         """Let a key that was rotated or revoked take effect here at once: for requests and for those that wait."""
-        self.access.forget_key(key)
+        self.access.note_key_change()
         self.engine.end_waits(key, now)
 
     async def erase(self, account: str) -> None:

@@ -50,7 +50,7 @@ class Admission:
         self._settings = settings
         self._network = network
         self._reads = reads
-        self._auth = Authenticator(self._find_principal, settings.admin_key)
+        self._auth = Authenticator(self._find_principal, settings.admin_key, reads.engine.registry)
         self.accounts = AccountCache(reads)
         self.rate_limiter = RateLimiter(self._borrow)
         self._unlimited = accounts.allowance(Account(DEFAULT_ACCOUNT, DEFAULT_ACCOUNT), settings.plans, settings.plan)
@@ -141,9 +141,9 @@ class Admission:
         """The principal of a key that was not sent in a header."""
         return await self._auth.principal_of(key)
 
-    def forget_key(self, key: Principal) -> None:
-        """Drop a changed key from the cache, so that the change applies here at once."""
-        self._auth.forget(key)
+    def note_key_change(self) -> None:
+        """Let a changed key take effect in every worker process of this server at once."""
+        self._auth.note_change()
 
     def record_key_uses(self) -> None:
         """Write to the store which keys were used since the last call. It blocks."""

@@ -12,6 +12,8 @@ from holdfast.core.errors import Forbidden, Unauthenticated, UnknownKey
 from holdfast.core.names import DEFAULT_ACCOUNT
 from holdfast.core.principal import Principal, admin_principal, is_well_formed, works_until
 from holdfast.core.row import SECOND, Instant
+from holdfast.telemetry.metric_names import KEY_CHANGES
+from holdfast.telemetry.registry import Registry
 from holdfast.transport.http.request import Request
 from holdfast.transport.times import wall_clock
 
@@ -29,15 +31,17 @@ Find = Callable[[str, bool], Awaitable[Principal | None]]
 class Authenticator:
     """Checks credentials. Keys are cached for five seconds: until then, one that another server revoked still works."""
 
-    def __init__(self, find: Find, admin_key: str | None) -> None:
+    def __init__(self, find: Find, admin_key: str | None, registry: Registry) -> None:
         self._find = find
+        self._registry = registry
+        """Counts changes of keys, over all worker processes of this server."""
         self._admin_key = admin_key.encode() if admin_key else None
         self._admin = admin_principal(DEFAULT_ACCOUNT, hash_token(admin_key)) if admin_key else None
         self._cached: dict[bytes, tuple[Principal, float]] = {}
         self._pending: dict[bytes, asyncio.Task[Principal]] = {}
         self._used: dict[tuple[str, str], Instant] = {}
-        self._changes = 0
-        """How often `forget` was called: a look-up that began before a change may have read the key as it was."""
+        self._changes = 0.0
+        """The changes of keys when the cache was last used."""
 
     def knows(self, request: Request) -> bool:
         """Whether the caller sent a key that was valid at its last use, or the admin key."""
@@ -86,6 +90,8 @@ class Authenticator:
         return await self._check_bearer(sent)
 
     async def _check_bearer(self, token: bytes) -> Principal:
+        if self._registry.total(KEY_CHANGES) != self._changes:
+            self._expire()
         cached = self._cached.get(token)
         if cached is not None and cached[1] > time.monotonic():
             return cached[0]
@@ -107,22 +113,27 @@ class Authenticator:
         if not token.isascii() or any(byte < 0x20 or byte == 0x7F for byte in token):
             raise Unauthenticated("a bearer token must consist of visible ASCII characters")
         text = token.decode()
-        known, changes = token in self._cached, self._changes
+        known, changes = token in self._cached, self._registry.total(KEY_CHANGES)
         principal = await self._find(hash_token(text), known) if is_well_formed(text) else None
         self._cached.pop(token, None)
         if principal is None:
             raise UnknownKey("no such key")
         while len(self._cached) >= CACHE_SIZE:
             del self._cached[next(iter(self._cached))]  # the one whose look-up is the longest ago
-        seconds = _cache_seconds(principal, hash_token(text)) if changes == self._changes else 0.0
+        is_current = changes == self._registry.total(KEY_CHANGES)  # else it may have been read before a change
+        seconds = _cache_seconds(principal, hash_token(text)) if is_current else 0.0
         self._cached[token] = (principal, time.monotonic() + seconds)
         return principal
 
-    def forget(self, principal: Principal) -> None:
-        """Drop a principal whose key changed from the cache, and share no look-up that began before the change."""
-        self._changes += 1
+    def _expire(self) -> None:
+        """Look every key up again, and share no look-up that began before a key changed."""
+        self._changes = self._registry.total(KEY_CHANGES)
+        self._cached = {token: (principal, 0.0) for token, (principal, _) in self._cached.items()}
         self._pending = {}
-        self._cached = {token: entry for token, entry in self._cached.items() if entry[0].id != principal.id}
+
+    def note_change(self) -> None:
+        """Let a changed key take effect in every worker process of this server at once."""
+        self._registry.add(KEY_CHANGES)
 
     def take_uses(self) -> dict[tuple[str, str], Instant]:
         """When each key was last used since the previous call, to within the seconds of the cache."""
