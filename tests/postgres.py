@@ -33,6 +33,8 @@ CONNECTIONS = 600
 MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 - a file system in memory, where the machine has one
 MEMORY_NEEDED = 4 << 30
 """What the databases and the temporary files of a whole run need."""
+MEMORY_WAL = "256MB"
+"""A log in memory is memory that tests cannot use."""
 
 
 class Postgres:
@@ -44,6 +46,7 @@ class Postgres:
 
     def __init__(self, *, in_memory: bool = not FULL) -> None:
         folder = memory_folder() if in_memory else None
+        self._settings = [] if folder is None else ["-c", f"max_wal_size={MEMORY_WAL}"]
         self.home = Path(tempfile.mkdtemp(prefix="hf-", dir=folder))  # short: a socket's path holds 107 bytes
         self._who: dict[str, Any] = {}
         self._programs = _wheel() / "pginstall18" / "bin"
@@ -87,7 +90,7 @@ class Postgres:
         with (self.home / "log").open("ab") as log:
             self._server = subprocess.Popen(
                 [self._programs / "postgres", "-D", self.home / "data", "-k", self.home, "-h", "",
-                 "-N", str(CONNECTIONS)],
+                 "-N", str(CONNECTIONS), *self._settings],
                 env=self._environment, cwd=self.home, stdout=log, stderr=log, **self._who,
             )  # fmt: skip
         deadline = time.monotonic() + START_SECONDS
