@@ -88,6 +88,14 @@ def test_an_existing_store_is_replaced_only_with_replace(kind, taken_backup, new
         assert not [row for row in every(store, Lease) if row.id.startswith("mine")]
 
 
+def test_a_link_to_a_store_leads_to_the_restored_store(taken_backup, tmp_path):
+    (tmp_path / "link.db").symlink_to(tmp_path / "real.db")
+    for settings in ({}, {"replace": True}):
+        restore(Settings(store=f"sqlite:///{tmp_path}/link.db"), taken_backup[1], no_report, **settings)
+        assert (tmp_path / "link.db").is_symlink()
+        assert (tmp_path / "real.db").stat().st_size > 0
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_store_that_is_in_use_is_not_replaced(kind, taken_backup, new_store_settings):
     target = fill(new_store_settings(kind))

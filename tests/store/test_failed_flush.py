@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from holdfast.core.errors import OutcomeUnknown, StoreUnavailable
+from holdfast.store.postgres.durability import durability_problem
 from holdfast.store.sqlite import SqliteStore
 from holdfast.store.sqlite.store import durability_pragmas
 from tests.store.failing_disk import FailingDisk
@@ -109,3 +110,19 @@ def test_a_checkpoint_that_fails_to_flush_stops_the_writes_that_follow(store, di
 def test_commits_and_checkpoints_reach_the_platters_on_macos():
     assert durability_pragmas("linux") == [("synchronous", "full")]
     assert {("fullfsync", 1), ("checkpoint_fullfsync", 1)} < set(durability_pragmas("darwin"))
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ({"fsync": "on", "full_page_writes": "on", "data_sync_retry": "off"}, None),
+        ({"fsync": "on", "data_sync_retry": None}, None),
+        ({"fsync": "on", "data_sync_retry": "on"}, "set data_sync_retry = off in postgresql.conf"),
+        ({"fsync": "off", "data_sync_retry": "off"}, "PostgreSQL runs with fsync = off,"),
+    ],
+    ids=["safe", "an older PostgreSQL", "goes on after a failed flush", "never flushes"],
+)
+def test_a_postgresql_that_writes_on_after_a_failed_flush_is_refused(values, problem):
+    """PostgreSQL itself stops at a failed flush, unless it is told to go on."""
+    found = durability_problem(values)
+    assert found is None if problem is None else problem in found

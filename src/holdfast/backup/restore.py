@@ -60,7 +60,8 @@ def restore(
 
 
 def _restore_file(target: Path, path: Path, report: OnProgress, *, replace: bool, check: bool) -> Restored:
-    """Build the store under a temporary name, then rename it."""
+    """Build the store under a temporary name, then rename it; a symbolic link keeps leading to the store."""
+    target = target.resolve()
     with explain_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
     if not target.exists():

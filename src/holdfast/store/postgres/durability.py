@@ -32,7 +32,8 @@ A timeout must not cancel COMMIT: it would then count as done before the standby
 """
 _COMMIT = f"SET LOCAL statement_timeout = 0; {queries.COMMIT}"
 _BEGIN_DURABLE = f"{queries.BEGIN}; SELECT {_WAIT_FOR_FLUSH}"
-_CRASH_SETTINGS = ("fsync", "full_page_writes")
+SAFE_SETTINGS = {"fsync": "on", "full_page_writes": "on", "data_sync_retry": "off"}
+"""With `data_sync_retry` PostgreSQL goes on after a failed flush, although the kernel may have dropped the data."""
 
 
 @contextmanager
@@ -57,11 +58,21 @@ def durable_transaction(connection: Connection) -> Iterator[None]:
 
 def check_durable(connection: Connection) -> None:
     """Raise NotDurable if the database is configured so that a crash can lose or damage what was committed."""
-    columns = ", ".join(f"current_setting('{name}')" for name in _CRASH_SETTINGS)
+    columns = ", ".join(f"current_setting('{name}', true)" for name in SAFE_SETTINGS)
     values = connection.execute(f"SELECT {columns}").fetchone() or ()
-    unsafe = [name for name, value in zip(_CRASH_SETTINGS, values, strict=True) if value == "off"]
-    if unsafe:
-        raise NotDurable(
-            f"PostgreSQL runs with {' and '.join(f'{name} = off' for name in unsafe)}, so a crash of its machine can"
-            " lose acknowledged writes: set it to on in postgresql.conf and reload PostgreSQL"
-        )
+    problem = durability_problem(dict(zip(SAFE_SETTINGS, values, strict=True)))
+    if problem is not None:
+        raise NotDurable(problem)
+
+
+def durability_problem(values: dict[str, str | None]) -> str | None:
+    """What is unsafe about these settings of PostgreSQL, and what to do; None if they are safe or do not exist."""
+    unsafe = [name for name, value in values.items() if value not in {None, SAFE_SETTINGS[name]}]
+    if not unsafe:
+        return None
+    found = " and ".join(f"{name} = {values[name]}" for name in unsafe)
+    wanted = " and ".join(f"{name} = {SAFE_SETTINGS[name]}" for name in unsafe)
+    return (
+        f"PostgreSQL runs with {found}, so a failure of its machine can lose acknowledged writes: set {wanted} in"
+        " postgresql.conf and restart PostgreSQL"
+    )

@@ -14,6 +14,7 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,6 +40,7 @@ class FairLock:
         self._is_granted = False
         """Whether that thread got the lock for a caller that still waits."""
         self._is_wanted = False
+        self._queued_at = 0.0
         self._is_closed = False
 
     @contextmanager
@@ -65,13 +67,14 @@ class FairLock:
         with self._changed:
             self._is_wanted = True
             if not self._is_queued:
-                self._is_queued = True
+                self._is_queued, self._queued_at = True, time.monotonic()
                 threading.Thread(target=self._queue, name="holdfast-file-lock", daemon=True).start()
             granted = self._changed.wait_for(lambda: self._is_granted, seconds)
             self._is_wanted = self._is_granted = False
             if not granted:
+                waited = time.monotonic() - self._queued_at
                 raise StoreUnavailable(
-                    f"another program has kept the write lock {self.path} for {seconds:g} s; it may be stopped:"
+                    f"other programs have kept the write lock {self.path} for {waited:.0f} s; one may be stopped:"
                     f" `fuser {self.path}` finds it, then continue or end it"
                 )
 
