@@ -12,6 +12,7 @@ from holdfast.store.postgres import PostgresStore, connection, durability, trans
 from tests.silent_proxy import SilentProxy
 from tests.support import ACCOUNT, claim, every, heartbeat, stop_in_time, transact, wait_until
 
+SHORT_SECONDS = 1.0
 CONNECT_SECONDS = 2
 """The shortest time that libpq waits for a connection."""
 
@@ -27,9 +28,9 @@ def proxy(postgres_store, database):
 @pytest.fixture
 def store(proxy, monkeypatch):
     """A store behind the proxy that does not wait as long as usual."""
-    monkeypatch.setattr(connection, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(connection, "ANSWER_SECONDS", SHORT_SECONDS)
     for module in (transaction, durability):
-        monkeypatch.setattr(module, "COMMIT_SECONDS", 0.5)
+        monkeypatch.setattr(module, "COMMIT_SECONDS", SHORT_SECONDS)
     store = PostgresStore(f"{proxy.url}&connect_timeout={CONNECT_SECONDS}")
     yield store
     store.close()
@@ -95,7 +96,7 @@ def test_after_a_connection_attempt_timed_out_others_fail_at_once(store, proxy):
     assert proxy.accepted == 1, "one attempt was made for all of them"
 
 
-@pytest.mark.waits(6)
+@pytest.mark.waits(8)
 def test_an_engine_answers_its_callers_and_works_again_when_the_database_is_back(store, proxy, monkeypatch):
     monkeypatch.setattr(watcher, "CHECK_SECONDS", 0.2)
     engine = Engine(store, serving=True)
