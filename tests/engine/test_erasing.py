@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
-from holdfast.core.principal import Principal
+from holdfast.core.principal import ALL_SCOPES, Principal
 from holdfast.core.row import SECOND
 from holdfast.core.task import Task
 from holdfast.engine.cleanup import Cleanup
@@ -32,10 +32,11 @@ def closed_account(store):
     transact(store, *(claim(f"job/{n}", f"l{n}", account=GONE, once=once(f"key-{n}")) for n in range(20)))
     hook = create_webhook().hook
     put(store, type(hook)(GONE, hook.id, principal="p", url=hook.url, secret="s"), kind="created")
-    put(store, Principal(GONE, "key", name="first", key_hash="hash"), kind="created")
+    key = Principal(GONE, "key", name="first", key_hash="hash", scopes=ALL_SCOPES)
+    put(store, key, kind="created")
     transact(store, create("last", account=GONE))
     LogReader(store).read_on(store.deliveries.pending_work(10).behind)
-    run(store, CloseAccount(account=GONE, cause=CAUSE, keys=("key",)))
+    run(store, CloseAccount(account=GONE, cause=CAUSE, keys=("key",), by=key, by_hash="hash"))
     return store
 
 
