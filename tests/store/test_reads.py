@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.errors import Missing
+from holdfast.core.event import without_repeated_renewals
 from holdfast.core.lease import LOCK, Lease
 from holdfast.core.page import record_size, take_bytes
 from holdfast.core.principal import Principal
@@ -192,6 +193,20 @@ def test_a_page_of_the_log_ends_with_the_event_that_reaches_its_bytes(store):
                 assert reader.events(ACCOUNT, after, limit, most) == expected, (most, after, limit)
         assert len(reader.events(ACCOUNT, 0, 100, 1)) == 1
         assert reader.events(ACCOUNT, 6, 100, 1) == []
+
+
+def test_a_brief_history_has_only_the_last_of_renewals_in_a_row(store):
+    kinds = ["claimed", *["renewed"] * 3, "released", "claimed", "renewed", "extended", *["renewed"] * 2]
+    for number, kind in enumerate(kinds):
+        put(store, a_lease("x", ttl=number), kind=kind)
+    put(store, a_lease("y"), kind="renewed")
+    with store.read() as reader:
+        brief = reader.brief_history(ACCOUNT, "lease:x")
+        assert [event.version for event in brief] == [1, 4, 5, 6, 7, 8, 10]
+        assert brief == without_repeated_renewals(reader.history(ACCOUNT, "lease:x"))
+        for after in range(11):
+            assert reader.brief_history(ACCOUNT, "lease:x", after) == [each for each in brief if each.version > after]
+        assert [event.version for event in reader.brief_history(ACCOUNT, "lease:x", 1, 2)] == [4, 5]
 
 
 def test_every_list_ends_with_the_record_that_reaches_its_bytes(store):

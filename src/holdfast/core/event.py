@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from itertools import compress
+from collections.abc import Iterable, Sequence
+from itertools import compress, zip_longest
 from operator import is_not
 from typing import Any, TypeVar
 
@@ -138,6 +138,16 @@ def fold(blank: Row, events: Iterable[Event]) -> dict[str, Any] | None:
 def is_whole(data: dict[str, Any]) -> bool:
     """Whether an event's data has every column of its row: only then does it have the id, which never changes."""
     return "id" in data
+
+
+def without_repeated_renewals(history: Sequence[Event]) -> list[Event]:
+    """A subject's events, oldest first, with only the last of renewals in a row. The stores' queries do the same."""
+    following = zip_longest(history, history[1:])
+    return [
+        event
+        for event, after in following
+        if event is not None and not (event.kind in RENEWALS and after is not None and after.kind in RENEWALS)
+    ]
 
 
 def apply(row: R, event: Event) -> R:

@@ -149,6 +149,11 @@ class LogReads(Protocol):
     ) -> list[Event]:
         """The events of one subject after a version, oldest first."""
 
+    def brief_history(
+        self, account: str, subject: str, after: int = 0, limit: int = HISTORY_PAGE, max_bytes: int = PAGE_BYTES
+    ) -> list[Event]:
+        """The same without repeated renewals (`core.event.without_repeated_renewals`): there may be very many."""
+
     def recent_events(self, account: str, subject: str, limit: int) -> list[Event]:
         """The newest events of one subject, newest first, without renewals."""
 
@@ -180,10 +185,11 @@ class Reader(RowReads, Statistics, Deadlines, LogReads, Protocol):
     """The wall clock, which schedules follow."""
 
 
-def whole_history(reader: LogReads, account: str, subject: str) -> Iterator[Event]:
-    """All events of one subject, oldest first, read in pages."""
-    page = reader.history(account, subject)
+def whole_history(reader: LogReads, account: str, subject: str, *, brief: bool = False) -> Iterator[Event]:
+    """All events of one subject, oldest first, read in pages; `brief` leaves out repeated renewals."""
+    read = reader.brief_history if brief else reader.history
+    page = read(account, subject)
     yield from page
     while is_full(page, HISTORY_PAGE, PAGE_BYTES):
-        page = reader.history(account, subject, page[-1].version)
+        page = read(account, subject, page[-1].version)
         yield from page

@@ -10,7 +10,7 @@ from holdfast.core import lease as leases
 from holdfast.core import session as sessions
 from holdfast.core import task as tasks
 from holdfast.core.browser_session import BrowserSession
-from holdfast.core.event import RENEWALS, Event
+from holdfast.core.event import RENEWALS, Event, without_repeated_renewals
 from holdfast.core.lease import JOB, Lease
 from holdfast.core.page import PAGE_BYTES, take_bytes
 from holdfast.core.plan import Usage
@@ -195,6 +195,13 @@ class MemoryReader:
 
     def _of_subject(self, account: str, subject: str) -> list[Event]:
         return self._store.history.get((account, subject), [])
+
+    def brief_history(
+        self, account: str, subject: str, after: int = 0, limit: int = HISTORY_PAGE, max_bytes: int = PAGE_BYTES
+    ) -> list[Event]:
+        """The events of one subject after a version, without repeated renewals."""
+        history = without_repeated_renewals(self._of_subject(account, subject))
+        return list(take_bytes([event for event in history if event.version > after][:limit], max_bytes))
 
     def last_grant(self, account: str, subject: str, version: int) -> Event | None:
         """The last event of a lease below a version that shows its holder."""

@@ -119,6 +119,14 @@ HELD_AT = (
 EVENTS = page_of(Event, "account = ? AND seq > ?", "seq")
 EVENTS_OF_REQUEST = page_of(Event, "account = ? AND seq > ? AND request_id = ?", "seq")
 HISTORY = page_of(Event, "account = ? AND subject = ? AND version > ?", "version")
+# A renewal is left out if the next event is a renewal too (`core.event.without_repeated_renewals`).
+BRIEF_HISTORY = page_of(
+    Event,
+    f"account = ? AND subject = ? AND version > ? AND (kind NOT IN {RENEWALS} OR NOT EXISTS"
+    " (SELECT 1 FROM events AS next WHERE next.account = events.account AND next.subject = events.subject"
+    f" AND next.version = events.version + 1 AND next.kind IN {RENEWALS}))",
+    "version",
+)
 LAST_GRANT = (
     f"SELECT {columns(Event)} FROM events WHERE account = ? AND subject = ? AND version < ?"
     " AND kind IN ('lease.claimed', 'lease.snapshot') ORDER BY version DESC LIMIT 1"

@@ -65,6 +65,13 @@ class SqlReader(ABC):
         found = self.execute(*queries.HISTORY.call((limit, max_bytes), account, subject, after))
         return [Event(*columns) for columns in found]
 
+    def brief_history(
+        self, account: str, subject: str, after: int = 0, limit: int = HISTORY_PAGE, max_bytes: int = PAGE_BYTES
+    ) -> list[Event]:
+        """The events of one subject after a version, without repeated renewals."""
+        found = self.execute(*queries.BRIEF_HISTORY.call((limit, max_bytes), account, subject, after))
+        return [Event(*columns) for columns in found]
+
     def last_grant(self, account: str, subject: str, version: int) -> Event | None:
         """The last event of a lease below a version that shows its holder."""
         found = self.execute(queries.LAST_GRANT, account, subject, version)

@@ -70,7 +70,7 @@ async def show_one(request: PageRequest) -> TemplateResponse:
         subject = subject_of(Task(by.account, task_id))
         if task is None and not reader.history(by.account, subject, limit=1):
             raise HttpRefusal(404, "there is no such task")
-        found = list_attempts(whole_history(reader, by.account, subject))
+        found = list_attempts(whole_history(reader, by.account, subject, brief=True))
         return {
             "task": task,
             "id": task_id,

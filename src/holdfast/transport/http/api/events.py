@@ -151,7 +151,7 @@ def _last_version(reader: Reader, account: str, task_id: str) -> int:
     if task is not None:
         return task.version
     last = 0
-    for event in whole_history(reader, account, subject_of(Task(account, task_id))):
+    for event in whole_history(reader, account, subject_of(Task(account, task_id)), brief=True):
         last = event.version
     if not last:
         raise TaskMissing("there is no such task")
@@ -166,7 +166,7 @@ async def task_attempts(ctx: HandlerContext, request: Request) -> Response:
     def read_attempts(reader: Reader) -> list[AttemptRecord]:
         if not reader.history(account, subject, limit=1):  # events are kept longer than the task itself
             raise TaskMissing("there is no such task")
-        return list_attempts(whole_history(reader, account, subject))
+        return list_attempts(whole_history(reader, account, subject, brief=True))
 
     documents = [
         {
