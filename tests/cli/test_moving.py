@@ -55,6 +55,9 @@ def test_a_restored_store_is_served_and_events_prints_the_end_of_its_log(backup,
         lost = there("events", "--after", done.json["logs"]["default"] + 1)
         assert lost.status == 5
         assert "cursor_too_old" in lost.err
+        foreign = there("events", "--after", 2**53)
+        assert foreign.status == 5
+        assert "cursor_ahead" in foreign.err
     finally:
         server.close()
 

@@ -44,7 +44,7 @@ def mark_gap(store, last=4):
             store._writer.execute("UPDATE event_counters SET seq = ?", (mark.seq,))
             store._writer.execute("COMMIT; BEGIN")
     else:
-        with store.read() as reader, reader.transaction(is_long=False):
+        with store.read() as reader, reader.transaction():
             places = ", ".join(["?"] * len(Event.__struct_fields__))
             columns = ", ".join(Event.__struct_fields__)
             reader.execute(f"INSERT INTO events ({columns}) VALUES ({places})", *astuple(mark))

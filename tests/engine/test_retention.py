@@ -16,6 +16,8 @@ from holdfast.engine.cleanup import Cleanup
 from holdfast.engine.retention import PurgeTask, RemoveRow, Retention, WriteSnapshot
 from holdfast.engine.view import View
 from holdfast.store.needs import AllNeeds
+from holdfast.store.sql import queries
+from holdfast.store.sql import store as sql_store
 from tests.support import (
     ACCOUNT,
     ALICE,
@@ -312,6 +314,19 @@ def test_a_removed_name_that_another_server_claims_while_the_log_is_cut_still_fo
         transaction.save(view.changes(transaction.draw(1)))
     assert [event.version for event in every(store, Event)] == [4]
     check_log(store)
+
+
+def test_old_events_are_removed_in_slices_and_the_rest_of_an_interrupted_removal_with_the_next(
+    filled_store, clock, monkeypatch
+):
+    monkeypatch.setattr(sql_store, "ERASED_AT_ONCE", 3)
+    if filled_store.name != "memory":  # as if the server had been killed after it raised the floor
+        with filled_store.write() as (execute, _):
+            execute(queries.RAISE_FLOOR, 4, ACCOUNT, 4)
+    clock.now = START + 8 * DAY
+    run_cleanup(filled_store, events=7 * DAY)
+    assert min(event.at for event in every(filled_store, Event)) == clock.now
+    check_log(filled_store)
 
 
 def test_the_log_of_each_account_is_truncated_separately(store, clock):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any
 
@@ -13,7 +12,7 @@ from holdfast.core.row import Instant
 from holdfast.store.contract import Clock
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.clock_watch import ClockReading, own_time
-from holdfast.store.postgres.connection import LONG_ANSWER_SECONDS, Connection
+from holdfast.store.postgres.connection import Connection
 from holdfast.store.postgres.durability import check_durable, durable_transaction
 from holdfast.store.sql.reader import SqlReader
 
@@ -37,17 +36,9 @@ class PostgresReader(SqlReader):
         cursor = self.execute(query, *arguments)
         return [] if cursor.description is None else cursor.fetchall()
 
-    @contextmanager
-    def transaction(self, *, is_long: bool) -> Iterator[None]:
-        """Statements executed inside are one transaction; `is_long` if they may delete many rows."""
-        usual = self._connection.answer_seconds
-        if is_long:
-            self._connection.answer_seconds = LONG_ANSWER_SECONDS
-        try:
-            with durable_transaction(self._connection):
-                yield
-        finally:
-            self._connection.answer_seconds = usual
+    def transaction(self) -> AbstractContextManager[None]:
+        """Statements executed inside are one transaction."""
+        return durable_transaction(self._connection)
 
     def check_durable(self) -> None:
         """Raise NotDurable if the settings of the database make commits unsafe."""

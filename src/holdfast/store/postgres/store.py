@@ -30,7 +30,6 @@ from holdfast.store.postgres.transaction import PostgresTransaction
 from holdfast.store.postgres.watcher import ListeningWatcher
 from holdfast.store.postgres.wire import Wire
 from holdfast.store.sql import migrations
-from holdfast.store.sql import queries as sql
 from holdfast.store.sql.store import Execute, SqlStore
 
 MIGRATION_LOCK = 0x686F6C6466617374  # "holdfast"
@@ -121,9 +120,9 @@ class PostgresStore(SqlStore):
                     connection.close()
 
     @contextmanager
-    def write(self, *, is_long: bool = False) -> Iterator[tuple[Execute, Instant]]:
+    def write(self) -> Iterator[tuple[Execute, Instant]]:
         """Begin a transaction on a connection for reads, so that no lane waits for it."""
-        with self.read() as reader, reader.transaction(is_long=is_long):
+        with self.read() as reader, reader.transaction():
             yield reader.fetch, reader.now
 
     def _reader(self) -> tuple[Connection, PostgresReader]:
@@ -165,16 +164,6 @@ class PostgresStore(SqlStore):
     def watch(self, on_change: Callable[[], None]) -> ListeningWatcher:
         """Listen for the notices of other servers; poll where listening is impossible."""
         return ListeningWatcher(self._listen_url, self._connector.connect, on_change)
-
-    def forget_events(self, account: str, floor: int) -> None:
-        """Delete the oldest events of an account.
-
-        Two transactions: the counter, for which all writers of the account wait, is locked only in the first.
-        """
-        with self.write() as (execute, _):
-            execute(sql.RAISE_FLOOR, floor, account, floor)
-        with self.write(is_long=True) as (execute, _):
-            execute(sql.FORGET_EVENTS, account, floor)
 
     def check_durable(self) -> None:
         """Check the settings of PostgreSQL, which an administrator can change while it runs."""

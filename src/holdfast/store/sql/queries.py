@@ -235,4 +235,4 @@ ERASED = (
 later, and the counter of the log last."""
 ALLOW_ERASING_EVENTS = "UPDATE event_counters SET floor = seq WHERE account = ?"
 RAISE_FLOOR = "UPDATE event_counters SET floor = ? WHERE account = ? AND floor < ?"
-FORGET_EVENTS = "DELETE FROM events WHERE account = ? AND seq <= ?"
+FORGOTTEN_EVENTS = "account = ? AND seq <= ? ORDER BY seq"

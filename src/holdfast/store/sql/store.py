@@ -38,11 +38,8 @@ class SqlStore(ABC):
         """Begin reading the committed state."""
 
     @abstractmethod
-    def write(self, *, is_long: bool = False) -> AbstractContextManager[tuple[Execute, Instant]]:
-        """Begin a transaction outside of batches; yields (execute, time). It commits when left normally.
-
-        `is_long` allows its statements more time, because they may delete many rows.
-        """
+    def write(self) -> AbstractContextManager[tuple[Execute, Instant]]:
+        """Begin a transaction outside of batches; yields (execute, time). It commits when left normally."""
 
     def beat(self, *, clean: bool = False) -> None:
         """Record that a server uses the database now."""
@@ -67,10 +64,18 @@ class SqlStore(ABC):
             return len(execute(f"DELETE FROM answers WHERE {old} RETURNING 1", before, limit))
 
     def forget_events(self, account: str, floor: int) -> None:
-        """Delete the oldest events of an account."""
+        """Delete the oldest events of an account, in slices.
+
+        The counter, for which all writers of the account wait, is locked only before the first slice. If this is
+        interrupted, the next call deletes what is left: readers begin at the floor already.
+        """
         with self.write() as (execute, _):
             execute(queries.RAISE_FLOOR, floor, account, floor)
-            execute(queries.FORGET_EVENTS, account, floor)
+        first = self.dialect.first_rows("events", queries.FORGOTTEN_EVENTS, "account, seq")
+        deleted = ERASED_AT_ONCE
+        while deleted == ERASED_AT_ONCE:
+            with self.write() as (execute, _):
+                deleted = len(execute(f"DELETE FROM events WHERE {first} RETURNING 1", account, floor, ERASED_AT_ONCE))
 
     def erase(self, account: str, limit: int = ERASED_AT_ONCE) -> bool:
         """Delete the first records of an account, table by table."""

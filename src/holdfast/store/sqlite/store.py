@@ -155,7 +155,7 @@ class SqliteStore(SqlStore):
         connection.close(force=True)
 
     @contextmanager
-    def write(self, *, is_long: bool = False) -> Iterator[tuple[Execute, Instant]]:
+    def write(self) -> Iterator[tuple[Execute, Instant]]:
         """Begin a transaction outside of batches; its statements have no limit of time."""
         with self.transaction() as transaction:
             yield transaction.execute, transaction.now
