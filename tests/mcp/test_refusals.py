@@ -61,6 +61,12 @@ def test_a_lost_lease_advises_to_stop_work(server):
     assert "get_job_owner" in [step.get("tool") for step in found["agent_contract"]["next_actions"]]
 
 
+def test_a_cursor_beyond_the_end_of_the_log_is_refused_with_where_to_read_on(server):
+    found = run_with_client(server, lambda me: me.refused("list_events", after=2**53))
+    assert found["error"] == "cursor_ahead"
+    assert found["agent_contract"]["next_actions"][0]["action"] == "list_events"
+
+
 def test_tools_enforce_the_scopes_and_prefix_of_a_key(server):
     root = bearer(server.port, ROOT_KEY)
     made = root.post("/v1/keys", {"name": "looker", "scopes": ["read"], "prefix": "team-a/"}).json

@@ -27,8 +27,11 @@ def columns(record: type[Row | Event | Answer | BrowserSession | Delivery], alia
     return ", ".join(f"{alias}{name}" for name in record.__struct_fields__)
 
 
-_KEYS: dict[str, tuple[str, ...]] = {"events": ("account", "seq"), "deliveries": ("account", "hook", "seq")}
-"""The primary keys of tables that are not rows."""
+_TABLES: dict[type[Event | Delivery], tuple[str, tuple[str, ...]]] = {
+    Event: ("events", ("account", "seq")),
+    Delivery: ("deliveries", ("account", "hook", "seq")),
+}
+"""The tables of records that are not rows, and their primary keys."""
 
 
 class PageQuery(NamedTuple):
@@ -50,8 +53,7 @@ class PageQuery(NamedTuple):
 
 def page_of(record: type[Row | Event | Delivery], where: str, *by: str, order: str = "ASC") -> PageQuery:
     """The query for a page in the order of the columns `by`."""
-    table = record.table if issubclass(record, Row) else _TABLES[record]
-    key = _KEYS.get(table, ("account", "id"))
+    table, key = (record.table, ("account", "id")) if issubclass(record, Row) else _TABLES[record]
     chosen = ", ".join(dict.fromkeys((*key, *by)))
     size = " + ".join(f"coalesce(octet_length({name}), 0)" for name in counted_columns(record))
     ordered = ", ".join(f"{name} {order}" for name in by)
@@ -63,9 +65,6 @@ def page_of(record: type[Row | Event | Delivery], where: str, *by: str, order: s
         f" CROSS JOIN {table} AS found WHERE {' AND '.join(f'found.{name} = added.{name}' for name in key)}"
         f" AND before < ? ORDER BY {', '.join(f'added.{name} {order}' for name in by)}",
     )
-
-
-_TABLES: dict[type[Event | Delivery], str] = {Event: "events", Delivery: "deliveries"}
 
 
 def held_tasks(account: str, now: str) -> str:
