@@ -79,11 +79,13 @@ class Submission:
         try:
             await asyncio.wait({future, disconnect}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            if not future.done():  # the caller disconnected, or this server stops and cancels the request
+            # The caller disconnected, perhaps at the moment of the grant; or this server stops and cancels the request.
+            is_gone = disconnect.done() or not future.done()
+            if is_gone:
                 self._engine.leave(ticket)
                 future.add_done_callback(lambda done: self._undo(done, undo))
             disconnect.cancel()
-        if not future.done():
+        if is_gone:
             raise client_disconnected()
         outcome: T = future.result()
         if self._traces is not None:
