@@ -36,7 +36,7 @@ def paypal(shared_paypal):
 def shop(url, paypal):
     """A server with limits and a merchant."""
     merchant = {"PAYPAL_CLIENT_ID": CLIENT_ID, "PAYPAL_SECRET": SECRET, "PAYPAL_URL": paypal.url}
-    return Server(url, PLAN="free", PUBLIC_URL=PUBLIC_URL, **merchant)
+    return Server(url, PLAN="free", PUBLIC_URL=PUBLIC_URL, TRUSTED_PROXIES="127.0.0.1", **merchant)
 
 
 def running(server):

@@ -244,7 +244,7 @@ def test_a_paid_purchase_is_reported_by_a_server_without_a_merchant(server, acco
     """Another server on the same store, without the merchant."""
     purchase = approved_purchase(account, paypal)
     completed(verify(account, purchase), purchase)
-    other = Server(server.store, PLAN="free").start()
+    other = Server(server.store, PLAN="free", TRUSTED_PROXIES="127.0.0.1").start()
     try:
         beside = type(account)(other.port, account.headers, id=account.id)
         completed(verify(beside, purchase), purchase)

@@ -40,7 +40,7 @@ def planned(request, tmp_path_factory):
                 url = request.getfixturevalue("new_postgres_database")()
             else:
                 url = f"sqlite:///{tmp_path_factory.mktemp('planned')}/x.db"
-            servers[store, plan] = Server(url, PLANS=str(path), PLAN=plan).start()
+            servers[store, plan] = Server(url, PLANS=str(path), PLAN=plan, TRUSTED_PROXIES="127.0.0.1").start()
         return servers[store, plan]
 
     yield planned

@@ -174,12 +174,13 @@ def test_a_proxy_that_nobody_named_is_not_believed(start):
 
 def test_guessing_through_a_trusted_proxy_is_slowed_and_a_valid_key_is_not(start):
     server = start("--trusted-proxies", "127.0.0.1", ROOT_KEY=KEY)
-    found = [server.ask("/locks", Authorization=WRONG, X_Forwarded_For="203.0.113.5") for _ in range(22)]
+    client = {"X_Forwarded_For": "203.0.113.5", "X_Forwarded_Proto": "https"}
+    found = [server.ask("/locks", Authorization=WRONG, **client) for _ in range(22)]
     assert [answer.status for answer in found] == [401] * 20 + [429] * 2
     assert found[0].header("WWW-Authenticate") == "Bearer"
     assert 1 <= int(found[-1].header("Retry-After")) <= 60
-    assert server.ask("/locks", Authorization=BEARER, X_Forwarded_For="203.0.113.5").status == 200
-    assert server.ask("/locks", Authorization=WRONG, X_Forwarded_For="203.0.113.6").status == 401
+    assert server.ask("/locks", Authorization=BEARER, **client).status == 200
+    assert server.ask("/locks", Authorization=WRONG, **client | {"X_Forwarded_For": "203.0.113.6"}).status == 401
 
 
 # -- settings ----------------------------------------------------------------------------------------------------
