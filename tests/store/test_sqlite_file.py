@@ -162,6 +162,19 @@ def test_a_turn_that_nobody_waits_for_any_more_is_passed_on(tmp_path):
         lock.close()
 
 
+def test_a_process_that_has_queued_for_long_fails_soon(tmp_path):
+    """Otherwise each of its threads would wait the whole time, one after the other."""
+    holder, late = (FairLock(tmp_path / "holdfast.db") for _ in range(2))
+    with holder.take():
+        with pytest.raises(StoreUnavailable), late.take(0.1):
+            pass
+        late._queued_at -= 100
+        with pytest.raises(StoreUnavailable, match="for 100 s"), late.take(60.0):
+            pass
+    holder.close()
+    late.close()
+
+
 def test_all_names_of_a_file_share_one_write_lock(tmp_path):
     (tmp_path / "holdfast.db").touch()
     (tmp_path / "link.db").symlink_to(tmp_path / "holdfast.db")

@@ -23,6 +23,8 @@ from holdfast.core.errors import StoreUnavailable
 
 WAIT_SECONDS = 5.0
 """How long a writer waits for its turn."""
+LATE_WAIT_SECONDS = 0.2
+"""How long it waits if this process has been in the queue for longer than that already: it fails soon, not in turn."""
 
 
 class FairLock:
@@ -69,7 +71,8 @@ class FairLock:
             if not self._is_queued:
                 self._is_queued, self._queued_at = True, time.monotonic()
                 threading.Thread(target=self._queue, name="holdfast-file-lock", daemon=True).start()
-            granted = self._changed.wait_for(lambda: self._is_granted, seconds)
+            left = max(seconds - (time.monotonic() - self._queued_at), min(seconds, LATE_WAIT_SECONDS))
+            granted = self._changed.wait_for(lambda: self._is_granted, left)
             self._is_wanted = self._is_granted = False
             if not granted:
                 waited = time.monotonic() - self._queued_at

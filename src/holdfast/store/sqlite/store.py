@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +26,8 @@ from holdfast.store.sqlite.transaction import SqliteTransaction, current_time
 from holdfast.store.sqlite.watcher import PollingWatcher
 
 BUSY_MILLISECONDS = 5_000
+THREAD_SECONDS = 15.0
+"""How long a writer waits for other threads of its process; each of them waits a bounded time for other processes."""
 CHECKPOINT_PAGES = 4_000
 """The WAL is copied into the file when it has 16 MB: the batch that has to do it pauses, so it is done rarely."""
 
@@ -39,7 +40,7 @@ class SqliteStore(SqlStore):
     dialect = queries
     checkpoint_pages = CHECKPOINT_PAGES
     wait_seconds = WAIT_SECONDS
-    """How long a writer waits for other threads and processes."""
+    """How long a writer waits for other processes."""
 
     def __init__(self, path: str | Path, clock: Clock | None = None) -> None:
         super().__init__()
@@ -53,15 +54,12 @@ class SqliteStore(SqlStore):
 
     def open(self) -> None:
         """Create the file if need be, readable by its owner only, and bring the schema up to date."""
-        self._open(self.wait_seconds)
-
-    def _open(self, wait_seconds: float) -> None:
         with _translate_errors():
             flush_failure.check(self.path)
             self.path.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
             self._fair_lock = self._fair_lock or FairLock(self.path)
-            with self._fair_lock.take(wait_seconds):
+            with self._fair_lock.take(self.wait_seconds):
                 connection = self._connect()
                 try:
                     self._migrate(connection)
@@ -110,10 +108,9 @@ class SqliteStore(SqlStore):
     @contextmanager
     def transaction(self, lane: int = 0) -> Iterator[SqliteTransaction]:
         """Begin a batch: take the fair lock, then the file's write lock."""
-        deadline = time.monotonic() + self.wait_seconds
-        with _translate_errors(), self._take_writer(deadline) as writer:
+        with _translate_errors(), self._take_writer() as writer:
             assert self._fair_lock is not None
-            with self._fair_lock.take(max(deadline - time.monotonic(), 0.0)):
+            with self._fair_lock.take(self.wait_seconds):
                 try:
                     writer.execute("BEGIN IMMEDIATE")
                     transaction = SqliteTransaction(writer, self._clock)
@@ -125,15 +122,15 @@ class SqliteStore(SqlStore):
                     raise
 
     @contextmanager
-    def _take_writer(self, deadline: float) -> Iterator[apsw.Connection]:
+    def _take_writer(self) -> Iterator[apsw.Connection]:
         """The connection that writes, for one thread of this process at a time; it is opened if need be."""
-        if not self._writing.acquire(timeout=max(deadline - time.monotonic(), 0.0)):
-            raise StoreUnavailable(f"another write to {self.path} has taken longer than {self.wait_seconds:g} s")
+        if not self._writing.acquire(timeout=THREAD_SECONDS):
+            raise StoreUnavailable(f"other writes to {self.path} have taken longer than {THREAD_SECONDS:g} s")
         try:
             # Checked by the thread whose turn it is: the flush may have failed while it waited.
             flush_failure.check(self.path)
             if self._writer is None:
-                self._open(max(deadline - time.monotonic(), 0.0))
+                self.open()
             assert self._writer is not None
             yield self._writer
         finally:
