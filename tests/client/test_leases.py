@@ -6,15 +6,18 @@ import time
 
 import pytest
 
+import holdfast
 from holdfast.client.async_client import AsyncClient
 from holdfast.client.async_embedded import AsyncEmbeddedTransport
 from holdfast.client.client import Client
 from holdfast.client.embedded import EmbeddedTransport
 from holdfast.client.errors import CancelRequested, Conflict, Held, LeaseLost, NotFound, Unreachable
+from holdfast.client.leases import claims
 from holdfast.client.leases import clock as lease_clock
 from holdfast.client.leases.state import Duration, LeaseState, Terms
 from holdfast.client.retry import NotSent
 from holdfast.client.worker_errors import Permanent, Retry
+from holdfast.operations.bounds import Range
 from tests.support import wait_until
 
 pytestmark = pytest.mark.waits(14)
@@ -76,6 +79,28 @@ def test_a_claim_waits_in_the_queue_and_gets_the_job(client, name):
         job.check()
         assert job.remaining > 1.5
     first.join()
+
+
+def test_a_wait_that_takes_several_requests_keeps_its_place(name, monkeypatch):
+    monkeypatch.setattr(claims, "WAIT", Range(0, 0.3))  # seconds that one request waits at most
+    order = []
+
+    def wait(owner):
+        with client.job(name, owner, wait=20):
+            order.append(owner)
+
+    with holdfast.open(":memory:") as client:
+        held = client.claim_job(name, "holder")
+        first, second = (threading.Thread(target=wait, args=(owner,)) for owner in ("first", "second"))
+        first.start()
+        wait_until(lambda: client.claim_job(name, "other")["waiting"] == 1)
+        monkeypatch.setattr(claims, "WAIT", Range(0, 60))
+        second.start()
+        time.sleep(0.8)  # the first one has asked again by now
+        client.release_job(name, held["lease_id"])
+        first.join(20)
+        second.join(20)
+    assert order == ["first", "second"]
 
 
 def test_an_election_has_one_leader_at_a_time(client, name):

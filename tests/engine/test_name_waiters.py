@@ -10,7 +10,7 @@ from holdfast.core.errors import Draining, TooManyWaiters
 from holdfast.engine.command import Held
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.timer import Timer
-from holdfast.engine.waiting import names
+from holdfast.engine.waiting import names, places
 from holdfast.engine.waiting.names import NameWaiters
 from tests.support import ACCOUNT, START, Keep, a_lease, claim
 
@@ -29,14 +29,27 @@ class Waiting:
         self.timer = Timer()
         self.waiters = NameWaiters(self.tries.append, self.answers.extend, self.set_waiting, self.timer)
 
-    def enter(self, lease_id, wait=60.0):
-        ticket = Ticket(claim("job", lease_id), Keep(), deadline=time.monotonic() + wait)
+    def enter(self, lease_id, wait=60.0, **more):
+        ticket = Ticket(claim("job", lease_id, **more), Keep(), deadline=time.monotonic() + wait)
         if not self.waiters.join_queue(ticket):
             self.waiters.handle_not_granted(ticket, HELD)
         return ticket
 
     def set_waiting(self, *, waiting):
         self.attended.append(waiting)
+
+    def give_up(self, ticket):
+        """Let the ticket's time pass without a grant; the id that keeps its place."""
+        self.waiters._time_out(ticket)
+        self.waiters.handle_not_granted(ticket, HELD)
+        (answer,) = [outcome for receiver, outcome in self.answers if receiver is ticket]
+        for woken in [each for each in self.waiters._tickets() if each.is_submitted]:
+            self.waiters.handle_not_granted(woken, HELD)
+        return answer.waiting_id
+
+    def served(self):
+        """The lease ids of all waiting tickets, in the order in which they are served."""
+        return [ticket.command.lease_id for ticket in self.waiters._tickets()]
 
     def answers_to(self, ticket):
         return [type(outcome) for receiver, outcome in self.answers if receiver is ticket]
@@ -172,3 +185,52 @@ def test_other_processes_are_watched_only_while_a_caller_waits(waiting):
     assert waiting.attended[-1] is True
     waiting.waiters.leave(second)
     assert waiting.attended[-1] is False
+
+
+# -- places ------------------------------------------------------------------------------------------------------
+
+
+def test_a_caller_that_asks_again_keeps_its_place(waiting):
+    first, second, _ = (waiting.enter(f"l{number}") for number in range(3))
+    kept = waiting.give_up(second), waiting.give_up(first)
+    waiting.enter("l3")
+    waiting.enter("l1", waiting_id=kept[0])
+    waiting.enter("l0", waiting_id=kept[1])
+    assert waiting.served() == ["l0", "l1", "l2", "l3"]
+
+
+def test_a_place_is_kept_once_and_only_in_its_own_queue(waiting):
+    first, _ = waiting.enter("l0"), waiting.enter("l1")
+    kept = waiting.give_up(first)
+    ticket = Ticket(claim("other", "l9", waiting_id=kept), Keep(), deadline=time.monotonic() + 60)
+    waiting.waiters.handle_not_granted(ticket, HELD)
+    waiting.enter("l0", waiting_id=kept)
+    waiting.enter("copy", waiting_id=kept)
+    waiting.enter("unknown", waiting_id="unknown")
+    assert waiting.served()[:4] == ["l0", "l1", "copy", "unknown"]
+
+
+def test_a_place_is_lost_after_ten_seconds(waiting, monkeypatch):
+    first, _ = waiting.enter("l0"), waiting.enter("l1")
+    kept, now = waiting.give_up(first), time.monotonic()
+    monkeypatch.setattr(places.time, "monotonic", lambda: now + places.KEEP_SECONDS + 1)
+    waiting.enter("l0", waiting_id=kept, wait=1e6)
+    assert waiting.served() == ["l1", "l0"]
+
+
+def test_a_caller_that_asks_again_does_not_displace_a_head_whose_claim_runs(waiting):
+    first, second, _ = (waiting.enter(f"l{number}") for number in range(3))
+    kept = waiting.give_up(first)
+    waiting.waiters.wake([KEY])
+    again = waiting.enter("l0", waiting_id=kept)
+    assert waiting.served() == ["l1", "l0", "l2"]
+    waiting.waiters.handle_not_granted(second, HELD)
+    assert waiting.served() == ["l0", "l1", "l2"]
+    waiting.waiters.wake([KEY])
+    assert waiting.tries[-1] is again
+
+
+def test_while_a_caller_is_away_the_name_goes_to_others(waiting):
+    first = waiting.enter("l0")
+    waiting.give_up(first)
+    assert not waiting.waiters.has_waiters(KEY)

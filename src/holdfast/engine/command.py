@@ -71,6 +71,10 @@ class Command(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
         """The row that it may wait for, if it may wait for a name."""
         return None
 
+    def waiting_place(self) -> str | None:
+        """The id of the place that its caller kept in the queue of that row."""
+        return None
+
     def queues(self) -> tuple[Queue, ...]:
         """The task queues that it may wait for, if it claims tasks."""
         return ()
@@ -141,6 +145,8 @@ class Held(LeaseOutcome, frozen=True):
     """Another holder has it. A caller that is willing to wait joins the queue."""
 
     waits = True
+    waiting_id: str | None = None
+    """Keeps the place of a caller that waited for as long as it wanted to, if it asks again soon."""
 
 
 class Replayed(msgspec.Struct, frozen=True):

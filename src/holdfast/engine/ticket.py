@@ -43,6 +43,7 @@ class Ticket:
 
     __slots__ = (
         "alarm",
+        "arrival",
         "command",
         "deadline",
         "is_caller_gone",
@@ -81,6 +82,8 @@ class Ticket:
         self.queues: tuple[Queue, ...] = () if deadline is None else command.queues()
         """The task queues it waits for, if it may wait for tasks."""
         self.is_waiting = False
+        self.arrival = 0
+        """Its place in the queue of a name: smaller numbers are served first."""
         self.alarm: Alarm | None = None
         """Submits the last try at the deadline."""
         self.is_last_try = False

@@ -112,6 +112,7 @@ JOB_OWNER = Length(256, least=1)
 JOB_METADATA = JsonSize(4 * KB)
 JOB_PAGE = Range(1, 1000, if_omitted=100)
 SESSION_LEASE_ID = Length(256)
+WAITING_ID = Length(64)
 NOTE = Length(4096)
 CHECKPOINT = JsonSize(64 * KB)
 PROGRESS = JsonSize(1 * KB)
@@ -206,6 +207,7 @@ FIELDS: dict[str, dict[str, Bound]] = {
         "metadata": JOB_METADATA,
         "session_lease_id": SESSION_LEASE_ID,
         "wait_seconds": WAIT,
+        "waiting_id": WAITING_ID,
     },
     "heartbeat_job": {
         "ttl_seconds": Range(JOB_TTL.least, JOB_TTL.most),

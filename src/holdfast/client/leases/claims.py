@@ -49,11 +49,13 @@ class ClaimAttempts:
         self._claim = claim
         self._end = time.monotonic() + wait
         self._left, self._sent = wait, 0.0
+        self._place: dict[str, Any] = {}
+        """The id that keeps the place in the queue from one request to the next."""
 
     def arguments(self) -> dict[str, Any]:
         """Arguments of the next request, which the caller sends at once."""
         self._left, self._sent = self._end - time.monotonic(), now()
-        return self._claim.arguments(self._left)
+        return self._claim.arguments(self._left) | self._place
 
     def retry_after(self, error: HoldfastError) -> float:
         """Seconds before claiming again after an UNCERTAIN error; raises it if the wait is over."""
@@ -66,6 +68,7 @@ class ClaimAttempts:
         terms = self._claim.terms(document)
         if terms is not None:
             return LeaseState(terms, self._sent)
+        self._place = {"waiting_id": document["waiting_id"]} if "waiting_id" in document else {}
         left = self._end - time.monotonic()
         if left <= 0:
             raise self._claim.refusal(document)

@@ -20,6 +20,7 @@ class JobMethods(Caller[R]):
         wait_seconds: float | None = None,
         session_id: str | None = None,
         session_lease_id: str | None = None,
+        waiting_id: str | None = None,
     ) -> R:
         """Claim a job, or read its owner if it is held. `ttl` is in seconds; `wait_seconds` waits in the job's queue.
 
@@ -35,6 +36,7 @@ class JobMethods(Caller[R]):
             wait_seconds=wait_seconds,
             session_id=session_id,
             session_lease_id=session_lease_id,
+            waiting_id=waiting_id,
         )
 
     def heartbeat_job(

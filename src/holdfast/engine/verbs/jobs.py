@@ -55,6 +55,8 @@ class ClaimJob(JobCommand, frozen=True):
     metadata: str | None = None
     session_id: str | None = None
     session_lease_id: str | None = None
+    waiting_id: str | None = None
+    """The place in the queue that an earlier claim of the caller kept."""
     yields: bool = False
 
     def needs(self) -> Needs:
@@ -67,6 +69,10 @@ class ClaimJob(JobCommand, frozen=True):
     def wait_key(self) -> Key:
         """The job's lease: callers that claim one job wait in its queue."""
         return (Lease.table, self.account, self.name)
+
+    def waiting_place(self) -> str | None:
+        """The place that an earlier claim of the caller kept."""
+        return self.waiting_id
 
     def yield_to_waiters(self) -> ClaimJob:
         """A claim that is not granted, even if the job is free: others wait for it."""

@@ -6,15 +6,20 @@ it, and when the holder's lease expires (the sweep frees the name then).
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import partial
 
+from msgspec.structs import replace
+
 from holdfast.core.errors import TooManyWaiters
 from holdfast.core.row import Key
+from holdfast.engine.command import Held, Outcome
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.timer import Timer
+from holdfast.engine.waiting.places import Places
 from holdfast.engine.waiting.waiters import Deliver, SetWaiting, Submit, Waiters
 
 MAX_OF_NAME = 1_000
@@ -34,6 +39,13 @@ class NameQueue:
         self.try_again = False
         """Whether the name was freed while the head's claim was in the engine."""
 
+    def insert(self, ticket: Ticket) -> None:
+        """Insert a ticket by its arrival; a head whose claim is in the engine stays the head until it is decided."""
+        place, first = len(self.tickets), 1 if self.is_trying else 0
+        while place > first and self.tickets[place - 1].arrival > ticket.arrival:
+            place -= 1
+        self.tickets.insert(place, ticket)
+
 
 class NameWaiters(Waiters):
     """Every caller of this process that waits for a name."""
@@ -41,6 +53,8 @@ class NameWaiters(Waiters):
     def __init__(self, submit: Submit, deliver: Deliver, set_waiting: SetWaiting, timer: Timer) -> None:
         super().__init__(submit, deliver, set_waiting, timer)
         self._queues: dict[Key, NameQueue] = {}
+        self._places = Places()
+        self._arrivals = itertools.count(1)
 
     def length(self, key: Key) -> int:
         """How many wait for a name in this process."""
@@ -100,8 +114,16 @@ class NameWaiters(Waiters):
             queue = self._queues[key] = NameQueue()
         if len(queue.tickets) >= MAX_OF_NAME:
             raise TooManyWaiters(f"{MAX_OF_NAME} callers already wait for this name", retry_after=5)
-        queue.tickets.append(ticket)
+        kept = self._places.take(ticket.command.waiting_place(), key)
+        ticket.arrival = next(self._arrivals) if kept is None else kept
+        queue.insert(ticket)
         return []
+
+    def _last_answer(self, ticket: Ticket, outcome: Outcome) -> Outcome:
+        """The answer, with an id that keeps the caller's place."""
+        if not isinstance(outcome, Held):
+            return outcome
+        return replace(outcome, waiting_id=self._places.keep(_key(ticket), ticket.arrival))
 
     def _dequeue(self, ticket: Ticket) -> list[Ticket]:
         key = _key(ticket)
@@ -121,6 +143,8 @@ class NameWaiters(Waiters):
         key = _key(ticket)
         queue = self._queues[key]
         queue.is_trying = False
+        if queue.tickets[0] is ticket:  # a caller that asked again may have come before it meanwhile
+            queue.insert(queue.tickets.popleft())
         was_freed, queue.try_again = queue.try_again, False
         return self._wake_head(key) if was_freed else []
 

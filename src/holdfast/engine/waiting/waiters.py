@@ -64,6 +64,7 @@ class Waiters(ABC):
             gives_up = ticket.is_last_try
             if gives_up:
                 tries = self._remove(ticket)
+                outcome = self._last_answer(ticket, outcome)
             elif ticket.is_waiting:
                 tries = self._keep_waiting(ticket)
             else:
@@ -181,6 +182,10 @@ class Waiters(ABC):
     @abstractmethod
     def _keep_waiting(self, ticket: Ticket) -> list[Ticket]:
         """Let a ticket go on waiting after its claim was not granted."""
+
+    def _last_answer(self, ticket: Ticket, outcome: Outcome) -> Outcome:  # noqa: ARG002 - names read the ticket
+        """The answer to a caller that waited for as long as it wanted to."""
+        return outcome
 
     def _settle(self, ticket: Ticket, outcome: Any) -> list[Ticket]:  # noqa: ARG002 - tasks read the outcome
         """Remove a ticket whose claim is decided."""

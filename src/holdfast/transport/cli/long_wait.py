@@ -38,6 +38,8 @@ def call_until(
             time.sleep(RETRY_SECONDS)
             continue
         answered = True
+        if "waiting_id" in answer:  # the next request keeps the place in the queue
+            arguments = arguments | {"waiting_id": answer["waiting_id"]}
         if is_done(answer) or left <= LONGEST_WAIT:
             return answer
 

@@ -33,6 +33,8 @@ def render_claim(ctx: HandlerContext, warnings: list[str], outcome: Any) -> tupl
     wait = seconds_to_wait(lease.expires_at or lease.available_at, now)
     document = {"status": "held", **ownership(lease, now), "retry_after_seconds": wait}
     document["waiting"] = ctx.engine.name_waiters.length(lease.key)
+    if outcome.waiting_id is not None:
+        document["waiting_id"] = outcome.waiting_id
     return 200, encode(with_advice(document, warnings, job_advice.held(lease.id, wait)))
 
 

@@ -51,6 +51,7 @@ class ClaimBody(msgspec.Struct, forbid_unknown_fields=True):
     session_id: str | None = None
     session_lease_id: str | None = None
     wait_seconds: int | float = 0
+    waiting_id: str | None = None
 
 
 class HeartbeatBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -91,6 +92,7 @@ async def claim_job(ctx: HandlerContext, request: Request) -> Response:
     metadata = checks.compact_json(body.metadata, "metadata", bounds.JOB_METADATA)
     checks.require(metadata is None or metadata[0] in '{"', "metadata", "`metadata` must be a JSON object or a string")
     checks.check_text(body.session_lease_id, "session_lease_id", bounds.SESSION_LEASE_ID)
+    checks.check_text(body.waiting_id, "waiting_id", bounds.WAITING_ID)
     session_id = None if body.session_id is None else parse_uuid(body.session_id)
     checks.require(session_id is not None or body.session_id is None, "session_id", "`session_id` must be a UUID")
     checks.raise_errors()
@@ -105,6 +107,7 @@ async def claim_job(ctx: HandlerContext, request: Request) -> Response:
         metadata=metadata,
         session_id=session_id,
         session_lease_id=body.session_lease_id,
+        waiting_id=body.waiting_id,
     )
     if body.wait_seconds:
         undo = functools.partial(_release_undelivered, command)

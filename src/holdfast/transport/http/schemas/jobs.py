@@ -84,6 +84,7 @@ class HeldJob(Ownership, kw_only=True):
     status: Literal["held"]
     retry_after_seconds: Seconds
     waiting: int
+    waiting_id: str | UnsetType = UNSET
 
 
 class FreeJob(Struct, kw_only=True):
