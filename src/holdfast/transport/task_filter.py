@@ -62,6 +62,8 @@ class TaskPage(msgspec.Struct, frozen=True):
     next_cursor: str
     """Cursor of the next page; empty on the last one."""
     now: Instant
+    wall: Instant
+    """The wall clock, which schedules follow."""
 
 
 def find_tasks(
@@ -79,13 +81,13 @@ def find_tasks(
         for task in page:
             if filters.matches(task):
                 if len(found) == limit or size >= PAGE_BYTES:
-                    return TaskPage(found, before, reader.now)
+                    return TaskPage(found, before, reader.now, reader.wall)
                 found.append(task)
                 size += record_size(task)
             before = task.id
         if not is_full(page, SCAN_PAGE, PAGE_BYTES):
-            return TaskPage(found, "", reader.now)
-    return TaskPage(found, before, reader.now)
+            return TaskPage(found, "", reader.now, reader.wall)
+    return TaskPage(found, before, reader.now, reader.wall)
 
 
 def _is_within(instant: Instant, after: Instant | None, before: Instant | None) -> bool:

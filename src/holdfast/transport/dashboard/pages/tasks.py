@@ -44,7 +44,7 @@ async def show(request: PageRequest) -> TemplateResponse:
         found = find_tasks(reader, by.account, filters, before, limit=PAGE_SIZE, scan_limit=SCAN_LIMIT)
         counts = reader.task_counts(by.account)
         return {
-            "rows": [_row(task, found.now) for task in found.tasks],
+            "rows": [_row(task, found.now, found.wall) for task in found.tasks],
             "next_cursor": found.next_cursor,
             "types": sorted({task_type for task_type, _, _ in counts}),
             "tabs": _tabs(filters, counts),
@@ -138,13 +138,13 @@ def _tabs(
     return tabs
 
 
-def _row(task: Task, now: Instant) -> dict[str, Any]:
+def _row(task: Task, now: Instant, wall: Instant) -> dict[str, Any]:
     return {
         "task": task,
         "held": _find_holding(task, now),
         "age": now - task.created_at,
         "changed": now - task.changed_at,
-        "due": max((task.scheduled_at or 0) - now, 0),
+        "due": max((task.scheduled_at or 0) - wall, 0),
     }
 
 
