@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.http import job_client as agents
-from tests.http.job_client import Crowd, agent, fresh
+from tests.http.job_client import Callers, agent, fresh
 from tests.support import wait_until
 
 FIVE = [f"agent-{number}" for number in range(1, 6)]
@@ -35,11 +35,11 @@ def test_five_agents_race_and_another_takes_over_when_the_winner_stops(browse, s
     page = browse()
     mark(page)
     expect(page.locator("#live-state")).to_have_attribute("data-state", "live")
-    with Crowd() as crowd:
+    with Callers() as callers:
         five = [agent(server, f"alice-{number}") for number in range(1, 6)]
         first = five[0].claim(job, FIVE[0], ttl_seconds=6).json
         waiting = {
-            crowd.send(each.claim, job, name, ttl_seconds=60, wait_seconds=45): each
+            callers.send(each.claim, job, name, ttl_seconds=60, wait_seconds=45): each
             for each, name in zip(five[1:], FIVE[1:], strict=True)
         }
         row = row_of(page, job)

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.dashboard.client import DashboardClient
-from tests.http.job_client import ROOT_KEY, Crowd, fresh
+from tests.http.job_client import ROOT_KEY, Callers, fresh
 from tests.support import wait_until
 
 
@@ -114,8 +114,8 @@ def test_another_account_sees_nothing_of_this_one(root, server):
     for path in ("/", "/ui/jobs", "/ui/jobs?state=all", "/ui/agents"):
         assert "ours" not in stranger.get(path)[2]
     assert "No activity yet" in stranger.get("/")[2]
-    with Crowd() as crowd:
-        waits = crowd.send(root.claim, job, "patient", wait_seconds=5)
+    with Callers() as callers:
+        waits = callers.send(root.claim, job, "patient", wait_seconds=5)
         wait_until(lambda: "<b>1</b> waiting" in DashboardClient(server.port).sign_in().get("/")[2])
         assert "<b>0</b> waiting" in stranger.get("/")[2]
         root.force_release(job)

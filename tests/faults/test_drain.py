@@ -11,7 +11,7 @@ import pytest
 from tests.compat.octostore.expect import eventually
 from tests.compat.octostore.server import TOKENS, Server
 from tests.faults.raw_socket import connect, read_answer
-from tests.http.job_client import ROOT_KEY, Crowd, agent, claimed, fresh, held, job_path, ok, unavailable
+from tests.http.job_client import ROOT_KEY, Callers, agent, claimed, fresh, held, job_path, ok, unavailable
 
 PATIENCE_SECONDS = 8.0
 
@@ -38,23 +38,28 @@ def case(request, tmp_path_factory):
 def stop_under_load(seen):
     server, worker = seen.server, agent(seen.server)
     seen.lease = claimed(worker.claim(seen.held, "holder", ttl_seconds=600, metadata="kept"))
-    with Crowd() as crowd, connect(server.port) as idle, connect(server.port) as silent, connect(server.port) as flying:
+    with (
+        Callers() as callers,
+        connect(server.port) as idle,
+        connect(server.port) as silent,
+        connect(server.port) as flying,
+    ):
         idle.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
         assert read_answer(idle).status == 200
         body = json.dumps({"owner": "in flight", "ttl_seconds": 600}).encode()
         head = f"POST {job_path(seen.flying, '/claim')} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
         flying.sendall(f"{head}Authorization: Bearer {TOKENS['alice-1']}\r\n\r\n".encode() + body[:-5])
-        waiting_answers = [crowd.send(worker.claim, seen.held, f"waiter-{n}", wait_seconds=15) for n in range(6)]
-        crowded = [crowd.send(worker.post, "/v1/tasks/claim", {"type": "t", "wait_seconds": 15}) for _ in range(4)]
+        waiting_answers = [callers.send(worker.claim, seen.held, f"waiter-{n}", wait_seconds=15) for n in range(6)]
+        crowded = [callers.send(worker.post, "/v1/tasks/claim", {"type": "t", "wait_seconds": 15}) for _ in range(4)]
         last = worker.get("/v1/events?limit=1000").json["nextCursor"]
-        readers = [crowd.send(worker.get, f"/v1/events?after={last}&wait_seconds=15") for _ in range(3)]
+        readers = [callers.send(worker.get, f"/v1/events?after={last}&wait_seconds=15") for _ in range(3)]
         time.sleep(0.6)
         assert not any(waiter.done() for waiter in (*waiting_answers, *crowded, *readers))
         assert silent.fileno() > 0
         told = time.monotonic()
         server.process.terminate()
         seen.waiting_answers = [waiter.result(5)[0] for waiter in waiting_answers]
-        seen.crowd = [waiter.result(5)[0] for waiter in crowded]
+        seen.callers = [waiter.result(5)[0] for waiter in crowded]
         seen.readers = [reader.result(5)[0] for reader in readers]
         seen.waiting_seconds = time.monotonic() - told
         time.sleep(0.3)
@@ -82,7 +87,7 @@ def test_waiting_claims_are_answered_with_a_retry_hint(case):
 
 
 def test_waiting_task_claims_and_event_reads_end_too(case):
-    for answer in case.crowd:
+    for answer in case.callers:
         assert (answer.status, answer.json["error"], answer.json["applied"]) == (503, "draining", "no")
         assert answer.header("Retry-After") is not None
     for answer in case.readers:

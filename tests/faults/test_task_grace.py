@@ -55,7 +55,7 @@ class OutageCase:
         self.sleep_until(LEAVE_AFTER_SECONDS + AWAY_SECONDS)
         self.returned = time.time()
         (self.go_on if self.fate == "paused" else self.server.start)()
-        self.seen = SimpleNamespace(task=self.changed_task(), looked=time.time(), long=self.see(self.long))
+        self.seen = SimpleNamespace(task=self.changed_task(), read_at=time.time(), long=self.read_row(self.long))
         self.heartbeat = self.account.do("heartbeat", self.task["id"], lease_id=self.task["leaseId"])
         self.session_now = self.account.get(path(self.session)).json
         self.session_heartbeat = beat(self.account, self.session)
@@ -70,13 +70,13 @@ class OutageCase:
     def go_on(self) -> None:
         self.server.process.send_signal(signal.SIGCONT)
 
-    def see(self, task):
+    def read_row(self, task):
         return done(self.account.read_task(task["id"]))
 
     def changed_task(self):
         """The task after the server's first sweep."""
         before = self.task["leaseExpiresAt"]
-        return eventually(lambda: self.see(self.task), lambda seen: seen["leaseExpiresAt"] != before, within=5)
+        return eventually(lambda: self.read_row(self.task), lambda seen: seen["leaseExpiresAt"] != before, within=5)
 
     def close(self) -> None:
         self.go_on()
@@ -112,8 +112,8 @@ def test_a_task_whose_holder_could_not_renew_keeps_its_holder(case):
     seen = case.seen.task
     assert (seen["status"], seen["attemptCount"]) == ("claimed", 1)
     # Counted from a moment between the server's return and this read; as long as the outage, and at least ten seconds.
-    away = case.seen.looked - case.left + BEAT_SECONDS
-    earliest, latest = case.returned + GRACE_SECONDS, case.seen.looked + max(GRACE_SECONDS, away)
+    away = case.seen.read_at - case.left + BEAT_SECONDS
+    earliest, latest = case.returned + GRACE_SECONDS, case.seen.read_at + max(GRACE_SECONDS, away)
     assert earliest - ROUNDING_SECONDS <= instant(seen["leaseExpiresAt"]) <= latest + ROUNDING_SECONDS
     done(case.heartbeat)
     assert kinds(case, f"task:{case.task['id']}")[-2:] == ["task.extended", "task.renewed"]

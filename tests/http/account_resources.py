@@ -27,7 +27,7 @@ class Thing:
     proof: str = ""
 
 
-class Belongings:
+class Resources:
     """Everything that belongs to an account."""
 
     def __init__(self, account: Account) -> None:
@@ -94,7 +94,7 @@ class Belongings:
 class Absent:
     """The same things, as nobody has them. Whoever asks knows every proof; that must not help."""
 
-    def __init__(self, real: Belongings) -> None:
+    def __init__(self, real: Resources) -> None:
         self._real = real
         self._made: dict[str, Any] = {}
 

@@ -183,7 +183,7 @@ def together(*calls: Callable[[], Any]) -> list[Any]:
         return [future.result() for future in [pool.submit(call) for call in calls]]
 
 
-class Crowd:
+class Callers:
     """Callers that wait, each in a thread of its own."""
 
     def __init__(self, size: int = 16) -> None:

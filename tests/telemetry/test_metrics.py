@@ -4,7 +4,7 @@ import time
 
 from tests.compat.octostore.expect import acquired, leads, released, success
 from tests.compat.orchestrion.account import register
-from tests.http.job_client import Crowd, agent, claimed, fresh, held
+from tests.http.job_client import Callers, agent, claimed, fresh, held
 from tests.streams.reading import follow
 from tests.support import wait_until
 
@@ -65,8 +65,8 @@ def test_tasks_are_counted_by_state_with_the_age_of_the_oldest(server, watch):
 def test_batches_waiters_and_loops_are_measured(server, watch):
     alice, job = agent(server), fresh()
     lease = claimed(alice.claim(job))
-    with Crowd() as crowd:
-        waiting = crowd.send(alice.claim, job, "next", wait_seconds=20)
+    with Callers() as callers:
+        waiting = callers.send(alice.claim, job, "next", wait_seconds=20)
         wait_until(lambda: watch.value("holdfast_waiters", **{"for": "name"}) == 1)
         alice.release_job(job, lease["lease_id"])
         claimed(waiting.result(10)[0])

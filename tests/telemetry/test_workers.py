@@ -9,7 +9,7 @@ import pytest
 from tests.compat.octostore.expect import acquired, success
 from tests.compat.octostore.server import Server
 from tests.faults.test_drain import workers_of
-from tests.http.job_client import ROOT_KEY, Crowd, agent, claimed, fresh
+from tests.http.job_client import ROOT_KEY, Callers, agent, claimed, fresh
 from tests.support import wait_until
 from tests.telemetry.conftest import Watch
 
@@ -35,8 +35,8 @@ def memory_of(server):
 
 def test_every_worker_reports_the_counts_of_all_including_killed_ones(pair):
     watch, alice = Watch(pair), agent(pair)
-    with Crowd() as crowd:
-        for answer in [crowd.send(alice.claim, fresh()) for _ in range(ROUNDS)]:
+    with Callers() as callers:
+        for answer in [callers.send(alice.claim, fresh()) for _ in range(ROUNDS)]:
             claimed(answer.result(20)[0])
     locks = [acquired(alice.acquire(fresh("lock"))) for _ in range(4)]
     assert len(locks) == 4
@@ -64,8 +64,8 @@ def test_waiters_of_all_workers_are_counted_together(pair):
     watch, alice = Watch(pair), agent(pair)
     jobs = [fresh() for _ in range(4)]
     leases = [claimed(alice.claim(job)) for job in jobs]
-    with Crowd() as crowd:
-        waiting = [crowd.send(alice.claim, job, "next", wait_seconds=30) for job in jobs]
+    with Callers() as callers:
+        waiting = [callers.send(alice.claim, job, "next", wait_seconds=30) for job in jobs]
         wait_until(lambda: watch.value("holdfast_waiters", **{"for": "name"}) == 4, 20)
         for job, lease in zip(jobs, leases, strict=True):
             alice.release_job(job, lease["lease_id"])

@@ -32,13 +32,13 @@ def advised():
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-def test_every_operation_is_told(text, operation):
+def test_every_operation_is_described(text, operation):
     assert re.search(rf"[`\"]{operation.name}[`\"]", text)
     assert operation.path.replace("...", "") in text
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_every_action_and_every_error_code_is_told(text):
+def test_every_action_and_every_error_code_is_described(text):
     codes = advised()
     assert {"claim_job", "retry_after_wait", "upgrade_plan", "stop_work"} <= codes
     for code in codes | {word.code for word in vocabulary.error_codes()}:
@@ -102,7 +102,7 @@ def test_the_skill_has_the_head_that_loaders_ask_for():
     assert len(body.splitlines()) < 500
 
 
-def test_what_is_told_follows_the_settings():
+def test_the_documents_follow_the_settings():
     settings = Settings(store="memory:", plan="free", task_retention_days=3)
     told = capabilities.capabilities(settings)
     assert told["billing"]["given"] == "free"

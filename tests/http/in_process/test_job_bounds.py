@@ -49,7 +49,7 @@ def test_the_last_word_of_a_post_is_the_verb(alice, job):
 
 
 @pytest.mark.parametrize(("verb", "allowed"), [("", {"get", "head"}), ("/claim", {"get", "head", "post"})])
-def test_another_method_is_told_what_the_path_answers(alice, job, verb, allowed):
+def test_another_method_is_refused_with_the_allowed_ones(alice, job, verb, allowed):
     answer = alice.send("PUT", job_path(job, verb))
     problem(answer, 405, "wrong_method")
     assert answer.words("Allow") == allowed
@@ -151,7 +151,7 @@ def test_json_is_measured_compact_and_a_byte_too_much_is_413(alice, job, verb, f
     ok(alice.send("POST", job_path(job, f"/{verb}"), raw, Content_Type="application/json"))
 
 
-def test_several_errors_are_told_at_once(alice, job):
+def test_several_errors_are_reported_together(alice, job):
     body = problem(alice.claim(job, "", ttl_seconds=0, wait_seconds=99, session_id="x"), 400, "invalid_request")
     assert pointers(body) == {"/owner", "/ttl_seconds", "/wait_seconds", "/session_id"}
     body = problem(alice.post(job_path(job, "/claim"), {"ttl_seconds": "x", "session_id": 5}), 400, "invalid_request")

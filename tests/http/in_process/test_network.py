@@ -137,7 +137,7 @@ def test_no_answer_is_guessed_to_be_another_kind_of_document(build, path):
     assert answer.header("Strict-Transport-Security") is None
 
 
-def test_browsers_are_told_to_use_https_only_over_https(build):
+def test_strict_transport_security_is_sent_only_over_https(build):
     app = build(trusted_proxies=("10.0.0.0/8",))
     forwarded = {"X-Forwarded-Proto": "https"}
     for answer in (app.ask("/health", scheme="https"), app.ask("/ui", forwarded, PROXY)):
@@ -239,7 +239,7 @@ def guesses(app, count, peer=REMOTE, path="/locks", **headers):
     return [app.ask(path, WRONG | headers, peer, "https").status for _ in range(count)]
 
 
-def test_after_twenty_failures_a_minute_more_of_them_are_told_to_wait(build):
+def test_after_twenty_failures_a_minute_more_of_them_are_limited(build):
     app = build()
     assert guesses(app, 22) == [401] * 20 + [429] * 2
     answer = app.ask(headers=WRONG, scheme="https")

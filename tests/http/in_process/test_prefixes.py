@@ -8,7 +8,7 @@ from holdfast.operations.table import OPERATIONS
 from holdfast.store.rows import ROW_TYPES
 from tests.compat.octostore.wire import NOTHING
 from tests.compat.orchestrion.account import Account, register
-from tests.http.account_resources import OPERATORS, REQUESTS, Belongings
+from tests.http.account_resources import OPERATORS, REQUESTS, Resources
 from tests.http.job_client import fresh, job_path
 from tests.http.replies import done
 
@@ -22,7 +22,7 @@ MCP = "mcp"
 @pytest.fixture(scope="module")
 def outside(server):
     """An account whose things are all outside the prefix."""
-    things = Belongings(register(server.anyone))
+    things = Resources(register(server.anyone))
     for request in REQUESTS.values():
         request(things)
     return things
@@ -110,7 +110,7 @@ def test_keys_are_listed_and_read_only_within_the_prefix(outside):
 @pytest.mark.parametrize("operation", [each for each in SCOPED if each.prefix_rule == OWN], ids=lambda each: each.name)
 def test_what_is_about_the_caller_itself_is_not_refused_for_its_prefix(server, operation):
     limited = limited_key(register(server.anyone))
-    answer = ask(operation, limited, Belongings(limited))
+    answer = ask(operation, limited, Resources(limited))
     assert answer.status < 300, str(answer)
 
 

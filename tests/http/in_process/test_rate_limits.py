@@ -42,7 +42,7 @@ async def spend(limiter, terms=HOUR, cost=1, subject="k1"):
     return True
 
 
-def test_a_crowd_at_one_server_gets_exactly_the_limit_in_few_borrowings():
+def test_many_callers_of_one_server_get_exactly_the_limit_in_few_borrowings():
     async def story():
         lender = Lender()
         limiter = RateLimiter(lender.borrow)

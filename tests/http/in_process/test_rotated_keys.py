@@ -3,7 +3,7 @@
 from holdfast.operations.table import OPERATIONS
 from tests.compat.octostore.wire import NOTHING
 from tests.compat.orchestrion.account import register
-from tests.http.account_resources import OPERATORS, REQUESTS, Belongings
+from tests.http.account_resources import OPERATORS, REQUESTS, Resources
 from tests.http.replies import done
 
 ENDLESS = {"watch_lock"}
@@ -24,7 +24,7 @@ def test_every_operation_on_keys_is_about_keys():
 
 
 def test_a_rotated_key_does_its_work_and_nothing_about_keys(server):
-    things = Belongings(register(server.anyone))
+    things = Resources(register(server.anyone))
     for request in REQUESTS.values():
         request(things)
     things.account.get("/v1/account")  # the server knows the key

@@ -11,7 +11,7 @@ from holdfast.operations.table import OPERATIONS_BY_NAME
 from holdfast.store.rows import ROW_TYPES
 from tests.compat.orchestrion.account import Account, register
 from tests.compat.orchestrion.states import held
-from tests.http.account_resources import REQUESTS, Belongings
+from tests.http.account_resources import REQUESTS, Resources
 from tests.http.job_client import fresh
 from tests.http.replies import done
 from tests.http.session_client import begin, claim_job, claim_task
@@ -30,7 +30,7 @@ SETS = [" ".join(pair) for size in (1, 2) for pair in itertools.combinations(SCO
 @pytest.fixture(scope="module")
 def owner(server):
     """An account with events of every noun that an account can cause by itself."""
-    things = Belongings(register(server.anyone))
+    things = Resources(register(server.anyone))
     for request in REQUESTS.values():
         request(things)
     return things.account

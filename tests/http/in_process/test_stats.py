@@ -114,7 +114,7 @@ def ask(stats, times=1, acquires=0):
         stats.note(None, "/locks", 200, began)
 
 
-def test_a_minute_is_told_once_it_is_over_with_what_happened_in_it(wall):
+def test_a_minute_is_reported_once_it_is_over_with_what_happened_in_it(wall):
     stats = Stats()
     ask(stats, 3, acquires=1)
     assert stats.history(3_600) == []

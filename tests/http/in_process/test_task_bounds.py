@@ -178,7 +178,7 @@ def test_snooze_must_say_for_how_long(account):
 @pytest.mark.parametrize(
     ("good", "bad"), [(["0", "0.01"], ["-1", "60.01", "61", "x", "", "1e1", "NaN"])], ids=["wait_seconds"]
 )
-def test_the_bounds_of_a_patient_look(account, good, bad):
+def test_the_bounds_of_a_read_that_waits(account, good, bad):
     made = created(account.create())
     for value in good:
         done(account.read_task(f"{made['id']}?wait_seconds={value}"))
@@ -186,7 +186,7 @@ def test_the_bounds_of_a_patient_look(account, good, bad):
         assert_named(account.read_task(f"{made['id']}?wait_seconds={value}"), "wait_seconds")
 
 
-def test_everything_that_is_wrong_is_told_at_once(account):
+def test_all_errors_of_a_request_are_reported_together(account):
     wrong = {"uniqueKey": "", "tag": "x" * 256, "backoff": policy(jitter=2)}
     body = refused(account.create(**wrong), 400, "invalid_request")
     assert {error["pointer"] for error in body["errors"]} == {"/uniqueKey", "/tag", "/backoff"}

@@ -11,7 +11,7 @@ from tests.compat.orchestrion.account import register
 from tests.faults.program import Program
 from tests.http import job_client as agents
 from tests.http.in_process_app import InProcessApp
-from tests.http.job_client import ROOT_KEY, Agent, Crowd, agent, claimed, fresh
+from tests.http.job_client import ROOT_KEY, Agent, Callers, agent, claimed, fresh
 from tests.http.metrics_parser import scrape
 from tests.support import acquire, wait_until
 
@@ -31,7 +31,7 @@ def quiet():
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_whoever_runs_the_server_may_look(server, root, page):
+def test_the_operator_of_the_server_may_read_the_admin_pages(server, root, page):
     anyone = server.anyone
     for caller in (
         anyone.with_headers(X_Admin_Key=ADMIN_KEY),
@@ -254,8 +254,8 @@ def test_a_scraper_finds_what_happened(quiet):
 def test_waiters_are_counted_while_they_wait(quiet):
     alice, job = agent(quiet), fresh()
     lease = claimed(alice.claim(job))
-    with Crowd() as crowd:
-        waiting = crowd.send(alice.claim, job, "next", wait_seconds=20)
+    with Callers() as callers:
+        waiting = callers.send(alice.claim, job, "next", wait_seconds=20)
         wait_until(lambda: scraped(quiet).value("holdfast_waiters", **{"for": "name"}) == 1)
         alice.release_job(job, lease["lease_id"])
         claimed(waiting.result(10)[0])
@@ -294,7 +294,7 @@ def test_another_window_is_refused_after_the_key_was_looked_at(quiet, window):
     refused(quiet.anyone.get(path), 401, "authentication_required")
 
 
-def test_the_newest_minute_is_told_with_the_leases_that_live_now():
+def test_the_newest_minute_has_the_leases_that_are_live_now():
     app = InProcessApp(Settings(root_key=ROOT_KEY, allow_insecure_http=True))
     try:
         key = {"Authorization": f"Bearer {ROOT_KEY}"}

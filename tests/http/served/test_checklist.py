@@ -21,7 +21,7 @@ from tests.compat.octostore.server import Server
 from tests.compat.orchestrion.account import register
 from tests.compat.orchestrion.expect import claimed, created
 from tests.compat.orchestrion.states import dead, held, pending
-from tests.http.job_client import Crowd, job_path
+from tests.http.job_client import Callers, job_path
 from tests.http.replies import done, events, nothing_changes, refused, turned_away
 from tests.http.session_client import beat, begin, path, resume, write
 from tests.support import ACCOUNT, CAUSE, DrivenClock, stop_in_time
@@ -55,7 +55,7 @@ def test_f1_claim_heartbeat_release_and_recovery_are_a_library_on_a_local_file(t
         store.close()
 
 
-def test_f2_a_lane_has_one_task_in_flight_and_others_are_told_busy(account):
+def test_f2_a_lane_has_one_task_in_flight_and_other_claims_answer_busy(account):
     life = begin(account, lane=True)
     mine = pending(account)
     pending(account)
@@ -69,8 +69,8 @@ def test_f3_what_has_expired_is_taken_over_by_one_and_the_generation_is_visible(
     library.call(commands.create("t1"))
     first = library.call(commands.take_this("t1", seed="a")).taken[0].task
     library.clock.advance(LEASE_SECONDS)
-    with Crowd() as crowd:
-        sent = [crowd._pool.submit(library.attempt, commands.take_this("t1", seed=f"b{n}")) for n in range(6)]
+    with Callers() as callers:
+        sent = [callers._pool.submit(library.attempt, commands.take_this("t1", seed=f"b{n}")) for n in range(6)]
         winners = [outcome for outcome in (future.result(5) for future in sent) if isinstance(outcome, Claimed)]
     (second,) = (winner.taken[0].task for winner in winners)
     assert (second.attempt, second.token > first.token) == (2, True)
@@ -147,8 +147,8 @@ def test_f9_a_checkpoint_is_never_ahead_of_the_log(account):
         for page in range(40):
             done(account.do("heartbeat", mine["id"], lease_id=mine["leaseId"], checkpoint={"page": page}))
 
-    with Crowd() as crowd:
-        working = crowd._pool.submit(work)
+    with Callers() as callers:
+        working = callers._pool.submit(work)
         seen = -1
         while seen < 39:
             checkpoint = done(account.read_task(mine["id"])).get("checkpoint")

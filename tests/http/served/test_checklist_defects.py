@@ -68,7 +68,7 @@ def test_defect_4_a_task_that_keeps_killing_its_worker_is_given_up(library):
 
 
 @pytest.mark.parametrize("verb", [commands.beat, commands.complete, commands.fail, commands.hand_back])
-def test_defect_5_whoever_is_late_is_refused_although_nobody_has_taken_over(library, verb):
+def test_defect_5_a_late_holder_is_refused_although_nobody_has_claimed_it_since(library, verb):
     library.call(commands.create("t1"))
     library.call(commands.take("work"))
     library.clock.advance(LEASE_SECONDS)

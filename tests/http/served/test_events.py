@@ -8,7 +8,7 @@ import pytest
 from tests.compat.orchestrion.account import Account, register
 from tests.compat.orchestrion.expect import claimed
 from tests.compat.orchestrion.states import completed, held, pending
-from tests.http.job_client import Crowd, agent, job_path, pointers, problem
+from tests.http.job_client import Callers, agent, job_path, pointers, problem
 from tests.http.replies import caused_by, done, events, nothing_changes
 from tests.http.session_client import begin, write
 from tests.proof_size import sized
@@ -40,7 +40,7 @@ def test_the_log_begins_with_the_account_and_has_no_gaps(account):
     ]  # fmt: skip
 
 
-def test_every_kind_of_row_is_told_of(account):
+def test_every_kind_of_row_has_events(account):
     mine = held(account)
     life = begin(account)
     lease = done(account.post(job_path("deploy/web", "/claim"), {"owner": "me", "session_id": life["session_id"]}))
@@ -51,7 +51,7 @@ def test_every_kind_of_row_is_told_of(account):
     assert subjects == [task, task, session, "lease:deploy/web", "lease:deploy/web", session]
 
 
-def test_a_request_that_changed_nothing_is_not_told(account):
+def test_a_request_that_changed_nothing_has_no_event(account):
     mine = held(account)
     with nothing_changes(account):
         account.do("cancel", mine["id"])
@@ -166,8 +166,8 @@ def test_the_contract_says_how_to_follow(account):
 def test_a_reader_waits_for_what_it_wants(account):
     mine = held(account)
     last = page(account, "limit=1000")["nextCursor"]
-    with Crowd() as crowd:
-        reader = crowd.send(account.get, f"/v1/events?after={last}&kind=task.completed&wait_seconds=15")
+    with Callers() as callers:
+        reader = callers.send(account.get, f"/v1/events?after={last}&kind=task.completed&wait_seconds=15")
         done(account.do("heartbeat", mine["id"]))
         done(account.complete(mine["id"]))
         assert kinds(done(reader.result(5)[0])["events"]) == ["task.completed"]
@@ -183,19 +183,19 @@ def test_a_reader_whose_patience_ends_sees_nothing_new(account):
 
 def test_what_happens_in_another_account_wakes_nobody(account, stranger):
     last = page(account, "limit=1000")["nextCursor"]
-    with Crowd() as crowd:
-        reader = crowd.send(account.get, f"/v1/events?after={last}&wait_seconds=0.5")
+    with Callers() as callers:
+        reader = callers.send(account.get, f"/v1/events?after={last}&wait_seconds=0.5")
         pending(stranger)
         assert done(reader.result(5)[0])["events"] == []
 
 
-def test_a_reader_on_another_server_is_told_at_once(postgres_server, second_postgres_server):
+def test_a_reader_on_another_server_gets_the_event_at_once(postgres_server, second_postgres_server):
     here = register(postgres_server.anyone)
     there = Account(second_postgres_server.port, here.headers)
     last = page(here, "limit=1000")["nextCursor"]
-    with Crowd() as crowd:
+    with Callers() as callers:
         for _ in range(3):
-            reader = crowd.send(there.get, f"/v1/events?after={last}&wait_seconds=15")
+            reader = callers.send(there.get, f"/v1/events?after={last}&wait_seconds=15")
             answer = here.create()
             (told,) = done(reader.result(5)[0])["events"]
             assert told["request_id"] == answer.header("X-Request-Id")
@@ -231,9 +231,9 @@ def assert_followed(writers, reader):
             if not still and not told["events"]:
                 return seen
 
-    with Crowd() as crowd:
-        follower = crowd._pool.submit(follow)
-        for future in [crowd._pool.submit(write, account) for account in writers]:
+    with Callers() as callers:
+        follower = callers._pool.submit(follow)
+        for future in [callers._pool.submit(write, account) for account in writers]:
             future.result(60)
         writing.clear()
         seen = follower.result(30)

@@ -51,12 +51,12 @@ def test_after_a_loss_the_advice_is_to_stop_and_the_rest_can_be_followed(alice, 
     claimed(alice.post(steps["claim_job"]["endpoint"], {"owner": "again"}))
 
 
-def test_whoever_wanted_to_free_a_free_job_is_shown_that_it_is_free(root, job):
+def test_force_release_of_a_free_job_advises_to_read_it(root, job):
     body = problem(root.force_release(job), 409, "not_held")
     assert ok(follow(root, body))["status"] == "free"
 
 
-def test_whoever_releases_twice_is_told_that_there_is_nothing_to_do(alice, job):
+def test_a_second_release_advises_nothing_more_to_do(alice, job):
     lease = claimed(alice.claim(job))
     ok(alice.release_job(job, lease["lease_id"]))
     assert ok(follow(alice, lost(alice.release_job(job, lease["lease_id"]))))["status"] == "free"

@@ -98,7 +98,7 @@ def test_duplicates_on_two_servers_get_one_lease(postgres_server, second_postgre
     assert len({(lease["lease_id"], lease["token"]) for lease in leases}) == 1
 
 
-def test_whoever_guesses_a_key_is_not_shown_the_lease_behind_it(alice, bob, job, key):
+def test_another_caller_that_sends_the_same_key_does_not_get_the_lease(alice, bob, job, key):
     lease = claimed(alice.under_key(key).claim(job, "me"))
     answer = bob.under_key(key).claim(job, "me")
     problem(answer, 422, "idempotency_conflict")

@@ -5,7 +5,7 @@ import socket
 import time
 
 from tests.compat.octostore.expect import eventually, instant
-from tests.http.job_client import Crowd, agent, claimed, fresh, held, job_path, lost, ok
+from tests.http.job_client import Callers, agent, claimed, fresh, held, job_path, lost, ok
 from tests.support import promptly
 
 PROMPT_SECONDS = 0.1
@@ -23,10 +23,10 @@ def is_waiting(caller, job, count):
 
 def test_the_line_is_served_in_the_order_of_coming(alice, job):
     lease = claimed(alice.claim(job, "holder"))
-    with Crowd() as crowd:
+    with Callers() as callers:
         line = []
         for place in range(6):
-            line.append(crowd.send(alice.claim, job, f"waiter-{place}", wait_seconds=15))
+            line.append(callers.send(alice.claim, job, f"waiter-{place}", wait_seconds=15))
             is_waiting(alice, job, place + 1)
         tokens = [lease["token"]]
         for place, waiter in enumerate(line):
@@ -50,8 +50,8 @@ def test_a_waiter_has_the_job_within_100_ms_of_its_expiry(alice):
         return instant(successor["claimed_at"]) - instant(lease["expires_at"])
 
     def delays():
-        with Crowd() as crowd:
-            futures = [crowd._pool.submit(after_expiry, fresh()) for _ in range(ROUNDS)]
+        with Callers() as callers:
+            futures = [callers._pool.submit(after_expiry, fresh()) for _ in range(ROUNDS)]
             delays = [future.result() for future in futures]
         assert min(delays) >= 0, "never before its time"
         return delays
@@ -67,10 +67,10 @@ def test_a_waiter_on_another_server_has_the_job_within_100_ms(postgres_server, s
 def test_a_line_on_another_server_is_served_in_order_too(postgres_server, second_postgres_server, job):
     here, there = agent(postgres_server), agent(second_postgres_server)
     lease = claimed(here.claim(job, "holder"))
-    with Crowd() as crowd:
+    with Callers() as callers:
         line = []
         for place in range(4):
-            line.append(crowd.send(there.claim, job, f"waiter-{place}", wait_seconds=15))
+            line.append(callers.send(there.claim, job, f"waiter-{place}", wait_seconds=15))
             is_waiting(there, job, place + 1)
         assert waiting(here, job) == 0, "each server counts its own line"
         for place, waiter in enumerate(line):
@@ -88,8 +88,8 @@ def test_lines_on_two_servers_share_one_job_and_nobody_is_forgotten(postgres_ser
         ok(caller.release_job(job, mine["lease_id"]))
         return mine["token"]
 
-    with Crowd() as crowd:
-        futures = [crowd._pool.submit(work, caller, f"w{n}") for n, caller in enumerate([here, there] * 5)]
+    with Callers() as callers:
+        futures = [callers._pool.submit(work, caller, f"w{n}") for n, caller in enumerate([here, there] * 5)]
         is_waiting(here, job, 5)
         is_waiting(there, job, 5)
         ok(here.release_job(job, lease["lease_id"]))
@@ -97,7 +97,7 @@ def test_lines_on_two_servers_share_one_job_and_nobody_is_forgotten(postgres_ser
     assert len(set(tokens)) == 10
 
 
-def test_a_waiter_whose_patience_ends_is_told_who_holds_the_job(alice, job):
+def test_a_waiter_whose_time_is_over_gets_the_owner_of_the_job(alice, job):
     claimed(alice.claim(job, "holder"))
     before = time.monotonic()
     held(alice.claim(job, "late", wait_seconds=0.4), by="holder")
@@ -107,10 +107,10 @@ def test_a_waiter_whose_patience_ends_is_told_who_holds_the_job(alice, job):
 
 def test_a_waiter_that_leaves_is_out_of_the_line(server, alice, job):
     lease = claimed(alice.claim(job, "holder"))
-    with Crowd() as crowd:
+    with Callers() as callers:
         gone = wait_on_a_socket(server, alice, job, "gone")
         is_waiting(alice, job, 1)
-        patient = crowd.send(alice.claim, job, "patient", wait_seconds=15)
+        patient = callers.send(alice.claim, job, "patient", wait_seconds=15)
         is_waiting(alice, job, 2)
         gone.close()
         is_waiting(alice, job, 1)
@@ -131,8 +131,8 @@ def test_no_job_stays_with_a_waiter_that_left_at_the_moment_of_the_grant(server,
 
 def test_a_waiting_claim_with_a_key_keeps_its_grant_for_the_retry(server, alice, job):
     lease = claimed(alice.claim(job, "holder"))
-    with Crowd() as crowd:
-        twins = [crowd.send(alice.under_key(job).claim, job, "twin", wait_seconds=10) for _ in range(2)]
+    with Callers() as callers:
+        twins = [callers.send(alice.under_key(job).claim, job, "twin", wait_seconds=10) for _ in range(2)]
         is_waiting(alice, job, 2)
         ok(alice.release_job(job, lease["lease_id"]))
         leases = [claimed(twin.result(5)[0]) for twin in twins]
@@ -141,13 +141,13 @@ def test_a_waiting_claim_with_a_key_keeps_its_grant_for_the_retry(server, alice,
 
 def test_a_forced_release_and_the_end_of_a_session_serve_the_line_as_well(alice, root, job):
     session = alice.open_session().json["session_id"]
-    with Crowd() as crowd:
+    with Callers() as callers:
         first = claimed(alice.claim(job, "first"))
-        second = crowd.send(alice.claim, job, "second", wait_seconds=10, session_id=session)
+        second = callers.send(alice.claim, job, "second", wait_seconds=10, session_id=session)
         is_waiting(alice, job, 1)
         ok(root.force_release(job, "move on"))
         lease = claimed(second.result(5)[0])
-        third = crowd.send(alice.claim, job, "third", wait_seconds=10)
+        third = callers.send(alice.claim, job, "third", wait_seconds=10)
         is_waiting(alice, job, 1)
         assert alice.delete(f"/sessions/{session}").status == 204
         assert claimed(third.result(5)[0])["previous"]["outcome"] == "session_ended"
@@ -157,8 +157,8 @@ def test_a_forced_release_and_the_end_of_a_session_serve_the_line_as_well(alice,
 
 def test_a_lock_that_is_released_serves_the_line_of_a_job(alice, bob, job):
     lock = alice.acquire(job).json
-    with Crowd() as crowd:
-        waiter = crowd.send(bob.claim, job, "bob", wait_seconds=10)
+    with Callers() as callers:
+        waiter = callers.send(bob.claim, job, "bob", wait_seconds=10)
         is_waiting(bob, job, 1)
         alice.release(job, lock["lease_id"])
         claimed(waiter.result(5)[0])
@@ -175,10 +175,10 @@ def test_a_resting_lock_serves_the_line_once_it_has_rested(alice, job):
 def test_a_waiter_whose_session_ends_meanwhile_is_refused(alice, job):
     session = alice.open_session().json["session_id"]
     lease = claimed(alice.claim(job, "holder"))
-    with Crowd() as crowd:
-        doomed = crowd.send(alice.claim, job, "doomed", wait_seconds=10, session_id=session)
+    with Callers() as callers:
+        doomed = callers.send(alice.claim, job, "doomed", wait_seconds=10, session_id=session)
         is_waiting(alice, job, 1)
-        next_one = crowd.send(alice.claim, job, "next", wait_seconds=10)
+        next_one = callers.send(alice.claim, job, "next", wait_seconds=10)
         is_waiting(alice, job, 2)
         alice.delete(f"/sessions/{session}")
         ok(alice.release_job(job, lease["lease_id"]))
@@ -190,8 +190,8 @@ def after_release(releaser, waiter):
     """Seconds from the release's answer to the waiter's."""
     job = fresh()
     lease = claimed(releaser.claim(job, "holder"))
-    with Crowd() as crowd:
-        future = crowd.send(waiter.claim, job, "next", wait_seconds=10)
+    with Callers() as callers:
+        future = callers.send(waiter.claim, job, "next", wait_seconds=10)
         is_waiting(waiter, job, 1)
         ok(releaser.release_job(job, lease["lease_id"]))
         released = time.monotonic()

@@ -12,7 +12,7 @@ from tests.http.job_client import ABSENT_LEASE, claimed, fresh, held, job_path, 
 # -- claim -------------------------------------------------------------------------------------------------------
 
 
-def test_a_free_job_goes_to_whoever_claims_it(alice, job):
+def test_a_free_job_goes_to_the_caller_that_claims_it(alice, job):
     body = claimed(alice.claim(job, "agent-7", ttl_seconds=90, metadata={"issue": 12, "tags": ["a", None]}))
     assert (body["job_id"], body["owner"], body["previous"]) == (job, "agent-7", None)
     assert body["metadata"] == {"issue": 12, "tags": ["a", None]}
@@ -36,7 +36,7 @@ def test_metadata_may_be_a_plain_string(alice, job):
     assert alice.owner_of(job)["metadata"] == "https://example.org/run/7"
 
 
-def test_a_held_job_tells_who_has_it_and_when_to_come_back(alice, bob, job):
+def test_a_claim_of_a_held_job_answers_its_owner_and_when_to_retry(alice, bob, job):
     first = claimed(alice.claim(job, "first", ttl_seconds=60, metadata={"why": "nightly"}))
     body = held(bob.claim(job, "second"), by="first")
     assert body["metadata"] == {"why": "nightly"}
@@ -105,7 +105,7 @@ def test_note_and_progress_are_seen_by_others_while_the_job_runs(alice, bob, job
     assert bob.owner_of(job)["note"] == "half way", "a heartbeat without a note keeps the last one"
 
 
-def test_a_lease_id_is_proof_for_whoever_shows_it_and_the_token_must_match_if_sent(alice, bob, job):
+def test_a_lease_id_is_proof_for_any_caller_and_the_token_must_match_if_sent(alice, bob, job):
     lease = claimed(alice.claim(job))
     ok(bob.heartbeat(job, lease["lease_id"], token=lease["token"]))
     problem(alice.heartbeat(job, lease["lease_id"], token=lease["token"] + 1), 409, "wrong_token")
@@ -234,7 +234,7 @@ def test_a_lease_id_that_never_was_opens_nothing(alice, bob, job, verb):
 # -- taking it away ----------------------------------------------------------------------------------------------
 
 
-def test_an_evicted_holder_is_told_by_whom_and_why(alice, bob, root, job):
+def test_a_holder_that_lost_its_job_by_force_learns_by_whom_and_why(alice, bob, root, job):
     lease = claimed(alice.claim(job, "stuck"))
     ok(alice.heartbeat(job, lease["lease_id"], checkpoint={"row": 5}))
     body = ok(root.force_release(job, "asleep since noon"))

@@ -20,7 +20,7 @@ from tests.compat.octostore.server import Server
 from tests.compat.orchestrion.account import Account, register
 from tests.compat.orchestrion.expect import instant, seconds_left
 from tests.compat.orchestrion.states import held
-from tests.http.job_client import ROOT_KEY, Crowd, fresh, job_path, pointers, problem
+from tests.http.job_client import ROOT_KEY, Callers, fresh, job_path, pointers, problem
 from tests.http.job_client import root as root_of
 from tests.http.replies import done, events
 
@@ -203,11 +203,11 @@ def test_revoking_a_key_ends_its_requests_that_wait(account):
     job = fresh()
     done(account.post(job_path(job, "/claim"), {"owner": "me"}))
     last = done(account.get("/v1/events?limit=1000"))["nextCursor"]
-    with Crowd() as crowd:
+    with Callers() as callers:
         waits = [
-            crowd.send(caller.post, job_path(job, "/claim"), {"owner": "next", "wait_seconds": 50}),
-            crowd.send(caller.post, "/v1/tasks/claim", {"type": "none", "wait_seconds": 50}),
-            crowd.send(caller.get, f"/v1/events?after={last}&kind=none&wait_seconds=50"),
+            callers.send(caller.post, job_path(job, "/claim"), {"owner": "next", "wait_seconds": 50}),
+            callers.send(caller.post, "/v1/tasks/claim", {"type": "none", "wait_seconds": 50}),
+            callers.send(caller.get, f"/v1/events?after={last}&kind=none&wait_seconds=50"),
         ]
         look = (job_path(job, "/claim"), {"owner": "looking"})
         eventually(lambda: account.post(*look).json["waiting"], lambda count: count == 1, within=10)
@@ -263,7 +263,7 @@ def test_a_grace_is_a_day_at_most(account, grace, status):
 
 
 @pytest.mark.parametrize("test", [True, False])
-def test_a_rotated_key_is_of_the_same_kind_whoever_rotates_it(account, test):
+def test_a_rotated_key_is_of_the_same_kind_for_every_caller(account, test):
     kind = "hf_test_" if test else "hf_live_"
     caller, made = make(account, "jobs", test=test)
     assert done(rotate(caller))["apiKey"].startswith(kind)

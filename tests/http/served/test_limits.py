@@ -99,7 +99,7 @@ def test_all_keys_of_an_account_share_a_budget_which_rotation_does_not_renew(acc
     limited(account.create(), "create")
 
 
-def test_whoever_is_not_let_in_is_not_counted(account):
+def test_refused_callers_are_not_counted(account):
     made = done(account.post("/v1/keys", {"name": "reader", "scopes": ["read"]}), 201)
     reader = Account(account.port, {"Authorization": f"Bearer {made['apiKey']}"})
     for _ in range(7):
@@ -136,7 +136,7 @@ def test_waiting_for_work_in_vain_is_one_look(account):
     assert left(account.claim(wait_seconds=0.2)) == ("read", 39)
 
 
-def test_whoever_may_look_no_more_may_not_look_for_work_either(account):
+def test_a_claim_that_finds_nothing_is_refused_once_the_reads_are_used_up(account):
     spend(account, "read", 40)
     limited(account.claim(), "read")
     pending(account)

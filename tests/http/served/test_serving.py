@@ -235,7 +235,7 @@ def test_without_a_public_address_the_one_it_listens_on_is_shown():
     assert Settings(port=1, tls_cert="x", tls_key="y", host="::1").home == "https://[::1]:1"
 
 
-def test_the_public_address_is_told_at_the_start(start):
+def test_the_public_address_is_printed_at_the_start(start):
     server = start("--public-url", "https://holdfast.example", ROOT_KEY=KEY)
     assert f"listening on http://127.0.0.1:{server.port}" in server.log()
     assert "https://holdfast.example/v1/jobs/hello/claim" in server.log()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.http.job_client import Crowd, fresh, pointers
+from tests.http.job_client import Callers, fresh, pointers
 from tests.http.replies import done, nothing_changes, turned_away
 from tests.http.session_client import begin, path, write
 
@@ -46,8 +46,8 @@ def test_a_write_may_insist_on_the_version_it_has_read(account):
 
 def test_of_two_writes_from_one_version_one_wins(account):
     life = begin(account)
-    with Crowd() as crowd:
-        sent = [crowd.send(write, account, life, turn=turn, if_version=0) for turn in range(6)]
+    with Callers() as callers:
+        sent = [callers.send(write, account, life, turn=turn, if_version=0) for turn in range(6)]
         statuses = sorted(future.result(10)[0].status for future in sent)
     assert statuses == [200] + [409] * 5
 

@@ -2,7 +2,7 @@
 
 from tests.compat.orchestrion.expect import claimed
 from tests.compat.orchestrion.states import pending
-from tests.http.job_client import Crowd
+from tests.http.job_client import Callers
 from tests.http.replies import done, nothing_changes, refused
 from tests.http.session_client import begin, claim_task
 
@@ -42,8 +42,8 @@ def test_ten_claims_of_one_lane_at_once_win_one_task(account):
     life = begin(account, lane=True)
     for _ in range(10):
         pending(account)
-    with Crowd() as crowd:
-        sent = [crowd.send(account.claim, session_id=life["session_id"]) for _ in range(10)]
+    with Callers() as callers:
+        sent = [callers.send(account.claim, session_id=life["session_id"]) for _ in range(10)]
         bodies = [done(future.result(10)[0]) for future in sent]
     assert sorted(body.get("message", "") for body in bodies) == [""] + ["busy"] * 9
 

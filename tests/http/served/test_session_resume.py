@@ -5,7 +5,7 @@ import pytest
 from tests.compat.octostore.expect import assert_lasts, instant
 from tests.compat.orchestrion.account import Account
 from tests.compat.orchestrion.expect import claimed
-from tests.http.job_client import Crowd, fresh, job_path, lost, pointers
+from tests.http.job_client import Callers, fresh, job_path, lost, pointers
 from tests.http.replies import done, events, nothing_changes, refused, turned_away
 from tests.http.session_client import beat, begin, claim_job, claim_task, close, path, resume, write
 
@@ -35,7 +35,7 @@ def test_a_new_name_opens_a_session(account):
     assert life["lease_id"] != life["secret"]
 
 
-def test_a_session_lives_two_minutes_unless_told_otherwise(account):
+def test_a_session_lasts_two_minutes_by_default(account):
     assert_lasts(begin(account)["expires_at"], 120)
 
 
@@ -105,7 +105,7 @@ def test_the_secret_gives_everything_back_under_new_leases_and_larger_tokens(acc
     done(close(account, again))
 
 
-def test_the_former_self_is_fenced_everywhere(account):
+def test_the_previous_process_of_a_session_is_refused_everywhere(account):
     life = begin(account)
     task, job = claim_task(account, life), claim_job(account, life)
     again = resume(account, life)
@@ -134,8 +134,8 @@ def test_resuming_starts_every_lease_again(account):
 def test_of_many_who_resume_at_once_the_last_one_holds_everything(account):
     life = begin(account)
     task = claim_task(account, life)
-    with Crowd() as crowd:
-        sent = [crowd.send(account.post, "/v1/sessions", {"name": "me", "secret": life["secret"]}) for _ in range(6)]
+    with Callers() as callers:
+        sent = [callers.send(account.post, "/v1/sessions", {"name": "me", "secret": life["secret"]}) for _ in range(6)]
         lives = sorted((done(future.result(10)[0]) for future in sent), key=lambda life: life["generation"])
     assert [again["generation"] for again in lives] == list(range(2, 8))
     tokens = [again["tasks"][0]["fencingToken"] for again in lives]
@@ -146,7 +146,7 @@ def test_of_many_who_resume_at_once_the_last_one_holds_everything(account):
     done(account.do("complete", task["id"], lease_id=lives[-1]["tasks"][0]["leaseId"]))
 
 
-def test_resuming_may_bring_news(account):
+def test_resuming_may_change_the_context(account):
     life = begin(account, **CONTEXT)
     again = resume(account, life, turn=8, context={"new": True})
     assert (again["turn"], again["context"], again["context_version"]) == (8, {"new": True}, 2)
@@ -169,7 +169,7 @@ def test_the_lease_id_is_not_the_secret(account):
     turned_away(account.post(path(life, "/heartbeat"), {"lease_id": life["secret"]}), 409, "lease_lost")
 
 
-def test_a_name_belongs_to_whoever_used_it_first(alice, bob):
+def test_a_name_belongs_to_the_key_that_used_it_first(alice, bob):
     """Two keys of one account: not even the secret helps, nor the end of the session."""
     name = fresh()
     life = begin(alice, name)
@@ -217,7 +217,7 @@ def test_a_heartbeat_may_carry_the_context(account):
 
 
 @pytest.mark.parametrize("verb", ["/heartbeat", "/context"])
-def test_only_the_newest_life_may_speak(account, verb):
+def test_only_the_newest_generation_may_write(account, verb):
     life = begin(account)
     with nothing_changes(account):
         assert pointers(turned_away(account.post(path(life, verb), {}), 400, "invalid_request")) == {"/lease_id"}

@@ -8,7 +8,7 @@ import pytest
 from tests.compat.orchestrion.account import Account
 from tests.compat.orchestrion.expect import assert_task, claimed, created
 from tests.compat.orchestrion.states import completed, dead, held, pending
-from tests.http.job_client import Crowd, fresh
+from tests.http.job_client import Callers, fresh
 from tests.http.replies import caused_by, done, events, nothing_changes, refused
 
 pytest_plugins = ["tests.http.fresh_accounts"]
@@ -158,8 +158,8 @@ def test_another_batch_under_the_same_key_is_a_conflict(account):
 
 def test_eight_equal_batches_at_once_are_one(account):
     caller = account.with_headers(Idempotency_Key=fresh())
-    with Crowd() as crowd:
-        sent = [crowd.send(batch, caller, *[making()] * 20) for _ in range(8)]
+    with Callers() as callers:
+        sent = [callers.send(batch, caller, *[making()] * 20) for _ in range(8)]
         bodies = {answer.result(10)[0].raw for answer in sent}
     assert len(bodies) == 1
     assert len(events(account, "kind=task.created")) == 20

@@ -4,7 +4,7 @@ import pytest
 
 from tests.compat.orchestrion.expect import claimed
 from tests.compat.orchestrion.states import completed, dead, held, pending, retrying, scheduled
-from tests.http.job_client import Crowd
+from tests.http.job_client import Callers
 from tests.http.replies import caused_by, done, nothing_changes, refused
 
 pytest_plugins = ["tests.http.fresh_accounts"]
@@ -67,7 +67,7 @@ def test_a_cancelled_task_whose_lease_runs_out_is_cancelled(faded, mode):
 # -- asking ------------------------------------------------------------------------------------------------------
 
 
-def test_the_holder_is_told_to_stop_with_its_next_heartbeat(account):
+def test_the_next_heartbeat_asks_the_holder_to_stop(account):
     mine = held(account)
     assert mine["cancelRequested"] is False
     done(account.do("cancel", mine["id"], mode="request"))
@@ -101,9 +101,9 @@ def test_a_task_ended_by_force_tells_why(account):
 def test_of_force_and_complete_at_once_one_wins(account):
     for _ in range(5):
         mine = held(account)
-        with Crowd() as crowd:
-            force = crowd.send(account.do, "cancel", mine["id"], mode="force")
-            complete = crowd.send(account.do, "complete", mine["id"], lease_id=mine["leaseId"])
+        with Callers() as callers:
+            force = callers.send(account.do, "cancel", mine["id"], mode="force")
+            complete = callers.send(account.do, "complete", mine["id"], lease_id=mine["leaseId"])
             statuses = force.result(5)[0].status, complete.result(5)[0].status
         assert sorted(statuses) == [200, 409]
         seen = done(account.read_task(mine["id"]))["status"]

@@ -5,7 +5,7 @@ import pytest
 from tests.compat.orchestrion.expect import claimed, instant, task
 from tests.compat.orchestrion.states import pending
 from tests.http.expiring_session import TTL_SECONDS
-from tests.http.job_client import Crowd, fresh
+from tests.http.job_client import Callers, fresh
 from tests.http.replies import claimed_many, done, events, nothing_changes, refused
 from tests.http.session_client import begin
 
@@ -70,8 +70,8 @@ def test_a_limit_in_an_empty_queue_answers_an_empty_list(account):
 def test_claims_of_many_share_the_queue_without_doubles(account):
     items = [{"op": "create", "type": "work", "payload": {}}] * 60
     made = [result["task"]["id"] for result in done(account.post("/v1/tasks/batch", {"items": items}))["results"]]
-    with Crowd() as crowd:
-        claims = [crowd.send(account.claim, limit=9) for _ in range(8)]
+    with Callers() as callers:
+        claims = [callers.send(account.claim, limit=9) for _ in range(8)]
         got = [got["id"] for claim in claims for got in claimed_many(claim.result(10)[0])]
     assert sorted(got) == sorted(made)
 
@@ -170,8 +170,8 @@ def test_a_claim_repeated_after_its_lease_ran_out_grants_nothing(faded):
 def test_two_claims_under_one_key_at_once_are_one_claim(account):
     made = [pending(account) for _ in range(4)]
     key = fresh()
-    with Crowd() as crowd:
-        claims = [crowd.send(account.with_headers(Idempotency_Key=key).claim) for _ in range(8)]
+    with Callers() as callers:
+        claims = [callers.send(account.with_headers(Idempotency_Key=key).claim) for _ in range(8)]
         got = {claimed(claim.result(10)[0])["leaseId"] for claim in claims}
     assert len(got) == 1
     assert len(events(account, "kind=task.claimed")) == 1
@@ -210,7 +210,7 @@ def test_a_repeated_verb_has_one_effect_and_one_answer(account, verb, fields):
     assert (again.raw, again.header("Idempotency-Replayed")) == (first.raw, "true")
 
 
-def test_a_repeated_heartbeat_whose_lease_is_over_is_not_told_that_it_stands(account):
+def test_a_repeated_heartbeat_whose_lease_is_over_is_refused(account):
     mine = claimed(account.do("claim", pending(account)["id"]))
     caller = account.with_headers(Idempotency_Key=fresh())
     beat = {"lease_id": mine["leaseId"]}

@@ -48,7 +48,7 @@ def test_an_event_says_who_did_it_by_which_request_and_what_changed(account, sto
     assert "payload" not in event["data"]
 
 
-def test_what_is_large_is_told_by_hash_and_size(account, story):
+def test_large_values_are_in_events_as_hash_and_size(account, story):
     told = {event["kind"]: event["data"] for event in history(account, story["id"])}
     assert told["task.completed"]["result"].keys() == {"sha256", "size"}
     assert told["task.completed"]["result"]["size"] == len('{"n":1}')

@@ -7,7 +7,7 @@ import pytest
 
 from tests.compat.orchestrion.expect import assert_task, claimed, ids_of, in_seconds
 from tests.compat.orchestrion.states import cancelled, completed, dead, held, pending, retrying
-from tests.http.job_client import Crowd
+from tests.http.job_client import Callers
 from tests.http.replies import done, refused
 from tests.http.session_client import begin
 
@@ -203,8 +203,8 @@ def test_counts_stay_true_while_many_write(account):
             if verb == "release":
                 account.do("cancel", claimed_one["id"])
 
-    with Crowd() as crowd:
-        for future in [crowd._pool.submit(work, number) for number in range(6)]:
+    with Callers() as callers:
+        for future in [callers._pool.submit(work, number) for number in range(6)]:
             future.result(30)
     total = counts(account)["total"]
     assert sum(total.values()) == len(made)

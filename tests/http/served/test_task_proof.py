@@ -71,7 +71,7 @@ def test_tokens_grow_with_every_claim(account):
         ("snooze", {"seconds": 60}),
     ],
 )
-def test_an_outcome_told_again_under_its_lease_is_answered_and_not_done_twice(account, verb, fields):
+def test_an_outcome_reported_again_under_its_lease_is_answered_and_not_applied_twice(account, verb, fields):
     mine = held(account)
     told = done(account.do(verb, mine["id"], lease_id=mine["leaseId"], **fields))
     with nothing_changes(account):
@@ -85,7 +85,7 @@ def test_another_outcome_under_a_lease_that_is_over_is_refused(account):
         refused(account.do("complete", mine["id"], lease_id=mine["leaseId"]), 409, "invalid_transition")
 
 
-def test_an_outcome_told_again_after_the_next_claim_does_not_reach_the_next_holder(account):
+def test_an_outcome_reported_again_after_the_next_claim_does_not_affect_the_next_holder(account):
     first = held(account)
     done(account.do("fail", first["id"], lease_id=first["leaseId"]))
     claimed(account.do("claim", first["id"]))

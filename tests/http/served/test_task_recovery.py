@@ -3,7 +3,7 @@
 import time
 
 from tests.compat.orchestrion.account import Account, register
-from tests.http.job_client import Crowd, agent, job_path, problem
+from tests.http.job_client import Callers, agent, job_path, problem
 from tests.http.replies import done, events, nothing_changes
 from tests.http.session_client import begin
 
@@ -23,12 +23,12 @@ def test_only_an_admin_recovers(server):
     assert problem(agent(server).post("/v1/recover"), 403, "forbidden")["scope"] == "admin"
 
 
-def test_two_servers_recover_everything_once_and_tell_it_once(postgres_server, second_postgres_server):
+def test_two_servers_recover_everything_once_and_report_it_once(postgres_server, second_postgres_server):
     here = register(postgres_server.anyone)
     assert_recovered_once(here, Account(second_postgres_server.port, here.headers))
 
 
-def test_callers_of_one_server_recover_everything_once_and_tell_it_once(account):
+def test_callers_of_one_server_recover_everything_once_and_report_it_once(account):
     assert_recovered_once(account, account)
 
 
@@ -48,8 +48,8 @@ def assert_recovered_once(here, there):
             told += [(answer.header("X-Request-Id"), f"lease:{name}") for name in body["jobs"]]
         return told
 
-    with Crowd() as crowd:
-        calls = [crowd._pool.submit(recover, caller) for caller in (here, there) * 2]
+    with Callers() as callers:
+        calls = [callers._pool.submit(recover, caller) for caller in (here, there) * 2]
         told = [each for call in calls for each in call.result(15)]
     ended = events(here, "kind=lease.expired")
     assert sorted(event["subject"] for event in ended) == sorted(f"lease:job-{number}" for number in range(JOBS))

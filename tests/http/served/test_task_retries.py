@@ -111,7 +111,7 @@ def test_a_dead_letter_can_be_resolved_and_stays_one(account):
         assert done(account.do("resolve", mine["id"])) == resolved
 
 
-def test_dead_letters_that_wait_for_somebody_can_be_told_from_those_dealt_with(account):
+def test_unresolved_dead_letters_can_be_listed_apart_from_resolved_ones(account):
     open_one, resolved = dead(account), dead(account)
     done(account.do("resolve", resolved["id"]))
     assert ids_of(done(account.list("status=dead_letter&resolved=false"))) == [open_one["id"]]

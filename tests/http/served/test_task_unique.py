@@ -4,7 +4,7 @@ import pytest
 
 from tests.compat.orchestrion.expect import claimed, created, in_seconds, task
 from tests.compat.orchestrion.states import held
-from tests.http.job_client import Crowd
+from tests.http.job_client import Callers
 from tests.http.replies import done, events, nothing_changes, refused
 
 pytest_plugins = ["tests.http.fresh_accounts"]
@@ -55,8 +55,8 @@ def test_the_key_is_the_same_in_every_type(account):
 
 
 def test_twenty_creates_at_once_make_one_task(account):
-    with Crowd(20) as crowd:
-        sent = [crowd.send(make, account) for _ in range(20)]
+    with Callers(20) as callers:
+        sent = [callers.send(make, account) for _ in range(20)]
         answers = [future.result(10)[0] for future in sent]
     assert sorted(answer.status for answer in answers) == [200] * 19 + [201]
     assert len({answer.json["id"] for answer in answers}) == 1

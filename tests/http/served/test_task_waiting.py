@@ -15,7 +15,7 @@ from tests.compat.orchestrion.account import Account, register
 from tests.compat.orchestrion.expect import claimed, no_tasks
 from tests.compat.orchestrion.states import held, pending
 from tests.faults.raw_socket import read_answer
-from tests.http.job_client import Crowd, fresh
+from tests.http.job_client import Callers, fresh
 from tests.http.replies import claimed_many, done, events, nothing_changes, refused
 from tests.proof_size import sized
 
@@ -86,7 +86,7 @@ def test_an_idle_worker_asks_twice_a_minute_at_most(account):
         assert claimed(waiter.answer())["id"] == made["id"]
 
 
-def test_work_goes_to_whoever_waited_longest(account):
+def test_a_task_goes_to_the_caller_that_has_waited_longest(account):
     with waiting(account) as first, waiting(account) as second:
         made = pending(account)
         assert claimed(first.answer())["id"] == made["id"]
@@ -94,16 +94,16 @@ def test_work_goes_to_whoever_waited_longest(account):
 
 
 def test_tasks_made_one_by_one_reach_everybody_who_waits(account):
-    with Crowd() as crowd:
+    with Callers() as callers:
         for _ in range(5):
-            waiters = [crowd.send(account.claim, wait_seconds=15) for _ in range(4)]
+            waiters = [callers.send(account.claim, wait_seconds=15) for _ in range(4)]
             made = [pending(account)["id"] for _ in waiters]
             assert sorted(claimed(waiter.result(5)[0])["id"] for waiter in waiters) == made
 
 
 def test_ten_tasks_made_at_once_reach_ten_waiters(account):
-    with Crowd() as crowd:
-        waiters = [crowd.send(account.claim, wait_seconds=15) for _ in range(10)]
+    with Callers() as callers:
+        waiters = [callers.send(account.claim, wait_seconds=15) for _ in range(10)]
         items = [{"op": "create", "type": "work", "payload": {}}] * 10
         made = done(account.post("/v1/tasks/batch", {"items": items}))["results"]
         got = [claimed(waiter.result(5)[0])["id"] for waiter in waiters]
@@ -216,10 +216,10 @@ def test_a_claim_with_a_key_whose_caller_left_is_kept_for_its_retry(account, ser
     ],
     ids=["completed", "cancelled", "dead"],
 )
-def test_a_reader_is_told_as_soon_as_the_task_is_finished(account, finish, state):
+def test_a_waiting_reader_is_answered_as_soon_as_the_task_is_finished(account, finish, state):
     mine = held(account)
-    with Crowd() as crowd:
-        reader = crowd.send(account.read_task, f"{mine['id']}?wait_seconds=15")
+    with Callers() as callers:
+        reader = callers.send(account.read_task, f"{mine['id']}?wait_seconds=15")
         done(account.do("heartbeat", mine["id"], progress=0.5))
         finish(account, mine)
         assert done(reader.result(5)[0])["status"] == state
@@ -243,10 +243,10 @@ def test_a_reader_of_a_task_that_is_not_there_does_not_wait(account, stranger):
     refused(account.read_task(f"{theirs['id']}?wait_seconds=60"), 404, "task_not_found")
 
 
-def test_a_reader_on_another_server_is_told_too(postgres_server, second_postgres_server):
+def test_a_waiting_reader_on_another_server_is_answered_too(postgres_server, second_postgres_server):
     here = register(postgres_server.anyone)
     mine = held(here)
-    with Crowd() as crowd:
-        reader = crowd.send(on(second_postgres_server, here).read_task, f"{mine['id']}?wait_seconds=15")
+    with Callers() as callers:
+        reader = callers.send(on(second_postgres_server, here).read_task, f"{mine['id']}?wait_seconds=15")
         done(here.complete(mine["id"], result={"n": 2}))
         assert done(reader.result(5)[0])["result"] == {"n": 2}

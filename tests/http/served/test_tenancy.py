@@ -21,7 +21,7 @@ from holdfast.transport.http.routing import Router
 from tests.compat.octostore.wire import NOTHING
 from tests.compat.orchestrion.account import Account, register
 from tests.compat.orchestrion.states import held, pending
-from tests.http.account_resources import OPERATORS, REQUESTS, Absent, Belongings
+from tests.http.account_resources import OPERATORS, REQUESTS, Absent, Resources
 from tests.http.job_client import fresh, job_path
 from tests.http.replies import done, events, turned_away
 from tests.http.session_client import begin
@@ -85,7 +85,7 @@ def stores():
 
 @pytest.fixture
 def victim(server):
-    return Belongings(register(server.anyone))
+    return Resources(register(server.anyone))
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ class Household:
 
     def __init__(self, account):
         self.account = account
-        self.things = Belongings(account)
+        self.things = Resources(account)
         self.keys = {scope: self.key(scope)[0] for scope in SCOPES}
         expired, self.expires_at = self.key("admin", expiresInSeconds=EXPIRY_SECONDS)[0], time.monotonic()
         revoked, revoked_id = self.key("admin")
@@ -188,7 +188,7 @@ def test_every_scope_of_the_table_is_one_that_keys_can_open():
 
 
 @pytest.mark.parametrize("name", SCOPED)
-def test_whoever_asks_about_their_own_is_answered(victim, name):
+def test_an_account_reads_its_own_resources(victim, name):
     answer = ask(name, victim.account, victim)
     assert answer.status in {200, 201, 204, ANSWERED_OTHERWISE.get(name)}, str(answer)
 
@@ -288,7 +288,7 @@ def test_keys_that_open_nothing_are_all_refused_in_the_same_words(household, row
 
 @one_store
 @pytest.mark.parametrize("name", SCOPED)
-def test_a_key_of_the_wrong_scope_changes_nothing_and_is_told_which_it_lacks(household, rows, name):
+def test_a_key_of_the_wrong_scope_changes_nothing_and_learns_which_it_lacks(household, rows, name):
     operation = SCOPED[name]
     wrong = [scope for scope in SCOPES if not grants(scope, operation.scope)]
     before = rows(household.account)
@@ -307,7 +307,7 @@ def test_a_key_of_the_wrong_scope_changes_nothing_and_is_told_which_it_lacks(hou
 @pytest.mark.parametrize("name", SCOPED)
 def test_every_scope_that_opens_a_door_opens_it(server, name):
     """Each in an account of its own, as many of them change what they find."""
-    own = Belongings(register(server.anyone))
+    own = Resources(register(server.anyone))
     REQUESTS[name](own)
     for scope in (scope for scope in SCOPES if grants(scope, SCOPED[name].scope)):
         made = done(own.account.post("/v1/keys", {"name": scope, "scopes": [scope]}), 201)
