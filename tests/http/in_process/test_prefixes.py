@@ -131,6 +131,14 @@ def test_only_an_administrator_without_a_prefix_counts_as_the_last_one(server):
     assert account.delete(f"/v1/keys/{first}").json["error"] == "last_admin_key"
 
 
+@pytest.mark.parametrize(("scope", "is_warned"), [("tasks:work", True), ("admin", True), ("jobs", False)])
+def test_whoever_makes_a_key_with_a_prefix_for_tasks_is_warned(outside, scope, is_warned):
+    made = done(outside.account.post("/v1/keys", {"name": "x", "scopes": [scope], "prefix": PREFIX}), 201)
+    assert ("may not use tasks" in str(made.get("warnings"))) == is_warned
+    free = done(outside.account.post("/v1/keys", {"name": "x", "scopes": [scope]}), 201)
+    assert "warnings" not in free
+
+
 def test_the_covered_operations_are_those_whose_handlers_filter():
     """Each of these has its own check above or in `test_nothing_outside_the_prefix_is_shown_or_changed`."""
     assert {name for name, rule in PREFIX_RULES.items() if rule == COVERED} == {

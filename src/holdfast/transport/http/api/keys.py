@@ -71,6 +71,8 @@ async def create_key(ctx: HandlerContext, request: Request) -> Response:
     await ctx.authenticate(request)
     body, warnings, _ = await read_body(request, KeyBody)
     secret, key = await make(ctx, request.by, request.cause(), body, by_hash=request.key_hash)
+    if key.name_prefix is not None and key.may("tasks:read"):
+        warnings = [*warnings, "a key with a prefix may not use tasks, which have no names"]
     return _response_with_secret(201, secret, key, warnings)
 
 
