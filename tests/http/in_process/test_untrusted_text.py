@@ -16,8 +16,8 @@ from tests.http.job_client import claimed, ok
 SHOWN_AS = {"worker_id": "claimedBy", "output_id": "outputId", "error_code": "errorCode"}
 """Fields of requests that answers spell in another way."""
 NEVER_SHOWN = {"lease_id", "session_lease_id", "idempotencyKey", "secret", "cursor", "request_id", "kind", "prefix",
-               "key", "sessionId"}  # fmt: skip
-"""Proofs, secrets and filters."""
+               "key", "sessionId", "waiting_id"}  # fmt: skip
+"""Proofs, secrets, filters, and ids that the server chose."""
 WRITTEN_BY_AGENTS = ("job", "task", "session", "context", "heartbeat", "lock", "campaign")
 
 
