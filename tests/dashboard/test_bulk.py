@@ -131,7 +131,7 @@ def test_a_bulk_operation_ends_when_its_key_is_revoked(server, root, kind):
     task_batches.make(root, kind, 4_000)
     _, address = begin(client, confirmation_fields(client, "cancel", state="pending", type=kind))
     assert root.delete(f"/v1/keys/{made['keyId']}").status == 200
-    assert "no longer has the scope" in final_text(DashboardClient(server.port).sign_in(), address)
+    assert "may no longer change tasks" in final_text(DashboardClient(server.port).sign_in(), address)
     assert task_batches.states(root, kind)["pending"] > 0
 
 
