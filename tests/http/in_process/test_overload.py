@@ -14,9 +14,8 @@ from holdfast.core.event import Cause
 from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND
 from holdfast.engine.verbs.locks import AcquireLock
-from holdfast.operations.table import HOLDER_OPERATIONS, OPERATIONS, PROBES
 from holdfast.store.sqlite import SqliteStore
-from holdfast.transport.http.access import admission, auth
+from holdfast.transport.http.access import auth
 from holdfast.transport.http.bodies.parsing import parse_body
 from holdfast.transport.http.context import BODY_BUDGET
 from holdfast.transport.http.octostore import lock_list
@@ -65,8 +64,9 @@ def test_a_missing_field_is_compared_with_few_names():
     assert found.value.errors[0]["message"] == "`owner` is required"
 
 
-def test_a_large_body_does_not_hold_the_event_loop():
-    fields, count = unknown_fields(MIB - 200)
+@pytest.mark.parametrize(("size", "status"), [(200_000, 200), (MIB - 200, 400)])
+def test_a_large_body_does_not_hold_the_event_loop(size, status):
+    fields, count = unknown_fields(size)
 
     async def scenario(app):
         body = f'{{"items": [{{"op": "resolve", "id": "x"}}], {fields}}}'.encode()
@@ -75,8 +75,11 @@ def test_a_large_body_does_not_hold_the_event_loop():
         return call, pause
 
     call, pause = ConcurrentApp().run(scenario)
-    assert call.status == 200
-    assert call.json["warnings"][-1] == f"{count - 10} more unknown fields were ignored"
+    assert call.status == status
+    if status == 200:
+        assert call.json["warnings"][-1] == f"{count - 10} more unknown fields were ignored"
+    else:
+        assert "unknown field `ttl_sec0000000`" in call.json["message"]
     assert pause < 1.0
 
 
@@ -157,7 +160,7 @@ async def fill(app, places, key):
 
 
 def test_an_overloaded_server_refuses_new_work_and_admits_holders(monkeypatch):
-    monkeypatch.setattr(gate, "MAX_KNOWN", 20)
+    monkeypatch.setattr(gate, "FIRST_KNOWN", 20)
 
     async def scenario(app):
         claimed = (await app.ask("/v1/jobs/held/claim", body={"owner": "me"})).json
@@ -186,22 +189,23 @@ def test_an_overloaded_server_refuses_new_work_and_admits_holders(monkeypatch):
 
 
 def test_strangers_take_no_place_of_a_known_caller(monkeypatch):
-    monkeypatch.setattr(gate, "MAX_STRANGERS", 20)
+    monkeypatch.setattr(gate, "MAX_ANONYMOUS", 20)
 
     async def scenario(app):
         await app.ask("/v1/jobs/x/claim", body={"owner": "me"})
+        app.app.gate.unknown.limit = 0
         calls = [app.begin("/elections/room-123456/campaign", key=None, pieces=[b"{"], ends=False) for _ in range(20)]
         await asyncio.gather(*(call.sent.wait() for call, _ in calls))
         stranger = await app.ask("/v1/jobs/x/heartbeat", body={}, key=WRONG)
-        return stranger, await app.ask("/v1/jobs/other/claim", body={"owner": "me"})
+        anonymous = await app.ask("/elections/room-123456", "GET", key=None)
+        return stranger, anonymous, await app.ask("/v1/jobs/other/claim", body={"owner": "me"})
 
-    stranger, known = ConcurrentApp().run(scenario)
-    assert stranger.status == 503
-    assert known.status == 200
+    stranger, anonymous, known = ConcurrentApp().run(scenario)
+    assert (stranger.status, anonymous.status, known.status) == (503, 503, 200)
 
 
 def test_a_request_that_waits_leaves_its_place(monkeypatch):
-    monkeypatch.setattr(gate, "MAX_KNOWN", 5)
+    monkeypatch.setattr(gate, "FIRST_KNOWN", 5)
 
     async def scenario(app):
         await app.ask("/v1/jobs/held/claim", body={"owner": "me"})
@@ -222,14 +226,38 @@ def test_every_place_is_given_back():
             ("/locks", "GET", "no"),
         ]:
             await app.ask(path, method, key=key)
-        places = app.app.gate
-        return [kind.taken for kind in (places.known, places.strangers, places.holders, places.leaders, places.probes)]
+        kinds = ("known", "unknown", "anonymous", "holders", "leaders", "probes")
+        return [getattr(app.app.gate, kind).taken for kind in kinds]
 
-    assert ConcurrentApp().run(scenario) == [0] * 5
+    assert ConcurrentApp().run(scenario) == [0] * 6
 
 
-def test_the_operations_of_holders_and_the_probes_exist():
-    assert {operation.name for operation in OPERATIONS} >= HOLDER_OPERATIONS | PROBES
+def test_refusals_are_paced():
+    async def scenario(app):
+        await app.ask("/v1/jobs/x/claim", body={"owner": "me"})
+        app.app.gate.known.limit = 40
+        await fill(app, app.app.gate.known, KEY)
+        calls = [app.begin("/v1/jobs/x/claim")[1] for _ in range(40)]
+        await asyncio.wait(calls, timeout=0.2)
+        soon = sum(task.done() for task in calls)
+        await asyncio.gather(*calls)
+        return soon
+
+    assert ConcurrentApp().run(scenario) < 40
+
+
+def test_a_late_event_loop_leaves_fewer_places_and_a_punctual_one_gives_them_back():
+    places = ConcurrentApp().app.gate
+    assert places.known.limit == gate.FIRST_KNOWN
+    places.adapt(2 * gate.LATE_SECONDS, used=0)
+    assert places.known.limit == gate.FIRST_KNOWN // 2
+    places.adapt(100.0, used=0)
+    assert places.known.limit == gate.MIN_KNOWN
+    places.adapt(0.0, used=1)
+    assert places.known.limit == gate.MIN_KNOWN  # more are not needed
+    for _ in range(100):
+        places.adapt(0.0, used=1000)
+    assert places.known.limit == gate.MAX_KNOWN
 
 
 # -- long lists --------------------------------------------------------------------------------------------------
@@ -284,7 +312,7 @@ def test_an_account_reads_a_few_long_lists_at_once(monkeypatch):
 
 
 def test_unknown_keys_are_looked_up_a_few_at_a_time(monkeypatch):
-    monkeypatch.setattr(admission, "MAX_GUESSES", 10)
+    monkeypatch.setattr(gate, "MAX_UNKNOWN", 10)
 
     async def scenario(app):
         with app.engine.store.read():  # the store is busy: look-ups wait

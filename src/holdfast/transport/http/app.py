@@ -15,6 +15,7 @@ from holdfast.transport.http.access.access_log import ALL, SLOW_SECONDS, log_req
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.handlers import HANDLERS, render_error, render_overloaded
 from holdfast.transport.http.overload.gate import Gate
+from holdfast.transport.http.overload.unread_answers import COUNTED_BYTES
 from holdfast.transport.http.request import Header, HttpRefusal, Receive, Request, Response, Scope, Send
 from holdfast.transport.http.routing import Router
 from holdfast.transport.http.streams.sending import send_parts
@@ -77,6 +78,7 @@ class App:
 
     async def _refuse_early(self, request: Request, began: float, send: Send) -> None:
         """Refuse a request that found no place. It is counted, but neither traced nor logged by itself."""
+        await self.gate.pace_refusal()
         self._ctx.engine.registry.add(REFUSED, Overloaded.code)
         self._ctx.stats.note(None, request.scope["path"], 503, began)
         await self._send(request, render_overloaded(request), send)
@@ -96,7 +98,7 @@ class App:
             tracing.end(span, request, status)
 
     async def _handle(self, request: Request, began: float, send: Send) -> None:
-        scope = request.scope
+        scope, is_overloaded = request.scope, False
         try:
             if scope["path"] == MCP_PATH and scope["method"] != "OPTIONS":
                 await self._mcp.admit(request)
@@ -104,13 +106,18 @@ class App:
                 await self._answer_mcp(request, began, send)
                 return
             response = await (self._show_dashboard(request) if is_for_dashboard(request) else self._answer(request))
-            self._ctx.unread_answers.check(request, len(response.body))
+            if len(response.body) > COUNTED_BYTES:
+                self._ctx.unread_answers.check(request, len(response.body))
+        except Overloaded as error:
+            await self.gate.pace_refusal()
+            response, is_overloaded = self._refuse(request, error), True
         except Exception as error:  # noqa: BLE001 - every failure is answered
             response = self._refuse(request, error)
         if request.rate_budget is not None:
             _add_rate_limit(request, response)
         seconds = self._ctx.stats.note(request.operation, scope["path"], response.status, began)
-        if response.status >= 500 or seconds > SLOW_SECONDS or self._access_log == ALL:
+        is_bad = response.status >= 500 or seconds > SLOW_SECONDS
+        if (is_bad and not is_overloaded) or self._access_log == ALL:
             log_request(self._access_log, request, response.status, seconds)
         request.leave_place()
         request.forget_body()
@@ -181,15 +188,22 @@ class App:
             await send_parts(request, response.parts, send)
             return
         message = {"type": "http.response.body", "body": b"" if request.scope["method"] == "HEAD" else body}
-        await self._ctx.unread_answers.send(request, message, send)
+        if len(body) <= COUNTED_BYTES:
+            await send(message)
+        else:
+            await self._ctx.unread_answers.send(request, message, send)
 
     async def _run_lifespan(self, receive: Receive, send: Send) -> None:
+        watch: asyncio.Task[None] | None = None
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
                 self._ctx.open()
+                watch = asyncio.ensure_future(self.gate.watch_event_loop())
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
+                if watch is not None:
+                    watch.cancel()
                 await self._mcp.close()
                 await self._ctx.close_payments()
                 self._ctx.close()

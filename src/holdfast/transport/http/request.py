@@ -197,13 +197,13 @@ class Request:
         expected = self.declared_bytes
         if expected > limit:
             raise self._too_large(limit)
-        piece, more = await self._receive_piece()
+        piece, more = _piece(await self.receive())
         if not more and len(piece) <= limit:  # the usual case: the body arrived with the head
             return piece
         pieces, size = [piece], len(piece)
         self._take_budget(expected)
         while more and size <= limit:
-            piece, more = await self._receive_piece()
+            piece, more = _piece(await self.receive())
             pieces.append(piece)
             size += len(piece)
             self._take_budget(size)
@@ -216,13 +216,6 @@ class Request:
         """The size of the body according to the head; 0 if the head does not say."""
         declared = self.headers.get(b"content-length", b"")
         return int(declared) if declared.isdigit() else 0
-
-    async def _receive_piece(self) -> tuple[bytes, bool]:
-        """The next piece of the body, and whether more follow."""
-        message = await self.receive()
-        if message["type"] == "http.disconnect":
-            raise HttpRefusal(400, "the caller disconnected", close=True)
-        return message.get("body", b""), message.get("more_body", False)
 
     def _take_budget(self, size: int) -> None:
         """Take what a body needs up to `size` from the budget of all bodies, or refuse the request."""
@@ -244,6 +237,13 @@ class Request:
         if self.body_bytes and self.body_budget is not None:
             self.body_budget.give_back(self.body_owner, self.body_bytes)
             self.body_bytes = 0
+
+
+def _piece(message: MutableMapping[str, Any]) -> tuple[bytes, bool]:
+    """A piece of the body, and whether more follow."""
+    if message["type"] == "http.disconnect":
+        raise HttpRefusal(400, "the caller disconnected", close=True)
+    return message.get("body", b""), message.get("more_body", False)
 
 
 async def until_disconnected(request: Request) -> None:

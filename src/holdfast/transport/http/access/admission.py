@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 from holdfast.core import account as accounts
 from holdfast.core.account import Account
 from holdfast.core.budget import Budget, Terms
-from holdfast.core.errors import Invalid, Overloaded, RateLimited, TaskMissing, Unauthenticated
+from holdfast.core.errors import Invalid, RateLimited, TaskMissing, Unauthenticated
 from holdfast.core.names import DEFAULT_ACCOUNT, is_storable, lock_name_problem
 from holdfast.core.plan import SELF_HOSTED, Allowance
 from holdfast.core.prefix_rule import NAMED, check_prefix
@@ -28,10 +29,10 @@ from holdfast.transport.times import wall_clock
 
 HOUR: Instant = bounds.HOUR * SECOND
 MAX_CACHED_ACCOUNTS = 10_000
-MAX_GUESSES = 64
-"""Look-ups of unknown keys at once; more are refused, and may be tried again a second later."""
+BUSY_GUESSES, SLOW_SECONDS = 8, 0.1
+"""With so many look-ups under way, an unknown key is refused with a delay. Valid keys are not delayed."""
 MAX_LATE_GUESSES = 4
-"""The same for keys from addresses that failed too often. A valid key of such an address is accepted, but slowly."""
+"""Look-ups at which an address that failed too often gets no more; with fewer, a valid key of it is accepted."""
 LATE_SECONDS = 5
 ADDRESS_LIMITS = {
     name: Terms(rate.requests, rate.seconds * SECOND)
@@ -107,20 +108,21 @@ class Admission:
                 await check(request)
         except Unauthenticated:
             failed = True
+            if self._guessing >= BUSY_GUESSES:
+                await asyncio.sleep(SLOW_SECONDS)  # it keeps its place at the gate, so that many guesses take long
             if not is_counted:
                 self._network.count_failure(request)  # answers 429
             raise
         finally:
             if is_counted and not failed:
                 self._network.forgive_guess(request)
+        request.leave_place()  # the places of unknown keys are for look-ups
 
     @contextmanager
     def _guesses(self, *, late: bool) -> Iterator[None]:
-        """Bound the look-ups of unknown keys, most of all (`late`) from addresses that failed too often."""
+        """Count the look-ups of unknown keys. The gate bounds all; those from addresses that failed too often, this."""
         if late and self._guessing >= MAX_LATE_GUESSES:
             raise RateLimited("too many failed sign-ins from this address", retry_after=LATE_SECONDS)
-        if self._guessing >= MAX_GUESSES:
-            raise Overloaded("too many unknown keys are being checked")
         self._guessing += 1
         try:
             yield

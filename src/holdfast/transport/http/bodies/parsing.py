@@ -14,7 +14,7 @@ import msgspec
 
 from holdfast.core.errors import Invalid
 from holdfast.operations.bounds import BODY_BYTES
-from holdfast.transport.http.overload.large_work import run_sized
+from holdfast.transport.http.overload.large_work import LARGE_BYTES, run_sized
 from holdfast.transport.http.request import HttpRefusal, Request, encode
 
 B = TypeVar("B", bound=msgspec.Struct)
@@ -22,6 +22,8 @@ B = TypeVar("B", bound=msgspec.Struct)
 DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What a decoder raises for bytes that are not JSON, or are JSON of the wrong type."""
 
+DETAILED_BYTES = 256 * 1024
+"""In a larger body unknown or misspelled fields are refused, and only the first error is reported: each costs time."""
 NAMED_FIELDS = 10
 """Unknown fields that are named in warnings; the others are only counted."""
 COMPARED_NAMES = 20
@@ -42,6 +44,8 @@ async def read_body(request: Request, body_type: type[B], limit: int = BODY_BYTE
     if raw and media_type != b"application/json":
         raise HttpRefusal(415, "the body must be application/json")
     raw = raw or b"{}"
+    if len(raw) <= LARGE_BYTES:  # the usual case, without another coroutine
+        return *parse_body(raw, body_type), raw
     return *await run_sized(len(raw), lambda: parse_body(raw, body_type)), raw
 
 
@@ -49,7 +53,9 @@ def parse_body(raw: bytes, body_type: type[B]) -> tuple[B, list[str]]:
     """Parse a JSON body: (the body, warnings about unknown fields)."""
     try:
         return msgspec.json.decode(raw, type=body_type), []
-    except msgspec.ValidationError:
+    except msgspec.ValidationError as error:
+        if len(raw) > DETAILED_BYTES:
+            raise Invalid(f"the body is not valid: {error}", [field_error("", "invalid", str(error))]) from None
         return _parse_known_fields(raw, body_type)
     except DECODE_ERRORS as error:
         raise Invalid(f"the body is not JSON: {error}", [field_error("", "malformed_json", str(error))]) from None

@@ -1,30 +1,45 @@
 """The gate: which requests an overloaded server admits.
 
-Every request takes a place until it is answered or waits on purpose. Callers with a known key and strangers (no key, or
-one that was not seen before) have separate places, so guesses and anonymous requests never keep a known caller out.
-When its places are taken, a request is refused at once, which costs little: except those by which a holder keeps what
-it holds. These have places of their own, because a refused renewal could cost a lease.
+Every request takes a place until it is answered or waits on purpose. Callers with a known key, callers with an unknown
+key and callers without one have separate places, so guesses and anonymous requests never keep a known caller out. When
+its places are taken, a request is refused, which costs little: except those by which a holder keeps what it holds.
+These have places of their own, because a refused renewal could cost a lease.
+
+Refusals are paced: a caller that repeats at once gets its next refusal later, so that refusing cannot become the load.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable
 
 from holdfast.operations.table import HOLDER_OPERATIONS, PROBES
+from holdfast.transport.http.access.network import has_credential
 from holdfast.transport.http.request import HttpRefusal, Request
 from holdfast.transport.http.routing import Router
 
-MAX_KNOWN = 1_000
-MAX_STRANGERS = 250
+MIN_KNOWN, FIRST_KNOWN, MAX_KNOWN = 100, 250, 1_000
+"""Places of known callers: at the beginning, and the least and the most. They follow how late the event loop is."""
+MAX_UNKNOWN = 64
+"""Requests with an unknown key: each needs a look-up in the store."""
+MAX_ANONYMOUS = 250
 MAX_HOLDERS = 10_000
 """Requests of holders beyond the places of known callers."""
 MAX_LEADERS = 1_000
 """Renewals of leaderships, whose proof is in the body: they cannot be told from guesses before it is read."""
 MAX_PROBES = 100
-REPORT_SECONDS = 10.0
 BATCH = "batch_tasks"
+
+LONGEST_PACE = 10.0
+"""Seconds by which a refusal is delayed at most."""
+REPORT_SECONDS = 10.0
+CHECK_SECONDS = 0.1
+LATE_SECONDS = 0.1
+"""How much later than planned the event loop may run before it counts as late."""
+MORE_PLACES = 10
+"""Places that a punctual event loop gains at each check, if they are used."""
 
 log = logging.getLogger("holdfast.http")
 
@@ -46,21 +61,21 @@ class Gate:
         self._router = router
         self._knows = knows
         self._mcp_path = mcp_path
-        self.known, self.strangers = Places(MAX_KNOWN), Places(MAX_STRANGERS)
+        self.known, self.unknown, self.anonymous = Places(FIRST_KNOWN), Places(MAX_UNKNOWN), Places(MAX_ANONYMOUS)
         self.holders, self.leaders, self.probes = Places(MAX_HOLDERS), Places(MAX_LEADERS), Places(MAX_PROBES)
         self._refused = 0
         self._reported = 0.0
+        self._next_refusal = 0.0
 
     def enter(self, request: Request) -> bool:
         """Give a request a place; False if it must be refused."""
         is_known = self._knows(request)
-        places: Places | None = self.known if is_known else self.strangers
-        assert places is not None
+        places = self.known if is_known else self.unknown if has_credential(request) else self.anonymous
         if places.taken >= places.limit:
-            places = self._reserved(request, is_known=is_known)
-            if places is None or places.taken >= places.limit:
-                self._count_refusal()
+            reserved = self._reserved(request, is_known=is_known)
+            if reserved is None or reserved.taken >= reserved.limit:
                 return False
+            places = reserved
         places.taken += 1
         request.places = places
         return True
@@ -82,10 +97,37 @@ class Gate:
             return None
         return self.holders if is_known else self.leaders if operation.scope is None else None
 
-    def _count_refusal(self) -> None:
-        """Log refusals together: a line for each would be another load."""
+    async def pace_refusal(self) -> None:
+        """Wait until one more request may be refused: each second as many as known callers have places.
+
+        Refusals are logged together: a line for each would be another load.
+        """
         self._refused += 1
         moment = time.monotonic()
         if moment - self._reported >= REPORT_SECONDS:
             log.warning("too many requests at once: %d refused since the last such line", self._refused)
             self._refused, self._reported = 0, moment
+        self._next_refusal = max(self._next_refusal, moment) + 1 / self.known.limit
+        delay = self._next_refusal - moment
+        if delay > CHECK_SECONDS:  # below that, all are answered at once
+            self._next_refusal = min(self._next_refusal, moment + LONGEST_PACE)
+            await asyncio.sleep(min(delay, LONGEST_PACE))
+
+    async def watch_event_loop(self) -> None:
+        """Take places from known callers while the event loop is late, and give them back when it is not."""
+        loop = asyncio.get_running_loop()
+        while True:
+            planned, used = loop.time() + CHECK_SECONDS, self.known.taken
+            await asyncio.sleep(CHECK_SECONDS)
+            self.adapt(loop.time() - planned, max(used, self.known.taken))
+
+    def adapt(self, late: float, used: int) -> None:
+        """Set the number of places, of which some are used, after the event loop ran this many seconds late.
+
+        A renewal needs several passes of the event loop, and each pass serves all who have a place.
+        """
+        limit = self.known.limit
+        if late > LATE_SECONDS:
+            self.known.limit = max(int(limit * LATE_SECONDS / late), MIN_KNOWN)
+        elif used > limit // 2:
+            self.known.limit = min(limit + MORE_PLACES, MAX_KNOWN)

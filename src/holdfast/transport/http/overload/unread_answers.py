@@ -67,7 +67,7 @@ class UnreadAnswers:
     def check(self, request: Request, size: int) -> None:
         """Refuse to answer a read with one more answer of this size, if the caller or all callers have too many."""
         is_read = request.scope["method"] == "GET"  # after a write, a refusal would hide that it was done
-        if size > COUNTED_BYTES and is_read and not self._budget.fits(_owner(request), size):
+        if is_read and not self._budget.fits(_owner(request), size):
             raise Overloaded("earlier answers of this account, or of all callers, have not been read yet")
 
     async def send(self, request: Request, message: MutableMapping[str, Any], send: Send) -> None:
