@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 IN_FLIGHT_SECONDS = 2.0
 """How long a request waits for another with the same Idempotency-Key before it is refused."""
+PASSES_FOR_DISCONNECT = 3
+"""Passes of the event loop after a grant, in which it learns of a disconnect that had already arrived."""
 
 
 class Submission:
@@ -78,6 +80,8 @@ class Submission:
         disconnect = asyncio.ensure_future(until_disconnected(request))
         try:
             await asyncio.wait({future, disconnect}, return_when=asyncio.FIRST_COMPLETED)
+            for _ in range(PASSES_FOR_DISCONNECT):
+                await asyncio.sleep(0)
         finally:
             # The caller disconnected, perhaps at the moment of the grant; or this server stops and cancels the request.
             is_gone = disconnect.done() or not future.done()
