@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,11 +32,13 @@ from tests.support import DrivenClock
 
 
 def pytest_configure() -> None:
-    """Keep temporary files in memory, where a commit does not wait for a disk.
+    """Keep temporary files in memory, where a commit does not wait for a disk, and let SIGINT interrupt.
 
     Tests kill processes, never the machine: what a process has written survives it on any file system. Power loss has
     its own proof (store/test_power_loss.py), and `make prove` uses the disk.
     """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in a background job; programs under test inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     folder = memory_folder()
     if folder is not None and not FULL:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
@@ -44,6 +50,18 @@ def _own_state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes() -> None:
+    """Compile the test modules once: every worker imports all of them, and in a fresh clone each would compile them."""
+    tests = Path(__file__).parent
+    if not any((tests / "core" / "__pycache__").glob("*-pytest-*.pyc")):
+        files = sorted(tests.rglob("test_*.py"))
+        collect = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-p", "no:xdist"]
+        halves = [subprocess.Popen([*collect, *half], stdout=subprocess.DEVNULL) for half in (files[::2], files[1::2])]
+        for half in halves:
+            half.wait()
 
 
 def pytest_collection_finish() -> None:

@@ -16,6 +16,8 @@ SPREAD = (
     "tests/engine/test_differential.py",
     "tests/engine/test_superseded.py",
     "tests/simulation/",
+    "tests/store/test_task_queries_match_rules.py",
+    "tests/streams/test_feed.py",
 )
 """Files whose tests are long at full size and share no expensive set-up: `make prove` spreads them over the workers."""
 

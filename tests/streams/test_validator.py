@@ -20,7 +20,7 @@ from tests.streams.reading import StreamEnded, fields, follow
 WRITERS = 3
 ROUNDS = sized(12, 200)
 READERS = sized(6, 30)
-SECONDS = 90
+SECONDS = 300
 
 
 def write(account, rounds=ROUNDS):

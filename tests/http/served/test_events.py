@@ -170,7 +170,7 @@ def test_a_reader_waits_for_what_it_wants(account):
         reader = callers.send(account.get, f"/v1/events?after={last}&kind=task.completed&wait_seconds=15")
         done(account.do("heartbeat", mine["id"]))
         done(account.complete(mine["id"]))
-        assert kinds(done(reader.result(5)[0])["events"]) == ["task.completed"]
+        assert kinds(done(reader.result(9)[0])["events"]) == ["task.completed"]
 
 
 def test_a_reader_whose_patience_ends_sees_nothing_new(account):
@@ -186,7 +186,7 @@ def test_what_happens_in_another_account_wakes_nobody(account, stranger):
     with Callers() as callers:
         reader = callers.send(account.get, f"/v1/events?after={last}&wait_seconds=0.5")
         pending(stranger)
-        assert done(reader.result(5)[0])["events"] == []
+        assert done(reader.result(9)[0])["events"] == []
 
 
 def test_a_reader_on_another_server_gets_the_event_at_once(postgres_server, second_postgres_server):
@@ -197,7 +197,7 @@ def test_a_reader_on_another_server_gets_the_event_at_once(postgres_server, seco
         for _ in range(3):
             reader = callers.send(there.get, f"/v1/events?after={last}&wait_seconds=15")
             answer = here.create()
-            (told,) = done(reader.result(5)[0])["events"]
+            (told,) = done(reader.result(9)[0])["events"]
             assert told["request_id"] == answer.header("X-Request-Id")
             last = told["seq"]
 
@@ -233,10 +233,12 @@ def assert_followed(writers, reader):
 
     with Callers() as callers:
         follower = callers._pool.submit(follow)
-        for future in [callers._pool.submit(write, account) for account in writers]:
-            future.result(60)
-        writing.clear()
-        seen = follower.result(30)
+        try:
+            for future in [callers._pool.submit(write, account) for account in writers]:
+                future.result(120)
+        finally:
+            writing.clear()
+        seen = follower.result(60)
     assert seen == list(range(1, 2 + 3 * len(writers) * ROUNDS + 1))
 
 
