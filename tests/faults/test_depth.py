@@ -3,6 +3,7 @@
 import statistics
 import time
 
+import psycopg
 import pytest
 
 from holdfast.core.row import SECOND
@@ -46,7 +47,7 @@ def say(store, statement):
     """Execute SQL directly: a million rows through the engine would take an hour."""
     if store.name == "sqlite":
         return store._writer.execute(statement).fetchall()
-    with store._connect() as connection:
+    with psycopg.connect(store._url) as connection:
         cursor = connection.execute(statement)
         return cursor.fetchall() if cursor.description else []
 
@@ -132,7 +133,7 @@ def test_a_claim_reads_no_more_tasks_than_it_claims(new_store):
         assert "USING INDEX tasks_ready" in plan_text
         assert "TEMP B-TREE" not in plan_text
         return
-    with store._connect() as connection:
+    with psycopg.connect(store._url) as connection:
         plan = connection.execute(
             "EXPLAIN (ANALYZE, FORMAT JSON) " + queries.READY.replace("$1", "%s"), (f'[["{ACCOUNT}", "work", 1]]',)
         ).fetchone()[0]
