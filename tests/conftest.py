@@ -27,7 +27,7 @@ pytest.register_assert_rewrite(
 from tests.postgres import SharedPostgres, memory_folder, remove_shared_postgres
 from tests.postgres_stores import PostgresStores
 from tests.proof_size import FULL
-from tests.scheduling import Scheduling, sort_by_waiting
+from tests.scheduling import Scheduling, choose_stores, sort_by_waiting
 from tests.support import DrivenClock
 
 
@@ -71,7 +71,9 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not FULL:
+        config.hook.pytest_deselected(items=choose_stores(items))
     sort_by_waiting(items)
 
 

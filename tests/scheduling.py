@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import zip_longest
 from pathlib import Path
 
@@ -20,6 +21,22 @@ SPREAD = (
     "tests/streams/test_feed.py",
 )
 """Files whose tests are long at full size and share no expensive set-up: `make prove` spreads them over the workers."""
+
+
+_STORE = re.compile(r"\b(sqlite|postgres)\b")
+ONE_STORE_FOLDERS = ("tests/http/served/", "tests/billing/")
+"""Folders whose tests `make test` runs on SQLite and PostgreSQL in turn, `make prove` on both.
+
+Their subject is the API. That both stores behave alike is proved below them, by tests/store and tests/engine.
+"""
+HEAVY = (
+    "tests/openapi/test_sqlite.py",
+    "tests/http/served/test_tenancy.py",
+    "tests/mcp/test_every_tool.py",
+    "tests/mcp/test_stdio.py",
+    "tests/store/test_task_queries_match_rules.py",
+)
+"""Files that compute for long: they start early, so that no worker is left with one of them at the end."""
 
 
 class Scheduling(LoadFileScheduling):
@@ -46,9 +63,28 @@ def sort_by_waiting(items: list[pytest.Item]) -> None:
     browser = [path for path, tests in files.items() if tests[0].nodeid.startswith(f"{BROWSER_FOLDER}/")]
     waits = {path: max(map(_waiting_seconds, tests)) for path, tests in files.items()}
     waiting = sorted((path for path in files if waits[path]), key=lambda path: -waits[path])
-    computing = [path for path in files if not waits[path] and path not in browser]
+    computing = sorted(
+        (path for path in files if not waits[path] and path not in browser), key=lambda path: not _is_heavy(files[path])
+    )
     pairs = [path for pair in zip_longest(waiting, computing) for path in pair if path is not None]
     items[:] = [item for path in (*browser, *pairs) for item in files[path]]
+
+
+def choose_stores(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Remove and return one of every two tests that differ only in their store, in the folders of one store each."""
+    pairs: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.nodeid.startswith(ONE_STORE_FOLDERS):
+            pairs.setdefault(_STORE.sub("", item.nodeid), []).append(item)
+    both = [tests for tests in pairs.values() if len(tests) == 2]
+    removed = [tests[number % 2] for number, tests in enumerate(both)]
+    gone = set(removed)
+    items[:] = [item for item in items if item not in gone]
+    return removed
+
+
+def _is_heavy(tests: list[pytest.Item]) -> bool:
+    return tests[0].nodeid.startswith(HEAVY)
 
 
 def _waiting_seconds(item: pytest.Item) -> int:

@@ -29,9 +29,7 @@ class Program(Server):
 
     def launch(self) -> None:
         address = ["--host", "127.0.0.1", "--port", str(self.port), "--store", self.store]
-        self.process = subprocess.Popen(
-            command(*address), env=environment(self.settings), stdout=self.output, stderr=self.output
-        )
+        self.process = self.begin(["serve", *address], environment(self.settings))
 
 
 def command(*flags: str) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.compat.octostore.wire import Answer
-from tests.faults.program import Program, command, environment
+from tests.faults.program import Program, environment
 
 
 def outer_address() -> str:
@@ -36,9 +36,7 @@ class Networked(Program):
 
     def launch(self) -> None:
         address = ["--port", str(self.port), "--store", self.store, *self.flags]
-        self.process = subprocess.Popen(
-            command(*address), env=environment(self.settings), stdout=self.output, stderr=self.output
-        )
+        self.process = self.begin(["serve", *address], environment(self.settings))
 
     def ask(self, path: str, method: str = "GET", **headers: str) -> Answer:
         """One request on one connection, encrypted if the server has a certificate."""

@@ -342,6 +342,7 @@ def test_a_feed_overtaken_by_retention_ends_its_followers(engine, small_buffers)
         batches = hub.follow(ACCOUNT, 10, follower)
         first = asyncio.ensure_future(anext(batches))
         await wait_for(lambda: hub._open_feeds() and list(hub._open_feeds()[0].followers()))
+        await asyncio.sleep(0.3)  # until the feed's first read has ended
         # Without the engine, so that no change is signalled.
         transact(engine.store, *(heartbeat("job-0", "l1") for _ in range(5)))
         remove_events(engine, 13)
