@@ -24,7 +24,7 @@ SPREAD = (
 
 
 _STORE = re.compile(r"\b(sqlite|postgres)\b")
-ONE_STORE_FOLDERS = ("tests/http/served/", "tests/billing/")
+ONE_STORE_FOLDERS = ("tests/billing/", "tests/compat/", "tests/http/served/")
 """Folders whose tests `make test` runs on SQLite and PostgreSQL in turn, `make prove` on both.
 
 Their subject is the API. That both stores behave alike is proved below them, by tests/store and tests/engine.

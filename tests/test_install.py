@@ -143,8 +143,14 @@ def test_embedded_mode_works_in_a_light_install(light):
     assert refusal == "a PostgreSQL store needs its driver: pip install 'holdfast[postgres]' (missing_driver)"
 
 
+class SpawnedProgram(Program):
+    """A server that never shares the modules of the test process, which has every extra."""
+
+    begin = Program.spawn
+
+
 def test_a_server_on_sqlite_works_in_a_light_install(light):
-    server = Program(f"sqlite:///{light}/x.db", ROOT_KEY=KEY).start()
+    server = SpawnedProgram(f"sqlite:///{light}/x.db", ROOT_KEY=KEY).start()
     try:
         status, text = ask(server, "POST", "/v1/jobs/deploy/claim", {"owner": "ann"})
         assert (status, json.loads(text)["status"]) == (200, "claimed")

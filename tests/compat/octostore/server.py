@@ -60,6 +60,10 @@ class Server:
         """Start the process: a new interpreter in `make prove`, else a fork of a parent with imported modules."""
         if not FULL:
             return Forked(words, environment, out=self.output, err=self.output)
+        return self.spawn(words, environment)
+
+    def spawn(self, words: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
+        """Start the process in a new interpreter."""
         program = [sys.executable, "-m", "holdfast", *words]
         return subprocess.Popen(program, env=environment, stdout=self.output, stderr=self.output)
 
