@@ -14,8 +14,10 @@ from holdfast.settings import Settings
 from holdfast.transport.http.app import App
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.handlers import HANDLERS
+from holdfast.transport.http.protocol import LimitedProtocol
 from holdfast.transport.http.request import Receive, Request, Response, Scope, Send
 from holdfast.transport.http.routing import Router
+from holdfast.transport.http.server import DrainingServer
 
 
 async def bare(_scope: Scope, receive: Receive, send: Send) -> None:
@@ -44,8 +46,8 @@ def main() -> None:
         app = App(HandlerContext(engine, settings))
         app._router = Router((*OPERATIONS, Operation("echo", "POST", "/echo", SYSTEM, "")))
         HANDLERS["echo"] = echo
-        protocol = "holdfast.transport.http.protocol:LimitedProtocol"
-        uvicorn.Server(uvicorn.Config(app, http=protocol, lifespan="on", **options)).run(sockets=[listener])
+        config = uvicorn.Config(app, http=LimitedProtocol, lifespan="on", **options)
+        DrainingServer(config, engine.drain, engine.registry).run(sockets=[listener])
 
 
 if __name__ == "__main__":

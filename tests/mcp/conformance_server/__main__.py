@@ -7,6 +7,7 @@ without. With `sessions`, clients of the old protocol get a session: the suite r
 requests to its client, which Holdfast never does.
 """
 
+import socket
 import sys
 import warnings
 from functools import partial
@@ -21,6 +22,8 @@ from holdfast.app import running_engine, sync_credentials
 from holdfast.settings import Settings
 from holdfast.transport.http.app import App
 from holdfast.transport.http.context import HandlerContext
+from holdfast.transport.http.protocol import LimitedProtocol
+from holdfast.transport.http.server import DrainingServer
 from holdfast.transport.mcp.endpoint import BODY_LIMIT, Endpoint
 from holdfast.transport.mcp.server import McpHandlers, make_server
 from tests.mcp.conformance_server import content
@@ -106,8 +109,9 @@ def main(port, *, sessions):
         ctx = HandlerContext(engine, settings)
         app = App(ctx)
         app._mcp = Endpoint(app, ctx, partial(make_manager, sessions=sessions))
-        protocol = "holdfast.transport.http.protocol:LimitedProtocol"
-        uvicorn.run(WithKey(app), port=port, http=protocol, ws="none", log_config=None, access_log=False)
+        config = uvicorn.Config(WithKey(app), http=LimitedProtocol, ws="none", log_config=None, access_log=False)
+        listener = socket.create_server(("127.0.0.1", port))
+        DrainingServer(config, engine.drain, engine.registry).run(sockets=[listener])
 
 
 if __name__ == "__main__":
