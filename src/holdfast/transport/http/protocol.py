@@ -149,8 +149,8 @@ class LimitedProtocol(HttpToolsProtocol):
 
         Proxies and this server could read different hosts in it; HTTP/1.0 has no Host header.
         """
-        hosts = sum(name == b"host" for name, _ in self.headers)
-        if hosts > 1 or (not hosts and self.parser.get_http_version() != "1.0"):
+        hosts = [name for name, _ in self.headers].count(b"host")
+        if hosts != 1 and (hosts or self.parser.get_http_version() != "1.0"):
             self._refuse(400, f"a request must have one Host header, this one has {hosts}")
         self._in_head, self._in_body = False, True
         self.open_connections.begin_request(self)
@@ -171,8 +171,8 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_response_complete()
         if not self._is_answering():
             self.open_connections.end_request(self)
-        if self._is_refusal_due and not self._is_answering():
-            self.send_400_response("")
+            if self._is_refusal_due:
+                self.send_400_response("")
         self._start_timer()
 
     def _refuse(self, status: int, message: str) -> None:
