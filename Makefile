@@ -5,7 +5,7 @@
 # starts a new .venv, a changed pyproject.toml installs Holdfast itself again.
 
 PYTHON  ?= python3
-WORKERS ?= 8
+WORKERS ?= 6
 ARGS    ?=
 
 PIP     := .venv/bin/python -m pip --quiet --disable-pip-version-check --no-input

@@ -163,7 +163,7 @@ def test_taking_waits_for_the_first_command():
         batch = lane.submit(backlog.take)
         assert not wait([batch], 0.05).done
         fill(backlog, claim("at last"))
-        assert names(ticket.command for ticket in batch.result(9)) == ["at last"]
+        assert names(ticket.command for ticket in batch.result(5)) == ["at last"]
 
 
 def test_closing_wakes_a_waiting_take():
@@ -172,4 +172,4 @@ def test_closing_wakes_a_waiting_take():
         batch = lane.submit(backlog.take)
         assert not wait([batch], 0.05).done
         backlog.close()
-        assert batch.result(9) is None
+        assert batch.result(5) is None

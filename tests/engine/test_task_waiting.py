@@ -17,8 +17,7 @@ from holdfast.engine.verbs.tasks.claiming import Claimed, Empty
 from tests.support import Futures, Keep, check_log, every, promptly, results, stop_in_time, wait_until
 from tests.task_commands import BASE, cancel, complete, create, fail, hand_back, requeue, take, take_this, undeliver
 
-PROMPT, ACROSS = 0.1, 0.25
-LATE_AT_MOST = 3.0  # on a loaded machine
+PROMPT, ACROSS = 0.1, 0.5
 
 
 def waiting(engine, sink, *types, count=1, wait_seconds=20.0, seed="w", **more):
@@ -68,7 +67,7 @@ def test_a_waiter_gets_a_task_soon_after_its_creation(pair):
             late.append(time.monotonic() - made)
         return late
 
-    promptly(after_creation, PROMPT if maker is waiters else ACROSS)
+    promptly(after_creation, PROMPT if maker is waiters else ACROSS / 2)
     check_log(maker.store)
 
 
@@ -132,7 +131,7 @@ def test_a_waiter_gets_a_lapsed_task_soon_after_its_deadline_and_never_before(pa
     holder.call(take("work", seed="first"))
     ((_, future),) = waiting(waiters, Futures(), "work")
     assert ids([future]) == ["t1"]
-    assert lease <= time.monotonic() - sent < lease + LATE_AT_MOST
+    assert lease <= time.monotonic() - sent < lease + ACROSS
 
 
 def test_a_scheduled_task_wakes_a_waiter_when_it_is_due(pair):
@@ -141,13 +140,13 @@ def test_a_scheduled_task_wakes_a_waiter_when_it_is_due(pair):
     sent, ahead = time.monotonic(), 0.4
     maker.call(create("t1", scheduled_at=now_of(maker) + int(ahead * SECOND)))
     assert ids([future]) == ["t1"]
-    assert ahead - 0.05 <= time.monotonic() - sent < ahead + LATE_AT_MOST
+    assert ahead - 0.05 <= time.monotonic() - sent < ahead + ACROSS
 
 
 def test_a_wait_that_times_out_is_answered_empty(engine):
     began = time.monotonic()
     assert isinstance(engine.call(take("work"), wait_seconds=0.2), Empty)
-    assert 0.2 <= time.monotonic() - began < 3
+    assert 0.2 <= time.monotonic() - began < 1.0
     assert count_waiters(engine) == 0
 
 

@@ -59,7 +59,7 @@ def test_waiters_are_served_in_order_of_arrival(engine):
     for name, future in zip(names, futures, strict=True):
         assert not future.done()
         engine.call(release("job", previous))
-        tokens.append(future.result(9).lease.token)
+        tokens.append(future.result(5).lease.token)
         previous = name
     assert sink.order == names
     assert tokens == sorted(set(tokens))
@@ -76,7 +76,7 @@ def test_a_waiter_gets_the_job_soon_after_its_release(pair):
             ((_, future),) = start_waiters(waiters, sink, f"w{turn}")
             holder.call(release("job", previous))
             freed = time.monotonic()
-            assert isinstance(future.result(9), Claimed)
+            assert isinstance(future.result(5), Claimed)
             late.append(sink.at[f"w{turn}"] - freed)
             previous = f"w{turn}"
         holder.call(release("job", previous))
@@ -96,7 +96,7 @@ def test_a_waiter_gets_the_job_soon_after_the_lease_expires_and_never_before(pai
             holder.call(claim("job", f"l{turn}", ttl=int(ttl * SECOND)))
             sink = Futures()
             ((_, future),) = start_waiters(waiters, sink, f"w{turn}")
-            assert isinstance(future.result(9), Claimed)
+            assert isinstance(future.result(5), Claimed)
             late.append(sink.at[f"w{turn}"] - sent - ttl)
             assert late[-1] >= 0
             holder.call(release("job", f"w{turn}"))
@@ -142,7 +142,7 @@ def test_a_waiter_that_left_is_skipped(engine):
     (gone, nothing), (_, future) = start_waiters(engine, sink, "w1", "w2")
     engine.name_waiters.leave(gone)
     engine.call(release("job", "l0"))
-    assert future.result(9).lease_id == "w2"
+    assert future.result(5).lease_id == "w2"
     assert not nothing.done()
 
 
@@ -152,7 +152,7 @@ def test_a_waiter_gets_the_name_when_its_delay_ends(engine):
     engine.call(ReleaseLock(account=ACCOUNT, cause=CAUSE, by=ALICE, name="job", lease_id=lock.lease_id))
     began = time.monotonic()
     assert isinstance(engine.call(claim("job", "w1"), wait_seconds=2.0), Claimed)
-    assert 0.2 < time.monotonic() - began < 1.9
+    assert 0.2 < time.monotonic() - began < 1.0
 
 
 def test_waiting_requests_with_one_idempotency_key_get_one_lease(engine):

@@ -183,8 +183,8 @@ def test_lost_connections_are_replaced(server, database, job):
             connection.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'holdfast'"
             )
-        eventually(lambda: caller.heartbeat(job, lease["lease_id"]).status, lambda status: status == 200, within=15)
-        eventually(lambda: caller.get("/readyz").status, lambda status: status == 200, within=15)
+        eventually(lambda: caller.heartbeat(job, lease["lease_id"]).status, lambda status: status == 200, within=3)
+        eventually(lambda: caller.get("/readyz").status, lambda status: status == 200, within=3)
         assert caller.owner_of(job)["owner"] == "me"
 
 

@@ -50,7 +50,7 @@ def test_a_lost_race_does_not_break_later_statements(new_postgres_database, new_
     for _ in range(sized(8, 40)):
         cut_connections(url)
         for caller in (here, there):
-            eventually(lambda caller=caller: caller.claim(fresh()).status, lambda status: status == 200, within=15)
+            eventually(lambda caller=caller: caller.claim(fresh()).status, lambda status: status == 200, within=3)
         for _ in range(6):
             job = fresh()
             answers = together(*[lambda caller=caller, job=job: caller.claim(job) for caller in (here, there) * 3])

@@ -71,7 +71,7 @@ def test_f3_what_has_expired_is_taken_over_by_one_and_the_generation_is_visible(
     library.clock.advance(LEASE_SECONDS)
     with Callers() as callers:
         sent = [callers._pool.submit(library.attempt, commands.take_this("t1", seed=f"b{n}")) for n in range(6)]
-        winners = [outcome for outcome in (future.result(9) for future in sent) if isinstance(outcome, Claimed)]
+        winners = [outcome for outcome in (future.result(5) for future in sent) if isinstance(outcome, Claimed)]
     (second,) = (winner.taken[0].task for winner in winners)
     assert (second.attempt, second.token > first.token) == (2, True)
     again = library.call(commands.begin("s1", seed="life-2"))
@@ -156,7 +156,7 @@ def test_f9_a_checkpoint_is_never_ahead_of_the_log(account):
                 seen = checkpoint["page"]
                 written = hashlib.sha256(json.dumps(checkpoint, separators=(",", ":")).encode()).hexdigest()
                 assert written in json.dumps(done(account.get(f"/v1/tasks/{mine['id']}/events")))
-        working.result(9)
+        working.result(5)
 
 
 def test_f10_a_restarted_session_reads_where_it_was(account):

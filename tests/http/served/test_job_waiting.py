@@ -18,7 +18,7 @@ def waiting(caller, job):
 
 
 def is_waiting(caller, job, count):
-    eventually(lambda: waiting(caller, job), lambda seen: seen == count, within=20, every=0.005)
+    eventually(lambda: waiting(caller, job), lambda seen: seen == count, within=5, every=0.005)
 
 
 def test_the_line_is_served_in_the_order_of_coming(alice, job):
@@ -31,7 +31,7 @@ def test_the_line_is_served_in_the_order_of_coming(alice, job):
         tokens = [lease["token"]]
         for place, waiter in enumerate(line):
             ok(alice.release_job(job, lease["lease_id"]))
-            lease = claimed(waiter.result(9)[0])
+            lease = claimed(waiter.result(5)[0])
             assert lease["owner"] == f"waiter-{place}"
             tokens.append(lease["token"])
             assert not [later for later in line[place + 1 :] if later.done()]
@@ -75,7 +75,7 @@ def test_a_line_on_another_server_is_served_in_order_too(postgres_server, second
         assert waiting(here, job) == 0, "each server counts its own line"
         for place, waiter in enumerate(line):
             ok(here.release_job(job, lease["lease_id"]))
-            lease = claimed(waiter.result(9)[0])
+            lease = claimed(waiter.result(5)[0])
             assert lease["owner"] == f"waiter-{place}"
 
 
@@ -101,7 +101,7 @@ def test_a_waiter_whose_time_is_over_gets_the_owner_of_the_job(alice, job):
     claimed(alice.claim(job, "holder"))
     before = time.monotonic()
     held(alice.claim(job, "late", wait_seconds=0.4), by="holder")
-    assert 0.4 <= time.monotonic() - before < 5
+    assert 0.4 <= time.monotonic() - before < 1.5
     assert waiting(alice, job) == 0
 
 
@@ -115,7 +115,7 @@ def test_a_waiter_that_leaves_is_out_of_the_line(server, alice, job):
         gone.close()
         is_waiting(alice, job, 1)
         ok(alice.release_job(job, lease["lease_id"]))
-        assert claimed(patient.result(9)[0])["previous"]["owner"] == "holder", "the one who left never had it"
+        assert claimed(patient.result(5)[0])["previous"]["owner"] == "holder", "the one who left never had it"
 
 
 def test_no_job_stays_with_a_waiter_that_left_at_the_moment_of_the_grant(server, alice):
@@ -126,7 +126,7 @@ def test_no_job_stays_with_a_waiter_that_left_at_the_moment_of_the_grant(server,
         is_waiting(alice, job, 1)
         gone.close()
         ok(alice.release_job(job, lease["lease_id"]))
-        eventually(lambda job=job: alice.owner_of(job)["status"], lambda status: status == "free", within=20)
+        eventually(lambda job=job: alice.owner_of(job)["status"], lambda status: status == "free", within=2)
 
 
 def test_a_waiting_claim_with_a_key_keeps_its_grant_for_the_retry(server, alice, job):
@@ -135,7 +135,7 @@ def test_a_waiting_claim_with_a_key_keeps_its_grant_for_the_retry(server, alice,
         twins = [callers.send(alice.under_key(job).claim, job, "twin", wait_seconds=10) for _ in range(2)]
         is_waiting(alice, job, 2)
         ok(alice.release_job(job, lease["lease_id"]))
-        leases = [claimed(twin.result(9)[0]) for twin in twins]
+        leases = [claimed(twin.result(5)[0]) for twin in twins]
     assert leases[0]["lease_id"] == leases[1]["lease_id"]
 
 
@@ -146,11 +146,11 @@ def test_a_forced_release_and_the_end_of_a_session_serve_the_line_as_well(alice,
         second = callers.send(alice.claim, job, "second", wait_seconds=10, session_id=session)
         is_waiting(alice, job, 1)
         ok(root.force_release(job, "move on"))
-        lease = claimed(second.result(9)[0])
+        lease = claimed(second.result(5)[0])
         third = callers.send(alice.claim, job, "third", wait_seconds=10)
         is_waiting(alice, job, 1)
         assert alice.delete(f"/sessions/{session}").status == 204
-        assert claimed(third.result(9)[0])["previous"]["outcome"] == "session_ended"
+        assert claimed(third.result(5)[0])["previous"]["outcome"] == "session_ended"
     lost(alice.heartbeat(job, first["lease_id"]))
     lost(alice.heartbeat(job, lease["lease_id"]))
 
@@ -161,7 +161,7 @@ def test_a_lock_that_is_released_serves_the_line_of_a_job(alice, bob, job):
         waiter = callers.send(bob.claim, job, "bob", wait_seconds=10)
         is_waiting(bob, job, 1)
         alice.release(job, lock["lease_id"])
-        claimed(waiter.result(9)[0])
+        claimed(waiter.result(5)[0])
 
 
 def test_a_resting_lock_serves_the_line_once_it_has_rested(alice, job):
@@ -169,7 +169,7 @@ def test_a_resting_lock_serves_the_line_once_it_has_rested(alice, job):
     alice.release(job, lock["lease_id"])
     before = time.monotonic()
     claimed(alice.claim(job, "next", wait_seconds=10))
-    assert 0.8 < time.monotonic() - before < 5
+    assert 0.8 < time.monotonic() - before < 1.5
 
 
 def test_a_waiter_whose_session_ends_meanwhile_is_refused(alice, job):
@@ -182,8 +182,8 @@ def test_a_waiter_whose_session_ends_meanwhile_is_refused(alice, job):
         is_waiting(alice, job, 2)
         alice.delete(f"/sessions/{session}")
         ok(alice.release_job(job, lease["lease_id"]))
-        assert doomed.result(9)[0].status == 404
-        assert claimed(next_one.result(9)[0])["owner"] == "next"
+        assert doomed.result(5)[0].status == 404
+        assert claimed(next_one.result(5)[0])["owner"] == "next"
 
 
 def after_release(releaser, waiter):
@@ -195,7 +195,7 @@ def after_release(releaser, waiter):
         is_waiting(waiter, job, 1)
         ok(releaser.release_job(job, lease["lease_id"]))
         released = time.monotonic()
-        answer, moment = future.result(9)
+        answer, moment = future.result(5)
         claimed(answer)
         return max(0.0, moment - released)
 

@@ -135,7 +135,7 @@ def test_note_and_checkpoint_of_a_release_reach_the_successor(alice, bob, job):
 def test_a_checkpoint_of_a_heartbeat_outlives_its_holder(alice, bob, job):
     lease = claimed(alice.claim(job, "mortal", ttl_seconds=1))
     ok(alice.heartbeat(job, lease["lease_id"], note="so far", checkpoint=[1, 2, 3]))
-    previous = eventually(lambda: ok(bob.claim(job)), lambda body: body["status"] == "claimed", within=15)["previous"]
+    previous = eventually(lambda: ok(bob.claim(job)), lambda body: body["status"] == "claimed", within=3)["previous"]
     assert (previous["owner"], previous["outcome"]) == ("mortal", "expired")
     assert (previous["note"], previous["checkpoint"]) == ("so far", [1, 2, 3])
 
@@ -289,7 +289,7 @@ def test_a_resting_lock_is_held_until_it_has_rested(alice, job):
     lock = acquired(alice.acquire(job, lock_delay_seconds=1))
     alice.release(job, lock["lease_id"])
     assert held(alice.claim(job))["owner"] is None
-    eventually(lambda: ok(alice.claim(job)), lambda body: body["status"] == "claimed", within=15)
+    eventually(lambda: ok(alice.claim(job)), lambda body: body["status"] == "claimed", within=3)
 
 
 def test_a_lock_with_an_access_list_keeps_jobs_out_too(alice, bob, job):

@@ -104,7 +104,7 @@ def test_of_force_and_complete_at_once_one_wins(account):
         with Callers() as callers:
             force = callers.send(account.do, "cancel", mine["id"], mode="force")
             complete = callers.send(account.do, "complete", mine["id"], lease_id=mine["leaseId"])
-            statuses = force.result(9)[0].status, complete.result(9)[0].status
+            statuses = force.result(5)[0].status, complete.result(5)[0].status
         assert sorted(statuses) == [200, 409]
         seen = done(account.read_task(mine["id"]))["status"]
         assert seen == ("cancelled" if statuses[0] == 200 else "completed")

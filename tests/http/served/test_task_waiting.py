@@ -98,7 +98,7 @@ def test_tasks_made_one_by_one_reach_everybody_who_waits(account):
         for _ in range(5):
             waiters = [callers.send(account.claim, wait_seconds=15) for _ in range(4)]
             made = [pending(account)["id"] for _ in waiters]
-            assert sorted(claimed(waiter.result(9)[0])["id"] for waiter in waiters) == made
+            assert sorted(claimed(waiter.result(5)[0])["id"] for waiter in waiters) == made
 
 
 def test_ten_tasks_made_at_once_reach_ten_waiters(account):
@@ -106,7 +106,7 @@ def test_ten_tasks_made_at_once_reach_ten_waiters(account):
         waiters = [callers.send(account.claim, wait_seconds=15) for _ in range(10)]
         items = [{"op": "create", "type": "work", "payload": {}}] * 10
         made = done(account.post("/v1/tasks/batch", {"items": items}))["results"]
-        got = [claimed(waiter.result(9)[0])["id"] for waiter in waiters]
+        got = [claimed(waiter.result(5)[0])["id"] for waiter in waiters]
     assert sorted(got) == sorted(result["task"]["id"] for result in made)
 
 
@@ -222,7 +222,7 @@ def test_a_waiting_reader_is_answered_as_soon_as_the_task_is_finished(account, f
         reader = callers.send(account.read_task, f"{mine['id']}?wait_seconds=15")
         done(account.do("heartbeat", mine["id"], progress=0.5))
         finish(account, mine)
-        assert done(reader.result(9)[0])["status"] == state
+        assert done(reader.result(5)[0])["status"] == state
 
 
 def test_a_reader_of_a_finished_task_does_not_wait(account):
@@ -249,4 +249,4 @@ def test_a_waiting_reader_on_another_server_is_answered_too(postgres_server, sec
     with Callers() as callers:
         reader = callers.send(on(second_postgres_server, here).read_task, f"{mine['id']}?wait_seconds=15")
         done(here.complete(mine["id"], result={"n": 2}))
-        assert done(reader.result(9)[0])["result"] == {"n": 2}
+        assert done(reader.result(5)[0])["result"] == {"n": 2}
