@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.core.event import Event
 from holdfast.core.lease import proof_of
 from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND, Instant
@@ -14,7 +15,7 @@ from holdfast.engine.verbs.tasks.claiming import ClaimTask, ClaimTasks, lease_id
 from holdfast.engine.verbs.tasks.creating import CreateTask
 from holdfast.engine.verbs.tasks.ending import CancelTask, RequeueTask, ResolveTask
 from holdfast.engine.verbs.tasks.holding import CompleteTask, FailTask, HandBackTask, HeartbeatTask, UndeliverTask
-from tests.support import ACCOUNT, ALICE, CAUSE, START, transact
+from tests.support import ACCOUNT, ALICE, CAUSE, START, every, transact
 
 LEASE = 300 * SECOND
 BASE: dict[str, Any] = {"account": ACCOUNT, "cause": CAUSE}
@@ -150,6 +151,10 @@ def close_session(session_id: str = "s1", seed: str | None = "life-1", **more: A
     return _life(CloseSession, session_id, seed, more)
 
 
+HOLDER_VERBS = {"heartbeat": beat, "complete": complete, "fail": fail, "release": hand_back, "undeliver": undeliver}
+"""The commands of a task's holder, by name."""
+
+
 # -- time --------------------------------------------------------------------------------------------------------
 
 
@@ -158,3 +163,17 @@ def sweep(store: Any) -> list[Any]:
     with store.read() as reader:
         due = reader.due(1_000)
     return transact(store, *map(expiry_command, due)) if due else []
+
+
+# -- reading -----------------------------------------------------------------------------------------------------
+
+
+def the_task(store: Any) -> Task:
+    """The only task of a store."""
+    (task,) = every(store, Task)
+    return task
+
+
+def event_kinds(store: Any) -> list[str]:
+    """The kinds of all events of a store with tasks only, without their prefix."""
+    return [event.kind.removeprefix("task.") for event in every(store, Event)]

@@ -9,7 +9,8 @@ import pytest
 
 from holdfast.engine.engine import Engine
 from holdfast.store.memory.store import MemoryStore
-from tests.support import STORES, empty, make_store, stop_in_time
+from tests.support import STORES, empty, make_store, stop_in_time, transact
+from tests.task_commands import create, take
 
 
 @pytest.fixture
@@ -35,6 +36,13 @@ def opened(request, tmp_path):
 def store(request, opened, clock):
     """Each store, with a driven clock."""
     return opened(request.param, clock)
+
+
+@pytest.fixture
+def claimed_store(store):
+    """A store with a task of two attempts, which the worker `first` holds with the seed s1."""
+    transact(store, create("t1", max_attempts=2), take("work", worker="first"))
+    return store
 
 
 @pytest.fixture

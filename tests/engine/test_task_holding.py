@@ -20,11 +20,13 @@ from holdfast.engine.verbs.tasks.claiming import ReviewClaim
 from tests.support import START, check_log, every, run, transact
 from tests.task_commands import (
     BASE,
+    HOLDER_VERBS,
     LEASE,
     beat,
     cancel,
     complete,
     create,
+    event_kinds,
     fail,
     hand_back,
     lease_of,
@@ -33,26 +35,9 @@ from tests.task_commands import (
     sweep,
     take,
     take_this,
+    the_task,
     undeliver,
 )
-
-VERBS = {"heartbeat": beat, "complete": complete, "fail": fail, "release": hand_back, "undeliver": undeliver}
-
-
-@pytest.fixture
-def claimed_store(store):
-    """A claimed task with the seed s1 and two attempts."""
-    transact(store, create("t1", max_attempts=2), take("work", worker="first"))
-    return store
-
-
-def event_kinds(store):
-    return [event.kind.removeprefix("task.") for event in every(store, Event)]
-
-
-def the_task(store):
-    (task,) = every(store, Task)
-    return task
 
 
 @pytest.mark.parametrize(
@@ -77,13 +62,13 @@ def test_each_step_of_a_task_writes_one_event(claimed_store, verb, state, kind):
     check_log(claimed_store)
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", HOLDER_VERBS)
 def test_a_superseded_holder_changes_nothing(claimed_store, clock, verb):
     clock.advance(LEASE // SECOND)
     run(claimed_store, take_this("t1", seed="next", worker="next"))
     before = the_task(claimed_store)
     with pytest.raises(LeaseSuperseded) as caught:
-        run(claimed_store, VERBS[verb]("t1"))
+        run(claimed_store, HOLDER_VERBS[verb]("t1"))
     assert caught.value.facts["held_by"] == "next"
     assert lease_of("t1", "next") not in repr(caught.value.facts) + caught.value.message
     assert the_task(claimed_store) == before

@@ -5,34 +5,27 @@ from __future__ import annotations
 import pytest
 
 from holdfast.core.errors import Invalid, InvalidTransition, LeaseExpired, LeaseSuperseded, WrongToken
-from holdfast.core.event import Event
 from holdfast.core.row import SECOND
-from holdfast.core.task import CLAIMED, COMPLETED, Task
-from tests.support import START, every, run, transact
-from tests.task_commands import LEASE, beat, complete, create, fail, hand_back, sweep, take, take_this, undeliver
-
-VERBS = {"heartbeat": beat, "complete": complete, "fail": fail, "release": hand_back, "undeliver": undeliver}
-
-
-@pytest.fixture
-def claimed_store(store):
-    """A task that the worker `first` holds with the seed s1."""
-    transact(store, create("t1", max_attempts=2), take("work", worker="first"))
-    return store
-
-
-def the_task(store):
-    (task,) = every(store, Task)
-    return task
-
-
-def event_kinds(store):
-    return [event.kind for event in every(store, Event)]
+from holdfast.core.task import CLAIMED, COMPLETED
+from tests.support import START, run
+from tests.task_commands import (
+    HOLDER_VERBS,
+    LEASE,
+    beat,
+    complete,
+    event_kinds,
+    fail,
+    hand_back,
+    sweep,
+    take_this,
+    the_task,
+    undeliver,
+)
 
 
 @pytest.mark.parametrize("seed", ["s1", None], ids=["with its lease id", "without"])
 @pytest.mark.parametrize("swept", [False, True])
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", HOLDER_VERBS)
 def test_a_holder_whose_lease_expired_changes_nothing_before_and_after_the_sweep(
     claimed_store, clock, verb, swept, seed
 ):
@@ -41,7 +34,7 @@ def test_a_holder_whose_lease_expired_changes_nothing_before_and_after_the_sweep
         sweep(claimed_store)
     before = the_task(claimed_store)
     with pytest.raises(LeaseExpired):
-        run(claimed_store, VERBS[verb]("t1", seed))
+        run(claimed_store, HOLDER_VERBS[verb]("t1", seed))
     assert the_task(claimed_store) == before
 
 
@@ -114,16 +107,16 @@ def test_a_failure_reported_again_for_another_reason_is_refused(claimed_store):
             run(claimed_store, fail(**other))
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", HOLDER_VERBS)
 def test_without_a_lease_id_a_worker_may_not_act_for_its_successor(claimed_store, clock, verb):
     clock.advance(LEASE // SECOND)
     run(claimed_store, take_this("t1", seed="s2", worker="successor"))
     before = the_task(claimed_store)
     with pytest.raises(LeaseSuperseded) as refused:
-        run(claimed_store, VERBS[verb]("t1", None, worker="first"))
+        run(claimed_store, HOLDER_VERBS[verb]("t1", None, worker="first"))
     assert refused.value.facts["held_by"] == "successor"
     assert the_task(claimed_store) == before
-    run(claimed_store, VERBS[verb]("t1", None, worker="successor"))
+    run(claimed_store, HOLDER_VERBS[verb]("t1", None, worker="successor"))
 
 
 def test_without_a_lease_id_a_worker_may_not_confirm_what_its_successor_completed(claimed_store, clock):

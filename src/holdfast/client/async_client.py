@@ -19,7 +19,7 @@ from holdfast.client.event_stream import (
     parse_document,
     parse_event,
 )
-from holdfast.client.forks import call_after_fork
+from holdfast.client.forks import call_after_fork, copy_event
 from holdfast.client.leases.async_types import AsyncJob, AsyncLeader, AsyncTaskLease
 from holdfast.client.leases.claims import JobClaim, LeaderClaim, TaskClaim
 from holdfast.client.methods.all import Methods
@@ -65,11 +65,8 @@ class AsyncClient(Methods[Coroutine[Any, Any, Document]]):
         call_after_fork(self)
 
     def after_fork(self) -> None:
-        """Replace the event: another thread of the parent may have held its lock."""
-        was_closed = self._closed.is_set()
-        self._closed = threading.Event()
-        if was_closed:
-            self._closed.set()
+        """Use an event whose lock no thread of the parent holds."""
+        self._closed = copy_event(self._closed)
 
     async def call(
         self,

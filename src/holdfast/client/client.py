@@ -18,7 +18,7 @@ from holdfast.client.event_stream import (
     parse_document,
     parse_event,
 )
-from holdfast.client.forks import call_after_fork
+from holdfast.client.forks import call_after_fork, copy_event
 from holdfast.client.leases.claims import JobClaim, LeaderClaim, TaskClaim
 from holdfast.client.leases.types import Job, Leader, TaskLease
 from holdfast.client.methods.all import Methods
@@ -76,11 +76,8 @@ class Client(Methods[Document]):
         call_after_fork(self)
 
     def after_fork(self) -> None:
-        """Replace the event: another thread of the parent may have held its lock."""
-        was_closed = self._closed.is_set()
-        self._closed = threading.Event()
-        if was_closed:
-            self._closed.set()
+        """Use an event whose lock no thread of the parent holds."""
+        self._closed = copy_event(self._closed)
 
     def call(
         self,

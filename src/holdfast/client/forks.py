@@ -7,6 +7,7 @@ a lock that another thread of the parent held would never be released; nothing r
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 from typing import Protocol
 
@@ -26,6 +27,14 @@ _forkable: weakref.WeakSet[Forkable] = weakref.WeakSet()
 def call_after_fork(forkable: Forkable) -> None:
     """Call the object's `after_fork` in every child, as long as the object exists."""
     _forkable.add(forkable)
+
+
+def copy_event(event: threading.Event) -> threading.Event:
+    """An event in the same state with a lock of its own: another thread of the parent may have held the old one."""
+    copy = threading.Event()
+    if event.is_set():
+        copy.set()
+    return copy
 
 
 def _run_in_child() -> None:
