@@ -19,7 +19,7 @@ from holdfast.transport.http.access import auth
 from holdfast.transport.http.bodies.parsing import parse_body
 from holdfast.transport.http.context import BODY_BUDGET
 from holdfast.transport.http.octostore import lock_list
-from holdfast.transport.http.overload import gate
+from holdfast.transport.http.overload import request_limiter
 from holdfast.transport.http.overload.byte_budget import ByteBudget
 from holdfast.transport.http.streams.limits import LOCK_LISTS_PER_ACCOUNT
 from tests.compat.octostore.expect import eventually
@@ -160,11 +160,11 @@ async def fill(app, places, key):
 
 
 def test_an_overloaded_server_refuses_new_work_and_admits_holders(monkeypatch):
-    monkeypatch.setattr(gate, "FIRST_KNOWN", 20)
+    monkeypatch.setattr(request_limiter, "FIRST_KNOWN", 20)
 
     async def scenario(app):
         claimed = (await app.ask("/v1/jobs/held/claim", body={"owner": "me"})).json
-        await fill(app, app.app.gate.known, KEY)
+        await fill(app, app.app.request_limiter.known, KEY)
         lease = {"lease_id": claimed["lease_id"]}
         renewals = {"items": [{"op": "heartbeat", "id": "x", "lease_id": "y"}]}
         return {
@@ -189,11 +189,11 @@ def test_an_overloaded_server_refuses_new_work_and_admits_holders(monkeypatch):
 
 
 def test_strangers_take_no_place_of_a_known_caller(monkeypatch):
-    monkeypatch.setattr(gate, "MAX_ANONYMOUS", 20)
+    monkeypatch.setattr(request_limiter, "MAX_ANONYMOUS", 20)
 
     async def scenario(app):
         await app.ask("/v1/jobs/x/claim", body={"owner": "me"})
-        app.app.gate.unknown.limit = 0
+        app.app.request_limiter.unknown.limit = 0
         calls = [app.begin("/elections/room-123456/campaign", key=None, pieces=[b"{"], ends=False) for _ in range(20)]
         await asyncio.gather(*(call.sent.wait() for call, _ in calls))
         stranger = await app.ask("/v1/jobs/x/heartbeat", body={}, key=WRONG)
@@ -205,7 +205,7 @@ def test_strangers_take_no_place_of_a_known_caller(monkeypatch):
 
 
 def test_a_request_that_waits_leaves_its_place(monkeypatch):
-    monkeypatch.setattr(gate, "FIRST_KNOWN", 5)
+    monkeypatch.setattr(request_limiter, "FIRST_KNOWN", 5)
 
     async def scenario(app):
         await app.ask("/v1/jobs/held/claim", body={"owner": "me"})
@@ -227,7 +227,7 @@ def test_every_place_is_given_back():
         ]:
             await app.ask(path, method, key=key)
         kinds = ("known", "unknown", "anonymous", "holders", "leaders", "probes")
-        return [getattr(app.app.gate, kind).taken for kind in kinds]
+        return [getattr(app.app.request_limiter, kind).taken for kind in kinds]
 
     assert ConcurrentApp().run(scenario) == [0] * 6
 
@@ -235,8 +235,8 @@ def test_every_place_is_given_back():
 def test_refusals_are_paced():
     async def scenario(app):
         await app.ask("/v1/jobs/x/claim", body={"owner": "me"})
-        app.app.gate.known.limit = 40
-        await fill(app, app.app.gate.known, KEY)
+        app.app.request_limiter.known.limit = 40
+        await fill(app, app.app.request_limiter.known, KEY)
         calls = [app.begin("/v1/jobs/x/claim")[1] for _ in range(40)]
         await asyncio.wait(calls, timeout=0.2)
         soon = sum(task.done() for task in calls)
@@ -247,17 +247,17 @@ def test_refusals_are_paced():
 
 
 def test_a_late_event_loop_leaves_fewer_places_and_a_punctual_one_gives_them_back():
-    places = ConcurrentApp().app.gate
-    assert places.known.limit == gate.FIRST_KNOWN
-    places.adapt(2 * gate.LATE_SECONDS, used=0)
-    assert places.known.limit == gate.FIRST_KNOWN // 2
+    places = ConcurrentApp().app.request_limiter
+    assert places.known.limit == request_limiter.FIRST_KNOWN
+    places.adapt(2 * request_limiter.LATE_SECONDS, used=0)
+    assert places.known.limit == request_limiter.FIRST_KNOWN // 2
     places.adapt(100.0, used=0)
-    assert places.known.limit == gate.MIN_KNOWN
+    assert places.known.limit == request_limiter.MIN_KNOWN
     places.adapt(0.0, used=1)
-    assert places.known.limit == gate.MIN_KNOWN  # more are not needed
+    assert places.known.limit == request_limiter.MIN_KNOWN  # more are not needed
     for _ in range(100):
         places.adapt(0.0, used=1000)
-    assert places.known.limit == gate.MAX_KNOWN
+    assert places.known.limit == request_limiter.MAX_KNOWN
 
 
 # -- long lists --------------------------------------------------------------------------------------------------
@@ -312,7 +312,7 @@ def test_an_account_reads_a_few_long_lists_at_once(monkeypatch):
 
 
 def test_unknown_keys_are_looked_up_a_few_at_a_time(monkeypatch):
-    monkeypatch.setattr(gate, "MAX_UNKNOWN", 10)
+    monkeypatch.setattr(request_limiter, "MAX_UNKNOWN", 10)
 
     async def scenario(app):
         with app.engine.store.read():  # the store is busy: look-ups wait

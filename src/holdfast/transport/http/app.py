@@ -14,7 +14,7 @@ from holdfast.transport.http import tracing
 from holdfast.transport.http.access.access_log import ALL, SLOW_SECONDS, log_request
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.handlers import HANDLERS, render_error, render_overloaded
-from holdfast.transport.http.overload.gate import Gate
+from holdfast.transport.http.overload.request_limiter import RequestLimiter
 from holdfast.transport.http.overload.unread_answers import COUNTED_BYTES
 from holdfast.transport.http.request import Header, HttpRefusal, Receive, Request, Response, Scope, Send
 from holdfast.transport.http.routing import Router
@@ -49,7 +49,7 @@ class App:
     def __init__(self, ctx: HandlerContext) -> None:
         self._ctx = ctx
         self._router = Router()
-        self.gate = Gate(self._router, ctx.access.knows, MCP_PATH)
+        self.request_limiter = RequestLimiter(self._router, ctx.access.knows, MCP_PATH)
         self._mcp = Endpoint(self, ctx)
         self._access_log = ctx.settings.access_log
         self._dashboard: asyncio.Task[Dashboard] | None = None
@@ -63,7 +63,7 @@ class App:
             return
         began = self._ctx.stats.begin()
         request = Request(scope, receive)
-        if not self.gate.enter(request):
+        if not self.request_limiter.enter(request):
             await self._refuse_early(request, began, send)
             return
         request.body_budget = self._ctx.body_budget
@@ -78,7 +78,7 @@ class App:
 
     async def _refuse_early(self, request: Request, began: float, send: Send) -> None:
         """Refuse a request that found no place. It is counted, but neither traced nor logged by itself."""
-        await self.gate.pace_refusal()
+        await self.request_limiter.pace_refusal()
         self._ctx.engine.registry.add(REFUSED, Overloaded.code)
         self._ctx.stats.note(None, request.scope["path"], 503, began)
         await self._send(request, render_overloaded(request), send)
@@ -109,7 +109,7 @@ class App:
             if len(response.body) > COUNTED_BYTES:
                 self._ctx.unread_answers.check(request, len(response.body))
         except Overloaded as error:
-            await self.gate.pace_refusal()
+            await self.request_limiter.pace_refusal()
             response, is_overloaded = self._refuse(request, error), True
         except Exception as error:  # noqa: BLE001 - every failure is answered
             response = self._refuse(request, error)
@@ -199,7 +199,7 @@ class App:
             message = await receive()
             if message["type"] == "lifespan.startup":
                 self._ctx.open()
-                watch = asyncio.ensure_future(self.gate.watch_event_loop())
+                watch = asyncio.ensure_future(self.request_limiter.watch_event_loop())
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
                 if watch is not None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.core.principal import Principal
     from holdfast.transport.http.access.rate_limits import RateBudget
     from holdfast.transport.http.overload.byte_budget import ByteBudget
-    from holdfast.transport.http.overload.gate import Places
+    from holdfast.transport.http.overload.request_limiter import Places
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -145,7 +145,7 @@ class Request:
         self.body_bytes = 0
         """What this request took from that budget."""
         self.places: Places | None = None
-        """The places at the gate, while it has one of them."""
+        """The places of its kind of caller, while it has one of them."""
         self.may_begin_work = True
         """Whether the request may do more than a holder does; False if it was admitted for holders' writes only."""
         self.must_close = False
@@ -187,7 +187,7 @@ class Request:
         self.leave_place()
 
     def leave_place(self) -> None:
-        """Give up its place at the gate, if it still has one."""
+        """Give up its place, if it still has one."""
         if self.places is not None:
             self.places.taken -= 1
             self.places = None

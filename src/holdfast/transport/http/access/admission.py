@@ -109,7 +109,7 @@ class Admission:
         except Unauthenticated:
             failed = True
             if self._guessing >= BUSY_GUESSES:
-                await asyncio.sleep(SLOW_SECONDS)  # it keeps its place at the gate, so that many guesses take long
+                await asyncio.sleep(SLOW_SECONDS)  # it keeps its place, so that many guesses take long
             if not is_counted:
                 self._network.count_failure(request)  # answers 429
             raise
@@ -120,7 +120,10 @@ class Admission:
 
     @contextmanager
     def _guesses(self, *, late: bool) -> Iterator[None]:
-        """Count the look-ups of unknown keys. The gate bounds all; those from addresses that failed too often, this."""
+        """Count look-ups of unknown keys, and bound those from addresses that failed too often.
+
+        The request limiter bounds all look-ups of unknown keys together.
+        """
         if late and self._guessing >= MAX_LATE_GUESSES:
             raise RateLimited("too many failed sign-ins from this address", retry_after=LATE_SECONDS)
         self._guessing += 1

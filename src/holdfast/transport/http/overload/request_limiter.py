@@ -1,4 +1,4 @@
-"""The gate: which requests an overloaded server admits.
+"""The request limiter: which requests an overloaded server admits.
 
 Every request takes a place until it is answered or waits on purpose. Callers with a known key, callers with an unknown
 key and callers without one have separate places, so guesses and anonymous requests never keep a known caller out. When
@@ -54,7 +54,7 @@ class Places:
         self.taken = 0
 
 
-class Gate:
+class RequestLimiter:
     """Admits requests while there is a place for their kind."""
 
     def __init__(self, router: Router, knows: Callable[[Request], bool], mcp_path: str) -> None:
