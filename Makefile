@@ -10,7 +10,7 @@ ARGS    ?=
 
 PIP     := .venv/bin/python -m pip --quiet --disable-pip-version-check --no-input
 INSTALL := $(PIP) install --require-hashes
-PYTEST  := .venv/bin/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+PYTEST  := .venv/bin/python -m pytest --workers $(WORKERS)
 LOCKS   := requirements/run.txt requirements/test.txt requirements/lint.txt requirements/build.txt
 
 # Variables of the user's shell that would change .venv: module paths, a --user install. PYTHONDONTWRITEBYTECODE would slow

@@ -5,11 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,14 +20,19 @@ pytest.register_assert_rewrite(
 )
 
 # Imported after the registration, which must come first.
+from tests.forked_workers import RUN_FOLDER, ForkedWorkers
 from tests.postgres import SharedPostgres, memory_folder, remove_shared_postgres
 from tests.postgres_stores import PostgresStores
 from tests.proof_size import FULL
-from tests.scheduling import Scheduling, choose_stores, sort_by_waiting
+from tests.scheduling import choose_stores, group_of, sort_by_waiting
 from tests.support import DrivenClock
 
 
-def pytest_configure() -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--workers", type=int, default=1, help="number of processes that run tests")
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """Keep temporary files in memory, where a commit does not wait for a disk, and let SIGINT interrupt.
 
     Tests kill processes, never the machine: what a process has written survives it on any file system. Power loss has
@@ -42,6 +43,8 @@ def pytest_configure() -> None:
     folder = memory_folder()
     if folder is not None and not FULL:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
+    if config.option.workers > 1:
+        config.pluginmanager.register(ForkedWorkers(config.option.workers, group_of))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -50,18 +53,6 @@ def _own_state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_setupnodes() -> None:
-    """Compile the test modules once: every worker imports all of them, and in a fresh clone each would compile them."""
-    tests = Path(__file__).parent
-    if not any((tests / "core" / "__pycache__").glob("*-pytest-*.pyc")):
-        files = sorted(tests.rglob("test_*.py"))
-        collect = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-p", "no:xdist"]
-        halves = [subprocess.Popen([*collect, *half], stdout=subprocess.DEVNULL) for half in (files[::2], files[1::2])]
-        for half in halves:
-            half.wait()
 
 
 def pytest_collection_finish() -> None:
@@ -77,23 +68,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     sort_by_waiting(items)
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling | None:
-    return Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """All xdist workers have ended here, and the temporary folder still exists."""
-    if not hasattr(session.config, "workerinput"):
-        remove_shared_postgres(session.config._tmp_path_factory.getbasetemp())
+    """All workers have ended here, and the temporary folder still exists."""
+    remove_shared_postgres(session.config._tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture(scope="session")
 def postgres(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> SharedPostgres:
     """The PostgreSQL server of this run, shared by all workers."""
-    folder = tmp_path_factory.getbasetemp()
-    return SharedPostgres(folder.parent if hasattr(request.config, "workerinput") else folder)
+    return SharedPostgres(request.config.stash.get(RUN_FOLDER, tmp_path_factory.getbasetemp()))
 
 
 @pytest.fixture(scope="session")

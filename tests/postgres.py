@@ -130,7 +130,7 @@ _started: list[Postgres] = []
 
 
 class SharedPostgres:
-    """The server of a test run: the first xdist worker that needs it starts it, the others find it by a file."""
+    """The server of a test run: the first worker that needs it starts it, the others find it by a file."""
 
     def __init__(self, folder: Path) -> None:
         record = folder / RECORD

@@ -1,4 +1,4 @@
-"""Order and grouping in which xdist distributes the tests."""
+"""Which tests run together, in which order, on which store."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from itertools import zip_longest
 from pathlib import Path
 
 import pytest
-from xdist.scheduler import LoadFileScheduling
 
 from tests.proof_size import FULL
 
@@ -39,17 +38,15 @@ HEAVY = (
 """Files that compute for long: they start early, so that no worker is left with one of them at the end."""
 
 
-class Scheduling(LoadFileScheduling):
-    """File by file, or test by test where a file is long.
+def group_of(item: pytest.Item) -> str:
+    """Tests that one worker runs: a file, or a single test where a file is long.
 
     One worker gets the whole dashboard, because starting a browser is expensive.
     """
-
-    def _split_scope(self, nodeid: str) -> str:
-        if FULL and nodeid.startswith(SPREAD):
-            return nodeid
-        path = super()._split_scope(nodeid)
-        return BROWSER_FOLDER if path.startswith(f"{BROWSER_FOLDER}/") else path
+    if FULL and item.nodeid.startswith(SPREAD):
+        return item.nodeid
+    path = item.nodeid.partition("::")[0]
+    return BROWSER_FOLDER if path.startswith(f"{BROWSER_FOLDER}/") else path
 
 
 def sort_by_waiting(items: list[pytest.Item]) -> None:

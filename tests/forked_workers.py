@@ -1,0 +1,239 @@
+"""Runs the tests in several processes, forked after one collection.
+
+A worker of pytest-xdist is a new interpreter that imports and collects every test again, which took a tenth of a run.
+"""
+
+from __future__ import annotations
+
+import mmap
+import multiprocessing
+import os
+import struct
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+RUN_FOLDER = pytest.StashKey[Path]()
+"""The temporary folder of the whole run; that of a worker lies inside."""
+
+_FORK = multiprocessing.get_context("fork")
+_NUMBER = struct.Struct("!H")
+_QUEUE_BYTES = 64 * 1024
+"""What a pipe takes before a write waits."""
+
+
+class ForkedWorkers:
+    """Distributes groups of tests. A worker that has finished one takes the next; its reports go to the parent."""
+
+    def __init__(self, count: int, group_of: Callable[[pytest.Item], str]) -> None:
+        self._count = count
+        self._group_of = group_of
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        groups: dict[str, list[int]] = {}
+        for number, item in enumerate(session.items):
+            groups.setdefault(self._group_of(item), []).append(number)
+        if len(groups) < 2 or session.testsfailed or session.config.option.collectonly:
+            return None  # pytest's own loop
+        queue = _Queue(list(groups.values()))
+        session.config.stash[RUN_FOLDER] = session.config._tmp_path_factory.getbasetemp()
+        _discard_captured(session.config)
+        workers = [_Worker(number, session, queue) for number in range(min(self._count, len(groups)))]
+        _Parent(session, queue, workers).run()
+        return True
+
+
+class _Queue:
+    """The numbers of all groups, in a pipe: a read takes one of them, whichever process reads."""
+
+    def __init__(self, groups: list[list[int]]) -> None:
+        self._groups = groups
+        self._taken, rest = os.pipe()
+        numbers = b"".join(_NUMBER.pack(number) for number in range(len(groups)))
+        assert len(numbers) <= _QUEUE_BYTES
+        os.write(rest, numbers)
+        os.close(rest)
+        self._stop = mmap.mmap(-1, 1)  # shared with the forked workers
+
+    def stop(self) -> None:
+        self._stop[0] = 1
+
+    def tests(self) -> Iterator[int]:
+        """Numbers of tests, group after group, until all are taken or the run is stopped."""
+        while number := os.read(self._taken, _NUMBER.size):
+            for test in self._groups[_NUMBER.unpack(number)[0]]:
+                if self._stop[0]:
+                    return
+                yield test
+
+
+class _Worker:
+    """One forked process, seen from the parent."""
+
+    def __init__(self, number: int, session: pytest.Session, queue: _Queue) -> None:
+        self.name = f"worker-{number}"
+        self.running: int | None = None
+        self.problem = ""
+        self.connection, sender = _FORK.Pipe(duplex=False)
+        self.process = _FORK.Process(target=_work, args=(self.name, session, queue, sender))
+        self.process.start()
+        sender.close()
+
+    def fileno(self) -> int:
+        return self.connection.fileno()
+
+
+class _Parent:
+    """Passes the reports of the workers to pytest, as if the tests had run here."""
+
+    def __init__(self, session: pytest.Session, queue: _Queue, workers: list[_Worker]) -> None:
+        self._session = session
+        self._hook = session.config.hook
+        self._queue = queue
+        self._workers = workers
+        self._finished: set[int] = set()
+
+    def run(self) -> None:
+        reporter = self._session.config.pluginmanager.getplugin("terminalreporter")
+        if reporter is not None:
+            reporter.showfspath = False  # reports of several files alternate
+        try:
+            self._receive_all()
+        finally:
+            self._queue.stop()
+            for worker in self._workers:
+                worker.process.join()
+        self._report_missing()
+        self._raise_if_stopped()
+
+    def _receive_all(self) -> None:
+        workers = set(self._workers)
+        while workers:
+            ready = wait(workers, timeout=1)
+            for worker in ready:
+                try:
+                    kind, content = worker.connection.recv()
+                except EOFError:
+                    workers.discard(worker)
+                else:
+                    getattr(self, f"_on_{kind}")(worker, content)
+            if not ready:  # a process that a dead worker has left behind may hold its end of the pipe
+                workers = {worker for worker in workers if worker.process.is_alive() or worker.connection.poll()}
+            if self._session.shouldstop or self._session.shouldfail:
+                self._queue.stop()
+
+    def _on_start(self, worker: _Worker, number: int) -> None:
+        worker.running = number
+        item = self._session.items[number]
+        self._hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+
+    def _on_report(self, worker: _Worker, data: dict[str, Any]) -> None:
+        report = self._hook.pytest_report_from_serializable(config=self._session.config, data=data)
+        self._hook.pytest_runtest_logreport(report=report)
+
+    def _on_finish(self, worker: _Worker, number: int) -> None:
+        worker.running = None
+        self._finished.add(number)
+        item = self._session.items[number]
+        self._hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+    def _on_warning(self, worker: _Worker, content: dict[str, Any]) -> None:
+        message = warnings.WarningMessage(**content.pop("warning"))
+        self._hook.pytest_warning_recorded.call_historic(kwargs={**content, "warning_message": message})
+
+    def _on_problem(self, worker: _Worker, text: str) -> None:
+        worker.problem = text
+
+    def _report_missing(self) -> None:
+        """A test that never ended has failed: its process died, or took it from the queue and died."""
+        if self._session.shouldstop or self._session.shouldfail:
+            return
+        ended = [f"{worker.name} ended with {worker.process.exitcode}. {worker.problem}" for worker in self._workers]
+        running = {worker.running for worker in self._workers}
+        for number in sorted(set(range(len(self._session.items))) - self._finished):
+            state = "was running when its worker ended" if number in running else "was not run"
+            item = self._session.items[number]
+            text = "\n".join([f"This test {state}.", *ended])
+            report = pytest.TestReport(item.nodeid, item.location, {}, "failed", text, "call")
+            self._hook.pytest_runtest_logreport(report=report)
+
+    def _raise_if_stopped(self) -> None:
+        if self._session.shouldfail:
+            raise self._session.Failed(self._session.shouldfail)
+        if self._session.shouldstop:
+            raise self._session.Interrupted(self._session.shouldstop)
+
+
+class _Sender:
+    """Sends to the parent what pytest reports in a worker."""
+
+    def __init__(self, config: pytest.Config, connection: Connection) -> None:
+        self._config = config
+        self._connection = connection
+
+    def send(self, kind: str, content: Any) -> None:
+        self._connection.send((kind, content))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.send("report", self._config.hook.pytest_report_to_serializable(config=self._config, report=report))
+
+    def pytest_warning_recorded(
+        self, warning_message: warnings.WarningMessage, when: str, nodeid: str, location: Any
+    ) -> None:
+        warning = {
+            "message": str(warning_message.message),
+            "category": warning_message.category,
+            "filename": warning_message.filename,
+            "lineno": warning_message.lineno,
+        }
+        self.send("warning", {"warning": warning, "when": when, "nodeid": nodeid, "location": location})
+
+
+def _work(name: str, session: pytest.Session, queue: _Queue, connection: Connection) -> None:
+    """The whole life of a worker."""
+    config = session.config
+    config.pluginmanager.unregister(name="terminalreporter")
+    _capture_anew(config)
+    factory = config._tmp_path_factory
+    factory._basetemp = config.stash[RUN_FOLDER] / name
+    factory._basetemp.mkdir(mode=0o700)
+    sender = _Sender(config, connection)
+    config.pluginmanager.register(sender)
+    try:
+        _run_tests(session, queue, sender)
+        session._setupstate.teardown_exact(None)  # nothing is left, unless the run was stopped
+    except BaseException:  # the parent reports it
+        sender.send("problem", traceback.format_exc())
+
+
+def _run_tests(session: pytest.Session, queue: _Queue, sender: _Sender) -> None:
+    """Run tests one after another; pytest must know the next one, to keep the fixtures that it shares."""
+    tests = queue.tests()
+    following = next(tests, None)
+    while following is not None:
+        number, following = following, next(tests, None)
+        sender.send("start", number)
+        next_item = None if following is None else session.items[following]
+        session.config.hook.pytest_runtest_protocol(item=session.items[number], nextitem=next_item)
+        sender.send("finish", number)
+
+
+def _discard_captured(config: pytest.Config) -> None:
+    """What was printed during the collection would be printed by every worker again."""
+    capture = config.pluginmanager.getplugin("capturemanager")
+    if capture is not None and capture.is_globally_capturing():
+        capture.read_global_capture()
+
+
+def _capture_anew(config: pytest.Config) -> None:
+    """Forked processes share open files, so each needs its own to capture what its tests print."""
+    capture = config.pluginmanager.getplugin("capturemanager")
+    if capture is not None and capture.is_globally_capturing():
+        capture.stop_global_capturing()
+        capture.start_global_capturing()

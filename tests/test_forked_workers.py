@@ -1,0 +1,72 @@
+"""The test runner itself: a worker that dies, a failure and a stop must never look like success."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+CONFTEST = """
+from tests.forked_workers import ForkedWorkers
+
+def pytest_configure(config):
+    config.pluginmanager.register(ForkedWorkers(2, lambda item: item.nodeid.partition("::")[0]))
+"""
+DYING = """
+import os
+import time
+
+def test_before(): pass
+def test_dies():
+    if os.fork() == 0:
+        time.sleep(20)  # holds the worker's end of the pipe
+        os._exit(0)
+    os._exit(3)
+def test_after(): pass
+"""
+PASSING = "def test_passes(tmp_path): print('hello')"
+FAILING = "def test_fails():\n    print('what it printed')\n    assert False"
+
+
+@pytest.fixture
+def run(tmp_path):
+    def run(*files: str, options: tuple[str, ...] = ()) -> tuple[int, str]:
+        (tmp_path / "conftest.py").write_text(CONFTEST)
+        for number, text in enumerate(files):
+            (tmp_path / f"test_{number}.py").write_text(text)
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-v", *options, str(tmp_path)]
+        environment = os.environ | {"PYTHONPATH": str(ROOT)}
+        output = tmp_path / "output"  # a pipe would wait for what the dead worker left behind
+        with output.open("w") as file:
+            status = subprocess.run(command, env=environment, stdout=file, timeout=60, check=False).returncode
+        return status, output.read_text()
+
+    return run
+
+
+def test_every_test_runs_once_and_what_it_printed_is_shown_if_it_fails(run):
+    status, output = run(PASSING, FAILING, PASSING, PASSING)
+    assert status == pytest.ExitCode.TESTS_FAILED
+    assert "1 failed, 3 passed" in output
+    assert "what it printed" in output
+    assert "hello" not in output
+
+
+def test_a_worker_that_dies_fails_the_test_it_ran_and_those_it_left(run):
+    status, output = run(DYING, PASSING)
+    assert status == pytest.ExitCode.TESTS_FAILED
+    assert "2 failed, 2 passed" in output
+    assert re.search(r"_ test_dies _+\nThis test was running when its worker ended\.\n", output)
+    assert re.search(r"_ test_after _+\nThis test was not run\.\n", output)
+    assert re.search(r"worker-[01] ended with 3\.", output)
+
+
+def test_a_run_that_stops_at_the_first_failure_says_so(run):
+    status, output = run(FAILING, *[PASSING] * 8, options=("-x",))
+    assert status != pytest.ExitCode.OK
+    assert "stopping after 1 failures" in output
