@@ -16,7 +16,16 @@ from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.handlers import HANDLERS, render_error, render_overloaded
 from holdfast.transport.http.overload.request_limiter import RequestLimiter
 from holdfast.transport.http.overload.unread_answers import COUNTED_BYTES
-from holdfast.transport.http.request import Header, HttpRefusal, Receive, Request, Response, Scope, Send
+from holdfast.transport.http.request import (
+    SEND_WHOLE,
+    Header,
+    HttpRefusal,
+    Receive,
+    Request,
+    Response,
+    Scope,
+    Send,
+)
 from holdfast.transport.http.routing import Router
 from holdfast.transport.http.streams.sending import send_parts
 from holdfast.transport.mcp.endpoint import PATH as MCP_PATH
@@ -36,6 +45,16 @@ _NO_SNIFFING = (b"x-content-type-options", b"nosniff")
 _HTTPS_ONLY = (b"strict-transport-security", b"max-age=31536000")
 """Sent over https: for a year browsers use nothing else for this host."""
 _EXPOSE = (b"access-control-expose-headers", b"retry-after,x-request-id")
+_JSON = b"application/json"
+
+
+def _lines(*headers: Header) -> bytes:
+    return b"".join(b"%b: %b\r\n" % header for header in headers)
+
+
+_FIXED = _lines(_VARY, _NO_SNIFFING, _EXPOSE, (b"content-type", _JSON))
+"""The headers of the usual answer that are always the same."""
+_FIXED_ENCRYPTED = _FIXED + _lines(_HTTPS_ONLY)
 _PREFLIGHT: tuple[Header, ...] = (
     (b"access-control-allow-methods", b"GET,POST,PUT,DELETE"),
     (b"access-control-allow-headers", b"authorization,content-type,x-admin-key,x-octostore-admin-key"),
@@ -86,6 +105,7 @@ class App:
     async def _handle_traced(self, traces: Traces, request: Request, began: float, send: Send) -> None:
         """Handle a request within a span, which ends when the request does."""
         span, status = tracing.begin(traces, request), 500
+        request.scope.pop(SEND_WHOLE, None)  # the span's status is read from the messages
 
         async def send_and_note_status(message: MutableMapping[str, Any]) -> None:
             nonlocal status
@@ -173,7 +193,25 @@ class App:
         common = ((b"x-request-id", request.request_id.encode()), _VARY, _NO_SNIFFING)
         return (*common, _HTTPS_ONLY) if self._ctx.network.is_encrypted(request) else common
 
+    def _send_whole(self, request: Request, response: Response) -> bool:
+        """Send the usual answer in one step: a JSON document without headers of its own. False for any other."""
+        send_whole = request.scope.get(SEND_WHOLE)
+        if send_whole is None or response.headers or response.content_type != _JSON:
+            return False
+        if not 0 < len(response.body) <= COUNTED_BYTES or request.scope["method"] not in {"GET", "POST"}:
+            return False
+        fixed = _FIXED_ENCRYPTED if self._ctx.network.is_encrypted(request) else _FIXED
+        fields = b"x-request-id: %b\r\n%bcontent-length: %d\r\n" % (
+            request.request_id.encode(),
+            fixed,
+            len(response.body),
+        )
+        sent: bool = send_whole(response.status, fields, response.body)
+        return sent
+
     async def _send(self, request: Request, response: Response, send: Send) -> None:
+        if self._send_whole(request, response):
+            return
         body = response.body
         headers: list[Header] = [*self._common_headers(request), *response.headers]
         if request.scope["method"] != "OPTIONS":

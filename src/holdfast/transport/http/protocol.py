@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import TimerHandle
+from functools import partial
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from holdfast.transport.advice.contract import fix_request
 from holdfast.transport.http.overload.open_connections import OpenConnections
 from holdfast.transport.http.overload.unread_answers import DRAINED, ReadingWatch
-from holdfast.transport.http.request import encode
+from holdfast.transport.http.request import SEND_WHOLE, encode
 from holdfast.transport.http.streams.sending import ABORT
 from holdfast.transport.ids import ids
 
@@ -31,10 +32,12 @@ class HeadBuffer:
     body comes later should therefore begin with a small first chunk.
     """
 
-    __slots__ = ("_head", "_transport", "_watch")
+    __slots__ = ("_head", "_transport", "_watch", "write_whole")
 
     def __init__(self, transport: asyncio.Transport, watch: ReadingWatch) -> None:
         self._transport = transport
+        self.write_whole = transport.write
+        """Sends a whole answer at once."""
         self._watch = watch
         self._head = b""
 
@@ -62,6 +65,22 @@ class HeadBuffer:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
+
+
+def send_whole(cycle: RequestResponseCycle, status: int, fields: bytes, body: bytes) -> bool:
+    """Send an answer in one step, which takes half as long as uvicorn's two: it looks at every header again.
+
+    False if uvicorn must send it, because the connection is slow, or is closed after the answer.
+    """
+    if cycle.response_started or cycle.disconnected or cycle.flow.write_paused or not cycle.keep_alive:
+        return False
+    cycle.response_started = cycle.response_complete = True
+    cycle.waiting_for_100_continue = False
+    shared = b"".join([b"%b: %b\r\n" % header for header in cycle.default_headers])  # the date
+    cycle.transport.write_whole(b"%b%b%b\r\n%b" % (STATUS_LINE[status], shared, fields, body))  # type: ignore[attr-defined]
+    cycle.message_event.set()
+    cycle.on_response()
+    return True
 
 
 class LimitedProtocol(HttpToolsProtocol):
@@ -158,6 +177,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self.scope[ABORT] = self.transport.abort  # type: ignore[literal-required] # ours
         self.scope[DRAINED] = self.flow.drain  # type: ignore[literal-required] # ours
         super().on_headers_complete()
+        self.scope[SEND_WHOLE] = partial(send_whole, self.cycle)  # type: ignore[literal-required] # ours
 
     def on_message_complete(self) -> None:
         """Stop the timeout of the body."""

@@ -31,6 +31,9 @@ Header = tuple[bytes, bytes]
 Render = Callable[[Any], tuple[int, bytes]]
 """Status and body of an outcome."""
 
+SEND_WHOLE = "holdfast.send_whole"
+"""Key of the ASGI scope: sends status, header fields and body in one step, or returns False."""
+
 _CLIENT_REQUEST_ID = re.compile(rb"[A-Za-z0-9_.:-]{1,128}")
 
 encode = msgspec.json.Encoder().encode
