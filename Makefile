@@ -9,8 +9,11 @@ WORKERS ?= 6
 ARGS    ?=
 
 PIP     := .venv/bin/python -m pip --quiet --disable-pip-version-check --no-input
-INSTALL := $(PIP) install --require-hashes
+# The lock files name every package, so pip need not look for more; Python compiles what is imported.
+INSTALL := $(PIP) install --require-hashes --no-deps --no-compile
 PYTEST  := .venv/bin/python -m pytest --workers $(WORKERS)
+# Whether the goal needs the tests' packages: then one call of pip installs everything.
+TESTS   := $(filter-out run demo,$(MAKECMDGOALS))
 LOCKS   := requirements/run.txt requirements/test.txt requirements/lint.txt requirements/build.txt
 
 # Variables of the user's shell that would change .venv: module paths, a --user install. PYTHONDONTWRITEBYTECODE would slow
@@ -89,7 +92,8 @@ clean: ## Remove .venv and all build files; your data stays
 	@rm -rf .venv
 	@$(PYTHON) -m venv .venv
 	@echo "Installing what Holdfast needs ..."
-	@$(INSTALL) -r requirements/run.txt -r requirements/build.txt
+	@$(INSTALL) -r requirements/$(if $(TESTS),test,run).txt -r requirements/build.txt
+	@$(if $(TESTS),touch .venv/test.done)
 	@printf '%s' '$(CURDIR)' > .venv/place
 	@touch $@
 
