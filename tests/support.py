@@ -24,9 +24,11 @@ from holdfast.core.row import SECOND, Instant, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.engine.backlog import Backlog
+from holdfast.engine.batches.transaction import Committed
 from holdfast.engine.command import Command, Once
 from holdfast.engine.engine import Engine
-from holdfast.engine.lane import Committed, Lane, Outages
+from holdfast.engine.lane import Lane
+from holdfast.engine.outages import Outages
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.verbs.jobs import Claimed, ClaimJob, HeartbeatJob, ReleaseJob
 from holdfast.engine.verbs.locks import AcquireLock
@@ -346,7 +348,7 @@ def idle_lane(store: Store, on_commit: Callable[[Committed], None] = lambda _: N
 def transact(store: Store, *commands: Command[Any]) -> list[Any]:
     """Run commands as one batch in this thread; their outcomes."""
     sink = Keep()
-    committed = idle_lane(store)._transact([Ticket(command, sink) for command in commands])
+    committed = idle_lane(store).transaction.run([Ticket(command, sink) for command in commands])
     return [outcome for _, outcome in committed.replies]
 
 

@@ -13,7 +13,8 @@ from holdfast.engine import expiry
 from holdfast.engine.backlog import Backlog
 from holdfast.engine.command import Held
 from holdfast.engine.expiry import GiveGrace
-from holdfast.engine.lane import Lane, Outages
+from holdfast.engine.lane import Lane
+from holdfast.engine.outages import Outages
 from holdfast.engine.sweep import Sweep
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.verbs.jobs import Claimed, ClaimJob

@@ -224,7 +224,7 @@ def test_a_batch_without_changes_saves_nothing(store):
 
 def test_a_committed_batch_reports_freed_names_and_the_next_deadline(memory, clock):
     lane = idle_lane(memory)
-    committed = lane._transact([Ticket(claim("a", "l1", ttl=9), Keep()), Ticket(claim("b", "l2", ttl=5), Keep())])
+    committed = lane.transaction.run([Ticket(claim("a", "l1", ttl=9), Keep()), Ticket(claim("b", "l2", ttl=5), Keep())])
     assert (committed.freed, committed.deadline, committed.now) == ([], START + 5, START)
-    committed = lane._transact([Ticket(release("a", "l1"), Keep())])
+    committed = lane.transaction.run([Ticket(release("a", "l1"), Keep())])
     assert committed.freed == [("leases", ACCOUNT, "a")]

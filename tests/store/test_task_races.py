@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from holdfast.core.errors import InvalidTransition, TaskClaimed
 from holdfast.core.task import CLAIMED, DEAD, Task
+from holdfast.engine.batches.locked_rows import PATIENCE_SECONDS
 from holdfast.engine.command import Once, Replayed
-from holdfast.engine.locked_rows import PATIENCE_SECONDS
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.verbs.tasks.claiming import Claimed, Empty
 from holdfast.engine.view import View

@@ -12,7 +12,7 @@ from holdfast.core.errors import IdempotencyConflict
 from holdfast.core.event import Cause
 from holdfast.core.lease import Lease
 from holdfast.core.row import Instant, Key
-from holdfast.engine.steps import with_token
+from holdfast.engine.batches.steps import with_token
 from holdfast.engine.view import View
 from holdfast.store.changes import Answer
 from holdfast.store.needs import Needs

@@ -14,10 +14,11 @@ from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.alerts import CONFLICTS, DEAD_LETTERS, LAPSES, RECOVERY_FAILURES, Alerts
 from holdfast.engine.backlog import MAX_BATCH, MAX_QUEUED, Backlog
-from holdfast.engine.batch_metrics import BatchMetrics
+from holdfast.engine.batches.metrics import BatchMetrics
+from holdfast.engine.batches.transaction import Committed
 from holdfast.engine.change_signal import ChangeSignal
 from holdfast.engine.command import Command, Held, Outcome, Replayed
-from holdfast.engine.lane import Committed, Lane
+from holdfast.engine.lane import Lane
 from holdfast.engine.outages import Outages
 from holdfast.engine.retention import Retention
 from holdfast.engine.sweep import Sweep
@@ -97,7 +98,7 @@ class Engine:
     def trace(self, traces: Traces | None) -> None:
         """Record a trace of every batch in `traces`; None turns tracing off."""
         for lane in self._lanes:
-            lane.traces = traces
+            lane.transaction.traces = traces
 
     def start(self) -> None:
         """Start the lanes and the sweep; after an outage, holders that could not renew get grace first."""

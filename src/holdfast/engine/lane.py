@@ -12,22 +12,19 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.core.errors import Refused, StoreUnavailable, Trouble, ValueRefused
-from holdfast.core.row import Instant, Key
+from holdfast.core.errors import StoreUnavailable, Trouble, ValueRefused
 from holdfast.engine.backlog import MAX_BATCH, Backlog
+from holdfast.engine.batches.locked_rows import PATIENCE_SECONDS, SHORTEST_WAIT, LockedRows
+from holdfast.engine.batches.transaction import BatchTransaction, Committed, Reply, SkippedTasks
 from holdfast.engine.clock_repair import step_commands
-from holdfast.engine.command import Command, Outcome, Queue
-from holdfast.engine.locked_rows import PATIENCE_SECONDS, SHORTEST_WAIT, LockedRows
+from holdfast.engine.command import Command
 from holdfast.engine.outages import Outages
-from holdfast.engine.steps import freed_names, nearest_deadline
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.view import View
 from holdfast.store.contract import ClockStepped, Rerun, RowsLocked, StaleConnection, Store
-from holdfast.store.needs import AllNeeds
 from holdfast.store.rows import Rows
-from holdfast.telemetry import metric_names, trace_names
-from holdfast.telemetry.registry import Registry, observe_at
-from holdfast.telemetry.traces import INTERNAL, Traces
+from holdfast.telemetry import metric_names
+from holdfast.telemetry.registry import Registry
 
 MAX_RERUNS = 50
 MAX_SKIPPED_RETRIES = 5
@@ -38,31 +35,9 @@ ISOLATION_SECONDS = 10.0
 
 log = logging.getLogger("holdfast.engine")
 
-Reply = tuple[Ticket, Any]
-
-_BATCHES, _COMMANDS, _BATCH_SIZE = metric_names.BATCHES.at(), metric_names.COMMANDS.at(), metric_names.BATCH_SIZE.at()
-_PHASES = tuple(metric_names.PHASE_SECONDS.at(phase) for phase in metric_names.PHASES)
-
-
-class SkippedTasks(Rerun):
-    """A claim got too few tasks while another server had locked some: run the batch again."""
-
 
 class TooManyReruns(Exception):
     """A batch lost the race for its rows to other writers again and again."""
-
-
-class Committed:
-    """A committed batch: its replies, and what other parts of the engine must react to."""
-
-    def __init__(self, replies: list[Reply], view: View) -> None:
-        self.replies = replies
-        self.freed: list[Key] = freed_names(view.steps)
-        self.offered: dict[Queue, int] = view.offered()
-        self.touched: set[Key] = view.touched()
-        self.steps = view.steps
-        self.deadline: Instant | None = nearest_deadline(view.steps)
-        self.now = view.now
 
 
 class Lane:
@@ -80,7 +55,6 @@ class Lane:
         on_recovered: Callable[[], None] = lambda: None,
         registry: Registry | None = None,
     ) -> None:
-        self._number = number
         self._store = store
         self._backlog = backlog
         self._on_commit = on_commit
@@ -91,8 +65,7 @@ class Lane:
         self._isolated: dict[str, float] = {}
         self._locked_rows = LockedRows()
         self._registry = registry or Registry()
-        self.traces: Traces | None = None
-        """Where its batches are traced; None if tracing is off."""
+        self.transaction = BatchTransaction(store, number, self._registry)
         self.busy_since: float | None = None
         """When, by the monotonic clock, it began its current batch; None while it waits for one."""
         self.thread = threading.Thread(target=self._run, name=f"holdfast-lane-{number}", daemon=True)
@@ -174,7 +147,7 @@ class Lane:
     def _attempt(self, batch: list[Ticket], lock_seconds: float | None = None) -> Committed:
         for attempt in range(MAX_RERUNS):
             try:
-                return self._transact(batch, lock_seconds, retry_skipped=attempt < MAX_SKIPPED_RETRIES)
+                done = self.transaction.run(batch, lock_seconds, retry_skipped=attempt < MAX_SKIPPED_RETRIES)
             except SkippedTasks:
                 time.sleep(SKIPPED_RETRY_SECONDS * 2**attempt)
             except ClockStepped as stepped:
@@ -182,53 +155,10 @@ class Lane:
                 self._run_first(step_commands(self._store, stepped.step), began)
             except Rerun:
                 continue
+            else:
+                self._outages.writable = self._outages.writable or done.has_changes
+                return done
         raise TooManyReruns("too many other writers use the same rows")
-
-    def _transact(
-        self, batch: list[Ticket], lock_seconds: float | None = None, *, retry_skipped: bool = False
-    ) -> Committed:
-        """Load, decide, save, commit. Nothing is answered before the commit has returned."""
-        began, began_ns = time.perf_counter(), time.time_ns()
-        with self._store.transaction(self._number) as transaction:
-            needs = AllNeeds.of([ticket.needs() for ticket in batch])
-            view = View(transaction.load(needs, lock_seconds))
-            loaded = time.perf_counter()
-            decided = [(ticket, *_decide(ticket, view)) for ticket in batch]
-            if view.has_unfilled_claim and retry_skipped and view.has_locked_tasks(transaction.count_claimable(needs)):
-                raise SkippedTasks
-            tokens = transaction.draw(view.tokens_drawn) if view.tokens_drawn else []
-            replies: list[Reply] = []
-            for ticket, outcome, changed in decided:
-                reply = outcome.with_tokens(tokens) if isinstance(outcome, Outcome) else outcome
-                binding = reply.binding if isinstance(reply, Outcome) else None
-                command = ticket.command
-                if command.once is not None and command.stores_answer and (changed if binding is None else binding):
-                    view.remember(command.remember(reply, view.now))
-                replies.append((ticket, reply))
-            tokens_drawn = time.perf_counter()
-            if view.has_changes:
-                transaction.save(view.changes(tokens))
-            saved = time.perf_counter()
-        self._measure(len(batch), began, loaded, tokens_drawn, saved, time.perf_counter())
-        if self.traces is not None:
-            causes = dict.fromkeys(ticket.command.cause.traceparent for ticket in batch)
-            attributes = {trace_names.COMMANDS: len(batch)}
-            links = [cause for cause in causes if cause]
-            self.traces.record(
-                trace_names.BATCH, INTERNAL, parent="", links=links, attributes=attributes, began=began_ns
-            )
-        self._outages.writable = self._outages.writable or view.has_changes
-        return Committed(replies, view)
-
-    def _measure(self, size: int, *moments: float) -> None:
-        """Count a batch, its size, and the duration of each phase of its transaction."""
-        cells = self._registry.cells
-        with self._registry.lock:
-            cells[_BATCHES] += 1
-            cells[_COMMANDS] += size
-            observe_at(cells, _BATCH_SIZE, metric_names.SIZES, size)
-            for cell, before, after in zip(_PHASES, moments, moments[1:], strict=False):
-                observe_at(cells, cell, metric_names.SHORT_TIMES, after - before)
 
     def _split(self, batch: list[Ticket], error: Exception) -> None:
         """Run the halves of a batch separately, to find the one command that fails: only its caller gets the error."""
@@ -277,20 +207,3 @@ _NO_SINK = _NoSink()
 
 def _locked() -> StoreUnavailable:
     return StoreUnavailable("another transaction has locked a row that this request needs")
-
-
-def _decide(ticket: Ticket, view: View) -> tuple[Any, bool]:
-    """One command over the view: (its outcome or refusal, whether it changed anything)."""
-    view.cause = ticket.command.cause
-    steps = len(view.steps)
-    try:
-        outcome = ticket.run(view)
-    except Refused as refusal:
-        view.undo()
-        return refusal, False
-    except Exception as error:
-        log.exception("%s could not be decided", type(ticket.command).__name__)
-        view.undo()
-        return error, False
-    view.keep()
-    return outcome, len(view.steps) > steps

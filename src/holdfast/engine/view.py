@@ -20,8 +20,8 @@ from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import LIVE_STATES, Task, is_claimable
 from holdfast.core.webhooks.webhook import LimitGroup, Webhook, is_in_group
-from holdfast.engine.ready_heap import ReadyHeap
-from holdfast.engine.steps import Step, build_changes
+from holdfast.engine.batches.ready_heap import ReadyHeap
+from holdfast.engine.batches.steps import Step, build_changes
 from holdfast.store.changes import Answer, Changes
 from holdfast.store.rows import Rows
 

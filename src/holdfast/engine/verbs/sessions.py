@@ -15,9 +15,9 @@ from holdfast.core.principal import Principal
 from holdfast.core.row import Instant
 from holdfast.core.session import Context, Session
 from holdfast.core.task import Task
+from holdfast.engine.batches.steps import with_token
 from holdfast.engine.command import Command, Outcome
 from holdfast.engine.expiry import end_session, expire_holdings
-from holdfast.engine.steps import with_token
 from holdfast.engine.verbs.octostore_sessions import with_holdings
 from holdfast.engine.verbs.tasks.claiming import lease_id_from
 from holdfast.engine.view import View

@@ -36,7 +36,7 @@ _DEFAULTS: dict[str, str | int] = {
 LOCK_SECONDS = 5.0
 """How long a statement waits for a lock, so that a server that stops in a transaction cannot block others for ever."""
 ROW_LOCK_SECONDS = 0.3
-"""How long a batch waits for a row: the callers of its other commands wait as well (`engine/locked_rows.py`)."""
+"""How long a batch waits for a row: its other commands wait as well (`engine/batches/locked_rows.py`)."""
 SESSION_SETTINGS = {
     "lock_timeout": f"{LOCK_SECONDS}s",
     "idle_in_transaction_session_timeout": "10s",

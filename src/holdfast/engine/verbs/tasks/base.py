@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from holdfast.core import task as tasks
 from holdfast.core.plan import Allowance
 from holdfast.core.task import Task
+from holdfast.engine.batches.steps import with_token
 from holdfast.engine.command import Command, Outcome
-from holdfast.engine.steps import with_token
 from holdfast.engine.view import View
 from holdfast.store.needs import Needs
 

@@ -12,15 +12,15 @@ from holdfast.core.lease import Lease
 from holdfast.core.row import SECOND, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
+from holdfast.engine.batches.steps import Step
 from holdfast.engine.command import Held
-from holdfast.engine.steps import Step
 from holdfast.engine.verbs.locks import Delayed
 from holdfast.engine.verbs.tasks.claiming import Busy, Empty
 from holdfast.telemetry import metric_names
 from holdfast.telemetry.registry import Registry, observe_at
 
 if TYPE_CHECKING:
-    from holdfast.engine.lane import Committed
+    from holdfast.engine.batches.transaction import Committed
 
 _CONFLICTS = (Held, LeaseLost, LeaseMismatch, LeaseSuperseded, TaskClaimed)
 _FAMILIES: dict[type[Row], str] = {Task: "task", Session: "session"}

@@ -1,0 +1,117 @@
+"""One transaction for all commands of a batch: load, decide, save, commit."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+from holdfast.core.errors import Refused
+from holdfast.core.row import Instant, Key
+from holdfast.engine.batches.steps import freed_names, nearest_deadline
+from holdfast.engine.command import Outcome, Queue
+from holdfast.engine.ticket import Ticket
+from holdfast.engine.view import View
+from holdfast.store.contract import Rerun, Store
+from holdfast.store.needs import AllNeeds
+from holdfast.telemetry import metric_names, trace_names
+from holdfast.telemetry.registry import Registry, observe_at
+from holdfast.telemetry.traces import INTERNAL, Traces
+
+log = logging.getLogger("holdfast.engine")
+
+Reply = tuple[Ticket, Any]
+
+_BATCHES, _COMMANDS, _BATCH_SIZE = metric_names.BATCHES.at(), metric_names.COMMANDS.at(), metric_names.BATCH_SIZE.at()
+_PHASES = tuple(metric_names.PHASE_SECONDS.at(phase) for phase in metric_names.PHASES)
+
+
+class SkippedTasks(Rerun):
+    """A claim got too few tasks while another server had locked some: run the batch again."""
+
+
+class Committed:
+    """A committed batch: its replies, and what other parts of the engine must react to."""
+
+    def __init__(self, replies: list[Reply], view: View) -> None:
+        self.replies = replies
+        self.freed: list[Key] = freed_names(view.steps)
+        self.offered: dict[Queue, int] = view.offered()
+        self.touched: set[Key] = view.touched()
+        self.steps = view.steps
+        self.deadline: Instant | None = nearest_deadline(view.steps)
+        self.now = view.now
+        self.has_changes: bool = view.has_changes
+
+
+class BatchTransaction:
+    """Runs batches on one connection of the store, and measures them."""
+
+    def __init__(self, store: Store, lane: int, registry: Registry) -> None:
+        self._store = store
+        self._lane = lane
+        self._registry = registry
+        self.traces: Traces | None = None
+        """Where batches are traced; None if tracing is off."""
+
+    def run(self, batch: list[Ticket], lock_seconds: float | None = None, *, retry_skipped: bool = False) -> Committed:
+        """Load, decide, save, commit. Nothing is answered before the commit has returned."""
+        began, began_ns = time.perf_counter(), time.time_ns()
+        with self._store.transaction(self._lane) as transaction:
+            needs = AllNeeds.of([ticket.needs() for ticket in batch])
+            view = View(transaction.load(needs, lock_seconds))
+            loaded = time.perf_counter()
+            decided = [(ticket, *_decide(ticket, view)) for ticket in batch]
+            if view.has_unfilled_claim and retry_skipped and view.has_locked_tasks(transaction.count_claimable(needs)):
+                raise SkippedTasks
+            tokens = transaction.draw(view.tokens_drawn) if view.tokens_drawn else []
+            replies: list[Reply] = []
+            for ticket, outcome, changed in decided:
+                reply = outcome.with_tokens(tokens) if isinstance(outcome, Outcome) else outcome
+                binding = reply.binding if isinstance(reply, Outcome) else None
+                command = ticket.command
+                if command.once is not None and command.stores_answer and (changed if binding is None else binding):
+                    view.remember(command.remember(reply, view.now))
+                replies.append((ticket, reply))
+            tokens_drawn = time.perf_counter()
+            if view.has_changes:
+                transaction.save(view.changes(tokens))
+            saved = time.perf_counter()
+        self._measure(len(batch), began, loaded, tokens_drawn, saved, time.perf_counter())
+        self._trace(batch, began_ns)
+        return Committed(replies, view)
+
+    def _measure(self, size: int, *moments: float) -> None:
+        """Count a batch, its size, and the duration of each phase of its transaction."""
+        cells = self._registry.cells
+        with self._registry.lock:
+            cells[_BATCHES] += 1
+            cells[_COMMANDS] += size
+            observe_at(cells, _BATCH_SIZE, metric_names.SIZES, size)
+            for cell, before, after in zip(_PHASES, moments, moments[1:], strict=False):
+                observe_at(cells, cell, metric_names.SHORT_TIMES, after - before)
+
+    def _trace(self, batch: list[Ticket], began: int) -> None:
+        if self.traces is None:
+            return
+        causes = dict.fromkeys(ticket.command.cause.traceparent for ticket in batch)
+        attributes = {trace_names.COMMANDS: len(batch)}
+        links = [cause for cause in causes if cause]
+        self.traces.record(trace_names.BATCH, INTERNAL, parent="", links=links, attributes=attributes, began=began)
+
+
+def _decide(ticket: Ticket, view: View) -> tuple[Any, bool]:
+    """One command over the view: (its outcome or refusal, whether it changed anything)."""
+    view.cause = ticket.command.cause
+    steps = len(view.steps)
+    try:
+        outcome = ticket.run(view)
+    except Refused as refusal:
+        view.undo()
+        return refusal, False
+    except Exception as error:
+        log.exception("%s could not be decided", type(ticket.command).__name__)
+        view.undo()
+        return error, False
+    view.keep()
+    return outcome, len(view.steps) > steps
