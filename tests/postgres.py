@@ -5,6 +5,7 @@ The wheel's own starter is not used: as root it opens folders to everybody and m
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import importlib.util
 import os
@@ -44,10 +45,12 @@ class Postgres:
     survives on any file system.
     """
 
-    def __init__(self, *, in_memory: bool = not FULL) -> None:
+    def __init__(self, *, in_memory: bool = not FULL, data: Path | None = None) -> None:
+        """`data` is where its files must be, if it matters: all of them, so that none is left after SIGKILL."""
         folder = memory_folder() if in_memory else None
         self._settings = [] if folder is None else ["-c", f"max_wal_size={MEMORY_WAL}"]
         self.home = Path(tempfile.mkdtemp(prefix="hf-", dir=folder))  # short: a socket's path holds 107 bytes
+        self._data = data or self.home / "data"
         self._who: dict[str, Any] = {}
         self._programs = _wheel() / "pginstall18" / "bin"
         self._become_nobody()
@@ -55,7 +58,8 @@ class Postgres:
         self._environment = inherited | {"LC_ALL": "C.UTF-8"}
         self._server: subprocess.Popen[bytes] | None = None
         locale = ["--encoding=utf8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
-        self._run("initdb", "--auth=trust", "-U", "postgres", *locale, "-N", "-D", self.home / "data")
+        shared = [] if data is None else ["-c", "dynamic_shared_memory_type=mmap"]
+        self._run("initdb", "--auth=trust", "-U", "postgres", *locale, "-N", "-D", self._data, *shared)
         self.start()
 
     def _become_nobody(self) -> None:
@@ -85,12 +89,13 @@ class Postgres:
             check=True, env=self._environment, cwd=self.home, stdout=subprocess.DEVNULL, **self._who,
         )  # fmt: skip
 
-    def start(self) -> None:
-        """Start it and wait until it answers."""
+    def start(self, *settings: str) -> None:
+        """Start it with settings like `fsync=off` and wait until it answers."""
+        options = [option for setting in settings for option in ("-c", setting)]
         with (self.home / "log").open("ab") as log:
             self._server = subprocess.Popen(
-                [self._programs / "postgres", "-D", self.home / "data", "-k", self.home, "-h", "",
-                 "-N", str(CONNECTIONS), *self._settings],
+                [self._programs / "postgres", "-D", self._data, "-k", self.home, "-h", "",
+                 "-N", str(CONNECTIONS), *self._settings, *options],
                 env=self._environment, cwd=self.home, stdout=log, stderr=log, **self._who,
             )  # fmt: skip
         deadline = time.monotonic() + START_SECONDS
@@ -108,6 +113,18 @@ class Postgres:
         """End it: SIGINT is PostgreSQL's fast shutdown, SIGQUIT its immediate one, which equals a crash."""
         assert self._server is not None
         self._server.send_signal(number)
+        self._server.wait(STOP_SECONDS)
+
+    def kill(self) -> None:
+        """SIGKILL all of its processes at once."""
+        assert self._server is not None
+        with contextlib.suppress(psutil.NoSuchProcess):
+            server = psutil.Process(self._server.pid)
+            processes = [server, *server.children(recursive=True)]
+            for process in processes:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+            psutil.wait_procs(processes, STOP_SECONDS)
         self._server.wait(STOP_SECONDS)
 
     def url(self, database: str) -> str:
