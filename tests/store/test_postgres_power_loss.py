@@ -115,7 +115,7 @@ class Load:
         try:
             for step in count(2):
                 tickets = [Ticket(command, Keep()) for command in commands(f"{self._name}-{number}", step)]
-                committed = lane._transact(tickets)
+                committed = lane.transaction.run(tickets)
                 rows = [row for _, outcome in committed.replies for row in rows_of(outcome)]
                 self.answers += rows
                 self.batches += 1
