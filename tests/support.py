@@ -340,9 +340,9 @@ class Keep:
         self.replies += replies
 
 
-def idle_lane(store: Store, on_commit: Callable[[Committed], None] = lambda _: None) -> Lane:
+def idle_lane(store: Store, on_commit: Callable[[Committed], None] = lambda _: None, number: int = 0) -> Lane:
     """A lane whose thread is not started: tests run its batches themselves."""
-    return Lane(0, store, Backlog(), Outages(), on_commit=on_commit, on_return=list)
+    return Lane(number, store, Backlog(), Outages(), on_commit=on_commit, on_return=list)
 
 
 def transact(store: Store, *commands: Command[Any]) -> list[Any]:

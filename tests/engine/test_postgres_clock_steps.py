@@ -54,8 +54,8 @@ def store(stepped_database):
 class WorkedLane:
     """A lane whose batches the test runs."""
 
-    def __init__(self, store):
-        self._lane = idle_lane(store, self._on_commit)
+    def __init__(self, store, number=0):
+        self._lane = idle_lane(store, self._on_commit, number)
         self._replies = []
 
     def _on_commit(self, committed):
@@ -117,8 +117,7 @@ def test_a_small_step_forward_moves_deadlines_by_as_much(store, set_clock):
 
 
 def test_every_lane_notices_a_step_that_another_lane_or_a_read_has_seen(store, set_clock):
-    first, second = WorkedLane(store), WorkedLane(store)
-    second._lane._number = 1
+    first, second = WorkedLane(store), WorkedLane(store, number=1)
     first.work(claim("job", "l1", ttl=60 * SECOND))
     second.work(claim("other", "l2", ttl=60 * SECOND))
     set_clock(+3600)

@@ -26,8 +26,7 @@ REFUSED = (LeaseExpired, LeaseSuperseded, InvalidTransition)
 
 def attempt(store, lane, commands):
     """Run one batch as a lane does, again if another transaction wrote first."""
-    working = idle_lane(store)
-    working._number = lane
+    working = idle_lane(store, number=lane)
     return [outcome for _, outcome in working._attempt([Ticket(command, Keep()) for command in commands]).replies]
 
 
