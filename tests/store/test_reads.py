@@ -302,3 +302,24 @@ def test_a_refusal_raised_inside_a_write_undoes_it_and_keeps_the_connection(post
         raise Missing("there is no such lease")
     assert postgres_store._readers == [connection]
     assert postgres_store.last_beat() is None
+
+
+def test_reads_inside_a_snapshot_see_one_state(store):
+    """A change between two of them is seen by neither; memory lets nobody write meanwhile."""
+    put(store, a_session("s1"), a_lease("job", session="s1"))
+    with store.read() as reader, reader.snapshot():
+        before = reader.row(Session, ACCOUNT, "s1")
+        if store.name != "memory":
+            put(store, a_session("s1", ended_at=START), a_lease("job", ends=None))
+        assert reader.row(Session, ACCOUNT, "s1") == before
+        assert reader.row(Lease, ACCOUNT, "job").session == "s1"
+    with store.read() as reader:
+        assert (reader.row(Lease, ACCOUNT, "job").session is None) == (store.name != "memory")
+
+
+def test_an_error_inside_a_snapshot_leaves_the_reader_as_good_as_it_was(store):
+    put(store, a_lease("job"))
+    with store.read() as reader:
+        with pytest.raises(Missing), reader.snapshot():
+            raise Missing("nothing")
+        assert reader.row(Lease, ACCOUNT, "job") is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -50,6 +51,9 @@ class TaskPath(msgspec.Struct, frozen=True):
 
 class RowReads(Protocol):
     """Rows, one by one or as lists. Lists end at `limit` rows or about `max_bytes` bytes (`core.page.take_bytes`)."""
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """All reads inside see one state; without it, PostgreSQL's reads may each see a later one."""
 
     def row(self, row_type: type[R], account: str, row_id: str) -> R | None:
         """A row by its key."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.core import lease as leases
@@ -33,6 +34,10 @@ class MemoryReader:
         self._store = store
         self.now = store.now()
         self.wall = store.wall()
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Nothing is written while anything is read."""
+        return nullcontext()
 
     def _rows(self, row_type: type[R]) -> list[R]:
         rows = self._store.indexes.tables.get(row_type.table, {}).values()

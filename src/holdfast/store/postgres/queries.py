@@ -36,6 +36,7 @@ def _and_now(select: str) -> str:
 # -- loading -----------------------------------------------------------------------------------------------------
 
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+BEGIN_SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 ROW_BY_KEY = {
     row.table: _and_now(
         f"SELECT {columns(row)} FROM {row.table} WHERE (account, id) IN ({_KEYS}) ORDER BY account, id FOR UPDATE"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import Any
 
@@ -12,13 +13,13 @@ from holdfast.core.row import Instant
 from holdfast.store.contract import Clock
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.clock_watch import ClockReading, own_time
-from holdfast.store.postgres.connection import Connection
+from holdfast.store.postgres.connection import Connection, is_broken
 from holdfast.store.postgres.durability import check_durable, durable_transaction
 from holdfast.store.sql.reader import SqlReader
 
 
 class PostgresReader(SqlReader):
-    """Reads with single statements; each sees everything committed before it."""
+    """Reads with single statements; each sees everything committed before it. A `snapshot` is of one moment."""
 
     def __init__(self, connection: Connection, clock: Clock | None) -> None:
         self._connection = connection
@@ -43,6 +44,16 @@ class PostgresReader(SqlReader):
     def check_durable(self) -> None:
         """Raise NotDurable if the settings of the database make commits unsafe."""
         check_durable(self._connection)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Statements executed inside see one state."""
+        self.execute(queries.BEGIN_SNAPSHOT)
+        try:
+            yield
+        finally:
+            if not is_broken(self._connection):
+                self.execute(queries.ROLLBACK)
 
     def next_token(self) -> int:
         """The token that the next grant would get."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 import msgspec
@@ -41,6 +42,10 @@ class SqlReader(ABC):
     def value(self, query: str, *arguments: Any) -> Any:
         """The first column of the first row."""
         return next(iter(self.execute(query, *arguments)))[0]
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """A reader of SQLite sees one state from its beginning."""
+        return nullcontext()
 
     # -- single rows -----------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from holdfast.engine.verbs.jobs import Claimed, ClaimJob, ForceRelease, Heartbea
 from holdfast.operations import bounds
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import jobs as job_advice
-from holdfast.transport.deadlines import read_effective
+from holdfast.transport.deadlines import read_effective, read_one_effective
 from holdfast.transport.http.api.cursors import check_known, invalid_cursor
 from holdfast.transport.http.api.job_documents import (
     holder_advice,
@@ -171,8 +171,7 @@ async def get_job_owner(ctx: HandlerContext, request: Request) -> Response:
     account, name = request.by.account, request.parameter
 
     def query_job(reader: Reader) -> tuple[Lease, Instant]:
-        found = reader.row(Lease, account, name) or Lease(account, name)
-        return read_effective(reader, [found])[0], reader.now
+        return read_one_effective(reader, Lease, account, name) or Lease(account, name), reader.now
 
     lease, now = await ctx.read(query_job)
     return json_response(200, job_document(lease, now), ((b"cache-control", b"no-store"),))

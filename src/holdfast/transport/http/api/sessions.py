@@ -160,10 +160,11 @@ async def read_session(ctx: HandlerContext, request: Request) -> Response:
     account, session_id = request.by.account, _session_id(request)
 
     def query_session(reader: Reader) -> SessionState:
-        session = reader.row(Session, account, session_id)
-        if session is None or session.name is None or not sessions.is_visible(session, request.by):
-            raise SessionMissing("there is no such session")
-        jobs, tasks = reader.holdings(account, session_id)
+        with reader.snapshot():  # it may end and free what it holds between two reads
+            session = reader.row(Session, account, session_id)
+            if session is None or session.name is None or not sessions.is_visible(session, request.by):
+                raise SessionMissing("there is no such session")
+            jobs, tasks = reader.holdings(account, session_id)
         return SessionState(
             session=session,
             jobs=tuple(with_effective_deadline(job, session) for job in jobs),

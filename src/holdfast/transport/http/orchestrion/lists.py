@@ -12,7 +12,7 @@ from holdfast.core.task import Task
 from holdfast.operations import bounds
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import tasks as task_advice
-from holdfast.transport.deadlines import read_effective
+from holdfast.transport.deadlines import read_effective, read_one_effective
 from holdfast.transport.http.api.cursors import check_known
 from holdfast.transport.http.bodies.query import NO_STORE, Query
 from holdfast.transport.http.context import HandlerContext
@@ -33,8 +33,7 @@ async def check_task_status(ctx: HandlerContext, request: Request) -> Response:
     account, task_id = request.by.account, request.parameter
 
     def read_task(reader: Reader) -> tuple[Task, Instant]:
-        found = tasks.check_found(reader.row(Task, account, task_id))
-        return read_effective(reader, [found])[0], reader.now
+        return tasks.check_found(read_one_effective(reader, Task, account, task_id)), reader.now
 
     def is_expired(found: tuple[Task, Instant]) -> bool:
         return found[0].state in tasks.FINAL_STATES
