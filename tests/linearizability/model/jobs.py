@@ -1,0 +1,150 @@
+"""The calls about jobs: what each may answer in a state, and what it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.linearizability.history import Call
+from tests.linearizability.model.objects import (
+    Changes,
+    Job,
+    Moment,
+    Session,
+    State,
+    deadline,
+    fits,
+    free,
+    may_expire,
+    may_live,
+    session_may_be_over,
+    session_may_live,
+    ways_to_be_free,
+)
+
+
+def claim_job(state: State, call: Call, now: Moment) -> Iterator[Changes]:
+    """Granted if it is free, else held; refused if the session to claim for is over or was resumed by another."""
+    key = ("job", call.args["job"])
+    job: Job = state[key]
+    answer = call.answer
+    kind = None if answer is None else answer["is"]
+    now = now.after(job.at)
+    session = call.args.get("session")
+    if not now.is_possible:
+        return
+    if kind in {None, "granted"} and may_claim_for(state, call, now):
+        for way in ways_to_be_free(state, key, now):
+            if session is None or ("session", session) not in way:
+                yield from _grant(state, call, now, way)
+    elif kind == "held":
+        assert answer is not None
+        same = job.proof is not None and job.owner == answer["owner"] and may_live(job, now)
+        if same and fits(answer["expires_at"], job, _session(state, job.session)):
+            yield {}
+    elif kind in {"session_over", "lost"} and may_refuse_session(state, call, now):
+        yield {}
+
+
+def _grant(state: State, call: Call, now: Moment, way: Changes) -> Iterator[Changes]:
+    key = ("job", call.args["job"])
+    before: Job = way.get(key, state[key])
+    answer = call.answer or {"token": before.token + 1, "proof": call.args["proof"] or f"unknown {call.id}"}
+    session = call.args.get("session")
+    ttl = call.args["ttl"]
+    granted = Job(
+        proof=answer["proof"], owner=call.args["owner"], token=answer["token"], ttl=ttl, session=session,
+        at=now.soonest, **deadline(now, ttl),
+    )  # fmt: skip
+    if answer["token"] > before.token and fits(answer.get("expires_at"), granted, _session(state, session)):
+        unknown = {"token": before.token} if call.answer is None else {}
+        yield way | {key: granted._replace(**unknown)}
+
+
+def heartbeat_job(state: State, call: Call, now: Moment) -> Iterator[Changes]:
+    """Renewed for its live holder, lost for everybody else."""
+    key = ("job", call.args["job"])
+    job: Job = state[key]
+    now = now.after(job.at)
+    if not now.is_possible:
+        return
+    if call.answer is None or call.answer["is"] == "renewed":
+        if is_held_by(state, job, call.args["proof"], now):
+            renewed = job._replace(at=now.soonest, **deadline(now, job.ttl))
+            shown = None if call.answer is None else call.answer["expires_at"]
+            if fits(shown, renewed, _session(state, job.session)):
+                yield {key: renewed}
+    elif call.answer["is"] == "lost":
+        yield from lost(state, job, call, now)
+
+
+def release_job(state: State, call: Call, now: Moment) -> Iterator[Changes]:
+    """Released by its live holder, lost for everybody else."""
+    key = ("job", call.args["job"])
+    job: Job = state[key]
+    now = now.after(job.at)
+    if not now.is_possible:
+        return
+    if call.answer is None or call.answer["is"] == "released":
+        if is_held_by(state, job, call.args["proof"], now):
+            yield {key: free(job, now)}
+    elif call.answer["is"] == "lost":
+        yield from lost(state, job, call, now)
+
+
+def read_job(state: State, call: Call, now: Moment) -> Iterator[Changes]:
+    """The owner and the deadline, or free."""
+    job: Job = state["job", call.args["job"]]
+    assert call.answer is not None
+    now = reading(now, job.at)
+    if call.answer["is"] == "free":
+        if job.proof is None or may_expire(job, now) or session_may_be_over(state, job.session, now):
+            yield {}
+    elif job.proof is not None and job.owner == call.answer["owner"] and may_live(job, now):
+        session = _session(state, job.session)
+        if fits(call.answer["expires_at"], job, session) and session_may_live(state, job.session, now):
+            yield {}
+
+
+def is_held_by(state: State, job: Job, proof: str, now: Moment) -> bool:
+    """Whether this lease may be the live one."""
+    return job.proof == proof and may_live(job, now) and session_may_live(state, job.session, now)
+
+
+def lost(state: State, job: Job, call: Call, now: Moment) -> Iterator[Changes]:
+    """Refused, if the caller may not be the live holder; a live holder is named."""
+    assert call.answer is not None
+    held_by = call.answer["held_by"]
+    is_mine = job.proof == call.args["proof"]
+    may_be_over = job.proof is None or may_expire(job, now) or session_may_be_over(state, job.session, now)
+    if held_by is None:
+        if may_be_over:
+            yield {}
+    elif job.proof is not None and not is_mine and job.owner == held_by:
+        yield {}
+
+
+def may_claim_for(state: State, call: Call, now: Moment) -> bool:
+    """Whether the caller may be the newest generation of the live session that it claims for."""
+    session = call.args.get("session")
+    if session is None:
+        return True
+    found: Session = state["session", session]
+    return session_may_live(state, session, now) and found.proof == call.args["session_proof"]
+
+
+def may_refuse_session(state: State, call: Call, now: Moment) -> bool:
+    """Whether a claim may be refused because of its session."""
+    session = call.args.get("session")
+    if session is None or call.answer is None:
+        return False
+    is_stale = state["session", session].proof != call.args["session_proof"]
+    return is_stale if call.answer["is"] == "lost" else session_may_be_over(state, session, now)
+
+
+def reading(now: Moment, at: int) -> Moment:
+    """The moment of a read: its time may be read a little before its rows."""
+    return Moment(max(now.soonest, at), max(now.latest, at))
+
+
+def _session(state: State, session: str | None) -> Session | None:
+    return None if session is None else state["session", session]

@@ -1,0 +1,33 @@
+"""Histories of workers on every store inside one process: driven time, broken commits, engines that share a store."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.linearizability.check import check, require
+from tests.linearizability.in_process import record
+from tests.proof_size import FULL, sized
+from tests.support import DrivenClock, make_store
+
+ALWAYS = ("lost", "held", "granted", "takeover", "lease.expired")
+LONG_RUN = (
+    "released", "completed", "failed", "taken", "session_over", "task.expired", "session.expired", "session.ended",
+    "task.dead_lettered", "lease.reissued", "resumed with holdings", "unknown and applied", "unknown and not applied",
+    "unavailable",
+)  # fmt: skip
+CALLS = {"memory": 24_000, "sqlite": 7_000, "postgres": 4_000}
+
+
+@pytest.mark.parametrize("part", range(sized(1, 20)))
+@pytest.mark.parametrize(("kind", "engines"), [("memory", 1), ("sqlite", 1), ("sqlite", 2), ("postgres", 2)])
+def test_every_answer_fits_one_order_of_all_calls(kind, engines, part, tmp_path, new_postgres_database):
+    clock = None if kind == "postgres" else DrivenClock()  # PostgreSQL's own clock is read under its locks
+    url = new_postgres_database() if kind == "postgres" else ""
+    stores = [make_store(kind, tmp_path, lambda: url, clock) for _ in range(engines)]
+    calls = sized(800, CALLS[kind])
+    history = record(stores, clock, seed=part + 100, calls=calls, groups=sized(3, 8), fault_rate=0.06)
+    for store in stores:
+        store.close()
+    seen = check(history)
+    require(seen, *ALWAYS, *(LONG_RUN if FULL else ()))
+    assert seen["searched"] > 0.9 * len(history.calls)
