@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.core.errors import StoreUnavailable
 from holdfast.core.lease import Lease
-from holdfast.engine import locked_rows
+from holdfast.engine.batches import locked_rows
 from holdfast.engine.expiry import ExpireLease
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.verbs.jobs import Changed, Claimed

@@ -11,7 +11,8 @@ from holdfast.core import lease as leases
 from holdfast.core import session as sessions
 from holdfast.core import task as tasks
 from holdfast.core.errors import StoreUnavailable
-from holdfast.engine import expiry, ready_heap
+from holdfast.engine import expiry
+from holdfast.engine.batches import ready_heap
 from holdfast.engine.verbs import jobs
 from holdfast.engine.view import View
 from holdfast.store.memory.reader import MemoryReader

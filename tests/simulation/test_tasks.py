@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from holdfast.core import task as tasks
 from holdfast.core.task import ending, holding, queueing
-from holdfast.engine import ready_heap
+from holdfast.engine.batches import ready_heap
 from holdfast.store.memory.store import MemoryTransaction
 from tests.proof_size import FULL
 from tests.simulation.task_simulation import TaskSimulation
