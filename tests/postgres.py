@@ -45,7 +45,9 @@ class Postgres:
     survives on any file system.
     """
 
-    def __init__(self, *, in_memory: bool = not FULL, data: Path | None = None) -> None:
+    def __init__(
+        self, *, in_memory: bool = not FULL, data: Path | None = None, standby_of: Postgres | None = None
+    ) -> None:
         """`data` is where its files must be, if it matters: all of them, so that none is left after SIGKILL."""
         folder = memory_folder() if in_memory else None
         self._settings = [] if folder is None else ["-c", f"max_wal_size={MEMORY_WAL}"]
@@ -57,9 +59,13 @@ class Postgres:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_", "LANG"))}
         self._environment = inherited | {"LC_ALL": "C.UTF-8"}
         self._server: subprocess.Popen[bytes] | None = None
-        locale = ["--encoding=utf8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
-        shared = [] if data is None else ["-c", "dynamic_shared_memory_type=mmap"]
-        self._run("initdb", "--auth=trust", "-U", "postgres", *locale, "-N", "-D", self._data, *shared)
+        if standby_of is None:
+            locale = ["--encoding=utf8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+            shared = [] if data is None else ["-c", "dynamic_shared_memory_type=mmap"]
+            self._run("initdb", "--auth=trust", "-U", "postgres", *locale, "-N", "-D", self._data, *shared)
+        else:
+            source = ["-h", standby_of.home, "-U", "postgres", "--checkpoint=fast"]
+            self._run("pg_basebackup", *source, "--write-recovery-conf", "-N", "-D", self._data)
         self.start()
 
     def _become_nobody(self) -> None:
@@ -126,6 +132,17 @@ class Postgres:
                     process.kill()
             psutil.wait_procs(processes, STOP_SECONDS)
         self._server.wait(STOP_SECONDS)
+
+    def configure(self, setting: str, value: str) -> None:
+        """Change a setting of the whole server."""
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(f"ALTER SYSTEM SET {setting} = '{value}'")
+            connection.execute("SELECT pg_reload_conf()")
+
+    def promote(self) -> None:
+        """Make this standby a primary."""
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute("SELECT pg_promote()")
 
     def url(self, database: str) -> str:
         """The address of one of its databases."""

@@ -40,7 +40,11 @@ def make_store(settings: Settings) -> Store:
     from holdfast.store.postgres import PostgresStore
 
     return PostgresStore(
-        settings.store, lanes=settings.lanes, pooled=settings.postgres_pooled, listen_url=settings.postgres_listen
+        settings.store,
+        lanes=settings.lanes,
+        pooled=settings.postgres_pooled,
+        listen_url=settings.postgres_listen,
+        require_standby=settings.postgres_require_standby,
     )
 
 

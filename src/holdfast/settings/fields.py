@@ -126,6 +126,12 @@ GROUPS: dict[str, tuple[Field, ...]] = {
         _number("lanes", 2, (1, 64), "Connections of one process that write, on PostgreSQL."),
         _boolean("postgres_pooled", "The PostgreSQL address is a pooler in transaction mode.", default=False),
         _value("postgres_listen", URL, "A direct PostgreSQL address for `LISTEN`, when `store` is a pooler."),
+        _boolean(
+            "postgres_require_standby",
+            "Acknowledge writes only where PostgreSQL waits for a synchronous standby: set it if your PostgreSQL"
+            " [fails over](../guides/failover.md).",
+            default=False,
+        ),
     ),
     "Keys": (
         _value(

@@ -60,6 +60,7 @@ class Settings(msgspec.Struct, frozen=True):
     paypal_url: str = _default("paypal_url")
     postgres_pooled: bool = _default("postgres_pooled")
     postgres_listen: str | None = None
+    postgres_require_standby: bool = _default("postgres_require_standby")
     local_registration: bool = _default("local_registration")
     webhook_allow_private_networks: bool = _default("webhook_allow_private_networks")
     webhook_retries: tuple[float, ...] = _default("webhook_retries")

@@ -22,10 +22,13 @@ _WAIT_FOR_FLUSH = (
     f"set_config('synchronous_commit', CASE WHEN {_SYNCHRONOUS_COMMIT} IN ('off', 'local') THEN 'on'"
     f" ELSE {_SYNCHRONOUS_COMMIT} END, true)"
 )
+STANDBYS = "synchronous_standby_names"
 SET_FOR_COMMIT = (
-    f"SELECT {_WAIT_FOR_FLUSH}, set_config('lock_timeout', $1, true), set_config('statement_timeout', '0', true)"
+    f"SELECT current_setting('{STANDBYS}'), {_WAIT_FOR_FLUSH},"
+    " set_config('lock_timeout', $1, true), set_config('statement_timeout', '0', true)"
 )
 """Between the rows and the counters of a batch: COMMIT waits until the batch is on disk, and on the standbys if any.
+Its first value names those standbys.
 
 The counters of an account are locked while other servers commit, so a batch waits longer for them than for its rows.
 A timeout must not cancel COMMIT: it would then count as done before the standbys have it.
@@ -49,18 +52,54 @@ def durable_transaction(connection: Connection) -> Iterator[None]:
     if connection.answer_seconds is not None:
         connection.answer_seconds = max(connection.answer_seconds, COMMIT_SECONDS)
     try:
-        connection.execute(_COMMIT, prepare=False)
+        with confirmed_commit(connection):
+            connection.execute(_COMMIT, prepare=False)
     except psycopg.Error as error:
         if is_broken(connection):
             raise OutcomeUnknown("the connection broke while the change was being committed") from error
         raise
 
 
-def check_durable(connection: Connection) -> None:
-    """Raise NotDurable if the database is configured so that a crash can lose or damage what was committed."""
-    columns = ", ".join(f"current_setting('{name}', true)" for name in SAFE_SETTINGS)
-    values = connection.execute(f"SELECT {columns}").fetchone() or ()
-    problem = durability_problem(dict(zip(SAFE_SETTINGS, values, strict=True)))
+@contextmanager
+def confirmed_commit(connection: Connection) -> Iterator[None]:
+    """Raise OutcomeUnknown if PostgreSQL committed without its standbys: somebody cancelled the wait for them.
+
+    It reports such a COMMIT as done, with a warning. A failover loses what the standbys do not have.
+    """
+    cancelled: list[str] = []
+
+    def on_notice(notice: psycopg.errors.Diagnostic) -> None:
+        message = notice.message_primary or ""
+        if "synchronous replication" in message:
+            cancelled.append(message)
+
+    connection.add_notice_handler(on_notice)
+    try:
+        yield
+    finally:
+        connection.remove_notice_handler(on_notice)
+    if cancelled:
+        raise unconfirmed()
+
+
+def unconfirmed() -> OutcomeUnknown:
+    """The error of a change that no standby may have."""
+    return OutcomeUnknown("the change is committed here, but no standby has confirmed it")
+
+
+def check_durable(connection: Connection, *, require_standby: bool = False) -> None:
+    """Raise NotDurable if the database can lose or damage what was committed: in a crash, or in a failover."""
+    names = (*SAFE_SETTINGS, STANDBYS)
+    columns = ", ".join(f"current_setting('{name}', true)" for name in names)
+    found = dict(zip(names, connection.execute(f"SELECT {columns}").fetchone() or (), strict=True))
+    standbys = found.pop(STANDBYS)
+    problem = durability_problem(found)
+    if problem is None and require_standby and not standbys:
+        problem = (
+            f"PostgreSQL runs with an empty {STANDBYS}, so a failover can lose acknowledged writes: configure a"
+            " synchronous standby (with Patroni: synchronous_mode and synchronous_mode_strict), or unset"
+            " HOLDFAST_POSTGRES_REQUIRE_STANDBY"
+        )
     if problem is not None:
         raise NotDurable(problem)
 

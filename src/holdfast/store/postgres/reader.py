@@ -41,9 +41,9 @@ class PostgresReader(SqlReader):
         """Statements executed inside are one transaction."""
         return durable_transaction(self._connection)
 
-    def check_durable(self) -> None:
+    def check_durable(self, *, require_standby: bool = False) -> None:
         """Raise NotDurable if the settings of the database make commits unsafe."""
-        check_durable(self._connection)
+        check_durable(self._connection, require_standby=require_standby)
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:

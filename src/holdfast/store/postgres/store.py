@@ -50,12 +50,14 @@ class PostgresStore(SqlStore):
         lanes: int = 2,
         pooled: bool = False,
         listen_url: str | None = None,
+        require_standby: bool = False,
     ) -> None:
         super().__init__()
         self._url = url
         self._connector = Connector(url, pooled=pooled)
         self._listen_url = listen_url or (None if pooled else url)
         self._pooled = pooled
+        self._require_standby = require_standby
         self._clock = clock
         self.lanes = lanes
         self._writers: dict[int, tuple[Connection, Wire]] = {}
@@ -68,7 +70,7 @@ class PostgresStore(SqlStore):
         with translate_errors(), connect(self._url, pooled=self._pooled) as connection:
             # A pooler does not know our `statement_timeout`: behind one a migration may take any time.
             connection.answer_seconds = None if self._pooled else LONG_ANSWER_SECONDS
-            check_durable(connection)
+            check_durable(connection, require_standby=self._require_standby)
             with durable_transaction(connection):
                 migrate_schema(connection)
 
@@ -79,7 +81,9 @@ class PostgresStore(SqlStore):
             was_open = lane in self._writers
             connection, wire = self._writer(lane)
             watch = self._clock_watches[lane]
-            transaction = PostgresTransaction(connection, wire, self._clock, watch, pooled=self._pooled)
+            transaction = PostgresTransaction(
+                connection, wire, self._clock, watch, pooled=self._pooled, require_standby=self._require_standby
+            )
             try:
                 yield transaction
                 transaction.commit()
@@ -168,7 +172,7 @@ class PostgresStore(SqlStore):
     def check_durable(self) -> None:
         """Check the settings of PostgreSQL, which an administrator can change while it runs."""
         with self.read() as reader:
-            reader.check_durable()
+            reader.check_durable(require_standby=self._require_standby)
 
     def size(self) -> int:
         """Bytes of the database."""

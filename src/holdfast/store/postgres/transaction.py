@@ -27,7 +27,7 @@ from holdfast.store.needs import AllNeeds
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.clock_watch import ClockReading, ClockWatch, own_time
 from holdfast.store.postgres.connection import COMMIT_SECONDS, LANE_SETTINGS, LOCK_SECONDS, Connection, is_broken
-from holdfast.store.postgres.durability import SET_FOR_COMMIT
+from holdfast.store.postgres.durability import SET_FOR_COMMIT, confirmed_commit, unconfirmed
 from holdfast.store.postgres.errors import translate
 from holdfast.store.postgres.save_statements import counter_statements, document, row_statements
 from holdfast.store.postgres.wire import ResultRows, Statement, Wire
@@ -44,7 +44,14 @@ class PostgresTransaction:
     """A transaction between BEGIN and COMMIT on one connection."""
 
     def __init__(
-        self, connection: Connection, wire: Wire, clock: Clock | None, clock_watch: ClockWatch, *, pooled: bool = False
+        self,
+        connection: Connection,
+        wire: Wire,
+        clock: Clock | None,
+        clock_watch: ClockWatch,
+        *,
+        pooled: bool = False,
+        require_standby: bool = False,
     ) -> None:
         self._connection = connection
         self._clock_watch = clock_watch
@@ -54,7 +61,7 @@ class PostgresTransaction:
         self._counter_lock_seconds = LOCK_SECONDS
         self._begun = False
         self.loaded = False
-        self._unconfirmed = False
+        self._require_standby = require_standby
         self._changes: Changes | None = None
         self._versions: dict[Key, int] = {}
 
@@ -177,36 +184,32 @@ class PostgresTransaction:
         if self._changes is None:
             self.roll_back()
             return
-        self._connection.add_notice_handler(self._on_notice)
+        rows = row_statements(self._changes)
         try:
-            self._run(
-                *row_statements(self._changes),
-                (SET_FOR_COMMIT, (f"{self._counter_lock_seconds}s",)),
-                *counter_statements(self._changes),
-                (queries.COMMIT, ()),
-                seconds=COMMIT_SECONDS,
-            )
+            with confirmed_commit(self._connection):
+                results = self._run(
+                    *rows,
+                    (SET_FOR_COMMIT, (f"{self._counter_lock_seconds}s",)),
+                    *counter_statements(self._changes),
+                    (queries.COMMIT, ()),
+                    seconds=COMMIT_SECONDS,
+                )
         except psycopg.errors.LockNotAvailable:
             raise
         except psycopg.Error as error:
             if is_broken(self._connection):
                 raise OutcomeUnknown("the connection broke while the change was being committed") from error
             raise translate(error) from error
-        finally:
-            self._connection.remove_notice_handler(self._on_notice)
         self._begun = False
-        if self._unconfirmed:
-            raise OutcomeUnknown("the change is committed here, but no standby has confirmed it")
+        standbys = results[len(rows)][0][0]
+        if self._require_standby and not standbys:
+            raise unconfirmed()
 
     def roll_back(self) -> None:
         """Drop everything."""
         if self._begun:
             self._begun = False
             self._run((queries.ROLLBACK, ()))
-
-    def _on_notice(self, notice: psycopg.errors.Diagnostic) -> None:
-        if "synchronous replication" in (notice.message_primary or ""):
-            self._unconfirmed = True
 
 
 def _load_statements(needs: AllNeeds, test_time: Instant | None) -> list[tuple[type[Row], Statement]]:
