@@ -13,7 +13,7 @@ PIP     := .venv/bin/python -m pip --quiet --disable-pip-version-check --no-inpu
 INSTALL := $(PIP) install --require-hashes --no-deps --no-compile
 PYTEST  := .venv/bin/python -m pytest --workers $(WORKERS)
 # Whether the goal needs the tests' packages: then one call of pip installs everything.
-TESTS   := $(filter-out run demo,$(MAKECMDGOALS))
+TESTS   := $(filter-out run demo failover,$(MAKECMDGOALS))
 LOCKS   := requirements/run.txt requirements/test.txt requirements/lint.txt requirements/build.txt
 
 # Variables of the user's shell that would change .venv: module paths, a --user install. PYTHONDONTWRITEBYTECODE would slow
@@ -22,7 +22,7 @@ unexport PYTHONHOME PYTHONPATH PIP_USER PIP_TARGET PIP_PREFIX PYTHONDONTWRITEBYT
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run demo test check bench prove conformance lock clean moved
+.PHONY: help run demo test check bench prove conformance failover lock clean moved
 
 help: ## Show this list
 	@echo "Holdfast. ARGS passes more arguments to a command, for example: make test ARGS='-k lease'"
@@ -56,6 +56,9 @@ prove: .venv/test.done ## Run the tests with every proof at full size (slow)
 
 conformance: .venv/test.done ## Test the MCP endpoint with the official suite and the Inspector (npm fetches both)
 	@scripts/mcp-conformance .venv/bin/python
+
+failover: .venv/run.done ## Failover drill: PostgreSQL under Patroni, ten rounds of each fault (needs root, 25 minutes)
+	@scripts/failover-drill $(ARGS)
 
 lock: ## Write requirements/ (ARGS=--upgrade takes the newest versions)
 	@scripts/lock $(PYTHON) $(ARGS)
