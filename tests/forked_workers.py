@@ -9,6 +9,7 @@ import mmap
 import multiprocessing
 import os
 import struct
+import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -199,7 +200,7 @@ def _work(name: str, session: pytest.Session, queue: _Queue, connection: Connect
     """The whole life of a worker."""
     config = session.config
     config.pluginmanager.unregister(name="terminalreporter")
-    _capture_anew(config)
+    _capture_apart(config)
     factory = config._tmp_path_factory
     factory._basetemp = config.stash[RUN_FOLDER] / name
     factory._basetemp.mkdir(mode=0o700)
@@ -225,15 +226,22 @@ def _run_tests(session: pytest.Session, queue: _Queue, sender: _Sender) -> None:
 
 
 def _discard_captured(config: pytest.Config) -> None:
-    """What was printed during the collection would be printed by every worker again."""
+    """What was printed during the collection would be shown by every worker again."""
     capture = config.pluginmanager.getplugin("capturemanager")
     if capture is not None and capture.is_globally_capturing():
         capture.read_global_capture()
 
 
-def _capture_anew(config: pytest.Config) -> None:
-    """Forked processes share open files, so each needs its own to capture what its tests print."""
+def _capture_apart(config: pytest.Config) -> None:
+    """Forked processes share open files: each needs its own for what its tests print.
+
+    The file objects stay, because libraries keep the `sys.stderr` that they found when they were imported.
+    """
     capture = config.pluginmanager.getplugin("capturemanager")
-    if capture is not None and capture.is_globally_capturing():
-        capture.stop_global_capturing()
-        capture.start_global_capturing()
+    if capture is None or not capture.is_globally_capturing():
+        return
+    for stream in (capture._global_capturing.out, capture._global_capturing.err):
+        if hasattr(stream, "targetfd"):
+            with tempfile.TemporaryFile(buffering=0) as file:
+                os.dup2(file.fileno(), stream.tmpfile.fileno())
+                os.dup2(file.fileno(), stream.targetfd)
