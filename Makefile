@@ -8,13 +8,10 @@ PYTHON  ?= python3
 WORKERS ?= 6
 ARGS    ?=
 
-PIP     := .venv/bin/python -m pip --quiet --disable-pip-version-check --no-input
-# The lock files name every package, so pip need not look for more; Python compiles what is imported.
-INSTALL := $(PIP) install --require-hashes --no-deps --no-compile
 PYTEST  := .venv/bin/python -m pytest --workers $(WORKERS)
-# Whether the goal needs the tests' packages: then one call of pip installs everything.
+# Whether the goal needs the tests' packages: then they are installed together with the others.
 TESTS   := $(filter-out run demo failover,$(MAKECMDGOALS))
-LOCKS   := requirements/run.txt requirements/test.txt requirements/lint.txt requirements/build.txt
+LOCKS   := $(patsubst %,requirements/%.txt,install run test lint build)
 
 # Variables of the user's shell that would change .venv: module paths, a --user install. PYTHONDONTWRITEBYTECODE would slow
 # the tests: they start hundreds of servers, and compiling takes a third of each start.
@@ -71,19 +68,18 @@ clean: ## Remove .venv and all build files; your data stays
 
 .venv/run.done: .venv/new.done pyproject.toml
 	@echo "Installing Holdfast ..."
-	@# The build backend must find its own program on PATH.
-	@PATH="$(CURDIR)/.venv/bin:$$PATH" $(PIP) install --no-index --no-deps --no-build-isolation --editable .
+	@scripts/install --no-build-isolation --editable .
 	@touch $@
 
 .venv/test.done: .venv/run.done
 	@scripts/need-apt "command -v chromium-headless-shell" chromium-headless-shell
 	@[ -e $@ ] || echo "Installing what the tests need ..."
-	@[ -e $@ ] || $(INSTALL) -r requirements/test.txt
+	@[ -e $@ ] || scripts/install --require-hashes -r requirements/test.txt
 	@touch $@
 
 .venv/lint.done: .venv/run.done
 	@[ -e $@ ] || echo "Installing what the checks need ..."
-	@[ -e $@ ] || $(INSTALL) -r requirements/lint.txt
+	@[ -e $@ ] || scripts/install --require-hashes -r requirements/lint.txt
 	@touch $@
 
 # A change in any lock file rebuilds .venv, so that it never holds a package that no lock file names.
@@ -95,7 +91,8 @@ clean: ## Remove .venv and all build files; your data stays
 	@rm -rf .venv
 	@$(PYTHON) -m venv .venv
 	@echo "Installing what Holdfast needs ..."
-	@$(INSTALL) -r requirements/$(if $(TESTS),test,run).txt -r requirements/build.txt
+	@-scripts/install --require-hashes -r requirements/install.txt
+	@scripts/install --require-hashes -r requirements/$(if $(TESTS),test,run).txt -r requirements/build.txt
 	@$(if $(TESTS),touch .venv/test.done)
 	@printf '%s' '$(CURDIR)' > .venv/place
 	@touch $@
