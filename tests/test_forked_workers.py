@@ -39,7 +39,20 @@ def run(tmp_path):
         (tmp_path / "conftest.py").write_text(CONFTEST)
         for number, text in enumerate(files):
             (tmp_path / f"test_{number}.py").write_text(text)
-        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-v", *options, str(tmp_path)]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:schemathesis",
+            "-p",
+            "no:hypothesispytest",
+            "-v",
+            *options,
+            str(tmp_path),
+        ]
         environment = os.environ | {"PYTHONPATH": str(ROOT)}
         output = tmp_path / "output"  # a pipe would wait for what the dead worker left behind
         with output.open("w") as file:
