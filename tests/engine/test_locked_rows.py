@@ -27,6 +27,7 @@ from tests.support import (
     every,
     heartbeat,
     idle_lane,
+    once,
     results,
     stop_in_time,
     transact,
@@ -158,6 +159,19 @@ def test_many_locked_commands_delay_other_batches_for_a_bounded_time():
     lane.retry()
     assert 16 <= len(store.waits) <= 32, "some of them are tried again"
     assert sum(store.waits) < 0.1
+
+
+def test_repeated_requests_are_tried_again_one_after_the_other():
+    """Both in one batch would have an effect: the second must find the answer of the first in the store."""
+    rows = locked_rows.LockedRows()
+    first, repeated, other = (Ticket(claim("job", name, once=once(key)), Keep()) for name, key in REPEATED)
+    for ticket in (first, repeated, other):
+        assert rows.set_aside(ticket)
+    assert rows.take() == [first, other]
+    assert rows.take() == [repeated]
+
+
+REPEATED = [("l1", "key-1"), ("l2", "key-1"), ("l3", "key-2")]
 
 
 def test_a_running_engine_serves_others_and_answers_when_the_lock_is_released(opened, started, database):

@@ -55,8 +55,19 @@ class LockedRows:
         return True
 
     def take(self) -> list[Ticket]:
-        """The next tickets to try again."""
-        return [self._tickets.popleft() for _ in range(min(len(self._tickets), MAX_RETRIES))]
+        """The next tickets to try again, of several under one Idempotency-Key only the first."""
+        taken: list[Ticket] = []
+        left: deque[Ticket] = deque()
+        keys: set[tuple[str, str]] = set()
+        for ticket in self._tickets:
+            once_keys = ticket.command.once_keys()
+            if len(taken) < MAX_RETRIES and keys.isdisjoint(once_keys):
+                taken.append(ticket)
+                keys.update(once_keys)
+            else:
+                left.append(ticket)  # a repeated request must find the answer of the first in the store
+        self._tickets = left
+        return taken
 
     def take_all(self) -> list[Ticket]:
         """Every ticket: the lane ends."""
