@@ -201,6 +201,46 @@ def test_a_server_that_was_paused_gives_grace_before_anything_expires(served, cl
     assert not outages.is_paused()
 
 
+def test_a_server_that_is_killed_before_its_first_pass_has_an_outage_too(opened, clock, kind):
+    store = opened(kind, clock)
+    Sweep(store, None, Outages(), serving=True).recover()
+    assert store.last_beat() == (START, START)
+
+
+@pytest.mark.parametrize(("changed_after", "expected_grace"), [(0, True), (4, True), (6, False)])
+def test_a_program_skips_only_what_changed_when_no_server_ran_any_more(memory, clock, changed_after, expected_grace):
+    """A server runs for up to five seconds after the heartbeat that turns out to be its last."""
+    clock.advance(changed_after)
+    put(memory, a_lease())
+    clock.advance(100)
+    command = GiveGrace(
+        account=ACCOUNT, cause=CAUSE, key=a_lease().key, last_beat=START, unless_changed_since=True
+    )  # fmt: skip
+    assert run(memory, command) is expected_grace
+
+
+def test_a_paused_server_gives_grace_although_another_process_recorded_that_none_is_due(served, clock):
+    """Another server stopped on purpose meanwhile, or a program gave grace before the last changes were seen."""
+    outages = Outages()
+    sweep = Sweep(served, None, outages, serving=True)
+    served.beat(clean=True)
+    assert sweep.grace_commands() == []
+    outages.last_run -= 100
+    clock.advance(100)
+    assert {command.key[2] for command in sweep.grace_commands()} == {"long", "short"}
+    sweep.settle_outage()
+    assert served.last_beat() == (clock.now, clock.now)
+
+
+def test_a_server_that_stops_right_after_a_pause_leaves_its_holders_their_grace(served, clock):
+    outages = Outages()
+    sweep = Sweep(served, None, outages, serving=True)
+    outages.last_run -= 100
+    clock.advance(100)
+    sweep.record_stop()
+    assert served.last_beat() is not None
+
+
 def test_a_machine_that_slept_counts_as_a_paused_server(monkeypatch):
     """The boot clock runs while the machine sleeps; the monotonic clock stands still."""
     outages = Outages()

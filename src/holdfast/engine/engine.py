@@ -55,6 +55,7 @@ class Engine:
         retention: Retention | None = None,
         alerts: Alerts | None = None,
         registry: Registry | None = None,
+        timer: Timer | None = None,
     ) -> None:
         self.store = store
         self.registry = registry or Registry()
@@ -90,7 +91,7 @@ class Engine:
         self._waiting_kinds: set[str] = set()
         """The kinds of waiters that have a waiting caller now: for them commits of other processes matter."""
         self._waiting_lock = threading.Lock()
-        self._timer = Timer()
+        self._timer = timer or Timer()
         self.name_waiters = NameWaiters(self._resubmit, deliver, partial(self._set_waiting, "names"), self._timer)
         self.task_waiters = TaskWaiters(self._resubmit, deliver, partial(self._set_waiting, "tasks"), self._timer)
         self.change_signal = ChangeSignal(partial(self._set_waiting, "changes"))
@@ -102,10 +103,14 @@ class Engine:
 
     def start(self) -> None:
         """Start the lanes and the sweep; after an outage, holders that could not renew get grace first."""
-        self._watcher = self.store.watch(self._on_foreign_commit)
+        self.watch()
         for lane in self._lanes:
             lane.thread.start()
         self.sweep.start()
+
+    def watch(self) -> None:
+        """Start watching for commits of other processes."""
+        self._watcher = self.store.watch(self._on_foreign_commit)
 
     def stop(self) -> None:
         """Answer the waiters, finish what is queued, then stop every thread."""

@@ -12,6 +12,7 @@ from holdfast.core.row import SECOND, Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.engine.command import Command
+from holdfast.engine.outages import OUTAGE_SECONDS
 from holdfast.engine.view import View
 from holdfast.store.needs import Needs
 
@@ -140,7 +141,10 @@ class GiveGrace(Command[bool], frozen=True):
     last_beat: Instant
     """When a server last ran."""
     unless_changed_since: bool = False
-    """Whether to skip a row that was changed after that: its holder could reach the store without a server."""
+    """Whether to skip a row that was changed when no server ran any more: its holder reached the store without one.
+
+    A server may have run for a while after its last heartbeat, so a row that changed then is not skipped.
+    """
 
     def needs(self) -> Needs:
         """The row."""
@@ -151,7 +155,7 @@ class GiveGrace(Command[bool], frozen=True):
         row = view.at(self.key)
         if not isinstance(row, Lease | Task | Session) or not was_live(row, self.last_beat):
             return False
-        if self.unless_changed_since and row.changed_at > self.last_beat:
+        if self.unless_changed_since and row.changed_at > self.last_beat + OUTAGE_SECONDS * SECOND:
             return False
         until = view.now + grace(view.now - self.last_beat, row.lease_duration if isinstance(row, Task) else row.ttl)
         if (row.expires_at or 0) >= until:

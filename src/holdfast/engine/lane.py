@@ -72,15 +72,19 @@ class Lane:
 
     def _run(self) -> None:
         while (batch := self._backlog.take(self._locked_rows.pause)) is not None:
-            self.busy_since = began = time.monotonic()
-            for group in self._isolate(batch):
-                self._locked_rows.begin_batch()
-                self._work(group)
-            self._retry_locked()
-            self.busy_since = None
-            self._registry.add(metric_names.LANE_BUSY, by=time.monotonic() - began)
+            self.run(batch)
         self._fail(self._locked_rows.take_all(), _locked())
         self._backlog.finish()
+
+    def run(self, batch: list[Ticket]) -> None:
+        """Run a batch, then try again some of the commands whose rows were locked."""
+        self.busy_since = began = time.monotonic()
+        for group in self._isolate(batch):
+            self._locked_rows.begin_batch()
+            self._work(group)
+        self._retry_locked()
+        self.busy_since = None
+        self._registry.add(metric_names.LANE_BUSY, by=time.monotonic() - began)
 
     def _isolate(self, batch: list[Ticket]) -> list[list[Ticket]]:
         """The batch, with each command of an isolated account in a batch of one."""

@@ -28,7 +28,11 @@ class Outages:
 
     def is_paused(self) -> bool:
         """Whether this process was stopped or suspended, so that it served no renewals meanwhile."""
-        return self._clock() - self.last_run > OUTAGE_SECONDS
+        return self.seconds_paused() > OUTAGE_SECONDS
+
+    def seconds_paused(self) -> float:
+        """How long ago this process last ran."""
+        return self._clock() - self.last_run
 
     def now(self) -> float:
         """The time by which pauses are measured."""

@@ -72,25 +72,28 @@ class Sweep:
 
     def start(self) -> None:
         """Give grace after an outage, then start the thread."""
-        began = self._outages.now()
-        if self._serving:  # in an embedded program the lane does so before its first batch
-            self._give_grace()
-        self._outages.record_run(began)
+        self.recover()
         self._loop_heartbeats.expect("sweep", STUCK_SECONDS)
         self._thread.start()
         self.cleanup.start()
 
     def stop(self) -> None:
-        """Stop the thread; a server records that it stopped on purpose, so that no outage is assumed."""
+        """Stop the thread; a server records that it stopped on purpose."""
         self.cleanup.stop()
         self._stopped = True
         self._wakeup.set()
         self._thread.join()
         if self._serving:
-            try:
-                self._store.beat(clean=True)
-            except HoldfastError:
-                log.warning("the clean shutdown could not be recorded in the store")
+            self.record_stop()
+
+    def record_stop(self) -> None:
+        """Record that no outage begins now. After a pause that is not so: its holders are still owed grace."""
+        if self._outages.is_paused():
+            return
+        try:
+            self._store.beat(clean=True)
+        except HoldfastError:
+            log.warning("the clean shutdown could not be recorded in the store")
 
     def is_alive(self) -> bool:
         """Whether its thread runs."""
@@ -109,7 +112,7 @@ class Sweep:
 
     def grace_commands(self) -> list[Command[bool]]:
         """The commands that give grace to holders that could not renew during an outage; none without an outage."""
-        last_beat, now = self._store.last_beat() or (None, 0)
+        last_beat, now = self._last_service()
         if last_beat is None or now - last_beat <= OUTAGE_SECONDS * SECOND:
             self._outages.record_check(0.0 if last_beat is None else (now - last_beat) / SECOND)
             return []
@@ -125,12 +128,34 @@ class Sweep:
             for key in keys
         ]
 
+    def _last_service(self) -> tuple[Instant | None, Instant]:
+        """(when a server last ran, or None if none was running, now).
+
+        The store has no heartbeat if another server stopped on purpose, or if a program has given grace meanwhile. A
+        server that was paused knows itself that its holders could not renew.
+        """
+        beat = self._store.last_beat()
+        if beat is not None or not self._serving or not self._outages.is_paused():
+            return beat or (None, 0)
+        with self._store.read() as reader:
+            return reader.now - int(self._outages.seconds_paused() * SECOND), reader.now
+
     def settle_outage(self) -> None:
-        """Record that grace was given; a server need not, because its next heartbeat ends the outage."""
-        if self._outage is not None and not self._serving:
+        """Record that grace was given after an outage, and that a server runs again."""
+        if self._outage is not None and self._serving:
+            self._store.beat()
+        elif self._outage is not None:
             self._store.settle_outage(self._outage)
             self._outages.record_check(0.0)
         self._outage = None
+
+    def recover(self) -> None:
+        """Give grace after an outage, before the first pass; in an embedded program the lane does so."""
+        began = self._outages.now()
+        if self._serving:
+            self._give_grace()
+            self._store.beat()  # a server that is killed before its first pass has an outage too
+        self._outages.record_run(began)
 
     def _give_grace(self) -> None:
         """Give grace to every holder, or raise: until then nothing may expire, and no heartbeat may hide the outage."""
@@ -139,26 +164,30 @@ class Sweep:
 
     def _run(self) -> None:
         while not self._stopped:
-            self._alarm = math.inf  # a deadline set from here on may wake it
-            began = self._outages.now()
-            try:
-                if self._serving and (self._in_trouble or self._outages.is_paused()):
-                    self._give_grace()
-                self._outages.record_run(began)
-                sleep = self._run_once()
-                self._in_trouble = False
-            except HoldfastError as error:
-                log.warning("the sweep could not read the store: %s", error.message)
-                self._on_failure()
-                self._in_trouble, sleep = True, MAX_SLEEP
-            except Exception:
-                log.exception("the sweep failed")
-                self._on_failure()
-                self._in_trouble, sleep = True, MAX_SLEEP
-            sleep = max(min(sleep, self._alarm - time.monotonic()), 0.0)
-            self._alarm = time.monotonic() + sleep
-            self._wakeup.wait(sleep)
+            self._wakeup.wait(self.run_pass())
             self._wakeup.clear()
+
+    def run_pass(self) -> float:
+        """Run one pass; returns the seconds until the next one, unless an earlier deadline is set meanwhile."""
+        self._alarm = math.inf  # a deadline set from here on may wake it
+        began = self._outages.now()
+        try:
+            if self._serving and (self._in_trouble or self._outages.is_paused()):
+                self._give_grace()
+            self._outages.record_run(began)
+            sleep = self._run_once()
+            self._in_trouble = False
+        except HoldfastError as error:
+            log.warning("the sweep could not read the store: %s", error.message)
+            self._on_failure()
+            self._in_trouble, sleep = True, MAX_SLEEP
+        except Exception:
+            log.exception("the sweep failed")
+            self._on_failure()
+            self._in_trouble, sleep = True, MAX_SLEEP
+        sleep = max(min(sleep, self._alarm - time.monotonic()), 0.0)
+        self._alarm = time.monotonic() + sleep
+        return sleep
 
     def _run_once(self) -> float:
         """End what has expired; returns the seconds until more may be due."""
