@@ -1,0 +1,266 @@
+"""Checks every commit against what the log said before, without using the rules of core.
+
+It keeps an image of each row, made from the events alone, and knows which request caused each event. A promise is
+broken if an event contradicts the image: a claim of a name that is held, a write by a former holder, an early expiry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.core.event import Event, row_image
+from holdfast.core.lease import proof_of
+from holdfast.core.row import SECOND, Instant
+from holdfast.engine.verbs.locks import AcquireLock
+from holdfast.engine.verbs.tasks.holding import HandBackTask
+from holdfast.store.rows import ROW_TYPES
+from tests.simulation.request import Request, primary_verbs, subject_of
+from tests.simulation.virtual_time import KEEP_ANSWERS
+from tests.support import ACCOUNT
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+Image = dict[str, Any]
+
+TASK_TRANSITIONS = {
+    "created": {(None, "pending")},
+    "replaced": {("pending", "pending")},
+    "due": {("pending", "pending")},
+    "claimed": {("pending", "claimed")},
+    "renewed": {("claimed", "claimed")},
+    "extended": {("claimed", "claimed")},
+    "reissued": {("claimed", "claimed")},
+    "cancel_requested": {("claimed", "claimed")},
+    "completed": {("claimed", "completed")},
+    "failed": {("claimed", "pending")},
+    "released": {("claimed", "pending")},
+    "snoozed": {("claimed", "pending")},
+    "undelivered": {("claimed", "pending")},
+    "expired": {("claimed", "pending")},
+    "dead_lettered": {("claimed", "dead_letter")},
+    "cancelled": {("pending", "cancelled"), ("claimed", "cancelled")},
+    "requeued": {("dead_letter", "pending")},
+    "resolved": {("dead_letter", "dead_letter")},
+}
+"""The states before and after each kind of event, as docs/architecture.md draws them."""
+REMOVALS = frozenset({"purged", "forgotten", "removed"})
+LIVE = frozenset({"pending", "claimed"})
+
+
+class LogChecker:
+    """The state of every row by the log, and the rules that no event may break."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._fail = world.fail
+        self.events: list[Event] = []
+        self.images: dict[str, Image] = {}
+        self._versions: dict[str, int] = {}
+        self._tokens: set[int] = set()
+        self.effects: dict[str, list[Event]] = {}
+        """By request: the events it caused."""
+        self.effects_of_key: dict[str, tuple[str, Instant]] = {}
+        """By Idempotency-Key: the request that had an effect, and when."""
+        self._ended_sessions: list[str] = []
+        self._changed_at: dict[str, Instant] = {}
+        self._checks: dict[str, Callable[[Event, str, Image, Image], None]] = {
+            "lease": self._check_lease,
+            "task": self._check_task,
+            "session": self._check_session,
+        }
+
+    def committed(self, events: Sequence[Event], newest_token: int) -> None:
+        """Check the events of one transaction. Its tokens must be larger than all drawn before it began."""
+        self._ended_sessions = []
+        numbered = self._world.database.log[ACCOUNT][-len(events) :] if events else []
+        for event in numbered:
+            self._add(event, newest_token)
+        for session in self._ended_sessions:
+            held = [subject for subject, image in self.images.items() if _is_held_by(image, session)]
+            if held:
+                self._fail(f"P5: session {session} ended in a transaction that left it {', '.join(held)}")
+
+    def _add(self, event: Event, newest_token: int) -> None:
+        subject, version = event.subject, self._versions.get(event.subject, 0)
+        if event.seq != len(self.events) + 1:
+            self._fail(f"P13: event {event.seq} follows {len(self.events)}")
+        if event.version != version + 1:
+            self._fail(f"P13: {subject} version {event.version} follows {version}")
+        noun, _, verb = event.kind.partition(".")
+        exists, data = subject in self.images, msgspec.json.decode(event.data)
+        before = self.images[subject] if exists else blank_image(event)
+        after: Image = data if "id" in data else before | data
+        self.events.append(event)
+        self._versions[subject] = event.version
+        self.effects.setdefault(event.request_id, []).append(event)
+        if "token" in data and after["token"] != before["token"]:
+            self._check_token(event, before, after, newest_token)
+        if verb == "snapshot":
+            if after | {"version": 0} != before | {"version": 0}:
+                self._fail(f"P13: the snapshot of {subject} differs from its events")
+        elif noun in self._checks:
+            self._checks[noun](event, verb, before, after)
+        self._check_key(event)
+        self._changed_at[subject] = event.at
+        if verb in REMOVALS:
+            if noun != "session" and before.get("proof") is not None:
+                self._fail(f"P9: {subject} was removed while it was held")
+            del self.images[subject]
+        else:
+            self.images[subject] = after
+
+    def _check_token(self, event: Event, before: Image, after: Image, newest_token: int) -> None:
+        token = after["token"]
+        if token in self._tokens:
+            self._fail(f"P3: token {token} of {event.subject} was granted before")
+        if token <= max(before["token"], newest_token):
+            self._fail(f"P3: token {token} of {event.subject} is not the newest")
+        self._tokens.add(token)
+
+    def _check_key(self, event: Event) -> None:
+        """One effect under one Idempotency-Key, by one request."""
+        request = self._world.requests.get(event.request_id)
+        if request is None or request.command.once is None or event.kind not in primary_verbs(request.command):
+            return
+        if not request.command.stores_answer:
+            return
+        first, at = self.effects_of_key.setdefault(request.command.once.key, (request.id, event.at))
+        if first != request.id and event.at < at + KEEP_ANSWERS:
+            self._fail(f"P8: {first} and {request.id}, repeated under one Idempotency-Key, both had an effect")
+
+    # -- names -------------------------------------------------------------------------------------------------
+
+    def _check_lease(self, event: Event, verb: str, before: Image, after: Image) -> None:
+        held = before["proof"] is not None
+        if verb == "claimed":
+            if held:
+                self._fail(f"P1: {event.subject} was claimed while it was held until {before['expires_at']}")
+            if (before["available_at"] or 0) > event.at:
+                self._fail(f"P1: {event.subject} was claimed during its delay")
+            if (before["ended"] or {}).get("how") == "expired":
+                self._world.count("takeover")
+        elif verb == "forgotten":
+            pass
+        elif not held:
+            self._fail(f"P4: {event.kind} of {event.subject}, which nobody held")
+        elif verb == "expired":
+            self._check_expiry(event, before)
+        elif verb in {"renewed", "released", "undelivered"}:
+            self._check_holder(event, before)
+
+    def _check_holder(self, event: Event, before: Image) -> None:
+        """Only the newest live holder may write; other writes come from the end or the renewal of its session."""
+        request, session = self._world.requests.get(event.request_id), before.get("session")
+        lease_id = None if request is None else request.lease_id_for(event.subject)
+        if lease_id is not None:
+            if proof_of(lease_id) != before["proof"]:
+                self._fail(f"P4: {event.kind} of {event.subject} by a former holder")
+            elif not self._is_live(before, event.subject, event.at):
+                self._fail(f"P4: {event.kind} of {event.subject} by a holder whose time was over")
+        elif event.kind.endswith(".released"):
+            self._world.count("session ended with a lease")
+            if session not in self._ended_sessions:
+                self._fail(f"P4: {event.kind} of {event.subject} by no holder")
+        elif not self._is_live(before, event.subject, event.at):
+            self._fail(f"P4: {event.kind} of {event.subject}, whose time was over")
+        elif isinstance(request, Request) and isinstance(request.command, AcquireLock):
+            if request.command.by.id != before["principal"]:
+                self._fail(f"P4: {event.subject} was renewed by another principal")
+        elif session is None or request is None or subject_of(request.command) != f"session:{session}":
+            self._fail(f"P4: {event.kind} of {event.subject} by no holder")
+
+    def is_holder(self, subject: str, lease_id: str, at: Instant) -> bool:
+        """Whether a lease id is that of the live holder."""
+        image = self.images.get(subject)
+        return image is not None and image["proof"] == proof_of(lease_id) and self._is_live(image, subject, at)
+
+    def _is_live(self, image: Image, subject: str, at: Instant) -> bool:
+        """By its own deadline, and by that of the session that it was claimed for."""
+        if subject.startswith("session:"):
+            return image["ended_at"] is None and image["expires_at"] > at
+        session = image["session"] if image.get("ephemeral", True) else None
+        return (image["expires_at"] or 0) > at and (session is None or self.is_session_live(session, at))
+
+    def is_session_live(self, session: str, at: Instant) -> bool:
+        image = self.images.get(f"session:{session}")
+        return image is not None and self._is_live(image, f"session:{session}", at)
+
+    def _check_expiry(self, event: Event, before: Image) -> None:
+        """Never before its time; after an interruption of the service only after grace."""
+        if before.get("session") is not None and before["session"] in self._ended_sessions:
+            return
+        if before["expires_at"] > event.at:
+            self._fail(f"P2: {event.subject} expired {before['expires_at'] - event.at} µs early")
+        gap = self._world.last_gap
+        has_grace = event.subject.startswith("task:") or before.get("kind") == "job" or before.get("name")
+        if gap is None or not has_grace or self._changed_at[event.subject] >= gap[0]:
+            return
+        if gap[0] < before["expires_at"] and event.at < gap[1] + 10 * SECOND:
+            self._fail(f"P16: {event.subject} expired after an outage, without grace")
+
+    # -- tasks and sessions ------------------------------------------------------------------------------------
+
+    def _check_task(self, event: Event, verb: str, before: Image, after: Image) -> None:
+        if verb == "purged":
+            if before["state"] in LIVE:
+                self._fail(f"P9: {event.subject} was removed while it was {before['state']}")
+            return
+        change = (None if verb == "created" else before["state"], after["state"])
+        if change not in TASK_TRANSITIONS[verb]:
+            self._fail(f"P11: {event.kind} changed {event.subject} from {change[0]} to {change[1]}")
+        if after["attempt"] < before["attempt"]:
+            self._fail(f"P11: the attempt of {event.subject} fell")
+        self._check_attempts(event, verb, before, after)
+        if verb in {"completed", "renewed", "failed", "released", "snoozed"}:
+            self._check_holder(event, before)
+        elif verb == "expired":
+            self._check_expiry(event, before)
+        if after["unique_key"] is not None and after["state"] in LIVE:
+            self._check_unique(event, after["unique_key"])
+
+    def _check_attempts(self, event: Event, verb: str, before: Image, after: Image) -> None:
+        """A claim uses an attempt; only handing the task back undoes that; the last one makes it a dead letter."""
+        used, limit = after["attempt_count"], after["max_attempts"]
+        expected = before["attempt_count"] + {"claimed": 1, "released": -1, "snoozed": -1, "undelivered": -1}.get(
+            verb, 0
+        )
+        request = self._world.requests.get(event.request_id)
+        if verb == "requeued":
+            expected = 0
+        elif verb == "cancelled" and isinstance(getattr(request, "command", None), HandBackTask):
+            expected -= 1
+        if used != expected or used > limit:
+            self._fail(f"P10: {event.kind} left {event.subject} with {used} of {limit} attempts used")
+        is_permanent = getattr(getattr(request, "command", None), "permanent", False)
+        if verb == "dead_lettered" and used < limit and not is_permanent:
+            self._fail(f"P10: {event.subject} became a dead letter after {used} of {limit} attempts")
+
+    def _check_unique(self, event: Event, key: str) -> None:
+        for subject, image in self.images.items():
+            if subject != event.subject and image.get("unique_key") == key and image["state"] in LIVE:
+                self._fail(f"P9: {subject} and {event.subject} are both live under the unique key {key}")
+
+    def _check_session(self, event: Event, verb: str, before: Image, after: Image) -> None:
+        if verb in {"expired", "ended"}:
+            self._ended_sessions.append(event.subject.partition(":")[2])
+        if verb == "expired":
+            self._check_expiry(event, before)
+        elif verb in {"renewed", "context", "ended"} and before["name"] is not None:
+            self._check_holder(event, before)
+
+
+def blank_image(event: Event) -> Image:
+    """A row before its first event: an event records only what differs from it."""
+    noun, _, row_id = event.subject.partition(":")
+    return _BLANK[noun] | {"account": event.account, "id": row_id}
+
+
+_BLANK = {row_type.noun: row_image(row_type("", "")) for row_type in ROW_TYPES}
+
+
+def _is_held_by(image: Image, session: str) -> bool:
+    return image.get("session") == session and image["proof"] is not None and image.get("ephemeral", True)

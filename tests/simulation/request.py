@@ -1,0 +1,138 @@
+"""Requests of simulated clients: what a client wants, and each copy of it that may reach a server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from holdfast.core.event import Cause
+from holdfast.engine.command import Command
+from holdfast.engine.ticket import Ticket
+from holdfast.engine.verbs import elections, jobs, locks, octostore_sessions, sessions, webhooks
+from holdfast.engine.verbs.tasks import claiming, creating, ending, holding
+
+if TYPE_CHECKING:
+    from tests.simulation.clients import Activity, Client
+
+_VERBS: dict[type[Command[Any]], frozenset[str]] = {
+    jobs.ClaimJob: frozenset({"lease.claimed"}),
+    jobs.HeartbeatJob: frozenset({"lease.renewed"}),
+    jobs.ReleaseJob: frozenset({"lease.released", "lease.undelivered"}),
+    jobs.ForceRelease: frozenset({"lease.forced"}),
+    locks.AcquireLock: frozenset({"lease.claimed", "lease.renewed"}),
+    locks.RenewLock: frozenset({"lease.renewed"}),
+    locks.ReleaseLock: frozenset({"lease.released"}),
+    elections.Campaign: frozenset({"lease.claimed"}),
+    elections.RenewLeadership: frozenset({"lease.renewed"}),
+    elections.Resign: frozenset({"lease.released"}),
+    sessions.BeginSession: frozenset({"session.opened", "session.resumed"}),
+    sessions.HeartbeatSession: frozenset({"session.renewed"}),
+    sessions.WriteContext: frozenset({"session.context"}),
+    sessions.CloseSession: frozenset({"session.ended"}),
+    octostore_sessions.OpenSession: frozenset({"session.opened"}),
+    octostore_sessions.KeepSessionAlive: frozenset({"session.renewed"}),
+    octostore_sessions.EndSession: frozenset({"session.ended"}),
+    creating.CreateTask: frozenset({"task.created"}),
+    claiming.ClaimTasks: frozenset({"task.claimed"}),
+    claiming.ClaimTask: frozenset({"task.claimed"}),
+    holding.HeartbeatTask: frozenset({"task.renewed"}),
+    holding.CompleteTask: frozenset({"task.completed"}),
+    holding.FailTask: frozenset({"task.failed", "task.dead_lettered", "task.cancelled"}),
+    holding.HandBackTask: frozenset({"task.released", "task.snoozed", "task.cancelled"}),
+    ending.CancelTask: frozenset({"task.cancelled", "task.cancel_requested"}),
+    ending.RequeueTask: frozenset({"task.requeued"}),
+    webhooks.CreateWebhook: frozenset({"webhook.created"}),
+    webhooks.UpdateWebhook: frozenset({"webhook.paused", "webhook.resumed"}),
+}
+_SUBJECTS = (
+    (jobs.JobCommand, "lease", "name"),
+    (locks.LockCommand, "lease", "name"),
+    (elections.ElectionCommand, "lease", "name"),
+    (holding.TaskCommand, "task", "task_id"),
+    (sessions.SessionCommand, "session", "session_id"),
+)
+_HOLDER_COMMANDS = (
+    jobs.HolderCommand,
+    locks.HolderCommand,
+    elections.LeaderCommand,
+    holding.HolderCommand,
+    sessions.GenerationCommand,
+)
+
+
+def primary_verbs(command: Command[Any]) -> frozenset[str]:
+    """The kinds of events that are the effect of a command; it may also expire what it finds."""
+    return _VERBS[type(command)]
+
+
+class Operation:
+    """What a client wants: one command, sent again until it is answered or given up."""
+
+    __slots__ = ("activity", "command", "must_retry", "tries", "wait_seconds")
+
+    def __init__(self, activity: Activity | None, command: Command[Any], wait_seconds: float = 0.0) -> None:
+        self.activity = activity
+        self.command = command
+        self.wait_seconds = wait_seconds
+        self.tries = 0
+        self.must_retry = False
+        """Whether the client knows that this try got no answer."""
+
+
+class Request:
+    """One copy of an operation on its way to a server; the log names it as the cause of its events."""
+
+    __slots__ = ("answer", "client", "command", "id", "operation", "ticket")
+
+    def __init__(self, number: int, client: Client | None, operation: Operation) -> None:
+        self.id = f"r{number}"
+        self.client = client
+        self.operation = operation
+        self.command = with_ids(operation.command, self.id, Cause(str(client), self.id))
+        self.ticket: Ticket | None = None
+        self.answer: Any = None
+        """What a server sent as its answer, whether or not it arrived."""
+
+    def __str__(self) -> str:
+        what = f"{self.id} {type(self.command).__name__}"
+        subject = subject_of(self.command)
+        return f"{what} {subject}" if subject else what
+
+    def lease_id_for(self, subject: str) -> str | None:
+        """The lease id with which it writes to a subject, if it is a holder's write to it."""
+        if isinstance(self.command, _HOLDER_COMMANDS) and subject_of(self.command) == subject:
+            return self.command.lease_id
+        return None
+
+
+def with_ids(command: Command[Any], request_id: str, cause: Cause) -> Command[Any]:
+    """The command with the ids that the server makes for this request: a repeated request gets others."""
+    made: dict[str, Any] = {"cause": cause}
+    if isinstance(command, jobs.ClaimJob):
+        made |= {"lease_id": f"lease-{request_id}", "holder": f"holder-{request_id}"}
+    elif isinstance(command, elections.Campaign):
+        made["lease_id"] = f"lease-{request_id}"
+    elif isinstance(command, claiming.ClaimCommand):
+        made["seed"] = request_id.encode()
+    elif isinstance(command, sessions.BeginSession):
+        made |= {"seed": request_id.encode(), "fresh_secret": f"secret-{request_id}"}
+    elif isinstance(command, octostore_sessions.OpenSession):
+        made["session_id"] = f"session-{request_id}"
+    elif isinstance(command, creating.CreateTask):
+        made["task"] = replace(command.task, id=f"task-{request_id}")
+    elif isinstance(command, webhooks.CreateWebhook):
+        made |= {"hook_id": f"hook-{request_id}", "hook": replace(command.hook, id=f"hook-{request_id}")}
+    return replace(command, **made)
+
+
+def is_holder_command(command: Command[Any]) -> bool:
+    return isinstance(command, _HOLDER_COMMANDS)
+
+
+def subject_of(command: Command[Any]) -> str:
+    """The subject of a command about one row; empty for any other."""
+    for base, noun, name in _SUBJECTS:
+        if isinstance(command, base):
+            return f"{noun}:{getattr(command, name)}"
+    return ""

@@ -1,0 +1,241 @@
+"""Bugs that are planted on purpose, in the rules, in the engine and in the store: the simulation finds each of them.
+
+Each is searched for in a bounded number of seeds, and must be found as the promise that it breaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast.core import lease as leases
+from holdfast.core import session as sessions
+from holdfast.core import task as tasks
+from holdfast.core.task import ending, holding, queueing
+from holdfast.engine.batches import ready_heap
+from holdfast.engine.retention import WriteSnapshot
+from holdfast.engine.sweep import Sweep
+from holdfast.engine.view import View
+from holdfast.engine.waiting.names import NameWaiters
+from holdfast.engine.waiting.tasks import TaskWaiters
+from holdfast.store.memory.deliveries import MemoryDeliveries
+from tests.proof_size import FULL
+from tests.simulation.activities import JobActivity, SessionActivity
+from tests.simulation.clients import Activity
+from tests.simulation.database import Connection, DatabaseReader, DatabaseTransaction
+from tests.simulation.runner import find_failure
+from tests.simulation.task_activities import TaskActivity
+
+SEEDS = 1_000
+
+
+def break_rule(monkeypatch, name, broken):
+    """Replace a rule of tasks in every module that uses it."""
+    for module in (tasks, ending, holding, queueing, ready_heap):
+        if hasattr(module, name):
+            monkeypatch.setattr(module, name, broken)
+
+
+# -- rules -------------------------------------------------------------------------------------------------------
+
+
+def former_holders_of_names_may_write(monkeypatch):
+    end = leases.end
+    monkeypatch.setattr(leases, "check_holder", lambda lease, proof, now: None)
+    monkeypatch.setattr(leases, "end", lambda lease, *how, **more: end(lease, *how, **more) if lease.proof else lease)
+
+
+def former_holders_of_tasks_may_write(monkeypatch):
+    break_rule(monkeypatch, "check_holder", lambda task, proof, now, worker=None: None)
+    for name in ("complete", "fail", "hand_back", "heartbeat"):
+        rule = getattr(tasks, name)
+        lenient = lambda task, *args, rule=rule, **more: rule(task, *args, **more) if task.proof else task
+        break_rule(monkeypatch, name, lenient)
+
+
+def older_generations_of_a_session_may_write(monkeypatch):
+    monkeypatch.setattr(sessions, "check_generation", lambda session, proof, now: None)
+
+
+def a_lease_lasts_a_microsecond_too_long(monkeypatch):
+    monkeypatch.setattr(leases, "is_live", lambda lease, now: lease.expires_at is not None and lease.expires_at >= now)
+
+
+def a_lease_ends_a_microsecond_early(monkeypatch):
+    monkeypatch.setattr(
+        leases, "is_due", lambda lease, now: lease.expires_at is not None and lease.expires_at - 1 <= now
+    )
+
+
+def held_names_are_granted_again(monkeypatch):
+    monkeypatch.setattr(leases, "is_live", lambda lease, now: False)
+
+
+def held_tasks_stay_in_the_queue(monkeypatch):
+    claim = tasks.claim
+    break_rule(monkeypatch, "claim", lambda task, by, **more: replace(claim(task, by, **more), ready=True))
+    break_rule(monkeypatch, "is_claimable", lambda task, wall: task.state in tasks.LIVE_STATES)
+
+
+def scheduled_tasks_never_become_ready(monkeypatch):
+    break_rule(monkeypatch, "is_schedule_due", lambda task, wall: False)
+
+
+def handing_back_a_task_uses_an_attempt(monkeypatch):
+    back = tasks.hand_back
+    counted = lambda task, *args, **more: replace(back(task, *args, **more), attempt_count=task.attempt_count)
+    break_rule(monkeypatch, "hand_back", counted)
+
+
+def a_task_gets_one_attempt_only(monkeypatch):
+    lapse = tasks.lapse
+    break_rule(monkeypatch, "lapse", lambda task, now, **more: lapse(replace(task, max_attempts=1), now, **more))
+
+
+def completed_tasks_can_be_requeued(monkeypatch):
+    requeue = tasks.requeue
+    break_rule(monkeypatch, "requeue", lambda task, now, **more: requeue(replace(task, state=tasks.DEAD), now, **more))
+
+
+# -- engine ------------------------------------------------------------------------------------------------------
+
+
+def a_release_wakes_no_waiter(monkeypatch):
+    monkeypatch.setattr(NameWaiters, "wake", lambda self, keys: None)
+
+
+def a_new_task_wakes_no_waiter(monkeypatch):
+    monkeypatch.setattr(TaskWaiters, "offer", lambda self, queues: None)
+
+
+def notices_of_other_servers_wake_no_waiter(monkeypatch):
+    monkeypatch.setattr(NameWaiters, "wake_all", lambda self: None)
+
+
+def a_woken_waiter_forgets_that_the_name_was_freed_again(monkeypatch):
+    keep_waiting = NameWaiters._keep_waiting
+
+    def forgetful(self, ticket):
+        self._queues[ticket.wait_key].try_again = False
+        return keep_waiting(self, ticket)
+
+    monkeypatch.setattr(NameWaiters, "_keep_waiting", forgetful)
+
+
+def the_end_of_a_session_misses_one_lease(monkeypatch):
+    leases_of = View.leases_of
+    monkeypatch.setattr(View, "leases_of", lambda self, *session: leases_of(self, *session)[1:])
+
+
+def tasks_are_counted_twice(monkeypatch):
+    build = View.changes
+
+    def doubled(self, tokens):
+        changes = build(self, tokens)
+        changes.counts = {key: 2 * count for key, count in changes.counts.items()}
+        return changes
+
+    monkeypatch.setattr(View, "changes", doubled)
+
+
+def no_grace_after_an_outage(monkeypatch):
+    monkeypatch.setattr(Sweep, "grace_commands", lambda self: [])
+
+
+def the_log_is_cut_without_snapshots(monkeypatch):
+    monkeypatch.setattr(WriteSnapshot, "decide", lambda self, view: True)
+
+
+def answers_are_sent_before_the_commit(monkeypatch):
+    commit, transaction = Connection._commit, Connection.transaction
+    late = []
+
+    def begin(self, lane=0):
+        while late:
+            commit(*late.pop())
+        return transaction(self, lane)
+
+    monkeypatch.setattr(Connection, "_commit", lambda self, opened: late.append((self, opened)))
+    monkeypatch.setattr(Connection, "transaction", begin)
+
+
+# -- store -------------------------------------------------------------------------------------------------------
+
+
+def the_sweep_never_finds_the_first_row(monkeypatch):
+    due = DatabaseReader.due
+    monkeypatch.setattr(DatabaseReader, "due", lambda self, *args: due(self, *args)[1:])
+
+
+def tokens_are_drawn_again(monkeypatch):
+    monkeypatch.setattr(DatabaseTransaction, "draw", lambda self, count: [1] * count)
+
+
+def answers_are_stored_outside_the_transaction(monkeypatch):
+    commit = Connection._commit
+
+    def forgetful(self, transaction):
+        answers = []
+        if transaction.has_changes:
+            answers, transaction._changes.answers = transaction._changes.answers, []
+        commit(self, transaction)
+        self._database.answers |= {(answer.account, answer.key): answer for answer in answers}
+
+    monkeypatch.setattr(Connection, "_commit", forgetful)
+
+
+def two_transactions_may_insert_the_same_row(monkeypatch):
+    monkeypatch.setattr(DatabaseTransaction, "_check_conflicts", lambda self, changes: None)
+
+
+def webhook_cursors_move_without_their_deliveries(monkeypatch):
+    add = MemoryDeliveries._add
+    monkeypatch.setattr(MemoryDeliveries, "_add", lambda self, each: add(self, each) if each.seq % 5 else None)
+
+
+class Bug(NamedTuple):
+    plant: Callable[[pytest.MonkeyPatch], None]
+    promise: str | tuple[str, ...]
+    only: type[Activity] | None = None
+    """What the clients do: concentrated on this, the bug is found in fewer seeds."""
+
+
+BUGS = [
+    Bug(former_holders_of_names_may_write, "P4"),
+    Bug(former_holders_of_tasks_may_write, ("P4", "P11"), TaskActivity),
+    Bug(older_generations_of_a_session_may_write, "P4", SessionActivity),
+    Bug(a_lease_lasts_a_microsecond_too_long, "P4", JobActivity),
+    Bug(a_lease_ends_a_microsecond_early, "P2"),
+    Bug(held_names_are_granted_again, "P1"),
+    Bug(held_tasks_stay_in_the_queue, "P11"),
+    Bug(scheduled_tasks_never_become_ready, "P12", TaskActivity),
+    Bug(handing_back_a_task_uses_an_attempt, "P10", TaskActivity),
+    Bug(a_task_gets_one_attempt_only, "P10", TaskActivity),
+    Bug(completed_tasks_can_be_requeued, "P11", TaskActivity),
+    Bug(a_release_wakes_no_waiter, "P12", JobActivity),
+    Bug(a_new_task_wakes_no_waiter, "P12", TaskActivity),
+    Bug(notices_of_other_servers_wake_no_waiter, "P12", JobActivity),
+    Bug(the_end_of_a_session_misses_one_lease, "P5", SessionActivity),
+    Bug(tasks_are_counted_twice, "P9", TaskActivity),
+    Bug(no_grace_after_an_outage, "P16", JobActivity),
+    Bug(the_log_is_cut_without_snapshots, "P13"),
+    Bug(answers_are_sent_before_the_commit, "P6"),
+    Bug(the_sweep_never_finds_the_first_row, "P12"),
+    Bug(tokens_are_drawn_again, "P3"),
+    Bug(answers_are_stored_outside_the_transaction, "P8", JobActivity),
+    Bug(two_transactions_may_insert_the_same_row, "P13", JobActivity),
+    Bug(webhook_cursors_move_without_their_deliveries, "P20"),
+]
+if FULL:  # a race that takes hundreds of seeds
+    BUGS.append(Bug(a_woken_waiter_forgets_that_the_name_was_freed_again, "P12", JobActivity))
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.plant.__name__)
+def test_a_planted_bug_is_found(monkeypatch, bug):
+    bug.plant(monkeypatch)
+    found = find_failure(range(SEEDS), bug.only)
+    assert found is not None, f"{SEEDS} seeds did not find it"
+    assert found.startswith(bug.promise), found
