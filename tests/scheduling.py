@@ -23,8 +23,8 @@ SPREAD = (
 
 
 _STORE = re.compile(r"\b(sqlite|postgres)\b")
-ONE_STORE_FOLDERS = ("tests/billing/", "tests/compat/", "tests/http/served/")
-"""Folders whose tests `make test` runs on SQLite and PostgreSQL in turn, `make prove` on both.
+ONE_STORE = ("tests/billing/", "tests/compat/", "tests/faults/test_bad_input.py", "tests/http/served/")
+"""Folders and files whose tests `make test` runs on SQLite and PostgreSQL in turn, `make prove` on both.
 
 Their subject is the API. That both stores behave alike is proved below them, by tests/store and tests/engine.
 """
@@ -71,7 +71,7 @@ def choose_stores(items: list[pytest.Item]) -> list[pytest.Item]:
     """Remove and return one of every two tests that differ only in their store, in the folders of one store each."""
     pairs: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.nodeid.startswith(ONE_STORE_FOLDERS):
+        if item.nodeid.startswith(ONE_STORE):
             pairs.setdefault(_STORE.sub("", item.nodeid), []).append(item)
     both = [tests for tests in pairs.values() if len(tests) == 2]
     removed = [tests[number % 2] for number, tests in enumerate(both)]

@@ -18,7 +18,7 @@ from tests.streams.conftest import same_account_on
 from tests.streams.reading import StreamEnded, fields, follow
 
 WRITERS = 3
-ROUNDS = sized(12, 200)
+ROUNDS = sized(8, 200)
 READERS = sized(6, 30)
 SECONDS = 300
 
