@@ -101,12 +101,13 @@ def power(tmp_path):
     """Runs claims and releases on a new disk; returns the images it took."""
     disks = []
 
-    def run(*, lies: bool = False, synchronous: str = "full") -> PowerDisk:
+    def run(*, lies: bool = False, synchronous: str | None = None) -> PowerDisk:
         disk = PowerDisk(random.Random(7), lies=lies)
         disks.append(disk)
         store = SqliteStore(tmp_path / "power.db")
         store.open()
-        store._writer.pragma("synchronous", synchronous)
+        if synchronous is not None:
+            store._writer.pragma("synchronous", synchronous)
         store.checkpoint_pages = 20  # often, so that power losses during checkpoints are tested too
         disk.images.clear()
         for step in range(STEPS):
