@@ -390,6 +390,25 @@ def stop_in_time(engine: Engine, seconds: float = 30.0) -> None:
     assert not stopping.is_alive(), f"the engine did not stop within {seconds} s"
 
 
+def in_time(call: Callable[[], Any], seconds: float = 10.0) -> Any:
+    """The result of a call, or its error; fail if it does not return in time."""
+    return in_background(call).result(seconds)
+
+
+def in_background(call: Callable[[], Any]) -> Future[Any]:
+    """Call in a thread that does not keep the process alive, so that a call that hangs fails only its test."""
+    answer: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(call())
+        except BaseException as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return answer
+
+
 def wait_until(true: Callable[[], Any], seconds: float = 15.0) -> None:
     """Poll a condition with growing pauses; fail if it does not become true in time."""
     deadline, pause = time.monotonic() + seconds, 0.002

@@ -159,7 +159,7 @@ class Busy:
     def __init__(self, agent, number):
         self.agent = agent
         self.rng = random.Random(number)
-        self.jobs = {f"busy-{number}/{index}": None for index in range(3)}
+        self.jobs = {f"busy-{number}/{index}": None for index in range(12)}
         """Each job's lease id as last acknowledged; None when it is free."""
         self.grants = []
         """(token, when it was asked for, when the answer was there)"""
@@ -182,7 +182,7 @@ class Busy:
             lease = self.agent.call("claim_job", job_id=job, owner="busy", ttl_seconds=3600)
             self.grants.append((lease["token"], asked, time.monotonic()))
             self.jobs[job] = lease["lease_id"]
-        elif self.rng.random() < 0.5:
+        elif self.rng.random() < 0.2:
             self.agent.call("heartbeat_job", job_id=job, lease_id=lease_id)
         else:
             self.agent.call("release_job", job_id=job, lease_id=lease_id)

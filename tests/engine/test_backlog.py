@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from queue import SimpleQueue
 
 import pytest
@@ -13,7 +12,7 @@ from holdfast.core.errors import Draining, Overloaded
 from holdfast.engine import backlog as backlogs
 from holdfast.engine.backlog import Backlog
 from holdfast.engine.ticket import Ticket
-from tests.support import Keep, claim, heartbeat, once
+from tests.support import Keep, claim, heartbeat, in_background, in_time, once
 
 SINK = Keep()
 
@@ -25,13 +24,6 @@ def fill(backlog, *commands):
 
 def taken(backlog):
     return [ticket.command for ticket in backlog.take()]
-
-
-def in_time(call, seconds=2):
-    """The result of a call; fails if the call does not return in time."""
-    answer = Future()
-    threading.Thread(target=lambda: answer.set_result(call()), daemon=True).start()
-    return answer.result(seconds)
 
 
 def names(commands):
@@ -166,10 +158,27 @@ def test_taking_waits_for_the_first_command():
         assert names(ticket.command for ticket in batch.result(5)) == ["at last"]
 
 
-def test_closing_wakes_a_waiting_take():
+def test_closing_wakes_every_waiting_take():
     backlog = Backlog()
-    with ThreadPoolExecutor(1) as lane:
-        batch = lane.submit(backlog.take)
-        assert not wait([batch], 0.05).done
-        backlog.close()
-        assert batch.result(5) is None
+    waiting = [in_background(backlog.take) for _ in range(3)]
+    assert not wait(waiting, 0.05).done
+    backlog.close()
+    assert [each.result(5) for each in waiting] == [None] * 3
+
+
+def test_a_ticket_put_after_the_last_lane_has_ended_is_answered():
+    """The backlog was open when the caller looked, and nothing takes the ticket any more."""
+    backlog, sink = Backlog(), Keep()
+
+    class Inbox(SimpleQueue):
+        """An inbox whose lanes end before the first ticket is in it."""
+
+        def put(self, ticket):
+            if not backlog._finished:
+                backlog._closed = True
+                backlog.finish()
+            super().put(ticket)
+
+    backlog._inbox = Inbox()
+    backlog.put(Ticket(claim("late"), sink))
+    assert [type(outcome) for _, outcome in sink.replies] == [Draining]

@@ -127,6 +127,7 @@ def test_holders_keep_their_leases_in_every_flood(new_store_url, new_server, sto
     with capsys.disabled():
         sys.stdout.write(f"\n{store}, {kind}: {figures}\n")
     assert figures["lost"] == 0, figures
+    assert FULL or not figures["renewals refused"], figures  # in so short a flood a refusal could cost no lease
     assert set(figures["statuses"]) <= {"200", *map(str, REFUSALS)}, figures
     assert figures["memory added, MB"] < MORE_MEMORY / 1e6, figures
     assert figures["recovered after, s"] < RECOVERY_SECONDS, figures

@@ -3,6 +3,7 @@
 import http.client
 import random
 import threading
+from typing import Any
 
 import pytest
 
@@ -38,6 +39,7 @@ class Worker:
         self.finished: dict[str, int] = {}
         self.holding: dict[str, str] = {}
         """The lease id of each task that this one holds, as far as it was told."""
+        self.tokens: list[int] = []
         self.steps = 0
         self.in_doubt: tuple[str, str, dict[str, object]] | None = None
         """(Idempotency-Key, path, body) of the request that was never answered."""
@@ -57,10 +59,14 @@ class Worker:
         made = created(self.ask("/v1/tasks", {"type": kind, "payload": {"step": self.steps}}))
         self.made.append(made["id"])
         taken = claimed(self.ask("/v1/tasks/claim", {"type": kind}))
-        self.holding[taken["id"]] = taken["leaseId"]
+        self.take(taken)
         if self.steps % 5:  # every fifth stays claimed
             self.complete(taken["id"])
         self.steps += 1
+
+    def take(self, taken: dict[str, Any]) -> None:
+        self.holding[taken["id"]] = taken["leaseId"]
+        self.tokens.append(taken["fencingToken"])
 
     def complete(self, task_id: str) -> None:
         fields = {"lease_id": self.holding[task_id], "result": {"step": self.steps}}
@@ -96,7 +102,7 @@ class Worker:
         if body["status"] == "pending":
             done(self.account.do("cancel", body["id"]))
         elif body["status"] == "claimed":
-            self.holding[body["id"]] = body["leaseId"]
+            self.take(body)
         else:
             del self.holding[body["id"]]
             self.finished[body["id"]] = body["result"]["step"]
@@ -116,6 +122,9 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(new_store_url, n
     total = done(account.get("/v1/tasks/counts"))["total"]
     assert total["completed"] == sum(len(worker.finished) for worker in workers)
     assert total["claimed"] == sum(len(worker.holding) for worker in workers)
+    tokens = [token for worker in workers for token in worker.tokens]
+    assert len(set(tokens)) == len(tokens), "no token was granted twice"
+    assert all(worker.tokens == sorted(worker.tokens) for worker in workers), "a later grant has a larger token"
     server.kill()
     assert_store_is_consistent(url)
     records = events_by_task(events_of(url, account.id))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import sqlite3
@@ -15,7 +16,7 @@ from holdfast.core.errors import StoreUnavailable
 from holdfast.core.lease import Lease
 from holdfast.store.sqlite import SqliteStore
 from holdfast.store.sqlite.fair_lock import FairLock
-from tests.support import ACCOUNT, a_lease, check_log, every, put
+from tests.support import ACCOUNT, a_lease, check_log, every, in_time, put, wait_until
 
 RACE = """
 import sys, time
@@ -137,7 +138,7 @@ def test_a_program_that_is_stopped_while_it_writes_delays_others_for_a_bounded_t
         sqlite_store.wait_seconds = 0.2
         for _ in range(2):
             with pytest.raises(StoreUnavailable, match="fuser") as refusal:
-                put(sqlite_store, a_lease())
+                in_time(lambda: put(sqlite_store, a_lease()))
             assert (refusal.value.applied, refusal.value.retry_after) == ("no", 1)
         with sqlite_store.read() as reader:
             assert reader.row(Lease, ACCOUNT, "job") is None
@@ -148,6 +149,31 @@ def test_a_program_that_is_stopped_while_it_writes_delays_others_for_a_bounded_t
     finally:
         program.kill()
         program.wait()
+
+
+def test_a_process_in_the_queue_does_not_pass_itself(tmp_path):
+    """A caller has given up, and its process is in the queue: the next caller takes that place and no other."""
+    holder, queued, third = (FairLock(tmp_path / "holdfast.db") for _ in range(3))
+    with holder.take():
+        with pytest.raises(StoreUnavailable), queued.take(0.05):
+            pass
+        wait_until(lambda: not is_free(third._turnstile))
+        assert not queued._take_at_once()
+        assert not is_free(third._turnstile), "the place at the turnstile is kept"
+    with third.take(10):
+        pass
+    for lock in (holder, queued, third):
+        lock.close()
+
+
+def is_free(file):
+    """Whether nobody holds the lock of this file."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    fcntl.flock(file, fcntl.LOCK_UN)
+    return True
 
 
 def test_a_turn_that_nobody_waits_for_any_more_is_passed_on(tmp_path):
