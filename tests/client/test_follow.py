@@ -169,6 +169,20 @@ def test_events_before_a_reset_are_yielded_even_in_the_same_chunk():
         next(found)
 
 
+def test_a_new_connection_does_not_continue_half_a_frame_of_the_old_one():
+    stream = StreamState("list_events", {}, deadline=1)
+    assert [frame.data for frame in stream.feed(b"id: 1\ndata: one\n\nid: 2\ndata: tw")] == ["one"]
+    assert stream.request().headers["last-event-id"] == "1"
+    assert [frame.data for frame in stream.feed(b"id: 2\ndata: two\n\n")] == ["two"]
+
+
+def test_a_new_connection_continues_after_the_last_frame_that_was_taken():
+    stream = StreamState("list_events", {}, deadline=1)
+    frames = stream.feed(b"id: 1\ndata: one\n\nid: 2\ndata: two\n\nid: 3\ndata: three\n\n")
+    assert next(frames).data == "one"
+    assert stream.request().headers["last-event-id"] == "1"
+
+
 def test_closing_an_embedded_client_ends_a_reader_with_unread_events(tmp_path, name):
     """The reader has read one event; more chunks than may be buffered are ready when the client is closed."""
     client = holdfast.open(tmp_path / "x.db")

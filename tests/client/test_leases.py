@@ -18,7 +18,7 @@ from holdfast.client.leases.state import Duration, LeaseState, Terms
 from holdfast.client.retry import NotSent
 from holdfast.client.worker_errors import Permanent, Retry
 from holdfast.operations.bounds import Range
-from tests.support import wait_until
+from tests.support import in_background, wait_until
 
 pytestmark = pytest.mark.waits(14)
 
@@ -279,6 +279,32 @@ def test_a_job_whose_first_renewal_fails_is_released_by_the_asyncio_client(name)
             return await client.get_job_owner(name)
 
     assert was_released_by_me(asyncio.run(enter()))
+
+
+class SlowRenewals(EmbeddedTransport):
+    """A transport that counts how many heartbeats are sent at once."""
+
+    now = most = 0
+
+    def send(self, request, timeout):
+        if not request.target.endswith("/heartbeat"):
+            return super().send(request, timeout)
+        self.now += 1
+        self.most = max(self.most, self.now)
+        try:
+            time.sleep(0.05)
+            return super().send(request, timeout)
+        finally:
+            self.now -= 1
+
+
+def test_renewals_are_sent_one_after_the_other(name):
+    """Otherwise the answer that comes last may not be that of the renewal that the server handled last."""
+    transport = SlowRenewals("memory:")
+    with Client(transport=transport) as client, client.job(name, "me") as job:
+        for renewal in [in_background(job.renew) for _ in range(3)]:
+            assert renewal.result(10)["status"] == "claimed"
+    assert transport.most == 1
 
 
 def test_failed_renewals_are_retried_sooner_and_before_the_lease_ends():

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+
+import pytest
+
 from holdfast.engine.change_signal import ChangeSignal, account_log_key
-from tests.support import ACCOUNT
+from tests.support import ACCOUNT, claim
 
 ROW, OTHER, ABROAD = ("leases", ACCOUNT, "a"), ("leases", ACCOUNT, "b"), ("leases", "other", "a")
 
@@ -52,3 +56,12 @@ def test_a_drain_notifies_every_listener():
     listeners.listen(ROW)
     listeners.change_signal.drain()
     assert (listeners.notified, listeners.change_signal.draining) == ([ROW], True)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_commit_of_another_server_notifies_the_listeners_of_this_one(opened, started, kind):
+    here, there = started(opened(kind)), started(opened(kind))
+    notified = threading.Event()
+    there.change_signal.listen(account_log_key(ACCOUNT), notified.set)
+    here.call(claim("job", "l1"))
+    assert notified.wait(10)

@@ -8,10 +8,10 @@ from contextlib import suppress
 
 import pytest
 
-from holdfast.core.errors import Draining, LeaseLost, Overloaded
+from holdfast.core.errors import Draining, LeaseLost, LockLimit, Overloaded
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
-from holdfast.engine.command import Command, Held
+from holdfast.engine.command import Command, Held, LeaseOutcome
 from holdfast.engine.engine import Engine
 from holdfast.engine.verbs.jobs import Claimed
 from holdfast.store.needs import Needs
@@ -20,6 +20,7 @@ from tests.support import (
     CAUSE,
     Futures,
     Keep,
+    acquire,
     check_log,
     claim,
     every,
@@ -220,6 +221,16 @@ def test_exactly_one_of_racing_claimers_on_two_servers_wins(opened, started, kin
     assert tokens == sorted(set(tokens))
     assert len(every(engines[0].store, Event)) == 20
     check_log(engines[0].store)
+
+
+def test_a_limit_holds_for_locks_that_two_servers_grant_at_once(opened, started):
+    """Both count one below the limit, unless one of them waits for the other."""
+    engines = [started(opened("postgres")), started(opened("postgres"))]
+    sink = Futures()
+    sent = [sink.send(engines[number % 2], acquire(f"lock-{number}", limit=5))[1] for number in range(40)]
+    outcomes = results(sent)
+    assert sum(isinstance(outcome, LeaseOutcome) for outcome in outcomes) == 5
+    assert sum(isinstance(outcome, LockLimit) for outcome in outcomes) == 35
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])

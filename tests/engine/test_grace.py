@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.core.lease import LOCK, Lease
 from holdfast.core.row import SECOND
-from holdfast.engine import expiry
+from holdfast.engine import expiry, lane
 from holdfast.engine.backlog import Backlog
 from holdfast.engine.command import Held
 from holdfast.engine.expiry import GiveGrace
@@ -30,6 +30,7 @@ from tests.support import (
     put,
     run,
     stop_in_time,
+    transact,
     wait_until,
 )
 
@@ -110,6 +111,14 @@ def test_a_program_beside_a_killed_server_gives_the_grace_that_the_server_would_
     assert deadline(served, "long") == clock.now + 60 * SECOND
     assert deadline(served, "short") == clock.now + 10 * SECOND
     check_log(served)
+
+
+def test_grace_reaches_more_holders_than_one_batch_has(served, clock, started, monkeypatch):
+    monkeypatch.setattr(lane, "MAX_BATCH", 2)
+    transact(served, *(claim(f"job-{number}", f"l{number}", ttl=60 * SECOND) for number in range(5)))
+    clock.advance(100)
+    started(served).call(claim("other", "l9"))
+    assert {deadline(served, f"job-{number}") for number in range(5)} == {clock.now + 60 * SECOND}
 
 
 def test_the_sweep_of_a_program_gives_this_grace_by_itself(served, clock, started):

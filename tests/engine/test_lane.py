@@ -10,9 +10,11 @@ from holdfast.core.errors import LeaseLost, NotHeld, OutcomeUnknown, StoreFull, 
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
 from holdfast.core.row import SECOND
+from holdfast.engine.backlog import Backlog
 from holdfast.engine.command import Held
 from holdfast.engine.expiry import GiveGrace
-from holdfast.engine.lane import MAX_RERUNS
+from holdfast.engine.lane import MAX_RERUNS, Lane
+from holdfast.engine.outages import Outages
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.verbs.jobs import Changed, Claimed, ClaimJob, ForceRelease
 from holdfast.store.contract import Rerun, StaleConnection
@@ -213,6 +215,22 @@ def test_after_trouble_grace_is_given_before_anything_can_expire(memory, clock):
         lane._work([Ticket(claim("job", f"l{number}"), Keep())])
     assert [type(outcome) for _, outcome in replies] == [StoreUnavailable, Held]
     assert lane._outages_seen == lane._outages.count == 1
+
+
+def test_an_outage_during_the_recovery_from_another_one_is_recovered_from_too(memory):
+    """Another lane finds it, while this one gives grace."""
+    outages, recoveries = Outages(), []
+
+    def recover():
+        recoveries.append(outages.count)
+        outages.count += len(recoveries) == 1
+        return []
+
+    lane = Lane(0, memory, Backlog(), outages, on_commit=lambda _: None, on_return=recover)
+    outages.count += 1
+    for name in "abc":
+        lane._work([Ticket(claim(name), Keep())])
+    assert recoveries == [1, 2]
 
 
 def test_a_batch_without_changes_saves_nothing(store):

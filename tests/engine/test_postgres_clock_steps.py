@@ -12,8 +12,10 @@ from holdfast.core.row import SECOND
 from holdfast.engine.command import Held
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.verbs.jobs import Changed
+from holdfast.store.contract import ClockStepped
+from holdfast.store.needs import AllNeeds, Needs
 from holdfast.store.postgres import PostgresStore
-from tests.support import Keep, check_log, claim, empty, every, heartbeat, idle_lane
+from tests.support import Keep, a_lease, check_log, claim, empty, every, heartbeat, idle_lane
 
 STEPPED_CLOCK = """
 CREATE TABLE test_step (microseconds bigint);
@@ -133,3 +135,19 @@ def test_without_a_step_no_deadline_moves(store):
     for number in range(5):
         lane.work(claim(f"job-{number}", "l2"))
     assert [row for row in every(store, Lease) if row.id == "job"] == before
+
+
+def test_each_lane_finds_a_step_by_itself(store, set_clock):
+    """A lane that relied on another one could decide by the changed clock before the other has moved the deadlines."""
+
+    def load(lane):
+        with store.transaction(lane) as transaction:
+            transaction.load(AllNeeds.of([Needs(rows=(a_lease().key,))]))
+
+    for lane in (0, 1):
+        load(lane)
+    set_clock(+60)
+    for lane in (0, 1):
+        with pytest.raises(ClockStepped):
+            load(lane)
+        load(lane)

@@ -11,7 +11,9 @@ from holdfast.core.errors import StoreUnavailable
 from holdfast.core.lease import EXPIRED, SESSION_ENDED, Lease, last_ending
 from holdfast.core.row import SECOND
 from holdfast.core.session import Session
-from holdfast.engine.sweep import MAX_SLEEP
+from holdfast.core.task import Task
+from holdfast.engine import sweep
+from holdfast.engine.sweep import MAX_SLEEP, expiry_command
 from tests.support import ACCOUNT, a_lease, a_session, check_log, claim, every, put, wait_until
 
 
@@ -77,3 +79,31 @@ def test_a_sweep_that_cannot_read_the_store_waits_before_it_tries_again(opened, 
     pauses = [after - before for before, after in pairwise(failures)]
     monkeypatch.undo()
     assert min(pauses) > MAX_SLEEP / 2
+
+
+@pytest.mark.parametrize("how", ["wake", "expect"])
+def test_a_wake_up_during_a_pass_causes_another_pass(opened, started, monkeypatch, how):
+    """It must not be lost because the sweep was awake: another process, or a lane, has set a nearer deadline."""
+    monkeypatch.setattr(sweep, "MAX_SLEEP", 60.0)
+    engine = started(opened("memory"))
+    run_once, passes = engine.sweep._run_once, []
+
+    def run_and_wake():
+        seconds = run_once()
+        passes.append(how)
+        if len(passes) == 2:
+            engine.sweep.wake() if how == "wake" else engine.sweep.expect(SECOND // 10, 0)
+        return seconds
+
+    monkeypatch.setattr(engine.sweep, "_run_once", run_and_wake)
+    engine.sweep.wake()
+    wait_until(lambda: len(passes) == 1)
+    engine.sweep.expect(SECOND // 10, 0)
+    wait_until(lambda: len(passes) >= 3, 10)
+
+
+def test_more_commands_than_one_round_has_are_all_run(opened, started, monkeypatch):
+    monkeypatch.setattr(sweep, "MAX_DUE", 3)
+    engine = started(opened("memory"))
+    commands = [expiry_command((Task.table, ACCOUNT, f"t{number}")) for number in range(7)]
+    assert engine.sweep._run_all(commands) == [False] * 7

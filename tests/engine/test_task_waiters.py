@@ -199,6 +199,32 @@ def test_a_last_try_that_is_already_submitted_is_not_submitted_again(waiting):
     assert waiting.answers_to(ticket) == [Empty]
 
 
+class LockAfterCallback:
+    """A lock that runs a callback the first time somebody wants it, before it is taken."""
+
+    def __init__(self, lock, first):
+        self._lock = lock
+        self._first = first
+
+    def __enter__(self):
+        first, self._first = self._first, lambda: None
+        first()
+        self._lock.acquire()
+
+    def __exit__(self, *_):
+        self._lock.release()
+
+
+def test_a_timeout_at_the_moment_of_the_grant_submits_the_claim_no_second_time(waiting):
+    ticket = waiting.enter("work")
+    waiting.waiters.offer({WORK: 1})
+    waiting.waiters._lock = LockAfterCallback(
+        waiting.waiters._lock, lambda: waiting.waiters.handle_settled(ticket, FOUND)
+    )
+    waiting.waiters._time_out(ticket)
+    assert waiting.tries == [ticket]
+
+
 class LockWithCallback:
     """A lock that runs a callback at the moment it is released."""
 

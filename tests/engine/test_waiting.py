@@ -12,6 +12,7 @@ from holdfast.engine.command import Held
 from holdfast.engine.verbs.jobs import Claimed
 from holdfast.engine.verbs.locks import ReleaseLock
 from holdfast.engine.waiting import names as waiting
+from holdfast.store.postgres import watcher
 from tests.support import (
     ACCOUNT,
     ALICE,
@@ -103,6 +104,23 @@ def test_a_waiter_gets_the_job_soon_after_the_lease_expires_and_never_before(pai
         return late
 
     promptly(after_expiry, PROMPT)
+
+
+def test_a_release_between_the_answer_and_the_queue_is_not_missed(opened, started, monkeypatch):
+    """One lane has found the job held; before its caller has joined the queue, another lane releases the job."""
+    monkeypatch.setattr(watcher, "LOST_SECONDS", 60.0)  # no change is assumed that nobody has reported
+    engine = started(opened("postgres"))
+    engine.call(claim("job", "l0"))
+    handle_not_granted, pending = engine.name_waiters.handle_not_granted, [release("job", "l0")]
+
+    def release_first(ticket, outcome):
+        while pending:
+            engine.call(pending.pop())
+        handle_not_granted(ticket, outcome)
+
+    monkeypatch.setattr(engine.name_waiters, "handle_not_granted", release_first)
+    _, future = Futures().send(engine, claim("job", "w1"), 20.0)
+    assert isinstance(future.result(10), Claimed)
 
 
 def test_waiters_on_two_servers_get_the_job_one_after_the_other(opened, started):
