@@ -19,11 +19,11 @@ unexport PYTHONHOME PYTHONPATH PIP_USER PIP_TARGET PIP_PREFIX PYTHONDONTWRITEBYT
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run demo test check bench prove conformance failover lock clean moved
+.PHONY: help run demo test check bench prove prove-the-proofs conformance failover lock clean moved
 
 help: ## Show this list
 	@echo "Holdfast. ARGS passes more arguments to a command, for example: make test ARGS='-k lease'"
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: .venv/run.done ## Start the server on 127.0.0.1:7700
 	@exec .venv/bin/holdfast serve $(ARGS)
@@ -50,6 +50,9 @@ bench: .venv/test.done ## Measure speed, as ratios within one run
 
 prove: .venv/test.done ## Run the tests with every proof at full size (slow)
 	@HOLDFAST_PROOF=full $(PYTEST) $(ARGS)
+
+prove-the-proofs: .venv/test.done ## Plant one fault after another; the test named for it must fail (ARGS='P4' chooses)
+	@.venv/bin/python scripts/prove-the-proofs $(ARGS)
 
 conformance: .venv/test.done ## Test the MCP endpoint with the official suite and the Inspector (npm fetches both)
 	@scripts/mcp-conformance .venv/bin/python
