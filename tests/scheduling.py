@@ -23,7 +23,13 @@ SPREAD = (
 
 
 _STORE = re.compile(r"\b(sqlite|postgres)\b")
-ONE_STORE = ("tests/billing/", "tests/compat/", "tests/faults/test_bad_input.py", "tests/http/served/")
+ONE_STORE = (
+    "tests/billing/",
+    "tests/compat/",
+    "tests/faults/test_bad_input.py",
+    "tests/http/served/",
+    "tests/upgrade/test_outdated_server.py",
+)
 """Folders and files whose tests `make test` runs on SQLite and PostgreSQL in turn, `make prove` on both.
 
 Their subject is the API. That both stores behave alike is proved below them, by tests/store and tests/engine.

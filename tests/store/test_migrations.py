@@ -16,6 +16,7 @@ from holdfast.store.postgres import PostgresStore
 from holdfast.store.sql import migrations
 from holdfast.store.sqlite import SqliteStore
 from tests.support import a_lease, check_log, every, put
+from tests.upgrade.newer_holdfast import RAISING, newer_holdfast
 
 OPEN_TOGETHER = """
 import sys
@@ -31,7 +32,7 @@ with store.read() as reader:
 store.close()
 """
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 """The number of the newest migration; update it with each new one."""
 ALL_VERSIONS = list(range(1, SCHEMA_VERSION + 1))
 
@@ -50,17 +51,12 @@ def store_at(address):
     return PostgresStore(address) if address.startswith("postgresql:") else SqliteStore(address)
 
 
-def schema_of(address, set_to=None):
-    """The schema numbers of the database; `set_to` sets them first."""
+def schema_of(address):
+    """The schema numbers of the database."""
     if address.startswith("postgresql:"):
         with psycopg.connect(address, autocommit=True) as connection:
-            if set_to is not None:
-                connection.execute("INSERT INTO schema_version VALUES (%s)", (set_to,))
             return connection.execute("SELECT array_agg(number ORDER BY number) FROM schema_version").fetchone()[0]
-    connection = apsw.Connection(address)
-    if set_to is not None:
-        connection.pragma("user_version", set_to)
-    return [number for number in ALL_VERSIONS if number <= connection.pragma("user_version")]
+    return list(range(1, apsw.Connection(address).pragma("user_version") + 1))
 
 
 def test_opening_a_store_again_keeps_everything(address):
@@ -122,7 +118,9 @@ def test_a_newer_schema_is_refused_and_not_changed(address):
     store.open()
     put(store, a_lease())
     store.close()
-    numbers = schema_of(address, set_to=SCHEMA_VERSION + 1)
+    with newer_holdfast(RAISING):
+        store_at(address).open()
+    numbers = schema_of(address)
     with pytest.raises(NewerSchema):
         store_at(address).open()
     assert schema_of(address) == numbers

@@ -16,6 +16,8 @@ from holdfast.store.sql.migrations import BACKUP, COPY
 STATE = "state"
 NOT_COPIED = frozenset({STATE, "schema_version", BACKUP, COPY})
 """Tables that are not copied as records: each database keeps them in its own way."""
+STATE_OF_ITS_OWN = frozenset({"id", "minimum_schema"})
+"""Columns of the state row that are not copied: they belong to the schema of each database."""
 PAGE = 500
 
 Record = tuple[Any, ...]

@@ -6,7 +6,7 @@ from typing import Any
 
 from psycopg import sql
 
-from holdfast.backup.endpoint import NOT_COPIED, STATE, CopyRefused, Record, Table
+from holdfast.backup.endpoint import NOT_COPIED, STATE, STATE_OF_ITS_OWN, CopyRefused, Record, Table
 from holdfast.store.postgres.connection import Connection
 
 TIMEOUTS = ("statement_timeout", "idle_in_transaction_session_timeout")
@@ -81,7 +81,7 @@ class PostgresEndpoint:
         state = {
             name: int(value) if (STATE, name) in self._booleans and value is not None else value
             for name, value in zip(names, row, strict=True)
-            if name != "id"
+            if name not in STATE_OF_ITS_OWN
         }
         token = self._value("SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM fencing_tokens")
         return state | {"token": token, "now": self.now()}

@@ -9,7 +9,7 @@ from typing import Any
 
 import apsw
 
-from holdfast.backup.endpoint import NOT_COPIED, CopyRefused, OnProgress, Record, Table, quote
+from holdfast.backup.endpoint import NOT_COPIED, STATE_OF_ITS_OWN, CopyRefused, OnProgress, Record, Table, quote
 from holdfast.backup.files import JOURNAL_FILES, remove
 from holdfast.core.errors import StoreUnavailable
 from holdfast.store.sqlite import queries
@@ -22,8 +22,8 @@ _COLUMNS = (
     " pragma_table_info(tables.name) AS columns WHERE tables.type = 'table' AND tables.name NOT LIKE 'sqlite\\_%'"
     " ESCAPE '\\' ORDER BY 1, 2"
 )
-_MACHINE_COLUMNS = frozenset({"id", "boot_id", "boot_at"})
-"""Columns of the state row that are valid on one machine only."""
+_NOT_COPIED_STATE = STATE_OF_ITS_OWN | {"boot_id", "boot_at"}
+"""Columns of the state row that are not copied; the boot clock is valid on one machine only."""
 
 
 class SqliteEndpoint:
@@ -63,11 +63,11 @@ class SqliteEndpoint:
         return int(self._value(f"SELECT count(*) FROM {table.name_sql}"))
 
     def state(self) -> dict[str, Any]:
-        """The state row, without the columns that are valid on one machine only."""
+        """The state row, without the columns that are not copied."""
         cursor = self._execute("SELECT * FROM state")
         columns = [name for name, _ in cursor.get_description()]
         row: Any = cursor.fetchone()
-        return {name: value for name, value in zip(columns, row, strict=True) if name not in _MACHINE_COLUMNS}
+        return {name: value for name, value in zip(columns, row, strict=True) if name not in _NOT_COPIED_STATE}
 
     def put_state(self, state: dict[str, Any]) -> None:
         """Set the state row; the boot clock is unknown."""

@@ -51,6 +51,7 @@ Trouble                       the server could not do it; `applied` is "no" or "
 ├── Draining                  applied: no; this server is shutting down, retry
 ├── InFlight                  the first request under this Idempotency-Key still runs
 ├── StoreUnavailable          applied: no
+├── ServerOutdated            applied: no; the store needs a newer Holdfast, and this server stops
 ├── StoreFull                 applied: no, and more space is needed first
 ├── ValueRefused              applied: no; the database refused a value of this request
 ├── PaymentUnavailable        applied: unknown, the payment provider did not answer; a retry is safe
@@ -430,6 +431,17 @@ class InFlight(Trouble):
 
 class StoreUnavailable(Trouble):
     """The store cannot be reached or written at the moment."""
+
+
+class ServerOutdated(Trouble):
+    """A newer Holdfast has raised the store's minimum schema: this server must not use the store, and stops."""
+
+    code = "server_outdated"
+    hint = (
+        "A newer server has upgraded the store, and this one stops. Nothing was changed. Send the same request to an"
+        " upgraded server; the operator must upgrade this one."
+    )
+    retry_after = 5
 
 
 class StoreFull(Trouble):

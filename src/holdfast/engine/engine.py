@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
 
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import HoldfastError, ServerOutdated
 from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.alerts import CONFLICTS, DEAD_LETTERS, LAPSES, RECOVERY_FAILURES, Alerts
@@ -140,6 +140,7 @@ class Engine:
 
         A claim that waited is refused if the caller's `key` has stopped working.
         """
+        self._outages.check_outdated()
         deadline = time.monotonic() + wait_seconds if wait_seconds > 0 else None
         ticket = Ticket(command, sink, slot, deadline, key)
         if (deadline is None or command.once is not None) and self.name_waiters.has_waiters(command.wait_key()):
@@ -192,8 +193,14 @@ class Engine:
 
     def read(self, query: Callable[[Reader], T]) -> T:
         """Run a query over the committed state, on the caller's thread."""
+        self._outages.check_outdated()
         with self.store.read() as reader:
             return query(reader)
+
+    @property
+    def outdated(self) -> ServerOutdated | None:
+        """Why this server must not use the store any more, because a newer one has upgraded it; None if it may."""
+        return self._outages.outdated
 
     def _resubmit(self, ticket: Ticket) -> None:
         try:

@@ -117,8 +117,7 @@ class Lane:
             self._split(batch, StoreUnavailable(str(error)))
         except Trouble as error:
             log.warning("a batch of %d was not written: %s", len(batch), error.message)
-            self._outages.count += 1
-            self._outages.writable = False
+            self._outages.record_trouble(error)
             self._fail(batch, error)
         except Exception as error:
             log.exception("a batch of %d failed", len(batch))

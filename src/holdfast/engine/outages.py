@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from holdfast.clock import boot_seconds
+from holdfast.core.errors import ServerOutdated, Trouble
 
 OUTAGE_SECONDS = 5.0
 """A store that no server has served for longer than this had an outage: holders could not renew."""
@@ -25,6 +26,20 @@ class Outages:
         self._checked_until = 0.0
         self.writable = True
         """Whether the last batch that tried to write succeeded."""
+        self.outdated: ServerOutdated | None = None
+        """Why this server must not use the store any more; it stays so until the process ends."""
+
+    def record_trouble(self, error: Trouble) -> None:
+        """The store failed: holders may need grace when it is back. It never comes back for an outdated server."""
+        self.count += 1
+        self.writable = False
+        if isinstance(error, ServerOutdated):
+            self.outdated = error
+
+    def check_outdated(self) -> None:
+        """Raise if this server must not use the store any more."""
+        if self.outdated is not None:
+            raise ServerOutdated(self.outdated.message)
 
     def is_paused(self) -> bool:
         """Whether this process was stopped or suspended, so that it served no renewals meanwhile."""

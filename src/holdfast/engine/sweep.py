@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from holdfast.core.errors import HoldfastError, StoreUnavailable
+from holdfast.core.errors import HoldfastError, ServerOutdated, StoreUnavailable
 from holdfast.core.event import Cause
 from holdfast.core.lease import Lease
 from holdfast.core.row import SECOND, Instant, Key
@@ -64,6 +64,7 @@ class Sweep:
         """The last heartbeat before an outage for which grace is being given."""
         self._alarm = 0.0
         self._last_beat = 0.0
+        self._schema_checked_at = 0.0
         self._loop_heartbeats = loop_heartbeats or LoopHeartbeats(Registry())
         self.cleanup = Cleanup(store, self._run_all, retention or Retention(), self._loop_heartbeats)
         self.swept_at: Instant | None = None
@@ -172,11 +173,15 @@ class Sweep:
         self._alarm = math.inf  # a deadline set from here on may wake it
         began = self._outages.now()
         try:
+            self._check_minimum_schema()
             if self._serving and (self._in_trouble or self._outages.is_paused()):
                 self._give_grace()
             self._outages.record_run(began)
             sleep = self._run_once()
             self._in_trouble = False
+        except ServerOutdated as error:
+            self._outages.record_trouble(error)
+            sleep = MAX_SLEEP
         except HoldfastError as error:
             log.warning("the sweep could not read the store: %s", error.message)
             self._on_failure()
@@ -188,6 +193,13 @@ class Sweep:
         sleep = max(min(sleep, self._alarm - time.monotonic()), 0.0)
         self._alarm = time.monotonic() + sleep
         return sleep
+
+    def _check_minimum_schema(self) -> None:
+        """Once a second, see whether a newer server has raised the store's minimum schema."""
+        now = time.monotonic()
+        if now - self._schema_checked_at >= BEAT_SECONDS:
+            self._store.check_minimum_schema()
+            self._schema_checked_at = now
 
     def _run_once(self) -> float:
         """End what has expired; returns the seconds until more may be due."""

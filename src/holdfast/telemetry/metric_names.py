@@ -27,7 +27,7 @@ LOOPS = ("sweep", "retention", "beat", "uses", "webhooks")
 REASONS = (
     "rate_limited", "lock_limit_exceeded", "capacity_exceeded", "too_many_waiters", "max_workers_reached",
     "store_unavailable", "overloaded", "draining", "idempotency_in_flight", "storage_full", "value_refused",
-    "payment_unavailable", "outcome_unknown", "other",
+    "payment_unavailable", "outcome_unknown", "server_outdated", "other",
 )  # fmt: skip
 RARE = ("conflicts", "lapses", "dead_letters", "recovery_failures")
 

@@ -55,6 +55,9 @@ class Housekeeping(Protocol):
     def forget_browser_sessions(self) -> int:
         """Delete expired sessions and links, by the rule of `core.browser_session.is_expired`; returns how many."""
 
+    def check_minimum_schema(self) -> None:
+        """Raise ServerOutdated if the store now needs a newer Holdfast than this one."""
+
     def check_durable(self) -> None:
         """Raise NotDurable if the database is configured so that a crash can lose what was committed."""
 

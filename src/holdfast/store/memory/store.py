@@ -52,6 +52,9 @@ class MemoryStore:
         self.token = 0
         self._now: Instant = 0
 
+    def check_minimum_schema(self) -> None:
+        """Do nothing: no other server can use this store."""
+
     def open(self) -> None:
         """Nothing to prepare."""
 

@@ -15,7 +15,10 @@ from holdfast.core.errors import OutcomeUnknown
 from holdfast.store.contract import NotDurable
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.connection import COMMIT_SECONDS, Connection, is_broken
+from holdfast.store.sql import migrations
 
+_SET_SCHEMA = f"set_config('holdfast.schema', '{migrations.newest_schema(__package__)}', true)"
+"""Tells the database which schema this server knows: it refuses the writes of a server that knows too old a one."""
 _SYNCHRONOUS_COMMIT = "current_setting('synchronous_commit')"
 # Only ever raised: a stricter `remote_apply` stays.
 _WAIT_FOR_FLUSH = (
@@ -24,7 +27,7 @@ _WAIT_FOR_FLUSH = (
 )
 STANDBYS = "synchronous_standby_names"
 SET_FOR_COMMIT = (
-    f"SELECT current_setting('{STANDBYS}'), {_WAIT_FOR_FLUSH},"
+    f"SELECT current_setting('{STANDBYS}'), {_WAIT_FOR_FLUSH}, {_SET_SCHEMA},"
     " set_config('lock_timeout', $1, true), set_config('statement_timeout', '0', true)"
 )
 """Between the rows and the counters of a batch: COMMIT waits until the batch is on disk, and on the standbys if any.
@@ -34,7 +37,7 @@ The counters of an account are locked while other servers commit, so a batch wai
 A timeout must not cancel COMMIT: it would then count as done before the standbys have it.
 """
 _COMMIT = f"SET LOCAL statement_timeout = 0; {queries.COMMIT}"
-_BEGIN_DURABLE = f"{queries.BEGIN}; SELECT {_WAIT_FOR_FLUSH}"
+_BEGIN_DURABLE = f"{queries.BEGIN}; SELECT {_WAIT_FOR_FLUSH}, {_SET_SCHEMA}"
 SAFE_SETTINGS = {"fsync": "on", "full_page_writes": "on", "data_sync_retry": "off"}
 """With `data_sync_retry` PostgreSQL goes on after a failed flush, although the kernel may have dropped the data."""
 

@@ -8,11 +8,13 @@ from contextlib import contextmanager
 
 import psycopg
 
-from holdfast.core.errors import StoreFull, StoreUnavailable, Trouble, ValueRefused
+from holdfast.core.errors import ServerOutdated, StoreFull, StoreUnavailable, Trouble, ValueRefused
 from holdfast.store.contract import Rerun, RowsLocked, StaleConnection
 
 _RERUN = {"40001", "40P01"}
 _FULL = {"53100"}
+_OUTDATED = "HF001"
+"""Raised by the triggers of `raise_minimum.sql`."""
 _VALUE_CLASSES = {"22", "23", "54", "P0"}
 """SQLSTATE classes: data, constraints, program limits, and what our own triggers refuse."""
 
@@ -35,6 +37,8 @@ def translate(error: psycopg.Error) -> Exception:
         return Rerun(str(error))
     if state in _FULL:
         return StoreFull("the database's disk is full")
+    if state == _OUTDATED:
+        return ServerOutdated(_first_line(error))
     if state[:2] in _VALUE_CLASSES or isinstance(error, psycopg.DataError):
         return ValueRefused(f"the database refused a value: {_first_line(error)}")
     return StoreUnavailable(f"the database cannot be used: {_first_line(error)}")

@@ -192,6 +192,7 @@ COMMIT = "COMMIT"
 # -- reading and housekeeping ------------------------------------------------------------------------------------
 
 TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+HAS_MINIMUM_SCHEMA = "SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass('state') AND attname = 'minimum_schema'"
 NOW = "SELECT coalesce(CAST(? AS bigint), holdfast_now())"
 NEXT_TOKEN = "SELECT last_value + is_called::int FROM fencing_tokens"
 SIZE = "SELECT pg_database_size(current_database())"

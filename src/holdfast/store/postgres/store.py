@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 
 import psycopg
 
-from holdfast.core.errors import ValueRefused
+from holdfast.core.errors import StoreUnavailable, ValueRefused
 from holdfast.core.row import Instant
 from holdfast.store.contract import Clock, ClockStepped, Rerun, RowsLocked, StaleConnection
 from holdfast.store.postgres import queries
@@ -30,9 +30,11 @@ from holdfast.store.postgres.transaction import PostgresTransaction
 from holdfast.store.postgres.watcher import ListeningWatcher
 from holdfast.store.postgres.wire import Wire
 from holdfast.store.sql import migrations
+from holdfast.store.sql import queries as sql
 from holdfast.store.sql.store import Execute, SqlStore
 
 MIGRATION_LOCK = 0x686F6C6466617374  # "holdfast"
+MAX_OPEN_ATTEMPTS = 10
 
 
 class PostgresStore(SqlStore):
@@ -41,6 +43,7 @@ class PostgresStore(SqlStore):
     name = "postgres"
     clock_jump: Instant = 0
     dialect = queries
+    package = __package__
 
     def __init__(
         self,
@@ -67,6 +70,18 @@ class PostgresStore(SqlStore):
 
     def open(self) -> None:
         """Migrate the schema; servers that start together wait for each other."""
+        for attempt in range(MAX_OPEN_ATTEMPTS):
+            try:
+                self._migrate()
+            except (
+                Rerun
+            ) as error:  # a deadlock with a batch of a running server, which takes its locks in another order
+                if attempt == MAX_OPEN_ATTEMPTS - 1:
+                    raise StoreUnavailable(f"the schema could not be migrated: {error}") from error
+            else:
+                return
+
+    def _migrate(self) -> None:
         with translate_errors(), connect(self._url, pooled=self._pooled) as connection:
             # A pooler does not know our `statement_timeout`: behind one a migration may take any time.
             connection.answer_seconds = None if self._pooled else LONG_ANSWER_SECONDS
@@ -193,6 +208,14 @@ def migrate_schema(connection: Connection) -> None:
     connection.execute("CREATE TABLE IF NOT EXISTS schema_version (number integer PRIMARY KEY)")
     migrations.check_is_store({name for (name,) in connection.execute(queries.TABLES)})
     row = connection.execute("SELECT coalesce(max(number), 0) FROM schema_version").fetchone()
-    for number, script in migrations.pending(__package__, row[0] if row else 0):
+    for number, script in migrations.pending(__package__, row[0] if row else 0, _minimum_schema(connection)):
         connection.execute(script)
         connection.execute("INSERT INTO schema_version VALUES (%s)", (number,))
+
+
+def _minimum_schema(connection: Connection) -> int | None:
+    """The store's minimum schema; None if the database has none: it is new, older than that record, or no store."""
+    if connection.execute(queries.HAS_MINIMUM_SCHEMA).fetchone() is None:
+        return None
+    row = connection.execute(sql.MINIMUM_SCHEMA).fetchone()
+    return row[0] if row else None

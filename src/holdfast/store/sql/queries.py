@@ -191,6 +191,7 @@ SESSIONS = page_of(Session, "account = ? AND id > ?", "id")
 
 BEAT = "UPDATE state SET alive_at = ?, clean = ?"
 SETTLE_OUTAGE = "UPDATE state SET clean = TRUE WHERE alive_at = ?"
+MINIMUM_SCHEMA = "SELECT minimum_schema FROM state"
 LAST_BEAT = "SELECT alive_at FROM state WHERE NOT clean"
 OLD_ANSWERS = "answered_at < ? ORDER BY answered_at"
 # Locks the row too, so that servers that borrow from the same budget wait for each other.

@@ -16,7 +16,7 @@ from holdfast.core.budget import Budget, Terms, lend
 from holdfast.core.row import Instant
 from holdfast.store.contract import Rerun
 from holdfast.store.contract.housekeeping import ERASED_AT_ONCE
-from holdfast.store.sql import queries
+from holdfast.store.sql import migrations, queries
 from holdfast.store.sql.deliveries import SqlDeliveries
 from holdfast.store.sql.reader import SqlReader
 
@@ -29,6 +29,8 @@ class SqlStore(ABC):
 
     dialect: ModuleType
     """The statements that only this database understands."""
+    package: str
+    """The package that has its migrations."""
 
     def __init__(self) -> None:
         self.deliveries = SqlDeliveries(self)
@@ -51,6 +53,12 @@ class SqlStore(ABC):
         with self.read() as reader:
             (alive_at,) = next(iter(reader.execute(queries.LAST_BEAT)), (None,))
             return None if alive_at is None else (alive_at, reader.now)
+
+    def check_minimum_schema(self) -> None:
+        """Raise ServerOutdated if the store now needs a newer Holdfast than this one."""
+        with self.read() as reader:
+            ((minimum,),) = reader.execute(queries.MINIMUM_SCHEMA)
+        migrations.check_minimum(self.package, minimum)
 
     def settle_outage(self, last_beat: Instant) -> None:
         """Record that grace was given after this beat."""

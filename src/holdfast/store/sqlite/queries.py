@@ -161,6 +161,7 @@ SET_CLOCK = (
 # -- reading and housekeeping ------------------------------------------------------------------------------------
 
 TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table'"
+HAS_MINIMUM_SCHEMA = "SELECT 1 FROM pragma_table_info('state') WHERE name = 'minimum_schema'"
 SKIP_LOCKED = ""
 """There is one writer at a time."""
 

@@ -12,10 +12,11 @@ from typing import Any
 
 import apsw
 
-from holdfast.core.errors import StoreFull, StoreUnavailable, Trouble, ValueRefused
+from holdfast.core.errors import ServerOutdated, StoreFull, StoreUnavailable, Trouble, ValueRefused
 from holdfast.core.row import Instant
-from holdfast.store.contract import Clock
+from holdfast.store.contract import Clock, NewerSchema
 from holdfast.store.sql import migrations
+from holdfast.store.sql import queries as sql
 from holdfast.store.sql.store import Execute, SqlStore
 from holdfast.store.sqlite import clock as clocks
 from holdfast.store.sqlite import flush_failure, queries
@@ -38,6 +39,7 @@ class SqliteStore(SqlStore):
     lanes = 1
     name = "sqlite"
     dialect = queries
+    package = __package__
     checkpoint_pages = CHECKPOINT_PAGES
     wait_seconds = WAIT_SECONDS
     """How long a writer waits for other processes."""
@@ -80,7 +82,8 @@ class SqliteStore(SqlStore):
         connection.execute("BEGIN IMMEDIATE")
         try:
             migrations.check_is_store({name for (name,) in connection.execute(queries.TABLES)})
-            for number, script in migrations.pending(__package__, connection.pragma("user_version")):
+            applied = connection.pragma("user_version")
+            for number, script in migrations.pending(self.package, applied, _minimum_schema(connection)):
                 connection.execute(script)
                 connection.pragma("user_version", number)
             connection.execute("COMMIT")
@@ -130,11 +133,18 @@ class SqliteStore(SqlStore):
             # Checked by the thread whose turn it is: the flush may have failed while it waited.
             flush_failure.check(self.path)
             if self._writer is None:
-                self.open()
+                self._reopen()
             assert self._writer is not None
             yield self._writer
         finally:
             self._writing.release()
+
+    def _reopen(self) -> None:
+        """Open the file again; a newer Holdfast may have upgraded it meanwhile."""
+        try:
+            self.open()
+        except NewerSchema as error:
+            raise ServerOutdated(str(error)) from error
 
     def _abandon(self, writer: apsw.Connection) -> None:
         """Roll back; close the connection if it cannot."""
@@ -225,8 +235,16 @@ def connect(path: Path) -> apsw.Connection:
     for pragma, value in durability_pragmas(sys.platform):
         connection.pragma(pragma, value)
     connection.pragma("mmap_size", 0)
-    connection.create_scalar_function("holdfast_writer", _allow_write, 0)
+    connection.create_scalar_function("holdfast_writer", _check_writer)
     return connection
+
+
+def _minimum_schema(connection: apsw.Connection) -> int | None:
+    """The store's minimum schema; None if the file has none: it is new, older than that record, or no store."""
+    if not connection.execute(queries.HAS_MINIMUM_SCHEMA).fetchone():
+        return None
+    row: Any = connection.execute(sql.MINIMUM_SCHEMA).fetchone()
+    return int(row[0])
 
 
 def durability_pragmas(platform: str) -> list[tuple[str, str | int]]:
@@ -237,8 +255,9 @@ def durability_pragmas(platform: str) -> list[tuple[str, str | int]]:
     return flushed
 
 
-def _allow_write(*_: object) -> None:
+def _check_writer(*minimum_schema: Any) -> None:
     """The function that the trigger on `state` calls: programs that do not define it cannot write."""
+    migrations.check_minimum(SqliteStore.package, max(minimum_schema, default=0))
 
 
 @contextmanager

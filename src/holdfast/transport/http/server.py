@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -34,17 +35,24 @@ HANDSHAKE_SECONDS = 10.0
 SWITCH_SECONDS = 0.001
 """The interpreter's switch interval: how long a lane waits for the lock while the event loop is busy."""
 RESTART_SECONDS = 0.5
+OUTDATED_SECONDS = 5.0
+"""How long a server that the store no longer accepts answers 503 with the reason before it stops."""
+OUTDATED_STATUS = 3
+"""Exit status of a worker that the store no longer accepts: a new one would not be accepted either."""
 PARENT_SECONDS = 1.0
 SOCKET_FD = "HOLDFAST_SOCKET_FD"
+
+log = logging.getLogger("holdfast.server")
 
 
 class DrainingServer(uvicorn.Server):
     """On shutdown answers waiting requests first, lets the others finish, and exits with status 0."""
 
-    def __init__(self, config: uvicorn.Config, on_drain: Callable[[], None], registry: Registry) -> None:
+    def __init__(self, config: uvicorn.Config, engine: Engine) -> None:
         super().__init__(config)
-        self._on_drain = on_drain
-        self._open_connections = OpenConnections(max_connections(), registry)
+        self._engine = engine
+        self._stops_at: float | None = None
+        self._open_connections = OpenConnections(max_connections(), engine.registry)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen on the sockets. uvicorn's own method has no limit for the TLS handshake but a minute."""
@@ -69,9 +77,17 @@ class DrainingServer(uvicorn.Server):
         made.open_connections = self._open_connections
         return made
 
+    async def on_tick(self, counter: int) -> bool:
+        """Whether to shut down: also some seconds after the store has refused this server as outdated."""
+        if self._stops_at is None and self._engine.outdated is not None:
+            log.error("this server stops: %s", self._engine.outdated.message)
+            self._stops_at = time.monotonic() + OUTDATED_SECONDS
+        is_over = self._stops_at is not None and time.monotonic() >= self._stops_at
+        return await super().on_tick(counter) or is_over
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Answer waiting requests with a hint to retry; then let uvicorn finish the others."""
-        self._on_drain()
+        self._engine.drain()
         await super().shutdown(sockets)
 
     @contextmanager
@@ -115,7 +131,7 @@ def make_server(ctx: HandlerContext) -> DrainingServer:
         timeout_graceful_shutdown=DRAIN_SECONDS,
         backlog=2048,
     )
-    return DrainingServer(config, ctx.engine.drain, ctx.engine.registry)
+    return DrainingServer(config, ctx.engine)
 
 
 def follow_parent() -> None:
@@ -151,8 +167,11 @@ def record_minute(stats: Stats, registry: SharedRegistry) -> None:
             registry.write_minute(minute)
 
 
-def supervise(settings: Settings, listener: socket.socket) -> None:
-    """Run several workers on one socket, restart those that die, and pass SIGTERM to all of them."""
+def supervise(settings: Settings, listener: socket.socket) -> bool:
+    """Run several workers on one socket, restart those that die, and pass SIGTERM to all of them.
+
+    Returns whether it was stopped on purpose. It stops by itself if the store no longer accepts its workers.
+    """
     stopping = False
     registry = SharedRegistry.create(settings.workers)
     stats = Stats(Registry(group=registry))
@@ -176,10 +195,10 @@ def supervise(settings: Settings, listener: socket.socket) -> None:
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
     workers.extend(start(row) for row in range(settings.workers))
-    while not stopping:
+    while not stopping and not any(worker.poll() == OUTDATED_STATUS for worker in workers):
         time.sleep(RESTART_SECONDS)
         for row, worker in enumerate(workers):
-            if worker.poll() is not None and not stopping:
+            if worker.poll() not in {None, OUTDATED_STATUS} and not stopping:
                 registry.retire(row)
                 workers[row] = start(row)
         record_minute(stats, registry)
@@ -187,3 +206,4 @@ def supervise(settings: Settings, listener: socket.socket) -> None:
         worker.terminate()  # a worker that was just started may have missed the first signal
     for worker in workers:
         worker.wait()
+    return stopping

@@ -13,14 +13,14 @@ from holdfast.app import has_credential, make_payment_provider, make_traces, run
 from holdfast.core.errors import HoldfastError
 from holdfast.engine.engine import Engine
 from holdfast.settings import BadSettings, Settings, load, sqlite_path
-from holdfast.store.contract import UnusableStore
+from holdfast.store.contract import NewerSchema, UnusableStore
 from holdfast.telemetry import logs
 from holdfast.telemetry.traces import NoOpenTelemetry, check_installed
 from holdfast.transport.cli.commands.first_key import first_key_path, write_first_key
 from holdfast.transport.cli.output import print_message
 from holdfast.transport.cli.verbs.verb import Invocation
 from holdfast.transport.dashboard.access.link import make_admin_link
-from holdfast.transport.http.server import SOCKET_FD, bind, follow_parent, supervise
+from holdfast.transport.http.server import OUTDATED_STATUS, SOCKET_FD, bind, follow_parent, supervise
 from holdfast.transport.http.server import serve as serve_http
 from holdfast.transport.webhooks.dispatcher import dispatching
 
@@ -56,33 +56,38 @@ def _start(settings: Settings) -> int:
     except OSError as error:
         print_message(f"holdfast: cannot listen on {settings.host} port {settings.port}: {error.strerror or error}")
         return UNAVAILABLE
-    settings = replace(settings, port=listener.getsockname()[1])
     try:
-        with running_engine(settings) as engine:
-            if not is_loopback(listener.getsockname()[0]) and not has_credential(engine, settings):
-                print_message(
-                    f"holdfast: {settings.host} is open to other machines and has no key: {_HOW_TO_GET_A_KEY}"
-                )
-                return CONFIGURATION
-            first_key = sync_credentials(engine, settings)
-            if SOCKET_FD not in os.environ:
-                # The link gives full access, so it is printed only on a terminal: anything else may be a shared log.
-                _print_addresses(
-                    settings, first_key, make_admin_link(engine, settings) if sys.stderr.isatty() else None
-                )
-            if SOCKET_FD in os.environ:
-                follow_parent()
-            if settings.workers == 1 or SOCKET_FD in os.environ:
-                _serve(engine, settings, listener)
-                return 0
-        supervise(settings, listener)
+        return _run_server(replace(settings, port=listener.getsockname()[1]), listener)
+    except NewerSchema as error:
+        return _outdated(str(error))
     except (UnusableStore, OSError) as error:
         print_message(f"holdfast: {error}")
-        return UNAVAILABLE
     except HoldfastError as error:
         print_message(f"holdfast: {error.message}")
-        return UNAVAILABLE
-    return 0
+    return UNAVAILABLE
+
+
+def _run_server(settings: Settings, listener: socket.socket) -> int:
+    with running_engine(settings) as engine:
+        if not is_loopback(listener.getsockname()[0]) and not has_credential(engine, settings):
+            print_message(f"holdfast: {settings.host} is open to other machines and has no key: {_HOW_TO_GET_A_KEY}")
+            return CONFIGURATION
+        first_key = sync_credentials(engine, settings)
+        if SOCKET_FD not in os.environ:
+            # The link gives full access, so it is printed only on a terminal: anything else may be a shared log.
+            _print_addresses(settings, first_key, make_admin_link(engine, settings) if sys.stderr.isatty() else None)
+        if SOCKET_FD in os.environ:
+            follow_parent()
+        if settings.workers == 1 or SOCKET_FD in os.environ:
+            _serve(engine, settings, listener)
+            return 0 if engine.outdated is None else _outdated(engine.outdated.message)
+    return 0 if supervise(settings, listener) else UNAVAILABLE
+
+
+def _outdated(message: str) -> int:
+    """Print that the store needs a newer Holdfast; a worker exits with a status that its parent recognizes."""
+    print_message(f"holdfast: {message}")
+    return OUTDATED_STATUS if SOCKET_FD in os.environ else UNAVAILABLE
 
 
 def _serve(engine: Engine, settings: Settings, listener: socket.socket) -> None:

@@ -27,7 +27,7 @@ ENVELOPES = {
 """For each family: the type of an error body, its media type, and the field that holds the code."""
 
 _AUTHENTICATION = (errors.Unauthenticated, errors.UnknownKey, errors.Forbidden)
-_STORE_ERRORS = (errors.StoreUnavailable, errors.Overloaded)
+_STORE_ERRORS = (errors.StoreUnavailable, errors.ServerOutdated, errors.Overloaded)
 _WRITE_ERRORS = (errors.Draining, errors.ValueRefused, errors.OutcomeUnknown, errors.StoreFull)
 
 

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from holdfast import __version__
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import HoldfastError, ServerOutdated
 from holdfast.core.names import DEFAULT_ACCOUNT
 from holdfast.core.row import SECOND, Instant
 from holdfast.operations.table import OPERATIONS
@@ -111,6 +111,8 @@ async def readyz(ctx: HandlerContext, request: Request) -> Response:
     failure, message = None, None
     try:
         await asyncio.wait_for(ctx.read(lambda reader: _check_store(ctx, reader)), STORE_SECONDS)
+    except ServerOutdated as error:
+        failure, message = error.code, error.message
     except HoldfastError as error:
         failure = error.code
     except UnusableStore as error:
