@@ -84,8 +84,8 @@ class Headers(dict):
 class InProcessServer:
     """What `Server` offers to tests, without a process: requests that go to its port are answered here."""
 
-    def __init__(self, store: Store | None = None) -> None:
-        settings, _ = load({"store": "memory:"}, VARIABLES)
+    def __init__(self, store: Store | None = None, variables: Mapping[str, str] = VARIABLES) -> None:
+        settings, _ = load({"store": "memory:"}, variables)
         self._app = InProcessApp(settings, store)
         self._app.runner.run(self._open())
         self._lock = threading.Lock()
