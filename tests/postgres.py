@@ -21,6 +21,7 @@ from typing import Any
 
 import psutil
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from holdfast.store.postgres import PostgresStore
 from tests.proof_size import FULL
@@ -186,6 +187,10 @@ class SharedPostgres:
 
     def new_empty_database(self) -> str:
         return _create_database(self.home)
+
+    def copy_database(self, address: str) -> str:
+        """The address of a copy of a database that nobody uses."""
+        return _create_database(self.home, conninfo_to_dict(address)["dbname"])
 
 
 def remove_shared_postgres(folder: Path) -> None:
