@@ -54,7 +54,10 @@ class Client:
 
     def _run(self) -> None:
         while not self._stopped.is_set():
-            self.work()
+            try:
+                self.work()
+            except Exception as error:
+                self._history.unexpected.append(f"{self.name}: {error!r}")
             self._stopped.wait(self._random.uniform(0, 2 * PAUSE))
 
     def work(self) -> None:
@@ -159,18 +162,28 @@ class TaskClient(Client):
 
 
 class Holder(Client):
-    """Holds one job for the whole drill and renews it every second, through every outage."""
+    """Holds one job for the whole drill and renews it every second, through every outage.
+
+    If the first answer after an outage is that the lease is lost, the outage has cost it. A lease that is lost between
+    outages was renewed too late, as on a machine that is busy with other work.
+    """
 
     job: Job | None = None
+    is_outage = False
 
     def work(self) -> None:
         name = f"held/{self.name}"
         if self.job is None:
             job = Job(self, name, HOLDER_TTL)
             self.job = job if job.claim() else None
-        elif self.job.act("renewed", "heartbeat")[1].get("error") == "lease_lost":
-            self._history.lost_leases.append(name)
-            self.job = None
+            self.is_outage = False
+        else:
+            outcome, answer = self.job.act("renewed", "heartbeat")
+            if answer.get("error") == "lease_lost":
+                self.job = None
+                if self.is_outage:
+                    self._history.lost_leases.append(name)
+            self.is_outage = outcome is not Outcome.ACKNOWLEDGED
         self._stopped.wait(HOLDER_RENEWS)
 
 

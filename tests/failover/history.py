@@ -40,7 +40,7 @@ class Call:
 
 @dataclass
 class History:
-    """Every call, the leases that their holders lost although they renewed them, and errors that no outage explains."""
+    """Every call, the leases that holders lost in an outage, and errors that no outage explains."""
 
     calls: list[Call] = field(default_factory=list)
     lost_leases: list[str] = field(default_factory=list)

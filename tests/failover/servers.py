@@ -14,7 +14,7 @@ from tests.failover.network import Network
 SERVERS = ("hf1", "hf2")
 KEY = "failover-drill-root-key-of-no-use-elsewhere"
 PORT = 7700
-START_SECONDS = 60.0
+START_SECONDS = 300.0
 
 
 class HoldfastServer:
