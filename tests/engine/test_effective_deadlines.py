@@ -51,6 +51,13 @@ def test_a_renewal_of_a_job_lasts_no_longer_than_its_session(session_store, cloc
     assert run(session_store, heartbeat("job", "l1")).lease.expires_at == clock.now + SESSION_TTL
 
 
+def test_a_holder_cannot_act_after_the_deadline_of_its_session_although_nothing_has_ended_it_yet(session_store, clock):
+    claim_for_session(session_store)
+    clock.now += SESSION_TTL
+    with pytest.raises(LeaseLost):
+        run(session_store, heartbeat("job", "l1"))
+
+
 def test_a_caller_that_finds_a_job_held_gets_the_effective_deadline(session_store):
     claim_for_session(session_store)
     held = run(session_store, claim("job", "l2"))

@@ -223,6 +223,20 @@ def test_exactly_one_of_racing_claimers_on_two_servers_wins(opened, started, kin
     check_log(engines[0].store)
 
 
+def test_a_newcomer_does_not_overtake_a_waiter(opened, started, paused):
+    """Its claim is in the batch that frees the job, before the waiter has tried again."""
+    engine, sink = started(opened("memory")), Futures()
+    engine.call(claim("job", "l0"))
+    _, waiter = sink.send(engine, claim("job", "w1"), 20.0)
+    wait_until(lambda: engine.name_waiters.length(KEY) == 1)
+    go_on = paused(engine)
+    sink.send(engine, release("job", "l0"))
+    _, newcomer = sink.send(engine, claim("job", "n1"))
+    go_on()
+    assert isinstance(newcomer.result(10), Held)
+    assert isinstance(waiter.result(10), Claimed)
+
+
 def test_a_limit_holds_for_locks_that_two_servers_grant_at_once(opened, started):
     """Both count one below the limit, unless one of them waits for the other."""
     engines = [started(opened("postgres")), started(opened("postgres"))]

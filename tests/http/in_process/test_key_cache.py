@@ -56,7 +56,7 @@ def test_a_look_up_that_began_before_a_revocation_is_not_cached():
         keys.note_change()
         late = asyncio.ensure_future(keys.principal_of(KEY))
         with pytest.raises(UnknownKey):
-            await late  # it does not share the look-up that began before
+            await asyncio.wait_for(late, 10)  # it does not share the look-up that began before
         slow.may_return.set()
         assert (await early).id == ROW.id
         with pytest.raises(UnknownKey):
