@@ -18,6 +18,7 @@ SPREAD = (
     "tests/simulation/",
     "tests/store/test_task_queries_match_rules.py",
     "tests/streams/test_feed.py",
+    "tests/upgrade/test_killed_migration.py",
 )
 """Files whose tests are long at full size and share no expensive set-up: `make prove` spreads them over the workers."""
 
