@@ -5,30 +5,16 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
-from contextlib import contextmanager
 
 import pytest
 
 import holdfast
 from holdfast.client.errors import AuthError, CancelRequested
-from tests.client.ways import KEY, url_of
+from tests.client.ways import KEY, url_of, working
 from tests.support import wait_until
 
 pytestmark = pytest.mark.waits(35)
-
-
-@contextmanager
-def working(worker):
-    thread = threading.Thread(target=worker.run)
-    thread.start()
-    try:
-        yield worker
-    finally:
-        worker.stop()
-        thread.join(20)
-        assert not thread.is_alive()
 
 
 @pytest.fixture
@@ -153,34 +139,6 @@ def test_a_handler_that_does_not_end_is_cancelled_and_its_task_released(http, na
     after = status(http, task)
     assert (after["status"], after["attemptCount"]) == ("pending", 0)
     assert http.claim_task(type=name)["previousAttempt"]["checkpoint"] == {"step": 1}
-
-
-def test_an_idle_worker_stops_soon(http, name):
-    worker = holdfast.Worker(http, concurrency=3)
-    worker.task(name)(lambda context: None)
-    with working(worker):
-        time.sleep(0.5)
-        began = time.monotonic()
-        worker.stop()
-    assert time.monotonic() - began < 3.0
-
-
-def test_a_worker_that_stops_does_not_claim_the_task_that_it_returns(http, name):
-    worker = holdfast.Worker(http, concurrency=3, drain_seconds=0.2)
-    started = threading.Event()
-
-    @worker.task(name)
-    def work(context):
-        started.set()
-        while True:
-            context.check()
-            time.sleep(0.05)
-
-    task = http.create_task(name, {})
-    with working(worker):
-        assert started.wait(10)
-    (attempt,) = http.task_attempts(task["id"])["attempts"]
-    assert attempt["outcome"] == "released"
 
 
 def test_a_worker_with_a_bad_key_raises_instead_of_retrying(sqlite_server):

@@ -1,4 +1,4 @@
-"""Adapter that makes AsyncClient synchronous, so that one test covers both clients."""
+"""Ways to run clients: an adapter that makes AsyncClient synchronous, and a worker in a thread."""
 
 import asyncio
 import inspect
@@ -12,6 +12,19 @@ KEY = "a-root-key-for-the-client-tests-0123456789"
 
 def url_of(server):
     return f"http://127.0.0.1:{server.port}"
+
+
+@contextmanager
+def working(worker):
+    """A worker that runs in a thread and stops at the end of the block."""
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    try:
+        yield worker
+    finally:
+        worker.stop()
+        thread.join(20)
+        assert not thread.is_alive()
 
 
 @contextmanager

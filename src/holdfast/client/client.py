@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
-from holdfast.client.errors import Document, Unreachable
+from holdfast.client.errors import Document
 from holdfast.client.event_stream import (
     RECONNECT_ERRORS,
     SILENCE_SECONDS,
@@ -46,6 +45,14 @@ class Transport(Protocol):
 
     def close(self) -> None:
         """Close all connections; streams that are being read end."""
+
+
+@runtime_checkable
+class SeparableTransport(Transport, Protocol):
+    """Transport that can make another one to the same server, as a worker needs."""
+
+    def separate(self) -> Transport:
+        """A transport to the same server with connections of its own: closing it ends its requests at once."""
 
 
 class Client(Methods[Document]):
@@ -105,8 +112,8 @@ class Client(Methods[Document]):
             outcome = call.evaluate(self._attempt(call))
             if not isinstance(outcome, float):
                 return outcome
-            time.sleep(outcome)
-        raise Unreachable("this client is closed", code="closed", hint="Create a new client.")
+            self._closed.wait(outcome)
+        raise call.closed()
 
     def follow(self, after: int | None = None, subject: str | None = None, kind: str | None = None) -> Iterator[Event]:
         """Iterate over the account's events as they happen, each once and in order.
@@ -170,6 +177,12 @@ class Client(Methods[Document]):
     def task(self, *types: str, worker: str | None = None, wait: float = 0.0, **more: Any) -> TaskLease:
         """The next task of these types, held inside a `with` block. Raises NotFound if none is ready within `wait`."""
         return TaskLease(self, TaskClaim(types, worker, more), wait)
+
+    def separate(self) -> Client:
+        """A client of the same server with connections of its own: closing it ends its calls at once, and no others."""
+        if not isinstance(self._transport, SeparableTransport):
+            raise TypeError(f"{type(self._transport).__name__} has no method `separate`")
+        return Client(timeout=self._timeout, deadline=self._deadline, transport=self._transport.separate())
 
     def close(self) -> None:
         """Close all connections. Later calls raise Unreachable with the code `closed`."""

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import os
-import queue
 import secrets
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from http import HTTPStatus
 from typing import Any
 
 from holdfast.app import running_engine
 from holdfast.client.client import Client
 from holdfast.client.errors import ServerError
+from holdfast.client.exchange import Exchange, StreamedExchange
 from holdfast.client.forks import call_after_fork, store_of_parent
 from holdfast.client.request import Answer, Request
 from holdfast.client.retry import AnswerLost, NotSent
@@ -28,10 +28,9 @@ from holdfast.settings import PREFIX, Settings, default_store, store_address
 from holdfast.store.contract import UnusableStore
 from holdfast.transport.http.app import App
 from holdfast.transport.http.context import HandlerContext
+from holdfast.transport.http.request import CALLER_GONE
 
 UNLIMITED = 10**9
-MAX_UNREAD_CHUNKS = 16
-"""How many chunks of a stream may wait to be read."""
 CLOSE_SECONDS = 5.0
 """How long `close` waits for calls of other threads."""
 
@@ -130,6 +129,10 @@ class EmbeddedTransport:
         # As for a closed connection: a caller that stops waiting leaves the queue it waits in.
         return running, lambda: self._disconnect(exchange)
 
+    def separate(self) -> SeparateEmbeddedTransport:
+        """A transport to the same engine: closing it ends its requests, and leaves the engine open."""
+        return SeparateEmbeddedTransport(self)
+
     def _check_usable(self) -> None:
         if self._forked:
             raise store_of_parent()
@@ -183,101 +186,42 @@ class EmbeddedTransport:
         await asyncio.sleep(0)  # lets cancelled tasks end
 
 
-class Exchange:
-    """One request to the ASGI application, as a server would pass it."""
+class SeparateEmbeddedTransport:
+    """Transport to the engine of another transport. `close` ends its own requests at once."""
 
-    def __init__(self, request: Request, key: bytes) -> None:
-        path, _, query = request.target.partition("?")
-        headers = [(name.encode(), value.encode()) for name, value in request.headers.items()]
-        self._scope = {
-            "type": "http",
-            "method": request.method,
-            "scheme": "http",
-            "path": path,
-            "raw_path": path.encode(),
-            "query_string": query.encode(),
-            "headers": [*headers, (b"x-admin-key", key)],
-            "client": None,
-        }
-        self._body: bytes | None = request.body
-        self._status = 0
-        self._headers: dict[str, str] = {}
-        self._chunks: list[bytes] = []
-        self.disconnected = asyncio.Event()
-        """Set when the caller no longer waits for the answer."""
+    def __init__(self, inner: EmbeddedTransport) -> None:
+        self._inner = inner
+        self._leave: set[Callable[[], None]] = set()
+        """For each request: disconnects its caller."""
+        self._is_closed = False
 
-    async def run(self, app: App) -> Answer:
-        """Call the application and return its answer."""
-        await app(self._scope, self._receive, self._send)
-        return Answer(self._status, self._headers, b"".join(self._chunks))
-
-    async def _receive(self) -> dict[str, Any]:
-        body, self._body = self._body, None
-        if body is not None:
-            return {"type": "http.request", "body": body, "more_body": False}
-        await self.disconnected.wait()
-        return {"type": "http.disconnect"}
-
-    async def _send(self, message: Any) -> None:
-        if message["type"] == "http.response.start":
-            self._status = message["status"]
-            self._headers = {
-                name.decode("latin-1").lower(): value.decode("latin-1") for name, value in message["headers"]
-            }
-        else:
-            self._chunks.append(message.get("body", b""))
-
-
-class StreamedExchange(Exchange):
-    """A streamed answer: sent on the event loop, read in another thread, with a bounded number of unread chunks."""
-
-    def __init__(self, request: Request, key: bytes, loop: asyncio.AbstractEventLoop, silence: float) -> None:
-        super().__init__(request, key)
-        self._loop = loop
-        self._silence = silence
-        self._process = os.getpid()
-        self._unread: queue.SimpleQueue[bytes | Answer] = queue.SimpleQueue()
-        self._capacity = asyncio.Semaphore(MAX_UNREAD_CHUNKS)
-
-    def head(self) -> Answer:
-        """Wait for status and headers."""
-        head = self._receive_chunk()
-        if not isinstance(head, Answer):
-            raise AnswerLost("the client is closed")
-        return head
-
-    def chunks(self) -> Iterator[bytes]:
-        """Chunks of the body until its end."""
-        while chunk := self._receive_chunk():
-            with suppress(RuntimeError):  # the loop is closed, and no handler waits
-                self._loop.call_soon_threadsafe(self._capacity.release)
-            assert isinstance(chunk, bytes)
-            yield chunk
-
-    def disconnect(self) -> None:
-        """End the stream for both sides: the handler need not wait for the reader, and the reader gets the end."""
-        self.disconnected.set()
-        self._capacity.release()
-        self._unread.put(b"")
-
-    def _receive_chunk(self) -> bytes | Answer:
-        if os.getpid() != self._process:
-            raise store_of_parent()
+    def send(self, request: Request, timeout: float) -> Answer:
+        """One attempt. `close` ends it as if its connection had been closed."""
+        running, leave = self._inner.begin(request)
+        self._leave.add(leave)
+        if self._is_closed:
+            leave()
         try:
-            return self._unread.get(timeout=self._silence)
-        except queue.Empty:
-            raise AnswerLost("no data for too long") from None
+            answer: Answer = running.result(timeout)
+        except (TimeoutError, CancelledError) as error:
+            raise AnswerLost("no answer in time") from error
+        finally:
+            self._leave.discard(leave)
+            leave()
+        if answer.status == CALLER_GONE:
+            raise AnswerLost("the client was closed before the answer")
+        return answer
 
-    async def _send(self, message: Any) -> None:
-        await super()._send(message)
-        if message["type"] == "http.response.start":
-            self._unread.put(Answer(self._status, self._headers, b""))
-            return
-        if self._status == HTTPStatus.OK:
-            self._chunks.clear()
-        chunk = message.get("body", b"")
-        if chunk:
-            await self._capacity.acquire()
-            self._unread.put(chunk)
-        if not message.get("more_body"):
-            self._unread.put(b"")
+    def stream(self, request: Request, silence: float) -> AbstractContextManager[tuple[Answer, Iterator[bytes]]]:
+        """One stream of the engine."""
+        return self._inner.stream(request, silence)
+
+    def separate(self) -> SeparateEmbeddedTransport:
+        """Another transport to the same engine."""
+        return self._inner.separate()
+
+    def close(self) -> None:
+        """End all requests."""
+        self._is_closed = True
+        for leave in list(self._leave):
+            leave()

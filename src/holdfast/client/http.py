@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import AsyncIterator, Iterator
+import weakref
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from http import HTTPStatus
 from typing import Any
@@ -87,8 +88,13 @@ class HttpTransport:
                     headers=request.headers,
                     content=request.body,
                     timeout=_timeout(timeout),
+                    extensions=self._extensions(),
                 )
             )
+
+    def _extensions(self) -> dict[str, Any] | None:
+        """Extensions of the HTTP library that every request gets."""
+        return None
 
     @contextmanager
     def stream(self, request: Request, silence: float) -> Iterator[tuple[Answer, Iterator[bytes]]]:
@@ -110,11 +116,47 @@ class HttpTransport:
             finally:
                 self._streams.discard(sock)
 
+    def separate(self) -> SeparateHttpTransport:
+        """A transport to the same server with connections of its own."""
+        return SeparateHttpTransport(self._settings)
+
     def close(self) -> None:
         """Close all connections. Stream sockets are shut down first: that alone wakes a thread that reads from one."""
-        for sock in list(self._streams):
-            with suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
+        _shut_down(self._streams)
+        self._http.close()
+
+
+class SeparateHttpTransport(HttpTransport):
+    """Transport whose `close` ends all its requests at once, because it knows the sockets that they wait for."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self._settings = settings
+        self._http = httpx2.Client(**settings)
+        self._streams = set()
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+        self._is_closed = False
+        call_after_fork(self)
+
+    def send(self, request: Request, timeout: float) -> Answer:
+        """One attempt."""
+        if self._is_closed:
+            raise NotSent("the connections were closed")
+        return super().send(request, timeout)
+
+    def _extensions(self) -> dict[str, Any]:
+        return {"trace": self._record_socket}
+
+    def _record_socket(self, event: str, info: dict[str, Any]) -> None:
+        if event in {"connection.connect_tcp.complete", "connection.start_tls.complete"}:
+            sock = info["return_value"].get_extra_info("socket")
+            self._sockets.add(sock)
+            if self._is_closed:
+                _shut_down([sock])
+
+    def close(self) -> None:
+        """End all requests and close their connections."""
+        self._is_closed = True
+        _shut_down(self._sockets)
         self._http.close()
 
 
@@ -159,6 +201,12 @@ class AsyncHttpTransport:
     async def close(self) -> None:
         """Close all connections."""
         await self._http.aclose()
+
+
+def _shut_down(sockets: Iterable[socket.socket]) -> None:
+    for sock in list(sockets):
+        with suppress(OSError):
+            sock.shutdown(socket.SHUT_RDWR)
 
 
 def _own_chunks(response: httpx2.Response, owner: int) -> Iterator[bytes]:

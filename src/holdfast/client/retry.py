@@ -60,6 +60,11 @@ class Call:
             error = self._no_answer(outcome)
         return self._pause(error)
 
+    def closed(self) -> HoldfastError:
+        """The error of a call that ended because its client was closed."""
+        closed = Unreachable("this client is closed", code="closed", hint="Create a new client.")
+        return self._final_error(closed)
+
     def _no_answer(self, problem: NotSent | AnswerLost) -> HoldfastError:
         if isinstance(problem, AnswerLost) and self._operation.method != "GET":
             self._is_uncertain = True

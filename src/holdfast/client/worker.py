@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
+from holdfast.client.abandonable_claims import AbandonableClaims
 from holdfast.client.client import Client
 from holdfast.client.errors import AuthError, CancelRequested, HoldfastError, Invalid, LeaseLost, NotFound
 from holdfast.client.forks import call_after_fork
@@ -24,12 +25,8 @@ from holdfast.client.tracing import processing
 
 CLAIM_SECONDS = 5.0
 """How long a claim is repeated while the server cannot be reached."""
-WAIT_SECONDS = 1.0
-"""How long one claim waits for a task, and so how long an idle worker takes to stop at most.
-
-The server cannot be told to end a claim that waits, and dropping the connection could lose the task that it has just
-granted. Only one slot waits at a time, so that an idle worker sends one request a second, however many slots it has.
-"""
+WAIT_SECONDS = 20.0
+"""How long one claim waits for a task. Only one slot waits at a time, however many slots an idle worker has."""
 LONGEST_PAUSE = 20.0
 CLAIMS_POLL_SECONDS = 0.02
 STOP_SECONDS = 1.0
@@ -75,6 +72,7 @@ class Worker:
         """Threads that claim a task now."""
         self._one_waits = threading.Lock()
         """Held by the slot that waits for a task."""
+        self._claims: AbandonableClaims | None = None
         self._error: HoldfastError | None = None
         self._signalled = False
 
@@ -94,6 +92,7 @@ class Worker:
         """
         if not self._handlers:
             raise ValueError("the worker has no handler: add one with @worker.task(type)")
+        self._claims = AbandonableClaims(self._client)
         self._loop = asyncio.new_event_loop()
         loop = threading.Thread(target=self._loop.run_forever, name="holdfast-worker-loop", daemon=True)
         loop.start()
@@ -118,6 +117,8 @@ class Worker:
     def stop(self) -> None:
         """Claim no more tasks; `run()` returns when the running ones are done."""
         self._stopping.set()
+        if self._claims is not None:
+            self._claims.abandon()
 
     # -- one slot ------------------------------------------------------------------------------------------------
 
@@ -158,7 +159,8 @@ class Worker:
         return lease
 
     def _claim(self, wait: float) -> TaskLease | None:
-        lease = self._client.task(*self._handlers, worker=self._name, wait=wait, deadline=CLAIM_SECONDS)
+        assert self._claims is not None
+        lease = self._claims.task(*self._handlers, worker=self._name, wait=wait, deadline=CLAIM_SECONDS)
         self._claiming.add(threading.get_ident())
         try:
             if self._stopping.is_set():  # read after the entry was made: `_drain` waits for it
@@ -175,8 +177,9 @@ class Worker:
     def _run_handler(self, lease: TaskLease) -> BaseException | None:
         """Run the handler; the exception that it raised, if any."""
         try:
-            if self._stopping.is_set():
-                lease.release()  # claimed while the worker was stopping
+            if self._stopping.is_set():  # claimed while the worker was stopping
+                self._wait_for_claims()
+                lease.release()
             else:
                 lease.result = self._call(lease)
         except BaseException as raised:
@@ -203,15 +206,19 @@ class Worker:
         until = time.monotonic() + self._drain_seconds
         while self._running and time.monotonic() < until:
             time.sleep(POLL_SECONDS)
-        until = time.monotonic() + CLAIM_SECONDS
-        while self._claiming and time.monotonic() < until:  # a claim would get the task that is released next
-            time.sleep(CLAIMS_POLL_SECONDS)
+        self._wait_for_claims()
         for lease in list(self._running):
             with suppress(HoldfastError):
                 lease.hand_back()
         until = time.monotonic() + CLAIM_SECONDS + STOP_SECONDS
         for slot in slots:
             slot.join(max(0.0, until - time.monotonic()))
+
+    def _wait_for_claims(self) -> None:
+        """Wait until no slot claims any more: it would get the task that is released next."""
+        until = time.monotonic() + CLAIM_SECONDS
+        while self._claiming and time.monotonic() < until:
+            time.sleep(CLAIMS_POLL_SECONDS)
 
     def _handle_signal(self, *_: Any) -> None:
         """Only set a flag: a signal may interrupt any code."""

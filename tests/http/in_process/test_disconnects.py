@@ -1,13 +1,26 @@
-"""A caller that disconnects at the moment of its grant: the grant is released, not left to expire."""
+"""Callers that stop waiting: what is granted at that moment is released, or kept for the repeated request."""
 
 import asyncio
+import json
 import time
 
+from holdfast.core.event import Cause
+from holdfast.core.task import PENDING, Task
+from holdfast.engine.verbs.tasks.creating import CreateTask
 from holdfast.settings import Settings
 from tests.http.in_process_app import InProcessApp
+from tests.support import wait_until
 
 KEY = "a-key-for-tests-of-disconnects"
 BODY = b'{"owner": "gone", "wait_seconds": 5}'
+
+
+def post_scope(path, *headers):
+    return {
+        "type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b"",
+        "headers": [(b"authorization", b"Bearer " + KEY.encode()), *headers],
+        "client": ("127.0.0.1", 50_000), "server": ("127.0.0.1", 7700), "scheme": "http",
+    }  # fmt: skip
 
 
 def test_a_grant_that_arrives_together_with_the_disconnect_is_released():
@@ -25,12 +38,7 @@ def test_a_grant_that_arrives_together_with_the_disconnect_is_released():
 
     async def claim():
         app.ctx.open()
-        scope = {
-            "type": "http", "method": "POST", "path": "/v1/jobs/deploy/claim", "raw_path": b"/v1/jobs/deploy/claim",
-            "query_string": b"", "headers": [(b"authorization", b"Bearer " + KEY.encode())],
-            "client": ("127.0.0.1", 50_000), "server": ("127.0.0.1", 7700), "scheme": "http",
-        }  # fmt: skip
-        await app.app(scope, receive, send)
+        await app.app(post_scope("/v1/jobs/deploy/claim"), receive, send)
         deadline = time.monotonic() + 10
         while time.monotonic() < deadline:
             history = app.engine.read(lambda reader: reader.history("default", "lease:deploy"))
@@ -40,4 +48,50 @@ def test_a_grant_that_arrives_together_with_the_disconnect_is_released():
         return [event.kind for event in history]
 
     assert app.runner.run(claim()) == ["lease.claimed", "lease.undelivered"]
+    app.close()
+
+
+async def claim_task(app, body, key=b"one-claim"):
+    """Status and body of a claim by a caller that stays connected."""
+    messages, sent = [{"type": "http.request", "body": body}], []
+
+    async def receive():
+        return messages.pop() if messages else await asyncio.Future()
+
+    async def send(message):
+        sent.append(message)
+
+    await app.app(post_scope("/v1/tasks/claim", (b"idempotency-key", key)), receive, send)
+    return sent[0]["status"], json.loads(b"".join(message.get("body", b"") for message in sent[1:]))
+
+
+async def repeat_while_it_waits(app, second):
+    """A claim that waits, and its repetition; then a task is created. The answers, and the state of the task."""
+    app.ctx.open()
+    first = asyncio.ensure_future(claim_task(app, b'{"types": ["work"], "wait_seconds": 20}'))
+    await asyncio.to_thread(wait_until, lambda: app.engine.task_waiters.size() == 1, 10)
+    repeated = asyncio.ensure_future(claim_task(app, second))
+    await asyncio.wait({repeated}, timeout=0.3)
+    create = CreateTask(account="default", cause=Cause("test", ""), task=Task("default", "tsk_1", type="work"))
+    await asyncio.to_thread(app.engine.call, create)
+    answers = await asyncio.wait_for(asyncio.gather(first, repeated), 10)
+    return answers, app.engine.read(lambda reader: reader.row(Task, "default", "tsk_1"))
+
+
+def test_a_claim_that_is_repeated_without_waiting_leaves_the_queue():
+    """Otherwise a task could be granted to a caller that has been told that there is none."""
+    app = InProcessApp(Settings(root_key=KEY))
+    (first, repeated), task = app.runner.run(repeat_while_it_waits(app, b'{"types": ["work"]}'))
+    assert first[0] == 499
+    assert (repeated[0], repeated[1]["message"]) == (200, "no_tasks")
+    assert task.state == PENDING
+    app.close()
+
+
+def test_a_claim_that_is_repeated_for_another_time_gets_the_task_of_the_first():
+    app = InProcessApp(Settings(root_key=KEY))
+    (first, repeated), task = app.runner.run(repeat_while_it_waits(app, b'{"types": ["work"], "wait_seconds": 9}'))
+    assert (first[0], repeated[0]) == (200, 200)
+    assert first[1]["leaseId"] == repeated[1]["leaseId"]
+    assert task.attempt == 1
     app.close()

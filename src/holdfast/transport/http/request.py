@@ -34,6 +34,9 @@ Render = Callable[[Any], tuple[int, bytes]]
 SEND_WHOLE = "holdfast.send_whole"
 """Key of the ASGI scope: sends status, header fields and body in one step, or returns False."""
 
+CALLER_GONE = 499
+"""Status of a request whose caller has disconnected; only the access log and callers in this process see it."""
+
 _CLIENT_REQUEST_ID = re.compile(rb"[A-Za-z0-9_.:-]{1,128}")
 
 encode = msgspec.json.Encoder().encode
@@ -257,4 +260,4 @@ async def until_disconnected(request: Request) -> None:
 
 def client_disconnected() -> HttpRefusal:
     """The refusal for a caller that has disconnected."""
-    return HttpRefusal(499, "the caller disconnected", close=True)
+    return HttpRefusal(CALLER_GONE, "the caller disconnected", close=True)

@@ -32,6 +32,8 @@ class Submission:
         self._traces = traces
         self._sink: EventLoopSink | None = None
         self._in_flight: dict[tuple[str, str], asyncio.Future[Any]] = {}
+        self._waiting: dict[tuple[str, str, str], Callable[[], None]] = {}
+        """Ends the wait of a request in a queue, by account, Idempotency-Key and hash of the request."""
 
     def open(self, loop: asyncio.AbstractEventLoop) -> None:
         """Deliver outcomes to this event loop."""
@@ -49,9 +51,15 @@ class Submission:
         return outcome
 
     async def run_idempotent(self, command: Command[T]) -> T:
-        """Run a command; if one with the same Idempotency-Key is running, wait for that one instead."""
+        """Run a command; if one with the same Idempotency-Key is running, wait for that one instead.
+
+        If the same request waits in a queue, it leaves the queue first: its caller waits no more. Otherwise it could be
+        granted something after this one has been answered that there is nothing.
+        """
         if command.once is None:
             return await self.run(command)
+        if end_wait := self._waiting.get(_waiting_key(command)):
+            end_wait()
         key = (command.account, command.once.key)
         deadline = time.monotonic() + IN_FLIGHT_SECONDS
         while (first := self._in_flight.get(key)) is not None:
@@ -78,11 +86,21 @@ class Submission:
         began = time.time_ns()
         ticket = self._engine.submit(command, self._sink, future, wait_seconds, _caller_key(request))
         disconnect = asyncio.ensure_future(until_disconnected(request))
+
+        def end_wait() -> None:
+            self._engine.leave(ticket)
+            disconnect.cancel()
+
+        waiting_key = _waiting_key(command)
+        if command.once is not None:
+            self._waiting[waiting_key] = end_wait
         try:
             await asyncio.wait({future, disconnect}, return_when=asyncio.FIRST_COMPLETED)
             for _ in range(PASSES_FOR_DISCONNECT):
                 await asyncio.sleep(0)
         finally:
+            if self._waiting.get(waiting_key) is end_wait:
+                del self._waiting[waiting_key]
             # The caller disconnected, perhaps at the moment of the grant; or this server stops and cancels the request.
             is_gone = disconnect.done() or not future.done()
             if is_gone:
@@ -104,6 +122,10 @@ class Submission:
             assert self._sink is not None
             with suppress(HoldfastError):  # a server that stops leaves it to the expiry of the lease
                 self._engine.submit(command, self._sink, self._sink.loop.create_future())
+
+
+def _waiting_key(command: Command[Any]) -> tuple[str, str, str]:
+    return (command.account, command.once.key, command.once.fingerprint) if command.once else ("", "", "")
 
 
 def _caller_key(request: Request) -> CallerKey | None:

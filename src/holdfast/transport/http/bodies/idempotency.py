@@ -12,6 +12,8 @@ from holdfast.transport.http.bodies.parsing import field_error
 from holdfast.transport.http.request import Render, Request
 
 _HEADER = b"idempotency-key"
+_NOT_BOUND = {"idempotencyKey", "idempotency_key", "wait_seconds"}
+"""Fields that the key of a task request is not bound to: a request that is repeated may wait longer, or not at all."""
 
 
 def read_idempotency_key(request: Request, raw: bytes, render: Render) -> Once | None:
@@ -53,7 +55,7 @@ def bind_task_key(key: str, head: str, raw: bytes, render: Render) -> Once:
         body = json.loads(raw)
     except (ValueError, RecursionError):
         raise _invalid("", "the body cannot be parsed as JSON") from None
-    body = {name: value for name, value in body.items() if name not in {"idempotencyKey", "idempotency_key"}}
+    body = {name: value for name, value in body.items() if name not in _NOT_BOUND}
     canonical = json.dumps(body, sort_keys=True, separators=(",", ":"))
     return Once(key, hashlib.sha256((head + canonical).encode()).hexdigest(), render)
 

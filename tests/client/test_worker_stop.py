@@ -1,0 +1,145 @@
+"""How a worker stops: its waiting claim ends at once, and no task is kept or claimed again."""
+
+import threading
+import time
+
+import pytest
+
+import holdfast
+from holdfast.client.abandonable_claims import AbandonableClaims
+from holdfast.client.client import Client
+from holdfast.client.embedded import EmbeddedTransport, SeparateEmbeddedTransport
+from holdfast.client.errors import NotFound
+from holdfast.client.retry import AnswerLost
+from holdfast.client.worker import CLAIM_SECONDS, WAIT_SECONDS
+from tests.client.ways import KEY, url_of, working
+from tests.support import wait_until
+
+pytestmark = pytest.mark.waits(2)
+
+
+class LosesAnswers(EmbeddedTransport):
+    """Its separate transports call `act` when they are closed, and lose answers from then on."""
+
+    act = staticmethod(lambda: None)
+
+    def separate(self):
+        outer = self
+
+        class Separate(SeparateEmbeddedTransport):
+            def send(self, request, timeout):
+                answer = super().send(request, timeout)
+                if self._is_closed:
+                    raise AnswerLost("the network is down")
+                return answer
+
+            def close(self):
+                self._is_closed = True
+                outer.act()
+                super().close()
+
+        return Separate(self)
+
+
+def waiting(client):
+    """How many claims wait in the engine of an embedded client."""
+    return client._transport._engine.task_waiters.size()
+
+
+@pytest.fixture
+def memory():
+    with holdfast.open(":memory:") as client:
+        yield client
+
+
+def run_idle(client, name):
+    worker = holdfast.Worker(client, concurrency=3)
+    worker.task(name)(lambda context: None)
+    return working(worker)
+
+
+def test_an_idle_worker_of_a_server_stops_at_once_and_leaves_the_queue(sqlite_server, name):
+    with holdfast.Client(url_of(sqlite_server), KEY) as client:
+        with run_idle(client, name) as worker:
+            time.sleep(0.5)
+            began = time.monotonic()
+            worker.stop()
+        assert time.monotonic() - began < WAIT_SECONDS / 6
+        task = client.create_task(name, {})
+        assert client.check_task_status(task["id"])["status"] == "pending"
+
+
+def test_an_idle_worker_of_a_store_in_this_process_stops_at_once_and_leaves_the_queue(memory, name):
+    with run_idle(memory, name) as worker:
+        wait_until(lambda: waiting(memory) == 1, 10)
+        began = time.monotonic()
+        worker.stop()
+    assert time.monotonic() - began < WAIT_SECONDS / 6
+    wait_until(lambda: waiting(memory) == 0, 10)
+
+
+def test_a_task_that_is_granted_while_its_claim_is_abandoned_is_returned(name):
+    transport = LosesAnswers("memory:")
+    with Client(transport=transport) as client:
+        made = []
+
+        def grant():
+            made.append(client.create_task(name, {}))
+            wait_until(lambda: client.task_attempts(made[0]["id"])["attempts"], 10)
+
+        with run_idle(client, name) as worker:
+            wait_until(lambda: waiting(client) == 1, 10)
+            transport.act = grant
+            worker.stop()
+            transport.act = lambda: None
+        (task,) = made
+        after = client.check_task_status(task["id"])
+        assert (after["status"], after["attemptCount"]) == ("pending", 0)
+        assert [each["outcome"] for each in client.task_attempts(task["id"])["attempts"]] == ["released"]
+
+
+class SlowClaims(EmbeddedTransport):
+    """Claims that do not wait, such as the repetition of an abandoned one, take a while."""
+
+    def send(self, request, timeout):
+        if request.target == "/v1/tasks/claim":
+            time.sleep(0.5)
+        return super().send(request, timeout)
+
+
+@pytest.mark.parametrize("transport", [EmbeddedTransport, SlowClaims])
+def test_a_worker_that_stops_does_not_claim_the_task_that_it_returns(transport, name):
+    with Client(transport=transport("memory:")) as client:
+        worker = holdfast.Worker(client, concurrency=3, drain_seconds=0.2)
+        started = threading.Event()
+
+        @worker.task(name)
+        def work(context):
+            started.set()
+            while True:
+                context.check()
+                time.sleep(0.05)
+
+        task = client.create_task(name, {})
+        with working(worker):
+            assert started.wait(10)
+            wait_until(lambda: waiting(client) == 1, 10)
+        (attempt,) = client.task_attempts(task["id"])["attempts"]
+        assert attempt["outcome"] == "released"
+
+
+def test_a_claim_that_begins_after_the_worker_stopped_gets_nothing(memory, name):
+    claims = AbandonableClaims(memory)
+    claims.abandon()
+    memory.create_task(name, {})
+    with pytest.raises(NotFound), claims.task(name, worker="w", wait=10.0, deadline=5.0):
+        pytest.fail("a task was claimed")
+
+
+def test_a_worker_that_cannot_reach_its_server_stops_before_its_retries_end(name, caplog):
+    with holdfast.Client("http://127.0.0.1:9", KEY) as client, run_idle(client, name) as worker:
+        time.sleep(0.3)
+        began = time.monotonic()
+        worker.stop()
+    assert time.monotonic() - began < 0.7 * CLAIM_SECONDS
+    assert "cannot claim" not in caplog.text
