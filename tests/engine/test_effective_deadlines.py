@@ -13,7 +13,7 @@ from holdfast.core.task import Task
 from holdfast.engine.command import Held
 from holdfast.transport.deadlines import read_effective
 from tests.support import ACCOUNT, START, claim, heartbeat, run
-from tests.task_commands import beat, begin, create, heartbeat_session, take, take_this
+from tests.task_commands import beat, begin, cancel, create, heartbeat_session, take, take_this
 
 SESSION_TTL = 10 * SECOND
 LONG = 120 * SECOND
@@ -78,6 +78,18 @@ def test_a_claim_and_a_renewal_of_a_task_last_no_longer_than_its_session(session
     with pytest.raises(TaskClaimed) as refused:
         run(session_store, take_this("t1", seed="s2"))
     assert refused.value.facts["expires_at"] == START + SESSION_TTL
+
+
+def test_a_task_that_is_asked_to_stop_or_created_again_has_its_effective_deadline(session_store):
+    run(session_store, create("t2", unique_key="k", type="keyed"))
+    (taken,) = run(session_store, take("keyed", session_id="s1")).taken
+    assert taken.task.expires_at == START + SESSION_TTL
+    for answer in (
+        run(session_store, cancel("t2", mode="request")),
+        run(session_store, cancel("t2", mode="request")),
+        run(session_store, create("t3", unique_key="k", type="keyed")),
+    ):
+        assert (answer.task.id, answer.task.expires_at) == ("t2", START + SESSION_TTL)
 
 
 def test_a_session_lists_what_it_holds_with_effective_deadlines(session_store, clock):

@@ -24,11 +24,17 @@ def session_of(row: Lease | Task) -> str | None:
     return row.session if isinstance(row, Task) or row.ephemeral else None
 
 
+def effective_deadline(row: Lease | Task, session: Session | None) -> Instant | None:
+    """When a held row is free again: at its own deadline, or with the session that it was claimed for."""
+    if row.expires_at is None or session is None or session_of(row) != session.id:
+        return row.expires_at
+    return min(row.expires_at, sessions.deadline(session))
+
+
 def with_effective_deadline(row: Held, session: Session | None) -> Held:
     """The row as an answer shows it: it expires no later than the session that it was claimed for."""
-    if row.expires_at is None or session is None or session_of(row) != session.id:
-        return row
-    return replace(row, expires_at=min(row.expires_at, sessions.deadline(session)))
+    deadline = effective_deadline(row, session)
+    return row if deadline == row.expires_at else replace(row, expires_at=deadline)
 
 
 def heartbeat_interval(row: Lease | Task, now: Instant) -> Instant:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 from holdfast.core.deadlines import Held, session_of, with_effective_deadline
@@ -23,11 +24,22 @@ def read_one_effective(reader: Reader, row_type: type[R], account: str, row_id: 
         return None if found is None else read_effective(reader, [found])[0]
 
 
+class HoldingSessions:
+    """The sessions that some rows were claimed for, each read once."""
+
+    def __init__(self, reader: Reader, rows: Sequence[Lease | Task]) -> None:
+        self._found: dict[tuple[str, str], Session | None] = {}
+        for row in rows:
+            session_id = session_of(row)
+            if session_id is not None and (row.account, session_id) not in self._found:
+                self._found[row.account, session_id] = reader.row(Session, row.account, session_id)
+
+    def of(self, row: Lease | Task) -> Session | None:
+        """The session whose end frees the row, if there is one."""
+        return self._found.get((row.account, session_of(row) or ""))
+
+
 def read_effective(reader: Reader, rows: list[Held]) -> list[Held]:
     """The rows, each with the earlier of its own deadline and that of the session it was claimed for."""
-    found: dict[tuple[str, str], Session | None] = {}
-    for row in rows:
-        session_id = session_of(row)
-        if session_id is not None and (row.account, session_id) not in found:
-            found[row.account, session_id] = reader.row(Session, row.account, session_id)
-    return [with_effective_deadline(row, found.get((row.account, session_of(row) or ""))) for row in rows]
+    sessions = HoldingSessions(reader, rows)
+    return [with_effective_deadline(row, sessions.of(row)) for row in rows]

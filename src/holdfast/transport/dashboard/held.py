@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import msgspec
 from msgspec.structs import replace
 
+from holdfast.core.deadlines import effective_deadline, session_of
 from holdfast.core.lease import ELECTION, Lease
 from holdfast.core.names import ELECTION_PREFIX
 from holdfast.core.principal import Principal
 from holdfast.core.row import Instant
+from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.engine.engine import Engine
 from holdfast.store.contract import Reader
+from holdfast.transport.deadlines import HoldingSessions
 
 LAST = "\U0010ffff"
 """Sorts after every character of a name."""
@@ -28,6 +34,7 @@ class Holding(msgspec.Struct, frozen=True):
     owner: str | None
     left: Instant
     ttl: Instant
+    """Of the lease, or of its session if that ends earlier: a renewal starts this time again."""
     since: Instant
     """How long it has been held."""
     waiting: int = 0
@@ -82,35 +89,27 @@ def cursor_before(prefix: str) -> str:
     return prefix[:-1] + (chr(last) + LAST if last < FIRST_SURROGATE else "")
 
 
-def from_lease(lease: Lease, now: Instant, engine: Engine) -> Holding:
-    """A held job or lock."""
-    return Holding(
-        kind=lease.kind or "job",
-        id=lease.id,
-        title=lease.id,
-        owner=lease.owner,
-        left=(lease.expires_at or now) - now,
-        ttl=lease.ttl,
-        since=now - (lease.claimed_at or now),
-        waiting=engine.name_waiters.length(lease.key),
-        note=lease.note,
-        session=lease.session if lease.ephemeral else None,
-    )
+def read_holdings(reader: Reader, rows: Sequence[Lease | Task], engine: Engine) -> list[Holding]:
+    """Held jobs, locks and tasks, each with the time that is left of it or of the session it was claimed for."""
+    sessions = HoldingSessions(reader, rows)
+    return [_holding(row, sessions.of(row), reader.now, engine) for row in rows]
 
 
-def from_task(task: Task, now: Instant) -> Holding:
-    """A claimed task."""
-    return Holding(
-        kind="task",
-        id=task.id,
-        title=task.type,
-        owner=task.worker,
-        left=(task.expires_at or now) - now,
-        ttl=task.lease_duration,
-        since=now - (task.claimed_at or now),
-        note=task.note,
-        session=task.session,
-    )
+def _holding(row: Lease | Task, session: Session | None, now: Instant, engine: Engine) -> Holding:
+    expires_at = effective_deadline(row, session)
+    ttl = row.lease_duration if isinstance(row, Task) else row.ttl
+    common: dict[str, Any] = {
+        "id": row.id,
+        "left": (expires_at or now) - now,
+        "ttl": session.ttl if session is not None and expires_at != row.expires_at else ttl,
+        "since": now - (row.claimed_at or now),
+        "note": row.note,
+        "session": session_of(row),
+    }
+    if isinstance(row, Task):
+        return Holding(kind="task", title=row.type, owner=row.worker, **common)
+    waiting = engine.name_waiters.length(row.key)
+    return Holding(kind=row.kind or "job", title=row.id, owner=row.owner, waiting=waiting, **common)
 
 
 def without_documents(task: Task) -> Task:

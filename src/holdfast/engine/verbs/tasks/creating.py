@@ -50,7 +50,7 @@ class CreateTask(Command[Created], frozen=True):
             if live is not None and live.state in tasks.LIVE_STATES:
                 if self.replace_payload and live.state == tasks.PENDING:
                     live = view.put(tasks.replace_work(live, self.task, view.wall), "replaced")
-                return Created(task=live, now=view.now, deduplicated=True)
+                return Created(task=view.effective(live), now=view.now, deduplicated=True)
         if self.allowance is not None:
             if self.allowance.is_metered:
                 self.allowance.check_quota(view.usage(self.account), view.now)

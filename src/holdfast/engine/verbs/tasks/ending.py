@@ -36,9 +36,9 @@ class CancelTask(TaskCommand, frozen=True):
         else:
             cancel = tasks.request_cancel if self.mode == "request" else tasks.cancel
             after = cancel(task, self.reason)
-        if after == task:
-            return TaskOutcome(task=task, now=view.now)
-        return TaskOutcome(task=view.put(after, task_verb(after, "cancel_requested")), now=view.now)
+        if after != task:
+            after = view.put(after, task_verb(after, "cancel_requested"))
+        return TaskOutcome(task=view.effective(after), now=view.now)
 
 
 class RequeueTask(TaskCommand, frozen=True):

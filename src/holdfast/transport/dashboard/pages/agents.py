@@ -7,7 +7,6 @@ from typing import Any
 from holdfast.core import session as sessions
 from holdfast.core.event import subject_of
 from holdfast.core.principal import Principal
-from holdfast.core.row import Instant
 from holdfast.core.session import Session
 from holdfast.engine.engine import Engine
 from holdfast.store.contract import Reader
@@ -61,14 +60,14 @@ def _describe(session: Session, reader: Reader, by: Principal, engine: Engine) -
         "since_renewal": max(session.ttl - left, 0),
         "health": holdings.renewal_health(left, session.ttl) if live else "ended",
         "opened": reader.now - session.opened_at,
-        "held": _read_holdings(session, reader, by, engine, reader.now) if live else [],
+        "held": _read_holdings(session, reader, by, engine) if live else [],
     }
 
 
-def _read_holdings(session: Session, reader: Reader, by: Principal, engine: Engine, now: Instant) -> list[Holding]:
+def _read_holdings(session: Session, reader: Reader, by: Principal, engine: Engine) -> list[Holding]:
     leases, tasks = reader.holdings(by.account, session.id)
-    held = [holdings.from_lease(lease, now, engine) for lease in leases if may_use(by, JOBS) and by.covers(lease.id)]
-    return [*held, *(holdings.from_task(task, now) for task in tasks if may_use(by, TASKS))]
+    visible = [lease for lease in leases if by.covers(lease.id)] if may_use(by, JOBS) else []
+    return holdings.read_holdings(reader, [*visible, *(tasks if may_use(by, TASKS) else [])], engine)
 
 
 PAGE = Page("agents", "Agents", "a", SESSIONS, show, show_one)

@@ -35,7 +35,7 @@ async def show(request: PageRequest) -> TemplateResponse:
 
     def read_rows(reader: Reader) -> list[dict[str, Any]]:
         find = _find_all if everything else held.held_leases
-        return [_row(lease, reader, engine) for lease in find(reader, request.by, prefix, after, PAGE_SIZE + 1)]
+        return _rows(find(reader, request.by, prefix, after, PAGE_SIZE + 1), reader, engine)
 
     found = await request.ctx.read(read_rows)
     variables = {
@@ -61,7 +61,7 @@ async def show_one(request: PageRequest) -> TemplateResponse:
         ownerships = ownership_timeline.ownerships(events, lease, reader.now)
         return {
             "lease": lease,
-            "held": held.from_lease(lease, reader.now, engine) if leases.is_live(lease, reader.now) else None,
+            "held": held.read_holdings(reader, [lease], engine)[0] if leases.is_live(lease, reader.now) else None,
             "session": _find_session(reader, by, lease),
             "cooldown": (lease.available_at or 0) - reader.now,
             "last": leases.last_ending(lease),
@@ -122,14 +122,18 @@ def _is_job(name: str, prefix: str) -> bool:
     return name.startswith(prefix) and not name.startswith(ELECTION_PREFIX)
 
 
-def _row(lease: Lease, reader: Reader, engine: Engine) -> dict[str, Any]:
-    live = leases.is_live(lease, reader.now)
-    return {
-        "id": lease.id,
-        "held": held.from_lease(lease, reader.now, engine) if live else None,
-        "last": None if live else leases.last_ending(lease),
-        "ago": reader.now - lease.changed_at,
-    }
+def _rows(found: list[Lease], reader: Reader, engine: Engine) -> list[dict[str, Any]]:
+    live = [lease for lease in found if leases.is_live(lease, reader.now)]
+    holdings = {holding.id: holding for holding in held.read_holdings(reader, live, engine)}
+    return [
+        {
+            "id": lease.id,
+            "held": holdings.get(lease.id),
+            "last": None if lease.id in holdings else leases.last_ending(lease),
+            "ago": reader.now - lease.changed_at,
+        }
+        for lease in found
+    ]
 
 
 PAGE = Page("jobs", "Jobs", "j", JOBS, show, show_one, {"force-release": ("force_release_job", force_release)})

@@ -76,10 +76,8 @@ async def show(request: PageRequest) -> TemplateResponse:
 
 def _read_now(reader: Reader, by: Principal, engine: Engine, overview: TaskOverview) -> dict[str, Any]:
     now = reader.now
-    held = [holdings.from_task(task, now) for task in overview.held]
-    if may_use(by, JOBS):
-        leases = holdings.held_leases(reader, by, "", "", MAX_HELD + 1)
-        held += [holdings.from_lease(lease, now, engine) for lease in leases]
+    leases = holdings.held_leases(reader, by, "", "", MAX_HELD + 1) if may_use(by, JOBS) else []
+    held = holdings.read_holdings(reader, [*overview.held, *leases], engine)
     held.sort(key=lambda each: each.left)
     agents = _read_agents(reader, by)
     return {

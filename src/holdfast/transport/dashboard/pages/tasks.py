@@ -13,6 +13,7 @@ from holdfast.core.principal import Principal, may_see_key
 from holdfast.core.row import Instant
 from holdfast.core.task import STATES, Task
 from holdfast.core.task.attempts import AttemptRecord, list_attempts
+from holdfast.engine.engine import Engine
 from holdfast.engine.verbs.tasks.ending import CancelTask, RequeueTask, ResolveTask
 from holdfast.operations.bounds import REASON
 from holdfast.store.contract import Reader
@@ -23,6 +24,7 @@ from holdfast.transport.dashboard.access.permissions import KEYS, TASKS, may_use
 from holdfast.transport.dashboard.bulk import OPERATION, VERBS
 from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
 from holdfast.transport.dashboard.task_filter import DashboardFilter
+from holdfast.transport.deadlines import read_effective
 from holdfast.transport.http.request import HttpRefusal
 from holdfast.transport.task_filter import NEWEST, find_tasks
 
@@ -37,14 +39,14 @@ _BAR_CLASSES = {tasks.COMPLETED: "completed", tasks.RELEASED: "released", tasks.
 
 async def show(request: PageRequest) -> TemplateResponse:
     """Tasks that match the filter of the address, newest first."""
-    by, filters = request.by, task_filter.parse(request.query)
+    by, engine, filters = request.by, request.ctx.engine, task_filter.parse(request.query)
     before = request.query.get("before", "") or NEWEST
 
     def read_tasks(reader: Reader) -> dict[str, Any]:
         found = find_tasks(reader, by.account, filters, before, limit=PAGE_SIZE, scan_limit=SCAN_LIMIT)
         counts = reader.task_counts(by.account)
         return {
-            "rows": [_row(task, found.now, found.wall) for task in found.tasks],
+            "rows": _rows(found.tasks, reader, engine),
             "next_cursor": found.next_cursor,
             "types": sorted({task_type for task_type, _, _ in counts}),
             "tabs": _tabs(filters, counts),
@@ -63,7 +65,7 @@ async def show(request: PageRequest) -> TemplateResponse:
 
 async def show_one(request: PageRequest) -> TemplateResponse:
     """One task; if it has been removed, its events."""
-    by, task_id = request.by, request.item
+    by, engine, task_id = request.by, request.ctx.engine, request.item
 
     def read_task(reader: Reader) -> dict[str, Any]:
         task = reader.row(Task, by.account, task_id)
@@ -74,7 +76,7 @@ async def show_one(request: PageRequest) -> TemplateResponse:
         return {
             "task": task,
             "id": task_id,
-            "held": _find_holding(task, reader.now),
+            "held": next(iter(_find_holdings([] if task is None else [task], reader, engine).values()), None),
             "timeline": ownership_timeline.timeline(
                 [_ownership(each, reader.now) for each in found if each.claimed_at is not None]
             ),
@@ -82,7 +84,7 @@ async def show_one(request: PageRequest) -> TemplateResponse:
             "lines": event_lines.history(reader, by.account, subject, HISTORY),
             "key_names": key_names(reader, by),
             "last": None if task is None else tasks.last_attempt(task),
-            "contract": "" if task is None else _agent_contract(task, reader.now),
+            "contract": "" if task is None else _agent_contract(read_effective(reader, [task])[0], reader.now),
             "now": reader.now,
         }
 
@@ -138,18 +140,24 @@ def _tabs(
     return tabs
 
 
-def _row(task: Task, now: Instant, wall: Instant) -> dict[str, Any]:
-    return {
-        "task": task,
-        "held": _find_holding(task, now),
-        "age": now - task.created_at,
-        "changed": now - task.changed_at,
-        "due": max((task.scheduled_at or 0) - wall, 0),
-    }
+def _rows(found: list[Task], reader: Reader, engine: Engine) -> list[dict[str, Any]]:
+    holdings = _find_holdings(found, reader, engine)
+    return [
+        {
+            "task": task,
+            "held": holdings.get(task.id),
+            "age": reader.now - task.created_at,
+            "changed": reader.now - task.changed_at,
+            "due": max((task.scheduled_at or 0) - reader.wall, 0),
+        }
+        for task in found
+    ]
 
 
-def _find_holding(task: Task | None, now: Instant) -> held.Holding | None:
-    return held.from_task(task, now) if task is not None and task.state == tasks.CLAIMED else None
+def _find_holdings(found: list[Task], reader: Reader, engine: Engine) -> dict[str, held.Holding]:
+    """The claimed tasks among these, by id."""
+    claimed = [task for task in found if task.state == tasks.CLAIMED]
+    return {holding.id: holding for holding in held.read_holdings(reader, claimed, engine)}
 
 
 def _ownership(attempt: AttemptRecord, now: Instant) -> ownership_timeline.Ownership:
