@@ -188,6 +188,26 @@ def test_an_overloaded_server_refuses_new_work_and_admits_holders(monkeypatch):
     assert {name: call.status for name, call in admitted.items()} == dict.fromkeys(admitted, 200)
 
 
+def test_an_account_that_takes_all_places_leaves_others_their_share(monkeypatch):
+    monkeypatch.setattr(request_limiter, "FIRST_KNOWN", 20)
+
+    async def scenario(app):
+        other = (await app.ask("/v1/keys/register", body={}, key=None)).json["apiKey"]
+        for key in (KEY, other):  # both keys are known from here on
+            assert (await app.ask("/v1/jobs", "GET", key=key)).status == 200
+        await fill(app, app.app.request_limiter.known, KEY)
+        claim, path = {"owner": "me"}, "/v1/jobs/free/claim"
+        before = await app.ask(path, body=claim, key=KEY), await app.ask(path, body=claim, key=other)
+        for _ in range(10):  # half of the places
+            await app.begin("/v1/jobs/x/claim", key=other, pieces=[b"{"], ends=False)[0].sent.wait()
+        return *before, await app.ask(path, body=claim, key=other)
+
+    flooding, other, beyond_its_share = ConcurrentApp().run(scenario)
+    assert (flooding.status, flooding.headers["retry-after"]) == (503, "1")
+    assert other.status == 200
+    assert beyond_its_share.status == 503
+
+
 def test_strangers_take_no_place_of_a_known_caller(monkeypatch):
     monkeypatch.setattr(request_limiter, "MAX_ANONYMOUS", 20)
 

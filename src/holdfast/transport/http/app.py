@@ -68,7 +68,7 @@ class App:
     def __init__(self, ctx: HandlerContext) -> None:
         self._ctx = ctx
         self._router = Router()
-        self.request_limiter = RequestLimiter(self._router, ctx.access.knows, MCP_PATH)
+        self.request_limiter = RequestLimiter(self._router, ctx.access.known_account, MCP_PATH)
         self._mcp = Endpoint(self, ctx)
         self._access_log = ctx.settings.access_log
         self._dashboard: asyncio.Task[Dashboard] | None = None

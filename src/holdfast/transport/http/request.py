@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.core.principal import Principal
     from holdfast.transport.http.access.rate_limits import RateBudget
     from holdfast.transport.http.overload.byte_budget import ByteBudget
-    from holdfast.transport.http.overload.request_limiter import Places
+    from holdfast.transport.http.overload.places import Places
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -111,6 +111,7 @@ class Request:
         "must_close",
         "operation",
         "parameter",
+        "place_owner",
         "places",
         "principal",
         "rate_budget",
@@ -152,6 +153,8 @@ class Request:
         """What this request took from that budget."""
         self.places: Places | None = None
         """The places of its kind of caller, while it has one of them."""
+        self.place_owner = ""
+        """The account that it has this place for."""
         self.may_begin_work = True
         """Whether the request may do more than a holder does; False if it was admitted for holders' writes only."""
         self.must_close = False
@@ -192,10 +195,15 @@ class Request:
         self.is_waiting = True
         self.leave_place()
 
+    def take_place(self, places: Places, owner: str) -> None:
+        """Take one of these places for an account."""
+        places.take(owner)
+        self.places, self.place_owner = places, owner
+
     def leave_place(self) -> None:
         """Give up its place, if it still has one."""
         if self.places is not None:
-            self.places.taken -= 1
+            self.places.give_back(self.place_owner)
             self.places = None
 
     async def body(self, limit: int) -> bytes:

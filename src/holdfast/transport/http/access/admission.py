@@ -95,7 +95,7 @@ class Admission:
 
     async def _sign_in(self, request: Request, check: Callable[[Request], Awaitable[None]]) -> None:
         """Check a key. One that was not seen before waits for others like it, but no known key waits for it."""
-        if self._auth.knows(request) or not has_credential(request):
+        if self.known_account(request) is not None or not has_credential(request):
             try:
                 await check(request)
             except Unauthenticated:
@@ -132,9 +132,9 @@ class Admission:
         finally:
             self._guessing -= 1
 
-    def knows(self, request: Request) -> bool:
-        """Whether the request has a key that was valid at its last use."""
-        return self._auth.knows(request)
+    def known_account(self, request: Request) -> str | None:
+        """The account of a key that was valid at its last use; None for any other caller."""
+        return self._auth.known_account(request)
 
     # -- keys ----------------------------------------------------------------------------------------------------
 

@@ -43,15 +43,16 @@ class Authenticator:
         self._changes = 0.0
         """The changes of keys when the cache was last used."""
 
-    def knows(self, request: Request) -> bool:
-        """Whether the caller sent a key that was valid at its last use, or the admin key."""
+    def known_account(self, request: Request) -> str | None:
+        """The account of a key that was valid at its last use, or of the admin key; None for any other caller."""
         headers = request.headers
-        if headers.get(b"authorization", b"")[len(_BEARER) :] in self._cached:
-            return True
+        cached = self._cached.get(headers.get(b"authorization", b"")[len(_BEARER) :])
+        if cached is not None:
+            return cached[0].account
         if self._admin_key is None:
-            return False
+            return None
         sent = headers.get(b"x-admin-key", headers.get(b"x-octostore-admin-key", b""))
-        return hmac.compare_digest(sent, self._admin_key)
+        return DEFAULT_ACCOUNT if hmac.compare_digest(sent, self._admin_key) else None
 
     async def check(self, request: Request) -> None:
         """Set the request's principal, or refuse. The admin key takes precedence over a bearer key."""

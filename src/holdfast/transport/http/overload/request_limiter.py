@@ -3,7 +3,7 @@
 Every request takes a place until it is answered or waits on purpose. Callers with a known key, callers with an unknown
 key and callers without one have separate places, so guesses and anonymous requests never keep a known caller out. When
 its places are taken, a request is refused, which costs little: except those by which a holder keeps what it holds.
-These have places of their own, because a refused renewal could cost a lease.
+These have places of their own, because a refused renewal could cost a lease. Accounts share places (`places.py`).
 
 Refusals are paced: a caller that repeats at once gets its next refusal later, so that refusing cannot become the load.
 """
@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 from holdfast.operations.table import HOLDER_OPERATIONS, PROBES
 from holdfast.transport.http.access.network import has_credential
+from holdfast.transport.http.overload.places import Places
 from holdfast.transport.http.request import HttpRefusal, Request
 from holdfast.transport.http.routing import Router
 
@@ -44,22 +45,13 @@ MORE_PLACES = 10
 log = logging.getLogger("holdfast.http")
 
 
-class Places:
-    """A number of places, some of them taken."""
-
-    __slots__ = ("limit", "taken")
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.taken = 0
-
-
 class RequestLimiter:
     """Admits requests while there is a place for their kind."""
 
-    def __init__(self, router: Router, knows: Callable[[Request], bool], mcp_path: str) -> None:
+    def __init__(self, router: Router, account_of: Callable[[Request], str | None], mcp_path: str) -> None:
         self._router = router
-        self._knows = knows
+        self._account_of = account_of
+        """The account of a key that was valid at its last use; None for any other caller."""
         self._mcp_path = mcp_path
         self.known, self.unknown, self.anonymous = Places(FIRST_KNOWN), Places(MAX_UNKNOWN), Places(MAX_ANONYMOUS)
         self.holders, self.leaders, self.probes = Places(MAX_HOLDERS), Places(MAX_LEADERS), Places(MAX_PROBES)
@@ -69,15 +61,15 @@ class RequestLimiter:
 
     def enter(self, request: Request) -> bool:
         """Give a request a place; False if it must be refused."""
-        is_known = self._knows(request)
+        account = self._account_of(request)
+        is_known, owner = account is not None, account or ""
         places = self.known if is_known else self.unknown if has_credential(request) else self.anonymous
-        if places.taken >= places.limit:
+        if not places.has_room(owner):
             reserved = self._reserved(request, is_known=is_known)
-            if reserved is None or reserved.taken >= reserved.limit:
+            if reserved is None or not reserved.has_room(owner):
                 return False
             places = reserved
-        places.taken += 1
-        request.places = places
+        request.take_place(places, owner)
         return True
 
     def _reserved(self, request: Request, *, is_known: bool) -> Places | None:

@@ -1,0 +1,45 @@
+"""Places that requests take from their admission until they are answered or wait on purpose."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+MORE_FOR_OTHERS = 0.5
+"""Part of the places that exist beyond the limit, for accounts that have less than their share."""
+
+
+class Places:
+    """A number of places, some of them taken, each by an account; "" stands for callers without one.
+
+    One account may take all places while no other needs one. Then each gets its share: an account that has less is
+    admitted beyond the limit, and one that has as much is refused until a place is free.
+    """
+
+    __slots__ = ("_by_account", "limit", "taken")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.taken = 0
+        self._by_account: Counter[str] = Counter()
+        """How many each account has taken; only accounts with any have an entry."""
+
+    def has_room(self, account: str) -> bool:
+        """Whether there is a place for one more request of this account."""
+        if self.taken < self.limit:
+            return True
+        accounts = len(self._by_account) + (account not in self._by_account)
+        if accounts == 1 or self.taken >= self.limit * (1 + MORE_FOR_OTHERS):
+            return False
+        return self._by_account[account] < self.limit // accounts
+
+    def take(self, account: str) -> None:
+        """Take a place."""
+        self.taken += 1
+        self._by_account[account] += 1
+
+    def give_back(self, account: str) -> None:
+        """Free a place."""
+        self.taken -= 1
+        self._by_account[account] -= 1
+        if not self._by_account[account]:
+            del self._by_account[account]
