@@ -45,6 +45,7 @@ def make_store(settings: Settings) -> Store:
         pooled=settings.postgres_pooled,
         listen_url=settings.postgres_listen,
         require_standby=settings.postgres_require_standby,
+        durable_storage=settings.postgres_durable_storage,
     )
 
 

@@ -170,6 +170,10 @@ def test_a_database_that_can_lose_commits_in_a_crash_is_reported_and_not_opened(
         assert f"{setting} = off" in doctor.out
         with pytest.raises(NotDurable, match=f"{setting} = off"):
             PostgresStore(server.store).open()
+        trusting = PostgresStore(server.store, durable_storage=True)
+        trusting.open()
+        trusting.check_durable()
+        trusting.close()
     finally:
         configure(database, setting, "on")
     eventually(lambda: agent(server).get("/readyz").status, lambda status: status == 200, within=10)

@@ -126,3 +126,14 @@ def test_a_postgresql_that_writes_on_after_a_failed_flush_is_refused(values, pro
     """PostgreSQL itself stops at a failed flush, unless it is told to go on."""
     found = durability_problem(values)
     assert found is None if problem is None else problem in found
+
+
+HOSTED = {"fsync": "off", "full_page_writes": "off", "data_sync_retry": "off"}
+
+
+def test_an_operator_can_vouch_for_the_storage_of_a_hosted_database_but_not_for_a_failed_flush():
+    assert "HOLDFAST_POSTGRES_DURABLE_STORAGE=true" in durability_problem(HOSTED)
+    assert durability_problem(HOSTED, durable_storage=True) is None
+    refused = durability_problem(HOSTED | {"data_sync_retry": "on"}, durable_storage=True)
+    assert refused.startswith("PostgreSQL runs with data_sync_retry = on,")
+    assert "HOLDFAST_POSTGRES_DURABLE_STORAGE" not in refused

@@ -28,7 +28,7 @@ def copy_into_database(source: Endpoint, to: Settings, report: OnProgress, *, ch
     with translate_errors(), connect(to.store, pooled=to.postgres_pooled) as connection:
         if not to.postgres_pooled:
             PostgresEndpoint(connection).refuse_other_connections()
-        check_durable(connection)
+        check_durable(connection, durable_storage=to.postgres_durable_storage)
         copied = ResumeMarker(connection, stamp(source))
         copied.begin()
         target = PostgresEndpoint(connection)
@@ -62,7 +62,7 @@ def _copy_rest(
 
 
 def _check_database(to: Settings, report: OnProgress) -> None:
-    store = PostgresStore(to.store, pooled=to.postgres_pooled)
+    store = PostgresStore(to.store, pooled=to.postgres_pooled, durable_storage=to.postgres_durable_storage)
     try:
         found = verify(store, lambda step, count: report(f"verified {step}", count, 0)).differences
     finally:

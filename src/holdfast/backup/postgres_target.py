@@ -56,7 +56,8 @@ def open_target(settings: Settings, *, replace: bool) -> Iterator[PostgresTarget
         if not settings.postgres_pooled:
             # A pooler keeps idle connections open: behind one, only the operator knows that the servers are stopped.
             PostgresEndpoint(connection).refuse_other_connections()
-        store = PostgresStore(settings.store, pooled=settings.postgres_pooled)
+        pooled, durable_storage = settings.postgres_pooled, settings.postgres_durable_storage
+        store = PostgresStore(settings.store, pooled=pooled, durable_storage=durable_storage)
         store.open()
         store.close()
         with durable_transaction(connection):

@@ -125,6 +125,11 @@ GROUPS: dict[str, tuple[Field, ...]] = {
         _number("workers", 1, (1, 64), "Processes that answer requests; more than one needs PostgreSQL.", flag=True),
         _number("lanes", 2, (1, 64), "Connections of one process that write, on PostgreSQL."),
         _boolean("postgres_pooled", "The PostgreSQL address is a pooler in transaction mode.", default=False),
+        _boolean(
+            "postgres_durable_storage",
+            "The storage of a hosted PostgreSQL keeps every commit itself: accept `fsync` and `full_page_writes` off.",
+            default=False,
+        ),
         _value("postgres_listen", URL, "A direct PostgreSQL address for `LISTEN`, when `store` is a pooler."),
         _boolean(
             "postgres_require_standby",

@@ -59,6 +59,7 @@ class Settings(msgspec.Struct, frozen=True):
     paypal_secret: str | None = None
     paypal_url: str = _default("paypal_url")
     postgres_pooled: bool = _default("postgres_pooled")
+    postgres_durable_storage: bool = _default("postgres_durable_storage")
     postgres_listen: str | None = None
     postgres_require_standby: bool = _default("postgres_require_standby")
     local_registration: bool = _default("local_registration")

@@ -40,6 +40,8 @@ _COMMIT = f"SET LOCAL statement_timeout = 0; {queries.COMMIT}"
 _BEGIN_DURABLE = f"{queries.BEGIN}; SELECT {_WAIT_FOR_FLUSH}, {_SET_SCHEMA}"
 SAFE_SETTINGS = {"fsync": "on", "full_page_writes": "on", "data_sync_retry": "off"}
 """With `data_sync_retry` PostgreSQL goes on after a failed flush, although the kernel may have dropped the data."""
+KEPT_BY_STORAGE = frozenset({"fsync", "full_page_writes"})
+"""What some hosted databases turn off, because their storage keeps the log itself and never writes half a page."""
 
 
 @contextmanager
@@ -90,13 +92,13 @@ def unconfirmed() -> OutcomeUnknown:
     return OutcomeUnknown("the change is committed here, but no standby has confirmed it")
 
 
-def check_durable(connection: Connection, *, require_standby: bool = False) -> None:
+def check_durable(connection: Connection, *, require_standby: bool = False, durable_storage: bool = False) -> None:
     """Raise NotDurable if the database can lose or damage what was committed: in a crash, or in a failover."""
     names = (*SAFE_SETTINGS, STANDBYS)
     columns = ", ".join(f"current_setting('{name}', true)" for name in names)
     found = dict(zip(names, connection.execute(f"SELECT {columns}").fetchone() or (), strict=True))
     standbys = found.pop(STANDBYS)
-    problem = durability_problem(found)
+    problem = durability_problem(found, durable_storage=durable_storage)
     if problem is None and require_standby and not standbys:
         problem = (
             f"PostgreSQL runs with an empty {STANDBYS}, so a failover can lose acknowledged writes: configure a"
@@ -107,14 +109,18 @@ def check_durable(connection: Connection, *, require_standby: bool = False) -> N
         raise NotDurable(problem)
 
 
-def durability_problem(values: dict[str, str | None]) -> str | None:
-    """What is unsafe about these settings of PostgreSQL, and what to do; None if they are safe or do not exist."""
-    unsafe = [name for name, value in values.items() if value not in {None, SAFE_SETTINGS[name]}]
+def durability_problem(values: dict[str, str | None], *, durable_storage: bool = False) -> str | None:
+    """What is unsafe about these settings of PostgreSQL, and what to do; None if they are safe or do not exist.
+
+    `durable_storage`: the operator knows that the storage does what the settings of `KEPT_BY_STORAGE` are for.
+    """
+    kept = KEPT_BY_STORAGE if durable_storage else frozenset()
+    unsafe = [name for name, value in values.items() if name not in kept and value not in {None, SAFE_SETTINGS[name]}]
     if not unsafe:
         return None
     found = " and ".join(f"{name} = {values[name]}" for name in unsafe)
     wanted = " and ".join(f"{name} = {SAFE_SETTINGS[name]}" for name in unsafe)
-    return (
-        f"PostgreSQL runs with {found}, so a failure of its machine can lose acknowledged writes: set {wanted} in"
-        " postgresql.conf and restart PostgreSQL"
-    )
+    advice = f"set {wanted} in postgresql.conf and restart PostgreSQL"
+    if KEPT_BY_STORAGE.issuperset(unsafe):
+        advice += ", or HOLDFAST_POSTGRES_DURABLE_STORAGE=true if it is a hosted one whose storage keeps every commit"
+    return f"PostgreSQL runs with {found}, so a failure of its machine can lose acknowledged writes: {advice}"

@@ -41,9 +41,9 @@ class PostgresReader(SqlReader):
         """Statements executed inside are one transaction."""
         return durable_transaction(self._connection)
 
-    def check_durable(self, *, require_standby: bool = False) -> None:
+    def check_durable(self, *, require_standby: bool = False, durable_storage: bool = False) -> None:
         """Raise NotDurable if the settings of the database make commits unsafe."""
-        check_durable(self._connection, require_standby=require_standby)
+        check_durable(self._connection, require_standby=require_standby, durable_storage=durable_storage)
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:

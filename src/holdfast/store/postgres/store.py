@@ -54,9 +54,11 @@ class PostgresStore(SqlStore):
         pooled: bool = False,
         listen_url: str | None = None,
         require_standby: bool = False,
+        durable_storage: bool = False,
     ) -> None:
         super().__init__()
         self._url = url
+        self._durable_storage = durable_storage
         self._connector = Connector(url, pooled=pooled)
         self._listen_url = listen_url or (None if pooled else url)
         self._pooled = pooled
@@ -85,7 +87,7 @@ class PostgresStore(SqlStore):
         with translate_errors(), connect(self._url, pooled=self._pooled) as connection:
             # A pooler does not know our `statement_timeout`: behind one a migration may take any time.
             connection.answer_seconds = None if self._pooled else LONG_ANSWER_SECONDS
-            check_durable(connection, require_standby=self._require_standby)
+            check_durable(connection, require_standby=self._require_standby, durable_storage=self._durable_storage)
             with durable_transaction(connection):
                 migrate_schema(connection)
 
@@ -187,7 +189,7 @@ class PostgresStore(SqlStore):
     def check_durable(self) -> None:
         """Check the settings of PostgreSQL, which an administrator can change while it runs."""
         with self.read() as reader:
-            reader.check_durable(require_standby=self._require_standby)
+            reader.check_durable(require_standby=self._require_standby, durable_storage=self._durable_storage)
 
     def size(self) -> int:
         """Bytes of the database."""
