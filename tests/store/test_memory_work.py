@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.store.memory.store import MemoryStore
 from tests.support import ACCOUNT, START, DrivenClock, acquire, claim, heartbeat, open_session, release, transact
-from tests.task_commands import complete, create, take, take_this
+from tests.task_commands import begin, complete, create, heartbeat_session, take, take_this
 
 FEW, MANY = 40, 1_200
 
@@ -63,7 +63,9 @@ def read_deadlines(store):
         lambda store: transact(store, claim("new", "l-other")),
         lambda store: transact(store, release("new", "l-new")),
         lambda store: transact(store, acquire("lock")),
-        lambda store: transact(store, open_session()),
+        lambda store: transact(store, open_session("s0")),
+        lambda store: transact(store, begin()),
+        lambda store: transact(store, heartbeat_session()),
         lambda store: transact(store, take("work")),
         lambda store: transact(store, create("task-new", unique_key="k", scheduled_at=START + 9)),
         lambda store: transact(store, take_this("task-00009")),
@@ -72,6 +74,7 @@ def read_deadlines(store):
     ],
     ids=[
         "claim a new name", "renew", "claim a held name", "release", "acquire a lock", "open a session",
+        "begin a session", "renew a session",
         "claim the next task", "create a task", "claim a task by id", "complete a task", "read the deadlines",
     ],
 )  # fmt: skip

@@ -11,7 +11,7 @@ from holdfast.core import lease as leases
 from holdfast.core import session as sessions
 from holdfast.core import task as tasks
 from holdfast.core.lease import JOB
-from holdfast.core.task import CLAIMED, DEAD, LIVE_STATES, PENDING
+from holdfast.core.task import CLAIMED, DEAD, LIVE_STATES, PENDING, Task
 from holdfast.store.contract import TaskPath
 from tests.proof_size import FULL
 from tests.store.task_rows import accounts, instants, keyed_lists, queues, task_lists, types
@@ -149,7 +149,7 @@ def test_the_tasks_of_a_session_are_those_it_holds(fresh, rows):
             view = load_view(store, holdings=((account, session),))
             assert [row.id for row in view.tasks_of(account, session)] == mine
             with store.read() as reader:
-                assert [row.id for row in reader.holdings(account, session)[1]] == mine
+                assert [row.id for row in reader.holdings(Task, (account, session), "", 1_000)] == mine
 
 
 paths = st.builds(

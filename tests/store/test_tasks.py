@@ -114,7 +114,7 @@ def test_loading_a_session_loads_its_tasks_and_loading_a_task_its_session(store)
     assert view.tasks_of("other", "s1") == []
     assert load_view(store, rows=(a_task("t3").key,)).find(Session, ACCOUNT, "s2") is not None
     with store.read() as reader:
-        assert [task.id for task in reader.holdings(ACCOUNT, "s1")[1]] == ["t1", "t2"]
+        assert [task.id for task in reader.holdings(Task, (ACCOUNT, "s1"), "", 10)] == ["t1", "t2"]
 
 
 def test_loading_a_unique_key_loads_its_live_task(store):

@@ -254,6 +254,7 @@ FIELDS: dict[str, dict[str, Bound]] = {
         **_CONTEXT,
     },
     "list_sessions": {"limit": SESSION_PAGE, "cursor": QUERY_TEXT},
+    "read_session": {"cursor": QUERY_TEXT},
     "heartbeat_session": _CONTEXT,
     "write_context": _CONTEXT,
     "list_events": {

@@ -47,9 +47,9 @@ class SessionMethods(Caller[R]):
         """List the sessions that have a name."""
         return self.call("list_sessions", limit=limit, cursor=cursor)
 
-    def read_session(self, session_id: str) -> R:
-        """Read a session, its context and what it holds."""
-        return self.call("read_session", id=session_id)
+    def read_session(self, session_id: str, *, cursor: str | None = None) -> R:
+        """Read a session, its context and what it holds. If it `hasMore`, pass its `nextCursor` for the next page."""
+        return self.call("read_session", id=session_id, cursor=cursor)
 
     def heartbeat_session(
         self,

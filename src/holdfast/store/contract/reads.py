@@ -19,6 +19,7 @@ from holdfast.core.session import Session
 from holdfast.core.task import Task
 
 R = TypeVar("R", bound=Row)
+H = TypeVar("H", Lease, Task)
 
 HISTORY_PAGE = 1_000
 
@@ -80,8 +81,10 @@ class RowReads(Protocol):
     ) -> list[Session]:
         """Sessions by id; with `live`, only live ones."""
 
-    def holdings(self, account: str, session_id: str) -> tuple[list[Lease], list[Task]]:
-        """The ephemeral leases and the tasks that a session holds, by id."""
+    def holdings(
+        self, row_type: type[H], session: tuple[str, str], after: str, limit: int, max_bytes: int | None = None
+    ) -> list[H]:
+        """The ephemeral leases, or the tasks, that a session (account, id) holds and that sort after an id, by id."""
 
     def tasks(self, account: str, by: TaskPath, before: str, limit: int, max_bytes: int | None = None) -> list[Task]:
         """Tasks with an id below `before`, newest first, along one index."""

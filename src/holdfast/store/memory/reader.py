@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from holdfast.store.memory.store import MemoryStore
 
 R = TypeVar("R", bound=Row)
+H = TypeVar("H", Lease, Task)
 
 
 class MemoryReader:
@@ -116,12 +117,13 @@ class MemoryReader:
         found = [row for row in found if sessions.is_live(row, self.now)] if live else found
         return list(take_bytes(sorted(found, key=lambda row: row.id)[:limit], max_bytes))
 
-    def holdings(self, account: str, session_id: str) -> tuple[list[Lease], list[Task]]:
-        """The ephemeral leases and the tasks that a session holds."""
-        holder = (account, session_id)
-        held_leases = [row for row in self._leases() if row.ephemeral and (row.account, row.session) == holder]
-        held_tasks = [row for row in self._tasks() if (row.account, row.session) == holder]
-        return sorted(held_leases, key=lambda row: row.id), sorted(held_tasks, key=lambda row: row.id)
+    def holdings(
+        self, row_type: type[H], session: tuple[str, str], after: str, limit: int, max_bytes: int | None = None
+    ) -> list[H]:
+        """The ephemeral leases, or the tasks, that a session holds."""
+        rows = map(self._store.rows.__getitem__, self._store.indexes.group("session", *session))
+        held = [row for row in rows if isinstance(row, row_type) and row.id.encode() > after.encode()]
+        return list(take_bytes(sorted(held, key=lambda row: row.id.encode())[:limit], max_bytes))
 
     def tasks(self, account: str, by: TaskPath, before: str, limit: int, max_bytes: int | None = None) -> list[Task]:
         """Tasks older than an id, newest first."""

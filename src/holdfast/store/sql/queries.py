@@ -153,7 +153,6 @@ TASKS_AMONG = page_of(Task, "account = ? AND id IN (SELECT value ->> 0 FROM json
 TASKS_BY_TAG = page_of(Task, "account = ? AND tag = ? AND id < ?", "id", order="DESC")
 TASKS_BY_UNIQUE_KEY = page_of(Task, "account = ? AND unique_key = ? AND id < ?", "id", order="DESC")
 TASKS_BY_ID = page_of(Task, "account = ? AND id < ?", "id", order="DESC")
-SESSION_TASKS = f"SELECT {columns(Task)} FROM tasks WHERE account = ? AND session = ? ORDER BY id"
 FINISHED_TASKS = (
     "SELECT account, id FROM tasks WHERE account = ? AND state IN ('completed', 'dead_letter', 'cancelled')"
     " AND changed_at < ? AND (? OR state <> 'dead_letter') ORDER BY changed_at LIMIT ?"
@@ -183,7 +182,10 @@ OLDEST_READY = (
     " SELECT min((SELECT place FROM tasks WHERE tasks.account = heads.account AND -priority = heads.rank AND ready"
     " ORDER BY place LIMIT 1)) FROM heads WHERE rank IS NOT NULL"
 )
-SESSION_LEASES = f"SELECT {columns(Lease)} FROM leases WHERE account = ? AND session = ? AND ephemeral ORDER BY id"
+HOLDINGS = {
+    Lease.table: page_of(Lease, "account = ? AND session = ? AND ephemeral AND id > ?", "id"),
+    Task.table: page_of(Task, "account = ? AND session = ? AND id > ?", "id"),
+}
 LIVE_SESSIONS = page_of(Session, "account = ? AND id > ? AND ended_at IS NULL AND expires_at > ?", "id")
 SESSIONS = page_of(Session, "account = ? AND id > ?", "id")
 

@@ -23,6 +23,7 @@ from holdfast.store.contract.reads import HISTORY_PAGE, Counts, TaskPath, Totals
 from holdfast.store.sql import queries
 
 R = TypeVar("R", bound=Row)
+H = TypeVar("H", Lease, Task)
 
 
 class SqlReader(ABC):
@@ -107,12 +108,12 @@ class SqlReader(ABC):
             return self.rows(Session, *queries.LIVE_SESSIONS.call((limit, max_bytes), *where))
         return self.rows(Session, *queries.SESSIONS.call((limit, max_bytes), account, after))
 
-    def holdings(self, account: str, session_id: str) -> tuple[list[Lease], list[Task]]:
-        """The ephemeral leases and the tasks that a session holds."""
-        return (
-            self.rows(Lease, queries.SESSION_LEASES, account, session_id),
-            self.rows(Task, queries.SESSION_TASKS, account, session_id),
-        )
+    def holdings(
+        self, row_type: type[H], session: tuple[str, str], after: str, limit: int, max_bytes: int | None = None
+    ) -> list[H]:
+        """The ephemeral leases, or the tasks, that a session holds."""
+        query = queries.HOLDINGS[row_type.table]
+        return self.rows(row_type, *query.call((limit, max_bytes), *session, after))
 
     def tasks(self, account: str, by: TaskPath, before: str, limit: int, max_bytes: int | None = None) -> list[Task]:
         """Tasks with an id below `before`, newest first, along one index."""

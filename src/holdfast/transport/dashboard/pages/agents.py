@@ -6,8 +6,10 @@ from typing import Any
 
 from holdfast.core import session as sessions
 from holdfast.core.event import subject_of
+from holdfast.core.lease import Lease
 from holdfast.core.principal import Principal
 from holdfast.core.session import Session
+from holdfast.core.task import Task
 from holdfast.engine.engine import Engine
 from holdfast.store.contract import Reader
 from holdfast.transport.dashboard import event_lines
@@ -19,6 +21,8 @@ from holdfast.transport.http.request import HttpRefusal
 
 PAGE_SIZE = 30
 HISTORY = 50
+MAX_HELD, HELD_BYTES = 50, 256 * 1024
+"""Jobs, and as many tasks, that are shown of one session, and the bytes of them that are read."""
 
 
 async def show(request: PageRequest) -> TemplateResponse:
@@ -65,9 +69,10 @@ def _describe(session: Session, reader: Reader, by: Principal, engine: Engine) -
 
 
 def _read_holdings(session: Session, reader: Reader, by: Principal, engine: Engine) -> list[Holding]:
-    leases, tasks = reader.holdings(by.account, session.id)
-    visible = [lease for lease in leases if by.covers(lease.id)] if may_use(by, JOBS) else []
-    return holdings.read_holdings(reader, [*visible, *(tasks if may_use(by, TASKS) else [])], engine)
+    key, size = (by.account, session.id), ("", MAX_HELD, HELD_BYTES)
+    leases = reader.holdings(Lease, key, *size) if may_use(by, JOBS) else []
+    tasks = reader.holdings(Task, key, *size) if may_use(by, TASKS) else []
+    return holdings.read_holdings(reader, [*(lease for lease in leases if by.covers(lease.id)), *tasks], engine)
 
 
 PAGE = Page("agents", "Agents", "a", SESSIONS, show, show_one)

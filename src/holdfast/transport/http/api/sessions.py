@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from holdfast.core import session as sessions
-from holdfast.core.deadlines import with_effective_deadline
 from holdfast.core.errors import SessionMissing
 from holdfast.core.page import PAGE_BYTES, cut
 from holdfast.core.row import SECOND, Instant
@@ -27,6 +26,7 @@ from holdfast.store.contract import Reader
 from holdfast.transport.advice import sessions as session_advice
 from holdfast.transport.http.api.cursors import check_known
 from holdfast.transport.http.api.session_documents import session_document, session_fields, session_status
+from holdfast.transport.http.api.session_holdings import read_holdings
 from holdfast.transport.http.bodies.checks import NOTHING, Checks
 from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.bodies.query import NO_STORE, Query
@@ -155,27 +155,24 @@ async def close_session(ctx: HandlerContext, request: Request) -> Response:
 
 
 async def read_session(ctx: HandlerContext, request: Request) -> Response:
-    """A session, its context and what it holds."""
+    """A session, its context and what it holds, of which a page at a time."""
     await ctx.authenticate(request)
+    query = Query(request, {"cursor"})
+    cursor = query.text("cursor")
+    query.raise_errors()
     account, session_id = request.by.account, _session_id(request)
 
-    def query_session(reader: Reader) -> SessionState:
+    def query_session(reader: Reader) -> tuple[SessionState, str | None]:
         with reader.snapshot():  # it may end and free what it holds between two reads
             session = reader.row(Session, account, session_id)
             if session is None or session.name is None or not sessions.is_visible(session, request.by):
                 raise SessionMissing("there is no such session")
-            jobs, tasks = reader.holdings(account, session_id)
-        return SessionState(
-            session=session,
-            jobs=tuple(with_effective_deadline(job, session) for job in jobs),
-            tasks=tuple(with_effective_deadline(task, session) for task in tasks),
-            now=reader.now,
-        )
+            jobs, tasks, following = read_holdings(reader, session, request.by, cursor)
+        return SessionState(session=session, jobs=tuple(jobs), tasks=tuple(tasks), now=reader.now), following
 
-    outcome = await ctx.read(query_session)
-    return _response(
-        200, {"status": session_status(outcome.session, outcome.now), **session_document(request.by, outcome)}, []
-    )
+    outcome, following = await ctx.read(query_session)
+    document = {"status": session_status(outcome.session, outcome.now), **session_document(request.by, outcome)}
+    return _response(200, document | {"nextCursor": following, "hasMore": following is not None}, [])
 
 
 async def list_sessions(ctx: HandlerContext, request: Request) -> Response:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
+
+import msgspec
 
 from holdfast.core.errors import Invalid
 from holdfast.core.lease import ELECTION, LOCK, Lease
 from holdfast.core.names import DEFAULT_ACCOUNT
+from holdfast.core.page import PAGE_BYTES, is_full
 from holdfast.core.principal import ADMIN_ID, Principal
 from holdfast.core.row import SECOND, Instant
 from holdfast.store.contract import Reader
@@ -20,44 +24,93 @@ from holdfast.transport.times import rfc3339_offset
 
 MAX_ROWS = 10_000
 """Locks and users in one answer; OctoStore's own admin page accepts no more."""
+MAX_BYTES = PAGE_BYTES
+"""About how many bytes of locks, and of users, one answer has."""
+PAGE, READ_BYTES = 500, 1024 * 1024
+"""Rows, and their bytes, that are read at once."""
 WINDOWS = {"1h": 3_600, "12h": 43_200, "24h": 86_400, "7d": 604_800}
 
 
 async def admin_status(ctx: HandlerContext, request: Request) -> Response:
-    """Everything held in the default account, and all users with a key to it."""
+    """What is held in the default account, and the users with a key to it; `truncated` if there are more locks."""
     await ctx.authenticate_operator(request)
-    leases, principals, now = await ctx.read(_read_state)
-    names = {user.id: user.name for user in principals} | {ADMIN_ID: "admin"}
-    users = [user for user in principals if user.revoked_at is None][:MAX_ROWS]
+    locks, users, truncated = await ctx.read_page(_read_state)
     return json_response(
         200,
         {
-            "active_locks": len(leases[:MAX_ROWS]),
+            "active_locks": len(locks),
             "agent_contract": lock_advice.listed(),
             "healthy": True,
-            "locks": [_lock_document(lease, names, now) for lease in leases[:MAX_ROWS]],
+            "locks": locks,
             "total_acquires": ctx.stats.acquires,
             "total_releases": ctx.stats.releases,
             "total_users": len(users),
-            "truncated": len(leases) > MAX_ROWS,
+            "truncated": truncated,
             "uptime_seconds": ctx.stats.uptime(),
-            "users": [_user_document(user) for user in users],
+            "users": users,
         },
         NO_STORE,
     )
 
 
-def _read_state(reader: Reader) -> tuple[list[Lease], list[Principal], Instant]:
-    return reader.leases(DEFAULT_ACCOUNT, "", "", MAX_ROWS + 1), reader.principals(DEFAULT_ACCOUNT), reader.now
+def _read_state(reader: Reader) -> tuple[list[msgspec.Raw], list[msgspec.Raw], bool]:
+    """Locks and users, rendered, and whether there are more locks. It runs in a thread and reads page by page."""
+    locks, truncated = _take(_lock_document(lease, reader.now) for lease in _read_leases(reader))
+    holders = {lock["holder_username"] for lock in locks}
+    names = {ADMIN_ID: "admin"}
+    users: list[bytes] = []
+    size = 0
+    for user in _read_principals(reader):
+        if user.id in holders:
+            names[user.id] = user.name
+        if user.revoked_at is None and len(users) < MAX_ROWS and size < MAX_BYTES:
+            users.append(encode(_user_document(user)))
+            size += len(users[-1])
+    for lock in locks:
+        lock["holder_username"] = names.get(lock["holder_username"], "unknown")
+    return [msgspec.Raw(encode(lock)) for lock in locks], list(map(msgspec.Raw, users)), truncated
 
 
-def _lock_document(lease: Lease, names: dict[str, str], now: Instant) -> dict[str, Any]:
+def _read_leases(reader: Reader) -> Iterator[Lease]:
+    """Held leases of the default account by name."""
+    page = reader.leases(DEFAULT_ACCOUNT, "", "", PAGE, READ_BYTES)
+    yield from page
+    while is_full(page, PAGE, READ_BYTES):
+        page = reader.leases(DEFAULT_ACCOUNT, "", page[-1].id, PAGE, READ_BYTES)
+        yield from page
+
+
+def _read_principals(reader: Reader) -> Iterator[Principal]:
+    """Principals of the default account by id, revoked ones included."""
+    after = ""
+    while True:
+        page = reader.rows_after(Principal, DEFAULT_ACCOUNT, after, PAGE, READ_BYTES)
+        yield from (row for row in page if row.account == DEFAULT_ACCOUNT)
+        if not is_full(page, PAGE, READ_BYTES) or page[-1].account != DEFAULT_ACCOUNT:
+            return
+        after = page[-1].id
+
+
+def _take(documents: Iterator[dict[str, Any]]) -> tuple[list[dict[str, Any]], bool]:
+    """The first documents that fit into one answer, and whether there are more."""
+    found: list[dict[str, Any]] = []
+    size = 0
+    for document in documents:
+        if len(found) == MAX_ROWS or size >= MAX_BYTES:
+            return found, True
+        found.append(document)
+        size += len(encode(document))
+    return found, False
+
+
+def _lock_document(lease: Lease, now: Instant) -> dict[str, Any]:
+    """A held lock, with the id of its holder instead of the name."""
     assert lease.expires_at is not None
     election = lease.kind == ELECTION
     return {
         "expires_at": rfc3339_offset(lease.expires_at),
         "fencing_token": lease.token,
-        "holder_username": _username(lease, names),
+        "holder_username": _user_id(lease),
         "metadata": _leader_metadata(lease) if election else metadata_text(lease),
         "name": lease.id,
         "ttl_remaining_seconds": max(lease.expires_at - now, 0) // SECOND,
@@ -72,11 +125,11 @@ def _leader_metadata(lease: Lease) -> str:
     return encode(leader).decode()
 
 
-def _username(lease: Lease, names: dict[str, str]) -> str:
+def _user_id(lease: Lease) -> str | None:
     """The user whose key took the lock; unknown for locks bound to a session and for elections."""
     if lease.kind == ELECTION or (lease.kind == LOCK and lease.ephemeral):
-        return "unknown"
-    return names.get(lease.principal or "", "unknown")
+        return None
+    return lease.principal
 
 
 def _user_document(user: Principal) -> dict[str, Any]:

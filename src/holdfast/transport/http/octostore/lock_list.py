@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from holdfast.core.names import ELECTION_PREFIX, lock_name_problem
+from holdfast.core.page import is_full
 from holdfast.core.prefix_rule import check_covers
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import locks as lock_advice
@@ -17,8 +18,8 @@ from holdfast.transport.http.octostore.lock_documents import status_document
 from holdfast.transport.http.request import HttpRefusal, Request, Response, encode
 from holdfast.transport.http.streams.sending import begin
 
-PAGE = 500
-"""Locks that are read and rendered at once."""
+PAGE, MAX_BYTES = 500, 1024 * 1024
+"""Locks, and their bytes, that are read and rendered at once."""
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -56,9 +57,9 @@ async def _render(ctx: HandlerContext, account: str, prefix: str | None, page: P
 
 def _read_page(reader: Reader, account: str, prefix: str, after: str) -> Page:
     """Read and render one page; called in a thread."""
-    found = reader.leases(account, prefix, after, PAGE)
+    found = reader.leases(account, prefix, after, PAGE, MAX_BYTES)
     locks = [status_document(lease, 0) for lease in found if _is_listable(lease.id)]
-    return Page(encode(locks)[1:-1], len(locks), found[-1].id if len(found) == PAGE else None)
+    return Page(encode(locks)[1:-1], len(locks), found[-1].id if is_full(found, PAGE, MAX_BYTES) else None)
 
 
 def _end(count: int, prefix: str | None) -> bytes:

@@ -81,6 +81,13 @@ class NamedSession(ListedSession, kw_only=True):
     warnings: list[str] | UnsetType = UNSET
 
 
+class ReadSession(NamedSession, rename=CAMEL, kw_only=True):
+    """A session, its context and a page of what it holds: jobs by id, then tasks by id."""
+
+    next_cursor: str | None
+    has_more: bool
+
+
 class BegunSession(NamedSession, kw_only=True):
     """An opened or resumed session. `lease_id` is its proof; `secret` resumes it and is shown only once."""
 
@@ -96,6 +103,12 @@ class SessionPage(Struct, rename=CAMEL):
     next_cursor: str | None
     has_more: bool
     agent_contract: AgentContract
+
+
+class HoldingsFilter(Struct):
+    """Page of what a session holds."""
+
+    cursor: Annotated[QueryText, Meta(description="`nextCursor` of the previous page.")] | UnsetType = UNSET
 
 
 class SessionFilter(Struct):
@@ -119,7 +132,7 @@ OPERATION_SCHEMAS = {
         refusals=(errors.SessionTaken,),
     ),
     "list_sessions": OperationSchema({200: SessionPage}, query=SessionFilter),
-    "read_session": OperationSchema({200: NamedSession}, refusals=(errors.SessionMissing,)),
+    "read_session": OperationSchema({200: ReadSession}, query=HoldingsFilter, refusals=(errors.SessionMissing,)),
     "heartbeat_session": OperationSchema(
         {200: NamedSession},
         body=request_body("HeartbeatSessionBody", sessions.HeartbeatBody, bounds.FIELDS["heartbeat_session"]),
