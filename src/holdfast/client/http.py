@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 import weakref
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -131,17 +132,37 @@ class SeparateHttpTransport(HttpTransport):
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self._settings = settings
-        self._http = httpx2.Client(**settings)
-        self._streams = set()
-        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
-        self._is_closed = False
         call_after_fork(self)
+        self.after_fork()
+
+    def after_fork(self) -> None:
+        """Begin without connections and requests."""
+        super().after_fork()
+        self._lock = threading.Lock()
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+        self._sending = 0
+        """Requests under way."""
+        self._is_closed = False
 
     def send(self, request: Request, timeout: float) -> Answer:
         """One attempt."""
-        if self._is_closed:
-            raise NotSent("the connections were closed")
-        return super().send(request, timeout)
+        with self._lock:
+            if self._is_closed:
+                raise NotSent("the connections were closed")
+            self._sending += 1
+        try:
+            return super().send(request, timeout)
+        finally:
+            with self._lock:
+                self._sending -= 1
+            self._close_if_idle()
+
+    def close(self) -> None:
+        """End all requests; the last of them closes the connections, which no other thread may do meanwhile."""
+        with self._lock:
+            self._is_closed = True
+            _shut_down(self._sockets)
+        self._close_if_idle()
 
     def _extensions(self) -> dict[str, Any]:
         return {"trace": self._record_socket}
@@ -149,15 +170,16 @@ class SeparateHttpTransport(HttpTransport):
     def _record_socket(self, event: str, info: dict[str, Any]) -> None:
         if event in {"connection.connect_tcp.complete", "connection.start_tls.complete"}:
             sock = info["return_value"].get_extra_info("socket")
-            self._sockets.add(sock)
-            if self._is_closed:
-                _shut_down([sock])
+            with self._lock:
+                self._sockets.add(sock)
+                if self._is_closed:
+                    _shut_down([sock])
 
-    def close(self) -> None:
-        """End all requests and close their connections."""
-        self._is_closed = True
-        _shut_down(self._sockets)
-        self._http.close()
+    def _close_if_idle(self) -> None:
+        with self._lock:
+            is_idle = self._is_closed and self._sending == 0
+        if is_idle:
+            self._http.close()
 
 
 class AsyncHttpTransport:
