@@ -6,7 +6,7 @@ In this process and with a short patience, over the very handlers that a server 
 import pytest
 
 import holdfast
-from holdfast.client.embedded import MAX_UNREAD_CHUNKS
+from holdfast.client.exchange import MAX_UNREAD_CHUNKS
 from holdfast.client.request import Request
 from holdfast.transport.http.streams import hub
 
