@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from hypothesis import strategies as st
 
-from holdfast.core.task import DEAD, FINAL_STATES, LIVE_STATES, PENDING, STATES, Task
+from holdfast.core.task import CLAIMED, DEAD, FINAL_STATES, LIVE_STATES, PENDING, STATES, Task
 from tests.support import START
 
 accounts = st.sampled_from(["a", "b"])
@@ -20,11 +20,22 @@ documents = st.recursive(
 ).map(lambda value: msgspec.json.encode(value).decode())
 
 
+SHAPED_COLUMNS = {
+    "ended": '{"worker":null,"outcome":"failed","at":1,"attempt":1,"proof":"p"}',
+    "backoff": '{"kind":"fixed"}',
+}
+"""JSON columns that have a shape of their own."""
+
+
 def column(field: msgspec.structs.FieldInfo) -> st.SearchStrategy:
     """Any value that the type of the field allows."""
     kind = str(field.type)
-    if field.name in Task.json:
+    if field.name in SHAPED_COLUMNS:
+        drawn = st.just(SHAPED_COLUMNS[field.name])
+    elif field.name in Task.json | Task.hashed:
         drawn = documents
+    elif "Meta" in kind:
+        drawn = st.integers(0, 2**53)
     elif "int" in kind:
         drawn = numbers
     else:
@@ -54,8 +65,18 @@ def wild_pairs(draw) -> list[tuple[Task, Task]]:
         if before.state == DEAD:
             allowed = [DEAD, PENDING]
         moved = {"state": draw(st.sampled_from(allowed)), "attempt": before.attempt + draw(st.integers(0, 2))}
-        pairs.append((before, msgspec.structs.replace(before, **draw(changes), **moved)))
+        after = msgspec.structs.replace(before, **draw(changes), **moved)
+        pairs.append((without_contradictions(before), without_contradictions(after)))
     return pairs
+
+
+def without_contradictions(task: Task) -> Task:
+    """The task with a lease if it is claimed, else with none: a store refuses to load others."""
+    if task.state == CLAIMED:
+        lease = {"proof": task.proof or "p", "expires_at": task.expires_at or START}
+    else:
+        lease = {"proof": None, "expires_at": None}
+    return msgspec.structs.replace(task, **lease, ready=task.ready and task.state == PENDING)
 
 
 @st.composite

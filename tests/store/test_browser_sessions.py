@@ -134,7 +134,10 @@ def test_only_the_newest_browser_sessions_of_a_key_are_kept(store):
 
 
 def test_held_tasks_are_listed_in_the_order_in_which_they_expire(store):
-    held = [Task(ACCOUNT, f"t{left}", type=f"type{left}", state=CLAIMED, expires_at=START + left) for left in (3, 1, 2)]
+    held = [
+        Task(ACCOUNT, f"t{left}", type=f"type{left}", state=CLAIMED, proof="p", expires_at=START + left)
+        for left in (3, 1, 2)
+    ]
     put(store, *held, Task(ACCOUNT, "t9", type="x"), replace(held[0], account="other"), kind="created")
     with store.read() as reader:
         assert [task.id for task in reader.next_to_expire(ACCOUNT, 2)] == ["t1", "t2"]

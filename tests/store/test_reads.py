@@ -210,7 +210,7 @@ def test_a_brief_history_has_only_the_last_of_renewals_in_a_row(store):
 
 
 def test_every_list_ends_with_the_record_that_reaches_its_bytes(store):
-    texts = ["a", "\u65e5" * 300, "b" * 500, "\U0001f600" * 200]
+    texts = [f'"{text}"' for text in ("a", "\u65e5" * 300, "b" * 500, "\U0001f600" * 200)]
     put(
         store,
         *(a_lease(f"x{number}", checkpoint=text, session="s1", ephemeral=True) for number, text in enumerate(texts)),

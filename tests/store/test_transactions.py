@@ -42,10 +42,10 @@ EVERYTHING = a_lease(
     checkpoint='{"deep":[[[]]]}',
     progress="0.5",
     acl='["user:bob"]',
-    ended='{"owner":null}',
+    ended='{"owner":null,"how":"released","at":1,"kind":"job","proof":"p"}',
     ended_checkpoint="null",
     token=2**62,
-    ttl=2**62,
+    ttl=2**57,
 )
 ANSWER = Answer(ACCOUNT, "key-1", "print", 200, '{"lease_id":"\u00e9"}', START)
 

@@ -30,9 +30,11 @@ class Header(msgspec.Struct, frozen=True):
     """Number of records by table."""
     logs: dict[str, int]
     """The last event of each account."""
+    damaged: list[str] = []
+    """Rows that cannot be used, and rows that could not be copied: table, key and what is wrong."""
 
 
-def describe(endpoint: SqliteEndpoint, *, taken_at: Instant, source: str) -> Header:
+def describe(endpoint: SqliteEndpoint, *, taken_at: Instant, source: str, damaged: list[str]) -> Header:
     """The header for a copied file."""
     return Header(
         taken_at=taken_at,
@@ -41,6 +43,7 @@ def describe(endpoint: SqliteEndpoint, *, taken_at: Instant, source: str) -> Hea
         token=endpoint.state()["token"],
         counts=count(endpoint),
         logs=endpoint.logs(),
+        damaged=damaged,
     )
 
 

@@ -36,16 +36,18 @@ class PostgresSource:
         self.endpoint = PostgresEndpoint(connection)
         self.endpoint.disable_timeouts()
 
-    def write(self, path: Path, report: OnProgress) -> None:
+    def write(self, path: Path, report: OnProgress) -> list[str]:
         """Copy table by table into a new store file."""
         empty = SqliteStore(path)
         empty.open()
         empty.close()
         with closing(connect_file(path)) as connection:
+            connection.pragma("ignore_check_constraints", 1)  # a state that does not exist is copied as it is
             connection.execute("BEGIN IMMEDIATE")
             file = SqliteEndpoint(connection)
             copy(self.endpoint, file, shared_tables(file, self.endpoint), report)
             connection.execute("COMMIT")
+            return file.left_out
 
 
 @contextmanager

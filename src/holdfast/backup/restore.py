@@ -123,7 +123,7 @@ def _build_store(partial: Path, path: Path, replaced: ReplacedStore, report: OnP
     leases_ended = end_leases(store)
     store.close()
     if check:
-        check_copy(partial, report)
+        check_copy(partial, report, header.damaged)
     with closing(connect(partial)) as connection:
         leave_wal_mode(connection)
     return Restored(header, token, keys_ended, leases_ended, keys_unknown=not replaced.keys)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.core import lease as leases
 from holdfast.core import session as sessions
 from holdfast.core import task as tasks
+from holdfast.core.errors import DamagedRow
 from holdfast.core.event import Cause
 from holdfast.core.lease import RESTORED, Lease
 from holdfast.core.log_gap import ACTOR
@@ -40,7 +41,10 @@ def end_leases(store: SqliteStore) -> int:
 
 
 def _end(view: View, key: Key) -> None:
-    row = view.at(key)
+    try:
+        row = view.at(key)
+    except DamagedRow:  # nobody can use it
+        return
     if isinstance(row, Lease):
         view.put(leases.end_by_restore(row, view.now), leases.RELEASED)
     elif isinstance(row, Task):

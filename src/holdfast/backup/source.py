@@ -24,8 +24,8 @@ class Source(Protocol):
     def endpoint(self) -> Endpoint:
         """Its tables."""
 
-    def write(self, path: Path, report: OnProgress) -> None:
-        """Copy everything into an empty file."""
+    def write(self, path: Path, report: OnProgress) -> list[str]:
+        """Copy everything into an empty file; returns the records that it cannot hold."""
 
 
 class SqliteSource:
@@ -36,9 +36,10 @@ class SqliteSource:
         check_schema(int(connection.pragma("user_version")), SQLITE, str(path))
         self.endpoint = SqliteEndpoint(connection)
 
-    def write(self, path: Path, report: OnProgress) -> None:
+    def write(self, path: Path, report: OnProgress) -> list[str]:
         """Copy page by page."""
         copy_pages(self.endpoint.connection, path, report)
+        return []
 
 
 def check_schema(schema: int, package: str, name: str) -> None:

@@ -14,6 +14,7 @@ from holdfast.backup.files import JOURNAL_FILES, remove
 from holdfast.core.errors import StoreUnavailable
 from holdfast.store.sqlite import queries
 from holdfast.store.sqlite.fair_lock import FairLock
+from holdfast.store.sqlite.results import fetch
 from holdfast.store.sqlite.store import BUSY_MILLISECONDS
 
 PAGES_AT_ONCE = 256
@@ -31,6 +32,8 @@ class SqliteEndpoint:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection
+        self.left_out: list[str] = []
+        """Records that the file cannot hold: table, key and the reason."""
         self._execute = connection.execute
         found: dict[str, list[tuple[str, int]]] = {}
         for table, column, position in self._execute(_COLUMNS):
@@ -49,14 +52,25 @@ class SqliteEndpoint:
         """Records after a key."""
         where = f" WHERE ({table.key_sql}) > ({', '.join('?' * len(table.key))})" if after else ""
         query = f"SELECT {table.columns_sql} FROM {table.name_sql}{where} ORDER BY {table.key_sql} LIMIT ?"
-        return list(self._execute(query, (*(after or ()), limit)))
+        return fetch(self._execute, query, (*(after or ()), limit))
 
     def put(self, table: Table, records: list[Record]) -> None:
-        """Add records."""
+        """Add records. Those that the file cannot hold, which are damaged in the source, are left out."""
         placeholders = ", ".join("?" * len(table.columns))
-        self.connection.executemany(
-            f"INSERT INTO {table.name_sql} ({table.columns_sql}) VALUES ({placeholders})", records
-        )
+        statement = f"INSERT INTO {table.name_sql} ({table.columns_sql}) VALUES ({placeholders})"
+        try:
+            with self.connection:
+                self.connection.executemany(statement, records)
+        except (apsw.ConstraintError, apsw.MismatchError):
+            for record in records:
+                self._put_one(table, statement, record)
+
+    def _put_one(self, table: Table, statement: str, record: Record) -> None:
+        try:
+            self._execute(statement, record)
+        except (apsw.ConstraintError, apsw.MismatchError) as error:
+            key = " ".join(map(str, table.key_of(record)))
+            self.left_out.append(f"{table.name} {key}: it cannot be copied: {error}")
 
     def count(self, table: Table) -> int:
         """How many records there are."""

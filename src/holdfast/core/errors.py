@@ -54,6 +54,7 @@ Trouble                       the server could not do it; `applied` is "no" or "
 ├── ServerOutdated            applied: no; the store needs a newer Holdfast, and this server stops
 ├── StoreFull                 applied: no, and more space is needed first
 ├── ValueRefused              applied: no; the database refused a value of this request
+├── DamagedRow                applied: no; a stored row cannot be used, an operator must correct it
 ├── PaymentUnavailable        applied: unknown, the payment provider did not answer; a retry is safe
 └── OutcomeUnknown            applied: unknown, the connection broke inside COMMIT
 
@@ -457,6 +458,21 @@ class ValueRefused(Trouble):
 
     code = "value_refused"
     hint = "Nothing was changed. Send plain text without control characters."
+
+
+class DamagedRow(Trouble):
+    """A stored row that this request needs cannot be used: it was not written by Holdfast, or the disk changed it."""
+
+    code = "damaged_row"
+    hint = (
+        "Nothing was changed, and a retry does not help. The operator must run `holdfast verify`, which names the row."
+    )
+
+    def __init__(
+        self, table: str, key: tuple[str, ...] = (), damage: str = "", columns: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__("a stored row that this request needs is damaged", table=table)
+        self.table, self.key, self.damage, self.columns = table, key, damage, columns or {}
 
 
 class PaymentUnavailable(Trouble):

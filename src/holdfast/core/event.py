@@ -24,6 +24,9 @@ RENEWALS = ("lease.renewed", "session.renewed", "task.renewed")
 REMOVAL_VERBS = frozenset({"purged", "forgotten", "removed"})
 """Verbs of events that remove the row."""
 
+DAMAGED = "log.damaged"
+"""Kind of the event that readers get in the place of a damaged one, so that they miss no number."""
+
 HIDDEN = "****"
 """Placeholder for a secret in the log."""
 
@@ -52,6 +55,12 @@ class Event(msgspec.Struct, frozen=True):
     seq: int = 0
     """Assigned by the store at the end of the transaction."""
     traceparent: str = ""
+
+
+def damaged_event(event: Event, damage: str) -> Event:
+    """The event that stands in the place of a damaged one: it belongs to no row, and has its number and version."""
+    data = msgspec.json.encode({"damage": damage}).decode()
+    return replace(event, subject=f"log:{event.seq}", kind=DAMAGED, actor="", request_id="", data=data, traceparent="")
 
 
 def subject_of(row: Row) -> str:
@@ -109,6 +118,10 @@ class BrokenLog(Exception):
     """The events of a subject have a gap, so its row cannot be rebuilt."""
 
 
+class DamagedLog(BrokenLog):
+    """One of the events of a subject is damaged."""
+
+
 def fold(blank: Row, events: Iterable[Event]) -> dict[str, Any] | None:
     """Replay a subject's events, oldest first, into the image of its row; None if the row was removed or never existed.
 
@@ -117,6 +130,8 @@ def fold(blank: Row, events: Iterable[Event]) -> dict[str, Any] | None:
     image: dict[str, Any] | None = None
     version, cut = 0, False
     for event in events:
+        if event.kind == DAMAGED:
+            raise DamagedLog(f"{blank.noun}:{blank.id}: its event {event.seq} is damaged")
         verb = event.kind.partition(".")[2]
         if version == 0 and event.version != 1:
             version, cut = event.version - 1, True

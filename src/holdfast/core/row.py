@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-Instant = int
-"""Microseconds since 1970 by the store's clock."""
+LATEST = 253_402_300_799_999_999
+"""The end of the year 9999."""
+
+Instant = Annotated[int, msgspec.Meta(ge=0, le=LATEST)]
+"""Microseconds since 1970 by the store's clock. Rows with a time outside these bounds cannot be read."""
 
 SECOND: Instant = 1_000_000
 

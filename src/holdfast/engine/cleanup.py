@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from holdfast.clock import boot_seconds
 from holdfast.core.account import Account
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import DamagedRow, HoldfastError
 from holdfast.core.event import Cause
 from holdfast.core.lease import Lease
 from holdfast.core.log_gap import is_log_subject
@@ -131,7 +131,11 @@ class Cleanup:
     def _purge_account(self, account: str, now: Instant) -> bool:
         dead = self._retention.dead_letters
         with self._store.read() as reader:
-            keep = self._retention.for_tasks(reader.row(Account, account, account) or Account(account, account), now)
+            try:
+                settings = reader.row(Account, account, account) or Account(account, account)
+            except DamagedRow:  # how long its tasks are kept is unknown
+                return False
+            keep = self._retention.for_tasks(settings, now)
             if not keep:
                 return False
             before = now - keep
@@ -199,16 +203,18 @@ class Cleanup:
         with self._store.read() as reader:
             subjects = [subject for subject in reader.subjects_up_to(account, floor) if not is_log_subject(subject)]
         # A row that does not exist needs none: if it is made again meanwhile, its first event has every column.
-        snapshots = [WriteSnapshot(account=account, cause=_CAUSE, key=key) for key in map(_key_of(account), subjects)]
+        keys = [key for key in map(_key_of(account), subjects) if key is not None]
+        snapshots = [WriteSnapshot(account=account, cause=_CAUSE, key=key) for key in keys]
         if None not in self._run_all(snapshots):
             self._store.forget_events(account, floor)
 
 
-def _key_of(account: str) -> Callable[[str], Key]:
+def _key_of(account: str) -> Callable[[str], Key | None]:
+    """A function that returns the key of a subject's row; None if no kind of row has such subjects."""
     tables = {row_type.noun: row_type.table for row_type in ROW_TYPES}
 
-    def key(subject: str) -> Key:
+    def key(subject: str) -> Key | None:
         noun, _, row_id = subject.partition(":")
-        return (tables[noun], account, row_id)
+        return (tables[noun], account, row_id) if noun in tables else None
 
     return key

@@ -59,6 +59,7 @@ class Engine:
     ) -> None:
         self.store = store
         self.registry = registry or Registry()
+        store.damaged_rows.on_found = partial(self.registry.add, metric_names.DAMAGED_ROWS)
         self.loop_heartbeats = LoopHeartbeats(self.registry)
         self._batch_metrics = BatchMetrics(self.registry)
         self._sink = FutureSink()

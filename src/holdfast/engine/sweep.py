@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Any
 
 from holdfast.core.errors import HoldfastError, ServerOutdated, StoreUnavailable
 from holdfast.core.event import Cause
@@ -18,6 +17,7 @@ from holdfast.core.task import Task
 from holdfast.engine.cleanup import Cleanup
 from holdfast.engine.command import Command
 from holdfast.engine.expiry import ExpireLease, ExpireSession, GiveGrace, UpdateDueTask
+from holdfast.engine.failed_rows import FailedRows
 from holdfast.engine.outages import OUTAGE_SECONDS, Outages
 from holdfast.engine.retention import Retention
 from holdfast.engine.ticket import Ticket
@@ -55,7 +55,7 @@ class Sweep:
         self._submit = submit
         self._outages = outages
         self._serving = serving
-        self._sink = _LoggingSink(on_failure)
+        self.failed_rows = FailedRows(on_failure)
         self._on_failure = on_failure
         self._wakeup = threading.Event()
         self._stopped = False
@@ -159,8 +159,12 @@ class Sweep:
         self._outages.record_run(began)
 
     def _give_grace(self) -> None:
-        """Give grace to every holder, or raise: until then nothing may expire, and no heartbeat may hide the outage."""
-        if None in self._run_all(self.grace_commands()):
+        """Give grace to every holder, or raise: until then nothing may expire, and no heartbeat may hide the outage.
+
+        The holder of a damaged row gets none: it cannot expire either.
+        """
+        failed = self._run_all(self.grace_commands()).count(None)
+        if failed > self.failed_rows.update():
             raise StoreUnavailable("grace could not be given to every holder")
 
     def _run(self) -> None:
@@ -204,8 +208,10 @@ class Sweep:
     def _run_once(self) -> float:
         """End what has expired; returns the seconds until more may be due."""
         with self._store.read() as reader:
-            due = reader.due(MAX_DUE)
+            found = reader.due(MAX_DUE + len(self.failed_rows.set_aside))
             deadline, now = reader.next_deadline(), reader.now
+        self.failed_rows.update()
+        due = [key for key in found if key not in self.failed_rows.set_aside]
         if self._serving and self._outages.is_paused():
             return 0.0  # stopped since the beginning of this pass: a heartbeat now would hide the outage
         self.swept_at = now
@@ -215,10 +221,12 @@ class Sweep:
             return SHORT_SLEEP
         if due:
             ended = self._run_all([expiry_command(key) for key in due])
-            # Another process was faster, or a row is broken: run again soon, but do not spin.
+            # Another process was faster, or a row is damaged: run again soon, but do not spin.
             return 0.0 if any(ended) else SHORT_SLEEP
         if deadline is None:
             return MAX_SLEEP
+        if deadline <= now:
+            return SHORT_SLEEP  # only rows that were set aside are due
         return min(max((deadline - now) / SECOND, 0.0) + 0.0005, MAX_SLEEP)
 
     def _server_runs(self) -> bool:
@@ -241,25 +249,10 @@ class Sweep:
             futures: list[Future[bool | None]] = []
             for command in commands[start : start + MAX_DUE]:
                 future: Future[bool | None] = Future()
-                self._submit(command, self._sink, future)
+                self._submit(command, self.failed_rows, future)
                 futures.append(future)
             results += [future.result() for future in futures]
         return results
-
-
-class _LoggingSink:
-    """Sink of the sweep: logs a failure; the next pass tries that row again."""
-
-    def __init__(self, on_failure: Callable[[], None]) -> None:
-        self._on_failure = on_failure
-
-    def deliver(self, replies: list[tuple[Ticket, Any]]) -> None:
-        for ticket, outcome in replies:
-            failed = isinstance(outcome, BaseException)
-            if failed:
-                log.warning("%s failed: %s", type(ticket.command).__name__, outcome)
-                self._on_failure()
-            ticket.slot.set_result(None if failed else outcome)
 
 
 _CAUSE = Cause("sweep", "")

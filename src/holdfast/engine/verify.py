@@ -8,7 +8,8 @@ from functools import partial
 
 import msgspec
 
-from holdfast.core.event import BrokenLog, fold, row_image, subject_of
+from holdfast.core.errors import DamagedRow
+from holdfast.core.event import BrokenLog, DamagedLog, fold, row_image, subject_of
 from holdfast.core.log_gap import is_log_subject, is_next
 from holdfast.core.page import PAGE_BYTES, is_full
 from holdfast.core.row import Row
@@ -31,6 +32,8 @@ class Report(msgspec.Struct):
     rows: int = 0
     events: int = 0
     differences: list[str] = []
+    damaged: list[str] = []
+    """Rows that cannot be used: table, key and what is wrong."""
 
 
 def verify(store: Store, progress: Progress = lambda *_: None) -> Report:
@@ -49,7 +52,10 @@ def verify(store: Store, progress: Progress = lambda *_: None) -> Report:
     report.accounts = len(accounts)
     for account in accounts:
         _verify_log(store, account, report, progress)
-        _check(report, partial(_miscounted, store, account, counted))
+        if not any(key[:2] == (Task.table, account) for key in store.damaged_rows.known()):
+            _check(report, partial(_miscounted, store, account, counted))
+    store.check_other_records()
+    report.damaged = [f"{' '.join(key)}: {damage}" for key, damage in sorted(store.damaged_rows.known().items())]
     return report
 
 
@@ -76,12 +82,14 @@ def _rows(store: Store, row_type: type[Row]) -> Iterator[Row]:
 
 
 def _difference(store: Store, row: Row) -> str | None:
-    """How a row differs from the fold of its events, or None."""
+    """How a row differs from the fold of its events, or None; damage is reported apart."""
     subject = subject_of(row)
     with store.read() as reader:
-        now = reader.row(type(row), row.account, row.id)
         try:
+            now = reader.row(type(row), row.account, row.id)
             folded = fold(type(row)(row.account, row.id), whole_history(reader, row.account, subject))
+        except (DamagedRow, DamagedLog):
+            return None
         except BrokenLog as error:
             return f"{row.account} {error}"
     image = None if now is None else row_image(now)
@@ -94,7 +102,7 @@ def _difference(store: Store, row: Row) -> str | None:
 
 
 def _verify_log(store: Store, account: str, report: Report, progress: Progress) -> None:
-    """Check that no event is missing, apart from marked restore gaps, and that no logged row is missing."""
+    """Check that no event is missing, apart from marked restore gaps."""
     with store.read() as reader:
         cursor, last = reader.log_bounds(account)
     while cursor < last:
@@ -115,6 +123,11 @@ def _verify_log(store: Store, account: str, report: Report, progress: Progress) 
         report.events += len(page)
         progress("events", report.events)
         cursor = page[-1].seq
+    _verify_subjects(store, account, report)
+
+
+def _verify_subjects(store: Store, account: str, report: Report) -> None:
+    """Check that every row in the log is stored, or that its removal is logged."""
     types = {row_type.noun: row_type for row_type in ROW_TYPES}
     subject = ""
     while True:
@@ -124,7 +137,10 @@ def _verify_log(store: Store, account: str, report: Report, progress: Progress) 
             if is_log_subject(subject):
                 continue
             noun, _, row_id = subject.partition(":")
-            _check(report, partial(_missing, store, types[noun](account, row_id)))
+            if noun in types:
+                _check(report, partial(_missing, store, types[noun](account, row_id)))
+            else:
+                report.differences.append(f"{account}: the log has events of {subject}, which is no kind of row")
         if len(subjects) < PAGE:
             return
 
@@ -132,7 +148,10 @@ def _verify_log(store: Store, account: str, report: Report, progress: Progress) 
 def _missing(store: Store, row: Row) -> str | None:
     """How a logged row that is absent from the store differs from the log; None if its removal is logged."""
     with store.read() as reader:
-        exists = reader.row(type(row), row.account, row.id) is not None
+        try:
+            exists = reader.row(type(row), row.account, row.id) is not None
+        except DamagedRow:
+            exists = True
     return None if exists else _difference(store, row)
 
 

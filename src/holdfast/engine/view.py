@@ -41,6 +41,7 @@ class View:
         self.tokens_drawn = 0
         self.has_unfilled_claim = False
         """Whether a claim got fewer tasks than it asked for."""
+        self._damaged = rows.damaged
         self._loaded = rows.rows
         self._rows = dict(rows.rows)
         self._lock_counts = rows.lock_counts
@@ -70,16 +71,20 @@ class View:
 
     def find(self, row_type: type[R], account: str, row_id: str) -> R | None:
         """The row, if there is one."""
-        row = self._rows.get((row_type.table, account, row_id))
+        row = self.at((row_type.table, account, row_id))
         return row if isinstance(row, row_type) else None
 
     def effective(self, row: Held) -> Held:
         """The row with the earlier of its own deadline and that of its session, as answers show it."""
-        return with_effective_deadline(row, self.find(Session, row.account, session_of(row) or ""))
+        session = self._rows.get((Session.table, row.account, session_of(row) or ""))
+        return with_effective_deadline(row, session if isinstance(session, Session) else None)
 
     def at(self, key: Key) -> Row | None:
-        """The row of any kind under a key."""
-        return self._rows.get(key)
+        """The row of any kind under a key; a damaged one fails the command."""
+        row = self._rows.get(key)
+        if row is None and key in self._damaged:
+            raise self._damaged[key]
+        return row
 
     def leases_of(self, account: str, session: str) -> list[Lease]:
         """The ephemeral leases that a session holds."""
@@ -102,6 +107,9 @@ class View:
 
     def live_task_under(self, account: str, unique_key: str) -> Task | None:
         """The live task under a unique key."""
+        for error in self._damaged.values():
+            if error.key[0] == account and error.columns.get("unique_key") == unique_key:
+                raise error
         task = self.find(Task, account, self._unique_keys.get((account, unique_key), ""))
         return task if task is not None and task.unique_key == unique_key and task.state in LIVE_STATES else None
 
@@ -111,6 +119,8 @@ class View:
         for row in self._loaded.values():
             if isinstance(row, Task) and is_claimable(row, self.wall):
                 loaded.update([(row.account, row.type), (row.account, "")])
+        for error in self._damaged.values():
+            loaded.update([(error.key[0], str(error.columns.get("type"))), (error.key[0], "")])
         return any(count > loaded[queue] for queue, count in counted.items())
 
     def live_locks(self, account: str, principal: str) -> int:
@@ -136,6 +146,8 @@ class View:
 
     def answer(self, account: str, key: str) -> Answer | None:
         """The stored answer under an Idempotency-Key."""
+        if ("answers", account, key) in self._damaged:
+            raise self._damaged["answers", account, key]
         return self._answers.get((account, key))
 
     # -- changing --------------------------------------------------------------------------------------------

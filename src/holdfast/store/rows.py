@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 
 import msgspec
 
 from holdfast.core.account import Account
+from holdfast.core.errors import DamagedRow
 from holdfast.core.lease import Lease
 from holdfast.core.plan import Usage
 from holdfast.core.principal import Principal
@@ -43,8 +44,49 @@ class Rows(msgspec.Struct):
     """By account: what it has used of its plan."""
     held_tasks: dict[str, int] = {}
     """By account whose usage was asked for: how many of its tasks are held."""
+    damaged: dict[Key, DamagedRow] = {}
+    """Rows and answers that are stored but cannot be used; a command that needs one of them fails."""
     wall: Instant | None = None
     """The wall clock, which schedules follow, if it may differ from the store's clock."""
+
+
+class LoadedRows:
+    """The rows and answers that a transaction has loaded so far, the damaged ones apart."""
+
+    def __init__(self) -> None:
+        self.rows: dict[Key, Row] = {}
+        self.answers: list[Answer] = []
+        self.damaged: dict[Key, DamagedRow] = {}
+
+    def add(self, found: Iterable[Row | DamagedRow]) -> None:
+        """Add rows."""
+        for row in found:
+            if isinstance(row, DamagedRow):
+                self._set_aside(row)
+            else:
+                self.rows[row.key] = row
+
+    def add_answers(self, found: Iterable[Answer | DamagedRow]) -> None:
+        """Add answers."""
+        for answer in found:
+            if isinstance(answer, DamagedRow):
+                self._set_aside(answer)
+            else:
+                self.answers.append(answer)
+
+    @property
+    def known(self) -> Container[Key]:
+        """The keys of everything that is stored."""
+        return self.rows.keys() | self.damaged.keys() if self.damaged else self.rows
+
+    def sessions(self) -> set[tuple[str, str]]:
+        """(account, session) of every lease and task that was claimed for a session."""
+        held = (row for row in self.rows.values() if isinstance(row, Lease | Task))
+        return {(row.account, row.session) for row in held if row.session}
+
+    def _set_aside(self, error: DamagedRow) -> None:
+        account, key = error.key
+        self.damaged[error.table, account, key] = error
 
 
 def absent_subjects(needs: AllNeeds, found: Container[Key]) -> dict[tuple[str, str], Key]:

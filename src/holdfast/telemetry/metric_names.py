@@ -27,7 +27,7 @@ LOOPS = ("sweep", "retention", "beat", "uses", "webhooks")
 REASONS = (
     "rate_limited", "lock_limit_exceeded", "capacity_exceeded", "too_many_waiters", "max_workers_reached",
     "store_unavailable", "overloaded", "draining", "idempotency_in_flight", "storage_full", "value_refused",
-    "payment_unavailable", "outcome_unknown", "server_outdated", "other",
+    "damaged_row", "payment_unavailable", "outcome_unknown", "server_outdated", "other",
 )  # fmt: skip
 RARE = ("conflicts", "lapses", "dead_letters", "recovery_failures")
 
@@ -125,6 +125,9 @@ LOOP_SUCCESS = _gauge(
     "When each background loop last finished a pass; of several processes, the oldest.",
     merge=LEAST,
     loop=LOOPS,
+)
+DAMAGED_ROWS = _counter(
+    "holdfast_damaged_rows", "Stored rows that cannot be used, each counted once by each process that met it."
 )
 RARE_TOTAL = _counter("rare", "Events that should be rare.", exported=False, kind=RARE)
 RARE_RECENT = _gauge("rare_recent", "The same in the last hour.", exported=False, kind=RARE)

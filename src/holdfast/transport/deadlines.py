@@ -10,6 +10,7 @@ from holdfast.core.lease import Lease
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.store.contract import Reader
+from holdfast.store.contract.reads import usable_row
 
 R = TypeVar("R", Lease, Task)
 
@@ -32,7 +33,7 @@ class HoldingSessions:
         for row in rows:
             session_id = session_of(row)
             if session_id is not None and (row.account, session_id) not in self._found:
-                self._found[row.account, session_id] = reader.row(Session, row.account, session_id)
+                self._found[row.account, session_id] = usable_row(reader, Session, row.account, session_id)
 
     def of(self, row: Lease | Task) -> Session | None:
         """The session whose end frees the row, if there is one."""

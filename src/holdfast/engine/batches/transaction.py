@@ -6,7 +6,7 @@ import logging
 import time
 from typing import Any
 
-from holdfast.core.errors import Refused
+from holdfast.core.errors import DamagedRow, Refused
 from holdfast.core.row import Instant, Key
 from holdfast.engine.batches.steps import freed_names, nearest_deadline
 from holdfast.engine.command import Outcome, Queue
@@ -106,7 +106,7 @@ def _decide(ticket: Ticket, view: View) -> tuple[Any, bool]:
     steps = len(view.steps)
     try:
         outcome = ticket.run(view)
-    except Refused as refusal:
+    except (Refused, DamagedRow) as refusal:
         view.undo()
         return refusal, False
     except Exception as error:

@@ -22,11 +22,13 @@ from holdfast.store.contract.transactions import (
     Transaction,
     UnusableStore,
 )
+from holdfast.store.damaged_rows import DamagedRows
 
 __all__ = [
     "Clock",
     "ClockStepped",
     "Counts",
+    "DamagedRows",
     "Deliveries",
     "Housekeeping",
     "MissingDriver",
@@ -57,6 +59,9 @@ class Store(Housekeeping, Protocol):
     """How many transactions can usefully run at the same time."""
     clock_jump: Instant
     """By how much its clock was ahead of its last commit when it was opened after a boot: unused time, or an error."""
+
+    damaged_rows: DamagedRows
+    """The rows it has set aside."""
 
     @property
     def deliveries(self) -> Deliveries:

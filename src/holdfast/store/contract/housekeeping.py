@@ -58,6 +58,9 @@ class Housekeeping(Protocol):
     def check_minimum_schema(self) -> None:
         """Raise ServerOutdated if the store now needs a newer Holdfast than this one."""
 
+    def check_other_records(self) -> None:
+        """Read every record beside the rows and the log, so that damaged ones are known."""
+
     def check_durable(self) -> None:
         """Raise NotDurable if the database is configured so that a crash can lose what was committed."""
 

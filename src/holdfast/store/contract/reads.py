@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from holdfast.core.browser_session import BrowserSession
+from holdfast.core.errors import DamagedRow
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
 from holdfast.core.page import PAGE_BYTES, is_full
@@ -51,13 +52,16 @@ class TaskPath(msgspec.Struct, frozen=True):
 
 
 class RowReads(Protocol):
-    """Rows, one by one or as lists. Lists end at `limit` rows or about `max_bytes` bytes (`core.page.take_bytes`)."""
+    """Rows, one by one or as lists. Lists end at `limit` rows or about `max_bytes` bytes (`core.page.take_bytes`).
+
+    Lists leave damaged rows out, so that one of them hides no other.
+    """
 
     def snapshot(self) -> AbstractContextManager[None]:
         """All reads inside see one state; without it, PostgreSQL's reads may each see a later one."""
 
     def row(self, row_type: type[R], account: str, row_id: str) -> R | None:
-        """A row by its key."""
+        """A row by its key; raises DamagedRow if it is damaged."""
 
     def rows_after(
         self, row_type: type[R], account: str, row_id: str, limit: int, max_bytes: int | None = None
@@ -138,7 +142,10 @@ class Deadlines(Protocol):
 
 
 class LogReads(Protocol):
-    """The event log of each account. Lists end at `limit` events or about `max_bytes` bytes, as lists of rows do."""
+    """The event log of each account. Lists end at `limit` events or about `max_bytes` bytes, as lists of rows do.
+
+    A damaged event is replaced by `core.event.damaged_event`: no reader may miss a number.
+    """
 
     def events(self, account: str, after: int, limit: int, max_bytes: int | None = None) -> list[Event]:
         """Events after a cursor."""
@@ -190,6 +197,14 @@ class Reader(RowReads, Statistics, Deadlines, LogReads, Protocol):
     """The store's clock, on which leases run."""
     wall: Instant
     """The wall clock, which schedules follow."""
+
+
+def usable_row(reader: RowReads, row_type: type[R], account: str, row_id: str) -> R | None:
+    """A row that is only a detail of others, such as the session of a lease: None if it is absent or damaged."""
+    try:
+        return reader.row(row_type, account, row_id)
+    except DamagedRow:
+        return None
 
 
 def whole_history(reader: LogReads, account: str, subject: str, *, brief: bool = False) -> Iterator[Event]:

@@ -19,6 +19,7 @@ from holdfast.core.row import Instant, Key, Row
 from holdfast.store.changes import Answer
 from holdfast.store.contract import Clock
 from holdfast.store.contract.housekeeping import ERASED_AT_ONCE
+from holdfast.store.damaged_rows import DamagedRows
 from holdfast.store.memory.deliveries import MemoryDeliveries
 from holdfast.store.memory.indexes import Indexes
 from holdfast.store.memory.reader import MemoryReader
@@ -36,6 +37,7 @@ class MemoryStore:
         self._clock = clock or _boot_clock()
         self._has_own_clock = clock is None
         self._lock = threading.RLock()
+        self.damaged_rows = DamagedRows()
         self.rows: dict[Key, Row] = {}
         self.indexes = Indexes()
         self.log: dict[str, list[Event]] = {}
@@ -57,6 +59,9 @@ class MemoryStore:
 
     def open(self) -> None:
         """Nothing to prepare."""
+
+    def check_other_records(self) -> None:
+        """Nothing to check: its records were never written anywhere."""
 
     def now(self) -> Instant:
         """The time, which never goes back."""

@@ -11,6 +11,7 @@ import psycopg
 
 from holdfast.core.row import Instant
 from holdfast.store.contract import Clock
+from holdfast.store.damaged_rows import DamagedRows
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.clock_watch import ClockReading, own_time
 from holdfast.store.postgres.connection import Connection, is_broken
@@ -21,8 +22,9 @@ from holdfast.store.sql.reader import SqlReader
 class PostgresReader(SqlReader):
     """Reads with single statements; each sees everything committed before it. A `snapshot` is of one moment."""
 
-    def __init__(self, connection: Connection, clock: Clock | None) -> None:
+    def __init__(self, connection: Connection, clock: Clock | None, damaged_rows: DamagedRows) -> None:
         self._connection = connection
+        self.damaged_rows = damaged_rows
         asked_at = own_time()
         self.now: Instant = self.value(queries.NOW, None if clock is None else clock())
         self.clock_reading = ClockReading(self.now, asked_at, own_time())

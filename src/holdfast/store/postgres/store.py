@@ -99,7 +99,13 @@ class PostgresStore(SqlStore):
             connection, wire = self._writer(lane)
             watch = self._clock_watches[lane]
             transaction = PostgresTransaction(
-                connection, wire, self._clock, watch, pooled=self._pooled, require_standby=self._require_standby
+                connection,
+                wire,
+                self._clock,
+                watch,
+                self.damaged_rows,
+                pooled=self._pooled,
+                require_standby=self._require_standby,
             )
             try:
                 yield transaction
@@ -170,7 +176,7 @@ class PostgresStore(SqlStore):
             raise
 
     def _begin_read(self, connection: Connection) -> PostgresReader:
-        reader = PostgresReader(connection, self._clock)
+        reader = PostgresReader(connection, self._clock, self.damaged_rows)
         if self._clock is None:
             for watch in self._clock_watches.copy().values():
                 watch.refresh(reader.clock_reading)

@@ -9,9 +9,8 @@ row made meanwhile runs again.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Container
 
-import msgspec
 import psycopg
 
 from holdfast.core.errors import OutcomeUnknown
@@ -23,6 +22,7 @@ from holdfast.core.task import Task
 from holdfast.core.webhooks.webhook import Webhook
 from holdfast.store.changes import Answer, Changes
 from holdfast.store.contract import Clock, Rerun
+from holdfast.store.damaged_rows import DamagedRows
 from holdfast.store.needs import AllNeeds
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.clock_watch import ClockReading, ClockWatch, own_time
@@ -31,11 +31,7 @@ from holdfast.store.postgres.durability import SET_FOR_COMMIT, confirmed_commit,
 from holdfast.store.postgres.errors import translate
 from holdfast.store.postgres.save_statements import counter_statements, document, row_statements
 from holdfast.store.postgres.wire import ResultRows, Statement, Wire
-from holdfast.store.rows import ROW_TYPES, Rows, absent_subjects
-
-_RECORDS: tuple[type[Any], ...] = (*ROW_TYPES, Answer)
-_DECODERS = {record: msgspec.json.Decoder(list[record]).decode for record in _RECORDS}  # type: ignore[valid-type]
-
+from holdfast.store.rows import ROW_TYPES, LoadedRows, Rows, absent_subjects
 
 _SET_SESSION: list[Statement] = [(f"SET LOCAL {name} = '{value}'", ()) for name, value in LANE_SETTINGS.items()]
 
@@ -49,11 +45,13 @@ class PostgresTransaction:
         wire: Wire,
         clock: Clock | None,
         clock_watch: ClockWatch,
+        damaged_rows: DamagedRows,
         *,
         pooled: bool = False,
         require_standby: bool = False,
     ) -> None:
         self._connection = connection
+        self._damaged_rows = damaged_rows
         self._clock_watch = clock_watch
         self._begin: list[Statement] = [(queries.BEGIN, ()), *(_SET_SESSION if pooled else ())]
         self._run = wire.run
@@ -100,8 +98,8 @@ class PostgresTransaction:
         answered_at = own_time()
         del found[: len(self._begin)]
         self.loaded = True
-        rows: dict[Key, Row] = {}
-        now = _add_rows(rows, [row_type for row_type, _ in locking], _take(found, len(locking)))
+        rows = LoadedRows()
+        now = self._add_rows(rows, [row_type for row_type, _ in locking], _take(found, len(locking)))
         if clock:
             now = _number(found.pop())
         if test_time is None:
@@ -109,17 +107,19 @@ class PostgresTransaction:
         metered = _take(found, len(metering))
         counts = [_number(result) for result in _take(found, len(counting))[1::2]]
         election_counts = [_number(result) for result in _take(found, len(elections))]
-        remembered = _decode(Answer, found.pop(0)) if answers else []
-        if remembered:
-            self._check_absent(rows, needs)
-        now = max(now, self._load_more(rows, needs))
+        if answers:
+            rows.add_answers(self._damaged_rows.decode_document(Answer, _document_of(found.pop(0))))
+        if rows.answers:
+            self._check_absent(rows.known, needs)
+        now = max(now, self._replace_damaged_ready(rows, needs, test_time), self._load_more(rows, needs))
         return Rows(
             test_time or now,
-            rows,
+            rows.rows,
             lock_counts=dict(zip(needs.lock_counts, counts, strict=False)),
             webhook_counts=dict(zip(needs.webhook_counts, counts[len(needs.lock_counts) :], strict=True)),
             election_counts=dict(zip(needs.election_counts, election_counts, strict=True)),
-            answers=remembered,
+            answers=rows.answers,
+            damaged=rows.damaged,
             versions=self._versions,
             usage={
                 account: Usage(int(used[0][0] or b"0"), int(used[0][1] or b"0"))
@@ -129,24 +129,41 @@ class PostgresTransaction:
             wall=test_time or now,
         )
 
-    def _load_more(self, rows: dict[Key, Row], needs: AllNeeds) -> Instant:
+    def _replace_damaged_ready(self, rows: LoadedRows, needs: AllNeeds, test_time: Instant | None) -> Instant:
+        """Load further ready tasks in the place of damaged ones."""
+        now, damaged = 0, 0
+        while needs.ready and damaged < len(rows.damaged):
+            damaged = len(rows.damaged)
+            queues = [(account, task_type, most + damaged) for account, task_type, most in needs.ready]
+            found = self._run(*(statement for _, statement in _ready_statements(queues, test_time)))
+            now = self._add_rows(rows, [Task] * len(found), found)
+        return now
+
+    def _load_more(self, rows: LoadedRows, needs: AllNeeds) -> Instant:
         """Load what depends on the first results: sessions that hold loaded rows, and last versions of removed rows."""
-        holders = {(row.account, row.session) for row in rows.values() if isinstance(row, Lease | Task) and row.session}
-        holders -= {key[1:] for key in rows if key[0] == Session.table}
-        absent = absent_subjects(needs, rows)
+        holders = rows.sessions() - {key[1:] for key in rows.rows if key[0] == Session.table}
+        absent = absent_subjects(needs, rows.known)
         statements: list[Statement] = []
         if holders:
             statements.append((queries.SESSIONS_OF_LEASES, (document(sorted(holders)),)))
         if absent:
             statements.append((queries.LAST_VERSIONS, (document(list(absent)),)))
         found = self._run(*statements) if statements else []
-        now = _add_rows(rows, [Session], _take(found, 1)) if holders else 0
+        now = self._add_rows(rows, [Session], _take(found, 1)) if holders else 0
         for account, subject, version in found[0] if absent else []:
             if version is not None:
                 self._versions[absent[(account or b"").decode(), (subject or b"").decode()]] = int(version)
         return now
 
-    def _check_absent(self, rows: dict[Key, Row], needs: AllNeeds) -> None:
+    def _add_rows(self, rows: LoadedRows, row_types: list[type[Row]], results: list[ResultRows]) -> Instant:
+        """Add the rows that were found; returns the time at which the last of them was read."""
+        now = 0
+        for row_type, result in zip(row_types, results, strict=True):
+            rows.add(self._damaged_rows.decode_document(row_type, _document_of(result)))
+            now = int(result[0][1] or b"0")
+        return now
+
+    def _check_absent(self, stored: Container[Key], needs: AllNeeds) -> None:
         """Run the batch again if a row appeared after the rows were read.
 
         The transaction that made it may have saved one of the answers that were read since. A replayed claim may
@@ -154,7 +171,7 @@ class PostgresTransaction:
         """
         absent: dict[str, list[tuple[str, str]]] = {}
         for table, account, row_id in needs.rows:
-            if (table, account, row_id) not in rows:
+            if (table, account, row_id) not in stored:
                 absent.setdefault(table, []).append((account, row_id))
         statements = [(queries.COUNT_ROWS[table], (document(keys),)) for table, keys in absent.items()]
         if statements and any(map(_number, self._run(*statements))):
@@ -225,29 +242,27 @@ def _load_statements(needs: AllNeeds, test_time: Instant | None) -> list[tuple[t
         elif keys:
             statements.append((row_type, (queries.ROW_BY_KEY[row_type.table], (document(keys),))))
     # These never wait, so they may come last.
-    typed = [queue for queue in needs.ready if queue[1]]
+    return statements + _ready_statements(needs.ready, test_time)
+
+
+def _ready_statements(
+    queues: list[tuple[str, str, int]], test_time: Instant | None
+) -> list[tuple[type[Row], Statement]]:
+    """The statements that lock and read the first claimable tasks of these queues."""
+    statements: list[tuple[type[Row], Statement]] = []
+    typed = [queue for queue in queues if queue[1]]
     if typed:
         statements.append((Task, (queries.READY, (document(typed),))))
         statements.append((Task, (queries.DUE_TASKS, (document(typed), test_time))))
-    untyped = [queue for queue in needs.ready if not queue[1]]
+    untyped = [queue for queue in queues if not queue[1]]
     if untyped:
         statements.append((Task, (queries.READY_ANY, (document(untyped),))))
         statements.append((Task, (queries.DUE_TASKS_ANY, (document(untyped), test_time))))
     return statements
 
 
-def _add_rows(rows: dict[Key, Row], row_types: list[type[Row]], results: list[ResultRows]) -> Instant:
-    """Add the rows that were found; returns the time at which the last of them was read."""
-    now = 0
-    for row_type, result in zip(row_types, results, strict=True):
-        rows.update((row.key, row) for row in _decode(row_type, result))
-        now = int(result[0][1] or b"0")
-    return now
-
-
-def _decode(record: type[Any], result: ResultRows) -> list[Any]:
-    found: list[Any] = _DECODERS[record](result[0][0] or b"[]")
-    return found
+def _document_of(result: ResultRows) -> bytes:
+    return result[0][0] or b"[]"
 
 
 def _take(results: list[ResultRows], count: int) -> list[ResultRows]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import astuple, replace
 
+from holdfast.core.errors import DamagedRow
 from holdfast.core.row import Instant
 from holdfast.core.webhooks.delivery import (
     MAX_PENDING,
@@ -46,6 +47,7 @@ class SqlDeliveries:
 
     def __init__(self, store: SqlStore) -> None:
         self._store = store
+        self._damaged = store.damaged_rows
         self._first_rows = store.dialect.first_rows
         self._due = queries.DUE_DELIVERIES + store.dialect.SKIP_LOCKED
 
@@ -55,8 +57,13 @@ class SqlDeliveries:
             active = [(account, hook) for account, hook in reader.execute(queries.ACTIVE)]
             if not active:
                 return PendingWork([], [], is_due=False)
-            found = reader.execute(queries.LAGGING, *after, MAX_PENDING, MAX_PENDING, limit)
-            behind = [LaggingWebhook(Webhook(*each[:_HOOK_COLUMNS]), *each[_HOOK_COLUMNS:]) for each in found]
+            found = list(reader.execute(queries.LAGGING, *after, MAX_PENDING, MAX_PENDING, limit))
+            hooks = self._damaged.decode(Webhook, [each[:_HOOK_COLUMNS] for each in found])
+            behind = [
+                LaggingWebhook(hook, *each[_HOOK_COLUMNS:])
+                for hook, each in zip(hooks, found, strict=True)
+                if not isinstance(hook, DamagedRow)
+            ]
             is_due = any(reader.execute(queries.IS_DUE, reader.now, reader.now, "[]", "[]", 1))
             return PendingWork(active, behind, is_due)
 
@@ -79,7 +86,7 @@ class SqlDeliveries:
             def find(busy: Counter[WebhookKey]) -> list[Delivery]:
                 hooks, accounts = at_capacity(busy, capacity.per_hook, capacity.per_account)
                 full = _document(hooks), _document([(account,) for account in accounts])
-                return [Delivery(*columns) for columns in execute(self._due, now, now, *full, MAX_CANDIDATES)]
+                return self._damaged.usable(Delivery, execute(self._due, now, now, *full, MAX_CANDIDATES))
 
             def claim_all(chosen: list[Delivery]) -> list[Delivery]:
                 claimed = [claim(delivery, now + capacity.claim_ttl) for delivery in chosen]
@@ -102,8 +109,7 @@ class SqlDeliveries:
         """A webhook's deliveries, newest first."""
         with self._store.read() as reader:
             where = (*hook, state, state, before)
-            found = reader.execute(*queries.PAGE.call((limit, max_bytes), *where))
-            return [Delivery(*columns) for columns in found]
+            return reader.page(Delivery, queries.PAGE, (limit, max_bytes), *where)
 
     def counts(self, hook: WebhookKey) -> dict[str, int]:
         """How many are in each state."""

@@ -19,19 +19,13 @@ from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.core.webhooks.delivery import Delivery
 from holdfast.store.changes import Answer
+from holdfast.store.damaged_rows import TABLES
 from holdfast.store.rows import ROW_TYPES
 
 
 def columns(record: type[Row | Event | Answer | BrowserSession | Delivery], alias: str = "") -> str:
     """The columns of a record, in the order of its fields."""
     return ", ".join(f"{alias}{name}" for name in record.__struct_fields__)
-
-
-_TABLES: dict[type[Event | Delivery], tuple[str, tuple[str, ...]]] = {
-    Event: ("events", ("account", "seq")),
-    Delivery: ("deliveries", ("account", "hook", "seq")),
-}
-"""The tables of records that are not rows, and their primary keys."""
 
 
 class PageQuery(NamedTuple):
@@ -53,7 +47,7 @@ class PageQuery(NamedTuple):
 
 def page_of(record: type[Row | Event | Delivery], where: str, *by: str, order: str = "ASC") -> PageQuery:
     """The query for a page in the order of the columns `by`."""
-    table, key = (record.table, ("account", "id")) if issubclass(record, Row) else _TABLES[record]
+    table, key = TABLES[record]
     chosen = ", ".join(dict.fromkeys((*key, *by)))
     size = " + ".join(f"coalesce(octet_length({name}), 0)" for name in counted_columns(record))
     ordered = ", ".join(f"{name} {order}" for name in by)
@@ -88,10 +82,10 @@ PRINCIPALS_BY_KEY = (
     f"SELECT {columns(Principal)} FROM principals WHERE key_hash = ? AND revoked_at IS NULL UNION ALL"
     f" SELECT {columns(Principal)} FROM principals WHERE old_key_hash = ? AND revoked_at IS NULL"
 )
-USAGE = "SELECT cycle, created FROM usage WHERE account = ?"
+USAGE = "SELECT coalesce(cycle, 0), coalesce(created, 0) FROM usage WHERE account = ?"
 HELD_TASKS = held_tasks("?", "?")
 BROWSER_SESSION = f"SELECT {columns(BrowserSession)} FROM badges WHERE id = ?"
-KEY_USES = "SELECT id, used_at FROM key_uses WHERE account = ?"
+KEY_USES = "SELECT id, used_at FROM key_uses WHERE account = ? AND used_at IS NOT NULL"
 PRINCIPALS = f"SELECT {columns(Principal)} FROM principals WHERE account = ? ORDER BY id"
 DUE = (
     "SELECT kind, account, id, at FROM ("
@@ -188,6 +182,12 @@ HOLDINGS = {
 }
 LIVE_SESSIONS = page_of(Session, "account = ? AND id > ? AND ended_at IS NULL AND expires_at > ?", "id")
 SESSIONS = page_of(Session, "account = ? AND id > ?", "id")
+ALL_AFTER: dict[type[Any], str] = {
+    record: f"SELECT {columns(record)} FROM {TABLES[record][0]} WHERE ({', '.join(TABLES[record][1])}) >"
+    f" ({', '.join('?' * len(TABLES[record][1]))}) ORDER BY {', '.join(TABLES[record][1])} LIMIT ?"
+    for record in (Answer, BrowserSession, Delivery)
+}
+"""Records beside the rows and the log, in the order of their keys."""
 
 # -- housekeeping ------------------------------------------------------------------------------------------------
 
@@ -199,7 +199,8 @@ OLD_ANSWERS = "answered_at < ? ORDER BY answered_at"
 # Locks the row too, so that servers that borrow from the same budget wait for each other.
 OPEN_BUDGET = (
     "INSERT INTO budgets (subject, class, started_at, used) VALUES (?, ?, ?, 0)"
-    " ON CONFLICT (subject, class) DO UPDATE SET used = budgets.used RETURNING started_at, used"
+    " ON CONFLICT (subject, class) DO UPDATE SET used = budgets.used"
+    " RETURNING coalesce(started_at, 0), coalesce(used, 0)"
 )
 SAVE_BUDGET = "UPDATE budgets SET started_at = ?, used = ? WHERE subject = ? AND class = ?"
 SAVE_KEY_USES = (

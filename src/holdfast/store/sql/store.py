@@ -16,9 +16,13 @@ from holdfast.core.budget import Budget, Terms, lend
 from holdfast.core.row import Instant
 from holdfast.store.contract import Rerun
 from holdfast.store.contract.housekeeping import ERASED_AT_ONCE
+from holdfast.store.damaged_rows import TABLES, DamagedRows
 from holdfast.store.sql import migrations, queries
 from holdfast.store.sql.deliveries import SqlDeliveries
 from holdfast.store.sql.reader import SqlReader
+
+CHECKED_AT_ONCE = 1_000
+MAX_NUMBER = 2**62
 
 Execute = Callable[..., list[tuple[Any, ...]]]
 """Execute a statement with its arguments and fetch the result."""
@@ -33,6 +37,7 @@ class SqlStore(ABC):
     """The package that has its migrations."""
 
     def __init__(self) -> None:
+        self.damaged_rows = DamagedRows()
         self.deliveries = SqlDeliveries(self)
 
     @abstractmethod
@@ -64,6 +69,19 @@ class SqlStore(ABC):
         """Record that grace was given after this beat."""
         with self.write() as (execute, _):
             execute(queries.SETTLE_OUTAGE, last_beat)
+
+    def check_other_records(self) -> None:
+        """Read all answers, deliveries and browser sessions, page by page."""
+        for record_type, query in queries.ALL_AFTER.items():
+            _, key = TABLES[record_type]
+            positions = [record_type.__struct_fields__.index(column) for column in key]
+            after: tuple[Any, ...] | None = tuple(-MAX_NUMBER if column == "seq" else "" for column in key)
+            while after is not None:
+                with self.read() as reader:
+                    found = list(reader.execute(query, *after, CHECKED_AT_ONCE))
+                self.damaged_rows.decode(record_type, found)
+                last = found[-1] if len(found) == CHECKED_AT_ONCE else None
+                after = None if last is None else tuple(last[position] for position in positions)
 
     def forget_answers(self, before: Instant, limit: int = 1_000) -> int:
         """Delete old answers."""
@@ -126,7 +144,8 @@ class SqlStore(ABC):
         """Delete a browser session and return it; the caller that deletes the row gets it."""
         with self.write() as (execute, _):
             found = execute(queries.TAKE_BROWSER_SESSION, session_id)
-            return BrowserSession(*found[0]) if found else None
+            usable = self.damaged_rows.usable(BrowserSession, found)
+            return usable[0] if usable else None
 
     def forget_browser_sessions(self) -> int:
         """Delete expired browser sessions and sign-in links."""

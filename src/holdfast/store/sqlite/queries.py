@@ -29,6 +29,11 @@ def _object(row: type[Row]) -> str:
     return f"json_object({', '.join(pairs)})"
 
 
+def _array(row: type[Row]) -> str:
+    """The rows found as one JSON array. As a blob: text that is not UTF-8 would make all of it unreadable."""
+    return f"CAST(json_group_array({_object(row)}) AS blob)"
+
+
 def _placeholders(names: ColumnNames, count: int) -> str:
     """Placeholders for that many records."""
     record = f"({', '.join('?' * len(names))})"
@@ -43,21 +48,21 @@ def _assignments(names: ColumnNames) -> str:
 # -- loading -----------------------------------------------------------------------------------------------------
 
 ROW_BY_KEY = {
-    row.table: f"SELECT json_group_array({_object(row)}) FROM json_each(?) AS wanted CROSS JOIN {row.table} AS row"
+    row.table: f"SELECT {_array(row)} FROM json_each(?) AS wanted CROSS JOIN {row.table} AS row"
     " ON row.account = wanted.value ->> 0 AND row.id = wanted.value ->> 1"
     for row in ROW_TYPES
 }
 LEASES_OF_SESSION = (
-    f"SELECT json_group_array({_object(Lease)}) FROM json_each(?) AS wanted CROSS JOIN leases AS row"
+    f"SELECT {_array(Lease)} FROM json_each(?) AS wanted CROSS JOIN leases AS row"
     " ON row.account = wanted.value ->> 0 AND row.session = wanted.value ->> 1"
     " AND row.ephemeral AND row.proof IS NOT NULL"
 )
 TASKS_OF_SESSION = (
-    f"SELECT json_group_array({_object(Task)}) FROM json_each(?) AS wanted CROSS JOIN tasks AS row"
+    f"SELECT {_array(Task)} FROM json_each(?) AS wanted CROSS JOIN tasks AS row"
     " ON row.account = wanted.value ->> 0 AND row.session = wanted.value ->> 1"
 )
 TASKS_UNDER_KEY = (
-    f"SELECT json_group_array({_object(Task)}) FROM json_each(?) AS wanted CROSS JOIN tasks AS row"
+    f"SELECT {_array(Task)} FROM json_each(?) AS wanted CROSS JOIN tasks AS row"
     " ON row.account = wanted.value ->> 0 AND row.unique_key = wanted.value ->> 1"
     " AND row.unique_key IS NOT NULL AND row.state IN ('pending', 'claimed')"
 )
@@ -66,21 +71,21 @@ KEYS_OF_TASKS = (
     " ON row.account = wanted.value ->> 0 AND row.id = wanted.value ->> 1 WHERE row.unique_key IS NOT NULL"
 )
 READY = (
-    f"SELECT json_group_array({_object(Task)}) FROM (SELECT * FROM tasks WHERE account = ? AND type = ? AND ready"
+    f"SELECT {_array(Task)} FROM (SELECT * FROM tasks WHERE account = ? AND type = ? AND ready"
     " ORDER BY priority DESC, place, id LIMIT ?) AS row"
 )
 READY_ANY = (
-    f"SELECT json_group_array({_object(Task)}) FROM (SELECT * FROM tasks WHERE account = ? AND ready"
+    f"SELECT {_array(Task)} FROM (SELECT * FROM tasks WHERE account = ? AND ready"
     " ORDER BY -priority, place, id LIMIT ?) AS row"
 )
 DUE_TASKS = (
-    f"SELECT json_group_array({_object(Task)}) FROM (SELECT * FROM tasks WHERE account = ? AND type = ?"
+    f"SELECT {_array(Task)} FROM (SELECT * FROM tasks WHERE account = ? AND type = ?"
     " AND state = 'pending' AND NOT ready AND scheduled_at <= ? ORDER BY priority DESC, place, id LIMIT ?) AS row"
 )
 # The plus sign keeps SQLite from using the index by account, which has every task the account ever had; few tasks have
 # just come due.
 DUE_TASKS_ANY = (
-    f"SELECT json_group_array({_object(Task)}) FROM (SELECT * FROM tasks WHERE +account = ?"
+    f"SELECT {_array(Task)} FROM (SELECT * FROM tasks WHERE +account = ?"
     " AND state = 'pending' AND NOT ready AND scheduled_at <= ? ORDER BY priority DESC, place, id LIMIT ?) AS row"
 )
 LAST_VERSIONS = (

@@ -116,7 +116,7 @@ class SqliteStore(SqlStore):
             with self._fair_lock.take(self.wait_seconds):
                 try:
                     writer.execute("BEGIN IMMEDIATE")
-                    transaction = SqliteTransaction(writer, self._clock)
+                    transaction = SqliteTransaction(writer, self._clock, self.damaged_rows)
                     yield transaction
                     transaction.commit()
                 except BaseException as error:
@@ -174,7 +174,7 @@ class SqliteStore(SqlStore):
             connection = self._idle_reader()
             try:
                 connection.execute("BEGIN")
-                yield SqliteReader(connection, self._clock)
+                yield SqliteReader(connection, self._clock, self.damaged_rows)
             except apsw.Error:
                 self._close(connection)
                 raise

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import partial
 from itertools import chain, count
-from typing import Any, TypeVar
+from typing import Any
 
 import apsw
 import msgspec
@@ -19,27 +19,27 @@ from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.store.changes import Answer, Changes
 from holdfast.store.contract import Clock
+from holdfast.store.damaged_rows import DamagedRows
 from holdfast.store.needs import AllNeeds
-from holdfast.store.rows import ROW_TYPES, Rows, absent_subjects
+from holdfast.store.rows import ROW_TYPES, LoadedRows, Rows, absent_subjects
 from holdfast.store.sql import queries as sql
 from holdfast.store.sql.column_groups import column_values, group_by_columns
 from holdfast.store.sqlite import clock as clocks
 from holdfast.store.sqlite import queries
+from holdfast.store.sqlite.results import fetch
 
 MAX_RECORDS = 64
 """Records in one statement."""
 
-R = TypeVar("R", bound=Row)
-
 _encode = msgspec.json.Encoder().encode
-_DECODERS: dict[type[Row], Any] = {row: msgspec.json.Decoder(list[row]).decode for row in ROW_TYPES}  # type: ignore[valid-type]
 
 
 class SqliteTransaction:
     """A transaction between BEGIN IMMEDIATE and COMMIT."""
 
-    def __init__(self, connection: apsw.Connection, clock: Clock | None) -> None:
+    def __init__(self, connection: apsw.Connection, clock: Clock | None, damaged_rows: DamagedRows) -> None:
         self._execute = connection.execute
+        self._damaged_rows = damaged_rows
         state: Any = self._execute(queries.STATE).fetchone()
         self._token: int
         self._token, now, boot_id, boot_at = state
@@ -50,7 +50,7 @@ class SqliteTransaction:
 
     def load(self, needs: AllNeeds, lock_seconds: float | None = None) -> Rows:
         """Everything the batch needs."""
-        rows: dict[Key, Row] = {}
+        rows = LoadedRows()
         for row_type in ROW_TYPES:
             keys = [key[1:] for key in needs.rows if key[0] == row_type.table]
             self._add(rows, row_type, queries.ROW_BY_KEY[row_type.table], keys)
@@ -61,18 +61,20 @@ class SqliteTransaction:
             unique_keys += self._execute(queries.KEYS_OF_TASKS, (_document(needs.same_key_as),)).fetchall()
         self._add(rows, Task, queries.TASKS_UNDER_KEY, unique_keys)
         self._add_ready(rows, needs.ready)
-        holders = {(row.account, row.session) for row in rows.values() if isinstance(row, Lease | Task) and row.session}
-        self._add(rows, Session, queries.ROW_BY_KEY[Session.table], list(holders))
+        self._add(rows, Session, queries.ROW_BY_KEY[Session.table], list(rows.sessions()))
+        for key in needs.answers:
+            rows.add_answers(self._damaged_rows.decode(Answer, fetch(self._execute, queries.ANSWER, key)))
         return Rows(
             self.now,
-            rows,
+            rows.rows,
             lock_counts={owner: self._value(queries.LIVE_LOCKS, (*owner, self.now)) for owner in needs.lock_counts},
             election_counts={
                 account: self._value(queries.LIVE_ELECTIONS, (account, self.now)) for account in needs.election_counts
             },
             webhook_counts={group: self._value(queries.WEBHOOKS, (*group, group[2])) for group in needs.webhook_counts},
-            answers=[Answer(*found) for key in needs.answers for found in self._execute(queries.ANSWER, key)],
-            versions=self._last_versions(absent_subjects(needs, rows)),
+            answers=rows.answers,
+            damaged=rows.damaged,
+            versions=self._last_versions(absent_subjects(needs, rows.known)),
             usage={account: self._usage(account) for account in needs.usage},
             held_tasks={account: self._value(sql.HELD_TASKS, (account, account, self.now)) for account in needs.usage},
             wall=self.wall,
@@ -81,14 +83,16 @@ class SqliteTransaction:
     def _usage(self, account: str) -> Usage:
         return next((Usage(*found) for found in self._execute(sql.USAGE, (account,))), Usage())
 
-    def _add_ready(self, rows: dict[Key, Row], queues: list[tuple[str, str, int]]) -> None:
+    def _add_ready(self, rows: LoadedRows, queues: list[tuple[str, str, int]]) -> None:
         """Add the first tasks of each queue, and scheduled tasks that have come due but are not marked ready yet."""
         for account, task_type, limit in queues:
             queue = (account, task_type) if task_type else (account,)
             ready, due = (queries.READY, queries.DUE_TASKS) if task_type else (queries.READY_ANY, queries.DUE_TASKS_ANY)
-            for query, arguments in ((ready, (*queue, limit)), (due, (*queue, self.wall, limit))):
-                document: Any = self._execute(query, arguments).fetchone()
-                rows.update((row.key, row) for row in _DECODERS[Task](document[0]))
+            for query, arguments in ((ready, queue), (due, (*queue, self.wall))):
+                damaged = -1
+                while damaged < len(rows.damaged):  # others are loaded in the place of damaged ones
+                    damaged = len(rows.damaged)
+                    self._add_found(rows, Task, query, (*arguments, limit + damaged))
 
     def _last_versions(self, absent: dict[tuple[str, str], Key]) -> dict[Key, int]:
         """The last versions of rows that were removed: the next row under that id continues from there."""
@@ -97,11 +101,14 @@ class SqliteTransaction:
         found = self._execute(queries.LAST_VERSIONS, (_document(list(absent)),))
         return {absent[account, subject]: version for account, subject, version in found}
 
-    def _add(self, rows: dict[Key, Row], row_type: type[Row], query: str, keys: Sequence[Any]) -> None:
+    def _add(self, rows: LoadedRows, row_type: type[Row], query: str, keys: Sequence[Any]) -> None:
         """Add the rows with these keys, in one statement."""
         if keys:
-            found: Any = self._execute(query, (_document(keys),)).fetchone()
-            rows.update((row.key, row) for row in _DECODERS[row_type](found[0]))
+            self._add_found(rows, row_type, query, (_document(keys),))
+
+    def _add_found(self, rows: LoadedRows, row_type: type[Row], query: str, arguments: tuple[Any, ...]) -> None:
+        found: Any = self._execute(query, arguments).fetchone()
+        rows.add(self._damaged_rows.decode_document(row_type, found[0]))
 
     def count_claimable(self, needs: AllNeeds) -> dict[tuple[str, str], int]:
         """No other server holds locks, so everything claimable was loaded."""
@@ -150,7 +157,7 @@ class SqliteTransaction:
     def execute(self, statement: str, *arguments: Any) -> list[tuple[Any, ...]]:
         """Execute a statement that is not part of a batch; it is committed with the transaction."""
         self._has_written = True
-        return self._execute(statement, arguments).fetchall()
+        return fetch(self._execute, statement, arguments)
 
     def _save_events(self, changes: Changes) -> None:
         totals: dict[str, int] = {}
@@ -190,18 +197,6 @@ def current_time(clock: Clock | None, mark: clocks.Mark, reading: clocks.Reading
 def wall_time(clock: Clock | None, reading: clocks.Reading) -> Instant:
     """The time of the wall clock, or of a test's clock."""
     return reading.wall if clock is None else clock()
-
-
-def from_columns(row_type: type[R], columns: tuple[Any, ...]) -> R:
-    """A row from the columns of SQLite, which stores booleans as numbers."""
-    for index in _booleans(row_type):
-        columns = (*columns[:index], bool(columns[index]), *columns[index + 1 :])
-    return row_type(*columns)
-
-
-@cache
-def _booleans(row_type: type[Row]) -> list[int]:
-    return [row_type.__struct_fields__.index(name) for name in row_type.booleans]
 
 
 def _document(records: Sequence[Any]) -> str:

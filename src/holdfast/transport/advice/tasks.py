@@ -192,6 +192,9 @@ _ERRORS: dict[str, Callable[[str | None, int | None], Contract]] = {
     "invalid_api_key": lambda *_: _authenticate(retryable=False),
     "invalid_request": lambda *_: _FIX,
     "value_refused": lambda *_: _FIX,
+    "damaged_row": lambda *_: contract(
+        action("fix_request", best=True, why="Ask the operator to run `holdfast verify` and to correct the row.")
+    ),
     "too_large": lambda *_: _FIX,
     "wrong_token": lambda *_: _FIX,
     "method_not_allowed": lambda *_: _FIX,

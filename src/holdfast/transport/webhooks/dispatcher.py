@@ -27,6 +27,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.verbs.webhooks import DisableWebhook
 from holdfast.settings import Settings
 from holdfast.store.contract.deliveries import START, Capacity, PendingWork
+from holdfast.store.contract.reads import usable_row
 from holdfast.telemetry import metric_names
 from holdfast.transport.webhooks.log_reader import LogReader, ReadResult
 
@@ -175,7 +176,7 @@ class Dispatcher:
 
     def _find_active(self, hooks: set[WebhookKey]) -> dict[WebhookKey, Webhook]:
         with self._engine.store.read() as reader:
-            rows = {hook: reader.row(Webhook, *hook) for hook in hooks}
+            rows = {hook: usable_row(reader, Webhook, *hook) for hook in hooks}
         return {hook: row for hook, row in rows.items() if row is not None and row.state == ACTIVE}
 
     def _start_attempt(self, hook: Webhook | None, delivery: Delivery) -> None:

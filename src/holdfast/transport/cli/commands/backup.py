@@ -90,6 +90,8 @@ def _copy(invocation: Invocation, copy: Callable[[dict[str, Any], Progress], dic
 def _backup(arguments: dict[str, Any], progress: Progress) -> dict[str, Any]:
     path = Path(arguments["file"])
     header = backup(_settings(arguments["store"]), path, progress, **_options(arguments))
+    for row in header.damaged:
+        print_message(f"holdfast: damaged row: {row}")
     return {"file": str(path), "bytes": path.stat().st_size} | _header_fields(header)
 
 

@@ -82,7 +82,11 @@ def _check_server(client: Client, url: str) -> Finding:
 
 def _check_store(client: Client) -> Finding:
     try:
-        return Finding("store", str(client.call("readyz").get("store")))
+        document = client.call("readyz")
+        if document.get("damaged_rows"):
+            advice = "run `holdfast verify` on the server's machine: it names each of them and what is wrong"
+            return Finding("store", f"{document.get('store')}: it has damaged rows", advice, exit_status.UNREACHABLE)
+        return Finding("store", str(document.get("store")))
     except HoldfastError as error:
         advice = "read the server's log, and check its disk or database"
         return Finding("store", error.message, advice, exit_status.UNREACHABLE)

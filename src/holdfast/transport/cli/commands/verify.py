@@ -11,7 +11,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.engine.verify import verify
 from holdfast.settings import BadSettings, load, sqlite_path
 from holdfast.store.contract import UnusableStore
-from holdfast.transport.cli.output import is_document, print_document, print_message
+from holdfast.transport.cli.output import escape, is_document, print_document, print_message
 from holdfast.transport.cli.verbs.verb import Invocation
 
 OK, DIFFERENT, UNAVAILABLE, CONFIGURATION = 0, 3, 1, 2
@@ -43,9 +43,14 @@ def run(invocation: Invocation) -> int:
     else:
         for difference in report.differences:
             print(difference)
+        for row in report.damaged:
+            print(f"damaged: {escape(row)}")
+        if report.damaged:
+            print_message("Damaged rows are set aside. Correct each in the database, or restore a backup.")
         summary = f"{len(report.differences)} differences" if report.differences else "no difference"
-        print(f"{report.rows} rows and {report.events} events of {report.accounts} accounts: {summary}")
-    return DIFFERENT if report.differences else OK
+        damaged = f", {len(report.damaged)} damaged rows" if report.damaged else ""
+        print(f"{report.rows} rows and {report.events} events of {report.accounts} accounts: {summary}{damaged}")
+    return DIFFERENT if report.differences or report.damaged else OK
 
 
 def _print_progress(what: str, count: int) -> None:

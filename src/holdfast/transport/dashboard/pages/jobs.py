@@ -16,6 +16,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.verbs.jobs import ForceRelease
 from holdfast.operations.bounds import FORCE_REASON
 from holdfast.store.contract import Reader
+from holdfast.store.contract.reads import usable_row
 from holdfast.transport.dashboard import event_lines, held, ownership_timeline
 from holdfast.transport.dashboard.access.permissions import JOBS
 from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
@@ -98,7 +99,7 @@ def _check_visible(by: Principal, name: str) -> None:
 
 def _find_session(reader: Reader, by: Principal, lease: Lease) -> Session | None:
     """The session that the lease is bound to, if the key may see it."""
-    found = reader.row(Session, by.account, lease.session) if lease.session else None
+    found = usable_row(reader, Session, by.account, lease.session) if lease.session else None
     return found if found is not None and sessions.is_visible(found, by) else None
 
 

@@ -40,6 +40,7 @@ STATUS: dict[type[Exception], int] = {
     errors.Limited: 429,
     errors.StoreFull: 507,
     errors.ValueRefused: 400,
+    errors.DamagedRow: 500,
     errors.Trouble: 503,
 }
 """HTTP status of each error class; a class without an entry has its parent's."""
@@ -178,7 +179,7 @@ _CONTRACTS: tuple[tuple[tuple[type[Exception], ...], Callable[[Request, Any], Co
     ((errors.Unauthenticated,), lambda *_: authenticate(retryable=True)),
     ((errors.OutcomeUnknown, errors.NotHeld), _read_job_first),
     ((errors.SessionExpired, errors.SessionMissing), _session_ended),
-    ((errors.ValueRefused,), lambda _, error: fix_request(error.hint)),
+    ((errors.ValueRefused, errors.DamagedRow), lambda _, error: fix_request(error.hint)),
     ((errors.Trouble, errors.Limited), lambda _, error: retry_after(error.retry_after or 5)),
     ((HttpRefusal,), _http_refusal),
     ((errors.HoldfastError,), lambda _, error: fix_request(error.hint)),

@@ -151,8 +151,12 @@ def body_uuid(text: str) -> str:
 
 
 def pseudonym(holder: str) -> str:
-    """The public id of a holder: derived from the real id, stable, and accepted by no operation."""
-    raw = uuid.UUID(holder).bytes
+    """The public id of a holder: derived from the real id, stable, and accepted by no operation.
+
+    Every holder has a UUID, but a row that was written by another program must not make a whole list unreadable.
+    """
+    known = parse_uuid(holder)
+    raw = holder.encode() if known is None else uuid.UUID(known).bytes
     digest = bytearray(hashlib.sha256(b"octostore.public-lock-holder.v1\0" + raw).digest()[:16])
     digest[6] = digest[6] & 0x0F | 0x80
     digest[8] = digest[8] & 0x3F | 0x80

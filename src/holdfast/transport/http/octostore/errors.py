@@ -48,6 +48,7 @@ _CODES: dict[type[Exception], tuple[int, str, str]] = {
     errors.TooManyElections: (409, "capacity_exceeded", "Capacity exceeded"),
     errors.Limited: (429, "rate_limited", "Rate limit exceeded"),
     errors.Trouble: (503, "internal_error", "Internal server error"),
+    errors.DamagedRow: _INTERNAL,
     errors.StoreFull: (507, "internal_error", "Internal server error"),
 }
 

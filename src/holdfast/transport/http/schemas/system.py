@@ -86,6 +86,8 @@ class Ready(Struct):
     status: Literal["ready"]
     store: str
     parts: dict[str, Part]
+    damaged_rows: int | UnsetType = UNSET
+    """Stored rows that cannot be used; absent if there are none."""
 
 
 class NotReady(Struct):

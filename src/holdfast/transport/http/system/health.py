@@ -129,7 +129,9 @@ async def readyz(ctx: HandlerContext, request: Request) -> Response:
         reason = failure or f"stuck: {', '.join(stuck)}"
         document = {"status": "unavailable", "reason": reason, "message": message or reason, "parts": parts}
         return json_response(503, document, ((b"retry-after", b"1"), *NO_STORE))
-    return json_response(200, {"status": "ready", "store": ctx.engine.store.name, "parts": parts}, NO_STORE)
+    document = {"status": "ready", "store": ctx.engine.store.name, "parts": parts}
+    damaged = ctx.engine.registry.read()[metric_names.DAMAGED_ROWS.at()]
+    return json_response(200, document | ({"damaged_rows": int(damaged)} if damaged else {}), NO_STORE)
 
 
 def _check_store(ctx: HandlerContext, reader: Reader) -> int:

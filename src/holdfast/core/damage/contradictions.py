@@ -1,0 +1,131 @@
+"""Damage of whole records: text that is not the JSON it should be, unknown states, contradicting columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from holdfast.core import purchase as purchases
+from holdfast.core.browser_session import SESSION, SIGN_IN_LINK, BrowserSession
+from holdfast.core.event import Event
+from holdfast.core.lease import ELECTION, JOB, LOCK, Ended, Lease
+from holdfast.core.purchase import Purchase
+from holdfast.core.row import Row
+from holdfast.core.session import Session
+from holdfast.core.task import CLAIMED, PENDING, STATES, Attempt, Task
+from holdfast.core.task.retry import Backoff
+from holdfast.core.webhooks import delivery as deliveries
+from holdfast.core.webhooks import webhook as webhooks
+from holdfast.core.webhooks.delivery import Delivery
+from holdfast.core.webhooks.webhook import Webhook
+
+_TEXTS = frozenset({"secret", "url", "key_hash", "old_key_hash", "listed_hash"})
+"""Columns that events record by hash and that are no JSON."""
+_SHAPES: dict[tuple[type, str], Any] = {
+    (Lease, "ended"): Ended,
+    (Lease, "acl"): list[str],
+    (Task, "ended"): Attempt,
+    (Task, "backoff"): Backoff,
+    (Webhook, "events"): list[str],
+    (Event, "data"): dict[str, msgspec.Raw],
+}
+"""Columns whose JSON the rules read."""
+
+
+def damage_of(record: Any) -> str | None:
+    """What is wrong with a record whose values have the right types; None if nothing is."""
+    record_type: Any = type(record)
+    for column, decode in _json_columns(record_type):
+        text = getattr(record, column)
+        if text is not None:
+            try:
+                decode(text)
+            except (msgspec.DecodeError, UnicodeError) as error:
+                return f"{column} is not the JSON it should be: {error}"
+    rule = _RULES.get(record_type)
+    return None if rule is None else rule(record)
+
+
+@cache
+def _json_columns(record_type: Any) -> list[tuple[str, Callable[[str], Any]]]:
+    """The columns that hold JSON text, each with a function that decodes it."""
+    if issubclass(record_type, Row):
+        columns = sorted((record_type.json | record_type.hashed) - _TEXTS)
+    else:
+        columns = {Event: ["data"], Delivery: ["body"]}.get(record_type, [])
+    shapes = ((column, _SHAPES.get((record_type, column), msgspec.Raw)) for column in columns)
+    return [(column, msgspec.json.Decoder(shape).decode) for column, shape in shapes]
+
+
+def _lease(lease: Lease) -> str | None:
+    if (lease.proof is None) != (lease.expires_at is None):
+        return "it has a lease hash but no deadline" if lease.proof else "it has a deadline but no lease hash"
+    if lease.proof is not None and lease.kind not in {JOB, LOCK, ELECTION}:
+        return f"it is held as {lease.kind!r}, which is no kind of lease"
+    return None
+
+
+def _task(task: Task) -> str | None:
+    if task.state not in STATES:
+        return f"its state is {task.state!r}, which does not exist"
+    if task.state == CLAIMED and (task.proof is None or task.expires_at is None):
+        return f"it is claimed but has no {'lease hash' if task.proof is None else 'deadline'}"
+    if task.state != CLAIMED and (task.proof is not None or task.expires_at is not None):
+        return f"it is {task.state} but has a lease"
+    if task.ready and task.state != PENDING:
+        return f"it is {task.state} but in its queue"
+    return None
+
+
+def _session(session: Session) -> str | None:
+    if (session.ended_at is None) != (session.ended_how is None):
+        return "only one of ended_at and ended_how is set"
+    return None
+
+
+def _webhook(hook: Webhook) -> str | None:
+    if hook.state not in webhooks.STATES:
+        return f"its state is {hook.state!r}, which does not exist"
+    if hook.family not in {webhooks.STANDARD, webhooks.OCTOSTORE}:
+        return f"its family is {hook.family!r}, which does not exist"
+    return None
+
+
+def _purchase(purchase: Purchase) -> str | None:
+    if purchase.state not in {purchases.CREATED, purchases.COMPLETED, purchases.FAILED}:
+        return f"its state is {purchase.state!r}, which does not exist"
+    return None
+
+
+def _delivery(delivery: Delivery) -> str | None:
+    if delivery.state not in deliveries.STATES:
+        return f"its state is {delivery.state!r}, which does not exist"
+    return None
+
+
+def _browser_session(browser_session: BrowserSession) -> str | None:
+    if browser_session.kind not in {SESSION, SIGN_IN_LINK}:
+        return f"its kind is {browser_session.kind!r}, which does not exist"
+    return None
+
+
+def _event(event: Event) -> str | None:
+    noun, _, row_id = event.subject.partition(":")
+    if not row_id or not event.kind.startswith(f"{noun}."):
+        return f"its kind {event.kind!r} does not fit its subject {event.subject!r}"
+    return None
+
+
+_RULES: dict[type[Any], Callable[[Any], str | None]] = {
+    Lease: _lease,
+    Task: _task,
+    Session: _session,
+    Webhook: _webhook,
+    Purchase: _purchase,
+    Delivery: _delivery,
+    BrowserSession: _browser_session,
+    Event: _event,
+}
