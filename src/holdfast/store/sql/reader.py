@@ -101,7 +101,7 @@ class SqlReader(SqlRecords):
     ) -> list[H]:
         """The ephemeral leases, or the tasks, that a session holds."""
         query = queries.HOLDINGS[row_type.table]
-        return self.rows(row_type, *query.call((limit, max_bytes), *session, after))
+        return self.page(row_type, query, (limit, max_bytes), *session, after)
 
     def tasks(self, account: str, by: TaskPath, before: str, limit: int, max_bytes: int | None = None) -> list[Task]:
         """Tasks with an id below `before`, newest first, along one index."""
