@@ -15,6 +15,7 @@ SPREAD = (
     "tests/client/test_faults.py",
     "tests/engine/test_differential.py",
     "tests/engine/test_superseded.py",
+    "tests/linearizability/",
     "tests/simulation/",
     "tests/store/test_task_queries_match_rules.py",
     "tests/streams/test_feed.py",

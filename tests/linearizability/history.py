@@ -10,6 +10,8 @@ from typing import Any
 
 FOREVER = 1 << 62
 """Later than any moment of a run."""
+UNKNOWN_TIME = 0
+"""As the earliest time of a call: the store's clock is set during the run, so times of calls cannot be compared."""
 
 
 @dataclass(slots=True)

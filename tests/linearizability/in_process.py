@@ -9,7 +9,8 @@ from typing import Any
 from holdfast.core.event import Event
 from holdfast.core.row import SECOND
 from holdfast.engine.engine import Engine
-from tests.linearizability.engine_run import DrivenTime, EngineRun, MeasuredTime
+from tests.linearizability.clients.engine_run import EngineRun
+from tests.linearizability.clients.store_time import DrivenTime, MeasuredTime
 from tests.linearizability.faults import UnreliableStore, passing_time
 from tests.linearizability.history import History, LogEntry
 from tests.support import DrivenClock, every, stop_in_time
@@ -26,7 +27,9 @@ def record(
     Without a clock to drive, the leases last for a tenth of a second of the store's own clock.
     """
     rng = random.Random(seed)
-    unreliable = [UnreliableStore(store, random.Random(seed * place), fault_rate) for place, store in enumerate(stores)]
+    unreliable = [
+        UnreliableStore(store, random.Random(f"{seed} {place}"), fault_rate) for place, store in enumerate(stores)
+    ]
     engines = [Engine(store) for store in unreliable]
     for engine in engines:
         engine.start()

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from holdfast.store.memory.store import MemoryStore
-from tests.linearizability.check import check, check_tokens, shortest_part
+from tests.linearizability.checks.log_order import Violation, check_log_order, check_numbers
+from tests.linearizability.checks.search import has_order
+from tests.linearizability.checks.whole_check import check, check_tokens, shortest_part
 from tests.linearizability.history import FOREVER, load_history
 from tests.linearizability.in_process import TTL, record
-from tests.linearizability.log_order import Violation, check_log_order, check_numbers
-from tests.linearizability.search import has_order
 from tests.support import DrivenClock
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.linearizability.check import check, require
+from tests.linearizability.checks.whole_check import check, require
 from tests.linearizability.in_process import record
 from tests.proof_size import FULL, sized
 from tests.support import DrivenClock, make_store
@@ -24,7 +24,7 @@ def test_every_answer_fits_one_order_of_all_calls(kind, engines, part, tmp_path,
     clock = None if kind == "postgres" else DrivenClock()  # PostgreSQL's own clock is read under its locks
     url = new_postgres_database() if kind == "postgres" else ""
     stores = [make_store(kind, tmp_path, lambda: url, clock) for _ in range(engines)]
-    calls = sized(800, CALLS[kind])
+    calls = sized(600, CALLS[kind])
     history = record(stores, clock, seed=part + 100, calls=calls, groups=sized(3, 8), fault_rate=0.06)
     for store in stores:
         store.close()

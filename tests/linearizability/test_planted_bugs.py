@@ -19,11 +19,11 @@ from holdfast.store.memory.reader import MemoryReader
 from holdfast.store.memory.store import MemoryStore
 from holdfast.store.memory.transaction import MemoryTransaction
 from tests.linearizability import faults
-from tests.linearizability.check import check, require
+from tests.linearizability.checks.log_order import Violation, check_log_order
+from tests.linearizability.checks.search import has_order
+from tests.linearizability.checks.whole_check import check, require
 from tests.linearizability.history import History
 from tests.linearizability.in_process import record
-from tests.linearizability.log_order import Violation, check_log_order
-from tests.linearizability.search import has_order
 from tests.support import DrivenClock
 
 CALLS, SEEDS = 400, 20

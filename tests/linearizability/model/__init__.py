@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tests.linearizability.history import Call
+from tests.linearizability.history import UNKNOWN_TIME, Call
 from tests.linearizability.model import jobs, sessions, tasks
 from tests.linearizability.model.objects import BLANK, Changes, Key, Moment, State
 
@@ -35,7 +35,8 @@ def effects(state: State, call: Call, at: int | None = None) -> Iterator[Changes
     """Every way in which the call can take effect in this state, at this moment if it is known."""
     if at is None and call.answer is not None:
         at = call.answer.get("now")
-    now = Moment(call.earliest, call.latest) if at is None else Moment(at, at)
+    steady = call.earliest != UNKNOWN_TIME
+    now = Moment(call.earliest, call.latest, steady) if at is None else Moment(at, at, steady)
     return STEPS[call.verb](state, call, now)
 
 

@@ -38,6 +38,10 @@ def claim_job(state: State, call: Call, now: Moment) -> Iterator[Changes]:
                 yield from _grant(state, call, now, way)
     elif kind == "held":
         assert answer is not None
+        if (
+            answer["owner"] is None and "wait_seconds" in call.args
+        ):  # it is free, and goes to the first who waits for it
+            yield from ({} for _ in ways_to_be_free(state, key, now))
         same = job.proof is not None and job.owner == answer["owner"] and may_live(job, now)
         if same and fits(answer["expires_at"], job, _session(state, job.session)):
             yield {}
@@ -53,7 +57,7 @@ def _grant(state: State, call: Call, now: Moment, way: Changes) -> Iterator[Chan
     ttl = call.args["ttl"]
     granted = Job(
         proof=answer["proof"], owner=call.args["owner"], token=answer["token"], ttl=ttl, session=session,
-        at=now.soonest, **deadline(now, ttl),
+        at=now.at, **deadline(now, ttl),
     )  # fmt: skip
     if answer["token"] > before.token and fits(answer.get("expires_at"), granted, _session(state, session)):
         unknown = {"token": before.token} if call.answer is None else {}
@@ -69,7 +73,7 @@ def heartbeat_job(state: State, call: Call, now: Moment) -> Iterator[Changes]:
         return
     if call.answer is None or call.answer["is"] == "renewed":
         if is_held_by(state, job, call.args["proof"], now):
-            renewed = job._replace(at=now.soonest, **deadline(now, job.ttl))
+            renewed = job._replace(at=now.at, **deadline(now, job.ttl))
             shown = None if call.answer is None else call.answer["expires_at"]
             if fits(shown, renewed, _session(state, job.session)):
                 yield {key: renewed}
@@ -143,7 +147,7 @@ def may_refuse_session(state: State, call: Call, now: Moment) -> bool:
 
 def reading(now: Moment, at: int) -> Moment:
     """The moment of a read: its time may be read a little before its rows."""
-    return Moment(max(now.soonest, at), max(now.latest, at))
+    return Moment(max(now.soonest, at), max(now.latest, at), now.steady)
 
 
 def _session(state: State, session: str | None) -> Session | None:

@@ -25,10 +25,17 @@ class Moment(NamedTuple):
 
     soonest: int
     latest: int
+    steady: bool = True
+    """Whether the store's clock is never set, so that its time does not go back."""
+
+    @property
+    def at(self) -> int:
+        """Its beginning, for comparison with later moments; 0 if they cannot be compared."""
+        return self.soonest if self.steady else 0
 
     def after(self, at: int) -> Moment:
         """The moment, which is not before `at`: time never goes back for one name."""
-        return self if at <= self.soonest else Moment(at, self.latest)
+        return self if at <= self.soonest else Moment(at, self.latest, self.steady)
 
     @property
     def is_possible(self) -> bool:
@@ -118,7 +125,7 @@ def session_may_be_over(state: State, session: str | None, now: Moment) -> bool:
 
 def free(job: Job, now: Moment) -> Job:
     """The job without a holder; its newest token stays."""
-    return Job(token=job.token, at=now.soonest)
+    return Job(token=job.token, at=now.at)
 
 
 def lapse(task: Task, now: Moment) -> Task:
@@ -145,7 +152,7 @@ def complete(task: Task, result: str | None, now: Moment) -> Task:
 def _end_attempt(task: Task, outcome: str, after: str, now: Moment) -> Task:
     return task._replace(
         state=after, proof=None, owner=None, soonest=0, latest=0, session=None, ended=(outcome, task.proof),
-        at=now.soonest,
+        at=now.at,
     )  # fmt: skip
 
 
@@ -162,7 +169,7 @@ def ways_to_end(state: State, session: str, now: Moment, *, expired: bool) -> It
     A task whose own lease expired first has used an attempt even if the session was closed.
     """
     found: Session = state["session", session]
-    ways: list[Changes] = [{("session", session): found._replace(live=False, at=now.soonest)}]
+    ways: list[Changes] = [{("session", session): found._replace(live=False, at=now.at)}]
     for key in holdings(state, session):
         held = state[key]
         after: list[Any]

@@ -57,7 +57,7 @@ def _begin(
     answer = call.answer or {"proof": f"unknown {call.id}", "token": before.token + 1}
     begun = Session(
         proof=answer["proof"], secret=before.secret if has_secret else call.args["fresh_secret"],
-        token=answer["token"], generation=before.generation + 1, ttl=call.args["ttl"], live=True, at=now.soonest,
+        token=answer["token"], generation=before.generation + 1, ttl=call.args["ttl"], live=True, at=now.at,
         **deadline(now, call.args["ttl"]),
     )  # fmt: skip
     if call.answer is None:
@@ -83,7 +83,7 @@ def _reissue(state: State, call: Call, now: Moment, held: list[Key]) -> Iterator
         if may_live(before, now) and (shown is None or place in shown):
             granted = {"proof": f"unknown {call.id} {place}"} if shown is None else shown[place]
             if shown is None or granted["token"] > before.token:
-                after.append(before._replace(**granted, at=now.soonest, **deadline(now, before.ttl)))
+                after.append(before._replace(**granted, at=now.at, **deadline(now, before.ttl)))
         if may_expire(before, now) and (shown is None or place not in shown):
             after.append(free(before, now) if isinstance(before, Job) else lapse(before, now))
         ways = [way | {key: each} for way in ways for each in after]
@@ -99,7 +99,7 @@ def heartbeat_session(state: State, call: Call, now: Moment) -> Iterator[Changes
         return
     if call.answer is None or call.answer["is"] == "renewed":
         if session.proof == call.args["proof"] and session_may_live(state, name, now):
-            renewed = session._replace(at=now.soonest, **deadline(now, session.ttl))
+            renewed = session._replace(at=now.at, **deadline(now, session.ttl))
             if call.answer is None or fits(call.answer["expires_at"], renewed, None):
                 yield from _renew_holdings(state, now, {("session", name): renewed}, holdings(state, name))
     else:
@@ -112,7 +112,7 @@ def _renew_holdings(state: State, now: Moment, changes: Changes, held: list[Key]
         before = state[key]
         after = [before] if may_expire(before, now) else []
         if may_live(before, now):
-            after.append(before._replace(at=now.soonest, **deadline(now, before.ttl)))
+            after.append(before._replace(at=now.at, **deadline(now, before.ttl)))
         ways = [way | ({} if each is before else {key: each}) for way in ways for each in after]
     yield from ways
 
@@ -152,11 +152,27 @@ def read_session(state: State, call: Call, now: Moment) -> Iterator[Changes]:
     ended = ways_to_end(state, name, now, expired=True) if session.live and may_expire(session, now) else []
     for way in chain([{}], ended):
         seen: Session = way.get(("session", name), session)
-        if (seen.generation, seen.live) == (answer["generation"], answer["is"] == "live") and all(
-            _may_show(way.get(("job", job), state["job", job]), proof, now) for job, proof in answer["jobs"].items()
-        ):
-            yield {}
-            return
+        if seen.generation == answer["generation"] and _may_be_shown(seen, answer, now):
+            after = {key: way.get(key, each) for key, each in state.items() if isinstance(each, Job)}
+            if _shows_holdings(after, answer, name, now):
+                yield {}
+                return
+
+
+def _may_be_shown(session: Session, answer: dict[str, Any], now: Moment) -> bool:
+    """Whether the session may be shown as live or as over: the API shows one whose time is over as over at once."""
+    if answer["is"] == "live":
+        return session.live
+    return not session.live or ("held" in answer and may_expire(session, now))
+
+
+def _shows_holdings(jobs: Changes, answer: dict[str, Any], session: str, now: Moment) -> bool:
+    """Whether an answer has the right proofs of all jobs, or the right names of those that the session holds."""
+    if "jobs" in answer:
+        return all(_may_show(jobs["job", job], proof, now) for job, proof in answer["jobs"].items())
+    held = {key[1]: job for key, job in jobs.items() if job.proof is not None and job.session == session}
+    surely = {name for name, job in held.items() if not may_expire(job, reading(now, job.at))}
+    return surely <= set(answer["held"]) <= held.keys()
 
 
 def _may_show(job: Job, proof: str | None, now: Moment) -> bool:

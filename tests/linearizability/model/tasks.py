@@ -32,7 +32,7 @@ def create_task(state: State, call: Call, now: Moment) -> Iterator[Changes]:
     key = ("task", call.args["task"])
     if not state[key].state:
         yield {
-            key: Task(PENDING, call.args["queue"], call.args["max_attempts"], call.args["ttl"], at=now.soonest),
+            key: Task(PENDING, call.args["queue"], call.args["max_attempts"], call.args["ttl"], at=now.at),
         }
 
 
@@ -67,7 +67,7 @@ def _grant(state: State, call: Call, now: Moment, key: Key, way: Changes) -> Ite
     answer = call.answer or {"token": before.token + 1, "proof": f"unknown {call.id}", "attempt": before.attempt + 1}
     granted = before._replace(
         state=CLAIMED, attempt=before.attempt + 1, used=before.used + 1, proof=answer["proof"], token=answer["token"],
-        owner=call.args["owner"], session=session, at=now.soonest, **deadline(now, before.ttl),
+        owner=call.args["owner"], session=session, at=now.at, **deadline(now, before.ttl),
     )  # fmt: skip
     if answer["token"] <= before.token or answer["attempt"] != granted.attempt:
         return
@@ -79,7 +79,7 @@ def heartbeat_task(state: State, call: Call, now: Moment) -> Iterator[Changes]:
     """Renewed for its live holder, lost for everybody else."""
 
     def renew(task: Task, now: Moment) -> Task:
-        return task._replace(at=now.soonest, **deadline(now, task.ttl))
+        return task._replace(at=now.at, **deadline(now, task.ttl))
 
     yield from _holder_call(state, call, now, "renewed", renew)
 
@@ -144,4 +144,5 @@ def read_task(state: State, call: Call, now: Moment) -> Iterator[Changes]:
 def _equals(task: Task, answer: dict[str, object]) -> bool:
     if not task.state or answer["is"] == "absent":
         return not task.state and answer["is"] == "absent"
-    return (answer["is"], answer["attempt"], answer["result"]) == (task.state, task.attempt, task.result)
+    same_attempt = answer["attempt"] in {None, task.attempt}
+    return same_attempt and (answer["is"], answer["result"]) == (task.state, task.result)

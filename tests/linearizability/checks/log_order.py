@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.linearizability.checks.rows import Row, changes_without_call, matches
+from tests.linearizability.checks.search import is_read, not_applied
 from tests.linearizability.history import FOREVER, Call, History, LogEntry
 from tests.linearizability.model import blank_state, effects
 from tests.linearizability.model.objects import BLANK, Changes, Key
-from tests.linearizability.rows import Row, changes_without_call, matches
-from tests.linearizability.search import is_read, not_applied
 
 
 class Violation(AssertionError):
@@ -101,7 +101,7 @@ def _changes(log: list[LogEntry], by_id: dict[str, Call]) -> Iterator[Change]:
     current: Change | None = None
     closed: set[str] = set()
     for entry in log:
-        call = by_id.get(entry.request_id)
+        call = _cause(entry, by_id)
         if current is not None and call is not None and current.call is call:
             current.events.append(entry)
             continue
@@ -114,6 +114,14 @@ def _changes(log: list[LogEntry], by_id: dict[str, Call]) -> Iterator[Change]:
         current = Change(call, [entry])
     if current is not None:
         yield current
+
+
+def _cause(entry: LogEntry, by_id: dict[str, Call]) -> Call | None:
+    """The call that asked for a change. A claim that waits ends an expired lease before it is its turn, for others."""
+    call = by_id.get(entry.request_id)
+    if call is not None and "wait_seconds" in call.args and entry.kind == "lease.expired":
+        return None
+    return call
 
 
 def _replay(group: Group) -> None:

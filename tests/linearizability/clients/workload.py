@@ -23,19 +23,22 @@ class Names:
 
     group: str
     ttl: int
+    wait_seconds: float = 0.0
+    """How long half of the claims of jobs wait."""
     prefix: str = ""
     """Of the tasks that this program creates: other programs create others in the same group."""
+    session: str = ""
+    """The id of its session."""
     secret: str | None = None
     tasks: list[str] = field(default_factory=list)
     made: int = 0
 
+    def __post_init__(self) -> None:
+        self.session = self.session or f"{self.group}-session"
+
     @property
     def jobs(self) -> list[str]:
         return [f"{self.group}-job-{number}" for number in range(JOBS)]
-
-    @property
-    def session(self) -> str:
-        return f"{self.group}-session"
 
     @property
     def queue(self) -> str:
@@ -92,6 +95,8 @@ class Worker:
         lease_id, draw = self.jobs.get(job), self.rng.random()
         if lease_id is None or draw < 0.1:
             asked = {"job": job, "owner": self.name, "ttl": self._ttl(), "lease_id": None, "proof": None}
+            if self.names.wait_seconds:
+                asked["wait_seconds"] = self.rng.choice([0.0, self.names.wait_seconds])
             return "claim_job", asked | self._for_session()
         if draw < 0.15:
             del self.jobs[job]
@@ -113,7 +118,7 @@ class Worker:
         if draw < 0.35:
             return "heartbeat_task", asked
         if draw < 0.70:
-            return "complete_task", asked | {"result": f'"{lease_id}"'}
+            return "complete_task", asked | {"result": f'{{"by":"{lease_id}"}}'}
         if draw < 0.90:
             return "fail_task", asked
         return "release_task", asked

@@ -7,27 +7,16 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from holdfast.core.errors import Trouble
 from holdfast.engine.engine import Engine
-from tests.linearizability.engine_calls import answer_of, command_of, fill_ids, read
-from tests.linearizability.history import FOREVER, Call
-from tests.linearizability.workload import Names, Worker
+from tests.linearizability.clients.engine_calls import answer_of, command_of, fill_ids, read
+from tests.linearizability.clients.store_time import StoreTime
+from tests.linearizability.clients.workload import Names, Worker
+from tests.linearizability.history import Call
 
 ANSWER_SECONDS = 60.0
-PAUSE_SECONDS = 0.0005
-"""How long to wait for answers before looking again whether a paused worker goes on."""
-
-
-class StoreTime(Protocol):
-    """What is known of the store's time at this moment."""
-
-    def earliest(self) -> int:
-        """The store's clock shows at least this."""
-
-    def latest(self) -> int:
-        """The store's clock shows at most this."""
 
 
 class EngineRun:
@@ -49,7 +38,8 @@ class EngineRun:
         group_calls: int = 150,
         record: Callable[[list[Call]], None] = lambda calls: None,
         between: Callable[[list[int]], None] = lambda deadlines: None,
-        shared: bool = False,
+        period_seconds: float | None = None,
+        wait_seconds: float = 0.0,
     ) -> None:
         self.engines = engines
         self.store_time = store_time
@@ -61,12 +51,14 @@ class EngineRun:
         self._ttl = ttl
         self._record = record
         self._between = between
-        self._shared = shared
-        """Whether the names are shared with other programs, which make the same groups at the same time."""
+        self._period_seconds = period_seconds
+        """After so many seconds of the machine's clock all programs go on to new groups, whose names they share."""
+        self._wait_seconds = wait_seconds
         self._groups_made = 0
+        self._names: dict[int, str] = {}
         self._replies: deque[tuple[Worker, Call, Any, int, int]] = deque()
         self._replied = threading.Event()
-        self._groups: list[list[Worker]] = [self._new_group() for _ in range(groups)]
+        self._groups: list[list[Worker]] = [self._new_group(place) for place in range(groups)]
         self._paused: list[tuple[int, Worker]] = []
         self._deadlines: list[int] = []
         """Of the newest answers."""
@@ -79,12 +71,15 @@ class EngineRun:
             if len(self.calls) >= calls:
                 idle, self._paused = [], []
             waiting += self._ask(idle)
-            answered = self._replied.wait(PAUSE_SECONDS if self._paused else ANSWER_SECONDS if waiting else 0.0)
+            answered = self._replied.wait(
+                self.store_time.tick_seconds if self._paused else ANSWER_SECONDS if waiting else 0.0
+            )
             assert answered or self._paused or not waiting, f"an engine did not answer within {ANSWER_SECONDS} s"
             self._replied.clear()
-            self._between(self._deadlines)
             free = self._take_replies()
             waiting -= len(free)
+            if free or not waiting:  # a driven clock must not run away from an engine that gets no processor time
+                self._between(self._deadlines)
             idle = [worker for worker in free if not self._pauses(worker)] + self._resume()
 
     # -- asking ----------------------------------------------------------------------------------------------------
@@ -102,7 +97,7 @@ class EngineRun:
                 self._read(engine, worker, call)
             else:
                 try:
-                    engine.submit(command_of(call), self, (worker, call))
+                    engine.submit(command_of(call), self, (worker, call), call.args.get("wait_seconds", 0.0))
                 except Trouble as error:
                     self._reply(worker, call, error)
             waiting += 1
@@ -157,62 +152,35 @@ class EngineRun:
 
     def _pauses(self, worker: Worker) -> bool:
         """Whether the worker leaves its group for a new one, crashes or pauses now."""
-        group = next(group for group in self._groups if worker in group)
-        if worker.made >= self._group_calls // self._workers_per_group:
+        place, group = next((place, group) for place, group in enumerate(self._groups) if worker in group)
+        if worker.made >= self._group_calls // self._workers_per_group or worker.names.group != self._name_of(place):
             group.remove(worker)
             if not group:
-                self._groups[self._groups.index(group)] = new = self._new_group()
+                self._groups[place] = new = self._new_group(place)
                 self._paused += [(0, each) for each in new]
             return True
         if worker.rng.random() < 0.01:
             worker.forget()
         if worker.wants_pause():
-            self._paused.append((self.store_time.earliest() + self.rng.randrange(2 * self._ttl), worker))
+            self._paused.append((self.store_time.passed() + self.rng.randrange(2 * self._ttl), worker))
             return True
         return False
 
     def _resume(self) -> list[Worker]:
-        now = self.store_time.earliest()
+        now = self.store_time.passed()
         over = [worker for until, worker in self._paused if until <= now]
         self._paused = [(until, worker) for until, worker in self._paused if until > now]
         return over
 
-    def _new_group(self) -> list[Worker]:
+    def _new_group(self, place: int) -> list[Worker]:
         self._groups_made += 1
-        prefix = "shared" if self._shared else self.name
-        names = Names(f"{prefix}-{self._groups_made}", self._ttl, prefix=self.name)
+        self._names[place] = f"{self.name}-{self._groups_made}"
+        names = Names(self._name_of(place), self._ttl, self._wait_seconds, prefix=self.name)
         made = range(self._workers_per_group)
         return [Worker(f"{self.name}/{self._groups_made}/{each}", names, self.rng) for each in made]
 
-
-class DrivenTime:
-    """The time of a clock that the test drives."""
-
-    def __init__(self, clock: Callable[[], int]) -> None:
-        self.earliest = self.latest = clock
-
-
-class MeasuredTime:
-    """A real clock of a store on this machine, which runs evenly: measured once, with room for drift and rounding."""
-
-    def __init__(self, shown: Callable[[], int], slack: int = 50_000) -> None:
-        before = time.monotonic_ns() // 1000
-        now = shown()
-        after = time.monotonic_ns() // 1000
-        self._least, self._most = now - after - slack, now - before + slack
-
-    def earliest(self) -> int:
-        return time.monotonic_ns() // 1000 + self._least
-
-    def latest(self) -> int:
-        return time.monotonic_ns() // 1000 + self._most
-
-
-class UnknownTime:
-    """A clock that is set during the run: nothing is known of it beforehand."""
-
-    def earliest(self) -> int:
-        return 0
-
-    def latest(self) -> int:
-        return FOREVER
+    def _name_of(self, place: int) -> str:
+        """The name of the group at a place now."""
+        if self._period_seconds is None:
+            return self._names[place]
+        return f"shared-{place}-{int(time.monotonic() / self._period_seconds)}"

@@ -68,7 +68,7 @@ def changes_without_call(state: State, entry: LogEntry, rows: dict[str, Row], ca
     noun, _, name = entry.subject.partition(":")
     verb = entry.kind.partition(".")[2]
     key: Key = ("job" if noun == "lease" else noun, name)
-    held, row, now = state[key], rows[entry.subject], Moment(entry.at, entry.at)
+    held, row, now = state[key], rows[entry.subject], Moment(entry.at, entry.at, state[key].at > 0)
     if verb == "due":
         return {}
     if verb == "extended":

@@ -1,0 +1,87 @@
+"""A program with workers on an engine of its own, which a test can kill or suspend.
+
+Its options are the store's `url`, its `name` and `seed`, how many `calls` to make, the `file` for the record, the `ttl`
+in microseconds, whether it is `serving`, whether the store's clock is `steady`, and in `run` more arguments of
+EngineRun. Each line of the record is a call, written before it is made, or an answer. A call without an answer has an
+unknown outcome.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from holdfast.engine.engine import Engine
+from holdfast.settings import sqlite_path
+from holdfast.store.contract import Store
+from holdfast.store.postgres import PostgresStore
+from holdfast.store.sqlite import SqliteStore
+from tests.linearizability.clients.engine_run import EngineRun
+from tests.linearizability.clients.store_time import MeasuredTime, UnknownTime
+from tests.linearizability.history import Call, History, LogEntry
+
+
+class Recorder:
+    """Appends calls and answers to a file. What is written survives the process."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        self._encode = msgspec.json.encode
+
+    def record(self, calls: list[Call]) -> None:
+        """Append these calls, each with its answer if it has one."""
+        if calls:
+            os.write(self._file, b"".join(self._encode(asdict(call)) + b"\n" for call in calls))
+
+
+def read_calls(path: Path) -> list[Call]:
+    """The calls that a program wrote; the last line may be cut off."""
+    found: dict[str, Call] = {}
+    for line in path.read_bytes().split(b"\n")[:-1]:
+        call = Call(**msgspec.json.decode(line))
+        found[call.id] = call
+    return list(found.values())
+
+
+def open_store(url: str) -> Store:
+    store: Store = SqliteStore(sqlite_path(url)) if url.startswith("sqlite:") else PostgresStore(url)
+    store.open()
+    return store
+
+
+def read_history(url: str, paths: list[Path]) -> History:
+    """The calls of several programs, and the log of their store."""
+    from tests.linearizability.in_process import log_of
+
+    store = open_store(url)
+    try:
+        log: list[LogEntry] = log_of(store)
+    finally:
+        store.close()
+    return History([call for path in paths for call in read_calls(path)], log)
+
+
+def run(options: dict[str, Any]) -> None:
+    """Make the calls, then end."""
+    logging.disable(logging.CRITICAL)
+    store = open_store(options["url"])
+    engine = Engine(store, serving=options["serving"])
+
+    def now() -> int:
+        with store.read() as reader:
+            return reader.now
+
+    store_time = MeasuredTime(now) if options["steady"] else UnknownTime()
+    rng, record = random.Random(options["seed"]), Recorder(Path(options["file"])).record
+    engine.start()
+    EngineRun([engine], store_time, rng, options["name"], options["ttl"], record=record, **options["run"]).run(
+        options["calls"]
+    )
+    engine.stop()
+    store.close()
