@@ -16,7 +16,7 @@ from tests.linearizability.history import History, LogEntry
 from tests.support import DrivenClock, every, stop_in_time
 
 TTL = 10 * SECOND
-REAL_TTL = SECOND // 10
+REAL_TTL = SECOND // 4
 
 
 def record(
@@ -24,7 +24,7 @@ def record(
 ) -> History:
     """Run workers against one engine on each of these stores, which share their rows; the history of the run.
 
-    Without a clock to drive, the leases last for a tenth of a second of the store's own clock.
+    Without a clock to drive, the leases last for a quarter of a second of the store's own clock.
     """
     rng = random.Random(seed)
     unreliable = [

@@ -29,5 +29,5 @@ def test_every_answer_fits_one_order_of_all_calls(kind, engines, part, tmp_path,
     for store in stores:
         store.close()
     seen = check(history)
-    require(seen, *ALWAYS, *(LONG_RUN if FULL else ()))
+    require(seen, *ALWAYS, *(LONG_RUN if FULL and clock else ()))  # in real time, a busy machine does less
     assert seen["searched"] > 0.9 * len(history.calls)

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.waits(6)
 
 SECONDS = sized(2, 30)
 SEEN = ("lost", "held", "granted", "takeover", "lease.expired")
-FAULTS = ("unknown and applied", "unknown and not applied", "unavailable", "resumed with holdings")
+FAULTS = ("unknown", "unavailable")
 
 
 class Served:
