@@ -13,6 +13,8 @@ from typing import Any
 
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.task import DEAD, Task
+from holdfast.engine.outages import OUTAGE_SECONDS
+from holdfast.engine.sweep import BEAT_SECONDS
 from tests.simulation.activities import (
     ElectionActivity,
     EphemeralLockActivity,
@@ -36,8 +38,8 @@ STEPS = (6, 20)
 ACTIVITIES: tuple[type[Activity], ...] = (
     JobActivity, LockActivity, ElectionActivity, EphemeralLockActivity, SessionActivity, TaskActivity,
 )  # fmt: skip
-OUTAGE = 5 * SECOND
-"""A service that did nothing for longer than this was interrupted."""
+OUTAGE = int((OUTAGE_SECONDS + BEAT_SECONDS + 0.5) * SECOND)
+"""A service that did nothing for longer than this was interrupted: a pass of the sweep may leave out its heartbeat."""
 
 
 class BrokenPromise(AssertionError):

@@ -262,7 +262,7 @@ class View:
     def offered(self) -> dict[tuple[str, str], int]:
         """(account, type): how many tasks became claimable and still are, to wake as many waiters."""
         counts: dict[tuple[str, str], int] = {}
-        for key in {step.after.key for step in self.steps if isinstance(step.after, Task)}:
+        for key in dict.fromkeys(step.after.key for step in self.steps if isinstance(step.after, Task)):
             now, before = self._rows.get(key), self._loaded.get(key)
             if not isinstance(now, Task) or not is_claimable(now, self.wall):
                 continue
