@@ -198,5 +198,5 @@ def wait_for(condition: Callable[[], object], what: str, seconds: float) -> None
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"there was no {what} within {seconds:.0f} s")
+            raise TimeoutError(f"waited {seconds:.0f} s for {what}: is this machine busy with other work?")
         time.sleep(0.2)

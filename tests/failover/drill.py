@@ -107,16 +107,16 @@ class Drill:
 
     def _wait_for_another(self, primary: str) -> None:
         others = tuple(node for node in NODES if node != primary)
-        wait_for(lambda: self._cluster.primary(others) in others, "new primary", FAILOVER_SECONDS)
+        wait_for(lambda: self._cluster.primary(others) in others, "a new primary", FAILOVER_SECONDS)
 
     def _wait_until_served(self) -> None:
         """Wait until the cluster is complete and both servers acknowledge."""
-        wait_for(self._cluster.is_complete, "complete cluster", FAILOVER_SECONDS)
+        wait_for(self._cluster.is_complete, "a complete cluster", FAILOVER_SECONDS)
         asked_at = time.monotonic()
         for server in SERVERS:
             wait_for(
                 lambda server=server: self._acknowledged_since(server, asked_at),
-                f"answer of {server}",
+                f"an answer of {server}",
                 FAILOVER_SECONDS,
             )
 

@@ -41,7 +41,7 @@ class HoldfastServer:
                 network.command(machine, str(Path(sys.executable).parent / "holdfast"), "serve"),
                 env=inherited | settings, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
-        wait_for(self._answers, f"answer of the Holdfast server on {machine}", START_SECONDS)
+        wait_for(self._answers, f"an answer of the Holdfast server on {machine}", START_SECONDS)
 
     def stop(self) -> None:
         """End it as an operator would."""
