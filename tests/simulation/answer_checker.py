@@ -70,7 +70,8 @@ class AnswerChecker:
             self._fail(f"P8: {request} was refused as another request, but it was repeated unchanged")
         if not is_holder_command(command):
             return
-        if self._log.is_holder(subject, command.lease_id, self._world.time.now):
+        is_holder = self._log.is_holder(subject, command.lease_id, self._world.time.now)
+        if is_holder and subject not in self._log.got_grace:
             self._fail(f"P4: {request} of the live holder was refused: {outcome!r}")
         elif self._log.images.get(subject, {}).get("proof") != proof_of(command.lease_id):
             self._world.count("refused stale holder")

@@ -67,6 +67,8 @@ class LogChecker:
         """By Idempotency-Key: the request that had an effect, and when."""
         self._ended_sessions: list[str] = []
         self._changed_at: dict[str, Instant] = {}
+        self.got_grace: set[str] = set()
+        """Subjects whose last event extended them: a refusal may have been decided before that."""
         self._checks: dict[str, Callable[[Event, str, Image, Image], None]] = {
             "lease": self._check_lease,
             "task": self._check_task,
@@ -106,6 +108,7 @@ class LogChecker:
             self._checks[noun](event, verb, before, after)
         self._check_key(event)
         self._changed_at[subject] = event.at
+        (self.got_grace.add if verb == "extended" else self.got_grace.discard)(subject)
         if verb in REMOVALS:
             if noun != "session" and before.get("proof") is not None:
                 self._fail(f"P9: {subject} was removed while it was held")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import heapq
 import itertools
 import logging
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -24,24 +26,34 @@ _USERS_OF_TIME = (holdfast.clock, engine, lane, locked_rows, transaction, sweep,
 
 
 class VirtualTime:
-    """Replaces the module `time` in the engine. Only the simulation moves it; all servers share it."""
+    """Replaces the module `time` in the engine. Only the simulation moves it; all its servers share it.
+
+    Engines that other tests have left running in this process have threads of their own: these get the real time.
+    """
 
     def __init__(self) -> None:
         self.now: Instant = START
+        self.thread = threading.get_ident()
 
     def monotonic(self) -> float:
-        return (self.now - START) / SECOND
+        return (self.now - START) / SECOND if threading.get_ident() == self.thread else time.monotonic()
 
-    perf_counter = monotonic
-
-    def time_ns(self) -> int:
-        return self.now * 1000
-
-    def clock_gettime(self, clock: int) -> float:
+    def perf_counter(self) -> float:
         return self.monotonic()
 
+    def time_ns(self) -> int:
+        return self.now * 1000 if threading.get_ident() == self.thread else time.time_ns()
+
+    def clock_gettime(self, clock: int) -> float:
+        return self.monotonic() if threading.get_ident() == self.thread else time.clock_gettime(clock)
+
+    def clock_gettime_ns(self, clock: int) -> int:
+        return (self.now - START) * 1000 if threading.get_ident() == self.thread else time.clock_gettime_ns(clock)
+
     def sleep(self, seconds: float) -> None:
-        """Nothing: the lane sleeps a millisecond before it tries a claim again."""
+        """In a simulation nothing: the lane sleeps a millisecond before it tries a claim again."""
+        if threading.get_ident() != self.thread:
+            time.sleep(seconds)
 
 
 class VirtualTimer(Timer):
@@ -80,16 +92,15 @@ class Runtime:
 class _Future:
     """A result that the sweep waits for while others act."""
 
-    runtime: Runtime
-
-    def __init__(self) -> None:
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
         self._results: list[Any] = []
 
     def set_result(self, result: Any) -> None:
         self._results.append(result)
 
     def result(self) -> Any:
-        self.runtime.wait_for(lambda: bool(self._results))
+        self._runtime.wait_for(lambda: bool(self._results))
         return self._results[0]
 
 
@@ -99,6 +110,8 @@ class _ErrorReports(logging.Handler):
         self._runtime = runtime
 
     def emit(self, record: logging.LogRecord) -> None:
+        if record.thread != self._runtime.time.thread:
+            return
         error = record.exc_info[1] if record.exc_info else None
         self._runtime.report(f"the engine logged an error: {record.getMessage()}: {error!r}")
 
@@ -106,7 +119,11 @@ class _ErrorReports(logging.Handler):
 @contextmanager
 def simulated_runtime() -> Iterator[Runtime]:
     """Run the engine on virtual time, without threads, until the end of the block."""
-    runtime, log = Runtime(), logging.getLogger("holdfast")
+    runtime, log, real_future = Runtime(), logging.getLogger("holdfast"), sweep.Future
+
+    def make_future() -> Any:
+        return _Future(runtime) if threading.get_ident() == runtime.time.thread else real_future()
+
     before = [(module, "time", module.time) for module in _USERS_OF_TIME]
     before += [(sweep, "Future", sweep.Future), (cleanup, "KEEP_ANSWERS", cleanup.KEEP_ANSWERS)]
     before += [(log, "propagate", log.propagate), (log, "handlers", log.handlers)]
@@ -114,7 +131,7 @@ def simulated_runtime() -> Iterator[Runtime]:
     try:
         for module in _USERS_OF_TIME:
             module.time = runtime.time
-        sweep.Future, cleanup.KEEP_ANSWERS = type("Future", (_Future,), {"runtime": runtime}), KEEP_ANSWERS
+        sweep.Future, cleanup.KEEP_ANSWERS = make_future, KEEP_ANSWERS
         log.propagate, log.handlers = False, [_ErrorReports(runtime)]
         log.setLevel(logging.ERROR)
         yield runtime
