@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -65,7 +66,8 @@ class Program:
     def close(self):
         if self.process is not None:
             self.kill()
-            self.process.stdin.close()
+            with suppress(BrokenPipeError):  # a call that was not sent before it died
+                self.process.stdin.close()
             self.process.stdout.close()
 
 
