@@ -92,7 +92,7 @@ def test_every_commit_runs_the_trigger_that_blocks_other_programs(sqlite_store):
     """The trigger is on one row, so each way of committing must touch it."""
     seen = []
     put(sqlite_store, a_lease())
-    sqlite_store._writer.create_scalar_function("holdfast_writer", lambda: seen.append(1), 0)
+    sqlite_store._writer.create_scalar_function("holdfast_writer", lambda *_: seen.append(1))
     for write in (lambda: put(sqlite_store, a_lease()), sqlite_store.beat, lambda: sqlite_store.forget_answers(0)):
         seen.clear()
         write()
