@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from holdfast.transport.http.octostore import elections
 from tests.compat.octostore.expect import assert_lasts, assert_wait, leads, malformed, refused, success
 from tests.compat.octostore.server import bearer
 
@@ -38,6 +39,10 @@ def test_a_new_election_has_an_id_and_its_paths(anyone):
 
 def test_new_elections_differ(anyone):
     assert len({success(anyone.post("/elections"), 201)["election_id"] for _ in range(5)}) == 5
+
+
+def test_no_new_id_looks_like_an_option_of_a_command_line():
+    assert not any(elections._new_election_id().startswith("-") for _ in range(2_000))
 
 
 def test_a_new_election_can_be_led(anyone):

@@ -47,11 +47,18 @@ class LeaderBody(msgspec.Struct):
     ttl_seconds: U32 | None = None
 
 
+def _new_election_id() -> str:
+    """A random id that does not look like an option of a command line."""
+    while (election_id := base64.urlsafe_b64encode(secrets.token_bytes(24)).decode()).startswith("-"):
+        pass
+    return election_id
+
+
 async def create_election(ctx: HandlerContext, request: Request) -> Response:
     """Create an election id. Nothing is stored until a candidate leads."""
     check_enabled(ctx)
     ctx.network.count_election_request(request)
-    election_id = base64.urlsafe_b64encode(secrets.token_bytes(24)).decode()
+    election_id = _new_election_id()
     path = f"/elections/{election_id}"
     return json_response(
         201,
