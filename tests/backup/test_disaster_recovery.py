@@ -50,7 +50,7 @@ def lost(request, tmp_path_factory):
         return use_and_back_up(server, url, folder / "b")
     finally:
         server.kill()
-        server.output.close()
+        server.close_files()
 
 
 def use_and_back_up(server, url, file):

@@ -15,7 +15,7 @@ def killed_shop(new_store_url, new_paypal):
     server = shop(new_store_url, new_paypal).start()
     yield server
     server.kill()
-    server.output.close()
+    server.close_files()
 
 
 def test_a_server_killed_between_payment_and_activation_loses_nothing(killed_shop, new_paypal):

@@ -63,4 +63,4 @@ def new_server():
     yield build
     for server in built:
         server.kill()
-        server.output.close()
+        server.close_files()

@@ -33,7 +33,7 @@ def new_server():
         if hasattr(server, "process") and server.process.poll() is None:
             server.close()
         else:
-            server.output.close()
+            server.close_files()
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ def server(database):
     server = Server(database.new_database(), ROOT_KEY=ROOT_KEY).start()
     yield server
     server.kill()
-    server.output.close()
+    server.close_files()
 
 
 class Load:

@@ -48,4 +48,4 @@ def test_a_stopping_server_ends_subscriptions_cleanly(tmp_path):
 
     asyncio.run(asyncio.wait_for(listen(), 25))
     assert server.process.returncode == 0
-    server.output.close()
+    server.close_files()

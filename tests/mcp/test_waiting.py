@@ -77,7 +77,7 @@ def test_a_stopping_server_answers_waiting_calls(tmp_path):
             assert result["isError"] is True
             assert (result["structuredContent"]["error"], result["structuredContent"]["applied"]) == ("draining", "no")
     assert server.process.returncode == 0
-    server.output.close()
+    server.close_files()
 
 
 def test_a_cancelled_call_leaves_no_asyncio_task():

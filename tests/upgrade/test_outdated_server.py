@@ -33,7 +33,7 @@ def new_server(address):
     for server in servers:
         if server.process.poll() is None:
             server.close()
-        server.output.close()
+        server.close_files()
 
 
 class NewerServer(Server):

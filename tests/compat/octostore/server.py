@@ -33,7 +33,8 @@ class Server:
 
     def __init__(self, store: str, tokens: str | None = None, **settings: str) -> None:
         self.store = store
-        self.port = free_port()
+        self._reserved = reserve_port()
+        self.port: int = self._reserved.getsockname()[1]
         self.tokens = static_tokens() if tokens is None else tokens
         self.settings = settings
         self.output = tempfile.TemporaryFile()  # noqa: SIM115  (it lives as long as the server)
@@ -88,7 +89,12 @@ class Server:
     def close(self) -> None:
         """Kill it. A parent of workers gets SIGTERM, because its workers would keep running."""
         self.stop() if "WORKERS" in self.settings else self.kill()
+        self.close_files()
+
+    def close_files(self) -> None:
+        """Close what belongs to a server that does not run."""
         self.output.close()
+        self._reserved.close()
 
     def log(self) -> str:
         self.output.seek(0)
@@ -114,6 +120,14 @@ def bearer(port: int, token: str, name: str = "") -> Caller:
 def static_tokens(*without: str) -> str:
     """The list of static tokens, without the given users."""
     return ",".join(f"{name}:{token}" for name, token in TOKENS.items() if name not in without)
+
+
+def reserve_port() -> socket.socket:
+    """A socket that keeps its port from other programs, also while the server that listens on it is away."""
+    reserved = socket.socket()
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the server may listen on the same port
+    reserved.bind(("127.0.0.1", 0))
+    return reserved
 
 
 def free_port() -> int:
