@@ -47,7 +47,7 @@ def main() -> None:
         app._router = Router((*OPERATIONS, Operation("echo", "POST", "/echo", SYSTEM, "")))
         HANDLERS["echo"] = echo
         config = uvicorn.Config(app, http=LimitedProtocol, lifespan="on", **options)
-        DrainingServer(config, engine.drain, engine.registry).run(sockets=[listener])
+        DrainingServer(config, engine).run(sockets=[listener])
 
 
 if __name__ == "__main__":

@@ -111,7 +111,7 @@ def main(port, *, sessions):
         app._mcp = Endpoint(app, ctx, partial(make_manager, sessions=sessions))
         config = uvicorn.Config(WithKey(app), http=LimitedProtocol, ws="none", log_config=None, access_log=False)
         listener = socket.create_server(("127.0.0.1", port))
-        DrainingServer(config, engine.drain, engine.registry).run(sockets=[listener])
+        DrainingServer(config, engine).run(sockets=[listener])
 
 
 if __name__ == "__main__":
