@@ -7,6 +7,7 @@ import random
 import threading
 import time
 import uuid
+from abc import ABC, abstractmethod
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from typing import Any
@@ -30,7 +31,7 @@ PAUSE = 0.03
 Answer = tuple[Outcome, dict[str, Any]]
 
 
-class Client:
+class Client(ABC):
     """One thread that repeats its work against one server until it is stopped, and records every call."""
 
     def __init__(self, server: HoldfastServer, history: History, number: int) -> None:
@@ -60,9 +61,9 @@ class Client:
                 self._history.unexpected.append(f"{self.name}: {error!r}")
             self._stopped.wait(self._random.uniform(0, 2 * PAUSE))
 
+    @abstractmethod
     def work(self) -> None:
         """One piece of work."""
-        raise NotImplementedError
 
     def call(self, verb: str, path: str, body: dict[str, Any], *, retry: bool = False, **known: Any) -> Answer:
         """Ask for one change and record it; with `retry` until the outcome is known, under one Idempotency-Key."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -40,11 +41,13 @@ class NameActivity(Activity):
             return self.operation(self.write(*self.random.choice(self.past)))
         return self.claim(name)
 
+    @abstractmethod
     def claim(self, name: str) -> Operation:
-        raise NotImplementedError
+        """Ask for a name that it does not hold."""
 
+    @abstractmethod
     def write(self, name: str, lease_id: str) -> Command[Any]:
-        raise NotImplementedError
+        """A change that only the holder may make."""
 
     def receive(self, command: Command[Any], outcome: Any) -> None:
         name = command.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from holdfast.core.errors import Refused, Trouble
@@ -91,20 +92,21 @@ class Client:
             operation.activity.receive(request.command, outcome)
 
 
-class Activity:
+class Activity(ABC):
     """One kind of thing that a client does."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
         self.random = client.random
 
+    @abstractmethod
     def next_operation(self) -> Operation | None:
-        raise NotImplementedError
+        """What the client does next; None if it has nothing to do."""
 
-    def receive(self, command: Command[Any], outcome: Any) -> None:
+    def receive(self, command: Command[Any], outcome: Any) -> None:  # noqa: B027 - some activities learn nothing
         """Learn from an answer."""
 
-    def forget(self) -> None:
+    def forget(self) -> None:  # noqa: B027 - some activities remember nothing
         """The client crashed."""
 
     def operation(self, command: Command[Any], wait_seconds: float = 0.0) -> Operation:

@@ -35,7 +35,6 @@ def test_a_seed_always_gives_the_same_run():
         assert trace_of(seed) == trace_of(seed)
 
 
-@pytest.mark.skipif(not FULL, reason="make prove: it starts a process")
 def test_a_seed_gives_the_same_run_in_a_process_whose_sets_have_another_order():
     environment = {**os.environ, "PYTHONHASHSEED": "1" if os.environ.get("PYTHONHASHSEED") == "0" else "0"}
     command = [sys.executable, "-m", "tests.simulation", "1", "--to", "6", "--trace"]
