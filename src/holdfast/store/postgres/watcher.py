@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import select
 import threading
 import time
 from collections.abc import Callable
@@ -61,15 +60,12 @@ class ListeningWatcher(WatcherBase):
                     connection.answer_seconds = CHECK_SECONDS
                     connection.execute(queries.LISTEN)
                     self._on_change()  # for changes made while nothing listened
-                    arrived = select.poll()  # psycopg itself would wake ten times a second
-                    arrived.register(connection.fileno(), select.POLLIN)
                     reported = checked = time.monotonic()
                     while not self._closed.is_set():
                         if time.monotonic() - checked >= CHECK_SECONDS:
                             connection.execute(queries.LISTEN)  # a second LISTEN changes nothing
                             checked = time.monotonic()
-                        arrived.poll(LISTEN_SECONDS * 1000)
-                        for notice in connection.notifies(timeout=0):
+                        for notice in connection.notifies(timeout=LISTEN_SECONDS, stop_after=1):
                             if notice.pid != self._own_pid:
                                 reported = time.monotonic()
                                 self._on_change()
