@@ -13,7 +13,7 @@ from holdfast.backup.endpoint import CopyRefused
 from holdfast.client.errors import ServerError
 from holdfast.settings import Settings, sqlite_path
 from tests.backup.sample_store import fill, newest_token, no_report, opened
-from tests.support import claim, run
+from tests.support import claim, run, wait_until
 
 KINDS = ["sqlite", "postgres"]
 
@@ -41,17 +41,23 @@ def test_a_backup_taken_while_servers_write_is_one_snapshot(kind, new_store_sett
     def write():
         with opened(source) as store:
             while not stop.is_set():
-                written[0] += 1
                 run(store, claim(f"busy/{written[0]}", f"b{written[0]}"))
+                written[0] += 1
+
+    def wait_for_another(*_):
+        before = written[0]
+        wait_until(lambda: written[0] > before)
 
     writer = threading.Thread(target=write)
     writer.start()
     try:
         seen = []
         for number in range(3):
-            at_first = written[0]
-            seen.append(backup(source, tmp_path / f"{number}", no_report).counts["leases"])
-            assert written[0] > at_first, "others wrote meanwhile"
+            wait_for_another()
+            steps = iter([wait_for_another])
+            header = backup(source, tmp_path / f"{number}", lambda *_, steps=steps: next(steps, no_report)())
+            assert next(steps, None) is None, "others wrote while the backup was taken"
+            seen.append(header.counts["leases"])
     finally:
         stop.set()
         writer.join()

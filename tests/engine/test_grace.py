@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.core.errors import StoreUnavailable
 from holdfast.core.lease import LOCK, Lease
 from holdfast.core.row import SECOND
 from holdfast.engine import expiry, lane
@@ -248,6 +249,21 @@ def test_a_server_that_stops_right_after_a_pause_leaves_its_holders_their_grace(
     clock.advance(100)
     sweep.record_stop()
     assert served.last_beat() is not None
+
+
+def test_a_server_that_stops_right_after_an_outage_leaves_its_holders_their_grace(served, clock, monkeypatch):
+    """The database is back, and the next pass of the sweep, which would give grace, has not begun."""
+    sweep = Sweep(served, None, Outages(), serving=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(served, "check_minimum_schema", unreachable)
+        clock.advance(100)
+        sweep.run_pass()
+    sweep.record_stop()
+    assert served.last_beat() is not None
+
+
+def unreachable():
+    raise StoreUnavailable("the database cannot be reached")
 
 
 def test_a_machine_that_slept_counts_as_a_paused_server(monkeypatch):

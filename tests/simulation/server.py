@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 RETENTION = Retention(tasks=60 * SECOND, events=60 * SECOND, names=60 * SECOND)
 
+LATE_SWEEP = 3 * SECOND
+
 
 class ServerCrashed(BaseException):
     """The process is gone: nothing of it runs any more, no handler of an error either."""
@@ -40,6 +42,7 @@ class Server:
         self.in_transaction = False
         self.in_background = False
         """Whether its sweep or its cleanup waits for a result."""
+        self.swept_at: Instant = 0
         self.paused_until: Instant = 0
         self.cut_off_until: Instant = 0
         """Until when it cannot reach the database."""
@@ -101,7 +104,12 @@ class Server:
         sweep = self.engine.sweep
         return sweep._wakeup.is_set() or sweep._alarm <= self.world.time.monotonic()
 
+    def is_sweep_late(self) -> bool:
+        """Whether its last pass began longer ago than the thread of a running process ever sleeps, and a bit more."""
+        return self.world.time.now - self.swept_at > LATE_SWEEP
+
     def run_sweep(self) -> None:
+        self.swept_at = self.world.time.now
         self.engine.sweep._wakeup.clear()
         self._run_in_background(self.engine.sweep.run_pass)
 

@@ -241,6 +241,8 @@ class World:
             self.run_as(server, server.run_sweep)
         if server.is_alive and server.has_work() and chance < 0.9:
             self.run_as(server, server.run_lane)
+        if server.is_alive and server.is_sweep_late():
+            self.run_as(server, server.run_sweep)
         if server.is_alive and chance > 0.95:
             self.run_as(server, server.run_cleanup)
         if self.has_webhooks and server.is_alive and server.serving and not self.is_cut_off(server):

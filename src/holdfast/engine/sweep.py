@@ -88,8 +88,8 @@ class Sweep:
             self.record_stop()
 
     def record_stop(self) -> None:
-        """Record that no outage begins now. After a pause that is not so: its holders are still owed grace."""
-        if self._outages.is_paused():
+        """Record that no outage begins now. After a pause or an outage that is not so: holders are still owed grace."""
+        if self._in_trouble or self._outages.is_paused():
             return
         try:
             self._store.beat(clean=True)
