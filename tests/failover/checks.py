@@ -9,25 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.failover.history import Call, Outcome
+from tests.log_entry import LogEntry
 
 GRANT = "claimed"
-
-
-@dataclass(frozen=True)
-class LoggedEvent:
-    """An event of the log, as the drill reads it from the primary."""
-
-    seq: int
-    subject: str
-    version: int
-    kind: str
-    at: int
-    request_id: str
-    data: dict[str, Any]
-
-    @property
-    def verb(self) -> str:
-        return self.kind.partition(".")[2]
 
 
 @dataclass
@@ -53,7 +37,7 @@ class Findings:
         ]
 
 
-def check(calls: Sequence[Call], events: Sequence[LoggedEvent]) -> Findings:
+def check(calls: Sequence[Call], events: Sequence[LogEntry]) -> Findings:
     """Compare what clients were told with the log, which is given in the order of `seq`."""
     findings = Findings(
         acknowledged=sum(call.outcome is Outcome.ACKNOWLEDGED for call in calls),
@@ -66,7 +50,7 @@ def check(calls: Sequence[Call], events: Sequence[LoggedEvent]) -> Findings:
     return findings
 
 
-def _check_effects(calls: Sequence[Call], events: Sequence[LoggedEvent], findings: Findings) -> None:
+def _check_effects(calls: Sequence[Call], events: Sequence[LogEntry], findings: Findings) -> None:
     """Each acknowledged call has its one event, and no call that was answered with "not applied" has any."""
     made = Counter((event.request_id, event.verb) for event in events)
     for call in calls:
@@ -80,7 +64,7 @@ def _check_effects(calls: Sequence[Call], events: Sequence[LoggedEvent], finding
             findings.applied_twice.append(line)
 
 
-def _check_tokens(calls: Sequence[Call], events: Sequence[LoggedEvent], findings: Findings) -> None:
+def _check_tokens(calls: Sequence[Call], events: Sequence[LogEntry], findings: Findings) -> None:
     """No two grants have the same token, and a grant that was asked for after another was known has a larger one."""
     grants = {event.request_id: event.data["token"] for event in events if event.verb == GRANT}
     granted_to = {token: request_id for request_id, token in grants.items()}
@@ -110,7 +94,7 @@ def _check_tokens(calls: Sequence[Call], events: Sequence[LoggedEvent], findings
             reused.append(f"token {call.token} of {call.subject} came after {highest}")
 
 
-def _gaps(events: Iterable[LoggedEvent]) -> Iterable[str]:
+def _gaps(events: Iterable[LogEntry]) -> Iterable[str]:
     """`seq` and the versions of each subject have no gap."""
     versions: dict[str, int] = defaultdict(int)
     for expected, event in enumerate(events, 1):
@@ -122,7 +106,7 @@ def _gaps(events: Iterable[LoggedEvent]) -> Iterable[str]:
         versions[event.subject] = event.version
 
 
-def _two_holders(events: Iterable[LoggedEvent]) -> Iterable[str]:
+def _two_holders(events: Iterable[LogEntry]) -> Iterable[str]:
     """By the store's clock nothing is granted while it is held, and nothing expires before its time."""
     held_until: dict[str, int] = {}
     for event in events:
@@ -160,6 +144,6 @@ def _two_told(calls: Iterable[Call]) -> Iterable[str]:
         ended[subject] = max(ended.get(subject, (0.0, 0)), (end, token))
 
 
-def read_events(rows: Iterable[tuple[Any, ...]]) -> list[LoggedEvent]:
+def read_events(rows: Iterable[tuple[Any, ...]]) -> list[LogEntry]:
     """Events from rows of (seq, subject, version, kind, at, request_id, data)."""
-    return [LoggedEvent(*row[:-1], data=json.loads(row[-1])) for row in rows]
+    return [LogEntry(*row[:-1], data=json.loads(row[-1])) for row in rows]

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.failover.checks import Findings, LoggedEvent, check
+from tests.failover.checks import Findings, check
 from tests.failover.history import Call, History, Outcome
+from tests.log_entry import LogEntry
 
 SECOND = 1_000_000
 
@@ -28,7 +29,7 @@ def an_event(seq, verb="claimed", **more):
         "seq": seq, "subject": "lease:job", "version": seq, "kind": f"lease.{verb}", "at": seq * SECOND,
         "request_id": f"request-{seq}", "data": {"expires_at": ends} | token,
     }  # fmt: skip
-    return LoggedEvent(**known | more)
+    return LogEntry(**known | more)
 
 
 CALLS = [a_call(1), a_call(2, "renewed", token=1), a_call(3, "released", token=1), a_call(4)]

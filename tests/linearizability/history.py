@@ -1,4 +1,4 @@
-"""Calls of concurrent clients with their answers, as a client sees them, and entries of the event log."""
+"""Calls of concurrent clients with their answers, as a client sees them, with the log after them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tests.log_entry import LogEntry, short
 
 FOREVER = 1 << 62
 """Later than any moment of a run."""
@@ -37,33 +39,13 @@ class Call:
     answer: dict[str, Any] | None = None
 
     def __str__(self) -> str:
-        given = " ".join(f"{name}={_short(value)}" for name, value in self.args.items() if value is not None)
+        given = " ".join(f"{name}={short(value)}" for name, value in self.args.items() if value is not None)
         if self.answer is None:
             answered = "unknown outcome"
         else:
             rest = {name: value for name, value in self.answer.items() if name != "is" and value is not None}
-            answered = " ".join([str(self.answer["is"]), *(f"{name}={_short(value)}" for name, value in rest.items())])
+            answered = " ".join([str(self.answer["is"]), *(f"{name}={short(value)}" for name, value in rest.items())])
         return f"{self.process:>10}  {self.verb} {given}  ->  {answered}"
-
-
-@dataclass(slots=True, frozen=True)
-class LogEntry:
-    """One event of the store's log, oldest first; `data` has the columns that changed."""
-
-    seq: int
-    subject: str
-    version: int
-    kind: str
-    at: int
-    request_id: str
-    data: dict[str, Any]
-
-    def __str__(self) -> str:
-        data = " ".join(f"{name}={_short(value)}" for name, value in self.data.items() if name in _SHOWN)
-        return f"seq {self.seq} {self.kind} {self.subject} at={self.at} by {self.request_id}  {data}"
-
-
-_SHOWN = {"proof", "token", "expires_at", "state", "attempt", "owner", "worker", "session", "generation", "ended_at"}
 
 
 @dataclass(slots=True)
@@ -111,8 +93,3 @@ def describe(calls: list[Call]) -> str:
         until = "" if call.returned >= FOREVER else f"{(call.returned - start) // 1000}"
         lines.append(f"[{(call.called - start) // 1000:>9} {until:>9}] {call}")
     return "\n".join(lines)
-
-
-def _short(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= 24 else f"{text[:12]}…"

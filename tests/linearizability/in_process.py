@@ -12,7 +12,8 @@ from holdfast.engine.engine import Engine
 from tests.linearizability.clients.engine_run import EngineRun
 from tests.linearizability.clients.store_time import DrivenTime, MeasuredTime
 from tests.linearizability.faults import UnreliableStore, passing_time
-from tests.linearizability.history import History, LogEntry
+from tests.linearizability.history import History
+from tests.log_entry import LogEntry
 from tests.support import DrivenClock, every, stop_in_time
 
 TTL = 10 * SECOND

@@ -24,7 +24,8 @@ from holdfast.store.postgres import PostgresStore
 from holdfast.store.sqlite import SqliteStore
 from tests.linearizability.clients.engine_run import EngineRun
 from tests.linearizability.clients.store_time import MeasuredTime, UnknownTime
-from tests.linearizability.history import Call, History, LogEntry
+from tests.linearizability.history import Call, History
+from tests.log_entry import LogEntry
 
 
 class Recorder:

@@ -15,9 +15,10 @@ from typing import Any
 
 from tests.linearizability.checks.rows import Row, changes_without_call, matches
 from tests.linearizability.checks.search import is_read, not_applied
-from tests.linearizability.history import FOREVER, Call, History, LogEntry
+from tests.linearizability.history import FOREVER, Call, History
 from tests.linearizability.model import blank_state, effects
 from tests.linearizability.model.objects import BLANK, Changes, Key
+from tests.log_entry import LogEntry
 
 
 class Violation(AssertionError):

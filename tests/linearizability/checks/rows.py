@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.linearizability.history import Call, LogEntry
+from tests.linearizability.history import Call
 from tests.linearizability.model.objects import (
     PENDING,
     Changes,
@@ -20,6 +20,7 @@ from tests.linearizability.model.objects import (
     may_expire,
     ways_to_end,
 )
+from tests.log_entry import LogEntry
 
 Row = dict[str, Any]
 

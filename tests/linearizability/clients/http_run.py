@@ -9,7 +9,8 @@ import time
 from tests.linearizability.clients.http_calls import HttpSender, session_of
 from tests.linearizability.clients.store_time import MeasuredTime
 from tests.linearizability.clients.workload import Names, Worker
-from tests.linearizability.history import Call, History, LogEntry
+from tests.linearizability.history import Call, History
+from tests.log_entry import LogEntry
 
 TTL = 2_000_000
 TASK_TTL = 30_000_000
