@@ -163,8 +163,6 @@ class Worker:
         lease = self._claims.task(*self._handlers, worker=self._name, wait=wait, deadline=CLAIM_SECONDS)
         self._claiming.add(threading.get_ident())
         try:
-            if self._stopping.is_set():  # read after the entry was made: `_drain` waits for it
-                return None
             lease.__enter__()
         except NotFound:
             return None
