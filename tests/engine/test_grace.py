@@ -130,7 +130,9 @@ def test_the_sweep_of_a_program_gives_this_grace_by_itself(served, clock, starte
 
 def test_programs_give_grace_once_however_many_are_started(served, clock, started):
     clock.advance(100)
-    started(served).call(claim("other", "l8"))
+    first = started(served)
+    first.call(claim("other", "l8"))
+    stop_in_time(first)  # two engines cannot use the connections of one store
     clock.advance(61)
     assert isinstance(started(served).call(claim("long", "l9")), Claimed)
     assert served.last_beat() is None
@@ -260,6 +262,24 @@ def test_a_server_that_stops_right_after_an_outage_leaves_its_holders_their_grac
         sweep.run_pass()
     sweep.record_stop()
     assert served.last_beat() is not None
+
+
+def test_a_server_that_stops_beside_another_leaves_the_heartbeats_to_it(served, clock):
+    """If the other one is killed at once, its holders get grace."""
+    now = [0.0]
+    stops, stays = (Sweep(served, None, Outages(clock=lambda: now[0]), serving=True) for _ in range(2))
+    clock.advance(1)
+    for sweep in (stops, stays, stops):
+        sweep.recover()
+        clock.advance(1)
+    stops.record_stop()
+    assert served.last_beat() is not None
+    for _ in range(7):
+        now[0] += 1
+        clock.advance(1)
+        stays.recover()
+    stays.record_stop()
+    assert served.last_beat() is None
 
 
 def unreachable():

@@ -45,8 +45,10 @@ class Database(MemoryStore):
     def wall(self) -> Instant:
         return self.world.time.now + self.wall_step
 
-    def beat(self, *, clean: bool = False) -> None:
+    def beat(self, *, clean: bool = False) -> tuple[Instant | None, Instant]:
+        before = None if self.is_clean else self.beat_at
         self.beat_at, self.is_clean = self.now(), clean
+        return before, self.beat_at
 
     def last_beat(self) -> tuple[Instant, Instant] | None:
         return None if self.is_clean or self.beat_at is None else (self.beat_at, self.now())
@@ -205,12 +207,13 @@ class Connection:
         self._server.notices = Notices(self._database.world, self._server, on_change)
         return self._server.notices
 
-    def beat(self, *, clean: bool = False) -> None:
+    def beat(self, *, clean: bool = False) -> tuple[Instant | None, Instant]:
         self._server.check_alive()
         self._reach()
-        self._database.beat(clean=clean)
+        beat = self._database.beat(clean=clean)
         self._served()
         self._database.world.has_stopped = clean
+        return beat
 
     def last_beat(self) -> tuple[Instant, Instant] | None:
         self._reach()

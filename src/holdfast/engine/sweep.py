@@ -64,6 +64,8 @@ class Sweep:
         """The last heartbeat before an outage for which grace is being given."""
         self._alarm = 0.0
         self._last_beat = 0.0
+        self._own_heartbeat: Instant | None = None
+        self._others_ran_at = -math.inf
         self._schema_checked_at = 0.0
         self._loop_heartbeats = loop_heartbeats or LoopHeartbeats(Registry())
         self.cleanup = Cleanup(store, self._run_all, retention or Retention(), self._loop_heartbeats)
@@ -88,8 +90,13 @@ class Sweep:
             self.record_stop()
 
     def record_stop(self) -> None:
-        """Record that no outage begins now. After a pause or an outage that is not so: holders are still owed grace."""
-        if self._in_trouble or self._outages.is_paused():
+        """Record that no outage begins now.
+
+        After a pause or an outage that is not so: holders are still owed grace. Nor while another server runs: if it is
+        killed, its heartbeats end, and that must be seen.
+        """
+        others_run = self._outages.now() - self._others_ran_at <= OUTAGE_SECONDS
+        if self._in_trouble or self._outages.is_paused() or others_run:
             return
         try:
             self._store.beat(clean=True)
@@ -144,7 +151,7 @@ class Sweep:
     def settle_outage(self) -> None:
         """Record that grace was given after an outage, and that a server runs again."""
         if self._outage is not None and self._serving:
-            self._store.beat()
+            self._record_heartbeat()
         elif self._outage is not None:
             self._store.settle_outage(self._outage)
             self._outages.record_check(0.0)
@@ -155,7 +162,7 @@ class Sweep:
         began = self._outages.now()
         if self._serving:
             self._give_grace()
-            self._store.beat()  # a server that is killed before its first pass has an outage too
+            self._record_heartbeat()  # a server that is killed before its first pass has an outage too
         self._outages.record_run(began)
 
     def _give_grace(self) -> None:
@@ -238,9 +245,16 @@ class Sweep:
         """Record that a server runs, while any row has a deadline: only then does an outage matter."""
         now = time.monotonic()
         if self._serving and has_deadlines and now - self._last_beat >= BEAT_SECONDS:
-            self._store.beat()
+            self._record_heartbeat()
             self._last_beat = now
             self._loop_heartbeats.beat("beat")
+
+    def _record_heartbeat(self) -> None:
+        """Record that a server runs. If the heartbeat before this one is new and not its own, another one runs too."""
+        before, at = self._store.beat()
+        if before is not None and before != self._own_heartbeat and at - before <= OUTAGE_SECONDS * SECOND:
+            self._others_ran_at = self._outages.now()
+        self._own_heartbeat = at
 
     def _run_all(self, commands: Sequence[Command[bool]]) -> list[bool | None]:
         """Run the commands through the lanes, a thousand at a time: each result, or None for one that failed."""

@@ -15,8 +15,11 @@ ERASED_AT_ONCE = 1_000
 class Housekeeping(Protocol):
     """Small writes that are not in the log, and the removal of old data."""
 
-    def beat(self, *, clean: bool = False) -> None:
-        """Record that a server uses the store now; `clean` records that it stopped on purpose."""
+    def beat(self, *, clean: bool = False) -> tuple[Instant | None, Instant]:
+        """Record that a server uses the store now; `clean` records that it stopped on purpose.
+
+        Returns (when a server last did before, or None as in `last_beat`, the time that is recorded now).
+        """
 
     def last_beat(self) -> tuple[Instant, Instant] | None:
         """(when a server last used the store, now), or None if none did or it stopped on purpose."""

@@ -113,8 +113,9 @@ class MemoryStore:
         """A watcher that never reports: no other process can change this store."""
         return SilentWatcher()
 
-    def beat(self, *, clean: bool = False) -> None:
+    def beat(self, *, clean: bool = False) -> tuple[Instant | None, Instant]:
         """Nothing to record: the data ends with the process."""
+        return None, self.now()
 
     def last_beat(self) -> tuple[Instant, Instant] | None:
         """No earlier process used this store."""
