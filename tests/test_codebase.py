@@ -33,3 +33,9 @@ def test_every_suppressed_lint_rule_is_named():
 
 def test_fewer_than_60_lines_suppress_a_lint_rule():
     assert sum(len(re.findall(r"#\s*noqa", file.read_text())) for file in ALL_FILES) < 60
+
+
+def test_types_are_described_in_one_place():
+    """holdfast.decoding says why."""
+    describes = re.compile(r"msgspec\.convert\(|json\.Decoder\(|json\.decode\([^\n]*type=")
+    assert [file for file in FILES if describes.search(file.read_text())] == [SOURCE / "decoding.py"]

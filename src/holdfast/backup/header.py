@@ -13,6 +13,7 @@ from holdfast.backup.endpoint import CopyRefused
 from holdfast.backup.schema_check import CREATE_HEADER, check_backup_schema
 from holdfast.backup.sqlite import SqliteEndpoint, open_file, read_table_names
 from holdfast.core.row import Instant
+from holdfast.decoding import decode
 from holdfast.store.sql.migrations import BACKUP
 
 
@@ -65,7 +66,7 @@ def read(connection: apsw.Connection, path: Path) -> Header:
     schema = check_backup_schema(connection, path)
     row: Any = connection.execute(f"SELECT header FROM {BACKUP}").fetchone()
     try:
-        header = msgspec.json.decode(row[0], type=Header)
+        header = decode(row[0], Header)
     except (TypeError, msgspec.MsgspecError) as error:
         raise CopyRefused(f"{path} has no valid header: it is damaged") from error
     if header.schema != schema:

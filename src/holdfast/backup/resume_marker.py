@@ -9,6 +9,7 @@ import msgspec
 from holdfast.backup.endpoint import CopyRefused, Record, Table
 from holdfast.backup.postgres import PostgresEndpoint
 from holdfast.backup.postgres_target import store_tables
+from holdfast.decoding import decode
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.connection import Connection
 from holdfast.store.postgres.durability import durable_transaction
@@ -54,7 +55,7 @@ class ResumeMarker:
     def _resume(self) -> None:
         stamp, position = next(iter(self._connection.execute(_SELECT)))
         if stamp == self._stamp:
-            self.position = msgspec.json.decode(position, type=Position)
+            self.position = decode(position, Position)
             return
         endpoint = PostgresEndpoint(self._connection)
         endpoint.disable_timeouts()

@@ -10,6 +10,7 @@ import msgspec
 from holdfast.core.errors import Forbidden, Invalid
 from holdfast.core.limits import MAX_ACL_ENTRIES
 from holdfast.core.principal import ADMIN_ID, Principal
+from holdfast.decoding import decode
 
 MAX_ENTRY_BYTES = 256
 
@@ -46,7 +47,7 @@ def _normalise_entry(entry: str) -> str:
 
 def redact(acl: str) -> list[str]:
     """The entries for display: tokens are hidden."""
-    entries: list[str] = msgspec.json.decode(acl, type=list[str])
+    entries: list[str] = decode(acl, list[str])
     return ["token:[redacted]" if entry.startswith("token:") else entry for entry in entries]
 
 
@@ -54,7 +55,7 @@ def check_allowed(acl: str | None, by: Principal) -> None:
     """Refuse a caller that is not on the list; the administrator is always allowed."""
     if acl is None or by.id == ADMIN_ID:
         return
-    entries = msgspec.json.decode(acl, type=list[str])
+    entries = decode(acl, list[str])
     if f"user:{by.name.lower()}" in entries:
         return
     if by.key_hash is not None and token_entry(by.key_hash) in entries:

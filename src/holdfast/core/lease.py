@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.core.errors import LeaseGone, LeaseLost, LeaseMismatch
 from holdfast.core.row import SECOND, Instant, Row
+from holdfast.decoding import decode
 
 JOB, LOCK, ELECTION = "job", "lock", "election"
 
@@ -145,7 +146,7 @@ def counts_toward_limit(lease: Lease, kind: str, now: Instant) -> bool:
 
 def last_ending(lease: Lease) -> Ended | None:
     """How the last lease ended, if there was one."""
-    return None if lease.ended is None else msgspec.json.decode(lease.ended, type=Ended)
+    return None if lease.ended is None else decode(lease.ended, Ended)
 
 
 def grant(lease: Lease, claim: Claim, *, token: int, now: Instant) -> Lease:

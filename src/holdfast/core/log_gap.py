@@ -12,6 +12,7 @@ import msgspec
 from holdfast.core.errors import CursorAhead, CursorTooOld
 from holdfast.core.event import Event
 from holdfast.core.row import Instant
+from holdfast.decoding import decode
 
 LOG = "log"
 """Noun of events about the log itself, which belong to no row."""
@@ -67,7 +68,7 @@ def is_next(event: Event, cursor: int) -> bool:
 
 def last_kept_seq(event: Event) -> int:
     """The `seq` of the last event before a marked gap."""
-    return msgspec.json.decode(event.data, type=_RestoreData).after
+    return decode(event.data, _RestoreData).after
 
 
 def is_log_subject(subject: str) -> bool:

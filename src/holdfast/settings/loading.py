@@ -16,6 +16,7 @@ from holdfast import extras
 from holdfast.addresses import is_loopback, parse_block
 from holdfast.core.plan import PLANS, Catalogue, Plan, find_inconsistencies
 from holdfast.core.webhooks.delivery import SCHEDULE
+from holdfast.decoding import convert
 from holdfast.settings.credentials import read_paypal, read_secret, read_static_tokens
 from holdfast.settings.fields import BOOLEAN, CHOICE, DEFAULT_PORT, FIELDS, NOT_SUPPORTED, NUMBER, PREFIX
 from holdfast.settings.model import Settings, default_store, store_address
@@ -180,7 +181,7 @@ class _PlanTable(Plan, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A plan in a TOML file. Unknown keys are refused: a mistyped limit must not mean no limit."""
 
     def to_plan(self) -> Plan:
-        return msgspec.convert(msgspec.structs.asdict(self), Plan)
+        return convert(msgspec.structs.asdict(self), Plan)
 
 
 def _read_plans(reader: Reader) -> Catalogue:
@@ -192,7 +193,7 @@ def _read_plans(reader: Reader) -> Catalogue:
     try:
         tables = tomllib.loads(Path(path).read_text())
         for plan_id, table in tables.items():
-            plan = msgspec.convert({"id": plan_id, "name": plan_id.title()} | table, _PlanTable).to_plan()
+            plan = convert({"id": plan_id, "name": plan_id.title()} | table, _PlanTable).to_plan()
             plans[plan_id] = plan
             reader.problems += [f"{path}: plan {plan_id}: {problem}" for problem in find_inconsistencies(plan)]
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError, TypeError) as error:

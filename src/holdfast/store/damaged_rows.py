@@ -17,6 +17,7 @@ from holdfast.core.errors import DamagedRow
 from holdfast.core.event import Event, damaged_event
 from holdfast.core.row import LATEST
 from holdfast.core.webhooks.delivery import Delivery
+from holdfast.decoding import decoder
 from holdfast.store.changes import Answer
 from holdfast.store.rows import ROW_TYPES
 
@@ -36,7 +37,7 @@ TABLES: dict[type[msgspec.Struct], tuple[str, tuple[str, ...]]] = {
 }
 """The table of each record, and its key."""
 _LOADED: tuple[type[Any], ...] = (*ROW_TYPES, Answer)
-_DECODERS = {record: msgspec.json.Decoder(list[record]).decode for record in _LOADED}  # type: ignore[valid-type]
+_DECODERS = {record: decoder(list[record]) for record in _LOADED}  # type: ignore[valid-type]
 
 
 class DamagedRows:

@@ -21,6 +21,7 @@ from holdfast.core.webhooks import delivery as deliveries
 from holdfast.core.webhooks import webhook as webhooks
 from holdfast.core.webhooks.delivery import Delivery
 from holdfast.core.webhooks.webhook import Webhook
+from holdfast.decoding import decoder
 
 _TEXTS = frozenset({"secret", "url", "key_hash", "old_key_hash", "listed_hash"})
 """Columns that events record by hash and that are no JSON."""
@@ -57,7 +58,7 @@ def _json_columns(record_type: Any) -> list[tuple[str, Callable[[str], Any]]]:
     else:
         columns = {Event: ["data"], Delivery: ["body"]}.get(record_type, [])
     shapes = ((column, _SHAPES.get((record_type, column), msgspec.Raw)) for column in columns)
-    return [(column, msgspec.json.Decoder(shape).decode) for column, shape in shapes]
+    return [(column, decoder(shape)) for column, shape in shapes]
 
 
 def _lease(lease: Lease) -> str | None:

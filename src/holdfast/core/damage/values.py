@@ -8,6 +8,8 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from holdfast.decoding import convert
+
 _POSITION = re.compile(r"(.*?) - at `\$\[(\d+)\]`")
 
 
@@ -17,7 +19,7 @@ def damage_of_values(record_type: type[msgspec.Struct], values: tuple[Any, ...])
     Text that is not UTF-8 comes as bytes.
     """
     try:
-        msgspec.convert(values, _shape(record_type))
+        convert(values, _shape(record_type))
     except msgspec.ValidationError as error:
         found = _POSITION.fullmatch(str(error))
         if found is None:

@@ -30,6 +30,7 @@ from holdfast.core.task.row import (
     Task,
     last_attempt,
 )
+from holdfast.decoding import decode
 
 
 def complete(task: Task, *, result: str | None, output_id: str | None, now: Instant) -> Task:
@@ -76,7 +77,7 @@ def fail(
     if permanent or task.attempt_count >= task.max_attempts:
         return replace(ended, state=DEAD, dead_cause=PERMANENT if permanent else EXHAUSTED)
     if after is None and task.backoff is not None:
-        after = retry.delay(msgspec.json.decode(task.backoff, type=Backoff), task.attempt_count, random_fraction)
+        after = retry.delay(decode(task.backoff, Backoff), task.attempt_count, random_fraction)
     return _enqueue_later(ended, after, now if wall is None else wall)
 
 

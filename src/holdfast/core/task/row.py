@@ -8,6 +8,7 @@ import msgspec
 
 from holdfast.core.errors import TaskMissing
 from holdfast.core.row import SECOND, Instant, Row
+from holdfast.decoding import decode
 
 PENDING, CLAIMED, COMPLETED, DEAD, CANCELLED = "pending", "claimed", "completed", "dead_letter", "cancelled"
 STATES = (PENDING, CLAIMED, COMPLETED, DEAD, CANCELLED)
@@ -113,7 +114,7 @@ def check_found(task: Task | None) -> Task:
 
 def last_attempt(task: Task) -> Attempt | None:
     """How the last attempt ended, if there was one."""
-    return None if task.ended is None else msgspec.json.decode(task.ended, type=Attempt)
+    return None if task.ended is None else decode(task.ended, Attempt)
 
 
 def deadline(task: Task) -> Instant | None:

@@ -12,6 +12,7 @@ from holdfast.core.event import SNAPSHOT, Event, apply
 from holdfast.core.event_filter import is_election_event, matches_pattern
 from holdfast.core.lease import EXPIRED, FORCED, LOCK, RELEASED
 from holdfast.core.row import Instant, Row
+from holdfast.decoding import decode
 
 STANDARD, OCTOSTORE = "standard", "octostore"
 """The protocol of a webhook: Standard Webhooks, or OctoStore's."""
@@ -99,7 +100,7 @@ def set_state(hook: Webhook, state: str, reason: str | None = None) -> Webhook:
 
 def wants_event(hook: Webhook, event: Event) -> bool:
     """Whether a standard webhook receives an event. Elections belong to no account, so no webhook receives theirs."""
-    kinds = msgspec.json.decode(hook.events, type=list[str])
+    kinds = decode(hook.events, list[str])
     return (
         not is_election_event(event)
         and any(matches_pattern(kind, event.kind) for kind in kinds)
@@ -137,7 +138,7 @@ def octostore_event(event: Event) -> str | None:
 def wants_lock_event(hook: Webhook, event: Event, grant: Grant) -> bool:
     """Whether an OctoStore webhook receives an event: only those of its owner's locks."""
     name = octostore_event(event)
-    names = msgspec.json.decode(hook.events, type=list[str])
+    names = decode(hook.events, list[str])
     return (
         name is not None
         and (name in names or "*" in names)

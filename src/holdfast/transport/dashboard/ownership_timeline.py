@@ -9,6 +9,7 @@ import msgspec
 from holdfast.core.event import Event
 from holdfast.core.lease import Ended, Lease, is_live
 from holdfast.core.row import Instant
+from holdfast.decoding import convert
 from holdfast.transport.dashboard.charts import WIDTH
 from holdfast.transport.dashboard.labels import duration
 
@@ -53,7 +54,7 @@ def ownerships(events: Iterable[Event], lease: Lease, now: Instant) -> list[Owne
     for event in events:
         data = msgspec.json.decode(event.data).get("ended")
         if isinstance(data, dict) and "how" in data:
-            ended = msgspec.convert(data, Ended)
+            ended = convert(data, Ended)
             since = ended.at if ended.claimed_at is None else ended.claimed_at
             found.append(Ownership(ended.owner, since, ended.at, ended.how, ended.by, ended.reason))
     found.sort(key=lambda each: each.until)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
-
 from holdfast.core import task as tasks
 from holdfast.core.row import Instant
 from holdfast.core.task import CLAIMED, STATES, Task
+from holdfast.decoding import convert
 from holdfast.transport.dashboard.failure_groups import group_reason
 from holdfast.transport.task_filter import TaskFilter
 
@@ -47,7 +46,7 @@ def parse(query: Mapping[str, str]) -> DashboardFilter:
     values = {name: query.get(name, "").strip() for name in _PARAMETERS}
     if values["state"] not in STATES:
         values["state"] = ""
-    return msgspec.convert(values, DashboardFilter)
+    return convert(values, DashboardFilter)
 
 
 def is_unchanged_since(task: Task, moment: Instant) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import logging
 import os
 import signal
@@ -12,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import uvicorn
 from uvicorn.config import STARTUP_FAILURE
@@ -108,6 +109,8 @@ def serve(
     traces: Traces | None = None,
 ) -> None:
     """Serve until a signal stops it."""
+    with suppress(RuntimeError, ValueError):  # nothing to write to
+        faulthandler.enable()  # if native code crashes, the last lines of the log say where
     sys.setswitchinterval(SWITCH_SECONDS)
     raise_file_limit()
     make_server(HandlerContext(engine, settings, payments, on_webhook, traces=traces)).run(sockets=[listener])

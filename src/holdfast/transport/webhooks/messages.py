@@ -19,6 +19,7 @@ from holdfast.core.webhooks.webhook import (
     wants_event,
     wants_lock_event,
 )
+from holdfast.decoding import decode
 from holdfast.store.contract import Reader
 from holdfast.transport.http.api.event_documents import event_document
 from holdfast.transport.http.octostore.bodies import pseudonym
@@ -50,7 +51,7 @@ def message_for(hook: Webhook, event: Event, reader: Reader) -> Delivery | None:
 def grant_of(event: Event, reader: Reader) -> Grant | None:
     """The holder and token of the lease that an event is about, from the claim that granted it."""
     claim = event if event.kind == _CLAIMED else reader.last_grant(event.account, event.subject, event.version)
-    return None if claim is None else msgspec.json.decode(claim.data, type=Grant)
+    return None if claim is None else decode(claim.data, Grant)
 
 
 def _is_taken_over(event: Event, reader: Reader) -> bool:

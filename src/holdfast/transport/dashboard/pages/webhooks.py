@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from holdfast.core.errors import Invalid, WebhookMissing
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.webhooks.delivery import DEAD, PENDING, STATES, Delivery
 from holdfast.core.webhooks.webhook import ACTIVE, PAUSED, STANDARD, Webhook
+from holdfast.decoding import decode
 from holdfast.engine.verbs.webhooks import RotateWebhookSecret, UpdateWebhook
 from holdfast.operations.bounds import REPLAYED_DELIVERIES, WEBHOOK_GRACE
 from holdfast.store.contract import Reader, Store
@@ -141,7 +140,7 @@ async def _read_webhook(request: PageRequest) -> dict[str, Any]:
 def _row(store: Store, hook: Webhook) -> dict[str, Any]:
     found = store.deliveries.page((hook.account, hook.id), None, MAX_SEQ, 1)
     counts = store.deliveries.counts((hook.account, hook.id))
-    kinds = msgspec.json.decode(hook.events, type=list[str])
+    kinds = decode(hook.events, list[str])
     return {
         "hook": hook,
         "last": found[0] if found else None,

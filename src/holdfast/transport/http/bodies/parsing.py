@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from holdfast.core.errors import Invalid
+from holdfast.decoding import convert, decode
 from holdfast.operations.bounds import BODY_BYTES
 from holdfast.transport.http.overload.large_work import LARGE_BYTES, run_sized
 from holdfast.transport.http.request import HttpRefusal, Request, encode
@@ -52,7 +53,7 @@ async def read_body(request: Request, body_type: type[B], limit: int = BODY_BYTE
 def parse_body(raw: bytes, body_type: type[B]) -> tuple[B, list[str]]:
     """Parse a JSON body: (the body, warnings about unknown fields)."""
     try:
-        return msgspec.json.decode(raw, type=body_type), []
+        return decode(raw, body_type), []
     except msgspec.ValidationError as error:
         if len(raw) > DETAILED_BYTES:
             raise Invalid(f"the body is not valid: {error}", [field_error("", "invalid", str(error))]) from None
@@ -64,9 +65,9 @@ def parse_body(raw: bytes, body_type: type[B]) -> tuple[B, list[str]]:
 def _parse_known_fields(raw: bytes, body_type: type[B]) -> tuple[B, list[str]]:
     """Parse again without unknown fields and with a warning for each, or refuse with every error."""
     try:
-        body = _normalize_names(msgspec.json.decode(raw, type=dict[str, msgspec.Raw]), body_type)
+        body = _normalize_names(decode(raw, dict[str, msgspec.Raw]), body_type)
         known = {name: body[name] for name in body_type.__struct_encode_fields__ if name in body}
-        return msgspec.json.decode(encode(known), type=body_type), _unknown_field_warnings(body, body_type)
+        return decode(encode(known), body_type), _unknown_field_warnings(body, body_type)
     except DECODE_ERRORS:
         raise Invalid("the body has missing or invalid fields", _find_errors(raw, body_type)) from None
 
@@ -108,7 +109,7 @@ def _find_errors(raw: bytes, body_type: type[msgspec.Struct]) -> list[dict[str, 
         if field.type is msgspec.Raw:  # accepts any JSON value
             continue
         try:
-            msgspec.convert(document[name], type=field.type)
+            convert(document[name], field.type)
         except msgspec.ValidationError as error:
             found.append(field_error(f"/{name}", "invalid", str(error)))
     return found

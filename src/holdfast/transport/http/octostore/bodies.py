@@ -14,6 +14,7 @@ import msgspec
 
 from holdfast.core.lease import Lease
 from holdfast.core.row import Instant
+from holdfast.decoding import convert, decode
 from holdfast.operations.bounds import LOCK_METADATA, OCTOSTORE_BODY_BYTES, PUBLIC_BODY_BYTES
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.overload.large_work import run_sized
@@ -57,7 +58,7 @@ def parse_body(raw: bytes, body_type: type[B]) -> B:
     """Decode a body, accepting and refusing exactly what the original server does."""
     try:
         try:
-            body = msgspec.json.decode(raw, type=body_type)
+            body = decode(raw, body_type)
         except msgspec.ValidationError:
             body = _struct_from(msgspec.json.decode(raw), body_type)
         _check_repeated_fields(raw, body_type)
@@ -103,7 +104,7 @@ def _struct_from(value: Any, body_type: type[B]) -> B:
         )
         if inner is not None and isinstance(value.get(field.encode_name), list):
             value[field.encode_name] = msgspec.to_builtins(_struct_from(value[field.encode_name], inner))
-    return msgspec.convert(value, type=body_type)
+    return convert(value, body_type)
 
 
 def _union_members(kind: Any) -> tuple[Any, ...]:

@@ -13,6 +13,7 @@ from holdfast.core.account import requires_lease_id
 from holdfast.core.errors import Forbidden, Invalid, Overloaded, Refused, TaskMissing
 from holdfast.core.names import is_storable
 from holdfast.core.plan import CREATE, HEARTBEAT, MUTATION
+from holdfast.decoding import decode, decoder
 from holdfast.engine.command import Command, Replayed
 from holdfast.engine.verbs.batch import Batch, Outcomes
 from holdfast.engine.verbs.tasks.base import TaskOutcome
@@ -126,7 +127,7 @@ class ValidBatchBody(msgspec.Struct, forbid_unknown_fields=True):
     full: bool = False
 
 
-_decode_valid = msgspec.json.Decoder(ValidBatchBody).decode
+_decode_valid = decoder(ValidBatchBody)
 
 
 class ItemHead(msgspec.Struct):
@@ -191,7 +192,7 @@ def _items(raw: bytes, body: BatchBody) -> Iterator[tuple[Any, msgspec.Raw]]:
 def _parse_item(item: bytes) -> Any:
     """Parse one item of a batch with errors; an invalid item becomes its refusal."""
     try:
-        head = msgspec.json.decode(item, type=ItemHead)
+        head = decode(item, ItemHead)
     except msgspec.DecodeError as error:
         return Invalid(f"an item must be an object with `op`: {error}")
     body_types = {kind.__struct_config__.tag: kind for kind in Item.__args__}
