@@ -5,13 +5,14 @@ A worker of pytest-xdist is a new interpreter that imports and collects every te
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import multiprocessing
 import os
-import struct
 import tempfile
 import traceback
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -23,9 +24,6 @@ RUN_FOLDER = pytest.StashKey[Path]()
 """The temporary folder of the whole run; that of a worker lies inside."""
 
 _FORK = multiprocessing.get_context("fork")
-_NUMBER = struct.Struct("!H")
-_QUEUE_BYTES = 64 * 1024
-"""What a pipe takes before a write waits."""
 
 
 class ForkedWorkers:
@@ -42,7 +40,8 @@ class ForkedWorkers:
             groups.setdefault(self._group_of(item), []).append(number)
         if len(groups) < 2 or session.testsfailed or session.config.option.collectonly:
             return None  # pytest's own loop
-        queue = _Queue(list(groups.values()))
+        folders = [session.items[tests[0]].path.parent for tests in groups.values()]
+        queue = _Queue(list(groups.values()), folders)
         session.config.stash[RUN_FOLDER] = session.config._tmp_path_factory.getbasetemp()
         _discard_captured(session.config)
         workers = [_Worker(number, session, queue) for number in range(min(self._count, len(groups)))]
@@ -51,27 +50,57 @@ class ForkedWorkers:
 
 
 class _Queue:
-    """The numbers of all groups, in a pipe: a read takes one of them, whichever process reads."""
+    """The groups that no worker has taken, in memory that all workers share.
 
-    def __init__(self, groups: list[list[int]]) -> None:
+    A worker goes on with the folder that it works on, because the tests of a folder share servers; then with a folder
+    that no other has begun; then it helps with the folder that has most groups left.
+    """
+
+    def __init__(self, groups: list[list[int]], folders: list[Path]) -> None:
         self._groups = groups
-        self._taken, rest = os.pipe()
-        numbers = b"".join(_NUMBER.pack(number) for number in range(len(groups)))
-        assert len(numbers) <= _QUEUE_BYTES
-        os.write(rest, numbers)
-        os.close(rest)
-        self._stop = mmap.mmap(-1, 1)  # shared with the forked workers
+        self._folders = folders
+        self._taken = mmap.mmap(-1, len(groups))
+        self._stop = mmap.mmap(-1, 1)
+        self._lock = os.memfd_create("lock")  # a worker that dies releases it
 
     def stop(self) -> None:
         self._stop[0] = 1
 
     def tests(self) -> Iterator[int]:
         """Numbers of tests, group after group, until all are taken or the run is stopped."""
-        while number := os.read(self._taken, _NUMBER.size):
-            for test in self._groups[_NUMBER.unpack(number)[0]]:
+        folder: Path | None = None
+        while (group := self._take(folder)) is not None:
+            folder = self._folders[group]
+            for test in self._groups[group]:
                 if self._stop[0]:
                     return
                 yield test
+
+    def _take(self, folder: Path | None) -> int | None:
+        fcntl.lockf(self._lock, fcntl.LOCK_EX)
+        try:
+            left = [group for group, taken in enumerate(self._taken[:]) if not taken]
+            if not left:
+                return None
+            group = min(left, key=self._rank(folder, left))
+            self._taken[group] = 1
+            return group
+        finally:
+            fcntl.lockf(self._lock, fcntl.LOCK_UN)
+
+    def _rank(self, own: Path | None, left: list[int]) -> Callable[[int], tuple[int, int, int]]:
+        """The order in which groups are taken; of those in one folder the first."""
+        groups_left = Counter(self._folders[group] for group in left)
+        whole = Counter(self._folders)
+
+        def rank(group: int) -> tuple[int, int, int]:
+            folder = self._folders[group]
+            if folder == own:
+                return 0, 0, group
+            is_new = groups_left[folder] == whole[folder]
+            return (1, 0, group) if is_new else (2, -groups_left[folder], group)
+
+        return rank
 
 
 class _Worker:

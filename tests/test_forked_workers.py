@@ -35,10 +35,11 @@ FAILING = "def test_fails():\n    print('what it printed')\n    assert False"
 
 @pytest.fixture
 def run(tmp_path):
-    def run(*files: str, options: tuple[str, ...] = ()) -> tuple[int, str]:
+    def run(*files: str, options: tuple[str, ...] = (), **named: str) -> tuple[int, str]:
         (tmp_path / "conftest.py").write_text(CONFTEST)
-        for number, text in enumerate(files):
-            (tmp_path / f"test_{number}.py").write_text(text)
+        for name, text in (named | {f"test_{number}": text for number, text in enumerate(files)}).items():
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / f"{name}.py").write_text(text)
         command = [
             sys.executable,
             "-m",
@@ -83,3 +84,12 @@ def test_a_run_that_stops_at_the_first_failure_says_so(run):
     status, output = run(FAILING, *[PASSING] * 8, options=("-x",))
     assert status != pytest.ExitCode.OK
     assert "stopping after 1 failures" in output
+
+
+def test_a_worker_goes_on_with_the_folder_that_it_began(run):
+    """The tests of a folder share servers."""
+    prints = "import os, time\ndef test_it(): time.sleep(0.3); print('worker', os.getpid()); assert False"
+    status, output = run(**{f"{folder}/test_{folder}{number}": prints for folder in "ab" for number in range(4)})
+    assert status == pytest.ExitCode.TESTS_FAILED
+    pairs = set(re.findall(r"/test_([ab])\d\.py.*?\nworker (\d+)", output, re.DOTALL))
+    assert len(pairs) == len({worker for _, worker in pairs}) == 2

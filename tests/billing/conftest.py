@@ -18,7 +18,7 @@ def new_paypal():
     stand_in.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def shared_paypal():
     stand_in = FakePayPal().start()
     yield stand_in
@@ -46,17 +46,17 @@ def running(server):
     server.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def sqlite_shop(tmp_path_factory, shared_paypal):
     yield from running(shop(f"sqlite:///{tmp_path_factory.mktemp('shop')}/x.db", shared_paypal))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def postgres_shop(new_postgres_database, shared_paypal):
     yield from running(shop(new_postgres_database(), shared_paypal))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def closed_shop(tmp_path_factory):
     """A server with default settings: no limits and no merchant."""
     yield from running(Server(f"sqlite:///{tmp_path_factory.mktemp('closed')}/x.db"))

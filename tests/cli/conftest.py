@@ -11,7 +11,7 @@ ROOT_KEY = "the-root-key-of-the-command-line-tests"
 names = itertools.count(1)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def server(tmp_path_factory):
     server = Server(f"sqlite:///{tmp_path_factory.mktemp('cli')}/x.db", ROOT_KEY=ROOT_KEY).start()
     yield server

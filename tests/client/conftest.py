@@ -1,4 +1,4 @@
-"""One server per store for the whole run, every kind of client for it, and unused names for every test."""
+"""One server per store in a worker, every kind of client for it, and unused names for every test."""
 
 import uuid
 
@@ -9,12 +9,12 @@ from tests.client.ways import KEY, awaited, url_of
 from tests.compat.octostore.server import Server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def sqlite_server(tmp_path_factory):
     yield from running(Server(f"sqlite:///{tmp_path_factory.mktemp('client')}/x.db", ROOT_KEY=KEY))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def postgres_server(new_postgres_database):
     yield from running(Server(new_postgres_database(), ROOT_KEY=KEY))
 
@@ -24,7 +24,7 @@ def running(server):
     server.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def embedded_client(tmp_path_factory):
     with holdfast.open(tmp_path_factory.mktemp("embedded") / "x.db") as client:
         yield client

@@ -27,7 +27,7 @@ def stranger(server):
     return register(server.anyone)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def fadings(sqlite_server, postgres_server):
     """Sessions that nobody renews, on both stores at once, so that their seconds are spent once."""
     return {"sqlite": Fading(register(sqlite_server.anyone)), "postgres": Fading(register(postgres_server.anyone))}

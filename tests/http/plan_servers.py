@@ -27,7 +27,7 @@ heartbeats_per_hour = 4
 """
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def planned(request, tmp_path_factory):
     """Call it with a store and a plan for a server on which everybody has that plan."""
     path = tmp_path_factory.mktemp("plans") / "plans.toml"

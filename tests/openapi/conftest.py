@@ -14,13 +14,13 @@ HIGH_LIMITS = {
 }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def sqlite_resources(tmp_path_factory):
     """Resources of a caller whose key has every scope."""
     yield from resources_on(f"sqlite:///{tmp_path_factory.mktemp('openapi')}/x.db")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def postgres_resources(new_postgres_database):
     yield from resources_on(new_postgres_database())
 

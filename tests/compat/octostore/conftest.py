@@ -61,42 +61,42 @@ def new_server(request, store):
         server.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def new_sqlite_url(tmp_path_factory):
     return lambda: f"sqlite:///{tmp_path_factory.mktemp('wire')}/x.db"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def new_postgres_url(new_postgres_database):
     return new_postgres_database
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def sqlite_server(new_sqlite_url):
     yield from running(Server(new_sqlite_url(), **PLENTY))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def postgres_server(new_postgres_url):
     yield from running(Server(new_postgres_url(), **PLENTY))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def strict_sqlite_server(new_sqlite_url):
     yield from running(Server(new_sqlite_url(), **STRICT))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def strict_postgres_server(new_postgres_url):
     yield from running(Server(new_postgres_url(), **STRICT))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def sqlite_lifetimes(sqlite_server):
     yield from running(Lifetimes(sqlite_server))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def postgres_lifetimes(postgres_server):
     yield from running(Lifetimes(postgres_server))
 

@@ -45,22 +45,22 @@ def other_account(anyone):
     return register(anyone)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def sqlite_task_server(tmp_path_factory):
     yield from running(Server(f"sqlite:///{tmp_path_factory.mktemp('orchestrion')}/x.db"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def postgres_task_server(new_postgres_database):
     yield from running(Server(new_postgres_database()))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def sqlite_lapses(sqlite_task_server):
     yield from running(Lapses(sqlite_task_server.anyone))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def postgres_lapses(postgres_task_server):
     yield from running(Lapses(postgres_task_server.anyone))
 

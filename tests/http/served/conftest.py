@@ -1,4 +1,4 @@
-"""One server per store for the whole run, and fresh jobs for every test."""
+"""One server per store in a worker, and fresh jobs for every test."""
 
 import itertools
 
@@ -21,17 +21,17 @@ def server(request, store):
     return request.getfixturevalue(f"{store}_server")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def sqlite_server(tmp_path_factory):
     yield from running(Server(f"sqlite:///{tmp_path_factory.mktemp('jobs')}/x.db", ROOT_KEY=agents.ROOT_KEY))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def postgres_server(new_postgres_database):
     yield from running(Server(new_postgres_database(), ROOT_KEY=agents.ROOT_KEY))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def second_postgres_server(postgres_server):
     """Another process on the database of the first."""
     yield from running(Server(postgres_server.store, ROOT_KEY=agents.ROOT_KEY))
