@@ -29,9 +29,16 @@ _FORK = multiprocessing.get_context("fork")
 class ForkedWorkers:
     """Distributes groups of tests. A worker that has finished one takes the next; its reports go to the parent."""
 
-    def __init__(self, count: int, group_of: Callable[[pytest.Item], str]) -> None:
+    def __init__(
+        self,
+        count: int,
+        group_of: Callable[[pytest.Item], str],
+        is_alone: Callable[[pytest.Item], bool] = lambda item: False,
+    ) -> None:
+        """`is_alone` chooses tests that measure speed: they run at the end, when nothing else does."""
         self._count = count
         self._group_of = group_of
+        self._is_alone = is_alone
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
@@ -40,13 +47,19 @@ class ForkedWorkers:
             groups.setdefault(self._group_of(item), []).append(number)
         if len(groups) < 2 or session.testsfailed or session.config.option.collectonly:
             return None  # pytest's own loop
-        folders = [session.items[tests[0]].path.parent for tests in groups.values()]
-        queue = _Queue(list(groups.values()), folders)
+        alone = [tests for tests in groups.values() if self._is_alone(session.items[tests[0]])]
+        beside_others = [tests for tests in groups.values() if tests not in alone]
         session.config.stash[RUN_FOLDER] = session.config._tmp_path_factory.getbasetemp()
         _discard_captured(session.config)
-        workers = [_Worker(number, session, queue) for number in range(min(self._count, len(groups)))]
-        _Parent(session, queue, workers).run()
+        self._run(session, beside_others, [f"worker-{number}" for number in range(self._count)])
+        self._run(session, alone, ["worker-alone"])
         return True
+
+    def _run(self, session: pytest.Session, groups: list[list[int]], names: list[str]) -> None:
+        folders = [session.items[tests[0]].path.parent for tests in groups]
+        queue = _Queue(groups, folders)
+        workers = [_Worker(name, session, queue) for name in names[: len(groups)]]
+        _Parent(session, queue, workers).run()
 
 
 class _Queue:
@@ -59,7 +72,8 @@ class _Queue:
     def __init__(self, groups: list[list[int]], folders: list[Path]) -> None:
         self._groups = groups
         self._folders = folders
-        self._taken = mmap.mmap(-1, len(groups))
+        self.all_tests = {test for group in groups for test in group}
+        self._taken = mmap.mmap(-1, len(groups) or 1)
         self._stop = mmap.mmap(-1, 1)
         self._lock = os.memfd_create("lock")  # a worker that dies releases it
 
@@ -79,7 +93,7 @@ class _Queue:
     def _take(self, folder: Path | None) -> int | None:
         fcntl.lockf(self._lock, fcntl.LOCK_EX)
         try:
-            left = [group for group, taken in enumerate(self._taken[:]) if not taken]
+            left = [group for group in range(len(self._groups)) if not self._taken[group]]
             if not left:
                 return None
             group = min(left, key=self._rank(folder, left))
@@ -106,8 +120,8 @@ class _Queue:
 class _Worker:
     """One forked process, seen from the parent."""
 
-    def __init__(self, number: int, session: pytest.Session, queue: _Queue) -> None:
-        self.name = f"worker-{number}"
+    def __init__(self, name: str, session: pytest.Session, queue: _Queue) -> None:
+        self.name = name
         self.running: int | None = None
         self.problem = ""
         self.connection, sender = _FORK.Pipe(duplex=False)
@@ -186,7 +200,7 @@ class _Parent:
             return
         ended = [f"{worker.name} ended with {worker.process.exitcode}. {worker.problem}" for worker in self._workers]
         running = {worker.running for worker in self._workers}
-        for number in sorted(set(range(len(self._session.items))) - self._finished):
+        for number in sorted(self._queue.all_tests - self._finished):
             state = "was running when its worker ended" if number in running else "was not run"
             item = self._session.items[number]
             text = "\n".join([f"This test {state}.", *ended])

@@ -51,6 +51,14 @@ HEAVY = (
 )
 """Files that compute for long: they start early, so that no worker is left with one of them at the end."""
 
+ALONE = ("tests/streams/test_scale.py",)
+"""Files that compare speeds at full size: nothing else runs beside them."""
+
+
+def is_alone(item: pytest.Item) -> bool:
+    """Whether a test runs when all others have ended."""
+    return FULL and item.nodeid.startswith(ALONE)
+
 
 def group_of(item: pytest.Item) -> str:
     """Tests that one worker runs: a file, or a single test where a file is long.

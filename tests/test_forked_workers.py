@@ -15,7 +15,9 @@ CONFTEST = """
 from tests.forked_workers import ForkedWorkers
 
 def pytest_configure(config):
-    config.pluginmanager.register(ForkedWorkers(2, lambda item: item.nodeid.partition("::")[0]))
+    config.pluginmanager.register(
+        ForkedWorkers(2, lambda item: item.nodeid.partition("::")[0], lambda item: "alone" in item.nodeid)
+    )
 """
 DYING = """
 import os
@@ -93,3 +95,13 @@ def test_a_worker_goes_on_with_the_folder_that_it_began(run):
     assert status == pytest.ExitCode.TESTS_FAILED
     pairs = set(re.findall(r"/test_([ab])\d\.py.*?\nworker (\d+)", output, re.DOTALL))
     assert len(pairs) == len({worker for _, worker in pairs}) == 2
+
+
+def test_a_test_that_needs_the_machine_runs_when_all_others_have_ended(run):
+    others = "import time\ndef test_it(): time.sleep(0.5); print('ended', time.monotonic()); assert False"
+    alone = "import time\ndef test_it(): print('began', time.monotonic()); assert False"
+    _, output = run(test_alone=alone, test_b=others, test_c=others)
+    ended = [float(moment) for moment in re.findall(r"^ended (.*)", output, re.MULTILINE)]
+    began = float(re.search(r"^began (.*)", output, re.MULTILINE)[1])
+    assert len(ended) == 2
+    assert began >= max(ended)
