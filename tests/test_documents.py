@@ -101,7 +101,7 @@ def transitions(number: int) -> set[tuple[str, str, str]]:
 def state_of(row: Lease, now: int) -> str:
     if lease.is_live(row, now):
         return "held"
-    return "resting" if lease.is_delayed(row, now) else "free"
+    return "delayed" if lease.is_delayed(row, now) else "free"
 
 
 def test_the_diagram_of_a_name_is_what_core_does():
@@ -118,7 +118,7 @@ def test_the_diagram_of_a_name_is_what_core_does():
     for how in (lease.RELEASED, lease.EXPIRED):
         done.add(("held", state_of(lease.end(slow, how, now=5), 5), f"{how} with a delay"))
     done.add(("held", state_of(lease.end_by_restore(held, 5), 5), "restored from a backup"))
-    done.add(("resting", state_of(lease.end(slow, lease.RELEASED, now=5), 10), "delay over"))
+    done.add(("delayed", state_of(lease.end(slow, lease.RELEASED, now=5), 10), "delay over"))
     assert done == transitions(0)
 
 
@@ -151,6 +151,7 @@ def test_the_diagram_of_a_task_is_what_core_does():
         (held, task.complete(held, result=None, output_id=None, now=2), "completed"),
         (held, task.fail(held, reason=None, now=2), "failed"),
         (held, task.hand_back(held, task.RELEASED, now=2), "released"),
+        (held, task.undeliver(held, 2), "undelivered"),
         (held, task.lapse(held, 2), "expired"),
         (held, task.end_by_restore(held, 2), "restored"),
         (last, dead, "last attempt failed"),
@@ -160,6 +161,7 @@ def test_the_diagram_of_a_task_is_what_core_does():
         (asked, task.fail(asked, reason=None, now=2), "asked to stop, then failed"),
         (asked, task.hand_back(asked, task.RELEASED, now=2), "asked to stop, then released"),
         (asked, task.lapse(asked, 2), "asked to stop, then expired"),
+        (asked, task.undeliver(asked, 2), "asked to stop, then undelivered"),
         (pending, task.cancel(pending), "cancelled"),
         (dead, task.requeue(dead, 3), "requeued"),
     }

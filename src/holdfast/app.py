@@ -1,4 +1,7 @@
-"""Assembly: builds the engine from the settings. Only this module knows the concrete stores and providers."""
+"""Assembly: builds the engine from the settings.
+
+Only this module and `backup` import concrete stores, and only this one the payment provider.
+"""
 
 from __future__ import annotations
 

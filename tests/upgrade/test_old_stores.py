@@ -79,10 +79,12 @@ def test_the_log_of_an_old_store_is_kept_and_goes_on(upgraded):
     shown = done(upgraded.root.get(f"/v1/events?after={floor}&limit=1000"))["events"]
     assert shown[0]["seq"] == floor + 1
     done(upgraded.root.post("/v1/jobs/new/claim", {"owner": "agent"}))
-    assert _log_bounds(upgraded) == (floor, last + 1)
     after = every(upgraded.store, Event)
     assert [event for event in after if event in before] == before
-    assert [event.seq for event in after if event.account == "default"] == list(range(floor + 1, last + 2))
+    own = [event for event in after if event.account == "default"]
+    assert [event.seq for event in own] == list(range(floor + 1, floor + 1 + len(own)))
+    # Leases of before may expire meanwhile.
+    assert ("lease.claimed", "lease:new") in {(event.kind, event.subject) for event in own if event.seq > last}
 
 
 def _log_bounds(upgraded):

@@ -2,8 +2,8 @@
 
 One parent per run imports what `holdfast` needs, once, and is forked for each server and each plain verb. The child
 then does what `python -m holdfast` does, with the words, the environment, the folder and the files it was given; it is
-killed, paused and waited for like any process. Starts from nothing have tests of their own, and `make prove` knows no
-others.
+killed, paused and waited for like any process. In `make prove` servers are started without a
+fork, as `python -m holdfast`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who is asking: static tokens and the admin key."""
+"""Authentication with static tokens and the admin key."""
 
 import pytest
 

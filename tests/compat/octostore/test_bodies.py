@@ -1,4 +1,4 @@
-"""Request bodies: what is read as JSON, what is read as a request, and what is overlooked."""
+"""Request bodies: content types, size limit, JSON and field types, and ignored fields."""
 
 import json
 import uuid

@@ -1,4 +1,4 @@
-"""Anonymous rooms: whoever campaigns first leads, and proves it with a token nobody else was shown."""
+"""Elections: the first candidate leads, and proves it with its leader token."""
 
 import base64
 import re

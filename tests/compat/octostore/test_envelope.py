@@ -1,4 +1,4 @@
-"""Routes, methods, request ids, content types: what holds before anybody looks at what is meant."""
+"""Routes, methods, request ids and content types: checks that come before the operation."""
 
 import json
 import re

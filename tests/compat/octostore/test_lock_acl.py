@@ -1,4 +1,4 @@
-"""Who may acquire: a list that sticks to a name, shown normalised and never with a token in it."""
+"""Access lists of locks: stored with the name, shown normalised, tokens redacted."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Killed without warning and started again: whatever was acknowledged is there."""
+"""A server that is killed and started again has everything it acknowledged."""
 
 import uuid
 from types import SimpleNamespace

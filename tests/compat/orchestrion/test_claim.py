@@ -1,4 +1,4 @@
-"""Claiming: what comes back, what comes first, and what is left alone."""
+"""Claims: the fields of the answer, the order of the queue, and which tasks are not claimed."""
 
 import time
 

@@ -1,6 +1,6 @@
-"""The contract of every answer, word for word: the nine rows of E2, and the rows of E3 that can be met here.
+"""`agent_contract` of every answer about tasks, compared word for word: by state, and by error code.
 
-`expect` holds every answer of every test to the same tables; here each row is met on purpose, and the goldens
+`expect` holds every answer of every test to the same tables; here each row is met on purpose, and the expected values
 themselves are written out once, so that the table and its test are not changed together.
 """
 

@@ -1,4 +1,4 @@
-"""A new task: what it is made of and how it may be asked for."""
+"""Creating a task: its fields and defaults, and both spellings of each field."""
 
 import pytest
 

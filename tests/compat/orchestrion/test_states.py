@@ -1,4 +1,4 @@
-"""Every verb in every state: who is let through, who is refused with which word, and that a refusal changes nothing."""
+"""Every verb in every state: allowed, or refused with its code and without a change."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The application in this process over a store in memory: for what is decided before a store is asked."""
+"""The application in this process over an in-memory store, for checks that come before the store is used."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""What an agent reads that knows only an address: nothing is missing from any of it."""
+"""Documents for agents that know only the address: every operation, action and error code is described."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The text for scrapers, read back by a parser that shares nothing with the writer."""
+"""Prometheus and OpenMetrics text, read back by an independent parser."""
 
 import math
 

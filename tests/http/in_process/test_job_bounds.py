@@ -1,4 +1,4 @@
-"""What `/v1/jobs` refuses: ids, fields and bodies out of bounds, keys that do not open the door."""
+"""What `/v1/jobs` refuses: ids, fields and bodies out of bounds, and invalid keys."""
 
 import json
 

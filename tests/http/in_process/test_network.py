@@ -1,4 +1,4 @@
-"""Who is believed about where a request came from, which keys may travel, and how often one may guess."""
+"""Client addresses behind proxies, keys over plain HTTP, and the limit on guessing keys."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""Purses: what one server spends by itself, out of slices of a budget that all servers share."""
+"""Rate limiter: a server borrows slices of a budget that all servers share."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""What others judge us by: the registry's entry is made from the code, and the skill passes the skills' own judge."""
+"""The MCP Registry entry equals what the code generates, and SKILL.md passes the `skills-ref` validator."""
 
 import json
 import re

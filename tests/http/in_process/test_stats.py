@@ -1,4 +1,4 @@
-"""What is counted for every answer: kinds that nobody outside chooses, buckets, percentiles, minutes."""
+"""Request statistics: kinds of paths, duration buckets, percentiles, history by minute."""
 
 import time
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""The pages for whoever runs the server: who may see them, and that they tell the truth."""
+"""Admin pages: who may read them, and that their numbers are correct."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The checklist F1 to F15 of the SQLite proof of concept, line by line.
+"""Requirements of a local task queue: claim, recovery, sessions, event log, retries and alerts, one test each.
 
 What needs no waiting is asked over HTTP. Where time must pass, Holdfast runs as a library by a clock that is driven.
 """

@@ -1,4 +1,4 @@
-"""The defects of the SQLite proof of concept, by their numbers: none of them is inherited."""
+"""Faults that task queues on SQLite commonly have, such as lost retries and late holders: none of them occurs here."""
 
 import sqlite3
 

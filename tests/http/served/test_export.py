@@ -1,4 +1,4 @@
-"""An account takes everything with it, page by page; and when it goes, nothing of it stays and nobody else notices."""
+"""Export of an account page by page; a deleted account leaves no data and affects no other."""
 
 import json
 

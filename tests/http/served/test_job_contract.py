@@ -1,4 +1,4 @@
-"""An agent that only ever follows the first recommended action gets somewhere."""
+"""Following the first recommended action of `agent_contract` leads through the life of a job."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Waiting claims: in line, in order, served at once; nobody stands there who has gone."""
+"""Claims that wait: served in order of arrival and within 100 ms; a caller that disconnected is skipped."""
 
 import json
 import socket

@@ -1,4 +1,4 @@
-"""A job's life over the wire: claim, heartbeat, release, look, take away."""
+"""Jobs over HTTP: claim, heartbeat, release, read, force-release."""
 
 import json
 import time

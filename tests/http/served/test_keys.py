@@ -1,4 +1,4 @@
-"""Keys: shown once, for so much and so long, rotated with a grace, revoked at once."""
+"""Keys: shown once, with scopes, prefix and expiry, rotated with a grace period, revoked at once."""
 
 import asyncio
 import re

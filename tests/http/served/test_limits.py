@@ -1,4 +1,4 @@
-"""How often a key may ask: by class, told in every answer, and only what was served is counted."""
+"""Rate limits by class of request: shown in every answer; repeated and refused requests are not counted."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What a plan allows, over the wire: exact, told beforehand, and refused in words that say what would help."""
+"""Limits of plans over HTTP: exact, shown in advance, and refused with what to do."""
 
 import time
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""A busy day over every route that hands out a secret: none is told twice, logged, or kept in clear."""
+"""Every route that returns a secret: it is shown once, not logged, and stored only as a hash."""
 
 import hashlib
 import time

@@ -1,4 +1,4 @@
-"""`holdfast serve` on a network: what it takes to start there, what it speaks, what it believes."""
+"""`holdfast serve` on a network: conditions for starting, TLS, and trusted proxies."""
 
 import socket
 import ssl

@@ -1,4 +1,4 @@
-"""What an agent writes down for its next life: versions of a context, and the bounds of every field of a session."""
+"""Context of a session: versions, conditional writes, and the bounds of every field."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A session that is a lane: at most one task in flight, and whoever asks for a second is told so at once."""
+"""Sessions with `lane`: at most one task in flight; a second claim is answered `busy` at once."""
 
 from tests.compat.orchestrion.expect import claimed
 from tests.compat.orchestrion.states import pending

@@ -1,4 +1,4 @@
-"""Sessions that survive their process: a name and a secret; what they hold comes along, their former self is fenced."""
+"""Resuming a session by name and secret: it keeps what it holds, and the previous process is refused."""
 
 import pytest
 

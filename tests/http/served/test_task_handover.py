@@ -1,4 +1,4 @@
-"""What one attempt leaves for the next: checkpoint, progress, note; and work that is handed back uncounted."""
+"""Checkpoint, progress and note for the next attempt, and releases that use up no attempt."""
 
 import pytest
 

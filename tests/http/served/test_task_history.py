@@ -1,4 +1,4 @@
-"""What happened to a task: its events and its attempts, as anybody in the account may read them."""
+"""Events and attempts of a task, readable with every key of the account."""
 
 import pytest
 

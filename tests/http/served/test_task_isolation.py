@@ -1,4 +1,4 @@
-"""Another account's things look exactly like things that are not there, on every route that Holdfast adds."""
+"""Tasks and sessions of another account are answered exactly like absent ones."""
 
 import uuid
 

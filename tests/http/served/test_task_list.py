@@ -1,4 +1,4 @@
-"""Lists and counts: every filter, pages that stay true while tasks come, short pages that lead on."""
+"""Lists and counts of tasks: filters, stable pages while tasks are created, short pages with a cursor."""
 
 import time
 from urllib.parse import quote

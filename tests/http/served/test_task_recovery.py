@@ -1,4 +1,4 @@
-"""`POST /v1/recover`: what has run out ends now, whoever asks first, and is told once."""
+"""`POST /v1/recover`: expired leases end now, and each is reported once."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""What proves something is shown once, to the one it is for: no list, event, error or look ever shows it again."""
+"""Lease ids and session secrets are returned once: no list, event, error or later answer contains them."""
 
 import hashlib
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""One live task per unique key: a second create finds the first, or gives it other work."""
+"""Unique keys: a second create returns the live task, or replaces its work."""
 
 import pytest
 

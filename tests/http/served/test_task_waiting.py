@@ -1,4 +1,4 @@
-"""Patient callers: a claim waits for work, a reader for an outcome, and nobody waits for who has gone."""
+"""Waiting for tasks: claims wait for a task, reads for an outcome; a caller that disconnected gets nothing."""
 
 import json
 import select

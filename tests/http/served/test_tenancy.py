@@ -1,7 +1,7 @@
-"""The matrix of tenancy: every operation with a scope, for everybody who might ask.
+"""Isolation of accounts: every operation with a scope, called with keys that do not allow it.
 
-Another account's things look like things that are not there, to the byte; nobody without a key that opens the door
-gets through it; and none of them changes anything in the account they knock at.
+That is another account's key, a wrong key, a wrong scope or no key. Resources of another account are answered exactly
+like absent ones, and nothing is changed.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""OctoStore's `/auth`: names of one's own where the settings allow it, and tokens that are rotated."""
+"""OctoStore's `/auth`: registration with a name, namespaces, and rotation of tokens."""
 
 import pytest
 
