@@ -90,7 +90,7 @@ def test_a_short_absence_gives_no_grace(served, clock, started):
 
 
 def test_a_clean_stop_gives_no_grace(served, clock, started):
-    served.beat(clean=True)
+    served.settle_outage(served.beat()[1])
     clock.advance(100)
     started(served, serving=True)
     wait_until(lambda: deadline(served, "long") is None)
@@ -235,7 +235,7 @@ def test_a_paused_server_gives_grace_although_another_process_recorded_that_none
     """Another server stopped on purpose meanwhile, or a program gave grace before the last changes were seen."""
     outages = Outages()
     sweep = Sweep(served, None, outages, serving=True)
-    served.beat(clean=True)
+    served.settle_outage(served.beat()[1])
     assert sweep.grace_commands() == []
     outages.last_run -= 100
     clock.advance(100)
@@ -264,22 +264,77 @@ def test_a_server_that_stops_right_after_an_outage_leaves_its_holders_their_grac
     assert served.last_beat() is not None
 
 
+class Seconds:
+    """A clock of this process that the test moves."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def two_servers(store, clock):
+    seconds = Seconds()
+    servers = [Sweep(store, None, Outages(clock=seconds), serving=True) for _ in range(2)]
+    for sweep in servers * 2:
+        clock.advance(1)
+        sweep.recover()
+    return *servers, seconds
+
+
 def test_a_server_that_stops_beside_another_leaves_the_heartbeats_to_it(served, clock):
     """If the other one is killed at once, its holders get grace."""
-    now = [0.0]
-    stops, stays = (Sweep(served, None, Outages(clock=lambda: now[0]), serving=True) for _ in range(2))
-    clock.advance(1)
-    for sweep in (stops, stays, stops):
-        sweep.recover()
+    stops, stays, seconds = two_servers(served, clock)
+
+    def other_goes_on(_):
         clock.advance(1)
+        stays.recover()
+
+    stops.heartbeat.wait = other_goes_on
     stops.record_stop()
     assert served.last_beat() is not None
     for _ in range(7):
-        now[0] += 1
-        clock.advance(1)
-        stays.recover()
+        seconds.now += 1
+        other_goes_on(None)
+    stays.heartbeat.wait = pytest.fail
     stays.record_stop()
     assert served.last_beat() is None
+
+
+def test_the_last_of_servers_that_stop_together_records_it(served, clock):
+    first, second, _ = two_servers(served, clock)
+
+    def other_stops_too(_):
+        clock.advance(1)
+        second.heartbeat.write()
+
+    first.heartbeat.wait = other_stops_too
+    first.record_stop()
+    assert served.last_beat() is not None
+    second.heartbeat.wait = lambda seconds: None
+    second.record_stop()
+    assert served.last_beat() is None
+
+
+def test_a_pause_just_before_a_heartbeat_is_an_outage_too(served, clock):
+    seconds = Seconds()
+    sweep = Sweep(served, None, Outages(clock=seconds), serving=True)
+    seconds.now += 100
+    clock.advance(100)
+    sweep.heartbeat.write()
+    assert {command.key[2] for command in sweep.grace_commands()} == {"short", "long"}
+    sweep.settle_outage()
+    seconds.now = 0.0
+    assert sweep.grace_commands() == []
+
+
+def test_grace_that_failed_is_not_excused_by_another_damaged_row(served, clock):
+    sweep = Sweep(served, lambda command, sink, future: future.set_result(None), Outages(), serving=True)
+    sweep.failed_rows._new = [(Lease.table, ACCOUNT, f"damaged {number}") for number in range(9)]
+    clock.advance(100)
+    with pytest.raises(StoreUnavailable, match="every holder"):
+        sweep.recover()
 
 
 def unreachable():

@@ -45,9 +45,9 @@ class Database(MemoryStore):
     def wall(self) -> Instant:
         return self.world.time.now + self.wall_step
 
-    def beat(self, *, clean: bool = False) -> tuple[Instant | None, Instant]:
+    def beat(self) -> tuple[Instant | None, Instant]:
         before = None if self.is_clean else self.beat_at
-        self.beat_at, self.is_clean = self.now(), clean
+        self.beat_at, self.is_clean = self.now(), False
         return before, self.beat_at
 
     def last_beat(self) -> tuple[Instant, Instant] | None:
@@ -207,17 +207,24 @@ class Connection:
         self._server.notices = Notices(self._database.world, self._server, on_change)
         return self._server.notices
 
-    def beat(self, *, clean: bool = False) -> tuple[Instant | None, Instant]:
+    def beat(self) -> tuple[Instant | None, Instant]:
         self._server.check_alive()
         self._reach()
-        beat = self._database.beat(clean=clean)
+        beat = self._database.beat()
         self._served()
-        self._database.world.has_stopped = clean
+        self._database.world.has_stopped = False
         return beat
 
     def last_beat(self) -> tuple[Instant, Instant] | None:
         self._reach()
         return self._database.last_beat()
+
+    def settle_outage(self, last_beat: Instant) -> None:
+        self._server.check_alive()
+        self._reach()
+        self._database.settle_outage(last_beat)
+        if self._server.serving:  # it stops on purpose
+            self._database.world.has_stopped = self._database.is_clean
 
     def _served(self) -> None:
         if self._server.serving:

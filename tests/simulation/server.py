@@ -48,6 +48,7 @@ class Server:
         """Until when it cannot reach the database."""
         self.timer = VirtualTimer()
         self.engine = Engine(Connection(world.database, self), serving=serving, retention=RETENTION, timer=self.timer)
+        self.engine.sweep.heartbeat.wait = lambda seconds: world.let_others_run(self, seconds)
         self.engine.watch()
         self.dispatcher = Dispatcher(self)
         self.lane = self.engine._lanes[0]

@@ -13,7 +13,7 @@ from typing import Any
 
 import holdfast.clock
 from holdfast.core.row import SECOND, Instant
-from holdfast.engine import cleanup, engine, lane, sweep
+from holdfast.engine import cleanup, engine, lane, server_heartbeat, sweep
 from holdfast.engine.batches import locked_rows, transaction
 from holdfast.engine.timer import Alarm, Timer
 from holdfast.engine.waiting import names, places
@@ -22,7 +22,7 @@ from tests.support import START
 KEEP_ANSWERS = 120 * SECOND
 """Instead of 7 days: a run lasts minutes."""
 
-_USERS_OF_TIME = (holdfast.clock, engine, lane, locked_rows, transaction, sweep, names, places)
+_USERS_OF_TIME = (holdfast.clock, engine, lane, locked_rows, transaction, sweep, server_heartbeat, names, places)
 
 
 class VirtualTime:

@@ -14,7 +14,7 @@ from typing import Any
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.task import DEAD, Task
 from holdfast.engine.outages import OUTAGE_SECONDS
-from holdfast.engine.sweep import BEAT_SECONDS
+from holdfast.engine.server_heartbeat import BEAT_SECONDS
 from tests.simulation.activities import (
     ElectionActivity,
     EphemeralLockActivity,
@@ -155,6 +155,13 @@ class World:
             self.note(server, "stops")
             server.is_alive = False
             self.servers.remove(server)
+
+    def let_others_run(self, server: Server, seconds: float) -> None:
+        """Time passes while a server waits; the others write their heartbeats meanwhile."""
+        self.time.now += int(seconds * SECOND)
+        for other in self.idle_servers():
+            if other is not server and other.is_ready and not other.in_background:
+                self.run_as(other, other.run_sweep)
 
     def run_as(self, server: Server, action: Callable[[], Any]) -> None:
         """Run one of a server's threads until it waits or its process ends."""

@@ -26,13 +26,12 @@ class FailedRows:
         self.set_aside: dict[Key, float] = {}
         """Rows, and until when they are left alone."""
 
-    def update(self) -> int:
-        """Set aside the rows that failed since the last call, and forget those whose time is over; returns how many."""
+    def update(self) -> None:
+        """Set aside the rows that failed since the last call, and forget those whose time is over."""
         now = time.monotonic()
         failed, self._new = self._new, []
         self.set_aside = {key: until for key, until in self.set_aside.items() if until > now}
         self.set_aside |= dict.fromkeys(failed, now + SET_ASIDE_SECONDS)
-        return len(failed)
 
     def deliver(self, replies: list[tuple[Ticket, Any]]) -> None:
         """Set the result of each command: what it returned, or None if it failed."""

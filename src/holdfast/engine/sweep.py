@@ -20,6 +20,7 @@ from holdfast.engine.expiry import ExpireLease, ExpireSession, GiveGrace, Update
 from holdfast.engine.failed_rows import FailedRows
 from holdfast.engine.outages import OUTAGE_SECONDS, Outages
 from holdfast.engine.retention import Retention
+from holdfast.engine.server_heartbeat import BEAT_SECONDS, ServerHeartbeat
 from holdfast.engine.ticket import Ticket
 from holdfast.store.contract import Store
 from holdfast.telemetry.heartbeats import LoopHeartbeats
@@ -28,7 +29,6 @@ from holdfast.telemetry.registry import Registry
 MAX_SLEEP = 1.0
 """Seconds: the store is read at least this often, because other processes set deadlines too."""
 SHORT_SLEEP = 0.05
-BEAT_SECONDS = 1.0
 MAX_DUE = 1_000
 """Rows ended in one pass."""
 STUCK_SECONDS = 10.0
@@ -55,6 +55,7 @@ class Sweep:
         self._submit = submit
         self._outages = outages
         self._serving = serving
+        self.heartbeat = ServerHeartbeat(store, outages, serving=serving)
         self.failed_rows = FailedRows(on_failure)
         self._on_failure = on_failure
         self._wakeup = threading.Event()
@@ -63,9 +64,6 @@ class Sweep:
         self._outage: Instant | None = None
         """The last heartbeat before an outage for which grace is being given."""
         self._alarm = 0.0
-        self._last_beat = 0.0
-        self._own_heartbeat: Instant | None = None
-        self._others_ran_at = -math.inf
         self._schema_checked_at = 0.0
         self._loop_heartbeats = loop_heartbeats or LoopHeartbeats(Registry())
         self.cleanup = Cleanup(store, self._run_all, retention or Retention(), self._loop_heartbeats)
@@ -90,18 +88,9 @@ class Sweep:
             self.record_stop()
 
     def record_stop(self) -> None:
-        """Record that no outage begins now.
-
-        After a pause or an outage that is not so: holders are still owed grace. Nor while another server runs: if it is
-        killed, its heartbeats end, and that must be seen.
-        """
-        others_run = self._outages.now() - self._others_ran_at <= OUTAGE_SECONDS
-        if self._in_trouble or self._outages.is_paused() or others_run:
-            return
-        try:
-            self._store.beat(clean=True)
-        except HoldfastError:
-            log.warning("the clean shutdown could not be recorded in the store")
+        """Record that it stopped on purpose. After a pause or an outage it does not: holders are still owed grace."""
+        if not self._in_trouble and not self._outages.is_paused():
+            self.heartbeat.record_stop()
 
     def is_alive(self) -> bool:
         """Whether its thread runs."""
@@ -118,9 +107,9 @@ class Sweep:
         """Run now: another process may have set an earlier deadline."""
         self._wakeup.set()
 
-    def grace_commands(self) -> list[Command[bool]]:
+    def grace_commands(self) -> list[GiveGrace]:
         """The commands that give grace to holders that could not renew during an outage; none without an outage."""
-        last_beat, now = self._last_service()
+        last_beat, now = self.heartbeat.last_service()
         if last_beat is None or now - last_beat <= OUTAGE_SECONDS * SECOND:
             self._outages.record_check(0.0 if last_beat is None else (now - last_beat) / SECOND)
             return []
@@ -136,25 +125,10 @@ class Sweep:
             for key in keys
         ]
 
-    def _last_service(self) -> tuple[Instant | None, Instant]:
-        """(when a server last ran, or None if none was running, now).
-
-        The store has no heartbeat if another server stopped on purpose, or if a program has given grace meanwhile. A
-        server that was paused knows itself that its holders could not renew.
-        """
-        beat = self._store.last_beat()
-        if beat is not None or not self._serving or not self._outages.is_paused():
-            return beat or (None, 0)
-        with self._store.read() as reader:
-            return reader.now - int(self._outages.seconds_paused() * SECOND), reader.now
-
     def settle_outage(self) -> None:
-        """Record that grace was given after an outage, and that a server runs again."""
-        if self._outage is not None and self._serving:
-            self._record_heartbeat()
-        elif self._outage is not None:
-            self._store.settle_outage(self._outage)
-            self._outages.record_check(0.0)
+        """Record that grace was given after an outage."""
+        if self._outage is not None:
+            self.heartbeat.settle_outage(self._outage)
         self._outage = None
 
     def recover(self) -> None:
@@ -162,7 +136,7 @@ class Sweep:
         began = self._outages.now()
         if self._serving:
             self._give_grace()
-            self._record_heartbeat()  # a server that is killed before its first pass has an outage too
+            self.heartbeat.write()  # a server that is killed before its first pass has an outage too
         self._outages.record_run(began)
 
     def _give_grace(self) -> None:
@@ -170,9 +144,13 @@ class Sweep:
 
         The holder of a damaged row gets none: it cannot expire either.
         """
-        failed = self._run_all(self.grace_commands()).count(None)
-        if failed > self.failed_rows.update():
+        commands = self.grace_commands()
+        results = self._run_all(commands)
+        self.failed_rows.update()
+        failed = {command.key for command, result in zip(commands, results, strict=True) if result is None}
+        if failed - self.failed_rows.set_aside.keys():
             raise StoreUnavailable("grace could not be given to every holder")
+        self.heartbeat.forget_outage()
 
     def _run(self) -> None:
         while not self._stopped:
@@ -224,7 +202,7 @@ class Sweep:
         self.swept_at = now
         self._beat(has_deadlines=deadline is not None)
         self._loop_heartbeats.beat("sweep")
-        if due and not self._serving and self._server_runs():
+        if due and not self._serving and self.heartbeat.is_kept():
             return SHORT_SLEEP
         if due:
             ended = self._run_all([expiry_command(key) for key in due])
@@ -236,25 +214,10 @@ class Sweep:
             return SHORT_SLEEP  # only rows that were set aside are due
         return min(max((deadline - now) / SECOND, 0.0) + 0.0005, MAX_SLEEP)
 
-    def _server_runs(self) -> bool:
-        """Whether a server keeps the store's heartbeat. It ends what expires; if it was killed, grace comes first."""
-        beat = self._store.last_beat()
-        return beat is not None and beat[1] - beat[0] <= OUTAGE_SECONDS * SECOND
-
     def _beat(self, *, has_deadlines: bool) -> None:
         """Record that a server runs, while any row has a deadline: only then does an outage matter."""
-        now = time.monotonic()
-        if self._serving and has_deadlines and now - self._last_beat >= BEAT_SECONDS:
-            self._record_heartbeat()
-            self._last_beat = now
+        if self._serving and has_deadlines and self.heartbeat.write_if_due():
             self._loop_heartbeats.beat("beat")
-
-    def _record_heartbeat(self) -> None:
-        """Record that a server runs. If the heartbeat before this one is new and not its own, another one runs too."""
-        before, at = self._store.beat()
-        if before is not None and before != self._own_heartbeat and at - before <= OUTAGE_SECONDS * SECOND:
-            self._others_ran_at = self._outages.now()
-        self._own_heartbeat = at
 
     def _run_all(self, commands: Sequence[Command[bool]]) -> list[bool | None]:
         """Run the commands through the lanes, a thousand at a time: each result, or None for one that failed."""

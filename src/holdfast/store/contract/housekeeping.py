@@ -15,8 +15,8 @@ ERASED_AT_ONCE = 1_000
 class Housekeeping(Protocol):
     """Small writes that are not in the log, and the removal of old data."""
 
-    def beat(self, *, clean: bool = False) -> tuple[Instant | None, Instant]:
-        """Record that a server uses the store now; `clean` records that it stopped on purpose.
+    def beat(self) -> tuple[Instant | None, Instant]:
+        """Record that a server uses the store now.
 
         Returns (when a server last did before, or None as in `last_beat`, the time that is recorded now).
         """
@@ -25,7 +25,7 @@ class Housekeeping(Protocol):
         """(when a server last used the store, now), or None if none did or it stopped on purpose."""
 
     def settle_outage(self, last_beat: Instant) -> None:
-        """Record that grace was given for the outage after `last_beat`; nothing if a server has run since."""
+        """Record that no outage began with `last_beat`, or that grace was given; nothing if a server has run since."""
 
     def forget_answers(self, before: Instant, limit: int = 1_000) -> int:
         """Delete at most `limit` remembered answers older than `before`; returns how many were deleted."""

@@ -113,7 +113,7 @@ class MemoryStore:
         """A watcher that never reports: no other process can change this store."""
         return SilentWatcher()
 
-    def beat(self, *, clean: bool = False) -> tuple[Instant | None, Instant]:
+    def beat(self) -> tuple[Instant | None, Instant]:
         """Nothing to record: the data ends with the process."""
         return None, self.now()
 

@@ -191,7 +191,7 @@ ALL_AFTER: dict[type[Any], str] = {
 
 # -- housekeeping ------------------------------------------------------------------------------------------------
 
-BEAT = "UPDATE state SET alive_at = ?, clean = ?"
+BEAT = "UPDATE state SET alive_at = ?, clean = FALSE"
 SETTLE_OUTAGE = "UPDATE state SET clean = TRUE WHERE alive_at = ?"
 MINIMUM_SCHEMA = "SELECT minimum_schema FROM state"
 LAST_BEAT = "SELECT alive_at FROM state WHERE NOT clean"

@@ -48,11 +48,11 @@ class SqlStore(ABC):
     def write(self) -> AbstractContextManager[tuple[Execute, Instant]]:
         """Begin a transaction outside of batches; yields (execute, time). It commits when left normally."""
 
-    def beat(self, *, clean: bool = False) -> tuple[Instant | None, Instant]:
+    def beat(self) -> tuple[Instant | None, Instant]:
         """Record that a server uses the database now."""
         with self.write() as (execute, now):
             before = execute(queries.LAST_BEAT)
-            execute(queries.BEAT, now, clean)
+            execute(queries.BEAT, now)
         return (before[0][0] if before else None), now
 
     def last_beat(self) -> tuple[Instant, Instant] | None:
