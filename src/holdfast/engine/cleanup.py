@@ -61,6 +61,8 @@ class Cleanup:
         self._retention = retention
         self._loop_heartbeats = loop_heartbeats or LoopHeartbeats(Registry())
         self._cursors: dict[type[Row], tuple[str, str]] = {}
+        self._without_snapshot: set[Key] = set()
+        """Rows whose last snapshot could not be written, most likely because they are damaged."""
         self._stopped = threading.Event()
         self._began = boot_seconds()
         self._has_warned = False
@@ -194,19 +196,39 @@ class Cleanup:
                 is_old = bool(first) and first[0].at < before
                 floor = reader.last_event_before(account, before, EVENTS_PER_PASS) if is_old else 0
             if floor:
-                self._cut_log(account, floor)
-                more = True
+                more |= self._cut_log(account, floor)
         return more
 
-    def _cut_log(self, account: str, floor: int) -> None:
-        """Write a snapshot of every row that has events up to `floor`, then remove these events."""
+    def _cut_log(self, account: str, floor: int) -> bool:
+        """Write a snapshot of every row with events up to `floor`, then remove these events; returns whether any were.
+
+        A row whose snapshot cannot be written keeps its events, and so all later ones. In the next passes it is tried
+        first: otherwise the rows behind it would get one more snapshot in each pass, for nothing.
+        """
+        if self._without_snapshot:
+            floor = self._write_snapshots(account, floor, self._without_snapshot.copy())
+        floor = self._write_snapshots(account, floor)
+        with self._store.read() as reader:
+            removed = reader.log_bounds(account)[0]
+        if floor <= removed:
+            return False
+        self._store.forget_events(account, floor)
+        return True
+
+    def _write_snapshots(self, account: str, floor: int, only: set[Key] | None = None) -> int:
+        """Write a snapshot of rows with events up to `floor`; returns the last event before those of failed rows."""
         with self._store.read() as reader:
             subjects = [subject for subject in reader.subjects_up_to(account, floor) if not is_log_subject(subject)]
         # A row that does not exist needs none: if it is made again meanwhile, its first event has every column.
-        keys = [key for key in map(_key_of(account), subjects) if key is not None]
-        snapshots = [WriteSnapshot(account=account, cause=_CAUSE, key=key) for key in keys]
-        if None not in self._run_all(snapshots):
-            self._store.forget_events(account, floor)
+        found = zip(subjects, map(_key_of(account), subjects), strict=True)
+        keys = {subject: key for subject, key in found if key is not None and (only is None or key in only)}
+        written = self._run_all([WriteSnapshot(account=account, cause=_CAUSE, key=key) for key in keys.values()])
+        failed = [subject for subject, result in zip(keys, written, strict=True) if result is None]
+        self._without_snapshot.difference_update(keys.values())
+        self._without_snapshot.update(keys[subject] for subject in failed)
+        with self._store.read() as reader:
+            first = [event.seq for subject in failed for event in reader.history(account, subject, limit=1)]
+        return min([floor, *(seq - 1 for seq in first)])
 
 
 def _key_of(account: str) -> Callable[[str], Key | None]:
